@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one error object: filled on the caller's stack, never allocated. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+static const char *const kind_names[] = {
+	[CORDON_KIND_NONE] = "none",
+	[CORDON_KIND_USAGE] = "usage",
+	[CORDON_KIND_CONFIG] = "config",
+	[CORDON_KIND_POLICY_DENIED] = "policy_denied",
+	[CORDON_KIND_KERNEL_UNSUPPORTED] = "kernel_unsupported",
+	[CORDON_KIND_NOT_FOUND] = "not_found",
+	[CORDON_KIND_CONFLICT] = "conflict",
+	[CORDON_KIND_LIMIT] = "limit",
+	[CORDON_KIND_IO] = "io",
+	[CORDON_KIND_INTERNAL] = "internal",
+};
+
+const char *cordon_kind_name(cordon_kind kind)
+{
+	return (unsigned int)kind < CORDON_KIND__MAX ? kind_names[kind] : "internal";
+}
+
+/*
+ * Formats and makes the result safe. The escape leaves single backslashes that stand in our own text alone only
+ * when there is nothing to escape, so a message that was escaped before (a prefix is put in front of it) must not
+ * pass through here twice: cordon_error_prefix() keeps the old text as it is.
+ */
+CORDON_PRINTF(3, 0)
+static void format_safe(char *dst, size_t size, const char *fmt, va_list args)
+{
+	char raw[4 * CORDON_PATH_MAX];
+	int n = vsnprintf(raw, sizeof(raw), fmt, args);
+	size_t len = n < 0 ? 0 : (size_t)n < sizeof(raw) ? (size_t)n : sizeof(raw) - 1;
+
+	cordon_text_escape_fixed(dst, size, raw, len);
+}
+
+CORDON_PRINTF(4, 0)
+static int fill(struct cordon_error *err, int code, cordon_kind kind, const char *fmt, va_list args)
+{
+	if (!err)
+		return code;
+	err->code = code;
+	err->kind = kind;
+	err->where[0] = err->hint[0] = '\0';
+	format_safe(err->message, sizeof(err->message), fmt, args);
+	return code;
+}
+
+int cordon_fail(struct cordon_error *err, int code, cordon_kind kind, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fill(err, code, kind, fmt, args);
+	va_end(args);
+	return code;
+}
+
+int cordon_fail_errno(struct cordon_error *err, int code, const char *fmt, ...)
+{
+	cordon_kind kind = code == -ENOMEM || code == -EMFILE || code == -ENFILE ? CORDON_KIND_LIMIT :
+			   code == -ENOENT					  ? CORDON_KIND_NOT_FOUND :
+										    CORDON_KIND_IO;
+	va_list args;
+	size_t len;
+
+	if (!err)
+		return code;
+	va_start(args, fmt);
+	fill(err, code, kind, fmt, args);
+	va_end(args);
+	len = strlen(err->message);
+	snprintf(err->message + len, sizeof(err->message) - len, ": %s", strerror(-code));
+	return code;
+}
+
+int cordon_error_prefix(struct cordon_error *err, int code, const char *fmt, ...)
+{
+	char front[sizeof(err->message)];
+	char old[sizeof(err->message)];
+	va_list args;
+
+	if (!err)
+		return code;
+	va_start(args, fmt);
+	format_safe(front, sizeof(front), fmt, args);
+	va_end(args);
+	memcpy(old, err->message, sizeof(old));
+	if (snprintf(err->message, sizeof(err->message), "%s: %s", front, old) < 0)
+		err->message[0] = '\0';
+	return err->code;
+}
+
+void cordon_error_where(struct cordon_error *err, const char *file, size_t line, size_t column)
+{
+	char safe[384];
+
+	if (!err)
+		return;
+	cordon_text_escape_fixed(safe, sizeof(safe), file, strlen(file));
+	if (line)
+		snprintf(err->where, sizeof(err->where), "%s:%zu:%zu", safe, line, column);
+	else
+		snprintf(err->where, sizeof(err->where), "%s", safe);
+}
+
+void cordon_error_hint(struct cordon_error *err, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!err)
+		return;
+	va_start(args, fmt);
+	format_safe(err->hint, sizeof(err->hint), fmt, args);
+	va_end(args);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one error object (struct cordon_error in cordon.h) and its helpers. Nothing is allocated, so
+ * all of it works after a fork; text that does not fit is cut at a whole character.
+ */
+#ifndef CORDON_BASE_ERROR_H
+#define CORDON_BASE_ERROR_H
+
+#include "base/util.h"
+#include "cordon.h"
+
+/* Fills `err` (when there is one) and returns `code`, a negative errno. Control characters and invalid UTF-8 in
+ * the message are escaped. Clears where and hint. */
+int cordon_fail(struct cordon_error *err, int code, cordon_kind kind, const char *fmt, ...) CORDON_PRINTF(4, 5);
+/* The same with ": <strerror(-code)>" at the end, for failed system calls; ENOMEM becomes kind `limit`. */
+int cordon_fail_errno(struct cordon_error *err, int code, const char *fmt, ...) CORDON_PRINTF(3, 4);
+/* Puts context in front of the message: "fmt: message". Returns err->code, or `code` when err is NULL. */
+int cordon_error_prefix(struct cordon_error *err, int code, const char *fmt, ...) CORDON_PRINTF(3, 4);
+void cordon_error_where(struct cordon_error *err, const char *file, size_t line, size_t column);
+void cordon_error_hint(struct cordon_error *err, const char *fmt, ...) CORDON_PRINTF(2, 3);
+
+#endif

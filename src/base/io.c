@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files in and out: bounded, regular files only, atomic and durable. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+
+int cordon_read_fd(int fd, const char *name, struct cordon_buf *buf, struct cordon_error *err)
+{
+	for (;;) {
+		char *room = cordon_buf_room(buf, 1);
+		size_t space;
+		ssize_t n;
+
+		if (!room) {
+			char byte;
+
+			if (buf->len < buf->max)
+				return cordon_fail_errno(err, -ENOMEM, "cannot read %s", name);
+			n = read(fd, &byte, 1);
+			if (n == 0)
+				return 0;
+			return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s is larger than %zu bytes", name, buf->max);
+		}
+		space = buf->cap - buf->len - 1;
+		if (space > buf->max - buf->len)
+			space = buf->max - buf->len;
+		n = read(fd, room, space);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return cordon_fail_errno(err, -errno, "cannot read %s", name);
+		buf->len += (size_t)n;
+		buf->data[buf->len] = '\0';
+		if (n == 0)
+			return 0;
+	}
+}
+
+int cordon_read_file(int dir_fd, const char *path, int flags, struct cordon_buf *buf, struct cordon_error *err)
+{
+	/* O_NONBLOCK so that a FIFO somebody put there can't make us wait. */
+	autofd int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
+	struct stat st;
+
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open %s", path);
+	if (fstat(fd, &st) < 0)
+		return cordon_fail_errno(err, -errno, "cannot read %s", path);
+	if (!S_ISREG(st.st_mode))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_IO, "%s is not a regular file", path);
+	return cordon_read_fd(fd, path, buf, err);
+}
+
+int cordon_write_all(int fd, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+
+	while (n) {
+		ssize_t w = write(fd, p, n);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -errno;
+		p += w;
+		n -= (size_t)w;
+	}
+	return 0;
+}
+
+int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
+		      struct cordon_error *err)
+{
+	char uuid[CORDON_UUID_SIZE], temp[NAME_MAX + 1];
+	autofd int fd = -1;
+	autofd int parent = -1;
+	int r = cordon_uuid_new(uuid);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot write %s", name);
+	/* A descriptor opened with O_PATH can't be synced, so the directory is opened anew. */
+	parent = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (parent < 0)
+		return cordon_fail_errno(err, -errno, "cannot write %s", name);
+	snprintf(temp, sizeof(temp), ".cordon-%s.tmp", uuid);
+	fd = openat(parent, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot write %s", name);
+	r = cordon_write_all(fd, bytes, n);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || renameat(parent, temp, parent, name) < 0))
+		r = -errno;
+	if (r < 0) {
+		unlinkat(parent, temp, 0);
+		return cordon_fail_errno(err, r, "cannot write %s", name);
+	}
+	if (fsync(parent) < 0)
+		return cordon_fail_errno(err, -errno, "cannot write %s", name);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths as sequences of components. */
+#include <stdio.h>
+
+#include "base/path.h"
+
+bool cordon_path_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 0)
+		return path[0] != '/';
+	if (cordon_streq(dir, "/"))
+		return path[0] == '/';
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+int cordon_path_clean(const char *path, char *ret, size_t size)
+{
+	char out[CORDON_PATH_MAX];
+	size_t at = 0;
+
+	if (*path == '/')
+		out[at++] = '/';
+	for (const char *p = path; *p;) {
+		size_t n;
+
+		while (*p == '/')
+			p++;
+		n = strcspn(p, "/");
+		if (n == 2 && p[0] == '.' && p[1] == '.')
+			return -EXDEV;
+		if (n && !(n == 1 && p[0] == '.')) {
+			bool slash = at > 0 && out[at - 1] != '/';
+
+			if (at + slash + n >= sizeof(out))
+				return -ENAMETOOLONG;
+			if (slash)
+				out[at++] = '/';
+			memcpy(out + at, p, n);
+			at += n;
+		}
+		p += n;
+	}
+	return cordon_copy(ret, size, out, at);
+}
+
+int cordon_path_join(const char *dir, const char *name, char *ret, size_t size)
+{
+	bool slash = *dir && *name && dir[strlen(dir) - 1] != '/' && *name != '/';
+	int n = snprintf(ret, size, "%s%s%s", dir, slash ? "/" : "", name);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+const char *cordon_path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

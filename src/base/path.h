@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths as sequences of components. String prefixes are not paths: only these helpers compare two of them. */
+#ifndef CORDON_BASE_PATH_H
+#define CORDON_BASE_PATH_H
+
+#include "base/error.h"
+
+/* True when `path` is `dir` or lies below it. Both are clean (see below) and of one kind, relative or absolute;
+ * "" is the root that relative paths start from, "/" holds every absolute path. */
+bool cordon_path_within(const char *path, const char *dir);
+
+/*
+ * Lexical cleaning into `ret` of `size` bytes: "a//b/./c/" becomes "a/b/c", "./" and "." become "". An absolute
+ * path keeps its leading slash. ".." is -EXDEV (callers that allow it resolve through the kernel instead), a
+ * result that does not fit -ENAMETOOLONG.
+ */
+int cordon_path_clean(const char *path, char *ret, size_t size);
+
+/* dir + "/" + name, without doubling or losing a slash; -ENAMETOOLONG. Either may be "". */
+int cordon_path_join(const char *dir, const char *name, char *ret, size_t size);
+
+/* The last component of a clean path; "" for "" and "/". */
+const char *cordon_path_base(const char *path);
+
+#endif

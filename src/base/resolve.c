@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a path leads, by component, the way the kernel would walk it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/resolve.h"
+#include "base/sys.h"
+
+#define WALK_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+
+/*
+ * The walk: `done` is the canonical prefix, `fd` its descriptor while it exists, `missing` how many trailing
+ * components of `done` do not exist, `rest` what is still to be walked.
+ */
+struct walk {
+	int fd;
+	size_t missing;
+	unsigned int links;
+	size_t done_len;
+	char done[CORDON_PATH_MAX];
+	char rest[2 * CORDON_PATH_MAX];
+};
+
+static int step_to(struct walk *w, int fd)
+{
+	if (fd < 0)
+		return fd;
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = fd;
+	return 0;
+}
+
+static int push(struct walk *w, const char *name, size_t n)
+{
+	size_t slash = w->done_len > 1 ? 1 : 0;
+
+	if (w->done_len + slash + n >= sizeof(w->done))
+		return -ENAMETOOLONG;
+	if (slash)
+		w->done[w->done_len++] = '/';
+	memcpy(w->done + w->done_len, name, n);
+	w->done_len += n;
+	w->done[w->done_len] = '\0';
+	return 0;
+}
+
+static void pop(struct walk *w)
+{
+	while (w->done_len > 1 && w->done[w->done_len - 1] != '/')
+		w->done_len--;
+	if (w->done_len > 1)
+		w->done_len--;
+	w->done[w->done_len] = '\0';
+}
+
+static int walk_up(struct walk *w)
+{
+	pop(w);
+	if (w->missing) {
+		w->missing--;
+		return 0;
+	}
+	return step_to(w, openat(w->fd, "..", WALK_FLAGS | O_DIRECTORY));
+}
+
+/* Puts the text of a link in front of what is left to walk. */
+static int expand(struct walk *w, const char *target, size_t n, const char *after)
+{
+	char joined[sizeof(w->rest)];
+	int len = snprintf(joined, sizeof(joined), "%.*s/%s", (int)n, target, after);
+
+	if (n == 0 || len < 0 || (size_t)len >= sizeof(joined))
+		return n == 0 ? -ENOENT : -ENAMETOOLONG;
+	if (++w->links > CORDON_LINKS_MAX)
+		return -ELOOP;
+	memcpy(w->rest, joined, (size_t)len + 1);
+	if (target[0] == '/') {
+		w->done_len = 1;
+		w->done[0] = '/';
+		w->done[1] = '\0';
+		return step_to(w, open("/", WALK_FLAGS | O_DIRECTORY));
+	}
+	return 0;
+}
+
+/* Walks one ordinary name; `after` is the rest behind it (inside w->rest). */
+static int walk_name(struct walk *w, const char *name, size_t n, const char *after, bool *ret_expanded)
+{
+	char component[NAME_MAX + 1];
+	char target[CORDON_PATH_MAX];
+	ssize_t len;
+	int fd, r;
+
+	*ret_expanded = false;
+	if (cordon_copy(component, sizeof(component), name, n) < 0)
+		return -ENAMETOOLONG;
+	if (!w->missing) {
+		len = readlinkat(w->fd, component, target, sizeof(target));
+		if (len >= 0) {
+			*ret_expanded = true;
+			if ((size_t)len >= sizeof(target))
+				return -ENAMETOOLONG;
+			return expand(w, target, (size_t)len, after);
+		}
+		fd = openat(w->fd, component, WALK_FLAGS);
+		if (fd >= 0) {
+			r = push(w, name, n);
+			if (r < 0) {
+				close(fd);
+				return r;
+			}
+			return step_to(w, fd);
+		}
+		/* Not there, not a directory, or not ours to look into: from here on only names are left. */
+		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+			return -errno;
+	}
+	r = push(w, name, n);
+	if (r == 0)
+		w->missing++;
+	return r;
+}
+
+static int walk_all(struct walk *w)
+{
+	char *p = w->rest;
+
+	while (*p) {
+		bool expanded = false;
+		size_t n;
+		int r = 0;
+
+		while (*p == '/')
+			p++;
+		n = strcspn(p, "/");
+		if (n == 0)
+			break;
+		if (n == 2 && p[0] == '.' && p[1] == '.')
+			r = walk_up(w);
+		else if (!(n == 1 && p[0] == '.'))
+			r = walk_name(w, p, n, p + n, &expanded);
+		if (r < 0)
+			return r;
+		p = expanded ? w->rest : p + n;
+	}
+	return 0;
+}
+
+static void conclude(const struct cordon_root *root, const struct walk *w, struct cordon_resolved *ret)
+{
+	const char *inside = w->done + strlen(root->path);
+
+	ret->exists = w->missing == 0;
+	if (!cordon_path_within(w->done, root->path)) {
+		ret->place = CORDON_PLACE_OUTSIDE;
+		memcpy(ret->path, w->done, w->done_len + 1);
+		return;
+	}
+	while (*inside == '/')
+		inside++;
+	ret->place = CORDON_PLACE_INSIDE;
+	memmove(ret->path, inside, strlen(inside) + 1);
+}
+
+void cordon_resolve(const struct cordon_root *root, const char *path, struct cordon_resolved *ret_resolved)
+{
+	struct walk w = { .fd = -1 };
+	bool absolute = path[0] == '/';
+	int r;
+
+	*ret_resolved = (struct cordon_resolved){ .place = CORDON_PLACE_UNRESOLVABLE };
+	if (!*path || cordon_copy(w.rest, sizeof(w.rest) / 2, path, strlen(path)) < 0)
+		return;
+	w.fd = absolute ? open("/", WALK_FLAGS | O_DIRECTORY) : fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+	if (w.fd < 0)
+		return;
+	w.done_len = absolute ? 1 : strlen(root->path);
+	memcpy(w.done, absolute ? "/" : root->path, w.done_len + 1);
+	r = walk_all(&w);
+	close(w.fd);
+	if (r == 0)
+		conclude(root, &w, ret_resolved);
+	else
+		memcpy(ret_resolved->path, w.done, w.done_len + 1);
+}
+
+int cordon_root_open(const char *path, struct cordon_root *ret_root, struct cordon_error *err)
+{
+	struct cordon_root slash = { .fd = -1, .path = "/" };
+	struct cordon_resolved resolved;
+	char absolute[2 * CORDON_PATH_MAX];
+	autofd int fd = -1;
+	struct stat here, there;
+
+	if (!*path)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "the root directory is an empty path");
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open directory %s", path);
+	if (path[0] == '/') {
+		if (cordon_copy(absolute, sizeof(absolute), path, strlen(path)) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "directory %s", path);
+	} else {
+		if (!getcwd(absolute, CORDON_PATH_MAX))
+			return cordon_fail_errno(err, -errno, "cannot tell the current directory");
+		if (cordon_path_join(absolute, path, absolute + strlen(absolute) + 1, CORDON_PATH_MAX - 1) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "directory %s", path);
+		memmove(absolute, absolute + strlen(absolute) + 1, strlen(absolute + strlen(absolute) + 1) + 1);
+	}
+	cordon_resolve(&slash, absolute, &resolved);
+	if (resolved.place != CORDON_PLACE_INSIDE || !resolved.exists)
+		return cordon_fail_errno(err, -ENOENT, "cannot resolve directory %s", path);
+	ret_root->path[0] = '/';
+	if (cordon_copy(ret_root->path + 1, sizeof(ret_root->path) - 1, resolved.path, strlen(resolved.path)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "directory %s", path);
+	/* The name must lead to what was opened, else it was exchanged in between. */
+	if (fstat(fd, &here) < 0 || lstat(ret_root->path, &there) < 0 || here.st_ino != there.st_ino ||
+	    here.st_dev != there.st_dev)
+		return cordon_fail(err, -ESTALE, CORDON_KIND_IO, "directory %s changed while it was opened", path);
+	ret_root->fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+void cordon_root_done(struct cordon_root *root)
+{
+	cordon_closep(&root->fd);
+}
+
+void cordon_resolver_init(struct cordon_resolver *resolver, const struct cordon_root *root)
+{
+	*resolver = (struct cordon_resolver){ .root = root, .dir_fd = -1 };
+}
+
+void cordon_resolver_done(struct cordon_resolver *resolver)
+{
+	cordon_closep(&resolver->dir_fd);
+}
+
+/* True for a relative path whose components are all ordinary names, so that its text is its walk. */
+static bool plain(const char *path)
+{
+	if (!*path || *path == '/')
+		return false;
+	for (const char *p = path;; p++) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 0 || n > NAME_MAX || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+			return false;
+		p += n;
+		if (!*p)
+			return true;
+	}
+}
+
+/* Makes `dir` of n bytes the resolver's current directory; false when it is missing or reached through a link. */
+static bool enter(struct cordon_resolver *resolver, const char *dir, size_t n)
+{
+	int fd;
+
+	if (resolver->dir_fd >= 0 && strlen(resolver->dir) == n && memcmp(resolver->dir, dir, n) == 0)
+		return true;
+	cordon_closep(&resolver->dir_fd);
+	memcpy(resolver->dir, dir, n);
+	resolver->dir[n] = '\0';
+	fd = cordon_open_beneath(resolver->root->fd, resolver->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	resolver->dir_fd = fd;
+	return true;
+}
+
+void cordon_resolver_ask(struct cordon_resolver *resolver, const char *path, struct cordon_resolved *ret_resolved)
+{
+	size_t len = strlen(path);
+	const char *base = cordon_path_base(path);
+	size_t dir_len = base == path ? 0 : (size_t)(base - path) - 1;
+	char target[1];
+
+	if (len < sizeof(resolver->dir) && plain(path) && enter(resolver, path, dir_len)) {
+		bool exists = readlinkat(resolver->dir_fd, base, target, sizeof(target)) < 0 && errno == EINVAL;
+
+		if (exists || errno == ENOENT) {
+			ret_resolved->place = CORDON_PLACE_INSIDE;
+			ret_resolved->exists = exists;
+			memcpy(ret_resolved->path, path, len + 1);
+			return;
+		}
+	}
+	cordon_resolve(resolver->root, path, ret_resolved);
+}
+
+static int walk_beneath(int dir_fd, const char *path, int flags)
+{
+	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+
+	while (fd >= 0) {
+		size_t n = strcspn(path, "/");
+		char name[NAME_MAX + 1];
+		bool last = path[n] == '\0';
+		struct stat st;
+		int next;
+
+		if (cordon_copy(name, sizeof(name), path, n) < 0) {
+			close(fd);
+			return -ENAMETOOLONG;
+		}
+		if (cordon_streq(name, "..")) {
+			close(fd);
+			return -EXDEV;
+		}
+		next = openat(fd, *name ? name : ".",
+			      last ? flags | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		close(fd);
+		if (next < 0)
+			return -errno;
+		/* O_PATH with O_NOFOLLOW opens a link itself instead of failing. */
+		if (fstat(next, &st) < 0 || S_ISLNK(st.st_mode)) {
+			close(next);
+			return -ELOOP;
+		}
+		if (last)
+			return next;
+		fd = next;
+		path += n + 1;
+	}
+	return -errno;
+}
+
+int cordon_open_beneath(int dir_fd, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned int)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = cordon_sys_openat2(dir_fd, *path ? path : ".", &how, sizeof(how));
+
+	if (fd >= 0)
+		return fd;
+	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN)
+		return -errno;
+	return walk_beneath(dir_fd, path, flags);
+}

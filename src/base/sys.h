@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * System calls and constants that glibc 2.36 and linux-libc-dev 6.1 lack. Each wrapper is the bare call: -1 and
+ * errno on failure. Numbers from 424 on are the same on every architecture.
+ */
+#ifndef CORDON_BASE_SYS_H
+#define CORDON_BASE_SYS_H
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
+
+static inline int cordon_sys_openat2(int dir_fd, const char *path, const struct open_how *how, size_t size)
+{
+	return (int)syscall(SYS_openat2, dir_fd, path, how, size);
+}
+
+static inline pid_t cordon_sys_clone3(struct clone_args *args, size_t size)
+{
+	return (pid_t)syscall(SYS_clone3, args, size);
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8, and making hostile bytes safe for a terminal, a log or JSON. */
+#include <stdio.h>
+
+#include "base/text.h"
+
+static uint32_t decode(const char *s, size_t n)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	switch (n) {
+	case 1:
+		return u[0];
+	case 2:
+		return (uint32_t)(u[0] & 0x1f) << 6 | (u[1] & 0x3f);
+	case 3:
+		return (uint32_t)(u[0] & 0x0f) << 12 | (uint32_t)(u[1] & 0x3f) << 6 | (u[2] & 0x3f);
+	default:
+		return (uint32_t)(u[0] & 0x07) << 18 | (uint32_t)(u[1] & 0x3f) << 12 |
+		       (uint32_t)(u[2] & 0x3f) << 6 | (u[3] & 0x3f);
+	}
+}
+
+size_t cordon_utf8_char(const char *s, size_t n)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t len;
+	uint32_t c;
+
+	if (n == 0)
+		return 0;
+	if (u[0] < 0x80)
+		return 1;
+	if (u[0] >= 0xc2 && u[0] <= 0xdf)
+		len = 2;
+	else if ((u[0] & 0xf0) == 0xe0)
+		len = 3;
+	else if (u[0] >= 0xf0 && u[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+	if (n < len)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+	c = decode(s, len);
+	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	return len;
+}
+
+bool cordon_utf8_valid(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		size_t len = cordon_utf8_char(s + i, n - i);
+
+		if (!len)
+			return false;
+		i += len;
+	}
+	return true;
+}
+
+/* Characters that move the cursor, start a new line somewhere, or reorder what is shown. */
+static bool speaks(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
+	       (c >= 0xe0000 && c <= 0xe007f);
+}
+
+/* Writes the safe form of the character at s into out and returns how many bytes of s it stands for. */
+static size_t escape_one(const char *s, size_t n, char out[static 16], size_t *ret_len)
+{
+	size_t len = cordon_utf8_char(s, n);
+	uint32_t c;
+
+	if (!len) {
+		*ret_len = (size_t)snprintf(out, 16, "\\x%02x", (unsigned int)(unsigned char)*s);
+		return 1;
+	}
+	c = decode(s, len);
+	if (c == '\\')
+		*ret_len = (size_t)snprintf(out, 16, "\\\\");
+	else if (!speaks(c)) {
+		memcpy(out, s, len);
+		*ret_len = len;
+	} else if (c == '\n' || c == '\t' || c == '\r' || c == 0x1b)
+		*ret_len = (size_t)snprintf(out, 16, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : 'e');
+	else if (c < 0x80)
+		*ret_len = (size_t)snprintf(out, 16, "\\x%02x", (unsigned int)c);
+	else
+		*ret_len = (size_t)snprintf(out, 16, "\\u{%x}", (unsigned int)c);
+	return len;
+}
+
+int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n)
+{
+	size_t before = buf->len;
+
+	for (size_t i = 0; i < n;) {
+		char out[16];
+		size_t len;
+		int r;
+
+		i += escape_one(s + i, n - i, out, &len);
+		r = cordon_buf_add(buf, out, len);
+		if (r < 0) {
+			buf->len = before;
+			if (buf->data)
+				buf->data[before] = '\0';
+			return r;
+		}
+	}
+	return cordon_buf_add(buf, "", 0);
+}
+
+void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < n;) {
+		char out[16];
+		size_t len;
+
+		i += escape_one(s + i, n - i, out, &len);
+		if (at + len >= size)
+			break;
+		memcpy(dst + at, out, len);
+		at += len;
+	}
+	if (size)
+		dst[at] = '\0';
+}

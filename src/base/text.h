@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8, and making hostile bytes safe for a terminal, a log or JSON. */
+#ifndef CORDON_BASE_TEXT_H
+#define CORDON_BASE_TEXT_H
+
+#include "base/buf.h"
+
+/* Length of the valid UTF-8 character at s (1 to 4), or 0 when the bytes there are not one. No overlong forms,
+ * no surrogates. */
+size_t cordon_utf8_char(const char *s, size_t n);
+bool cordon_utf8_valid(const char *s, size_t n);
+
+/*
+ * Appends `s` as valid UTF-8 on one line: control characters (C0, DEL, C1), line and paragraph separators, bidi
+ * controls and invalid bytes become \n, \t, \r, \e, \xNN or \u{NNNN}; a backslash becomes \\.
+ */
+int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n);
+/* The same into a fixed buffer, cut at a whole character; for error messages and code that must not allocate. */
+void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n);
+
+#endif

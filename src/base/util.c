@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bounded copies, numbers with units, UUIDs. */
+#include <limits.h>
+#include <sys/random.h>
+
+#include "base/util.h"
+
+int cordon_copy(char *dst, size_t size, const char *src, size_t n)
+{
+	if (n >= size)
+		return -ENAMETOOLONG;
+	memcpy(dst, src, n);
+	dst[n] = '\0';
+	return 0;
+}
+
+/* Reads leading digits only, so that no sign, blank or base prefix slips in as it would with strtoull. */
+static int parse_digits(const char **s, uint64_t *ret_value)
+{
+	const char *p = *s;
+	uint64_t value = 0;
+
+	if (*p < '0' || *p > '9')
+		return -EINVAL;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		unsigned int digit = (unsigned int)(*p - '0');
+
+		if (value > (UINT64_MAX - digit) / 10)
+			return -ERANGE;
+		value = value * 10 + digit;
+	}
+	*s = p;
+	*ret_value = value;
+	return 0;
+}
+
+int cordon_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t value;
+	int r = parse_digits(&s, &value);
+
+	if (r < 0)
+		return r;
+	if (*s)
+		return -EINVAL;
+	if (value < min || value > max)
+		return -ERANGE;
+	*ret_value = value;
+	return 0;
+}
+
+static int scale(uint64_t value, uint64_t factor, uint64_t *ret_value)
+{
+	if (factor && value > UINT64_MAX / factor)
+		return -ERANGE;
+	*ret_value = value * factor;
+	return 0;
+}
+
+int cordon_parse_duration(const char *s, uint64_t bare_ms, uint64_t *ret_ms)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+	uint64_t value;
+	int r = parse_digits(&s, &value);
+
+	if (r < 0)
+		return r;
+	if (!*s)
+		return scale(value, bare_ms, ret_ms);
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(units); i++)
+		if (cordon_streq(s, units[i].unit))
+			return scale(value, units[i].ms, ret_ms);
+	return -EINVAL;
+}
+
+int cordon_parse_size(const char *s, uint64_t *ret_bytes)
+{
+	static const char letters[] = "kmgt";
+	uint64_t value, factor = 1;
+	int r = parse_digits(&s, &value);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; *s && letters[i]; i++) {
+		if ((*s | 0x20) != letters[i])
+			continue;
+		factor = (uint64_t)1 << (10 * (i + 1));
+		s++;
+		break;
+	}
+	if (factor > 1 && *s == 'i')
+		s++;
+	if (*s == 'B')
+		s++;
+	if (*s)
+		return -EINVAL;
+	return scale(value, factor, ret_bytes);
+}
+
+int cordon_uuid_new(char ret[static CORDON_UUID_SIZE])
+{
+	static const char hex[] = "0123456789abcdef";
+	unsigned char b[16];
+	char *p = ret;
+
+	if (getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b))
+		return -errno;
+	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(b); i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*p++ = '-';
+		*p++ = hex[b[i] >> 4];
+		*p++ = hex[b[i] & 15];
+	}
+	*p = '\0';
+	return 0;
+}
+
+bool cordon_uuid_valid(const char *s)
+{
+	size_t i;
+
+	for (i = 0; s[i] && i < 36; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (dash ? s[i] != '-' : !((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
+			return false;
+	}
+	return i == 36 && !s[i];
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command prints the same way: errors, JSON, [WORKSPACE] lines. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+
+json_t *cordon_cli_json_text(const char *s)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(8 * CORDON_PATH_MAX);
+	size_t n = strlen(s);
+
+	/* Valid UTF-8 goes out as it is (jansson escapes control characters); anything else as escaped text. */
+	if (cordon_utf8_valid(s, n))
+		return json_stringn(s, n);
+	if (cordon_text_escape(&buf, s, n) < 0)
+		return NULL;
+	return json_stringn(buf.data, buf.len);
+}
+
+int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value)
+{
+	struct cordon_error err = { 0 };
+	int r = value ? json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY) : -1;
+
+	json_decref(value);
+	if (r == 0 && putchar('\n') != EOF)
+		return CORDON_EXIT_OK;
+	cordon_fail(&err, -EIO, CORDON_KIND_IO, "cannot print JSON");
+	return cordon_cli_fail(cli, &err);
+}
+
+int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err)
+{
+	if (cli->json) {
+		json_t *object = json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message",
+					   err->message, "where", err->where, "hint", err->hint);
+
+		if (object)
+			json_dumpf(object, stderr, JSON_COMPACT);
+		fputc('\n', stderr);
+		json_decref(object);
+	} else {
+		fprintf(stderr, "cordon: %s%s%s%s%s\n", err->where, *err->where ? ": " : "", err->message,
+			*err->hint ? "; " : "", err->hint);
+	}
+	return err->kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : cli->failure_exit;
+}
+
+int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...)
+{
+	struct cordon_error err = { 0 };
+	char text[sizeof(err.message)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "%s", text);
+	cordon_error_hint(&err, "see 'cordon %s --help'", cli->command->name);
+	return cordon_cli_fail(cli, &err);
+}
+
+void cordon_cli_workspace_log(const char *fmt, ...)
+{
+	autobuf struct cordon_buf raw = CORDON_BUF(1 << 20);
+	autobuf struct cordon_buf safe = CORDON_BUF(8 << 20);
+	va_list args;
+	int r;
+
+	va_start(args, fmt);
+	r = cordon_buf_addv(&raw, fmt, args);
+	va_end(args);
+	if (r == 0 && cordon_text_escape(&safe, raw.data, raw.len) == 0)
+		fprintf(stderr, "[WORKSPACE] %s\n", safe.data);
+}
+
+bool cordon_cli_colour(int fd)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	return isatty(fd) && !(no_color && *no_color);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pattern grammar of cordon: compile once, match in time linear in pattern × path.
+ *
+ * Grammar: `*`, `?`, `[a-z]`, `[!a]`/`[^a]` (`]` first is literal), `{a,b}` (nested, alternatives may be empty or
+ * hold slashes), `\` escapes, `**` as a whole component. Characters are UTF-8 characters, an invalid byte counts
+ * as one; a leading dot is nothing special. A pattern is relative to its root: never absolute, never `..`.
+ *
+ * Braces are expanded into alternatives when a pattern is compiled (bounded; over the bound is an error). An
+ * alternative whose last component is literal covers what lies below it; one that ends in a wildcard covers that
+ * level only; `a/**` covers `a` and everything below.
+ */
+#ifndef CORDON_POLICY_PATTERN_H
+#define CORDON_POLICY_PATTERN_H
+
+#include "base/error.h"
+
+#define CORDON_ALTERNATIVES_MAX 1024
+#define CORDON_BRACE_DEPTH_MAX 10
+
+struct cordon_pattern;
+
+/* How specific an alternative is: more literal components first, then the longer literal prefix (in bytes). */
+struct cordon_specificity {
+	size_t literal_components;
+	size_t literal_prefix;
+};
+
+/* On failure `err` names the pattern, the column (1-based, in characters, in err->message) and the likely
+ * meaning (err->hint). */
+int cordon_pattern_compile(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err);
+struct cordon_pattern *cordon_pattern_free(struct cordon_pattern *pattern);
+const char *cordon_pattern_text(const struct cordon_pattern *pattern);
+
+/* Backslash-escapes every special character of a literal path, so that compiling it matches exactly that path and
+ * what lies below. NULL without memory. */
+char *cordon_pattern_quote(const char *path);
+
+/* Matches a clean relative path ("" is the root). When it matches and `ret` is not NULL, *ret is the greatest
+ * specificity among the matching alternatives. Allocates nothing. */
+bool cordon_pattern_match(const struct cordon_pattern *pattern, const char *path, struct cordon_specificity *ret);
+
+/* Whether some path strictly below directory `dir` could match; for listing only what leads somewhere. */
+bool cordon_pattern_leads(const struct cordon_pattern *pattern, const char *dir);
+
+/* The alternatives, for whoever turns grants into mounts. cordon_pattern_literal() is the unescaped path when the
+ * i-th alternative is a plain subtree (`src`, `src/**`, `**` as ""), NULL when it must judge by name. */
+size_t cordon_pattern_alternatives(const struct cordon_pattern *pattern);
+const char *cordon_pattern_literal(const struct cordon_pattern *pattern, size_t i);
+
+#endif
