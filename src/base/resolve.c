@@ -280,9 +280,11 @@ void cordon_resolver_ask(struct cordon_resolver *resolver, const char *path, str
 	char target[1];
 
 	if (len < sizeof(resolver->dir) && plain(path) && enter(resolver, path, dir_len)) {
-		bool exists = readlinkat(resolver->dir_fd, base, target, sizeof(target)) < 0 && errno == EINVAL;
+		/* A link must be walked; only when readlinkat fails does errno say anything. */
+		int code = readlinkat(resolver->dir_fd, base, target, sizeof(target)) < 0 ? errno : 0;
+		bool exists = code == EINVAL;
 
-		if (exists || errno == ENOENT) {
+		if (exists || code == ENOENT) {
 			ret_resolved->place = CORDON_PLACE_INSIDE;
 			ret_resolved->exists = exists;
 			memcpy(ret_resolved->path, path, len + 1);

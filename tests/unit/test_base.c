@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers, errors, text, paths and numbers: the promises of src/base that need no file. */
+#include "unit.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/text.h"
+
+static void buffer_grows_to_its_maximum_and_not_beyond(void **state)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(10);
+
+	(void)state;
+	assert_int_equal(cordon_buf_adds(&buf, "01234"), 0);
+	assert_int_equal(cordon_buf_addf(&buf, "%d", 56789), 0);
+	assert_string_equal(buf.data, "0123456789");
+	assert_int_equal(cordon_buf_addc(&buf, 'x'), -E2BIG);
+	assert_int_equal(cordon_buf_addf(&buf, "%s", "x"), -E2BIG);
+	assert_string_equal(buf.data, "0123456789");
+	assert_int_equal(cordon_buf_add(&buf, "", 0), 0);
+	assert_null(cordon_buf_room(&buf, SIZE_MAX));
+}
+
+static void stolen_string_is_never_null_and_leaves_an_empty_buffer(void **state)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(100);
+	autofree char *empty = cordon_buf_steal(&buf);
+	autofree char *full = NULL;
+
+	(void)state;
+	assert_string_equal(empty, "");
+	assert_int_equal(cordon_buf_adds(&buf, "abc"), 0);
+	full = cordon_buf_steal(&buf);
+	assert_string_equal(full, "abc");
+	assert_int_equal(buf.len, 0);
+	assert_null(buf.data);
+}
+
+static void error_message_is_one_safe_line(void **state)
+{
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "bad name: %s", "a\nb\x1b[31m\xff"), -EINVAL);
+	assert_string_equal(err.message, "bad name: a\\nb\\e[31m\\xff");
+	assert_int_equal(err.kind, CORDON_KIND_USAGE);
+	/* A prefix leaves what was escaped before as it is. */
+	cordon_error_prefix(&err, -EINVAL, "file %s", "x\ny");
+	assert_string_equal(err.message, "file x\\ny: bad name: a\\nb\\e[31m\\xff");
+	cordon_error_where(&err, "p\tq", 3, 4);
+	assert_string_equal(err.where, "p\\tq:3:4");
+	cordon_error_where(&err, "plain", 0, 0);
+	assert_string_equal(err.where, "plain");
+	cordon_error_hint(&err, "try %s", "\r");
+	assert_string_equal(err.hint, "try \\r");
+	assert_int_equal(cordon_fail_errno(&err, -ENOENT, "open %s", "f"), -ENOENT);
+	assert_string_equal(err.message, "open f: No such file or directory");
+	assert_int_equal(err.kind, CORDON_KIND_NOT_FOUND);
+	assert_string_equal(err.where, "");
+	assert_string_equal(err.hint, "");
+}
+
+static void error_works_without_an_object(void **state)
+{
+	(void)state;
+	assert_int_equal(cordon_fail(NULL, -EINVAL, CORDON_KIND_USAGE, "x"), -EINVAL);
+	assert_int_equal(cordon_fail_errno(NULL, -EIO, "x"), -EIO);
+	assert_int_equal(cordon_error_prefix(NULL, -EIO, "x"), -EIO);
+	cordon_error_where(NULL, "x", 1, 1);
+	cordon_error_hint(NULL, "x");
+}
+
+static void too_long_a_message_is_cut_at_a_whole_character(void **state)
+{
+	struct cordon_error err = { 0 };
+	char text[4096];
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i + 2 < sizeof(text); i += 2)
+		memcpy(text + i, "\xc3\xa9", 3);
+	cordon_fail(&err, -EINVAL, CORDON_KIND_CONFIG, "%s", text);
+	len = strlen(err.message);
+	assert_true(len >= sizeof(err.message) - 3 && len < sizeof(err.message));
+	assert_true(cordon_utf8_valid(err.message, len));
+	cordon_error_prefix(&err, -EINVAL, "%s", text);
+	assert_true(strlen(err.message) < sizeof(err.message));
+}
+
+static void every_kind_has_its_word(void **state)
+{
+	(void)state;
+	assert_string_equal(cordon_kind_name(CORDON_KIND_USAGE), "usage");
+	assert_string_equal(cordon_kind_name(CORDON_KIND_POLICY_DENIED), "policy_denied");
+	assert_string_equal(cordon_kind_name(CORDON_KIND_KERNEL_UNSUPPORTED), "kernel_unsupported");
+	for (int i = 0; i < CORDON_KIND__MAX; i++)
+		assert_true(*cordon_kind_name((cordon_kind)i));
+	assert_string_equal(cordon_kind_name((cordon_kind)-1), "internal");
+	assert_string_equal(cordon_kind_name((cordon_kind)1000), "internal");
+}
+
+static void utf8_takes_the_shortest_form_only(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} rows[] = {
+		{ "a", 1 },		{ "\xc3\xa9", 2 },	    { "\xe2\x82\xac", 3 },     { "\xf0\x9f\x98\x80", 4 },
+		{ "\xc0\x80", 0 },	{ "\xc1\xbf", 0 },	    { "\xe0\x80\x80", 0 },     { "\xe0\x9f\xbf", 0 },
+		{ "\xf0\x80\x80\x80", 0 }, { "\xed\xa0\x80", 0 },   { "\xed\xbf\xbf", 0 },     { "\xf4\x90\x80\x80", 0 },
+		{ "\xf5\x80\x80\x80", 0 }, { "\x80", 0 },	    { "\xc3", 0 },	       { "\xe2\x82", 0 },
+		{ "\xc3(", 0 },		{ "\xff", 0 },		    { "", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rows); i++)
+		assert_int_equal(cordon_utf8_char(rows[i].bytes, strlen(rows[i].bytes)), rows[i].len);
+	assert_true(cordon_utf8_valid("a\xc3\xa9", 3));
+	assert_false(cordon_utf8_valid("a\xc3\xa9", 2));
+	assert_true(cordon_utf8_valid("a\0b", 3));
+}
+
+static void escaped_text_stays_on_its_line(void **state)
+{
+	static const struct {
+		const char *raw, *safe;
+	} rows[] = {
+		{ "plain \xc3\xa9", "plain \xc3\xa9" },
+		{ "a\nb\tc\rd", "a\\nb\\tc\\rd" },
+		{ "\x1b]0;x\a", "\\e]0;x\\x07" },
+		{ "back\\slash", "back\\\\slash" },
+		{ "\x7f", "\\x7f" },
+		{ "\xc2\x9b", "\\u{9b}" },		/* CSI in one character */
+		{ "\xe2\x80\xa8", "\\u{2028}" },	/* line separator */
+		{ "\xe2\x80\xae", "\\u{202e}" },	/* right-to-left override */
+		{ "\xff\xfe", "\\xff\\xfe" },
+		{ "\xe2\x82", "\\xe2\\x82" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rows); i++) {
+		autobuf struct cordon_buf buf = CORDON_BUF(100);
+		char fixed[100];
+
+		assert_int_equal(cordon_text_escape(&buf, rows[i].raw, strlen(rows[i].raw)), 0);
+		assert_string_equal(buf.data, rows[i].safe);
+		cordon_text_escape_fixed(fixed, sizeof(fixed), rows[i].raw, strlen(rows[i].raw));
+		assert_string_equal(fixed, rows[i].safe);
+	}
+}
+
+static void escape_that_does_not_fit_changes_nothing(void **state)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(6);
+	char fixed[6];
+
+	(void)state;
+	assert_int_equal(cordon_buf_adds(&buf, "abc"), 0);
+	assert_int_equal(cordon_text_escape(&buf, "xy\n", 3), -E2BIG);
+	assert_string_equal(buf.data, "abc");
+	cordon_text_escape_fixed(fixed, sizeof(fixed), "abcd\n", 5);
+	assert_string_equal(fixed, "abcd");
+}
+
+static void paths_are_compared_by_component(void **state)
+{
+	(void)state;
+	assert_true(cordon_path_within("lib", "lib"));
+	assert_true(cordon_path_within("lib/a", "lib"));
+	assert_false(cordon_path_within("libsecret/key", "lib"));
+	assert_false(cordon_path_within("li", "lib"));
+	assert_true(cordon_path_within("anything", ""));
+	assert_false(cordon_path_within("/anything", ""));
+	assert_true(cordon_path_within("/x", "/"));
+	assert_false(cordon_path_within("x", "/"));
+	assert_false(cordon_path_within("/repo-evil/x", "/repo"));
+}
+
+static void paths_are_cleaned_by_their_text(void **state)
+{
+	static const struct {
+		const char *path, *clean;
+		int code;
+	} rows[] = {
+		{ "a//b/./c/", "a/b/c", 0 }, { ".", "", 0 },	      { "./", "", 0 },		{ "", "", 0 },
+		{ "/", "/", 0 },	     { "//a", "/a", 0 },      { "/./a/", "/a", 0 },	{ "...", "...", 0 },
+		{ "a/..", NULL, -EXDEV },    { "..", NULL, -EXDEV },  { "/../a", NULL, -EXDEV }, { "a..", "a..", 0 },
+	};
+	char ret[CORDON_PATH_MAX], huge[CORDON_PATH_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rows); i++) {
+		assert_int_equal(cordon_path_clean(rows[i].path, ret, sizeof(ret)), rows[i].code);
+		if (rows[i].clean)
+			assert_string_equal(ret, rows[i].clean);
+	}
+	memset(huge, 'a', sizeof(huge) - 1);
+	huge[sizeof(huge) - 1] = '\0';
+	assert_int_equal(cordon_path_clean(huge, ret, sizeof(ret)), -ENAMETOOLONG);
+	assert_int_equal(cordon_path_clean("abc", ret, 3), -ENAMETOOLONG);
+	assert_int_equal(cordon_path_join("a", "b", ret, sizeof(ret)), 0);
+	assert_string_equal(ret, "a/b");
+	assert_int_equal(cordon_path_join("/", "b", ret, sizeof(ret)), 0);
+	assert_string_equal(ret, "/b");
+	assert_int_equal(cordon_path_join("", "b", ret, sizeof(ret)), 0);
+	assert_string_equal(ret, "b");
+	assert_int_equal(cordon_path_join("a", "", ret, sizeof(ret)), 0);
+	assert_string_equal(ret, "a");
+	assert_int_equal(cordon_path_join("ab", "cd", ret, 5), -ENAMETOOLONG);
+	assert_string_equal(cordon_path_base("a/b"), "b");
+	assert_string_equal(cordon_path_base("/"), "");
+}
+
+static void numbers_take_nothing_but_digits(void **state)
+{
+	uint64_t value = 77;
+
+	(void)state;
+	assert_int_equal(cordon_parse_u64("12", 0, 12, &value), 0);
+	assert_int_equal(value, 12);
+	assert_int_equal(cordon_parse_u64("13", 0, 12, &value), -ERANGE);
+	assert_int_equal(cordon_parse_u64("3", 4, 12, &value), -ERANGE);
+	assert_int_equal(cordon_parse_u64("18446744073709551615", 0, UINT64_MAX, &value), 0);
+	assert_int_equal(cordon_parse_u64("18446744073709551616", 0, UINT64_MAX, &value), -ERANGE);
+	for (const char *const *bad = (const char *const[]){ "", " 1", "+1", "-1", "0x1", "1 ", "1e3", NULL }; *bad; bad++)
+		assert_int_equal(cordon_parse_u64(*bad, 0, 100, &value), -EINVAL);
+	assert_true(value == UINT64_MAX);
+}
+
+static void durations_and_sizes_have_units(void **state)
+{
+	uint64_t v = 0;
+
+	(void)state;
+	assert_int_equal(cordon_parse_duration("90", 1000, &v), 0);
+	assert_int_equal(v, 90000);
+	assert_int_equal(cordon_parse_duration("90", 1, &v), 0);
+	assert_int_equal(v, 90);
+	assert_int_equal(cordon_parse_duration("1500ms", 1000, &v), 0);
+	assert_int_equal(v, 1500);
+	assert_int_equal(cordon_parse_duration("2m", 1000, &v), 0);
+	assert_int_equal(v, 120000);
+	assert_int_equal(cordon_parse_duration("1h", 1000, &v), 0);
+	assert_int_equal(v, 3600000);
+	assert_int_equal(cordon_parse_duration("1d", 1000, &v), -EINVAL);
+	assert_int_equal(cordon_parse_duration("m", 1000, &v), -EINVAL);
+	assert_int_equal(cordon_parse_duration("9999999999999999999h", 1000, &v), -ERANGE);
+	assert_int_equal(cordon_parse_size("4096", &v), 0);
+	assert_int_equal(v, 4096);
+	assert_int_equal(cordon_parse_size("512k", &v), 0);
+	assert_int_equal(v, 512 * 1024);
+	assert_int_equal(cordon_parse_size("64MiB", &v), 0);
+	assert_int_equal(v, 64 * 1024 * 1024);
+	assert_int_equal(cordon_parse_size("2GB", &v), 0);
+	assert_true(v == (uint64_t)2 << 30);
+	assert_int_equal(cordon_parse_size("2X", &v), -EINVAL);
+	assert_int_equal(cordon_parse_size("2iB", &v), -EINVAL);
+	assert_int_equal(cordon_parse_size("99999999T", &v), -ERANGE);
+}
+
+static void uuids_are_random_and_checked(void **state)
+{
+	char a[CORDON_UUID_SIZE], b[CORDON_UUID_SIZE];
+
+	(void)state;
+	assert_int_equal(cordon_uuid_new(a), 0);
+	assert_int_equal(cordon_uuid_new(b), 0);
+	assert_true(cordon_uuid_valid(a));
+	assert_string_not_equal(a, b);
+	assert_int_equal(a[14], '4');
+	assert_false(cordon_uuid_valid(""));
+	assert_false(cordon_uuid_valid("../../../etc/passwd"));
+	a[8] = '/';
+	assert_false(cordon_uuid_valid(a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(buffer_grows_to_its_maximum_and_not_beyond),
+		cmocka_unit_test(stolen_string_is_never_null_and_leaves_an_empty_buffer),
+		cmocka_unit_test(error_message_is_one_safe_line),
+		cmocka_unit_test(error_works_without_an_object),
+		cmocka_unit_test(too_long_a_message_is_cut_at_a_whole_character),
+		cmocka_unit_test(every_kind_has_its_word),
+		cmocka_unit_test(utf8_takes_the_shortest_form_only),
+		cmocka_unit_test(escaped_text_stays_on_its_line),
+		cmocka_unit_test(escape_that_does_not_fit_changes_nothing),
+		cmocka_unit_test(paths_are_compared_by_component),
+		cmocka_unit_test(paths_are_cleaned_by_their_text),
+		cmocka_unit_test(numbers_take_nothing_but_digits),
+		cmocka_unit_test(durations_and_sizes_have_units),
+		cmocka_unit_test(uuids_are_random_and_checked),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

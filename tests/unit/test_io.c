@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files: bounded reads that never wait, and writes that replace in one step. */
+#include "unit.h"
+
+#include <dirent.h>
+
+#include "base/io.h"
+
+static void read_is_bounded(void **state)
+{
+	autobuf struct cordon_buf exact = CORDON_BUF(5), small = CORDON_BUF(4), empty = CORDON_BUF(4);
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	unit_write("five", "12345");
+	unit_write("none", "");
+	assert_int_equal(cordon_read_file(AT_FDCWD, "five", 0, &exact, &err), 0);
+	assert_string_equal(exact.data, "12345");
+	assert_int_equal(cordon_read_file(AT_FDCWD, "five", 0, &small, &err), -E2BIG);
+	assert_int_equal(err.kind, CORDON_KIND_LIMIT);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "none", 0, &empty, &err), 0);
+	assert_int_equal(empty.len, 0);
+}
+
+static void read_takes_regular_files_only_and_never_waits(void **state)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(100);
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	unit_mkdir("dir");
+	unit_link("five", "link");
+	unit_write("five", "12345");
+	assert_int_equal(cordon_read_file(AT_FDCWD, "fifo", 0, &buf, &err), -EINVAL);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "dir", 0, &buf, &err), -EINVAL);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "/dev/zero", 0, &buf, &err), -EINVAL);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "missing", 0, &buf, &err), -ENOENT);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "link", O_NOFOLLOW, &buf, &err), -ELOOP);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "link", 0, &buf, &err), 0);
+}
+
+static int count_entries(void)
+{
+	DIR *dir = opendir(".");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void write_replaces_in_one_step_and_follows_no_link(void **state)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(100), victim = CORDON_BUF(100);
+	struct cordon_error err = { 0 };
+	struct stat st;
+
+	(void)state;
+	unit_write("victim", "untouched");
+	unit_link("victim", "name");
+	assert_int_equal(cordon_write_file(AT_FDCWD, "name", 0640, "new", 3, &err), 0);
+	assert_int_equal(cordon_read_file(AT_FDCWD, "name", O_NOFOLLOW, &buf, &err), 0);
+	assert_string_equal(buf.data, "new");
+	assert_int_equal(cordon_read_file(AT_FDCWD, "victim", 0, &victim, &err), 0);
+	assert_string_equal(victim.data, "untouched");
+	assert_int_equal(stat("name", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(count_entries(), 2);
+}
+
+static void failed_write_leaves_the_old_file_and_no_temporary_one(void **state)
+{
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	unit_mkdir("name");
+	unit_write("name/inside", "x");
+	assert_true(cordon_write_file(AT_FDCWD, "name", 0600, "new", 3, &err) < 0);
+	assert_non_null(strstr(err.message, "cannot write name"));
+	assert_int_equal(count_entries(), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		unit_test_in_dir(read_is_bounded),
+		unit_test_in_dir(read_takes_regular_files_only_and_never_waits),
+		unit_test_in_dir(write_replaces_in_one_step_and_follows_no_link),
+		unit_test_in_dir(failed_write_leaves_the_old_file_and_no_temporary_one),
+	};
+
+	return cmocka_run_group_tests_name("io", tests, NULL, NULL);
+}
