@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bounded list of errors, so that one pass over a file reports all of them, in the order of their places.
+ *
+ *     struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+ *
+ * Functions that take a list return 0 or a negative errno like all others, and have then added at least one error.
+ */
+#ifndef CORDON_CONFIG_ERRORS_H
+#define CORDON_CONFIG_ERRORS_H
+
+#include "base/error.h"
+
+#define CORDON_ERRORS_MAX 64
+
+struct cordon_errors {
+	struct cordon_error *items; /* sorted by place; an error without one stands where it was added */
+	size_t n;
+	size_t dropped; /* errors beyond CORDON_ERRORS_MAX, counted only */
+	struct cordon_errors_place {
+		size_t line;
+		size_t column;
+	} *places;
+};
+
+void cordon_errors_done(struct cordon_errors *errors);
+/* Adds a copy of `err`, whose `where` is filled from file, line and column (line 0: as it stands). Returns
+ * err->code, so that a failing function can end with it. `errors` may be NULL. */
+int cordon_errors_add(struct cordon_errors *errors, const struct cordon_error *err, const char *file, size_t line,
+		      size_t column);
+/* For callers that report one: fills `err` with the first error, its hint saying how many more there are, and
+ * returns its code; 0 when there is none. */
+int cordon_errors_first(const struct cordon_errors *errors, struct cordon_error *err);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The policy file, cordon.yaml or .json (cordon.yaml(5)): what the options of `cordon run` and `cordon check` say,
+ * one key per option.
+ *
+ *     version: 1
+ *     mode: strict                  # or permissive
+ *     workspace: [lib, src]         # folders, for writing
+ *     rw: [docs, "*.md"]            # patterns
+ *     ro: [vendor]
+ *     deny: [config/secrets]
+ *     read_only: false
+ *     protect: [AGENTS.md, .factory/]
+ *     default_protect: true
+ *     env: {CI: "1"}
+ *     keep_env: [ANTHROPIC_API_KEY]
+ *     home: /srv/agent-home         # host directories are absolute
+ *     at: /workspace
+ *     share: ["/opt/data:/data:ro"]
+ *     net: host                     # or none
+ *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
+ *     best_effort: false
+ *
+ * Every key is optional; an unknown one is an error. All errors are found in one pass.
+ *
+ * INVARIANT: a policy file has authority only because a person named it (`--policy`). Nothing is looked for or loaded
+ * by itself: a file that an agent can write must not be able to widen what the agent may do.
+ */
+#ifndef CORDON_CONFIG_POLICY_FILE_H
+#define CORDON_CONFIG_POLICY_FILE_H
+
+#include "config/tree.h"
+#include "config/values.h"
+
+struct cordon_setting {
+	const char *text;
+	const char *where; /* "file:line:column" */
+};
+
+struct cordon_setting_list {
+	struct cordon_setting *items;
+	size_t n;
+};
+
+struct cordon_env_setting {
+	const char *name;
+	const char *value;
+	const char *where;
+};
+
+struct cordon_share_setting {
+	struct cordon_share share; /* source is absolute and clean */
+	const char *where;
+};
+
+/* All strings and lists belong to the file. A `where` that is NULL says that the file does not say it; the value
+ * beside it is then the default. */
+struct cordon_policy_file {
+	struct cordon_tree *tree;
+	cordon_mode mode;
+	const char *mode_where;
+	bool read_only;
+	const char *read_only_where;
+	struct cordon_setting_list workspace;
+	struct cordon_setting_list rw;
+	struct cordon_setting_list ro;
+	struct cordon_setting_list deny;
+	struct cordon_setting_list protect;
+	bool default_protect; /* true unless the file says false */
+	const char *default_protect_where;
+	struct cordon_env_setting *env;
+	size_t n_env;
+	struct cordon_setting_list keep_env;
+	struct cordon_setting home; /* text is NULL when not given */
+	struct cordon_setting at;
+	struct cordon_share_setting *shares;
+	size_t n_shares;
+	cordon_net net;
+	const char *net_where;
+	struct {
+		uint64_t timeout_ms; /* 0: no limit was given, here and below */
+		uint64_t memory_bytes;
+		uint64_t pids;
+		uint64_t cpu_milli;
+		uint64_t tmp_bytes;
+	} limits;
+	bool best_effort;
+	const char *best_effort_where;
+};
+
+/* Reads and checks all of it, patterns and protected paths included. */
+int cordon_policy_file_load(const char *path, struct cordon_policy_file **ret_file, struct cordon_errors *errors);
+/* The same from memory; `name` is for messages. */
+int cordon_policy_file_parse(const char *name, cordon_format format, const char *text, size_t len,
+			     struct cordon_policy_file **ret_file, struct cordon_errors *errors);
+struct cordon_policy_file *cordon_policy_file_free(struct cordon_policy_file *file);
+void cordon_policy_file_freep(struct cordon_policy_file **file);
+
+/*
+ * Adds grants, folders, protected paths, mode and read_only to a policy. Folders are looked up in the policy's root;
+ * a missing one is an error at its place in the file. On failure the policy is as it was.
+ */
+int cordon_policy_file_apply(const struct cordon_policy_file *file, struct cordon_policy *policy,
+			     struct cordon_errors *errors);
+
+#endif
