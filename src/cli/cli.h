@@ -35,14 +35,18 @@ struct cordon_option {
 	enum cordon_arg arg;
 	const char *meta;      /* how help calls the argument: "PATTERN"; for CHOICE "read|write" */
 	const char *help;      /* one line */
-	int key;               /* what the callback gets */
+	int key;               /* what the callback gets; CORDON_KEY_COMMON and above are taken */
 };
+
+#define CORDON_OPTIONS_MAX 64
+#define CORDON_KEY_SCOPE 900   /* the options of scope.h */
+#define CORDON_KEY_COMMON 1000 /* --json, --help */
 
 struct cordon_cli;
 
 struct cordon_command {
 	const char *name;      /* "check-file", "agent add" */
-	const char *operands;  /* "FILE FOLDERS", "[PATH]", "-- CMD [ARG]..." */
+	const char *operands;  /* "FILE FOLDERS", "[PATH]", "-- CMD [ARG]..."; completion reads the words (completion.c) */
 	const char *summary;   /* one line, lower case, no full stop */
 	const char *details;   /* paragraphs for --help, or NULL */
 	const struct cordon_option *options;
@@ -58,12 +62,16 @@ struct cordon_cli {
 
 /* Options every command has: --json, --help. Appended to each table by the parser, help and completions. */
 extern const struct cordon_option cordon_common_options[];
+/* The command's own options followed by the common ones; returns how many. */
+size_t cordon_cli_options(const struct cordon_command *command,
+			  const struct cordon_option *ret_all[static CORDON_OPTIONS_MAX]);
 
 /*
  * Parses options of argv with the command's table; calls `set` for each (arg is NULL for flags; return < 0 to stop
  * after having filled err). Options may stand anywhere before "--"; with CORDON_PARSE_STOP the first operand ends
- * them (for commands that run another). On success *ret_first is the index of the first operand and operands are
- * gathered at the end of argv. Returns 0, or -errno with err (kind usage). --help prints and returns 1.
+ * them (for commands that run another). Names are never abbreviated. On success *ret_first is the index of the
+ * first operand and operands are gathered at the end of argv. Returns 0, or -errno with err (kind usage). --help
+ * prints and returns 1.
  */
 enum { CORDON_PARSE_STOP = 1 };
 int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int flags,
@@ -71,17 +79,22 @@ int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int
 		     int *ret_first, struct cordon_error *err);
 
 /* Prints the error (one line, or an object with --json on stderr) and returns the exit code for its kind: 2 for
- * usage, else cli->failure_exit. */
+ * usage, else cli->failure_exit. May be called once per error when a command reports several. */
 int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err);
 /* Shorthand for usage errors: fills, prints, returns 2. */
 int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
 
-/* A JSON string for any bytes: invalid UTF-8 and control characters are escaped as text (base/text.h). */
+/* A JSON string for any bytes: valid UTF-8 as it is, anything else as escaped text (base/text.h). The second form
+ * takes bytes among which there may be a NUL. NULL without memory. */
 json_t *cordon_cli_json_text(const char *s);
+json_t *cordon_cli_json_bytes(const char *s, size_t n);
 /* Prints a JSON value and a newline on stdout, takes the reference. 0 or an exit code. */
 int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value);
-/* "[WORKSPACE] ..." on stderr, control characters escaped. */
-void cordon_cli_workspace_log(const char *fmt, ...) CORDON_PRINTF(1, 2);
+/* "[WORKSPACE] ..." on stderr, control characters escaped. With --json nothing: stderr then carries error objects
+ * only, and the command's object says the same. */
+void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
+/* The same with another tag: "[INFO] ...". */
+void cordon_cli_log(const struct cordon_cli *cli, const char *tag, const char *fmt, ...) CORDON_PRINTF(3, 4);
 /* Colour only on a terminal, never with NO_COLOR. */
 bool cordon_cli_colour(int fd);
 

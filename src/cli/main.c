@@ -19,19 +19,68 @@ static void print_help(void)
 	printf("\n'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
 }
 
-int main(int argc, char **argv)
+/* How many words of argv the command's name takes ("agent add" takes two), or 0 when it is not that command. */
+static int words_matched(const struct cordon_command *command, int argc, char **argv)
 {
-	struct cordon_cli cli = { .failure_exit = CORDON_EXIT_NO };
-	struct cordon_command none = { .name = "", .operands = "", .summary = "" };
+	const char *name = command->name;
 
-	cli.command = &none;
-	/* A closed pipe is an error of the write that meets it, not the end of the process. */
-	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < argc; i++) {
+		size_t n = strcspn(name, " ");
+
+		if (strlen(argv[i]) != n || memcmp(argv[i], name, n) != 0)
+			return 0;
+		name += n;
+		if (!*name)
+			return i + 1;
+		name++;
+	}
+	return 0;
+}
+
+static const struct cordon_command *find_command(int argc, char **argv, int *ret_words)
+{
+	const struct cordon_command *found = NULL;
+
+	*ret_words = 0;
+	for (size_t i = 0; cordon_commands[i]; i++) {
+		int words = words_matched(cordon_commands[i], argc, argv);
+
+		if (words <= *ret_words)
+			continue;
+		*ret_words = words;
+		found = cordon_commands[i];
+	}
+	return found;
+}
+
+/* Names the commands that begin with the word, so that "cordon agent" says how to go on. */
+static int unknown_command(const struct cordon_cli *cli, const char *word)
+{
+	autobuf struct cordon_buf list = CORDON_BUF(1024);
+	size_t n = strlen(word);
+
+	for (size_t i = 0; cordon_commands[i]; i++) {
+		const char *name = cordon_commands[i]->name;
+
+		if (n && strncmp(name, word, n) == 0 && name[n] == ' ')
+			cordon_buf_addf(&list, "%s%s", list.len ? ", " : "", name);
+	}
+	if (list.len)
+		return cordon_cli_usage(cli, "incomplete command: %s; there are %s", word, list.data);
+	return cordon_cli_usage(cli, "unknown command: %s", word);
+}
+
+static int dispatch(struct cordon_cli *cli, int argc, char **argv)
+{
+	const struct cordon_command *command;
+	bool help = argc > 1 && cordon_streq(argv[1], "help");
+	int words;
+
 	if (argc < 2) {
 		print_help();
 		return CORDON_EXIT_USAGE;
 	}
-	if (cordon_streq(argv[1], "--help") || cordon_streq(argv[1], "-h") || cordon_streq(argv[1], "help")) {
+	if (cordon_streq(argv[1], "--help") || cordon_streq(argv[1], "-h") || (help && argc == 2)) {
 		print_help();
 		return CORDON_EXIT_OK;
 	}
@@ -39,11 +88,37 @@ int main(int argc, char **argv)
 		printf("cordon %s\n", cordon_version());
 		return CORDON_EXIT_OK;
 	}
-	for (size_t i = 0; cordon_commands[i]; i++) {
-		if (!cordon_streq(argv[1], cordon_commands[i]->name))
-			continue;
-		cli.command = cordon_commands[i];
-		return cli.command->run(&cli, argc - 1, argv + 1);
+	if (help) {
+		argc--;
+		argv++;
 	}
-	return cordon_cli_usage(&cli, "unknown command: %s", argv[1]);
+	command = find_command(argc - 1, argv + 1, &words);
+	if (!command)
+		return unknown_command(cli, argv[1]);
+	if (help) {
+		cordon_cli_help(command);
+		return CORDON_EXIT_OK;
+	}
+	cli->command = command;
+	return command->run(cli, argc - words, argv + words);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct cordon_command none = { .name = "", .operands = "", .summary = "" };
+	struct cordon_cli cli = { .command = &none, .failure_exit = CORDON_EXIT_NO };
+	struct cordon_error err = { 0 };
+	int r;
+
+	/* A closed pipe is an error of the write that meets it, not the end of the process. */
+	signal(SIGPIPE, SIG_IGN);
+	r = dispatch(&cli, argc, argv);
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return r;
+	/* Whoever closed the pipe knows; a full disk is worth a word. */
+	if (errno != EPIPE) {
+		cordon_fail_errno(&err, -errno, "cannot write to standard output");
+		cordon_cli_fail(&cli, &err);
+	}
+	return r ? r : cli.failure_exit;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option tables over getopt_long, and the help text made from them. */
-#include <getopt.h>
+/* The option parser over a command's table, and the help text made from it. */
 #include <stdio.h>
 
 #include "cli/cli.h"
 
-#define OPTIONS_MAX 64
-#define KEY_JSON 1000
-#define KEY_HELP 1001
+#define HELP_COLUMN 30
+
+enum { KEY_JSON = CORDON_KEY_COMMON, KEY_HELP };
 
 const struct cordon_option cordon_common_options[] = {
 	{ "json", 0, CORDON_ARG_NONE, NULL, "print machine-readable JSON", KEY_JSON },
@@ -15,113 +14,180 @@ const struct cordon_option cordon_common_options[] = {
 	{ 0 },
 };
 
-/* The command's own options followed by the common ones. */
-static size_t gather(const struct cordon_command *command, const struct cordon_option *all[static OPTIONS_MAX])
+size_t cordon_cli_options(const struct cordon_command *command,
+			  const struct cordon_option *ret_all[static CORDON_OPTIONS_MAX])
 {
 	size_t n = 0;
 
-	for (const struct cordon_option *o = command->options; o && o->name && n < OPTIONS_MAX; o++)
-		all[n++] = o;
-	for (const struct cordon_option *o = cordon_common_options; o->name && n < OPTIONS_MAX; o++)
-		all[n++] = o;
+	for (const struct cordon_option *o = command->options; o && o->name && n < CORDON_OPTIONS_MAX; o++)
+		ret_all[n++] = o;
+	for (const struct cordon_option *o = cordon_common_options; o->name && n < CORDON_OPTIONS_MAX; o++)
+		ret_all[n++] = o;
 	return n;
+}
+
+/* One parse: what is known, and where we are. */
+struct parse {
+	struct cordon_cli *cli;
+	const struct cordon_option *all[CORDON_OPTIONS_MAX];
+	size_t n;
+	int argc;
+	char **argv;
+	int next; /* index of the argument after the one being looked at */
+	int (*set)(void *data, int key, const char *arg, struct cordon_error *err);
+	void *data;
+	struct cordon_error *err;
+};
+
+CORDON_PRINTF(2, 3)
+static int misuse(struct parse *p, const char *fmt, ...)
+{
+	char text[sizeof(p->err->message)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	cordon_fail(p->err, -EINVAL, CORDON_KIND_USAGE, "%s", text);
+	cordon_error_hint(p->err, "see 'cordon %s --help'", p->cli->command->name);
+	return -EINVAL;
 }
 
 static bool choice_allows(const char *choices, const char *arg)
 {
 	size_t len = strlen(arg);
 
-	for (const char *p = choices; *p;) {
-		size_t n = strcspn(p, "|");
+	for (const char *c = choices; *c;) {
+		size_t n = strcspn(c, "|");
 
-		if (n == len && memcmp(p, arg, n) == 0)
+		if (n == len && memcmp(c, arg, n) == 0)
 			return true;
-		p += n + (p[n] == '|');
+		c += n + (c[n] == '|');
 	}
 	return false;
 }
 
-static int usage_error(const struct cordon_cli *cli, struct cordon_error *err, const char *what, const char *option)
+/* Takes one option whose value (if any) is known. 1 after --help. */
+static int take(struct parse *p, const struct cordon_option *option, const char *value)
 {
-	int r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s%s", what, option);
+	if (option->key == KEY_HELP) {
+		cordon_cli_help(p->cli->command);
+		return 1;
+	}
+	if (option->key == KEY_JSON) {
+		p->cli->json = true;
+		return 0;
+	}
+	if (option->arg == CORDON_ARG_CHOICE && !choice_allows(option->meta, value))
+		return misuse(p, "--%s is %s, not %s", option->name, option->meta, value);
+	return p->set(p->data, option->key, value, p->err);
+}
 
-	cordon_error_hint(err, "see 'cordon %s --help'", cli->command->name);
-	return r;
+static const char *next_value(struct parse *p)
+{
+	return p->next < p->argc ? p->argv[p->next++] : NULL;
+}
+
+/* "--name", "--name value" or "--name=value"; names are never abbreviated, so that a new option breaks no script. */
+static int parse_long(struct parse *p, const char *text)
+{
+	size_t len = strcspn(text, "=");
+	const char *value = text[len] == '=' ? text + len + 1 : NULL;
+	const struct cordon_option *meant = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct cordon_option *option = p->all[i];
+
+		if (len && strncmp(option->name, text, len) == 0 && option->name[len] != '\0')
+			meant = option;
+		if (strlen(option->name) != len || memcmp(option->name, text, len) != 0)
+			continue;
+		if (!option->arg && value)
+			return misuse(p, "option --%s takes no value", option->name);
+		if (option->arg && !value)
+			value = next_value(p);
+		if (option->arg && !value)
+			return misuse(p, "option --%s needs a value: %s", option->name, option->meta);
+		return take(p, option, value);
+	}
+	misuse(p, "unknown option: --%.*s", (int)(len < CORDON_PATH_MAX ? len : CORDON_PATH_MAX), text);
+	if (meant)
+		cordon_error_hint(p->err, "did you mean --%s?", meant->name);
+	return -EINVAL;
+}
+
+/* "-x", "-xyz" for flags, "-x value" or "-xvalue". */
+static int parse_short(struct parse *p, const char *text)
+{
+	for (; *text; text++) {
+		const struct cordon_option *option = NULL;
+		const char *value = NULL;
+		int r;
+
+		for (size_t i = 0; i < p->n; i++)
+			if (p->all[i]->letter && p->all[i]->letter == *text)
+				option = p->all[i];
+		if (!option)
+			return misuse(p, "unknown option: -%c", *text);
+		if (option->arg) {
+			value = text[1] ? text + 1 : next_value(p);
+			if (!value)
+				return misuse(p, "option -%c needs a value: %s", *text, option->meta);
+		}
+		r = take(p, option, value);
+		if (r != 0 || option->arg)
+			return r;
+	}
+	return 0;
+}
+
+/* An error before --json was reached is printed as JSON all the same. */
+static void find_json(const struct parse *p)
+{
+	for (int i = p->next; i < p->argc && !cordon_streq(p->argv[i], "--"); i++)
+		if (cordon_streq(p->argv[i], "--json"))
+			p->cli->json = true;
 }
 
 int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int flags,
 		     int (*set)(void *data, int key, const char *arg, struct cordon_error *err), void *data,
 		     int *ret_first, struct cordon_error *err)
 {
-	const struct cordon_option *all[OPTIONS_MAX];
-	size_t n = gather(cli->command, all);
-	struct option longs[OPTIONS_MAX + 1] = { 0 };
-	char shorts[2 * OPTIONS_MAX + 3];
-	size_t at = 0;
+	struct parse p = { .cli = cli, .argc = argc, .argv = argv, .next = 1, .set = set, .data = data, .err = err };
+	int kept = 0;
 
-	shorts[at++] = flags & CORDON_PARSE_STOP ? '+' : '-';
-	shorts[at++] = ':';
-	for (size_t i = 0; i < n; i++) {
-		longs[i] = (struct option){ all[i]->name, all[i]->arg ? required_argument : no_argument, NULL,
-					    256 + (int)i };
-		if (!all[i]->letter)
-			continue;
-		shorts[at++] = all[i]->letter;
-		if (all[i]->arg)
-			shorts[at++] = ':';
-	}
-	shorts[at] = '\0';
-
-	int kept = 1; /* operands found between options are moved to the front, then behind what was parsed */
-
-	opterr = 0;
-	optind = 0;
-	for (;;) {
-		int c = getopt_long(argc, argv, shorts, longs, NULL);
-		const struct cordon_option *option = NULL;
+	p.n = cordon_cli_options(cli->command, p.all);
+	while (p.next < argc) {
+		char *arg = argv[p.next];
 		int r;
 
-		if (c == -1)
+		if (arg[0] != '-' || !arg[1]) {
+			if (flags & CORDON_PARSE_STOP)
+				break;
+			p.next++;
+			argv[1 + kept++] = arg;
+			continue;
+		}
+		p.next++;
+		if (cordon_streq(arg, "--"))
 			break;
-		if (c == 1) {
-			argv[kept++] = optarg;
-			continue;
-		}
-		for (size_t i = 0; i < n; i++)
-			if (c == 256 + (int)i || (all[i]->letter && c == all[i]->letter))
-				option = all[i];
-		if (c == ':')
-			return usage_error(cli, err, "option needs a value: ", argv[optind - 1]);
-		if (!option)
-			return usage_error(cli, err, "unknown or ambiguous option: ", argv[optind - 1]);
-		if (option->key == KEY_HELP) {
-			cordon_cli_help(cli->command);
-			return 1;
-		}
-		if (option->key == KEY_JSON) {
-			cli->json = true;
-			continue;
-		}
-		if (option->arg == CORDON_ARG_CHOICE && !choice_allows(option->meta, optarg)) {
-			r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--%s is %s, not %s", option->name,
-					option->meta, optarg);
-			return r;
-		}
-		r = set(data, option->key, optarg, err);
-		if (r < 0)
+		r = arg[1] == '-' ? parse_long(&p, arg + 2) : parse_short(&p, arg + 1);
+		if (r < 0 && !(flags & CORDON_PARSE_STOP))
+			find_json(&p);
+		if (r != 0)
 			return r;
 	}
-	/* Operands seen so far stand in argv[1..kept), those after "--" from optind on: make them one run. */
-	for (int i = kept - 1; i >= 1; i--)
-		argv[optind - kept + i] = argv[i];
-	*ret_first = optind - (kept - 1);
+	/* Operands seen so far stand in argv[1..kept], the rest from p.next on: make them one run. */
+	for (int k = kept; k >= 1; k--)
+		argv[p.next - kept + k - 1] = argv[k];
+	*ret_first = p.next - kept;
 	return 0;
 }
 
 void cordon_cli_help(const struct cordon_command *command)
 {
-	const struct cordon_option *all[OPTIONS_MAX];
-	size_t n = gather(command, all);
+	const struct cordon_option *all[CORDON_OPTIONS_MAX];
+	size_t n = cordon_cli_options(command, all);
 
 	printf("Usage: cordon %s [OPTION]...%s%s\n\n", command->name, *command->operands ? " " : "", command->operands);
 	printf("%c%s.\n", command->summary[0] & ~0x20, command->summary + 1);
@@ -130,12 +196,14 @@ void cordon_cli_help(const struct cordon_command *command)
 	printf("\nOptions:\n");
 	for (size_t i = 0; i < n; i++) {
 		char letter[8] = "    ";
-		char left[96];
+		int width;
 
 		if (all[i]->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", all[i]->letter);
-		snprintf(left, sizeof(left), "%s--%s%s%s", letter, all[i]->name, all[i]->meta ? " " : "",
-			 all[i]->meta ? all[i]->meta : "");
-		printf("  %-28s %s\n", left, all[i]->help);
+		width = printf("  %s--%s%s%s", letter, all[i]->name, all[i]->meta ? " " : "",
+			       all[i]->meta ? all[i]->meta : "");
+		if (width >= HELP_COLUMN)
+			width = printf("\n") - 1;
+		printf("%*s %s\n", HELP_COLUMN - width, "", all[i]->help);
 	}
 }

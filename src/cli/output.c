@@ -6,17 +6,23 @@
 #include "base/text.h"
 #include "cli/cli.h"
 
-json_t *cordon_cli_json_text(const char *s)
+#define TEXT_MAX (8u << 20)
+
+json_t *cordon_cli_json_bytes(const char *s, size_t n)
 {
-	autobuf struct cordon_buf buf = CORDON_BUF(8 * CORDON_PATH_MAX);
-	size_t n = strlen(s);
+	autobuf struct cordon_buf buf = CORDON_BUF(TEXT_MAX);
 
 	/* Valid UTF-8 goes out as it is (jansson escapes control characters); anything else as escaped text. */
-	if (cordon_utf8_valid(s, n))
+	if (cordon_utf8_valid(s, n) && !memchr(s, '\0', n))
 		return json_stringn(s, n);
 	if (cordon_text_escape(&buf, s, n) < 0)
 		return NULL;
 	return json_stringn(buf.data, buf.len);
+}
+
+json_t *cordon_cli_json_text(const char *s)
+{
+	return cordon_cli_json_bytes(s, strlen(s));
 }
 
 int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value)
@@ -34,8 +40,10 @@ int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value)
 int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err)
 {
 	if (cli->json) {
-		json_t *object = json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message",
-					   err->message, "where", err->where, "hint", err->hint);
+		/* A message may have been cut in the middle of a character, so it is not simply taken as UTF-8. */
+		json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "kind", cordon_kind_name(err->kind), "message",
+					   cordon_cli_json_text(err->message), "where", cordon_cli_json_text(err->where),
+					   "hint", cordon_cli_json_text(err->hint));
 
 		if (object)
 			json_dumpf(object, stderr, JSON_COMPACT);
@@ -58,22 +66,38 @@ int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "%s", text);
-	cordon_error_hint(&err, "see 'cordon %s --help'", cli->command->name);
+	cordon_error_hint(&err, "see 'cordon %s%s--help'", cli->command->name, *cli->command->name ? " " : "");
 	return cordon_cli_fail(cli, &err);
 }
 
-void cordon_cli_workspace_log(const char *fmt, ...)
+CORDON_PRINTF(3, 0)
+static void log_line(const struct cordon_cli *cli, const char *tag, const char *fmt, va_list args)
 {
-	autobuf struct cordon_buf raw = CORDON_BUF(1 << 20);
-	autobuf struct cordon_buf safe = CORDON_BUF(8 << 20);
+	autobuf struct cordon_buf raw = CORDON_BUF(TEXT_MAX / 8);
+	autobuf struct cordon_buf safe = CORDON_BUF(TEXT_MAX);
+
+	if (cli->json)
+		return;
+	if (cordon_buf_addv(&raw, fmt, args) == 0 && cordon_text_escape(&safe, raw.data, raw.len) == 0)
+		fprintf(stderr, "[%s] %s\n", tag, safe.data);
+}
+
+void cordon_cli_log(const struct cordon_cli *cli, const char *tag, const char *fmt, ...)
+{
 	va_list args;
-	int r;
 
 	va_start(args, fmt);
-	r = cordon_buf_addv(&raw, fmt, args);
+	log_line(cli, tag, fmt, args);
 	va_end(args);
-	if (r == 0 && cordon_text_escape(&safe, raw.data, raw.len) == 0)
-		fprintf(stderr, "[WORKSPACE] %s\n", safe.data);
+}
+
+void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_line(cli, "WORKSPACE", fmt, args);
+	va_end(args);
 }
 
 bool cordon_cli_colour(int fd)
