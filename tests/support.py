@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What end-to-end tests and attacks share: who runs cordon, a directory of theirs, and looks from the host side."""
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+
+TESTS = pathlib.Path(__file__).resolve().parent
+TOP = TESTS.parent
+CASES = TESTS / "cases"
+# An id that no account of a usual machine has; nothing is created for it.
+USER_ID = 54321
+PR_SET_CHILD_SUBREAPER = 36
+DEFAULT_TIMEOUT = 60
+
+
+def built_executable():
+    """The executable under test: $CORDON, else the one in build/ beside the tests."""
+    path = pathlib.Path(os.environ.get("CORDON", TOP / "build" / "cordon"))
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not built; run make first or set CORDON")
+    return path.resolve()
+
+
+@dataclass(frozen=True)
+class Who:
+    """One kind of caller: root, or an ordinary user without groups."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def is_root(self):
+        return self.uid == 0
+
+    def popen_args(self):
+        """Arguments of subprocess that change to this user; none when that is who we are."""
+        if os.getuid() == self.uid:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+def callers():
+    """Who can be played by the account that runs the tests, by name."""
+    if os.getuid() == 0:
+        return {"root": Who("root", 0, 0), "user": Who("user", USER_ID, USER_ID)}
+    return {"user": Who("user", os.getuid(), os.getgid())}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one command did. Text is decoded so that no byte is lost."""
+
+    args: tuple
+    returncode: int
+    raw_stdout: bytes
+    raw_stderr: bytes
+    seconds: float
+
+    @property
+    def stdout(self):
+        return os.fsdecode(self.raw_stdout)
+
+    @property
+    def stderr(self):
+        return os.fsdecode(self.raw_stderr)
+
+    def json(self, stream="stdout"):
+        """The stream as one JSON value; fails with the text when it is none."""
+        text = getattr(self, f"raw_{stream}")
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise AssertionError(f"{stream} is not JSON ({error}): {text!r}") from error
+
+    def __str__(self):
+        return f"{' '.join(map(str, self.args))}\n= {self.returncode}\nstdout: {self.stdout}\nstderr: {self.stderr}"
+
+
+def to_bytes(data):
+    return data.encode() if isinstance(data, str) else data
+
+
+def world_traversable_base():
+    """A directory below which every user can reach what is theirs; the caller removes it."""
+    for parent in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        chain = [pathlib.Path(parent).resolve(), *pathlib.Path(parent).resolve().parents]
+        if all(p.stat().st_mode & stat.S_IXOTH for p in chain):
+            base = pathlib.Path(tempfile.mkdtemp(prefix="cordon-test-", dir=parent)).resolve()
+            base.chmod(0o755)
+            return base
+    raise RuntimeError("no temporary directory that every user can reach")
+
+
+def remove_tree(path):
+    """Removes a tree whose directories may have lost their permissions."""
+
+    def retry(function, name, _):
+        try:
+            os.chmod(os.path.dirname(name), 0o700)
+            if os.path.isdir(name) and not os.path.islink(name):
+                os.chmod(name, 0o700)
+            function(name)
+        except FileNotFoundError:
+            pass
+
+    if os.path.lexists(path):
+        shutil.rmtree(path, onerror=retry)
+
+
+class Box:
+    """A directory that belongs to the caller, with a home, a CORDON_HOME and a TMPDIR in it, and commands run there."""
+
+    def __init__(self, path, who, bin_dir):
+        self.path = path
+        self.who = who
+        self.bin = bin_dir
+        self.started = []
+        self.path.mkdir(mode=0o755)
+        self.home, self.state, self.tmp = (path / name for name in ("home", "state", "tmp"))
+        for directory in (self.home, self.state, self.tmp):
+            directory.mkdir(mode=0o700)
+        self.own(self.path)
+
+    # ---- files, made on the host as the caller's ----
+
+    def own(self, *paths):
+        """Gives paths, and everything below them, to the caller."""
+        if os.getuid() != 0:
+            return
+        for path in paths:
+            os.chown(path, self.who.uid, self.who.gid, follow_symlinks=False)
+            if os.path.isdir(path) and not os.path.islink(path):
+                self.own(*(os.path.join(path, name) for name in os.listdir(path)))
+
+    def mkdir(self, name, mode=0o755):
+        path = self.path / name
+        missing = [p for p in (path, *path.parents) if not p.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
+        self.own(*missing)
+        return path
+
+    def write(self, name, data="", mode=0o644):
+        path = self.path / name
+        self.mkdir(path.parent, mode=stat.S_IMODE(path.parent.stat().st_mode) if path.parent.exists() else 0o755)
+        path.write_bytes(to_bytes(data))
+        path.chmod(mode)
+        self.own(path)
+        return path
+
+    def link(self, name, target):
+        path = self.path / name
+        if not path.parent.exists():
+            self.mkdir(path.parent)
+        path.symlink_to(target)
+        self.own(path)
+        return path
+
+    def repo(self, name="repo", files=None):
+        """A directory that git would take for a repository, with files given as {path: content}."""
+        top = self.mkdir(name)
+        self.write(f"{name}/.git/HEAD", "ref: refs/heads/main\n")
+        self.write(f"{name}/.git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+        self.mkdir(f"{name}/.git/objects")
+        self.mkdir(f"{name}/.git/refs/heads")
+        self.mkdir(f"{name}/.git/hooks")
+        for path, content in (files or {}).items():
+            self.write(f"{name}/{path}", content)
+        return top
+
+    # ---- commands, run as the caller in an environment made from nothing ----
+
+    def environment(self, extra=None):
+        env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "TMPDIR": str(self.tmp),
+            "CORDON_HOME": str(self.state),
+        }
+        for key, value in (extra or {}).items():
+            env.pop(key, None)
+            if value is not None:
+                env[key] = value
+        return env
+
+    def start(self, *args, cwd=None, env=None, **options):
+        """Starts a command in a session of its own; whatever is left of it is killed when the test ends."""
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen(
+            args,
+            cwd=cwd or self.path,
+            env=self.environment(env),
+            start_new_session=True,
+            **self.who.popen_args(),
+            **options,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, *args, input=None, timeout=DEFAULT_TIMEOUT, **options):
+        """Runs a command to its end; one that takes longer than `timeout` seconds is a failure with what it said."""
+        began = time.monotonic()
+        stdin = subprocess.PIPE if input is not None else subprocess.DEVNULL
+        process = self.start(*args, stdin=stdin, **options)
+        try:
+            out, err = process.communicate(to_bytes(input), timeout=timeout)
+        except subprocess.TimeoutExpired:
+            kill_session(process)
+            out, err = process.communicate()
+            raise AssertionError(f"no end after {timeout} s: {args}\nstdout: {out!r}\nstderr: {err!r}") from None
+        return Result(args, process.returncode, out or b"", err or b"", time.monotonic() - began)
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                kill_session(process)
+                process.wait(10)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        for pid in descendants():
+            kill_quietly(pid)
+        remove_tree(self.path)
+
+
+class Cordon:
+    """`cordon(*args)` runs the executable under test as the caller; `cordon.start` leaves it running."""
+
+    def __init__(self, box):
+        self.box = box
+        self.path = str(box.bin / "cordon")
+
+    def __call__(self, *args, **options):
+        return self.box.run(self.path, *args, **options)
+
+    def start(self, *args, **options):
+        return self.box.start(self.path, *args, **options)
+
+
+# ---- processes, mounts and cgroups, seen from the host ----
+
+
+def become_subreaper():
+    """Orphans of what a test starts become children of this process, so that none of them is lost from sight."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def kill_quietly(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def kill_session(process):
+    """Kills a process of Box.start() and everything that is still in its session's process group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def read_stat(pid):
+    """(state, parent) of a process, or None when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1])
+
+
+def descendants(of=None):
+    """Pids of all live descendants (zombies are not alive) of a process, of the tests themselves by default."""
+    of = of or os.getpid()
+    children = {}
+    for name in os.listdir("/proc"):
+        found = read_stat(name) if name.isdigit() else None
+        if found:
+            children.setdefault(found[1], []).append((int(name), found[0]))
+    found, todo = [], [of]
+    while todo:
+        for pid, state in children.get(todo.pop(), []):
+            todo.append(pid)
+            if state not in "ZX":
+                found.append(pid)
+    return found
+
+
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def mounts():
+    """Mount points and roots of the host's mount namespace that have to do with cordon or its tests."""
+    lines = pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+    return [line for line in lines if "cordon" in line]
+
+
+def cgroups():
+    """Directories below the cgroup file systems that cordon made."""
+    found = []
+    for top, names, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(top, name) for name in names if "cordon" in name]
+    return found
+
+
+def poll(condition, seconds=5.0, what="the condition"):
+    """Waits until `condition()` is true and returns its value; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.01)
+
+
+class Leftovers:
+    """Remembers what was there before; `assert_none()` says what a run left behind: processes, mounts, cgroups, files."""
+
+    def __init__(self, box):
+        self.box = box
+        self.before = self.look()
+
+    def look(self):
+        return {
+            "process": set(descendants()),
+            "mount": set(mounts()),
+            "cgroup": set(cgroups()),
+            "temporary file": {str(p) for p in self.box.tmp.rglob("*")},
+        }
+
+    def difference(self):
+        """Reaps orphans that have ended, then lists what is new as (sort, object)."""
+        own = {process.pid for process in self.box.started}
+        for name in os.listdir("/proc"):
+            found = read_stat(name) if name.isdigit() else None
+            if found and found[0] == "Z" and found[1] == os.getpid() and int(name) not in own:
+                try:
+                    os.waitpid(int(name), os.WNOHANG)
+                except ChildProcessError:
+                    pass
+        now = self.look()
+        new = [(sort, item) for sort in now for item in now[sort] - self.before[sort]]
+        return [(sort, f"{item} {command_line(item)}" if sort == "process" else item) for sort, item in new]
+
+    def assert_none(self, seconds=5.0):
+        deadline = time.monotonic() + seconds
+        while self.difference() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        left = self.difference()
+        assert not left, f"left behind: {left}"
