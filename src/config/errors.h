@@ -24,12 +24,11 @@ struct cordon_errors {
 };
 
 void cordon_errors_done(struct cordon_errors *errors);
-/* Adds a copy of `err`, whose `where` is filled from file, line and column (line 0: as it stands). Returns
- * err->code, so that a failing function can end with it. `errors` may be NULL. */
+/* Adds a copy of `err` with `where` made of file, line and column (line 0: the file alone; file NULL: as it stands).
+ * Returns err->code, so that a failing function can end with it. `errors` may be NULL. */
 int cordon_errors_add(struct cordon_errors *errors, const struct cordon_error *err, const char *file, size_t line,
 		      size_t column);
-/* For callers that report one: fills `err` with the first error, its hint saying how many more there are, and
- * returns its code; 0 when there is none. */
+/* For callers that report only one: copies the first error to `err` and returns its code; 0 when there is none. */
 int cordon_errors_first(const struct cordon_errors *errors, struct cordon_error *err);
 
 #endif

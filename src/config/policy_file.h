@@ -49,7 +49,7 @@ struct cordon_env_setting {
 };
 
 struct cordon_share_setting {
-	struct cordon_share share; /* source is absolute and clean */
+	struct cordon_share_value share; /* source is absolute and clean */
 	const char *where;
 };
 
@@ -81,7 +81,7 @@ struct cordon_policy_file {
 		uint64_t timeout_ms; /* 0: no limit was given, here and below */
 		uint64_t memory_bytes;
 		uint64_t pids;
-		uint64_t cpu_milli;
+		uint64_t cpu_millis;
 		uint64_t tmp_bytes;
 	} limits;
 	bool best_effort;

@@ -47,7 +47,7 @@ struct cordon_node {
 	const struct cordon_node *next;
 };
 
-struct cordon_arena;
+struct cordon_tree_chunk;
 
 struct cordon_tree {
 	const char *name; /* the file, for messages */
@@ -55,7 +55,7 @@ struct cordon_tree {
 	const char *source;
 	size_t len;
 	const struct cordon_node *root;
-	struct cordon_arena *arena;
+	struct cordon_tree_chunk *memory;
 };
 
 /*

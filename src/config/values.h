@@ -10,7 +10,7 @@
 typedef enum cordon_net { CORDON_NET_HOST, CORDON_NET_NONE } cordon_net;
 
 /* "DIR[:PATH][:ro]"; `\:` is a colon in a name. */
-struct cordon_share {
+struct cordon_share_value {
 	char *source;   /* as written */
 	char *target;   /* absolute and clean, or NULL: the same place as the source */
 	bool read_only;
@@ -19,14 +19,14 @@ struct cordon_share {
 /* Errors are of kind `usage`, about the value only; the caller puts the option or the place in front. */
 int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err);
 int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *err);
-int cordon_share_parse(const char *s, struct cordon_share *ret_share, struct cordon_error *err);
-void cordon_share_done(struct cordon_share *share);
+int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, struct cordon_error *err);
+void cordon_share_done(struct cordon_share_value *share);
 /* A letter or underscore, then letters, digits and underscores. */
 int cordon_env_name_check(const char *name, size_t len, struct cordon_error *err);
 /* The limits; nothing may be 0. "2" or "0.5" CPUs to thousandths. */
 int cordon_timeout_parse(const char *s, uint64_t *ret_ms, struct cordon_error *err);
 int cordon_memory_parse(const char *s, uint64_t *ret_bytes, struct cordon_error *err);
 int cordon_pids_parse(const char *s, uint64_t *ret_pids, struct cordon_error *err);
-int cordon_cpus_parse(const char *s, uint64_t *ret_milli, struct cordon_error *err);
+int cordon_cpus_parse(const char *s, uint64_t *ret_millis, struct cordon_error *err);
 
 #endif

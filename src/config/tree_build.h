@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the two parsers make a tree: they report what they read, the builder links it and holds the limits. */
+#ifndef CORDON_CONFIG_TREE_BUILD_H
+#define CORDON_CONFIG_TREE_BUILD_H
+
+#include "config/tree.h"
+
+struct cordon_span {
+	uint32_t line, column;
+	uint32_t start, end;
+};
+
+struct cordon_build_frame {
+	struct cordon_node *node;
+	struct cordon_node *last;
+	struct cordon_node *key; /* read, its value not yet */
+};
+
+/* `stack` has room for max_depth frames. */
+struct cordon_builder {
+	struct cordon_tree *tree;
+	struct cordon_errors *errors;
+	struct cordon_build_frame *stack;
+	size_t depth;
+	size_t max_depth;
+};
+
+/* The parsers. Each returns 0 when the tree is whole. */
+int cordon_tree_read_yaml(struct cordon_builder *builder);
+int cordon_tree_read_json(struct cordon_builder *builder);
+
+int cordon_build_open(struct cordon_builder *builder, cordon_node_type type, const struct cordon_span *span);
+/* `end` is the offset behind the closing bracket. */
+int cordon_build_close(struct cordon_builder *builder, uint32_t end);
+/* `text` of `len` bytes is copied; CORDON_NODE_BAD takes NULL and 0. */
+int cordon_build_scalar(struct cordon_builder *builder, cordon_node_type type, cordon_style style, const char *text,
+			size_t len, const struct cordon_span *span);
+
+/* An error at a place without a node; returns `code`. */
+int cordon_build_fail(struct cordon_builder *builder, size_t line, size_t column, int code, const char *hint,
+		      const char *fmt, ...) CORDON_PRINTF(6, 7);
+/* The same at a byte offset. Walks the text, so for errors only. */
+int cordon_build_fail_at(struct cordon_builder *builder, size_t offset, int code, const char *hint, const char *fmt,
+			 ...) CORDON_PRINTF(5, 6);
+
+#endif
