@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hands out and installs the filters that seccomp_gen made. */
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
+#include "sandbox/seccomp.h"
+#include "sandbox/seccomp_filters.h"
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5) /* 5.19 */
+#endif
+
+/* The kernel's structure wants a pointer to writable memory, which it only reads. */
+#define PROGRAM(array) { .len = CORDON_ARRAY_SIZE(array), .filter = (struct sock_filter *)(uintptr_t)(array) }
+
+static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
+	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),
+	[CORDON_SECCOMP_CREATE] = PROGRAM(filter_create),
+	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full),
+	[CORDON_SECCOMP_PIN_CPUS] = PROGRAM(filter_pin_cpus),
+};
+
+const struct sock_fprog *cordon_seccomp_program(enum cordon_seccomp_variant variant)
+{
+	return &programs[variant];
+}
+
+bool cordon_seccomp_watches(enum cordon_seccomp_variant variant)
+{
+	return variant == CORDON_SECCOMP_CREATE || variant == CORDON_SECCOMP_FULL;
+}
+
+static int install(unsigned long flags, const struct sock_fprog *program)
+{
+	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
+
+	return r < 0 ? -errno : (int)r;
+}
+
+int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listener)
+{
+	const struct sock_fprog *program = &programs[variant];
+	int r;
+
+	/* SPEC_ALLOW stays off: it would switch off a mitigation against the very code this filter is for. */
+	if (!cordon_seccomp_watches(variant)) {
+		r = install(0, program);
+		if (r < 0)
+			return r;
+		if (ret_listener)
+			*ret_listener = -1;
+		return 0;
+	}
+	r = install(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, program);
+	if (r == -EINVAL)
+		r = install(SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
+	if (r < 0)
+		return r;
+	*ret_listener = r;
+	return 0;
+}

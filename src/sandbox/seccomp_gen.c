@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs when cordon is built: turns the table below into BPF programs and prints them as C (seccomp_filters.h).
+ *
+ * libseccomp gives the numbers of the names on the target architecture. The programs are put together here and not by
+ * libseccomp, because it cannot say "anything but these" about the low half of an argument: an allow-list with
+ * exceptions for ioctl or socket families would either refuse too much or be open to rubbish in the upper half.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef SECCOMP_RET_USER_NOTIF
+#define SECCOMP_RET_USER_NOTIF 0x7fc00000U
+#endif
+
+/* Constants of Linux, spelled out where headers hide or lack them. */
+#define NEW_NAMESPACES 0x7e020000U /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
+#define NEW_TIME 0x00000080U       /* CLONE_NEWTIME; for clone(2) these bits are the exit signal */
+#define X32_BIT 0x40000000U
+#define RANDOMIZE_OFF 0x0040000U   /* ADDR_NO_RANDOMIZE */
+#define TTY_STI 0x5412U            /* TIOCSTI */
+#define TTY_LINUX 0x541cU          /* TIOCLINUX */
+#define TTY_CONS 0x541dU           /* TIOCCONS */
+#define TTY_SETD 0x5423U           /* TIOCSETD */
+
+enum action {
+	ALLOW,
+	REFUSE,      /* EPERM */
+	ABSENT,      /* ENOSYS: callers have a way without it */
+	SOCKET,      /* argument 0 is a family of the list, else EAFNOSUPPORT */
+	SOCKETPAIR,  /* AF_UNIX only */
+	CLONE,       /* no new namespace in argument 0 */
+	UNSHARE,     /* the same, and no time namespace */
+	PERSONALITY, /* native, with or without address randomisation */
+	IOCTL,       /* any request but those that act on somebody else's terminal */
+};
+
+/* From which variant on a call is reported to the watch. */
+enum watch {
+	NEVER,
+	CREATES,          /* in CREATE and FULL */
+	CREATES_BY_ARG_1, /* in CREATE if the flags in argument 1 have O_CREAT; in FULL always */
+	CREATES_BY_ARG_2,
+	TOUCHES,          /* in FULL */
+};
+
+/*
+ * The whole policy. `names` are separated by blanks; "name=NR" gives the number of a call that is newer than
+ * libseccomp (the same on every architecture from 424 on). What stands nowhere here gets ENOSYS: obsolete calls
+ * (uselib, ustat, sysfs, _sysctl, create_module, afs_syscall, ...), and whatever a future kernel brings.
+ */
+static const struct group {
+	enum action action;
+	enum watch watch;
+	const char *names;
+} table[] = {
+	/* Descriptors, and files that are open already. */
+	{ ALLOW, NEVER,
+	  "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 "
+	  "fcntl flock fsync fdatasync sync syncfs sync_file_range ftruncate fallocate fadvise64 readahead sendfile "
+	  "copy_file_range splice tee vmsplice pipe pipe2 getdents getdents64 fstat fstatfs fchdir fchmod fchown "
+	  "fgetxattr flistxattr fsetxattr fremovexattr cachestat=451" },
+	/* Looking at names. Not an access: what must not be seen is not mounted. */
+	{ ALLOW, NEVER,
+	  "stat lstat newfstatat statx statfs access faccessat faccessat2 readlink readlinkat getcwd chdir umask getxattr "
+	  "lgetxattr listxattr llistxattr getxattrat=464 listxattrat=465" },
+	/* Opening. openat2 keeps its flags in memory that can change after a look, so it is always reported. */
+	{ ALLOW, CREATES_BY_ARG_1, "open" },
+	{ ALLOW, CREATES_BY_ARG_2, "openat" },
+	/* Making names. bind makes one for a socket; renames and links put a prepared thing under one. */
+	{ ALLOW, CREATES,
+	  "creat openat2 mkdir mkdirat mknod mknodat symlink symlinkat link linkat rename renameat renameat2 bind" },
+	/* Changing or running what a path leads to. */
+	{ ALLOW, TOUCHES,
+	  "execve execveat truncate unlink unlinkat rmdir chmod fchmodat fchmodat2=452 chown lchown fchownat utime utimes "
+	  "futimesat utimensat setxattr lsetxattr removexattr lremovexattr setxattrat=463 removexattrat=466" },
+	/* Waiting for descriptors, timers, file changes. */
+	{ ALLOW, NEVER,
+	  "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_wait epoll_wait_old "
+	  "epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime "
+	  "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch" },
+	/* Old asynchronous I/O: works on open descriptors only and takes no path, unlike io_uring. */
+	{ ALLOW, NEVER, "io_setup io_submit io_cancel io_getevents io_pgetevents io_destroy" },
+	/* Memory. */
+	{ ALLOW, NEVER,
+	  "brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall "
+	  "remap_file_pages memfd_create membarrier pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease "
+	  "get_mempolicy set_mempolicy mbind set_mempolicy_home_node=450 map_shadow_stack=453 mseal=462" },
+	/* Processes, threads and their ids. No capability is held, so the setters can only do what is harmless. */
+	{ ALLOW, NEVER,
+	  "fork vfork exit exit_group wait4 waitid getpid getppid gettid getpgid getpgrp setpgid getsid setsid getuid geteuid "
+	  "getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setfsuid "
+	  "setfsgid setgroups capget capset prctl arch_prctl set_tid_address set_robust_list get_robust_list futex "
+	  "futex_waitv=449 futex_wake=454 futex_wait=455 futex_requeue=456 rseq set_thread_area get_thread_area "
+	  "restart_syscall pidfd_open pidfd_send_signal getcpu" },
+	/* Signals. Who can be reached is settled by the pid namespace and the Landlock scope. */
+	{ ALLOW, NEVER,
+	  "kill tkill tgkill rt_sigaction rt_sigprocmask rt_sigpending rt_sigtimedwait rt_sigsuspend rt_sigreturn "
+	  "rt_sigqueueinfo rt_tgsigqueueinfo sigaltstack pause alarm" },
+	/* Scheduling and resource limits; hard limits can't be raised, and the PIN variant refuses sched_setaffinity. */
+	{ ALLOW, NEVER,
+	  "sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler "
+	  "sched_setscheduler sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min "
+	  "sched_rr_get_interval getpriority setpriority ioprio_get ioprio_set getrlimit setrlimit prlimit64 getrusage "
+	  "times" },
+	/* Time, read only; timers. */
+	{ ALLOW, NEVER,
+	  "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getitimer setitimer timer_create "
+	  "timer_settime timer_gettime timer_getoverrun timer_delete" },
+	{ ALLOW, NEVER, "uname sysinfo getrandom" },
+	/* Sockets of the allowed families. */
+	{ ALLOW, NEVER,
+	  "connect listen accept accept4 getsockname getpeername sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown "
+	  "setsockopt getsockopt" },
+	/* System V and POSIX queues, shared memory, semaphores: the run has an IPC namespace of its own. */
+	{ ALLOW, NEVER,
+	  "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink "
+	  "mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
+	/* Debuggers work inside. Only processes of the same Landlock domain and user namespace can be traced, PID 1 is
+	 * not dumpable, and since 4.8 the filter sees a call after a tracer has changed it. */
+	{ ALLOW, NEVER, "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd" },
+	/* Further restriction of oneself (browsers, other sandboxes). A filter on top of ours can only refuse more:
+	 * errors win over notifications, and with the watch on the kernel gives no second listener (EBUSY). */
+	{ ALLOW, NEVER, "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" },
+
+	{ SOCKET, NEVER, "socket" },
+	{ SOCKETPAIR, NEVER, "socketpair" },
+	{ CLONE, NEVER, "clone" },
+	{ UNSHARE, NEVER, "unshare" },
+	{ PERSONALITY, NEVER, "personality" },
+	{ IOCTL, NEVER, "ioctl" },
+
+	/* Flags in memory: a namespace could be asked for unseen. libc falls back to clone. */
+	{ ABSENT, NEVER, "clone3" },
+	/* Tell the mount table by another way than /proc; programs parse /proc when they are missing. */
+	{ ABSENT, NEVER, "statmount=457 listmount=458" },
+	/* Locks memory and blocks hibernation of the host. */
+	{ ABSENT, NEVER, "memfd_secret" },
+
+	/* Namespaces and mounts: with them the tree could be taken apart. */
+	{ REFUSE, NEVER,
+	  "setns mount umount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_tree move_mount mount_setattr "
+	  "open_tree_attr=467" },
+	/* Second doors: requests that no filter sees, files by handle instead of by path. */
+	{ REFUSE, NEVER,
+	  "io_uring_setup io_uring_enter io_uring_register open_by_handle_at name_to_handle_at fanotify_init fanotify_mark "
+	  "lookup_dcookie" },
+	/* Kernel interfaces that need privilege or have a history of giving it. */
+	{ REFUSE, NEVER,
+	  "bpf perf_event_open userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module "
+	  "delete_module modify_ldt move_pages migrate_pages" },
+	/* The machine as a whole. */
+	{ REFUSE, NEVER,
+	  "reboot swapon swapoff acct quotactl quotactl_fd syslog iopl ioperm nfsservctl vhangup sethostname setdomainname "
+	  "settimeofday clock_settime clock_adjtime adjtimex stime" },
+};
+
+/* Only on x86-64: the trampolines of probes the host has set; without them a traced program would die. The kernel
+ * itself refuses them from anywhere else. Numbers below 424 differ elsewhere. */
+static const struct group x86_table[] = { { ALLOW, NEVER, "uretprobe=335 uprobe=336" } };
+
+enum { CALLS_MAX = 600, CODE_MAX = 4096 };
+
+struct call {
+	uint32_t nr;
+	enum action action;
+	enum watch watch;
+	char name[32];
+};
+
+static struct call calls[CALLS_MAX];
+static size_t n_calls;
+static uint32_t arch;
+
+struct code {
+	struct sock_filter at[CODE_MAX];
+	size_t n;
+};
+
+enum variant { BASE, CREATE, FULL, PIN };
+
+static void fail(const char *what, const char *name)
+{
+	fprintf(stderr, "seccomp_gen: %s: %s\n", what, name);
+	exit(1);
+}
+
+static void emit(struct code *code, uint16_t op, uint8_t jt, uint8_t jf, uint32_t k)
+{
+	if (code->n == CODE_MAX)
+		fail("program too long", "more than 4096 instructions");
+	code->at[code->n++] = (struct sock_filter){ op, jt, jf, k };
+}
+
+static void emit_return(struct code *code, uint32_t k)
+{
+	emit(code, BPF_RET | BPF_K, 0, 0, k);
+}
+
+static void emit_errno(struct code *code, int error)
+{
+	emit_return(code, SECCOMP_RET_ERRNO | (uint32_t)error);
+}
+
+/* The low half of an argument; the targets are little-endian (checked in main). */
+static void emit_load_arg(struct code *code, unsigned int arg)
+{
+	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0,
+	     (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t)));
+}
+
+/* If argument `arg` is one of the values: `yes`, else `no`. */
+static void emit_one_of(struct code *code, unsigned int arg, const uint32_t *values, size_t n, uint32_t yes, uint32_t no)
+{
+	emit_load_arg(code, arg);
+	for (size_t i = 0; i < n; i++)
+		emit(code, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - i), 0, values[i]);
+	emit_return(code, no);
+	emit_return(code, yes);
+}
+
+/* If argument `arg` has any of the bits: `yes`, else `no`. */
+static void emit_any_bit(struct code *code, unsigned int arg, uint32_t bits, uint32_t yes, uint32_t no)
+{
+	emit_load_arg(code, arg);
+	emit(code, BPF_JMP | BPF_JSET | BPF_K, 0, 1, bits);
+	emit_return(code, yes);
+	emit_return(code, no);
+}
+
+static void emit_allowed(struct code *code, enum watch watch, enum variant variant)
+{
+	switch (watch) {
+	case CREATES_BY_ARG_1:
+	case CREATES_BY_ARG_2:
+		if (variant == CREATE) {
+			emit_any_bit(code, watch == CREATES_BY_ARG_1 ? 1 : 2, O_CREAT, SECCOMP_RET_USER_NOTIF, SECCOMP_RET_ALLOW);
+			return;
+		}
+		emit_return(code, variant == FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
+		return;
+	case CREATES:
+		emit_return(code, variant == BASE ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF);
+		return;
+	case TOUCHES:
+		emit_return(code, variant == FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
+		return;
+	case NEVER:
+		emit_return(code, SECCOMP_RET_ALLOW);
+		return;
+	}
+}
+
+static void emit_call(struct code *code, const struct call *call, enum variant variant)
+{
+	static const uint32_t families[] = { AF_UNIX, AF_INET, AF_INET6 };
+	static const uint32_t personas[] = { 0, RANDOMIZE_OFF, 0xffffffffU };
+	static const uint32_t tty_requests[] = { TTY_STI, TTY_LINUX, TTY_CONS, TTY_SETD };
+	const uint32_t allow = SECCOMP_RET_ALLOW, refuse = SECCOMP_RET_ERRNO | EPERM;
+
+	switch (call->action) {
+	case ALLOW:
+		emit_allowed(code, call->watch, variant);
+		return;
+	case REFUSE:
+		emit_return(code, refuse);
+		return;
+	case ABSENT:
+		emit_errno(code, ENOSYS);
+		return;
+	case SOCKET:
+		emit_one_of(code, 0, families, 3, allow, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+		return;
+	case SOCKETPAIR:
+		emit_one_of(code, 0, families, 1, allow, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+		return;
+	case CLONE:
+		emit_any_bit(code, 0, NEW_NAMESPACES, refuse, allow);
+		return;
+	case UNSHARE:
+		emit_any_bit(code, 0, NEW_NAMESPACES | NEW_TIME, refuse, allow);
+		return;
+	case PERSONALITY:
+		emit_one_of(code, 0, personas, 3, allow, refuse);
+		return;
+	case IOCTL:
+		emit_one_of(code, 1, tty_requests, 4, refuse, allow);
+		return;
+	}
+}
+
+/* What one leaf of the search does: numbers from `first` up to the next leaf's. */
+struct leaf {
+	uint32_t first;
+	struct code *code;
+};
+
+/* A balanced search: "number >= first of the right half?" Jumps reach 255 instructions, so long ones go by BPF_JA. */
+static void emit_search(struct code *code, const struct leaf *leaves, size_t n)
+{
+	size_t half = n / 2, jump;
+
+	if (n == 1) {
+		for (size_t i = 0; i < leaves->code->n; i++) {
+			const struct sock_filter *f = &leaves->code->at[i];
+
+			emit(code, f->code, f->jt, f->jf, f->k);
+		}
+		return;
+	}
+	emit(code, BPF_JMP | BPF_JGE | BPF_K, 0, 1, leaves[half].first);
+	jump = code->n;
+	emit(code, BPF_JMP | BPF_JA, 0, 0, 0);
+	emit_search(code, leaves, half);
+	code->at[jump].k = (uint32_t)(code->n - jump - 1);
+	emit_search(code, leaves + half, n - half);
+}
+
+static bool same_code(const struct code *a, const struct code *b)
+{
+	return a->n == b->n && memcmp(a->at, b->at, a->n * sizeof(a->at[0])) == 0;
+}
+
+static void add_leaf(struct leaf *leaves, size_t *n, uint32_t first, const struct code *made)
+{
+	if (*n > 0 && same_code(leaves[*n - 1].code, made))
+		return; /* neighbours that do the same are one range */
+	leaves[*n].first = first;
+	leaves[*n].code = malloc(sizeof(*made));
+	if (!leaves[*n].code)
+		fail("out of memory", "leaf");
+	*leaves[*n].code = *made;
+	(*n)++;
+}
+
+static void emit_entry(struct code *code)
+{
+	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, arch);
+	emit_return(code, SECCOMP_RET_KILL_PROCESS);
+	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+	if (arch == AUDIT_ARCH_X86_64) {
+		/* -1 is what a tracer writes to skip a call: no x32 number, falls through to ENOSYS. */
+		emit(code, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, 0xffffffffU);
+		emit(code, BPF_JMP | BPF_JSET | BPF_K, 0, 1, X32_BIT);
+		emit_return(code, SECCOMP_RET_KILL_PROCESS);
+	}
+}
+
+static void build(struct code *code, enum variant variant)
+{
+	static struct leaf leaves[2 * CALLS_MAX + 1];
+	static struct code made;
+	size_t n = 0;
+	uint32_t next = 0;
+
+	for (size_t i = 0; i < n_calls; i++) {
+		if (calls[i].nr > next) {
+			made.n = 0;
+			emit_errno(&made, ENOSYS);
+			add_leaf(leaves, &n, next, &made);
+		}
+		made.n = 0;
+		emit_call(&made, &calls[i], variant);
+		add_leaf(leaves, &n, calls[i].nr, &made);
+		next = calls[i].nr + 1;
+	}
+	made.n = 0;
+	emit_errno(&made, ENOSYS);
+	add_leaf(leaves, &n, next, &made);
+
+	emit_entry(code);
+	emit_search(code, leaves, n);
+	for (size_t i = 0; i < n; i++)
+		free(leaves[i].code);
+}
+
+/* The filter that only holds the CPU mask; what enters by another ABI is killed by the main one. */
+static void build_pin(struct code *code)
+{
+	int nr = seccomp_syscall_resolve_name_arch(arch, "sched_setaffinity");
+
+	if (nr < 0)
+		fail("no such call here", "sched_setaffinity");
+	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
+	emit_errno(code, EPERM);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
+static void add_call(const struct group *group, const char *word, size_t len)
+{
+	struct call *call = &calls[n_calls];
+	size_t name_len = strcspn(word, "= ");
+	long given = name_len < len ? strtol(word + name_len + 1, NULL, 10) : -1;
+	int nr;
+
+	if (n_calls == CALLS_MAX || name_len >= sizeof(call->name))
+		fail("table too long", word);
+	memcpy(call->name, word, name_len);
+	call->name[name_len] = '\0';
+	nr = seccomp_syscall_resolve_name_arch(arch, call->name);
+	if (nr == __NR_SCMP_ERROR && given < 0)
+		fail("libseccomp does not know this call and the table gives no number", call->name);
+	if (nr == __NR_SCMP_ERROR)
+		nr = (int)given;
+	if (nr < 0)
+		return; /* not on this architecture */
+	if (given >= 0 && nr != given)
+		fail("libseccomp has another number than the table", call->name);
+	call->nr = (uint32_t)nr;
+	call->action = group->action;
+	call->watch = group->watch;
+	n_calls++;
+}
+
+static void add_groups(const struct group *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (const char *p = groups[i].names; *p; p += strspn(p, " ")) {
+			size_t len = strcspn(p, " ");
+
+			add_call(&groups[i], p, len);
+			p += len;
+		}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = ((const struct call *)a)->nr, y = ((const struct call *)b)->nr;
+
+	return x < y ? -1 : x > y;
+}
+
+static void print(const char *name, enum variant variant)
+{
+	static struct code code;
+
+	code.n = 0;
+	if (variant == PIN)
+		build_pin(&code);
+	else
+		build(&code, variant);
+	printf("static const struct sock_filter filter_%s[] = {\n", name);
+	for (size_t i = 0; i < code.n; i++)
+		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", code.at[i].code, code.at[i].jt, code.at[i].jf, code.at[i].k);
+	printf("};\n\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		fail("usage", "seccomp_gen ARCHITECTURE");
+	arch = seccomp_arch_resolve_name(argv[1]);
+	if (arch == 0)
+		fail("libseccomp does not know this architecture", argv[1]);
+	if (!(arch & __AUDIT_ARCH_LE) || !(arch & __AUDIT_ARCH_64BIT))
+		fail("only for 64-bit little-endian machines", argv[1]);
+	add_groups(table, sizeof(table) / sizeof(table[0]));
+	if (arch == AUDIT_ARCH_X86_64)
+		add_groups(x86_table, sizeof(x86_table) / sizeof(x86_table[0]));
+	qsort(calls, n_calls, sizeof(calls[0]), by_number);
+	for (size_t i = 1; i < n_calls; i++)
+		if (calls[i].nr == calls[i - 1].nr)
+			fail("twice in the table", calls[i].name);
+
+	printf("/* Made by seccomp_gen from its table; for %s. Do not edit. */\n", argv[1]);
+	print("base", BASE);
+	print("create", CREATE);
+	print("full", FULL);
+	print("pin_cpus", PIN);
+	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+}
