@@ -124,7 +124,7 @@ bool cordon_uuid_valid(const char *s)
 {
 	size_t i;
 
-	for (i = 0; s[i] && i < 36; i++) {
+	for (i = 0; i < 36 && s[i]; i++) {
 		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
 
 		if (dash ? s[i] != '-' : !((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
