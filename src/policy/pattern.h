@@ -36,9 +36,13 @@ const char *cordon_pattern_text(const struct cordon_pattern *pattern);
  * what lies below. NULL without memory. */
 char *cordon_pattern_quote(const char *path);
 
-/* Matches a clean relative path ("" is the root). When it matches and `ret` is not NULL, *ret is the greatest
+/* Matches a clean relative path ("" is the root; one with "..", empty components or CORDON_PATH_MAX bytes matches
+ * nothing). When it matches and `ret` is not NULL, *ret is the greatest
  * specificity among the matching alternatives. Allocates nothing. */
 bool cordon_pattern_match(const struct cordon_pattern *pattern, const char *path, struct cordon_specificity *ret);
+
+/* Whether `dir` and every path below it match because one alternative covers them all. */
+bool cordon_pattern_covers(const struct cordon_pattern *pattern, const char *dir);
 
 /* Whether some path strictly below directory `dir` could match; for listing only what leads somewhere. */
 bool cordon_pattern_leads(const struct cordon_pattern *pattern, const char *dir);

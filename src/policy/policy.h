@@ -29,7 +29,8 @@ struct cordon_grant {
 };
 
 struct cordon_protected {
-	char *path;  /* clean, relative to the root, as written */
+	char *path;   /* clean, relative to the root, as written */
+	char *target; /* where links in it lead, inside the root; NULL when that is the same. Protected too. */
 	char *where;
 	bool by_default; /* from the built-in list, not asked for */
 };
@@ -46,7 +47,8 @@ struct cordon_policy {
 };
 
 /* The public calls of cordon.h with the place a rule came from (copied; may be NULL). A protected path must be
- * relative, not empty, not ".", without ".."; a repeated one is folded. */
+ * relative, not empty, not ".", without ".."; a repeated one is folded. One that is a FIFO, socket or device, or a
+ * link that leads out of the root, is refused with kind policy_denied. */
 int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access,
 			    const char *where, struct cordon_error *err);
 int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a pattern is held in memory; private to the pattern_*.c files and decide.c.
+ *
+ * A text becomes tokens (pattern_parse.c). Tokens still hold the braces. Each of the alternatives they stand for is
+ * written out, judged and measured (pattern_compile.c). When all of them together are no longer than
+ * CORDON_FLAT_MAX tokens they are kept as lists of components and matched one by one (pattern_match.c), most specific
+ * first. When not, the tokens themselves are walked as a graph (pattern_graph.c), so that 1,024 alternatives of 4 KiB
+ * that differ in a few letters cost no more than one.
+ */
+#ifndef CORDON_POLICY_PATTERN_IMPL_H
+#define CORDON_POLICY_PATTERN_IMPL_H
+
+#include "policy/pattern.h"
+
+#define CORDON_FLAT_MAX CORDON_PATTERN_MAX
+#define CORDON_COMPONENTS_MAX (CORDON_PATH_MAX / 2)
+
+/* A byte that is no UTF-8 counts as a character of its own, beyond all real ones. */
+#define CORDON_CHAR_INVALID 0x110000u
+
+enum token_kind {
+	TOKEN_CHAR,  /* value: the character */
+	TOKEN_ANY,   /* ? */
+	TOKEN_CLASS, /* value: index of the class */
+	TOKEN_STAR,  /* * */
+	TOKEN_DSTAR, /* ** */
+	TOKEN_SLASH,
+	TOKEN_OPEN,  /* { value: alternatives the group stands for; link: the first TOKEN_COMMA */
+	TOKEN_COMMA, /* ends an alternative; value: how many that one stands for; link: the next, or the TOKEN_CLOSE */
+	TOKEN_CLOSE, /* ends the last alternative; value as for a comma */
+	TOKEN_END,
+};
+
+struct token {
+	uint8_t kind;
+	uint16_t link;
+	uint16_t column; /* in characters, from 1 */
+	uint32_t value;
+};
+
+struct class_range {
+	uint32_t low, high;
+};
+
+struct char_class {
+	uint64_t ascii[2]; /* the answer for ASCII, negation included */
+	bool negated;
+	uint32_t first, n; /* ranges */
+};
+
+enum component_kind { COMPONENT_LITERAL, COMPONENT_GLOB, COMPONENT_ANY, COMPONENT_DSTAR };
+
+/* LITERAL: n bytes from `first`. GLOB: n atoms from `first`. ANY is a lone `*`. */
+struct component {
+	uint8_t kind;
+	uint32_t first, n;
+};
+
+/* STAR, ANY; CHAR: n bytes from `first`; CLASS: its index in `first`. Kinds are those of tokens. */
+struct atom {
+	uint8_t kind;
+	uint32_t first, n;
+};
+
+#define NO_LITERAL UINT32_MAX
+
+struct alternative {
+	struct cordon_specificity specificity;
+	uint64_t head, head_mask; /* the first bytes a path must have, at most 8 */
+	uint64_t tail, tail_mask; /* the last bytes, likewise */
+	uint32_t first, n;        /* components; none when the pattern is walked as a graph */
+	uint32_t literal;         /* offset of the unescaped path in `bytes`, NO_LITERAL when it judges by name */
+	uint32_t literal_len;
+	bool covers;              /* the last component is literal: what lies below matches too */
+};
+
+struct cordon_pattern {
+	char *text;
+	struct token *tokens; /* ends with TOKEN_END; kept for the graph only */
+	size_t n_tokens;
+	struct char_class *classes;
+	size_t n_classes;
+	struct class_range *ranges;
+	size_t n_ranges;
+	struct alternative *alternatives; /* most specific first */
+	size_t n_alternatives;
+	struct component *components;
+	size_t n_components;
+	struct atom *atoms;
+	size_t n_atoms;
+	char *bytes;
+	size_t n_bytes;
+	bool graph;
+};
+
+/* A path cut into components, once for all the patterns that look at it. */
+struct cordon_subject {
+	const char *path;
+	size_t len;
+	uint64_t head, tail; /* first and last 8 bytes, zero where the path is shorter */
+	size_t n;
+	uint16_t start[CORDON_COMPONENTS_MAX + 2]; /* start[n] is len + 1 */
+};
+
+/* The compiler would clear the whole table for each question; cordon_subject_init() writes all that is read. */
+#define CORDON_UNCLEARED __attribute__((uninitialized))
+
+/* False when the path is not clean and relative, or too long. */
+bool cordon_subject_init(struct cordon_subject *subject, const char *path);
+bool cordon_pattern_match_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
+				  struct cordon_specificity *ret);
+bool cordon_pattern_covers_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject);
+bool cordon_pattern_leads_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject);
+
+/* What a walk of the graph finds out; `specificity` is set when `matches`. */
+struct graph_answer {
+	bool matches, covers, leads;
+	struct cordon_specificity specificity;
+};
+void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
+		       struct graph_answer *ret);
+
+/* The character at s[0..n), n > 0; *ret_len is 1 to 4. */
+uint32_t cordon_char_at(const char *s, size_t n, size_t *ret_len);
+bool cordon_class_has(const struct cordon_pattern *pattern, uint32_t index, uint32_t c);
+
+/* Compiles with another bound than CORDON_FLAT_MAX; 0 always gives a graph. */
+int cordon_pattern_compile_within(const char *text, size_t flat_max, struct cordon_pattern **ret_pattern,
+				  struct cordon_error *err);
+
+/* Fills tokens, classes and ranges. */
+int cordon_pattern_tokenize(struct cordon_pattern *pattern, struct cordon_error *err);
+/* Makes room for one more; the array, its length and the size of one element. NULL without memory. */
+void *cordon_pattern_grow(void *array, size_t n, size_t size);
+/* "bad pattern `...` at column N: message". The hint is set by the caller. */
+int cordon_pattern_fail(const struct cordon_pattern *pattern, size_t column, const char *message,
+			struct cordon_error *err);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy as data: making one, adding rules to it, letting it go. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "policy/folders.h"
+#include "policy/policy.h"
+
+int cordon_policy_new(const char *root, struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	struct cordon_policy *policy = calloc(1, sizeof(*policy));
+	int r;
+
+	if (!policy)
+		return cordon_fail_errno(err, -ENOMEM, "cannot make a policy");
+	r = cordon_root_open(root, &policy->root, err);
+	if (r < 0) {
+		free(policy);
+		return r;
+	}
+	*ret_policy = policy;
+	return 0;
+}
+
+static void free_grant(struct cordon_grant *grant)
+{
+	cordon_pattern_free(grant->pattern);
+	free(grant->where);
+}
+
+struct cordon_policy *cordon_policy_free(struct cordon_policy *policy)
+{
+	if (!policy)
+		return NULL;
+	cordon_root_done(&policy->root);
+	for (size_t i = 0; i < policy->n_grants; i++)
+		free_grant(&policy->grants[i]);
+	for (size_t i = 0; i < policy->n_protected; i++) {
+		free(policy->protected_paths[i].path);
+		free(policy->protected_paths[i].target);
+		free(policy->protected_paths[i].where);
+	}
+	free(policy->grants);
+	free(policy->protected_paths);
+	free(policy->folders);
+	free(policy);
+	return NULL;
+}
+
+void cordon_policy_set_mode(struct cordon_policy *policy, cordon_mode mode)
+{
+	policy->mode = mode;
+}
+
+static char *copy_where(const char *where)
+{
+	return where ? strdup(where) : NULL;
+}
+
+int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access,
+			    const char *where, struct cordon_error *err)
+{
+	struct cordon_grant grant = { .access = access };
+	struct cordon_grant *grants;
+	int r;
+
+	if ((unsigned int)access > CORDON_ACCESS_WRITE)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "a grant has unknown rights");
+	if (policy->n_grants == CORDON_GRANTS_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d grants", CORDON_GRANTS_MAX);
+	r = cordon_pattern_compile(pattern, &grant.pattern, err);
+	if (r < 0)
+		return r;
+	grant.where = copy_where(where);
+	grants = reallocarray(policy->grants, policy->n_grants + 1, sizeof(*grants));
+	if (grants)
+		policy->grants = grants;
+	if (!grants || (where && !grant.where)) {
+		free_grant(&grant);
+		return cordon_fail_errno(err, -ENOMEM, "cannot add a grant");
+	}
+	grants[policy->n_grants++] = grant;
+	return 0;
+}
+
+int cordon_policy_grant(struct cordon_policy *policy, const char *pattern, cordon_access access,
+			struct cordon_error *err)
+{
+	return cordon_policy_add_grant(policy, pattern, access, NULL, err);
+}
+
+/*
+ * A protected link protects what it leads to as well, which must lie inside. What exists must be a file or a
+ * directory. `ret_target` gets the place when it is another than `path`.
+ */
+static int look_at_protected(const struct cordon_policy *policy, const char *path, bool by_default, char **ret_target,
+			     struct cordon_error *err)
+{
+	struct cordon_resolved resolved;
+	struct stat st;
+
+	cordon_resolve(&policy->root, path, &resolved);
+	if (resolved.place == CORDON_PLACE_OUTSIDE && !by_default) {
+		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "protected path %s leads out of the root, to %s", path,
+			    resolved.path);
+		cordon_error_hint(err, "replace the link by a file, or protect another path");
+		return -EXDEV;
+	}
+	if (resolved.place != CORDON_PLACE_INSIDE)
+		return 0;
+	if (resolved.exists && fstatat(policy->root.fd, *resolved.path ? resolved.path : ".", &st,
+				       AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,
+				   "protected path %s is neither a file nor a directory", path);
+	if (cordon_streq(resolved.path, path))
+		return 0;
+	*ret_target = strdup(resolved.path);
+	return *ret_target ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
+}
+
+static int clean_protected(const char *path, char clean[static CORDON_PATH_MAX], struct cordon_error *err)
+{
+	int r = cordon_path_clean(path, clean, CORDON_PATH_MAX);
+
+	if (r == -EXDEV)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "protected path %s contains `..`", path);
+	if (r < 0)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "protected path %s is too long", path);
+	if (clean[0] == '/') {
+		r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "protected path %s is absolute", path);
+		cordon_error_hint(err, "protected paths are relative to the root");
+		return r;
+	}
+	if (!clean[0]) {
+		r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "protected path `%s` names no file", path);
+		cordon_error_hint(err, "to make the whole root read-only, grant it for reading");
+		return r;
+	}
+	return 0;
+}
+
+int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,
+				struct cordon_error *err)
+{
+	struct cordon_protected new = { .by_default = by_default };
+	struct cordon_protected *paths;
+	char clean[CORDON_PATH_MAX];
+	int r = clean_protected(path, clean, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < policy->n_protected; i++) {
+		if (cordon_streq(policy->protected_paths[i].path, clean)) {
+			/* Asked for weighs more than built in. */
+			policy->protected_paths[i].by_default &= by_default;
+			return 0;
+		}
+	}
+	if (policy->n_protected == CORDON_PROTECTED_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d protected paths",
+				   CORDON_PROTECTED_MAX);
+	r = look_at_protected(policy, clean, by_default, &new.target, err);
+	if (r < 0)
+		return r;
+	new.path = strdup(clean);
+	new.where = copy_where(where);
+	paths = reallocarray(policy->protected_paths, policy->n_protected + 1, sizeof(*paths));
+	if (paths)
+		policy->protected_paths = paths;
+	if (!paths || !new.path || (where && !new.where)) {
+		free(new.path);
+		free(new.target);
+		free(new.where);
+		return cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
+	}
+	paths[policy->n_protected++] = new;
+	return 0;
+}
+
+int cordon_policy_protect(struct cordon_policy *policy, const char *path, struct cordon_error *err)
+{
+	return cordon_policy_add_protected(policy, path, NULL, false, err);
+}
+
+static int grant_folder(struct cordon_policy *policy, const char *folder, struct cordon_error *err)
+{
+	char path[CORDON_PATH_MAX];
+	autofree char *pattern = NULL;
+	int r = cordon_folder_resolve(&policy->root, folder, path, err);
+
+	if (r < 0)
+		return r;
+	pattern = cordon_pattern_quote(path);
+	if (!pattern)
+		return cordon_fail_errno(err, -ENOMEM, "cannot grant folder %s", folder);
+	return cordon_policy_add_grant(policy, pattern, CORDON_ACCESS_WRITE, "workspace folders", err);
+}
+
+int cordon_policy_grant_folders(struct cordon_policy *policy, const char *folders, struct cordon_error *err)
+{
+	struct cordon_folders list;
+	size_t before = policy->n_grants;
+	struct cordon_buf text = CORDON_BUF(SIZE_MAX / 2);
+	int r = cordon_folders_parse(folders, &list, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list.n && r == 0; i++)
+		r = grant_folder(policy, list.items[i], err);
+	cordon_folders_done(&list);
+	if (r == 0 && (cordon_buf_addf(&text, "%s%s%s", policy->folders ? policy->folders : "",
+				       policy->folders ? "," : "", folders) < 0))
+		r = cordon_fail_errno(err, -ENOMEM, "cannot grant folders");
+	if (r < 0) {
+		while (policy->n_grants > before)
+			free_grant(&policy->grants[--policy->n_grants]);
+		cordon_buf_done(&text);
+		return r;
+	}
+	free(policy->folders);
+	policy->folders = cordon_buf_steal(&text);
+	return 0;
+}
+
+bool cordon_policy_has_scope(const struct cordon_policy *policy)
+{
+	for (size_t i = 0; i < policy->n_grants; i++)
+		if (policy->grants[i].access != CORDON_ACCESS_NONE)
+			return true;
+	return false;
+}
+
+bool cordon_policy_has_write(const struct cordon_policy *policy)
+{
+	if (policy->read_only)
+		return false;
+	for (size_t i = 0; i < policy->n_grants; i++)
+		if (policy->grants[i].access == CORDON_ACCESS_WRITE)
+			return true;
+	return !cordon_policy_has_scope(policy);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the top level of a git checkout without git: names and types only, nothing in it is believed. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "policy/folders.h"
+
+/*
+ * A gitfile (worktrees and submodules have one) marks a top level; where it points to is of no interest, so it cannot
+ * widen the root. Whatever else is called .git, a FIFO, a device or a link to one, marks nothing and is not opened.
+ */
+static bool is_gitfile(int dir)
+{
+	static const char start[] = "gitdir: ";
+	char text[sizeof(start) - 1];
+	struct stat st;
+	autofd int fd = openat(dir, ".git", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) && memcmp(text, start, sizeof(text)) == 0;
+}
+
+static bool is_top_level(int dir)
+{
+	struct stat st;
+
+	if (fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	if (S_ISLNK(st.st_mode) && fstatat(dir, ".git", &st, 0) < 0)
+		return false;
+	return S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && is_gitfile(dir));
+}
+
+int cordon_repo_root(const char *start, struct cordon_root *ret_root, struct cordon_error *err)
+{
+	struct cordon_root root;
+	char path[CORDON_PATH_MAX];
+	autofd int dir = -1;
+	int r = cordon_root_open(start, &root, err);
+
+	if (r < 0)
+		return r;
+	memcpy(path, root.path, strlen(root.path) + 1);
+	dir = fcntl(root.fd, F_DUPFD_CLOEXEC, 0);
+	while (dir >= 0 && !is_top_level(dir)) {
+		char *slash = strrchr(path, '/');
+		int up;
+
+		if (cordon_streq(path, "/")) {
+			/* No repository: the start itself is the root. */
+			*ret_root = root;
+			return 0;
+		}
+		slash[slash == path ? 1 : 0] = '\0';
+		up = openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(dir);
+		dir = up;
+	}
+	cordon_root_done(&root);
+	if (dir < 0)
+		return cordon_fail_errno(err, -errno, "cannot look for the repository above %s", start);
+	return cordon_root_open(path, ret_root, err);
+}
