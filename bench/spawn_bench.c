@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measures how long command lines take from spawn to exit, interleaved so that all of them meet the same noise.
+ *
+ *     spawn_bench ROUNDS NAME COMMAND [ARG]... [';' NAME COMMAND [ARG]...]...
+ *
+ * Every round runs each command once, beginning with another one each time; the first tenth of the rounds warms up. One
+ * line per command: name, median, tenth and ninetieth percentile in microseconds, and the median as a multiple of the
+ * first command's. A command that does not exit with 0 ends the measurement.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COMMANDS_MAX 16
+#define ROUNDS_MAX 100000
+
+extern char **environ;
+
+struct command {
+	const char *name;
+	char **argv;
+	double *us;
+};
+
+static double now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+/* posix_spawn shares memory until exec, so the size of this program adds nothing. */
+static double measure(const struct command *command, const posix_spawn_file_actions_t *actions)
+{
+	double before = now_us();
+	int status = 0, r;
+	pid_t pid;
+
+	r = posix_spawnp(&pid, command->argv[0], actions, NULL, command->argv, environ);
+	if (r != 0) {
+		fprintf(stderr, "spawn_bench: %s: %s\n", command->argv[0], strerror(r));
+		exit(1);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		fprintf(stderr, "spawn_bench: %s ended with status %#x\n", command->name, (unsigned int)status);
+		exit(1);
+	}
+	return now_us() - before;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Cuts argv at ";" words; returns how many commands there are, 0 when a part is incomplete. */
+static size_t split(int argc, char **argv, struct command *commands)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < argc && n < COMMANDS_MAX; n++) {
+		int end = i;
+
+		while (end < argc && strcmp(argv[end], ";") != 0)
+			end++;
+		if (end - i < 2)
+			return 0;
+		commands[n].name = argv[i];
+		commands[n].argv = argv + i + 1;
+		argv[end] = NULL; /* argv[argc] is NULL already */
+		i = end + 1;
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	struct command commands[COMMANDS_MAX] = { 0 };
+	posix_spawn_file_actions_t actions;
+	long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+	size_t n = argc > 2 ? split(argc - 2, argv + 2, commands) : 0;
+	long warm = rounds / 10;
+
+	if (rounds < 1 || rounds > ROUNDS_MAX || n == 0) {
+		fprintf(stderr, "usage: spawn_bench ROUNDS NAME COMMAND [ARG]... [';' NAME COMMAND [ARG]...]...\n");
+		return 2;
+	}
+	if (posix_spawn_file_actions_init(&actions) != 0 ||
+	    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) != 0 ||
+	    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) != 0)
+		return 1;
+	for (size_t i = 0; i < n; i++) {
+		commands[i].us = calloc((size_t)rounds, sizeof(double));
+		if (!commands[i].us)
+			return 1;
+	}
+	for (long round = -warm; round < rounds; round++) {
+		for (size_t i = 0; i < n; i++) {
+			struct command *command = &commands[((size_t)(round + warm) + i) % n];
+			double us = measure(command, &actions);
+
+			if (round >= 0)
+				command->us[round] = us;
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		qsort(commands[i].us, (size_t)rounds, sizeof(double), compare);
+	for (size_t i = 0; i < n; i++) {
+		const double *us = commands[i].us;
+
+		printf("%s\t%.1f\t%.1f\t%.1f\t%.3f\n", commands[i].name, us[rounds / 2], us[rounds / 10],
+		       us[rounds * 9 / 10], us[rounds / 2] / commands[0].us[rounds / 2]);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(commands[i].us);
+	posix_spawn_file_actions_destroy(&actions);
+	return 0;
+}
