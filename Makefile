@@ -41,4 +41,4 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
 
 clean:
-	rm -rf $(BUILD)
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-clang build-fuzz
