@@ -6,13 +6,13 @@
  * never mix, and each names the SHA-256 of the line before it. Killing a writer at any instant costs at most the
  * record that it had not acknowledged.
  *
- * What an agent can cause in any number (every event except start, end, refusal) is rate-limited per
- * handle, in records and in bytes. What is left out is counted, and the count is written as a `dropped` record as
+ * What an agent can cause in any number (violation, protected_lost, protected_created, limit) is rate-limited per
+ * handle and event, in records and in bytes; start, end, refusal, grant and gc never. What is left out is counted, and the count is written as a `dropped` record as
  * soon as the limit allows it, at the latest when the handle is closed.
  *
  * Durability. A record survives the death of every process once cordon_audit_write() has returned. It survives a
  * loss of power once it was synced: after a refusal, after the end of a run that lasted a second or recorded more
- * than its start, every 5 seconds while records come in, and when a handle with such records is closed. A start
+ * than start and end, every 5 seconds while such records come in, and when a handle with some is closed. A start
  * never waits for the disk.
  *
  * A handle belongs to the process that opened it: a child made by fork or clone must not use it, and must close its
@@ -86,12 +86,21 @@ int cordon_audit_open(const struct cordon_home *home, const struct cordon_audit_
 struct cordon_audit *cordon_audit_close(struct cordon_audit *audit);
 
 /*
- * Appends one record. 0 also when the event was left out by the rate limit. A failure (no space, no lock within two
+ * Appends one record. 0 also when the event was left out by the rate limit. A failure (no space, no lock within five
  * seconds) leaves the log as it was; a run must not begin without its start record, but must not fail because
  * a later one could not be written: such an event counts as dropped.
  */
 int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err);
 void cordon_audit_count(const struct cordon_audit *audit, struct cordon_audit_counts *ret_counts);
+
+/*
+ * For an idle supervisor: writes a `dropped` record and syncs when that is due. Returns in how many milliseconds it
+ * wants to be called again, or -1 (which poll() takes as "no time limit"). cordon_audit_write() includes it.
+ */
+int cordon_audit_tick(struct cordon_audit *audit);
+
+/* A new file is begun once the log has `bytes`; `keep` earlier ones stay (1 to 256). Default 64 MiB and 15. */
+void cordon_audit_set_rotation(struct cordon_audit *audit, uint64_t bytes, unsigned int keep);
 
 /* A JSON string for `detail` from any bytes; NULL for NULL or without memory. */
 json_t *cordon_audit_text(const char *s);

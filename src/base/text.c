@@ -71,6 +71,18 @@ static bool speaks(uint32_t c)
 	       (c >= 0xe0000 && c <= 0xe007f);
 }
 
+bool cordon_text_safe(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		size_t len = cordon_utf8_char(s + i, n - i);
+
+		if (!len || speaks(decode(s + i, len)))
+			return false;
+		i += len;
+	}
+	return true;
+}
+
 /* Writes the safe form of the character at s into out and returns how many bytes of s it stands for. */
 static size_t escape_one(const char *s, size_t n, char out[static 16], size_t *ret_len)
 {

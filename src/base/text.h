@@ -17,5 +17,7 @@ bool cordon_utf8_valid(const char *s, size_t n);
 int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n);
 /* The same into a fixed buffer, cut at a whole character; for error messages and code that must not allocate. */
 void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n);
+/* Whether the escape would only touch backslashes: text that is safe to show, or was escaped before. */
+bool cordon_text_safe(const char *s, size_t n);
 
 #endif

@@ -5,4 +5,7 @@
 
 #include "cli/cli.h"
 
+extern const struct cordon_command cordon_cmd_audit;
+extern const struct cordon_command cordon_cmd_audit_verify;
+
 #endif

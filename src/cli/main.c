@@ -7,6 +7,8 @@
 #include "cli/commands.h"
 
 const struct cordon_command *const cordon_commands[] = {
+	&cordon_cmd_audit,
+	&cordon_cmd_audit_verify,
 	NULL,
 };
 

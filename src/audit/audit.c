@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A handle on the log: who it speaks for, how much it may write, and when what it wrote is synced. */
+#include <stdio.h>
+
+#include "audit/audit.h"
+#include "audit/chain.h"
+#include "base/time.h"
+
+/* Per event type and handle. Records: a burst, then a steady rate. Bytes: so that long names in few records can't push
+ * other runs' records out of the log; what a day of them may take is a small part of what is kept. */
+#define BURST_RECORDS 200
+#define RECORDS_PER_S 50
+#define BURST_BYTES (1 << 20)
+#define BYTES_PER_S 1024
+
+#define DROPPED_EVERY_MS 1000 /* between two `dropped` records */
+#define SYNC_EVERY_MS 5000
+#define SHORT_RUN_MS 1000
+
+/* Tokens in thousandths, refilled by the millisecond. */
+struct bucket {
+	int64_t records, bytes;
+	int64_t filled; /* monotonic time of the last refill, 0 before the first use */
+};
+
+struct cordon_audit {
+	struct cordon_chain chain;
+	char *names[5]; /* in the order of struct cordon_audit_ids */
+	struct bucket buckets[CORDON_AUDIT__MAX];
+	struct cordon_audit_counts counts;
+	uint64_t pending[CORDON_AUDIT__MAX]; /* dropped since the last `dropped` record, by type */
+	uint64_t pending_failed;	     /* how many of them because they could not be written */
+	int64_t opened, reported, synced;    /* monotonic: this handle, the last `dropped`, the last sync */
+	bool unsynced;			     /* something is to be synced when it is time */
+	bool noteworthy;		     /* more than start and end was written */
+};
+
+static struct cordon_audit *release(struct cordon_audit *audit)
+{
+	cordon_chain_done(&audit->chain);
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(audit->names); i++)
+		free(audit->names[i]);
+	free(audit);
+	return NULL;
+}
+
+int cordon_audit_open(const struct cordon_home *home, const struct cordon_audit_ids *ids,
+		      struct cordon_audit **ret_audit, struct cordon_error *err)
+{
+	struct cordon_audit *audit = calloc(1, sizeof(*audit));
+	const char *const list[] = { ids->session_id, ids->project_id, ids->agent, ids->orchestrator_id,
+				     ids->workspace_id };
+	int r;
+
+	if (!audit)
+		return cordon_fail_errno(err, -ENOMEM, "cannot open the audit log");
+	audit->chain = (struct cordon_chain){ .dir_fd = -1, .head_fd = -1, .log_fd = -1 };
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(list); i++) {
+		if (!list[i])
+			continue;
+		audit->names[i] = strdup(list[i]);
+		if (!audit->names[i]) {
+			release(audit);
+			return cordon_fail_errno(err, -ENOMEM, "cannot open the audit log");
+		}
+	}
+	r = cordon_chain_open(home, &audit->chain, err);
+	if (r < 0) {
+		release(audit);
+		return r;
+	}
+	audit->opened = audit->synced = cordon_time_monotonic();
+	*ret_audit = audit;
+	return 0;
+}
+
+void cordon_audit_set_rotation(struct cordon_audit *audit, uint64_t bytes, unsigned int keep)
+{
+	audit->chain.rotate = bytes;
+	audit->chain.keep = keep < 1 ? 1 : keep > CORDON_CHAIN_KEEP_MAX ? CORDON_CHAIN_KEEP_MAX : keep;
+}
+
+void cordon_audit_count(const struct cordon_audit *audit, struct cordon_audit_counts *ret_counts)
+{
+	*ret_counts = audit->counts;
+}
+
+/* What an operator does, and what happens once per run, is never left out. */
+static bool is_limited(cordon_audit_type type)
+{
+	return type == CORDON_AUDIT_VIOLATION || type == CORDON_AUDIT_PROTECTED_LOST ||
+	       type == CORDON_AUDIT_PROTECTED_CREATED || type == CORDON_AUDIT_LIMIT;
+}
+
+/* INVARIANT: each type has a bucket of its own, so that a storm of violations can't hide a lost protection. */
+static bool allowed(struct bucket *bucket, int64_t now, size_t bytes)
+{
+	int64_t passed = now - bucket->filled;
+
+	if (bucket->filled == 0 || passed > 86400000) {
+		bucket->records = BURST_RECORDS * 1000;
+		bucket->bytes = (int64_t)BURST_BYTES * 1000;
+	} else {
+		bucket->records += passed * RECORDS_PER_S;
+		bucket->bytes += passed * BYTES_PER_S;
+		if (bucket->records > BURST_RECORDS * 1000)
+			bucket->records = BURST_RECORDS * 1000;
+		if (bucket->bytes > (int64_t)BURST_BYTES * 1000)
+			bucket->bytes = (int64_t)BURST_BYTES * 1000;
+	}
+	bucket->filled = now;
+	if (bucket->records < 1000 || bucket->bytes < (int64_t)bytes * 1000)
+		return false;
+	bucket->records -= 1000;
+	bucket->bytes -= (int64_t)bytes * 1000;
+	return true;
+}
+
+static void drop(struct cordon_audit *audit, cordon_audit_type type, bool failed)
+{
+	audit->counts.dropped++;
+	audit->pending[type]++;
+	if (failed)
+		audit->pending_failed++;
+}
+
+static int append(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
+{
+	const struct cordon_audit_ids ids = { audit->names[0], audit->names[1], audit->names[2], audit->names[3],
+					      audit->names[4] };
+	autobuf struct cordon_buf body = CORDON_BUF(CORDON_AUDIT_LINE_MAX);
+	int r = cordon_audit_render_body(&ids, event, &body);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot write the audit log");
+	if (is_limited(event->type) && !allowed(&audit->buckets[event->type], cordon_time_monotonic(), body.len)) {
+		drop(audit, event->type, false);
+		return 0;
+	}
+	r = cordon_chain_append(&audit->chain, body.data, body.len, err);
+	if (r < 0)
+		return r;
+	audit->unsynced = true;
+	if (event->type != CORDON_AUDIT_DROPPED)
+		audit->counts.written++;
+	if (event->type != CORDON_AUDIT_START && event->type != CORDON_AUDIT_END)
+		audit->noteworthy = true;
+	return 0;
+}
+
+/* Writes how many were left out since the last time; keeps the count when that fails. */
+static void report_dropped(struct cordon_audit *audit, int64_t now)
+{
+	struct cordon_audit_event event = { .type = CORDON_AUDIT_DROPPED };
+	json_t *events = json_object();
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < CORDON_AUDIT__MAX; i++) {
+		if (!audit->pending[i])
+			continue;
+		sum += audit->pending[i];
+		json_object_set_new(events, cordon_audit_type_name((cordon_audit_type)i),
+				    json_integer((json_int_t)audit->pending[i]));
+	}
+	if (sum)
+		event.detail = json_pack("{s:I, s:I, s:O}", "count", (json_int_t)sum, "failed",
+					 (json_int_t)audit->pending_failed, "events", events);
+	json_decref(events);
+	if (!event.detail)
+		return;
+	audit->reported = now;
+	if (append(audit, &event, NULL) == 0) {
+		memset(audit->pending, 0, sizeof(audit->pending));
+		audit->pending_failed = 0;
+	}
+	json_decref(event.detail);
+}
+
+static bool has_pending(const struct cordon_audit *audit)
+{
+	for (size_t i = 0; i < CORDON_AUDIT__MAX; i++)
+		if (audit->pending[i])
+			return true;
+	return false;
+}
+
+static void sync_log(struct cordon_audit *audit, int64_t now)
+{
+	/* A disk that cannot sync gives no better answer the second time: it is not asked again at once. */
+	cordon_chain_sync(&audit->chain);
+	audit->synced = now;
+	audit->unsynced = false;
+}
+
+int cordon_audit_tick(struct cordon_audit *audit)
+{
+	int64_t now = cordon_time_monotonic(), due = -1, next;
+
+	if (has_pending(audit)) {
+		if (now - audit->reported >= DROPPED_EVERY_MS)
+			report_dropped(audit, now);
+		if (has_pending(audit))
+			due = audit->reported + DROPPED_EVERY_MS;
+	}
+	if (audit->unsynced && audit->noteworthy) {
+		if (now - audit->synced >= SYNC_EVERY_MS)
+			sync_log(audit, now);
+		next = audit->synced + SYNC_EVERY_MS;
+		if (audit->unsynced && (due < 0 || next < due))
+			due = next;
+	}
+	return due < 0 ? -1 : due <= now ? 0 : (int)(due - now);
+}
+
+int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
+{
+	int64_t now;
+	int r;
+
+	if ((unsigned int)event->type >= CORDON_AUDIT_DROPPED)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_INTERNAL, "the audit log itself writes these records");
+	/* The counts belong before the end of the run they are part of. */
+	if (event->type == CORDON_AUDIT_END && has_pending(audit))
+		report_dropped(audit, cordon_time_monotonic());
+	r = append(audit, event, err);
+	if (r < 0)
+		drop(audit, event->type, true);
+	cordon_audit_tick(audit);
+	now = cordon_time_monotonic();
+	if (r == 0 && audit->unsynced &&
+	    (event->type == CORDON_AUDIT_REFUSAL ||
+	     (event->type == CORDON_AUDIT_END && (audit->noteworthy || now - audit->opened >= SHORT_RUN_MS))))
+		sync_log(audit, now);
+	return r;
+}
+
+struct cordon_audit *cordon_audit_close(struct cordon_audit *audit)
+{
+	if (!audit)
+		return NULL;
+	if (has_pending(audit))
+		report_dropped(audit, cordon_time_monotonic());
+	if (audit->unsynced && audit->noteworthy)
+		sync_log(audit, cordon_time_monotonic());
+	return release(audit);
+}

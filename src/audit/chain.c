@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Appending to the log: one lock, one write per record, and repair of what a dead writer left behind. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "audit/chain.h"
+#include "base/time.h"
+
+#define END_SIZE (32 * CORDON_AUDIT_LINE_MAX)
+#define FILE_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/* What a writer found when log and head were apart. */
+struct findings {
+	size_t torn;	 /* bytes of an unfinished last line */
+	size_t foreign;	 /* whole lines that do not chain */
+	uint64_t lost;	 /* records the head knows and the log has no more */
+	bool headless;	 /* there were records but no readable head */
+};
+
+/* Opens or makes a plain file of ours. */
+static int open_file(struct cordon_chain *chain, const char *name, int flags, int *ret_fd)
+{
+	autofd int fd = openat(chain->dir_fd, name, FILE_FLAGS | flags);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT) {
+		fd = openat(chain->dir_fd, name, FILE_FLAGS | flags | O_CREAT, 0600);
+		chain->made = true;
+	}
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+static int open_log(struct cordon_chain *chain, uint64_t number)
+{
+	int fd;
+	int r = open_file(chain, CORDON_CHAIN_LOG, O_APPEND, &fd);
+
+	if (r < 0)
+		return r;
+	cordon_closep(&chain->log_fd);
+	chain->log_fd = fd;
+	chain->file = number;
+	return 0;
+}
+
+int cordon_chain_open(const struct cordon_home *home, struct cordon_chain *ret_chain, struct cordon_error *err)
+{
+	struct cordon_chain chain = {
+		.dir_fd = -1, .head_fd = -1, .log_fd = -1,
+		.rotate = CORDON_CHAIN_ROTATE, .keep = CORDON_CHAIN_KEEP, .wait_ms = CORDON_CHAIN_LOCK_MS,
+	};
+	int r = cordon_home_subdir(home, "audit", &chain.dir_fd, err);
+
+	if (r < 0)
+		return r;
+	r = open_file(&chain, "head", 0, &chain.head_fd);
+	if (r < 0) {
+		cordon_chain_done(&chain);
+		return cordon_fail_errno(err, r, "cannot open the audit log in %s/state/audit", home->path);
+	}
+	*ret_chain = chain;
+	return 0;
+}
+
+void cordon_chain_done(struct cordon_chain *chain)
+{
+	cordon_closep(&chain->log_fd);
+	cordon_closep(&chain->head_fd);
+	cordon_closep(&chain->dir_fd);
+}
+
+int cordon_chain_sync(struct cordon_chain *chain)
+{
+	if (chain->log_fd < 0)
+		return 0;
+	/* The log first: a head that is ahead of its log would claim that records were taken away. */
+	if (fdatasync(chain->log_fd) < 0 || fdatasync(chain->head_fd) < 0)
+		return -errno;
+	if (chain->made && fsync(chain->dir_fd) < 0)
+		return -errno;
+	chain->made = false;
+	return 0;
+}
+
+/* Locks the head that has the name, also when somebody removed the one this handle had. */
+static int lock_head(struct cordon_chain *chain)
+{
+	for (int tries = 0; tries < 8; tries++) {
+		struct stat st;
+		int fd, r = cordon_chain_lock(chain->head_fd, LOCK_EX, chain->wait_ms);
+
+		if (r < 0)
+			return r;
+		if (fstat(chain->head_fd, &st) < 0)
+			return -errno;
+		if (st.st_nlink > 0)
+			return 0;
+		r = open_file(chain, "head", 0, &fd);
+		if (r < 0)
+			return r;
+		cordon_closep(&chain->head_fd);
+		chain->head_fd = fd;
+	}
+	return -ESTALE;
+}
+
+/*
+ * One record, one write; an unfinished line before it is ended in the same write. INVARIANT: what was not written as a
+ * whole is taken back, so that no reader sees it.
+ */
+static int put(struct cordon_chain *chain, struct cordon_chain_head *head, const char *body, size_t n)
+{
+	autobuf struct cordon_buf line = CORDON_BUF(CORDON_AUDIT_LINE_MAX + 1);
+	size_t lead = chain->open_line ? 1 : 0;
+	int r = cordon_buf_add(&line, "\n", lead);
+	ssize_t w;
+
+	if (r == 0)
+		r = cordon_audit_render_line(head->seq + 1, head->hash, cordon_time_now(), body, n, &line);
+	if (r < 0)
+		return r;
+	do
+		w = write(chain->log_fd, line.data, line.len);
+	while (w < 0 && errno == EINTR);
+	if (w != (ssize_t)line.len) {
+		r = w < 0 ? -errno : -ENOSPC;
+		/* Should this fail too, the next writer finds a torn line and says so. */
+		if (w > 0 && ftruncate(chain->log_fd, (off_t)head->size) < 0)
+			r = -errno;
+		return r;
+	}
+	chain->open_line = false;
+	head->seq++;
+	head->size += line.len;
+	cordon_audit_hash(line.data + lead, line.len - lead - 1, head->hash);
+	/* The record is in the log: a head that could not be written is settled by the next writer. */
+	cordon_chain_head_write(chain->head_fd, head);
+	return 0;
+}
+
+/* A record of the log about itself; takes the reference of `detail`. */
+static int put_own(struct cordon_chain *chain, struct cordon_chain_head *head, cordon_audit_type type, json_t *detail)
+{
+	struct cordon_audit_event event = { .type = type, .detail = detail };
+	autobuf struct cordon_buf body = CORDON_BUF(CORDON_AUDIT_LINE_MAX);
+	int r = detail ? cordon_audit_render_body(NULL, &event, &body) : -ENOMEM;
+
+	json_decref(detail);
+	return r < 0 ? r : put(chain, head, body.data, body.len);
+}
+
+static int put_findings(struct cordon_chain *chain, struct cordon_chain_head *head, const struct findings *found)
+{
+	int r = 0;
+
+	/* Each only once it has happened, the torn line first: its record must stand right behind it. */
+	if (found->torn)
+		r = put_own(chain, head, CORDON_AUDIT_REPAIRED,
+			    json_pack("{s:s, s:I}", "reason", "torn", "bytes", (json_int_t)found->torn));
+	if (r == 0 && found->headless)
+		r = put_own(chain, head, CORDON_AUDIT_REPAIRED, json_pack("{s:s}", "reason", "no_head"));
+	if (r == 0 && found->foreign)
+		r = put_own(chain, head, CORDON_AUDIT_REPAIRED,
+			    json_pack("{s:s, s:I}", "reason", "foreign", "lines", (json_int_t)found->foreign));
+	if (r == 0 && found->lost)
+		r = put_own(chain, head, CORDON_AUDIT_REPAIRED,
+			    json_pack("{s:s, s:I}", "reason", "lost", "records", (json_int_t)found->lost));
+	return r;
+}
+
+/* Takes one line over into the head: as the next record when it is that, else only as what the next one follows.
+ * With `blind` set, nothing is known yet and the first record tells where the chain stands. */
+static bool take_line(struct cordon_chain_head *head, const struct cordon_line *line, bool *blind)
+{
+	autorecord struct cordon_audit_record record = { 0 };
+	bool chains = false;
+
+	if (line->text && cordon_audit_parse(line->text, line->n, &record) == 0)
+		chains = *blind || (record.seq == head->seq + 1 && cordon_streq(record.prev, head->hash));
+	if (chains) {
+		head->seq = record.seq;
+		*blind = false;
+	}
+	memcpy(head->hash, line->hash, sizeof(head->hash));
+	return chains;
+}
+
+/* Reads what lies behind head->size in `fd` and takes it over line by line. With `blind`, head knows nothing yet; a
+ * start inside the file is then moved to the next line. */
+static int take_tail(int fd, bool blind, struct cordon_chain_head *head, struct findings *found, bool *ret_open_line)
+{
+	autofree struct cordon_lines *lines = malloc(sizeof(*lines));
+	bool skip = blind && head->size > 0;
+	struct cordon_line line;
+	int r;
+
+	if (!lines)
+		return -ENOMEM;
+	*ret_open_line = false;
+	cordon_lines_init(lines, fd, (off_t)head->size, INT64_MAX);
+	while ((r = cordon_lines_next(lines, &line)) > 0) {
+		bool chains = !skip && take_line(head, &line, &blind);
+
+		if (!chains && line.whole && !skip)
+			found->foreign++;
+		if (!chains && !line.whole)
+			found->torn = line.n;
+		*ret_open_line = !line.whole;
+		head->size = (uint64_t)line.end;
+		skip = false;
+	}
+	return r;
+}
+
+/* What the end of a file tells when nothing is known; as much of it as holds some records of any size. */
+static int take_end(int fd, struct cordon_chain_head *head, struct findings *found, bool *ret_open_line)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	head->size = st.st_size > END_SIZE ? (uint64_t)(st.st_size - END_SIZE) : 0;
+	return take_tail(fd, true, head, found, ret_open_line);
+}
+
+/* The log is shorter than the head says. The chain goes on from the head, so that the gap stays visible. */
+static int take_loss(struct cordon_chain *chain, struct cordon_chain_head *head, struct findings *found)
+{
+	struct cordon_chain_head left = { .file = head->file };
+	struct findings ignored = { 0 };
+	int r = take_end(chain->log_fd, &left, &ignored, &chain->open_line);
+
+	if (r < 0)
+		return r;
+	/* An emptied file has no record that tells how many there were; at least one is gone. */
+	found->lost = left.seq && left.seq < head->seq ? head->seq - left.seq : 1;
+	head->size = left.size;
+	return 0;
+}
+
+/* There is no head that can be read: the last file that holds anything tells where the chain stands. */
+static int rebuild(struct cordon_chain *chain, struct cordon_chain_head *ret_head, struct findings *found)
+{
+	struct cordon_chain_head head = { .hash = CORDON_AUDIT_HASH_NONE };
+	char name[CORDON_CHAIN_NAME_SIZE];
+	uint64_t last;
+	int r = cordon_chain_last_number(chain->dir_fd, &last);
+
+	if (r == 0)
+		r = open_log(chain, last + 1);
+	if (r == 0)
+		r = take_end(chain->log_fd, &head, found, &chain->open_line);
+	if (r < 0)
+		return r;
+	if (head.size == 0 && last > 0) {
+		autofd int fd = -1;
+		bool ignored;
+
+		cordon_chain_name(last, name);
+		r = open_file(chain, name, 0, &fd);
+		if (r == 0)
+			r = take_end(fd, &head, found, &ignored);
+		if (r < 0)
+			return r;
+		head.size = 0;
+	}
+	head.file = last + 1;
+	found->headless = head.seq > 0 || head.size > 0;
+	*ret_head = head;
+	/* Before the first record: a writer that dies right after it must not leave a log without a head. */
+	return cordon_chain_head_write(chain->head_fd, &head);
+}
+
+/* Opens the log the head speaks of, which may have been rotated or even removed since the last record. */
+static int open_current(struct cordon_chain *chain, const struct cordon_chain_head *head, off_t *ret_size)
+{
+	char name[CORDON_CHAIN_NAME_SIZE];
+	struct stat st;
+	int r;
+
+	if (cordon_chain_rename_pending(chain->dir_fd, head)) {
+		cordon_chain_name(head->file - 1, name);
+		if (renameat(chain->dir_fd, CORDON_CHAIN_LOG, chain->dir_fd, name) < 0)
+			return -errno;
+	}
+	for (int tries = 0; tries < 2; tries++) {
+		if (chain->log_fd < 0 || chain->file != head->file) {
+			r = open_log(chain, head->file);
+			if (r < 0)
+				return r;
+		}
+		if (fstat(chain->log_fd, &st) < 0)
+			return -errno;
+		if (st.st_nlink > 0)
+			break;
+		cordon_closep(&chain->log_fd);
+	}
+	*ret_size = st.st_size;
+	return chain->log_fd < 0 ? -ESTALE : 0;
+}
+
+/* Under the lock: where the chain stands, with everything settled and recorded. */
+static int load(struct cordon_chain *chain, struct cordon_chain_head *ret_head)
+{
+	struct cordon_chain_head head;
+	struct findings found = { 0 };
+	off_t size;
+	int r = cordon_chain_head_read(chain->head_fd, &head);
+
+	chain->open_line = false;
+	if (r == -ENODATA || r == -EBADMSG) {
+		r = rebuild(chain, &head, &found);
+	} else if (r == 0) {
+		r = open_current(chain, &head, &size);
+		if (r == 0 && (uint64_t)size > head.size)
+			r = take_tail(chain->log_fd, false, &head, &found, &chain->open_line);
+		else if (r == 0 && (uint64_t)size < head.size)
+			r = take_loss(chain, &head, &found);
+	}
+	if (r == 0)
+		r = put_findings(chain, &head, &found);
+	if (r == 0)
+		*ret_head = head;
+	return r;
+}
+
+/* Where the chain stood at the end of file `number`: the first record of the next one knows. */
+static int end_of(struct cordon_chain *chain, uint64_t number, struct cordon_chain_head *ret_last)
+{
+	autofree struct cordon_lines *lines = malloc(sizeof(*lines));
+	autorecord struct cordon_audit_record record = { 0 };
+	char name[CORDON_CHAIN_NAME_SIZE];
+	struct cordon_line line;
+	autofd int fd = -1;
+
+	if (!lines)
+		return -ENOMEM;
+	cordon_chain_name(number + 1, name);
+	fd = openat(chain->dir_fd, name, FILE_FLAGS);
+	if (fd < 0)
+		return -errno;
+	cordon_lines_init(lines, fd, 0, CORDON_AUDIT_LINE_MAX);
+	if (cordon_lines_next(lines, &line) <= 0 || !line.text || cordon_audit_parse(line.text, line.n, &record) < 0)
+		return -EBADMSG;
+	ret_last->seq = record.seq - 1;
+	return cordon_copy(ret_last->hash, sizeof(ret_last->hash), record.prev, strlen(record.prev));
+}
+
+static bool exists(struct cordon_chain *chain, uint64_t number)
+{
+	char name[CORDON_CHAIN_NAME_SIZE];
+
+	cordon_chain_name(number, name);
+	return number > 0 && faccessat(chain->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Removes the oldest files beyond `keep`. The record comes first: nothing vanishes without one. */
+static int prune(struct cordon_chain *chain, struct cordon_chain_head *head)
+{
+	uint64_t beyond = head->file - 1 > chain->keep ? head->file - 1 - chain->keep : 0;
+	uint64_t old = beyond;
+
+	while (exists(chain, old - 1))
+		old--;
+	for (; old <= beyond && exists(chain, old); old++) {
+		struct cordon_chain_head last;
+		char name[CORDON_CHAIN_NAME_SIZE];
+		int r = end_of(chain, old, &last);
+
+		cordon_chain_name(old, name);
+		if (r == 0)
+			r = put_own(chain, head, CORDON_AUDIT_PRUNED,
+				    json_pack("{s:s, s:I, s:s}", "file", name, "last_seq", (json_int_t)last.seq,
+					      "last_hash", last.hash));
+		if (r == 0 && unlinkat(chain->dir_fd, name, 0) < 0)
+			r = -errno;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Gives the current file its number and begins a new one. */
+static int rotate(struct cordon_chain *chain, struct cordon_chain_head *head)
+{
+	struct cordon_chain_head next = *head;
+	char name[CORDON_CHAIN_NAME_SIZE];
+	uint64_t number = head->file;
+	int r = 0;
+
+	/* A file that should not be there is not overwritten. */
+	if (exists(chain, number)) {
+		r = cordon_chain_last_number(chain->dir_fd, &number);
+		number++;
+	}
+	/* What the new file rests on must not be lost after it. */
+	if (r == 0 && fdatasync(chain->log_fd) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	cordon_chain_name(number, name);
+	next.file = number + 1;
+	next.size = 0;
+	r = cordon_chain_head_write(chain->head_fd, &next);
+	if (r == 0 && renameat(chain->dir_fd, CORDON_CHAIN_LOG, chain->dir_fd, name) < 0) {
+		r = -errno;
+		cordon_chain_head_write(chain->head_fd, head);
+	}
+	if (r < 0)
+		return r;
+	*head = next;
+	chain->made = true;
+	return open_log(chain, head->file);
+}
+
+int cordon_chain_append(struct cordon_chain *chain, const char *body, size_t n, struct cordon_error *err)
+{
+	struct cordon_chain_head head;
+	char name[CORDON_CHAIN_NAME_SIZE];
+	int r = lock_head(chain);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the audit log");
+	r = load(chain, &head);
+	/* A log that cannot be rotated (its directory may be read-only by attribute) still takes records. */
+	if (r == 0 && head.size >= chain->rotate)
+		rotate(chain, &head);
+	if (r == 0 && head.size == 0 && head.file > 1) {
+		cordon_chain_name(head.file - 1, name);
+		r = put_own(chain, &head, CORDON_AUDIT_ROTATED, json_pack("{s:s}", "file", name));
+		if (r == 0)
+			prune(chain, &head);
+	}
+	if (r == 0)
+		r = put(chain, &head, body, n);
+	flock(chain->head_fd, LOCK_UN);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write the audit log") : 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log on disk: a chain of lines over several files, that many processes append to.
+ *
+ *   state/audit/audit.jsonl          the file that is written
+ *   state/audit/audit-000001.jsonl   earlier ones, oldest first
+ *   state/audit/head                 one line: record number, file number, size and last hash; also the lock
+ *
+ * The head is written in place after each record. It saves reading the log before an append, and it shows a tail that
+ * was cut off. A writer that finds log and head apart settles it: whole records that chain are taken over (their
+ * writer died before it wrote the head), anything else is left where it is and a `repaired` record says what was
+ * found. Nothing that is in the log is ever changed or taken away.
+ *
+ * Rotation writes the head first (file + 1, size 0), then renames: whoever comes after a crash in between finds size
+ * 0 and finishes. The first record of a file is `rotated`; its prev is the last hash of the file before.
+ */
+#ifndef CORDON_AUDIT_CHAIN_H
+#define CORDON_AUDIT_CHAIN_H
+
+#include "audit/lines.h"
+
+#define CORDON_CHAIN_LOG "audit.jsonl"
+#define CORDON_CHAIN_NAME_SIZE 40
+#define CORDON_CHAIN_ROTATE (64 << 20)	/* bytes at which a new file is begun */
+#define CORDON_CHAIN_KEEP 15		/* earlier files that are kept: with the current one 1 GiB in all */
+#define CORDON_CHAIN_KEEP_MAX 256
+#define CORDON_CHAIN_LOCK_MS 5000	/* how long to wait for another process */
+
+struct cordon_chain_head {
+	uint64_t seq;	/* of the last record, 0 before the first */
+	uint64_t file;	/* the number audit.jsonl will get; starts at 1 */
+	uint64_t size;	/* of audit.jsonl */
+	char hash[CORDON_AUDIT_HASH_SIZE];
+};
+
+struct cordon_chain {
+	int dir_fd, head_fd, log_fd;
+	uint64_t file;	/* the number of what log_fd is */
+	uint64_t rotate;
+	unsigned int keep;
+	int64_t wait_ms; /* for the lock */
+	bool open_line;	/* under the lock: the log ends without a newline */
+	bool made;	/* this handle made a file, so the directory must be synced too */
+};
+
+int cordon_chain_open(const struct cordon_home *home, struct cordon_chain *ret_chain, struct cordon_error *err);
+void cordon_chain_done(struct cordon_chain *chain);
+/* Appends one record with this body (record.h). A failure leaves the log as it was. */
+int cordon_chain_append(struct cordon_chain *chain, const char *body, size_t n, struct cordon_error *err);
+int cordon_chain_sync(struct cordon_chain *chain);
+
+/* How readers see the log: all files, opened at one moment under the lock, oldest first, the current one last (always
+ * there, its fd is -1 when the file does not exist). */
+struct cordon_chain_file {
+	uint64_t number;
+	int fd;
+	off_t size;
+	int64_t modified; /* milliseconds since 1970 */
+	char name[CORDON_CHAIN_NAME_SIZE];
+};
+
+typedef enum cordon_head_state { CORDON_HEAD_GOOD, CORDON_HEAD_MISSING, CORDON_HEAD_DAMAGED } cordon_head_state;
+
+struct cordon_chain_view {
+	cordon_head_state state;
+	struct cordon_chain_head head;
+	struct cordon_chain_file *files;
+	size_t n_files;
+};
+
+#define autoview CORDON_CLEANUP(cordon_chain_view_done)
+
+/* Files with a number below `from` are listed but not opened. */
+int cordon_chain_view(int dir_fd, uint64_t from, struct cordon_chain_view *ret_view, struct cordon_error *err);
+void cordon_chain_view_done(struct cordon_chain_view *view);
+
+/* Shared by writers and readers. */
+int cordon_chain_lock(int head_fd, int how, int64_t wait_ms);
+void cordon_chain_name(uint64_t number, char ret[static CORDON_CHAIN_NAME_SIZE]);
+/* -ENODATA when the head is empty, -EBADMSG when it cannot be read as one. */
+int cordon_chain_head_read(int head_fd, struct cordon_chain_head *ret_head);
+int cordon_chain_head_write(int head_fd, const struct cordon_chain_head *head);
+/* The highest number of an earlier file, 0 when there is none. */
+int cordon_chain_last_number(int dir_fd, uint64_t *ret_number);
+/* Whether the head says that audit.jsonl was given up but it still has its name. */
+bool cordon_chain_rename_pending(int dir_fd, const struct cordon_chain_head *head);
+
+#endif

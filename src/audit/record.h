@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One record as text, and back. A line is `{"v":1,"seq":N,"prev":"<sha-256>","time":"…",` followed by a body
+ * that starts with "event" and ends with "}". The front is only known under the log's lock, the body before.
+ *
+ * INVARIANT: a rendered line is valid JSON in printable UTF-8 without control characters, at most
+ * CORDON_AUDIT_LINE_MAX bytes with its newline, whatever bytes the event held.
+ */
+#ifndef CORDON_AUDIT_RECORD_H
+#define CORDON_AUDIT_RECORD_H
+
+#include "audit/audit.h"
+#include "base/buf.h"
+
+#define CORDON_AUDIT_VERSION 1
+#define CORDON_AUDIT_LINE_MAX 8192
+#define CORDON_AUDIT_HASH_SIZE 65 /* SHA-256 in lower-case hexadecimal and a NUL */
+/* The `prev` of the first record of all. */
+#define CORDON_AUDIT_HASH_NONE "0000000000000000000000000000000000000000000000000000000000000000"
+
+/* Appends the body. What does not fit is cut field by field and named in "cut". `ids` may be NULL. */
+int cordon_audit_render_body(const struct cordon_audit_ids *ids, const struct cordon_audit_event *event,
+			     struct cordon_buf *ret_body);
+/* Appends the whole line with its newline. */
+int cordon_audit_render_line(uint64_t seq, const char *prev, int64_t time, const char *body, size_t n,
+			     struct cordon_buf *ret_line);
+
+/* A parsed line. Strings belong to `object`; a missing field is NULL. */
+struct cordon_audit_record {
+	json_t *object;
+	uint64_t seq;
+	int64_t time;
+	cordon_audit_type type; /* CORDON_AUDIT__MAX for an event that this version does not know */
+	const char *event;
+	const char *prev;
+	const char *session_id;
+};
+
+#define autorecord CORDON_CLEANUP(cordon_audit_record_done)
+
+/* `line` without its newline. -EINVAL when it is no record of this version; nothing is to be released then. */
+int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *ret_record);
+void cordon_audit_record_done(struct cordon_audit_record *record);
+
+/* A string or number in `detail`; NULL or 0 when there is none. */
+const char *cordon_audit_detail_text(const struct cordon_audit_record *record, const char *key);
+uint64_t cordon_audit_detail_number(const struct cordon_audit_record *record, const char *key);
+
+#endif

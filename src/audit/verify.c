@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the audit log is whole: every line follows from the one before it, and the last is the one last written. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "audit/verify.h"
+
+/* A place in the log. */
+struct place {
+	const char *file;
+	uint64_t line;
+};
+
+struct state {
+	const struct cordon_chain_view *view;
+	struct cordon_audit_report report;
+	bool known;			     /* seq and hash say what must come next; not so before a pruned log */
+	uint64_t seq;
+	char hash[CORDON_AUDIT_HASH_SIZE];   /* of the last line */
+	struct place last;		     /* that line */
+	bool held;			     /* a line that does not chain waits for the record that explains it */
+	struct place held_place;
+	size_t held_size;
+	char held_hash[CORDON_AUDIT_HASH_SIZE];
+	char held_reason[128];
+	bool head_met;			     /* the chain passed the place the head speaks of */
+	uint64_t first_seq;		     /* of the oldest record when the log does not begin with file 1, */
+	char first_prev[CORDON_AUDIT_HASH_SIZE]; /* and what it says came before */
+	struct place first;
+	bool pruned;			     /* a later record tells that all before it was removed */
+};
+
+CORDON_PRINTF(3, 4)
+static void found(struct cordon_audit_finding *finding, struct place place, const char *fmt, ...)
+{
+	va_list args;
+
+	snprintf(finding->file, sizeof(finding->file), "%s", place.file);
+	finding->line = place.line;
+	va_start(args, fmt);
+	vsnprintf(finding->reason, sizeof(finding->reason), fmt, args);
+	va_end(args);
+}
+
+#define broken(s, place, ...)                                                    \
+	do {                                                                     \
+		if ((s)->report.breaks++ == 0)                                   \
+			found(&(s)->report.first_break, (place), __VA_ARGS__);   \
+	} while (0)
+
+static void torn(struct state *s, struct place place, const char *what)
+{
+	if (s->report.torn++ == 0)
+		found(&s->report.first_torn, place, "%s", what);
+}
+
+/* The held line was not explained: it is what broke the chain. */
+static void give_up_held(struct state *s)
+{
+	if (!s->held)
+		return;
+	broken(s, s->held_place, "%s", s->held_reason);
+	s->held = false;
+	memcpy(s->hash, s->held_hash, sizeof(s->hash));
+	s->last = s->held_place;
+}
+
+static void hold(struct state *s, struct place place, const struct cordon_line *line, const char *reason)
+{
+	give_up_held(s);
+	s->held = true;
+	s->held_place = place;
+	s->held_size = line->n;
+	memcpy(s->held_hash, line->hash, sizeof(s->held_hash));
+	snprintf(s->held_reason, sizeof(s->held_reason), "%s", reason);
+}
+
+/* A `repaired` record right behind a torn line, which is then no break. */
+static bool explains_held(const struct state *s, const struct cordon_audit_record *record)
+{
+	const char *reason = cordon_audit_detail_text(record, "reason");
+
+	return s->held && s->known && record->type == CORDON_AUDIT_REPAIRED && reason && cordon_streq(reason, "torn") &&
+	       cordon_audit_detail_number(record, "bytes") == s->held_size && record->seq == s->seq + 1 &&
+	       cordon_streq(record->prev, s->held_hash);
+}
+
+/* What a record that chains says about the log itself. */
+static void heed(struct state *s, struct place place, const struct cordon_audit_record *record)
+{
+	const char *reason = cordon_audit_detail_text(record, "reason");
+	const char *hash = cordon_audit_detail_text(record, "last_hash");
+
+	if (record->type == CORDON_AUDIT_REPAIRED && reason && cordon_streq(reason, "no_head"))
+		broken(s, place, "the head of the log was missing here: records before this line may have been removed");
+	if (record->type == CORDON_AUDIT_PRUNED && hash && cordon_streq(hash, s->first_prev) &&
+	    cordon_audit_detail_number(record, "last_seq") + 1 == s->first_seq)
+		s->pruned = true;
+}
+
+static void judge_record(struct state *s, struct place place, const struct cordon_line *line,
+			 const struct cordon_audit_record *record)
+{
+	if (!s->known) {
+		s->first_seq = record->seq;
+		memcpy(s->first_prev, record->prev, sizeof(s->first_prev));
+		s->first = place;
+	} else if (explains_held(s, record)) {
+		torn(s, s->held_place, "an unfinished line of a writer that died; repaired");
+		s->held = false;
+	} else {
+		give_up_held(s);
+		if (record->seq > s->seq + 1)
+			broken(s, place, "record %llu expected, %llu found: records were removed or reordered",
+			       (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
+		else if (record->seq <= s->seq)
+			broken(s, place, "record %llu expected, %llu found: a record was inserted or reordered",
+			       (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
+		else if (!cordon_streq(record->prev, s->hash))
+			broken(s, s->last.file ? s->last : place, "changed after it was written: the next record names another hash");
+	}
+	s->known = true;
+	s->seq = record->seq;
+	memcpy(s->hash, line->hash, sizeof(s->hash));
+	s->last = place;
+	s->report.records++;
+	heed(s, place, record);
+}
+
+/* Where the head points, the chain must stand as it says. */
+static void judge_head(struct state *s, struct place place)
+{
+	const struct cordon_chain_head *head = &s->view->head;
+
+	s->head_met = true;
+	if (s->held || s->seq != head->seq)
+		broken(s, place, "the log stands at record %llu here, its head at %llu", (unsigned long long)s->seq,
+		       (unsigned long long)head->seq);
+	else if (!cordon_streq(s->hash, head->hash))
+		broken(s, place, "changed after it was written: the head of the log names another hash");
+}
+
+static void judge_line(struct state *s, bool current, struct place place, const struct cordon_line *line)
+{
+	autorecord struct cordon_audit_record record = { 0 };
+	bool parsed = line->text && cordon_audit_parse(line->text, line->n, &record) == 0;
+	bool beyond = current && s->head_met;
+
+	if (!line->whole && parsed && s->known && record.seq == s->seq + 1 && cordon_streq(record.prev, s->hash))
+		judge_record(s, place, line, &record);
+	else if (!line->whole && beyond)
+		torn(s, place, "an unfinished last line of a writer that died; the next writer repairs it");
+	else if (!line->whole)
+		hold(s, place, line, "cut off: the line is not complete");
+	else if (parsed)
+		judge_record(s, place, line, &record);
+	else
+		hold(s, place, line, line->text ? "not a record" : "not a record: too long");
+}
+
+static int judge_file(struct state *s, const struct cordon_chain_file *file, struct cordon_lines *lines)
+{
+	bool current = file == &s->view->files[s->view->n_files - 1];
+	bool good = s->view->state == CORDON_HEAD_GOOD;
+	struct place place = { .file = file->name };
+	struct cordon_line line;
+	int r = 0;
+
+	if (current && good && s->view->head.size == 0)
+		judge_head(s, s->last.file ? s->last : place);
+	if (file->fd < 0)
+		return 0;
+	s->report.files++;
+	cordon_lines_init(lines, file->fd, 0, file->size);
+	while ((r = cordon_lines_next(lines, &line)) > 0) {
+		place.line++;
+		judge_line(s, current, place, &line);
+		if (current && good && !s->head_met && (uint64_t)line.end == s->view->head.size)
+			judge_head(s, place);
+	}
+	return r;
+}
+
+/* What only shows once everything was read. */
+static void judge_whole(struct state *s)
+{
+	const struct cordon_chain_view *view = s->view;
+	struct place end = s->last.file ? s->last : (struct place){ .file = CORDON_CHAIN_LOG };
+
+	give_up_held(s);
+	if (s->first.file && !s->pruned) {
+		/* The earliest place there is, whatever was found behind it. */
+		s->report.breaks++;
+		found(&s->report.first_break, s->first, "record 1 expected, %llu found: the beginning was removed",
+		      (unsigned long long)s->first_seq);
+	}
+	if (view->state == CORDON_HEAD_DAMAGED || (view->state == CORDON_HEAD_MISSING && s->last.file))
+		broken(s, ((struct place){ .file = "head" }), "%s: records at the end may have been removed",
+		       view->state == CORDON_HEAD_MISSING ? "missing" : "damaged");
+	else if (view->state == CORDON_HEAD_GOOD && !s->head_met)
+		broken(s, end, "the log ends at record %llu or is not what was written, its head stands at %llu",
+		       (unsigned long long)s->seq, (unsigned long long)view->head.seq);
+	s->report.last_seq = s->seq;
+	memcpy(s->report.last_hash, s->hash, sizeof(s->hash));
+}
+
+int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report,
+			struct cordon_error *err)
+{
+	autofree struct cordon_lines *lines = malloc(sizeof(*lines));
+	autoview struct cordon_chain_view view = { 0 };
+	struct state s = { .view = &view, .hash = CORDON_AUDIT_HASH_NONE };
+	autofd int dir_fd = -1;
+	int r = cordon_home_subdir(home, "audit", &dir_fd, err);
+
+	if (r == 0)
+		r = cordon_chain_view(dir_fd, 0, &view, err);
+	if (r < 0)
+		return r;
+	if (!lines)
+		return cordon_fail_errno(err, -ENOMEM, "cannot read the audit log");
+	s.known = view.files[0].number == 1;
+	for (size_t i = 0; i < view.n_files; i++) {
+		r = judge_file(&s, &view.files[i], lines);
+		if (r < 0)
+			return cordon_fail_errno(err, r, "cannot read the audit log %s", view.files[i].name);
+	}
+	judge_whole(&s);
+	*ret_report = s.report;
+	return 0;
+}
