@@ -30,11 +30,14 @@ struct cordon_resolved {
 	char path[CORDON_PATH_MAX]; /* inside: relative to the root, "" is the root; else absolute where known */
 };
 
-/* Remembers the directory of the last question, so that a stream of paths costs one system call each. */
+/*
+ * Answers many questions with few system calls: it remembers the directories it has seen, and reads one from which
+ * many names are asked. What it remembers is as old as the last cordon_resolver_refresh(), so whoever asks over time
+ * calls that before each batch of questions; an answer is then never older than its question.
+ */
 struct cordon_resolver {
 	const struct cordon_root *root;
-	int dir_fd;
-	char dir[CORDON_PATH_MAX];
+	struct cordon_resolver_cache *cache; /* NULL until there is something to remember */
 };
 
 /* Follows links in `path` itself: a root may be reached through one. Must be a directory. */
@@ -46,6 +49,9 @@ void cordon_resolve(const struct cordon_root *root, const char *path, struct cor
 
 void cordon_resolver_init(struct cordon_resolver *resolver, const struct cordon_root *root);
 void cordon_resolver_done(struct cordon_resolver *resolver);
+/* Forgets everything. */
+void cordon_resolver_refresh(struct cordon_resolver *resolver);
+/* The answer of cordon_resolve(). */
 void cordon_resolver_ask(struct cordon_resolver *resolver, const char *path, struct cordon_resolved *ret_resolved);
 
 /*
