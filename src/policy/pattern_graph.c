@@ -18,6 +18,7 @@
 #define WHERE_MASK (VALUE_COMPONENT - 1)
 #define WHERE_NONE WHERE_MASK /* no wildcard so far */
 
+/* Of the component at hand; between components, of the last one, where `**` is as good as a literal: both cover. */
 enum { WILD, LITERAL };
 
 struct set {
@@ -29,7 +30,7 @@ struct walk {
 	const struct cordon_pattern *pattern;
 	const struct token *tokens;
 	struct set *name, *next_name; /* within a component */
-	struct set start;           /* a component starts */
+	struct set start;           /* a component may start */
 	struct set dot;             /* it starts with a dot that may be all of it */
 	struct set dstar;           /* behind `**`; stays for the rest of the path */
 	size_t boundary;            /* offset of the component that starts */
@@ -137,14 +138,16 @@ static void begin(struct walk *w, size_t i, const uint32_t value[static 2])
 		put(&w->dstar, i + 1, WILD, first_wildcard(best(value), 2 * w->boundary));
 		return;
 	}
+	/* A dot alone is no name: whether one can follow shows behind it. */
 	if (token->kind == TOKEN_CHAR && token->value == '.')
 		put_both(&w->dot, i + 1, value);
+	else
+		w->answer->leads |= w->at_end;
 	v = best(value);
 	/* Behind `a/**` something follows after all, so the slash counts for the prefix. */
 	if ((v & WHERE_MASK) != WHERE_NONE)
 		v |= 1;
 	put(w->name, i, LITERAL, v);
-	w->answer->leads |= w->at_end;
 }
 
 /* Closes the sets of a boundary: what may start here goes to w->name. */
@@ -166,7 +169,7 @@ static void close_boundary(struct walk *w)
 
 			w->answer->leads |= w->at_end;
 			if (kind == TOKEN_SLASH)
-				put(&w->start, i + 1, WILD, value[WILD]);
+				put(&w->start, i + 1, LITERAL, value[WILD]);
 			else if (kind == TOKEN_END)
 				accept(w, value[WILD], true);
 			else
@@ -179,8 +182,8 @@ static void close_boundary(struct walk *w)
 				put_both(&w->start, i + 1, value);
 			else if (kind == TOKEN_END)
 				put_both(&w->start, i, value);
-			else
-				pass_braces(w, &w->dot, i, value);
+			else if (!pass_braces(w, &w->dot, i, value))
+				w->answer->leads |= w->at_end;
 		}
 		if (w->start.bits[word] & bit) {
 			const uint32_t *value = w->start.value[i];
