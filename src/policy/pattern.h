@@ -26,11 +26,20 @@ struct cordon_specificity {
 	size_t literal_prefix;
 };
 
+/* The first and the last bytes that every path has that matches, at most 8 of each, in the order of memory; for a quick
+ * no in front of the real question. */
+struct cordon_edges {
+	uint64_t head, head_mask;
+	uint64_t tail, tail_mask;
+};
+
 /* On failure `err` names the pattern, the column (1-based, in characters, in err->message) and the likely
  * meaning (err->hint). */
 int cordon_pattern_compile(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err);
 struct cordon_pattern *cordon_pattern_free(struct cordon_pattern *pattern);
 const char *cordon_pattern_text(const struct cordon_pattern *pattern);
+
+const struct cordon_edges *cordon_pattern_edges(const struct cordon_pattern *pattern);
 
 /* Backslash-escapes every special character of a literal path, so that compiling it matches exactly that path and
  * what lies below. NULL without memory. */

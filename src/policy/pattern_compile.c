@@ -172,6 +172,7 @@ static int add_glob(struct compiler *c, size_t start, size_t end)
 {
 	struct cordon_pattern *pattern = c->pattern;
 	size_t first = pattern->n_atoms;
+	uint32_t least = 0;
 	int r;
 
 	for (size_t i = start; i < end;) {
@@ -196,6 +197,12 @@ static int add_glob(struct compiler *c, size_t start, size_t end)
 	if (pattern->n_atoms == first + 1 && pattern->atoms[first].kind == TOKEN_STAR) {
 		pattern->n_atoms--;
 		return add_component(c, COMPONENT_ANY, 0, 0);
+	}
+	for (size_t i = pattern->n_atoms; i-- > first;) {
+		struct atom *atom = &pattern->atoms[i];
+
+		least += atom->kind == TOKEN_CHAR ? atom->n : atom->kind != TOKEN_STAR;
+		atom->least = least;
 	}
 	return add_component(c, COMPONENT_GLOB, (uint32_t)first, (uint32_t)(pattern->n_atoms - first));
 }
@@ -275,16 +282,16 @@ static size_t literal_prefix(struct compiler *c, const struct alternative *alter
 	return len;
 }
 
-/* The first and last bytes of what can match, for a quick no. */
-static void set_filters(struct compiler *c, struct alternative *alternative, size_t prefix)
+static void set_edges(struct compiler *c, struct alternative *alternative, size_t prefix)
 {
 	const struct cordon_pattern *pattern = c->pattern;
+	struct cordon_edges *edges = &alternative->edges;
 	const struct component *last;
 	const struct atom *atom;
 	size_t n = prefix < 8 ? prefix : 8;
 
-	memcpy(&alternative->head, c->path, n);
-	memset(&alternative->head_mask, 0xff, n);
+	memcpy(&edges->head, c->path, n);
+	memset(&edges->head_mask, 0xff, n);
 	if (!alternative->n)
 		return;
 	last = &pattern->components[alternative->first + alternative->n - 1];
@@ -294,11 +301,18 @@ static void set_filters(struct compiler *c, struct alternative *alternative, siz
 	if (atom->kind != TOKEN_CHAR)
 		return;
 	n = atom->n < 8 ? atom->n : 8;
-	memcpy((char *)&alternative->tail + 8 - n, pattern->bytes + atom->first + atom->n - n, n);
-	memset((char *)&alternative->tail_mask + 8 - n, 0xff, n);
+	memcpy((char *)&edges->tail + 8 - n, pattern->bytes + atom->first + atom->n - n, n);
+	memset((char *)&edges->tail_mask + 8 - n, 0xff, n);
 }
 
-/* Specificity, filters and the literal path; `mark` is where the bytes of this alternative start. */
+/* Keeps the bits that both know and agree on. */
+static void join_edges(struct cordon_edges *edges, const struct cordon_edges *other)
+{
+	edges->head_mask &= other->head_mask & ~(edges->head ^ other->head);
+	edges->tail_mask &= other->tail_mask & ~(edges->tail ^ other->tail);
+}
+
+/* Specificity, edges and the literal path; `mark` is where the bytes of this alternative start. */
 static int measure(struct compiler *c, struct alternative *alternative, size_t mark)
 {
 	struct cordon_pattern *pattern = c->pattern;
@@ -311,9 +325,9 @@ static int measure(struct compiler *c, struct alternative *alternative, size_t m
 			alternative->specificity.literal_components++;
 	alternative->specificity.literal_prefix = prefix;
 	alternative->covers = alternative->n == 0 || components[alternative->n - 1].kind == COMPONENT_LITERAL;
-	set_filters(c, alternative, prefix);
+	set_edges(c, alternative, prefix);
 	alternative->literal = NO_LITERAL;
-	if (c->total > c->flat_max) {
+	if (c->total > c->flat_max && (pattern->n_alternatives > 1 || c->flat_max == 0)) {
 		/* Too much to keep: the graph answers, and only literal paths are still wanted. */
 		pattern->graph = true;
 		pattern->n_components = pattern->n_atoms = 0;
@@ -384,12 +398,18 @@ static int compile(struct cordon_pattern *pattern, size_t flat_max, struct cordo
 	pattern->alternatives = calloc(pattern->n_alternatives, sizeof(*pattern->alternatives));
 	if (!sequence || !path || !pattern->alternatives)
 		return no_memory(&c);
-	for (size_t k = 0; k < pattern->n_alternatives && r == 0; k++)
+	for (size_t k = 0; k < pattern->n_alternatives; k++) {
 		r = add_alternative(&c, k, &pattern->alternatives[k]);
-	if (r < 0)
-		return r;
+		if (r < 0)
+			return r;
+		if (k == 0)
+			pattern->edges = pattern->alternatives[0].edges;
+		join_edges(&pattern->edges, &pattern->alternatives[k].edges);
+	}
 	qsort(pattern->alternatives, pattern->n_alternatives, sizeof(*pattern->alternatives), more_specific_first);
-	if (!pattern->graph) {
+	if (pattern->graph) {
+		cordon_graph_prepare(pattern);
+	} else {
 		free(pattern->tokens);
 		pattern->tokens = NULL;
 	}
@@ -441,6 +461,11 @@ struct cordon_pattern *cordon_pattern_free(struct cordon_pattern *pattern)
 const char *cordon_pattern_text(const struct cordon_pattern *pattern)
 {
 	return pattern->text;
+}
+
+const struct cordon_edges *cordon_pattern_edges(const struct cordon_pattern *pattern)
+{
+	return &pattern->edges;
 }
 
 size_t cordon_pattern_alternatives(const struct cordon_pattern *pattern)

@@ -29,6 +29,7 @@ struct set {
 struct walk {
 	const struct cordon_pattern *pattern;
 	const struct token *tokens;
+	size_t words;                 /* of a set that are in use */
 	struct set *name, *next_name; /* within a component */
 	struct set start;           /* a component may start */
 	struct set dot;             /* it starts with a dot that may be all of it */
@@ -39,24 +40,36 @@ struct walk {
 	struct set names[2];
 };
 
-static void put(struct set *set, size_t i, int literal, uint32_t value)
+static bool has(const struct set *set, size_t i)
 {
-	uint64_t bit = (uint64_t)1 << (i % 64);
-
-	if (!value)
-		return;
-	if (!(set->bits[i / 64] & bit)) {
-		set->bits[i / 64] |= bit;
-		set->value[i][WILD] = set->value[i][LITERAL] = 0;
-	}
-	if (set->value[i][literal] < value)
-		set->value[i][literal] = value;
+	return set->bits[i / 64] >> (i % 64) & 1;
 }
 
-static void put_both(struct set *set, size_t i, const uint32_t value[static 2])
+static inline void put_both(struct set *set, size_t i, const uint32_t value[static 2])
 {
-	put(set, i, WILD, value[WILD]);
-	put(set, i, LITERAL, value[LITERAL]);
+	uint64_t bit = (uint64_t)1 << (i % 64);
+	uint32_t *old = set->value[i];
+
+	if (!(set->bits[i / 64] & bit)) {
+		set->bits[i / 64] |= bit;
+		old[WILD] = value[WILD];
+		old[LITERAL] = value[LITERAL];
+		return;
+	}
+	if (old[WILD] < value[WILD])
+		old[WILD] = value[WILD];
+	if (old[LITERAL] < value[LITERAL])
+		old[LITERAL] = value[LITERAL];
+}
+
+static inline void put_wild(struct set *set, size_t i, uint32_t value)
+{
+	put_both(set, i, (const uint32_t[]){ [WILD] = value, [LITERAL] = 0 });
+}
+
+static inline void put_literal(struct set *set, size_t i, uint32_t value)
+{
+	put_both(set, i, (const uint32_t[]){ [WILD] = 0, [LITERAL] = value });
 }
 
 static void clear(struct set *set)
@@ -64,26 +77,90 @@ static void clear(struct set *set)
 	memset(set->bits, 0, sizeof(set->bits));
 }
 
-/* Braces: an opening one leads to all its branches, the end of a branch to the end of the group. */
-static bool pass_braces(const struct walk *w, struct set *set, size_t i, const uint32_t value[static 2])
+static bool ends_branch(const struct token *token)
+{
+	return token->kind == TOKEN_COMMA || token->kind == TOKEN_CLOSE;
+}
+
+/* The start of the branch behind the separator at `end`; when it is empty, what comes behind the group. */
+static size_t branch_start(const struct token *tokens, size_t end)
+{
+	return ends_branch(&tokens[end + 1]) ? tokens[end + 1].next : end + 1;
+}
+
+static uint16_t least_of_branches(const struct token *tokens, size_t open)
+{
+	uint16_t least = tokens[tokens[open].next].least;
+
+	for (size_t end = tokens[open].link; tokens[end].kind == TOKEN_COMMA; end = tokens[end].link) {
+		uint16_t other = tokens[branch_start(tokens, end)].least;
+
+		least = other < least ? other : least;
+	}
+	return least;
+}
+
+/* The next star, when only single characters stand between. */
+static uint16_t later_star(const struct token *tokens, size_t star)
+{
+	size_t i = tokens[star].next;
+
+	while (tokens[i].kind <= TOKEN_CLASS)
+		i = tokens[i].next;
+	return tokens[i].kind == TOKEN_STAR ? (uint16_t)i : 0;
+}
+
+/* The next `**`, when no brace stands between; *ret_literals: at least the literal components on the way. */
+static uint16_t later_dstar(const struct token *tokens, size_t dstar, uint32_t *ret_literals)
+{
+	size_t i = tokens[dstar].next;
+	bool literal = false, wild = false;
+
+	*ret_literals = 0;
+	for (; tokens[i].kind <= TOKEN_STAR || tokens[i].kind == TOKEN_SLASH; i = tokens[i].next) {
+		if (tokens[i].kind == TOKEN_SLASH) {
+			*ret_literals += literal && !wild;
+			literal = wild = false;
+		}
+		literal = literal || tokens[i].kind == TOKEN_CHAR;
+		wild = wild || (tokens[i].kind != TOKEN_CHAR && tokens[i].kind != TOKEN_SLASH);
+	}
+	return tokens[i].kind == TOKEN_DSTAR ? (uint16_t)i : 0;
+}
+
+void cordon_graph_prepare(struct cordon_pattern *pattern)
+{
+	struct token *tokens = pattern->tokens;
+
+	for (size_t i = pattern->n_tokens - 1; i-- > 0;) {
+		struct token *token = &tokens[i];
+		size_t behind = token->kind == TOKEN_COMMA ? token->link : i + 1;
+
+		token->next = ends_branch(&tokens[behind]) ? tokens[behind].next : (uint16_t)behind;
+		if (token->kind <= TOKEN_CLASS) {
+			token->least = (uint16_t)(tokens[token->next].least + 1);
+		} else if (token->kind == TOKEN_STAR) {
+			token->least = tokens[token->next].least;
+			token->link = later_star(tokens, i);
+		} else if (token->kind == TOKEN_DSTAR) {
+			token->link = later_dstar(tokens, i, &token->value);
+		} else if (token->kind == TOKEN_OPEN) {
+			token->least = least_of_branches(tokens, i);
+		}
+	}
+}
+
+/* An opening brace leads to all its branches; a branch that is empty, to what comes behind the group. */
+static bool pass_brace(const struct walk *w, struct set *set, size_t i, const uint32_t value[static 2])
 {
 	const struct token *tokens = w->tokens;
 
-	switch (tokens[i].kind) {
-	case TOKEN_OPEN:
-		put_both(set, i + 1, value);
-		for (size_t end = tokens[i].link; tokens[end].kind == TOKEN_COMMA; end = tokens[end].link)
-			put_both(set, end + 1, value);
-		return true;
-	case TOKEN_COMMA:
-		put_both(set, tokens[i].link, value);
-		return true;
-	case TOKEN_CLOSE:
-		put_both(set, i + 1, value);
-		return true;
-	default:
+	if (tokens[i].kind != TOKEN_OPEN)
 		return false;
-	}
+	put_both(set, tokens[i].next, value);
+	for (size_t end = tokens[i].link; tokens[end].kind == TOKEN_COMMA; end = tokens[end].link)
+		put_both(set, branch_start(tokens, end), value);
+	return true;
 }
 
 /* The best of both, for a step that makes the difference meaningless. */
@@ -118,8 +195,8 @@ static void accept(struct walk *w, uint32_t value, bool covers)
 }
 
 /* Runs `step` for each state in ascending order, those that it adds included; the set is empty afterwards. */
-#define FOR_EACH_TAKEN(set, i)                                                                                    \
-	for (size_t word_ = 0; word_ < CORDON_ARRAY_SIZE((set)->bits); word_++)                                    \
+#define FOR_EACH_TAKEN(w, set, i)                                                                                 \
+	for (size_t word_ = 0; word_ < (w)->words; word_++)                                                        \
 		for (size_t i; (set)->bits[word_] &&                                                               \
 			       (i = 64 * word_ + (size_t)__builtin_ctzll((set)->bits[word_]),                      \
 			       (set)->bits[word_] &= (set)->bits[word_] - 1, true);)
@@ -131,107 +208,161 @@ static void begin(struct walk *w, size_t i, const uint32_t value[static 2])
 	uint32_t v;
 
 	if (token->kind == TOKEN_SLASH) {
-		put_both(&w->start, i + 1, value);
+		put_both(&w->start, token->next, value);
 		return;
 	}
 	if (token->kind == TOKEN_DSTAR) {
-		put(&w->dstar, i + 1, WILD, first_wildcard(best(value), 2 * w->boundary));
+		put_wild(&w->dstar, i, first_wildcard(best(value), 2 * w->boundary));
 		return;
 	}
 	/* A dot alone is no name: whether one can follow shows behind it. */
 	if (token->kind == TOKEN_CHAR && token->value == '.')
-		put_both(&w->dot, i + 1, value);
+		put_both(&w->dot, token->next, value);
 	else
 		w->answer->leads |= w->at_end;
 	v = best(value);
 	/* Behind `a/**` something follows after all, so the slash counts for the prefix. */
 	if ((v & WHERE_MASK) != WHERE_NONE)
 		v |= 1;
-	put(w->name, i, LITERAL, v);
+	put_literal(w->name, i, v);
 }
 
-/* Closes the sets of a boundary: what may start here goes to w->name. */
+/* State i of those that are in or behind `**` at this boundary. */
+static void pass_dstar(struct walk *w, size_t i)
+{
+	const struct token *token = &w->tokens[i];
+	uint32_t value = w->dstar.value[i][WILD];
+
+	w->answer->leads |= w->at_end;
+	if (token->kind == TOKEN_DSTAR) {
+		/* As with stars in a name: a later one that is reached, and paid as well, takes over. */
+		if (token->link && has(&w->dstar, token->link) &&
+		    w->dstar.value[token->link][WILD] >= value + token->value * VALUE_COMPONENT) {
+			w->dstar.bits[i / 64] &= ~((uint64_t)1 << (i % 64));
+			return;
+		}
+		i = token->next;
+		token = &w->tokens[i];
+	}
+	if (token->kind == TOKEN_SLASH)
+		put_literal(&w->start, token->next, value);
+	else if (token->kind == TOKEN_END)
+		accept(w, value, true);
+	else
+		pass_brace(w, &w->dstar, i, (const uint32_t[]){ [WILD] = value, [LITERAL] = 0 });
+}
+
+static void pass_dot(struct walk *w, size_t i)
+{
+	const struct token *token = &w->tokens[i];
+	const uint32_t *value = w->dot.value[i];
+
+	if (token->kind == TOKEN_SLASH)
+		put_both(&w->start, token->next, value);
+	else if (token->kind == TOKEN_END)
+		put_both(&w->start, i, value);
+	else if (!pass_brace(w, &w->dot, i, value))
+		w->answer->leads |= w->at_end;
+}
+
+static void pass_start(struct walk *w, size_t i)
+{
+	const uint32_t *value = w->start.value[i];
+
+	if (w->tokens[i].kind == TOKEN_END) {
+		accept(w, value[LITERAL], true);
+		accept(w, value[WILD], false);
+	} else if (!pass_brace(w, &w->start, i, value)) {
+		begin(w, i, value);
+	}
+}
+
+/* Closes the sets of a boundary, which feed each other but always forward. What may start here goes to w->name. */
 static void close_boundary(struct walk *w)
 {
-	/* The three sets feed each other, always forward: token by token, all three at once. */
 	for (size_t i = 0; i < w->pattern->n_tokens; i++) {
-		uint64_t bit = (uint64_t)1 << (i % 64);
-		size_t word = i / 64;
-		uint64_t some = w->start.bits[word] | w->dot.bits[word] | w->dstar.bits[word];
-		enum token_kind kind = w->tokens[i].kind;
+		uint64_t some = w->start.bits[i / 64] | w->dot.bits[i / 64] | w->dstar.bits[i / 64];
 
 		if (!(some >> (i % 64))) {
 			i |= 63;
 			continue;
 		}
-		if (w->dstar.bits[word] & bit) {
-			const uint32_t *value = w->dstar.value[i];
-
-			w->answer->leads |= w->at_end;
-			if (kind == TOKEN_SLASH)
-				put(&w->start, i + 1, LITERAL, value[WILD]);
-			else if (kind == TOKEN_END)
-				accept(w, value[WILD], true);
-			else
-				pass_braces(w, &w->dstar, i, value);
-		}
-		if (w->dot.bits[word] & bit) {
-			const uint32_t *value = w->dot.value[i];
-
-			if (kind == TOKEN_SLASH)
-				put_both(&w->start, i + 1, value);
-			else if (kind == TOKEN_END)
-				put_both(&w->start, i, value);
-			else if (!pass_braces(w, &w->dot, i, value))
-				w->answer->leads |= w->at_end;
-		}
-		if (w->start.bits[word] & bit) {
-			const uint32_t *value = w->start.value[i];
-
-			if (kind == TOKEN_END) {
-				accept(w, value[LITERAL], true);
-				accept(w, value[WILD], false);
-			} else if (!pass_braces(w, &w->start, i, value)) {
-				begin(w, i, value);
-			}
-		}
+		i += (size_t)__builtin_ctzll(some >> (i % 64));
+		/* In this order: the first feeds the second, and the second the third, at the same token too. */
+		if (has(&w->dot, i))
+			pass_dot(w, i);
+		if (has(&w->start, i))
+			pass_start(w, i);
+		if (has(&w->dstar, i))
+			pass_dstar(w, i);
 	}
 }
 
-/* One state inside a name, before character c at offset `pos`. */
-static void step(struct walk *w, size_t i, uint32_t c, size_t pos)
+/* A star before character c at offset `pos`. */
+static inline void step_star(struct walk *w, size_t i, uint32_t c, size_t pos)
+{
+	const struct token *token = &w->tokens[i];
+	const struct token *behind = &w->tokens[token->next];
+	uint32_t wild = first_wildcard(best(w->name->value[i]), 2 * pos + 1);
+	size_t later = token->link;
+
+	/* Whatever this star could still reach, the later one that is reached already can reach as well. */
+	if (later && has(w->name, later) && w->name->value[later][WILD] >= wild)
+		return;
+	put_wild(w->next_name, i, wild);
+	/* The commonest case without a visit of its own. */
+	if (behind->kind != TOKEN_CHAR)
+		put_wild(w->name, token->next, wild);
+	else if (behind->value == c)
+		put_wild(w->next_name, behind->next, wild);
+}
+
+/* An opening brace before character c; branches that start with another one are not worth a visit. */
+static inline void step_brace(struct walk *w, size_t i, uint32_t c)
+{
+	const struct token *tokens = w->tokens;
+	const uint32_t *value = w->name->value[i];
+	size_t start = tokens[i].next;
+
+	for (size_t end = tokens[i].link;; end = tokens[end].link) {
+		if (tokens[start].kind != TOKEN_CHAR)
+			put_both(w->name, start, value);
+		else if (tokens[start].value == c)
+			put_both(w->next_name, tokens[start].next, value);
+		if (tokens[end].kind != TOKEN_COMMA)
+			return;
+		start = branch_start(tokens, end);
+	}
+}
+
+/* One state inside a name, before character c at offset `pos`, `left` bytes before the end of the name. */
+static inline void step(struct walk *w, size_t i, uint32_t c, size_t pos, size_t left)
 {
 	const struct token *token = &w->tokens[i];
 	const uint32_t *value = w->name->value[i];
-	uint32_t wild;
 
+	if (token->least > left)
+		return;
 	switch (token->kind) {
 	case TOKEN_CHAR:
 		if (token->value == c)
-			put_both(w->next_name, i + 1, value);
+			put_both(w->next_name, token->next, value);
 		return;
-	case TOKEN_SLASH:
-	case TOKEN_END:
-	case TOKEN_DSTAR:
+	case TOKEN_CLASS:
+		if (!cordon_class_has(w->pattern, token->value, c))
+			return;
+		/* fall through */
+	case TOKEN_ANY:
+		put_wild(w->next_name, token->next, first_wildcard(best(value), 2 * pos + 1));
+		return;
+	case TOKEN_STAR:
+		step_star(w, i, c, pos);
 		return;
 	case TOKEN_OPEN:
-	case TOKEN_COMMA:
-	case TOKEN_CLOSE:
-		pass_braces(w, w->name, i, value);
+		step_brace(w, i, c);
 		return;
-	default:
-		break;
-	}
-	wild = first_wildcard(best(value), 2 * pos + 1);
-	if (token->kind == TOKEN_STAR) {
-		put(w->next_name, i, WILD, wild);
-		/* The commonest case without a visit of its own. */
-		if (token[1].kind != TOKEN_CHAR)
-			put(w->name, i + 1, WILD, wild);
-		else if (token[1].value == c)
-			put(w->next_name, i + 2, WILD, wild);
-	} else if (token->kind == TOKEN_ANY || cordon_class_has(w->pattern, token->value, c)) {
-		put(w->next_name, i + 1, WILD, wild);
+	default: /* the name goes on where the pattern has it end */
+		return;
 	}
 }
 
@@ -243,18 +374,18 @@ static void finish(struct walk *w, size_t i, size_t pos)
 	uint32_t paid[2] = { value[WILD], value[LITERAL] ? value[LITERAL] + VALUE_COMPONENT : 0 };
 
 	if (token->kind == TOKEN_STAR)
-		put(w->name, i + 1, WILD, first_wildcard(best(value), 2 * pos + 1));
+		put_wild(w->name, token->next, first_wildcard(best(value), 2 * pos + 1));
 	else if (token->kind == TOKEN_SLASH)
-		put_both(&w->start, i + 1, paid);
+		put_both(&w->start, token->next, paid);
 	else if (token->kind == TOKEN_END)
 		put_both(&w->start, i, paid);
 	else
-		pass_braces(w, w->name, i, value);
+		pass_brace(w, w->name, i, value);
 }
 
-static bool is_empty(const struct set *set)
+static bool is_empty(const struct walk *w, const struct set *set)
 {
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(set->bits); i++)
+	for (size_t i = 0; i < w->words; i++)
 		if (set->bits[i])
 			return false;
 	return true;
@@ -269,16 +400,16 @@ static bool read_name(struct walk *w, const struct cordon_subject *subject, size
 		uint32_t c = cordon_char_at(subject->path + pos, end - pos, &n);
 		struct set *read = w->name;
 
-		FOR_EACH_TAKEN(w->name, i)
-			step(w, i, c, pos);
+		FOR_EACH_TAKEN(w, w->name, i)
+			step(w, i, c, pos, end - pos);
 		w->name = w->next_name;
 		w->next_name = read;
-		if (is_empty(w->name))
+		if (is_empty(w, w->name))
 			break;
 	}
-	FOR_EACH_TAKEN(w->name, i)
+	FOR_EACH_TAKEN(w, w->name, i)
 		finish(w, i, end);
-	return !is_empty(&w->start) || !is_empty(&w->dstar);
+	return !is_empty(w, &w->start) || !is_empty(w, &w->dstar);
 }
 
 void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
@@ -289,6 +420,7 @@ void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon
 	*ret = (struct graph_answer){ 0 };
 	w.pattern = pattern;
 	w.tokens = pattern->tokens;
+	w.words = (pattern->n_tokens + 63) / 64;
 	w.answer = ret;
 	w.name = &w.names[0];
 	w.next_name = &w.names[1];
@@ -297,7 +429,7 @@ void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon
 	clear(&w.start);
 	clear(&w.dot);
 	clear(&w.dstar);
-	put(&w.start, 0, LITERAL, VALUE_MARK | WHERE_NONE);
+	put_literal(&w.start, 0, VALUE_MARK | WHERE_NONE);
 	for (size_t j = 0;; j++) {
 		w.boundary = j ? subject->start[j] : 0;
 		w.at_end = j == subject->n;

@@ -3,8 +3,8 @@
  * How a pattern is held in memory; private to the pattern_*.c files and decide.c.
  *
  * A text becomes tokens (pattern_parse.c). Tokens still hold the braces. Each of the alternatives they stand for is
- * written out, judged and measured (pattern_compile.c). When all of them together are no longer than
- * CORDON_FLAT_MAX tokens they are kept as lists of components and matched one by one (pattern_match.c), most specific
+ * written out, judged and measured (pattern_compile.c). When there is one, or all of them together are no longer than
+ * CORDON_FLAT_MAX tokens, they are kept as lists of components and matched one by one (pattern_match.c), most specific
  * first. When not, the tokens themselves are walked as a graph (pattern_graph.c), so that 1,024 alternatives of 4 KiB
  * that differ in a few letters cost no more than one.
  */
@@ -13,7 +13,7 @@
 
 #include "policy/pattern.h"
 
-#define CORDON_FLAT_MAX CORDON_PATTERN_MAX
+#define CORDON_FLAT_MAX 1024
 #define CORDON_COMPONENTS_MAX (CORDON_PATH_MAX / 2)
 
 /* A byte that is no UTF-8 counts as a character of its own, beyond all real ones. */
@@ -24,17 +24,19 @@ enum token_kind {
 	TOKEN_ANY,   /* ? */
 	TOKEN_CLASS, /* value: index of the class */
 	TOKEN_STAR,  /* * */
-	TOKEN_DSTAR, /* ** */
+	TOKEN_DSTAR, /* **; for the graph, value: literal components up to the next one, when that cannot be missed */
 	TOKEN_SLASH,
 	TOKEN_OPEN,  /* { value: alternatives the group stands for; link: the first TOKEN_COMMA */
-	TOKEN_COMMA, /* ends an alternative; value: how many that one stands for; link: the next, or the TOKEN_CLOSE */
-	TOKEN_CLOSE, /* ends the last alternative; value as for a comma */
+	TOKEN_COMMA, /* ends a branch; value: alternatives the branch stands for; link: the next, or the TOKEN_CLOSE */
+	TOKEN_CLOSE, /* ends the last branch; value as for a comma */
 	TOKEN_END,
 };
 
 struct token {
 	uint8_t kind;
-	uint16_t link;
+	uint16_t link;   /* for the graph, of a star: the next of its kind, when it cannot be missed; or 0 */
+	uint16_t next;   /* for the graph: what comes behind, ends of branches passed over */
+	uint16_t least;  /* for the graph: characters that a name must still have to get from here to its end */
 	uint16_t column; /* in characters, from 1 */
 	uint32_t value;
 };
@@ -61,22 +63,23 @@ struct component {
 struct atom {
 	uint8_t kind;
 	uint32_t first, n;
+	uint32_t least; /* bytes that a name must still have from here to its end */
 };
 
 #define NO_LITERAL UINT32_MAX
 
 struct alternative {
 	struct cordon_specificity specificity;
-	uint64_t head, head_mask; /* the first bytes a path must have, at most 8 */
-	uint64_t tail, tail_mask; /* the last bytes, likewise */
-	uint32_t first, n;        /* components; none when the pattern is walked as a graph */
-	uint32_t literal;         /* offset of the unescaped path in `bytes`, NO_LITERAL when it judges by name */
+	struct cordon_edges edges;
+	uint32_t first, n; /* components; none when the pattern is walked as a graph */
+	uint32_t literal;  /* offset of the unescaped path in `bytes`, NO_LITERAL when it judges by name */
 	uint32_t literal_len;
-	bool covers;              /* the last component is literal: what lies below matches too */
+	bool covers;       /* the last component is literal: what lies below matches too */
 };
 
 struct cordon_pattern {
 	char *text;
+	struct cordon_edges edges; /* what those of all alternatives have in common */
 	struct token *tokens; /* ends with TOKEN_END; kept for the graph only */
 	size_t n_tokens;
 	struct char_class *classes;
@@ -106,6 +109,11 @@ struct cordon_subject {
 /* The compiler would clear the whole table for each question; cordon_subject_init() writes all that is read. */
 #define CORDON_UNCLEARED __attribute__((uninitialized))
 
+static inline bool cordon_edges_fit(const struct cordon_edges *edges, const struct cordon_subject *subject)
+{
+	return !(((subject->head ^ edges->head) & edges->head_mask) | ((subject->tail ^ edges->tail) & edges->tail_mask));
+}
+
 /* False when the path is not clean and relative, or too long. */
 bool cordon_subject_init(struct cordon_subject *subject, const char *path);
 bool cordon_pattern_match_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
@@ -118,6 +126,8 @@ struct graph_answer {
 	bool matches, covers, leads;
 	struct cordon_specificity specificity;
 };
+/* Sets what the walk needs in the tokens. */
+void cordon_graph_prepare(struct cordon_pattern *pattern);
 void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
 		       struct graph_answer *ret);
 
@@ -125,7 +135,7 @@ void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon
 uint32_t cordon_char_at(const char *s, size_t n, size_t *ret_len);
 bool cordon_class_has(const struct cordon_pattern *pattern, uint32_t index, uint32_t c);
 
-/* Compiles with another bound than CORDON_FLAT_MAX; 0 always gives a graph. */
+/* Compiles with another bound than CORDON_FLAT_MAX; 0 always gives a graph, also for a single alternative. */
 int cordon_pattern_compile_within(const char *text, size_t flat_max, struct cordon_pattern **ret_pattern,
 				  struct cordon_error *err);
 

@@ -36,7 +36,7 @@ bool cordon_subject_init(struct cordon_subject *subject, const char *path)
 }
 
 /* Whether a character of the name starts or ends at `pos`. */
-static bool on_boundary(const char *s, size_t len, size_t pos)
+static inline bool on_boundary(const char *s, size_t len, size_t pos)
 {
 	if (pos == len || ((unsigned char)s[pos] & 0xc0) != 0x80)
 		return true;
@@ -46,31 +46,54 @@ static bool on_boundary(const char *s, size_t len, size_t pos)
 	return true;
 }
 
-static size_t char_len(const char *s, size_t n)
+static inline size_t char_len(const char *s, size_t n)
 {
 	size_t len = (unsigned char)*s < 0x80 ? 1 : cordon_utf8_char(s, n);
 
 	return len ? len : 1;
 }
 
-/* How many bytes the atom takes at s, or 0 when it does not match there. */
-static size_t take_atom(const struct cordon_pattern *pattern, const struct atom *atom, const char *s, size_t len,
-			size_t pos)
+/* How many bytes the atom, no star, takes at s + pos, or 0 when it does not match there. */
+static inline size_t take_atom(const struct cordon_pattern *pattern, const struct atom *atom, const char *s, size_t len,
+			       size_t pos)
 {
 	size_t n = len - pos;
 	uint32_t c;
 
-	if (atom->kind == TOKEN_CHAR)
-		return atom->n <= n && memcmp(s + pos, pattern->bytes + atom->first, atom->n) == 0 &&
-				       on_boundary(s, len, pos + atom->n) ?
-			       atom->n :
-			       0;
 	if (n == 0)
 		return 0;
+	if (atom->kind == TOKEN_CHAR) {
+		const char *run = pattern->bytes + atom->first;
+
+		if (s[pos] != run[0] || n < atom->n || (atom->n > 1 && memcmp(s + pos, run, atom->n) != 0))
+			return 0;
+		return on_boundary(s, len, pos + atom->n) ? atom->n : 0;
+	}
 	if (atom->kind == TOKEN_ANY)
 		return char_len(s + pos, n);
 	c = cordon_char_at(s + pos, n, &n);
 	return cordon_class_has(pattern, atom->first, c) ? n : 0;
+}
+
+/* The next place behind `pos` where what follows a star could start; len + 1 when there is none. */
+static inline size_t next_start(const struct cordon_pattern *pattern, const struct atom *atom, const char *s, size_t len,
+				size_t pos)
+{
+	const char *found;
+
+	if (pos == len)
+		return len + 1;
+	pos += char_len(s + pos, len - pos);
+	while (atom->kind == TOKEN_CHAR && atom->least <= len - pos) {
+		found = memchr(s + pos, pattern->bytes[atom->first], len - pos);
+		if (!found)
+			return len + 1;
+		pos = (size_t)(found - s);
+		if (on_boundary(s, len, pos))
+			break;
+		pos++;
+	}
+	return atom->least <= len - pos ? pos : len + 1;
 }
 
 static bool match_glob(const struct cordon_pattern *pattern, const struct component *component, const char *s,
@@ -81,6 +104,8 @@ static bool match_glob(const struct cordon_pattern *pattern, const struct compon
 	const struct atom *behind_star = NULL;
 	size_t pos = 0, star_pos = 0;
 
+	if (atom->least > len)
+		return false;
 	for (;;) {
 		size_t n = 0;
 
@@ -100,9 +125,11 @@ static bool match_glob(const struct cordon_pattern *pattern, const struct compon
 			pos += n;
 			continue;
 		}
-		if (!behind_star || star_pos == len)
+		if (!behind_star)
 			return false;
-		star_pos += char_len(s + star_pos, len - star_pos);
+		star_pos = next_start(pattern, behind_star, s, len, star_pos);
+		if (star_pos > len)
+			return false;
 		pos = star_pos;
 		atom = behind_star;
 	}
@@ -155,8 +182,7 @@ static bool match_alternative(const struct cordon_pattern *pattern, const struct
 {
 	size_t len = alternative->literal_len;
 
-	if ((subject->head ^ alternative->head) & alternative->head_mask ||
-	    (subject->tail ^ alternative->tail) & alternative->tail_mask)
+	if (!cordon_edges_fit(&alternative->edges, subject))
 		return false;
 	if (alternative->literal == NO_LITERAL)
 		return match_components(pattern, alternative, subject);
@@ -169,6 +195,8 @@ bool cordon_pattern_match_subject(const struct cordon_pattern *pattern, const st
 {
 	struct graph_answer answer;
 
+	if (!cordon_edges_fit(&pattern->edges, subject))
+		return false;
 	if (pattern->graph) {
 		cordon_graph_walk(pattern, subject, &answer);
 		if (answer.matches && ret)

@@ -72,6 +72,7 @@ int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, c
 	r = cordon_pattern_compile(pattern, &grant.pattern, err);
 	if (r < 0)
 		return r;
+	grant.edges = *cordon_pattern_edges(grant.pattern);
 	grant.where = copy_where(where);
 	grants = reallocarray(policy->grants, policy->n_grants + 1, sizeof(*grants));
 	if (grants)

@@ -23,6 +23,7 @@
 #define CORDON_PROTECTED_MAX 1024
 
 struct cordon_grant {
+	struct cordon_edges edges; /* of the pattern, here because most questions end with them */
 	struct cordon_pattern *pattern;
 	cordon_access access;
 	char *where; /* "file:line:column", "--rw", or NULL */
