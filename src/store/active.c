@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which sessions run. A name in active/ says that a session was started; that it lives says the lock that its
+ * supervisor holds on state/sessions/<id>/alive, which the kernel takes back when it dies or the machine does.
+ */
+#include <stdio.h>
+
+#include "store/internal.h"
+
+static int open_active(const struct cordon_project *project, int *ret_fd, struct cordon_error *err)
+{
+	return cordon_store_dir(project->state_fd, "active", ret_fd, err);
+}
+
+/* "<workspace>.<session>": neither has a dot in it. */
+static bool split(const char *name, char workspace[static CORDON_ID_SIZE], char session[static CORDON_ID_SIZE])
+{
+	const char *dot = strchr(name, '.');
+
+	return dot && cordon_copy(workspace, CORDON_ID_SIZE, name, (size_t)(dot - name)) == 0 &&
+	       cordon_id_workspace("", workspace, workspace, NULL) == 0 &&
+	       cordon_id_uuid("", dot + 1, session, NULL) == 0;
+}
+
+bool cordon_session_lives(const struct cordon_store *store, const char *session)
+{
+	char path[CORDON_ID_SIZE + 8];
+	autofd int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/alive", session);
+	fd = openat(store->sessions_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	/* Shared, so that two who ask at once don't take each other for the supervisor. */
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project,
+		       const char *workspace, json_t **ret_ids, struct cordon_error *err)
+{
+	json_auto_t *names = NULL;
+	json_auto_t *ids = json_array();
+	autofd int fd = -1;
+	size_t i;
+	json_t *name;
+	int r = open_active(project, &fd, err);
+
+	if (r == 0)
+		r = cordon_record_names(fd, NULL, &names, err);
+	if (r < 0)
+		return r;
+	json_array_foreach(names, i, name) {
+		char in[CORDON_ID_SIZE], session[CORDON_ID_SIZE];
+
+		if (!split(json_string_value(name), in, session) || (workspace && !cordon_streq(in, workspace)))
+			continue;
+		if (cordon_session_lives(store, session) && json_array_append_new(ids, json_string(session)) < 0)
+			return cordon_no_memory(err);
+	}
+	if (!ids)
+		return cordon_no_memory(err);
+	*ret_ids = cordon_steal_ptr(&ids);
+	return 0;
+}
+
+int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project,
+		       const char *workspace, const char *what, struct cordon_error *err)
+{
+	json_auto_t *ids = NULL;
+	int r = cordon_active_list(store, project, workspace, &ids, err);
+	size_t n = json_array_size(ids);
+
+	if (r < 0 || n == 0)
+		return r;
+	r = cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "%s has a running session: %s%s", what,
+			json_string_value(json_array_get(ids, 0)), n > 1 ? " and others" : "");
+	cordon_error_hint(err, "stop it first: cordon session stop %s", json_string_value(json_array_get(ids, 0)));
+	return r;
+}
+
+int cordon_active_add(const struct cordon_project *project, const char *workspace, const char *session,
+		      struct cordon_error *err)
+{
+	char name[2 * CORDON_ID_SIZE];
+	autofd int dir = -1;
+	autofd int fd = -1;
+	int r = open_active(project, &dir, err);
+
+	if (r < 0)
+		return r;
+	snprintf(name, sizeof(name), "%s.%s", workspace, session);
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? cordon_fail_errno(err, -errno, "cannot register the session") : 0;
+}
+
+void cordon_active_remove(const struct cordon_project *project, const char *workspace, const char *session)
+{
+	char name[2 * CORDON_ID_SIZE + 8];
+
+	snprintf(name, sizeof(name), "active/%s.%s", workspace, session);
+	unlinkat(project->state_fd, name, 0);
+}

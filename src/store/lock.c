@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks as files that flock holds: the kernel releases them when their holder dies. */
+#include <sys/stat.h>
+
+#include "store/internal.h"
+
+static int flock_all(int fd, int operation)
+{
+	while (flock(fd, operation) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+int cordon_lock_take(int dir_fd, const char *name, int operation, int *ret_fd, struct cordon_error *err)
+{
+	for (;;) {
+		autofd int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		struct stat held, named;
+		int r;
+
+		if (fd < 0)
+			return cordon_fail_errno(err, -errno, "cannot lock %s", name);
+		r = flock_all(fd, operation);
+		if (r == -EWOULDBLOCK)
+			return cordon_fail(err, r, CORDON_KIND_CONFLICT, "%s is locked by another process", name);
+		if (r < 0 || fstat(fd, &held) < 0)
+			return cordon_fail_errno(err, r < 0 ? r : -errno, "cannot lock %s", name);
+		/* Whoever deletes a thing removes its lock file too; then we hold a lock that nobody else sees. */
+		if (held.st_nlink == 0 || fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    held.st_ino != named.st_ino || held.st_dev != named.st_dev)
+			continue;
+		*ret_fd = cordon_steal_fd(&fd);
+		return 0;
+	}
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of a project: one table that says what each may be and where it is kept. */
+#include "base/buf.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "policy/policy.h"
+#include "store/internal.h"
+
+#define ARGS_MAX 256
+#define ARG_MAX_BYTES 65536
+#define ENV_MAX 256
+
+/* Judges `value` and hands out what is kept; `key` names it in errors. */
+typedef int (*judge_fn)(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err);
+
+static int wrong_type(const char *key, const char *wanted, struct cordon_error *err)
+{
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be %s", key, wanted);
+}
+
+static int keep(const json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	*ret_value = json_deep_copy(value);
+	return *ret_value ? 0 : cordon_no_memory(err);
+}
+
+int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err)
+{
+	size_t n = strlen(text);
+
+	if (n > max)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s is longer than %zu bytes", what, max);
+	if (!cordon_utf8_valid(text, n))
+		return cordon_fail(err, -EILSEQ, CORDON_KIND_USAGE, "%s is not valid UTF-8", what);
+	for (const char *p = text; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must not hold control characters",
+					   what);
+	return 0;
+}
+
+static int judge_name(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	const char *text = json_string_value(value);
+	int r;
+
+	if (!text || !*text)
+		return wrong_type(key, "a string that is not empty", err);
+	r = cordon_text_judge(key, text, CORDON_NAME_MAX, err);
+	return r < 0 ? r : keep(value, ret_value, err);
+}
+
+static int judge_text(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	if (!json_is_string(value))
+		return wrong_type(key, "a string", err);
+	if (json_string_length(value) > CORDON_DESCRIPTION_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s is longer than %d bytes", key,
+				   CORDON_DESCRIPTION_MAX);
+	return keep(value, ret_value, err);
+}
+
+static int judge_bool(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	return json_is_boolean(value) ? keep(value, ret_value, err) : wrong_type(key, "true or false", err);
+}
+
+static int judge_object(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	return json_is_object(value) ? keep(value, ret_value, err) : wrong_type(key, "an object", err);
+}
+
+static int judge_url(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	int r;
+
+	if (!json_is_string(value))
+		return wrong_type(key, "a string", err);
+	r = cordon_git_url_judge(json_string_value(value), err);
+	return r < 0 ? r : keep(value, ret_value, err);
+}
+
+static int judge_network(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || (!cordon_streq(text, "host") && !cordon_streq(text, "none")))
+		return wrong_type(key, "\"host\" or \"none\"", err);
+	return keep(value, ret_value, err);
+}
+
+static int judge_strings(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	size_t i;
+	json_t *item;
+
+	if (!json_is_array(value))
+		return wrong_type(key, "an array of strings", err);
+	if (json_array_size(value) > ARGS_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s has more than %d entries", key, ARGS_MAX);
+	json_array_foreach(value, i, item) {
+		if (!json_is_string(item))
+			return wrong_type(key, "an array of strings", err);
+		if (json_string_length(item) > ARG_MAX_BYTES)
+			return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s[%zu] is longer than %d bytes", key, i,
+					   ARG_MAX_BYTES);
+	}
+	return keep(value, ret_value, err);
+}
+
+static int judge_command(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	int r = judge_strings(key, value, ret_value, err);
+
+	if (r == 0 && json_array_size(value) && !*json_string_value(json_array_get(value, 0))) {
+		json_decref(*ret_value);
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s[0] is empty: it names the program", key);
+	}
+	return r;
+}
+
+static bool is_env_name(const char *name)
+{
+	if (!*name || (*name >= '0' && *name <= '9'))
+		return false;
+	for (; *name; name++)
+		if (!((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
+		      (*name >= '0' && *name <= '9') || *name == '_'))
+			return false;
+	return true;
+}
+
+static int judge_env(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	const char *name;
+	json_t *item;
+
+	if (!json_is_object(value))
+		return wrong_type(key, "an object of strings", err);
+	if (json_object_size(value) > ENV_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s has more than %d entries", key, ENV_MAX);
+	json_object_foreach(value, name, item) {
+		if (!is_env_name(name))
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: not a variable name: %.80s", key, name);
+		if (!json_is_string(item) || json_string_length(item) > ARG_MAX_BYTES)
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s.%s must be a string of at most %d bytes",
+					   key, name, ARG_MAX_BYTES);
+	}
+	return keep(value, ret_value, err);
+}
+
+static int judge_env_names(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	int r = judge_strings(key, value, ret_value, err);
+	size_t i;
+	json_t *item;
+
+	if (r < 0)
+		return r;
+	json_array_foreach(value, i, item) {
+		if (is_env_name(json_string_value(item)))
+			continue;
+		json_decref(*ret_value);
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s[%zu] is not a variable name: %.80s", key, i,
+				   json_string_value(item));
+	}
+	return 0;
+}
+
+/* What is wrong with one protected path, or NULL; its clean form is what duplicates are found by. */
+static const char *path_fault(const json_t *item, char clean[static CORDON_PATH_MAX])
+{
+	const char *text = json_string_value(item);
+	int r;
+
+	if (!text)
+		return "is not a string";
+	if (!*text)
+		return "is empty";
+	if (*text == '/')
+		return "is absolute; it must be relative to the workspace";
+	r = cordon_path_clean(text, clean, CORDON_PATH_MAX);
+	if (r == -EXDEV)
+		return "has '..' in it";
+	if (r < 0)
+		return "is too long";
+	return *clean ? NULL : "means the workspace itself";
+}
+
+/* Every bad path is named, not only the first. Duplicates are folded; paths stay as they were written. */
+static int judge_protected(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	autobuf struct cordon_buf faults = CORDON_BUF(sizeof(err->message));
+	json_auto_t *seen = json_object();
+	json_auto_t *kept = json_array();
+	size_t i;
+	json_t *item;
+
+	if (!json_is_array(value))
+		return wrong_type(key, "an array of paths", err);
+	if (!seen || !kept)
+		return cordon_no_memory(err);
+	if (json_array_size(value) > CORDON_PROTECTED_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s has more than %d entries", key,
+				   CORDON_PROTECTED_MAX);
+	json_array_foreach(value, i, item) {
+		char clean[CORDON_PATH_MAX];
+		const char *fault = path_fault(item, clean);
+
+		if (fault) {
+			const char *text = json_string_value(item);
+
+			cordon_buf_addf(&faults, "%s%s[%zu] %s", faults.len ? "; " : "", key, i, fault);
+			if (text && *text)
+				cordon_buf_addf(&faults, ": %.80s", text);
+			continue;
+		}
+		if (json_object_get(seen, clean))
+			continue;
+		if (json_object_set_new(seen, clean, json_true()) < 0 || json_array_append(kept, item) < 0)
+			return cordon_no_memory(err);
+	}
+	if (faults.len)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s", faults.data);
+	*ret_value = cordon_steal_ptr(&kept);
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	json_int_t min, max;
+	json_int_t initial; /* 0: absent unless given */
+} limits[] = {
+	{ "max_sessions", 1, 10000, 10 },
+	{ "max_recursion_depth", 0, 64, 3 },
+	{ "max_agents_per_session", 1, 10000, 50 },
+	{ "timeout_seconds", 1, 31536000, 0 },
+	{ "memory_bytes", 1 << 20, (json_int_t)1 << 50, 0 },
+	{ "pids", 1, 1 << 22, 0 },
+};
+
+static json_t *default_limits(void)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; object && i < CORDON_ARRAY_SIZE(limits); i++)
+		if (limits[i].initial && json_object_set_new(object, limits[i].key, json_integer(limits[i].initial)) < 0)
+			return json_decref(object), NULL;
+	return object;
+}
+
+static int judge_limits(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	json_auto_t *kept = default_limits();
+	const char *name;
+	json_t *item;
+
+	if (!json_is_object(value))
+		return wrong_type(key, "an object", err);
+	if (!kept)
+		return cordon_no_memory(err);
+	json_object_foreach(value, name, item) {
+		size_t i = 0;
+
+		while (i < CORDON_ARRAY_SIZE(limits) && !cordon_streq(limits[i].key, name))
+			i++;
+		if (i == CORDON_ARRAY_SIZE(limits))
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: unknown limit: %.80s", key, name);
+		if (!json_is_integer(item) || json_integer_value(item) < limits[i].min ||
+		    json_integer_value(item) > limits[i].max)
+			return cordon_fail(err, -ERANGE, CORDON_KIND_USAGE, "%s.%s must be a number from %lld to %lld",
+					   key, name, (long long)limits[i].min, (long long)limits[i].max);
+		if (json_object_set(kept, name, item) < 0)
+			return cordon_no_memory(err);
+	}
+	*ret_value = cordon_steal_ptr(&kept);
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	judge_fn judge;
+	const char *initial; /* JSON; NULL: absent unless given */
+	bool of_agent;	     /* kept under `agent`: handed on, enforces nothing */
+} settings[] = {
+	{ "name", judge_name, NULL, false },
+	{ "description", judge_text, "\"\"", false },
+	{ "remote_url", judge_url, NULL, false },
+	{ "workspace_isolation", judge_bool, "false", false },
+	{ "protected_paths", judge_protected, "[]", false },
+	{ "agent_command", judge_command, "[]", false },
+	{ "limits", judge_limits, "{}", false },
+	{ "network", judge_network, "\"host\"", false },
+	{ "env", judge_env, "{}", false },
+	{ "env_pass", judge_env_names, "[]", false },
+	{ "best_effort", judge_bool, "false", false },
+	{ "model", judge_text, NULL, true },
+	{ "autonomy", judge_text, NULL, true },
+	{ "reasoning", judge_text, NULL, true },
+	{ "disabled_tools", judge_strings, NULL, true },
+	{ "mcp_servers", judge_object, NULL, true },
+	{ "permissions", judge_object, NULL, true },
+};
+
+static int unknown_setting(const char *key, struct cordon_error *err)
+{
+	int r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "unknown setting: %.80s", key);
+
+	if (cordon_streq(key, "github_token") || cordon_streq(key, "credential_refs"))
+		cordon_error_hint(err, "cordon keeps no credentials; name the variable in env_pass");
+	return r;
+}
+
+static int apply_one(json_t *record, const char *key, json_t *value, struct cordon_error *err)
+{
+	json_auto_t *initial = NULL;
+	json_t *target = record, *kept;
+	size_t i = 0;
+	int r;
+
+	while (i < CORDON_ARRAY_SIZE(settings) && !cordon_streq(settings[i].key, key))
+		i++;
+	if (i == CORDON_ARRAY_SIZE(settings))
+		return unknown_setting(key, err);
+	if (settings[i].of_agent)
+		target = json_object_get(record, "agent");
+	if (json_is_null(value)) {
+		if (settings[i].judge == judge_name)
+			return wrong_type(key, "a string that is not empty", err);
+		if (!settings[i].initial) {
+			json_object_del(target, key);
+			return 0;
+		}
+		initial = json_loads(settings[i].initial, JSON_DECODE_ANY, NULL);
+		if (!initial)
+			return cordon_no_memory(err);
+		value = initial;
+	}
+	r = settings[i].judge(key, value, &kept, err);
+	if (r < 0)
+		return r;
+	return json_object_set_new(target, key, kept) < 0 ? cordon_no_memory(err) : 0;
+}
+
+int cordon_settings_apply(json_t *record, json_t *wanted, struct cordon_error *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(wanted))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "settings must be an object");
+	json_object_foreach(wanted, key, value) {
+		int r = apply_one(record, key, value, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+json_t *cordon_settings_default(void)
+{
+	/* In the order in which people read it; what is still null here the creation fills in. */
+	json_t *record = json_pack("{s:i, s:n, s:n, s:n, s:n, s:{}}", "schema", CORDON_SCHEMA, "id", "name", "created_at",
+				   "default_workspace_id", "agent");
+
+	for (size_t i = 0; record && i < CORDON_ARRAY_SIZE(settings); i++)
+		if (settings[i].initial && apply_one(record, settings[i].key, json_null(), NULL) < 0)
+			return json_decref(record), NULL;
+	return record;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the store, and judging ids before any path is made of them. */
+#include "store/internal.h"
+
+int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	size_t repaired;
+	int r = cordon_home_open(&store.home, err);
+
+	if (r == 0)
+		r = cordon_store_dir(store.home.state_fd, "projects", &store.projects_fd, err);
+	if (r == 0)
+		r = cordon_store_dir(store.home.state_fd, "sessions", &store.sessions_fd, err);
+	if (r == 0)
+		r = cordon_store_dir(store.home.state_fd, "staging", &store.staging_fd, err);
+	if (r == 0)
+		r = cordon_store_dir(store.home.fd, "projects", &store.trees_fd, err);
+	if (r < 0)
+		return r;
+	/* A repair that fails is reported by `cordon gc`; it is no reason to refuse everything else. */
+	cordon_store_repair(&store, &repaired, NULL);
+	*ret_store = store;
+	store = (struct cordon_store)CORDON_STORE_NONE;
+	return 0;
+}
+
+void cordon_store_done(struct cordon_store *store)
+{
+	cordon_closep(&store->projects_fd);
+	cordon_closep(&store->sessions_fd);
+	cordon_closep(&store->staging_fd);
+	cordon_closep(&store->trees_fd);
+	cordon_home_done(&store->home);
+}
+
+/* Copies with upper case folded; -EINVAL when a character is none of a-z, 0-9, '-', or the length does not fit. */
+static int fold(const char *text, size_t max, char ret_id[static CORDON_ID_SIZE])
+{
+	char id[CORDON_ID_SIZE];
+	size_t n;
+
+	for (n = 0; text[n]; n++) {
+		char c = text[n];
+
+		if (n == max)
+			return -EINVAL;
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c + ('a' - 'A'));
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'))
+			return -EINVAL;
+		id[n] = c;
+	}
+	return n == 0 ? -EINVAL : cordon_copy(ret_id, CORDON_ID_SIZE, id, n);
+}
+
+int cordon_id_uuid(const char *what, const char *text, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err)
+{
+	char id[CORDON_ID_SIZE];
+
+	/* The text itself is not repeated when it is long: it may be a megabyte of somebody's rubbish. */
+	if (fold(text, CORDON_UUID_SIZE - 1, id) < 0 || !cordon_uuid_valid(id))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is not a UUID: %.80s", what, text);
+	return cordon_copy(ret_id, CORDON_ID_SIZE, id, strlen(id));
+}
+
+int cordon_id_workspace(const char *what, const char *text, char ret_id[static CORDON_ID_SIZE],
+			struct cordon_error *err)
+{
+	if (fold(text, CORDON_ID_SIZE - 1, ret_id) < 0)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is 1 to 64 of a-z, 0-9 and '-', not: %.80s",
+				   what, text);
+	return 0;
+}
