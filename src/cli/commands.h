@@ -7,5 +7,15 @@
 
 extern const struct cordon_command cordon_cmd_audit;
 extern const struct cordon_command cordon_cmd_audit_verify;
+extern const struct cordon_command cordon_cmd_project_create;
+extern const struct cordon_command cordon_cmd_project_list;
+extern const struct cordon_command cordon_cmd_project_get;
+extern const struct cordon_command cordon_cmd_project_update;
+extern const struct cordon_command cordon_cmd_project_delete;
+extern const struct cordon_command cordon_cmd_workspace_create;
+extern const struct cordon_command cordon_cmd_workspace_list;
+extern const struct cordon_command cordon_cmd_workspace_get;
+extern const struct cordon_command cordon_cmd_workspace_sync;
+extern const struct cordon_command cordon_cmd_workspace_delete;
 
 #endif

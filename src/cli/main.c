@@ -9,6 +9,17 @@
 const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_audit,
 	&cordon_cmd_audit_verify,
+	/* Projects and their workspaces. */
+	&cordon_cmd_project_create,
+	&cordon_cmd_project_list,
+	&cordon_cmd_project_get,
+	&cordon_cmd_project_update,
+	&cordon_cmd_project_delete,
+	&cordon_cmd_workspace_create,
+	&cordon_cmd_workspace_list,
+	&cordon_cmd_workspace_get,
+	&cordon_cmd_workspace_sync,
+	&cordon_cmd_workspace_delete,
 	NULL,
 };
 

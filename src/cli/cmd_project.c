@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon project: create, list, get, update and delete projects. */
+#include "cli/commands.h"
+#include "cli/records.h"
+#include "store/store.h"
+
+enum {
+	OPT_NAME = 1,
+	OPT_DESCRIPTION,
+	OPT_ISOLATION,
+	OPT_NO_ISOLATION,
+	OPT_PROTECT,
+	OPT_NO_PROTECT,
+	OPT_REMOTE_URL,
+	OPT_NO_GIT,
+	OPT_TEMPLATE,
+	OPT_NETWORK,
+	OPT_ENV,
+	OPT_ENV_PASS,
+	OPT_MAX_SESSIONS,
+	OPT_MAX_DEPTH,
+	OPT_MAX_AGENTS,
+	OPT_TIMEOUT,
+	OPT_MEMORY,
+	OPT_PIDS,
+	OPT_BEST_EFFORT,
+	OPT_MODEL,
+	OPT_AUTONOMY,
+	OPT_REASONING,
+	OPT_DISABLE_TOOL,
+	OPT_NAME_CONTAINS,
+	OPT_LIMIT,
+};
+
+/* What create and update have in common. */
+#define SETTING_OPTIONS                                                                                              \
+	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the project is for", OPT_DESCRIPTION },                    \
+	{ "isolation", 0, CORDON_ARG_NONE, NULL, "agents see their own workspace only", OPT_ISOLATION },              \
+	{ "protect", 0, CORDON_ARG_TEXT, "PATH", "path in the workspace that agents can't change; repeatable",        \
+	  OPT_PROTECT },                                                                                              \
+	{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },               \
+	{ "network", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NETWORK },         \
+	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "variable of the agents' environment; repeatable", OPT_ENV },      \
+	{ "env-pass", 0, CORDON_ARG_TEXT, "NAME", "variable taken from cordon's environment; repeatable",             \
+	  OPT_ENV_PASS },                                                                                             \
+	{ "max-sessions", 0, CORDON_ARG_TEXT, "N", "sessions at once (default: 10)", OPT_MAX_SESSIONS },              \
+	{ "max-recursion-depth", 0, CORDON_ARG_TEXT, "N", "sessions started by sessions (default: 3)",                \
+	  OPT_MAX_DEPTH },                                                                                            \
+	{ "max-agents-per-session", 0, CORDON_ARG_TEXT, "N", "child sessions of one session (default: 50)",           \
+	  OPT_MAX_AGENTS },                                                                                           \
+	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "how long a session may take", OPT_TIMEOUT },                    \
+	{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of a session", OPT_MEMORY },                                  \
+	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                      \
+	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",                 \
+	  OPT_BEST_EFFORT },                                                                                          \
+	{ "model", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_MODEL },                                 \
+	{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_AUTONOMY },                           \
+	{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_REASONING },                         \
+	{ "disable-tool", 0, CORDON_ARG_TEXT, "NAME", "handed on to the agent; repeatable", OPT_DISABLE_TOOL }
+
+static const struct cordon_option create_options[] = {
+	SETTING_OPTIONS,
+	{ "no-git", 0, CORDON_ARG_NONE, NULL, "make no repository in the default workspace", OPT_NO_GIT },
+	{ "template", 0, CORDON_ARG_DIR, "DIR", "copy AGENTS.md and .factory from here", OPT_TEMPLATE },
+	{ 0 },
+};
+
+static const struct cordon_option update_options[] = {
+	{ "name", 0, CORDON_ARG_TEXT, "TEXT", "a new name", OPT_NAME },
+	SETTING_OPTIONS,
+	{ "no-isolation", 0, CORDON_ARG_NONE, NULL, "agents see the whole project", OPT_NO_ISOLATION },
+	{ "no-protect", 0, CORDON_ARG_NONE, NULL, "protect nothing", OPT_NO_PROTECT },
+	{ 0 },
+};
+
+struct settings {
+	json_t *object;
+	const char *template_dir;
+};
+
+/* The array under `key`, made when it is missing. */
+static json_t *array_at(json_t *object, const char *key)
+{
+	json_t *array = json_object_get(object, key);
+
+	if (!array && json_object_set_new(object, key, json_array()) == 0)
+		array = json_object_get(object, key);
+	return array;
+}
+
+static json_t *object_at(json_t *object, const char *key)
+{
+	json_t *found = json_object_get(object, key);
+
+	if (!found && json_object_set_new(object, key, json_object()) == 0)
+		found = json_object_get(object, key);
+	return found;
+}
+
+static int set_env(json_t *settings, const char *arg, struct cordon_error *err)
+{
+	const char *equals = strchr(arg, '=');
+	char name[CORDON_NAME_MAX];
+
+	if (!equals || cordon_copy(name, sizeof(name), arg, (size_t)(equals - arg)) < 0)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--env is NAME=VALUE, not %.80s", arg);
+	return cordon_cli_set_text(object_at(settings, "env"), name, equals + 1, err);
+}
+
+static int set_limit(json_t *settings, int key, const char *arg, struct cordon_error *err)
+{
+	const char *name = key == OPT_MAX_SESSIONS ? "max_sessions" :
+			   key == OPT_MAX_DEPTH	   ? "max_recursion_depth" :
+			   key == OPT_MAX_AGENTS   ? "max_agents_per_session" :
+			   key == OPT_TIMEOUT	   ? "timeout_seconds" :
+			   key == OPT_MEMORY	   ? "memory_bytes" :
+						     "pids";
+	uint64_t value;
+	int r;
+
+	if (key == OPT_TIMEOUT)
+		r = cordon_parse_duration(arg, 1000, &value);
+	else
+		r = key == OPT_MEMORY ? cordon_parse_size(arg, &value) : cordon_parse_u64(arg, 0, INT64_MAX, &value);
+	if (r < 0 || value > INT64_MAX)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a value for %s: %.80s", name, arg);
+	/* Whole seconds are kept; a part of one counts as one, so that a limit never becomes none. */
+	if (key == OPT_TIMEOUT)
+		value = value / 1000 + (value % 1000 != 0);
+	if (json_object_set_new(object_at(settings, "limits"), name, json_integer((json_int_t)value)) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "%s", name);
+	return 0;
+}
+
+static int set_flag(json_t *settings, const char *key, bool value)
+{
+	return json_object_set_new(settings, key, json_boolean(value)) < 0 ? -ENOMEM : 0;
+}
+
+static int set_setting(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct settings *settings = data;
+	json_t *object = settings->object;
+
+	switch (key) {
+	case OPT_NAME:
+		return cordon_cli_set_text(object, "name", arg, err);
+	case OPT_DESCRIPTION:
+		return cordon_cli_set_text(object, "description", arg, err);
+	case OPT_ISOLATION:
+		return set_flag(object, "workspace_isolation", true);
+	case OPT_NO_ISOLATION:
+		return set_flag(object, "workspace_isolation", false);
+	case OPT_PROTECT:
+		return cordon_cli_append_text(array_at(object, "protected_paths"), "--protect", arg, err);
+	case OPT_NO_PROTECT:
+		return array_at(object, "protected_paths") ? 0 : -ENOMEM;
+	case OPT_REMOTE_URL:
+		return cordon_cli_set_text(object, "remote_url", arg, err);
+	case OPT_NO_GIT:
+		return set_flag(object, "init_git", false);
+	case OPT_TEMPLATE:
+		settings->template_dir = arg;
+		return 0;
+	case OPT_NETWORK:
+		return cordon_cli_set_text(object, "network", arg, err);
+	case OPT_ENV:
+		return set_env(object, arg, err);
+	case OPT_ENV_PASS:
+		return cordon_cli_append_text(array_at(object, "env_pass"), "--env-pass", arg, err);
+	case OPT_BEST_EFFORT:
+		return set_flag(object, "best_effort", true);
+	case OPT_MODEL:
+		return cordon_cli_set_text(object, "model", arg, err);
+	case OPT_AUTONOMY:
+		return cordon_cli_set_text(object, "autonomy", arg, err);
+	case OPT_REASONING:
+		return cordon_cli_set_text(object, "reasoning", arg, err);
+	case OPT_DISABLE_TOOL:
+		return cordon_cli_append_text(array_at(object, "disabled_tools"), "--disable-tool", arg, err);
+	default:
+		return set_limit(object, key, arg, err);
+	}
+}
+
+/* Operands after the first are the agent's command. */
+static int take_command(json_t *settings, int argc, char **argv, int at, struct cordon_error *err)
+{
+	int r = 0;
+
+	for (; r == 0 && at < argc; at++)
+		r = cordon_cli_append_text(array_at(settings, "agent_command"), "the command", argv[at], err);
+	return r;
+}
+
+static int run_create(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	json_auto_t *object = json_object();
+	struct settings settings = { .object = object };
+	struct cordon_error err = { 0 };
+	json_t *project = NULL;
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_setting, &settings, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first == argc)
+		return cordon_cli_usage(cli, "a name is expected");
+	if (cordon_cli_set_text(object, "name", argv[first], &err) < 0 ||
+	    take_command(object, argc, argv, first + 1, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (!cordon_cli_open_store(cli, &store, &r))
+		return r;
+	if (cordon_project_create(&store, object, settings.template_dir, &project, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, project);
+}
+
+static int run_update(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	json_auto_t *object = json_object();
+	struct settings settings = { .object = object };
+	struct cordon_error err = { 0 };
+	json_t *project = NULL, *running = NULL;
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_setting, &settings, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first == argc)
+		return cordon_cli_usage(cli, "the id of a project is expected");
+	if (take_command(object, argc, argv, first + 1, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (json_object_size(object) == 0)
+		return cordon_cli_usage(cli, "nothing to change was given");
+	if (!cordon_cli_open_store(cli, &store, &r))
+		return r;
+	if (cordon_project_update(&store, argv[first], object, &project, &running, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	json_object_set_new(project, "sessions_with_earlier_settings", running);
+	return cordon_cli_answer(cli, project);
+}
+
+static int set_listing(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct cordon_list_query *query = data;
+
+	if (key == OPT_LIMIT)
+		return cordon_cli_parse_limit(arg, &query->limit, err);
+	query->name_contains = arg;
+	return 0;
+}
+
+static const struct cordon_option list_options[] = {
+	{ "name-contains", 0, CORDON_ARG_TEXT, "TEXT", "only projects with this in their name, ignoring case",
+	  OPT_NAME_CONTAINS },
+	{ "limit", 0, CORDON_ARG_TEXT, "N", "at most this many, the oldest", OPT_LIMIT },
+	{ 0 },
+};
+
+static int run_list(struct cordon_cli *cli, int argc, char **argv)
+{
+	static const struct cordon_column columns[] = {
+		{ "id", "ID" },
+		{ "name", "NAME" },
+		{ "workspace_isolation", "ISOLATION" },
+		{ "protected_paths", "PROTECTED" },
+		{ "created_at", "CREATED" },
+		{ 0 },
+	};
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct cordon_list_query query = { 0 };
+	struct cordon_error err = { 0 };
+	json_t *projects = NULL;
+	size_t total;
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_listing, &query, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first < argc)
+		return cordon_cli_usage(cli, "no argument is expected, not %s", argv[first]);
+	if (!cordon_cli_open_store(cli, &store, &r))
+		return r;
+	if (cordon_project_list(&store, &query, &projects, &total, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (cli->json)
+		return cordon_cli_print_json(cli, json_pack("{s:o, s:I}", "projects", projects, "total", (json_int_t)total));
+	cordon_cli_print_table(columns, projects);
+	json_decref(projects);
+	return CORDON_EXIT_OK;
+}
+
+static int no_option(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	(void)data, (void)key, (void)arg, (void)err;
+	return 0;
+}
+
+/* The one operand of get and delete; 0, or -1 with the exit code. */
+static int take_id(struct cordon_cli *cli, int argc, char **argv, const char **ret_id, int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, no_option, NULL, &first, &err);
+
+	if (r != 0)
+		*ret_exit = r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	else if (argc - first != 1)
+		*ret_exit = cordon_cli_usage(cli, "the id of one project is expected");
+	else
+		*ret_id = argv[first];
+	return r == 0 && argc - first == 1 ? 0 : -1;
+}
+
+static int run_get(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct cordon_error err = { 0 };
+	json_t *project = NULL;
+	const char *id;
+	int code;
+
+	if (take_id(cli, argc, argv, &id, &code) < 0 || !cordon_cli_open_store(cli, &store, &code))
+		return code;
+	if (cordon_project_get(&store, id, &project, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, project);
+}
+
+static int run_delete(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct cordon_error err = { 0 };
+	const char *id;
+	bool deleted;
+	int code;
+
+	if (take_id(cli, argc, argv, &id, &code) < 0 || !cordon_cli_open_store(cli, &store, &code))
+		return code;
+	if (cordon_project_delete(&store, id, &deleted, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, json_pack("{s:s, s:b}", "project_id", id, "deleted", (int)deleted));
+}
+
+const struct cordon_command cordon_cmd_project_create = {
+	.name = "project create",
+	.operands = "NAME [-- CMD [ARG]...]",
+	.summary = "create a project with its default workspace",
+	.details = "CMD is the agent that sessions of the project run. With --isolation an agent sees its own workspace at\n"
+		   "/workspace and nothing else of the project; only then are paths protected.\n",
+	.options = create_options,
+	.run = run_create,
+};
+
+const struct cordon_command cordon_cmd_project_list = {
+	.name = "project list",
+	.operands = "",
+	.summary = "list projects, oldest first",
+	.options = list_options,
+	.run = run_list,
+};
+
+const struct cordon_command cordon_cmd_project_get = {
+	.name = "project get",
+	.operands = "ID",
+	.summary = "show a project's settings",
+	.run = run_get,
+};
+
+const struct cordon_command cordon_cmd_project_update = {
+	.name = "project update",
+	.operands = "ID [-- CMD [ARG]...]",
+	.summary = "change settings for the sessions that start from now on",
+	.details = "What is not named stays as it is; --protect, --env and --env-pass replace their whole list. Running\n"
+		   "sessions keep what they started with and are listed.\n",
+	.options = update_options,
+	.run = run_update,
+};
+
+const struct cordon_command cordon_cmd_project_delete = {
+	.name = "project delete",
+	.operands = "ID",
+	.summary = "delete a project with everything in it",
+	.details = "Refused while a session runs. Deleting a project that does not exist succeeds.\n",
+	.run = run_delete,
+};

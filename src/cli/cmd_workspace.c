@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon workspace: create, list, get, sync and delete workspaces of a project. */
+#include "cli/commands.h"
+#include "cli/records.h"
+#include "store/store.h"
+
+enum { OPT_ID = 1, OPT_EXTERNAL_ID, OPT_SOURCE, OPT_LIMIT };
+
+struct args {
+	struct cordon_workspace_request request;
+	struct cordon_list_query query;
+	const char *operands[2];
+};
+
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct args *args = data;
+
+	switch (key) {
+	case OPT_ID:
+		args->request.id = arg;
+		return 0;
+	case OPT_EXTERNAL_ID:
+		args->request.external_id = arg;
+		return 0;
+	case OPT_SOURCE:
+		args->request.source = arg;
+		return 0;
+	default:
+		return cordon_cli_parse_limit(arg, &args->query.limit, err);
+	}
+}
+
+/* Parses `wanted` operands and opens the store; false with the exit code. */
+static bool begin(struct cordon_cli *cli, int argc, char **argv, int wanted, struct args *args,
+		  struct cordon_store *ret_store, int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
+
+	if (r != 0) {
+		*ret_exit = r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+		return false;
+	}
+	if (argc - first != wanted) {
+		*ret_exit = cordon_cli_usage(cli, wanted == 1 ? "the id of a project is expected" :
+								"the ids of a project and a workspace are expected");
+		return false;
+	}
+	for (int i = 0; i < wanted; i++)
+		args->operands[i] = argv[first + i];
+	return cordon_cli_open_store(cli, ret_store, ret_exit);
+}
+
+/* Adds where it lies, which a person at the machine wants to know, and prints. */
+static int answer(const struct cordon_cli *cli, const struct cordon_store *store, json_t *workspace)
+{
+	const char *project = json_string_value(json_object_get(workspace, "project_id"));
+	const char *id = json_string_value(json_object_get(workspace, "id"));
+	char path[CORDON_PATH_MAX];
+
+	if (project && id && cordon_workspace_path(store, project, id, path, NULL) == 0)
+		json_object_set_new(workspace, "path", cordon_cli_json_text(path));
+	return cordon_cli_answer(cli, workspace);
+}
+
+static int run_create(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args = { 0 };
+	struct cordon_error err = { 0 };
+	json_t *workspace = NULL;
+	bool created;
+	int code;
+
+	if (!begin(cli, argc, argv, 1, &args, &store, &code))
+		return code;
+	if (cordon_workspace_create(&store, args.operands[0], &args.request, &workspace, &created, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	json_object_set_new(workspace, "created", json_boolean(created));
+	return answer(cli, &store, workspace);
+}
+
+static int run_list(struct cordon_cli *cli, int argc, char **argv)
+{
+	static const struct cordon_column columns[] = {
+		{ "id", "ID" },		    { "source", "SOURCE" },	      { "external_id", "EXTERNAL ID" },
+		{ "created_at", "CREATED" }, { "last_session_at", "LAST SESSION" }, { 0 },
+	};
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args = { 0 };
+	struct cordon_error err = { 0 };
+	json_t *workspaces = NULL;
+	size_t total;
+	int code;
+
+	if (!begin(cli, argc, argv, 1, &args, &store, &code))
+		return code;
+	if (cordon_workspace_list(&store, args.operands[0], &args.query, &workspaces, &total, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (cli->json)
+		return cordon_cli_print_json(cli, json_pack("{s:o, s:I}", "workspaces", workspaces, "total",
+							    (json_int_t)total));
+	cordon_cli_print_table(columns, workspaces);
+	json_decref(workspaces);
+	return CORDON_EXIT_OK;
+}
+
+static int run_get(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args = { 0 };
+	struct cordon_error err = { 0 };
+	json_t *workspace = NULL;
+	int code;
+
+	if (!begin(cli, argc, argv, 2, &args, &store, &code))
+		return code;
+	if (cordon_workspace_get(&store, args.operands[0], args.operands[1], &workspace, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return answer(cli, &store, workspace);
+}
+
+static int run_sync(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args = { 0 };
+	struct cordon_error err = { 0 };
+	json_t *copied = NULL;
+	int code;
+
+	if (!begin(cli, argc, argv, 2, &args, &store, &code))
+		return code;
+	if (cordon_workspace_sync(&store, args.operands[0], args.operands[1], &copied, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, json_pack("{s:s, s:o}", "workspace_id", args.operands[1], "copied", copied));
+}
+
+static int run_delete(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args = { 0 };
+	struct cordon_error err = { 0 };
+	bool deleted;
+	int code;
+
+	if (!begin(cli, argc, argv, 2, &args, &store, &code))
+		return code;
+	if (cordon_workspace_delete(&store, args.operands[0], args.operands[1], &deleted, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, json_pack("{s:s, s:b}", "workspace_id", args.operands[1], "deleted", (int)deleted));
+}
+
+static const struct cordon_option create_options[] = {
+	{ "id", 0, CORDON_ARG_TEXT, "ID", "use this id: 1 to 64 of a-z, 0-9 and '-' (default: a new UUID)", OPT_ID },
+	{ "external-id", 0, CORDON_ARG_TEXT, "TEXT", "whose workspace it is, elsewhere", OPT_EXTERNAL_ID },
+	{ "source", 0, CORDON_ARG_TEXT, "TEXT", "where that id comes from", OPT_SOURCE },
+	{ 0 },
+};
+
+static const struct cordon_option list_options[] = {
+	{ "limit", 0, CORDON_ARG_TEXT, "N", "at most this many, the oldest", OPT_LIMIT },
+	{ 0 },
+};
+
+const struct cordon_command cordon_cmd_workspace_create = {
+	.name = "workspace create",
+	.operands = "PROJECT",
+	.summary = "create a workspace, or show the one that exists",
+	.details = "Copies the project's AGENTS.md (isolated projects only) and .factory, never over anything. A workspace\n"
+		   "that exists is left as it is.\n",
+	.options = create_options,
+	.run = run_create,
+};
+
+const struct cordon_command cordon_cmd_workspace_list = {
+	.name = "workspace list",
+	.operands = "PROJECT",
+	.summary = "list the workspaces of a project, oldest first",
+	.options = list_options,
+	.run = run_list,
+};
+
+const struct cordon_command cordon_cmd_workspace_get = {
+	.name = "workspace get",
+	.operands = "PROJECT ID",
+	.summary = "show a workspace",
+	.run = run_get,
+};
+
+const struct cordon_command cordon_cmd_workspace_sync = {
+	.name = "workspace sync",
+	.operands = "PROJECT ID",
+	.summary = "bring the project's AGENTS.md and .factory into a workspace",
+	.details = "Replaces the workspace's files of these names; files that only the workspace has stay. AGENTS.md comes with\n"
+		   "isolated projects only. Refused while a session runs in it.\n",
+	.run = run_sync,
+};
+
+const struct cordon_command cordon_cmd_workspace_delete = {
+	.name = "workspace delete",
+	.operands = "PROJECT ID",
+	.summary = "delete a workspace with everything in it",
+	.details = "Refused for the default workspace and while a session runs in it. Deleting one that does not exist succeeds.\n",
+	.run = run_delete,
+};
