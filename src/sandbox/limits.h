@@ -25,6 +25,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "sandbox/cgroup.h"
 
 #define CORDON_LIMITS_PREFIX "cordon-"
 #define CORDON_LIMITS_MEMORY_MIN (1024 * 1024)
@@ -53,30 +54,24 @@ enum cordon_limits_by {
 	CORDON_LIMITS_BY_AFFINITY,
 };
 
-/* One cgroup of ours. */
-struct cordon_limits_group {
-	int parent_fd;
-	int fd;
-	bool v2;
-	char path[CORDON_PATH_MAX]; /* absolute; keep it in the run's record for cordon_limits_sweep() */
-};
-
 /* Plain data and descriptors (all close-on-exec); the child may read its copy. */
 struct cordon_limits_state {
 	struct cordon_limits limits;
 	enum cordon_limits_by by[CORDON_LIMIT__MAX];
 	char name[sizeof(CORDON_LIMITS_PREFIX) + CORDON_UUID_SIZE];
-	struct cordon_limits_group groups[CORDON_LIMITS_GROUPS];
+	struct cordon_cgroup groups[CORDON_LIMITS_GROUPS]; /* keep each path in the run's record for
+	                                                      cordon_limits_sweep() */
 	size_t n_groups;
+	int aside_fd;  /* v2: our own group, which we had to leave for a leaf below it; or -1 */
 	int cgroup_fd; /* for CLONE_INTO_CGROUP, or -1; borrowed from groups */
-	int oom_fd;    /* v1 memory: readable once memory ran out, then kill the tree; or -1. v2 needs none: the kernel
-	                  ends the whole group */
+	int oom_fd;    /* v1 memory: readable once memory ran out, then kill the tree; or -1. Poll it, never read it:
+	                  hit() looks at it again. v2 needs none: the kernel ends the whole group */
 	unsigned long cpu_mask[CORDON_LIMITS_CPUS / (8 * sizeof(unsigned long))];
 	size_t cpu_mask_bytes;
 };
 
 struct cordon_limits_hits {
-	bool memory; /* the kernel killed for lack of memory within the limit */
+	bool memory; /* memory ran out within the limit */
 	bool pids;   /* a fork was refused */
 };
 

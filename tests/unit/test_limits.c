@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits with real control groups as root, and with resource limits in a user namespace as an ordinary user. */
+#include "unit.h"
+
+#include <dirent.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "sandbox/limits.h"
+#include "sandbox/seccomp.h"
+
+#define USER_ID 54321
+#define MIB (1024 * 1024UL)
+
+static struct cordon_limits_state run;
+
+/* A fresh run id for every use: tests run side by side. */
+static int prepare(struct cordon_limits limits, struct cordon_error *err)
+{
+	char id[CORDON_UUID_SIZE];
+
+	assert_int_equal(cordon_uuid_new(id), 0);
+	return cordon_limits_prepare(&limits, id, &run, err);
+}
+
+/* Prepares, or skips the test where this account has no control groups to write. */
+static void prepare_in_cgroup(struct cordon_limits limits, enum cordon_limit which)
+{
+	struct cordon_error err = { 0 };
+	bool cgroup;
+
+	limits.best_effort = true;
+	assert_int_equal(prepare(limits, &err), 0);
+	cgroup = run.by[which] == CORDON_LIMITS_BY_CGROUP1 || run.by[which] == CORDON_LIMITS_BY_CGROUP2;
+	if (!cgroup) {
+		cordon_limits_remove(&run);
+		cordon_limits_done(&run);
+		print_message("# this account has no control group to write, the test is left out\n");
+		skip();
+	}
+}
+
+static void finish(void)
+{
+	static char paths[CORDON_LIMITS_GROUPS][CORDON_PATH_MAX];
+	size_t n = run.n_groups;
+
+	for (size_t i = 0; i < n; i++)
+		memcpy(paths[i], run.groups[i].path, sizeof(paths[i]));
+	assert_int_equal(cordon_limits_remove(&run), 0);
+	assert_int_equal(cordon_limits_remove(&run), 0);
+	cordon_limits_done(&run);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(access(paths[i], F_OK), -1);
+}
+
+/* Whatever a test left, failed ones included. */
+static int clean_up(void **state)
+{
+	(void)state;
+	cordon_limits_remove(&run);
+	cordon_limits_done(&run);
+	return 0;
+}
+
+/* Starts the body as a child that is under the limits before it does anything. */
+static pid_t start(int (*body)(void))
+{
+	struct cordon_error err = { 0 };
+	int gate[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(gate[1]);
+		if (read(gate[0], &byte, 1) != 1 || cordon_limits_child(&run) < 0)
+			_exit(250);
+		_exit(body());
+	}
+	close(gate[0]);
+	assert_int_equal(cordon_limits_attach(&run, pid, &err), 0);
+	assert_int_equal(write(gate[1], &byte, 1), 1);
+	close(gate[1]);
+	return pid;
+}
+
+static int status_of(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static int code_of(pid_t pid)
+{
+	int status = status_of(pid);
+
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Forks sleepers until it can't (at most 100), ends them; returns how many there were. */
+static int count_forks(void)
+{
+	pid_t pids[100];
+	int n = 0;
+
+	for (; n < 100; n++) {
+		pids[n] = fork();
+		if (pids[n] < 0)
+			break;
+		if (pids[n] == 0)
+			for (;;)
+				pause();
+	}
+	if (n < 100 && errno != EAGAIN)
+		n = 200;
+	for (int i = 0; i < n && i < 100; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+	return n;
+}
+
+/* Maps and touches memory; 0, or 1 when the kernel has none to give. */
+static int touch_memory(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return 1;
+	for (size_t i = 0; i < bytes; i += 4096)
+		p[i] = 1;
+	return 0;
+}
+
+static int touch_a_little(void)
+{
+	return touch_memory(16 * MIB);
+}
+
+/* Four processes that hold 24 MiB each; only their sum is too much. */
+static int touch_together(void)
+{
+	for (int i = 0; i < 4; i++)
+		if (fork() == 0) {
+			touch_memory(24 * MIB);
+			for (;;)
+				pause();
+		}
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static size_t open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void without_limits_nothing_is_opened(void **state)
+{
+	struct cordon_limits_state untouched = { 0 };
+	size_t before = open_descriptors();
+	struct cordon_error err = { 0 };
+	struct cordon_limits_hits hits;
+
+	(void)state;
+	assert_int_equal(prepare((struct cordon_limits){ .pids_own = 1 }, &err), 0);
+	assert_int_equal(run.n_groups, 0);
+	assert_int_equal(run.cgroup_fd, -1);
+	assert_int_equal(run.oom_fd, -1);
+	assert_int_equal(open_descriptors(), before);
+	for (int i = 0; i < CORDON_LIMIT__MAX; i++)
+		assert_null(cordon_limits_mechanism(&run, (enum cordon_limit)i));
+	cordon_limits_hit(&run, &hits);
+	assert_false(hits.memory || hits.pids);
+	finish();
+	assert_int_equal(cordon_limits_remove(&untouched), 0);
+	cordon_limits_done(&untouched);
+	assert_true(fcntl(0, F_GETFD) >= 0);
+}
+
+static void values_out_of_range_are_refused(void **state)
+{
+	static const struct cordon_limits bad[] = {
+		{ .memory_bytes = 4096 },
+		{ .memory_bytes = UINT64_MAX },
+		{ .pids = UINT32_MAX },
+		{ .cpu_millis = 1 },
+		{ .cpu_millis = UINT32_MAX },
+	};
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(bad); i++) {
+		assert_int_equal(prepare(bad[i], &err), -ERANGE);
+		assert_int_equal(err.kind, CORDON_KIND_USAGE);
+	}
+	assert_int_equal(cordon_limits_prepare(&bad[0], "../x", &run, &err), -EINVAL);
+}
+
+static void fork_bomb_is_bounded_by_pids(void **state)
+{
+	struct cordon_limits_hits hits;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .pids = 8, .pids_own = 1 }, CORDON_LIMIT_PIDS);
+	cordon_limits_hit(&run, &hits);
+	assert_false(hits.pids);
+	assert_int_equal(code_of(start(count_forks)), 8); /* nine with itself, one of which is cordon's */
+	cordon_limits_hit(&run, &hits);
+	assert_true(hits.pids);
+	assert_false(hits.memory);
+	finish();
+}
+
+static void memory_is_limited_for_the_sum_and_the_tree_ends(void **state)
+{
+	struct cordon_limits_hits hits;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .memory_bytes = 64 * MIB }, CORDON_LIMIT_MEMORY);
+	assert_int_equal(code_of(start(touch_a_little)), 0);
+	cordon_limits_hit(&run, &hits);
+	assert_false(hits.memory);
+
+	pid = start(touch_together);
+	if (run.by[CORDON_LIMIT_MEMORY] == CORDON_LIMITS_BY_CGROUP1) {
+		struct pollfd oom = { .fd = run.oom_fd, .events = POLLIN };
+
+		assert_true(run.oom_fd >= 0);
+		assert_int_equal(poll(&oom, 1, 20000), 1);
+		kill(pid, SIGKILL); /* what a supervisor does; the rest is left to remove */
+	}
+	status = status_of(pid); /* v2: the whole group was killed */
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	cordon_limits_hit(&run, &hits);
+	assert_true(hits.memory);
+	finish();
+}
+
+static int spin(void)
+{
+	struct timespec now, begin;
+	struct rusage usage;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 1000);
+	getrusage(RUSAGE_SELF, &usage);
+	/* In hundredths of a second. */
+	return (int)((usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 100 +
+		     (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 10000);
+}
+
+static void cpu_quota_is_written_and_holds(void **state)
+{
+	char text[64];
+	int fd;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .cpu_millis = 1500 }, CORDON_LIMIT_CPUS);
+	fd = run.groups[0].fd;
+	if (run.by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_CGROUP2) {
+		assert_int_equal(cordon_cgroup_read(fd, "cpu.max", text, sizeof(text)), 0);
+		assert_string_equal(text, "150000 100000\n");
+	} else {
+		assert_int_equal(cordon_cgroup_read(fd, "cpu.cfs_quota_us", text, sizeof(text)), 0);
+		assert_string_equal(text, "150000\n");
+	}
+	finish();
+
+	prepare_in_cgroup((struct cordon_limits){ .cpu_millis = 100 }, CORDON_LIMIT_CPUS);
+	assert_in_range(code_of(start(spin)), 0, 25); /* a tenth of a second and a slice or two */
+	finish();
+}
+
+static int sleep_on(void)
+{
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static void all_limits_together_are_held_and_removed_with_what_lives(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .memory_bytes = 64 * MIB, .pids = 8, .cpu_millis = 1000 },
+			  CORDON_LIMIT_PIDS);
+	for (int i = 0; i < CORDON_LIMIT__MAX; i++)
+		assert_non_null(cordon_limits_mechanism(&run, (enum cordon_limit)i));
+	pid = start(sleep_on);
+	finish();
+	assert_int_equal(status_of(pid), SIGKILL);
+}
+
+static void clone_can_start_in_the_group(void **state)
+{
+	struct cordon_error err = { 0 };
+	struct clone_args {
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+	} args = { .flags = 0x200000000ULL /* CLONE_INTO_CGROUP */, .exit_signal = SIGCHLD };
+	pid_t pid;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .pids = 4 }, CORDON_LIMIT_PIDS);
+	if (run.cgroup_fd < 0) {
+		/* v1 has nothing of the kind: attach is the only way, and the header says so. */
+		assert_int_equal(run.by[CORDON_LIMIT_PIDS], CORDON_LIMITS_BY_CGROUP1);
+		finish();
+		return;
+	}
+	args.cgroup = (uint64_t)run.cgroup_fd;
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(count_forks());
+	assert_true(cordon_limits_attach(&run, pid, &err) == 0 || err.code == -ESRCH);
+	assert_int_equal(code_of(pid), 3);
+	finish();
+}
+
+/* A run that only resource limits can hold: an ordinary user without control groups, in a user namespace. */
+static int nproc_counts_the_run_only(void)
+{
+	struct cordon_error err = { 0 };
+	pid_t others[10];
+	int result;
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(others); i++) {
+		others[i] = fork();
+		if (others[i] == 0)
+			for (;;)
+				pause();
+	}
+	result = prepare((struct cordon_limits){ .pids = 5, .user_namespace = true }, &err) < 0 ? 240 : 0;
+	if (result == 0 && cordon_limits_mechanism(&run, CORDON_LIMIT_PIDS) &&
+	    cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_PIDS), "rlimit")) {
+		result = unshare(CLONE_NEWUSER) < 0 || cordon_limits_child(&run) < 0 ? 241 : count_forks();
+	} else if (result == 0) {
+		result = 242;
+	}
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(others); i++) {
+		kill(others[i], SIGKILL);
+		waitpid(others[i], NULL, 0);
+	}
+	return result;
+}
+
+static int refused_without_user_namespace(void)
+{
+	struct cordon_error err = { 0 };
+
+	if (prepare((struct cordon_limits){ .pids = 5 }, &err) != -EOPNOTSUPP)
+		return 1;
+	return err.kind == CORDON_KIND_KERNEL_UNSUPPORTED && *err.hint ? 0 : 2;
+}
+
+/* The address space this process has already: terabytes under AddressSanitizer. */
+static uint64_t address_space(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (!file || fscanf(file, "%lu", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return pages * 4096;
+}
+
+static int memory_by_rlimit(void)
+{
+	struct cordon_error err = { 0 };
+
+	if (prepare((struct cordon_limits){ .memory_bytes = address_space() + 512 * MIB }, &err) < 0 ||
+	    !cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_MEMORY), "rlimit") || cordon_limits_child(&run) < 0)
+		return 240;
+	return touch_memory(16 * MIB) == 0 && touch_memory(600 * MIB) == 1 ? 0 : 1;
+}
+
+static int cpus_by_affinity(void)
+{
+	struct cordon_error err = { 0 };
+	cpu_set_t set;
+	int listener;
+
+	if (prepare((struct cordon_limits){ .cpu_millis = 500 }, &err) < 0 ||
+	    !cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_CPUS), "affinity") || cordon_limits_child(&run) < 0)
+		return 240;
+	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) != 1)
+		return 1;
+	/* And it can't be undone. */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || cordon_seccomp_install(CORDON_SECCOMP_PIN_CPUS, &listener) < 0)
+		return 241;
+	memset(&set, 0xff, sizeof(set));
+	return sched_setaffinity(0, sizeof(set), &set) < 0 && errno == EPERM ? 0 : 2;
+}
+
+/* Takes the control groups out of sight, so that the fall-backs are what is left. */
+static int hide_cgroups(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -1;
+	return umount2("/sys/fs/cgroup", MNT_DETACH);
+}
+
+static int become_user(void)
+{
+	return setgroups(0, NULL) < 0 || setresgid(USER_ID, USER_ID, USER_ID) < 0 ||
+	       setresuid(USER_ID, USER_ID, USER_ID) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -1 : 0;
+}
+
+/* Runs the body in a child that has no control groups, as the given kind of account; its exit code. */
+static int without_cgroups(bool as_user, int (*body)(void))
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (getuid() == 0 && (hide_cgroups() < 0 || (as_user && become_user() < 0)))
+			_exit(249);
+		_exit(body());
+	}
+	return code_of(pid);
+}
+
+static void ordinary_user_gets_resource_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(without_cgroups(true, nproc_counts_the_run_only), 4);
+	assert_int_equal(without_cgroups(true, refused_without_user_namespace), 0);
+	assert_int_equal(without_cgroups(true, memory_by_rlimit), 0);
+	assert_int_equal(without_cgroups(true, cpus_by_affinity), 0);
+}
+
+static int root_is_refused_pids(void)
+{
+	struct cordon_error err = { 0 };
+	struct cordon_limits limits = { .pids = 5, .user_namespace = true };
+
+	if (prepare(limits, &err) != -EOPNOTSUPP || err.kind != CORDON_KIND_KERNEL_UNSUPPORTED)
+		return 1;
+	limits.best_effort = true;
+	return prepare(limits, &err) == 0 && !cordon_limits_mechanism(&run, CORDON_LIMIT_PIDS) ? 0 : 2;
+}
+
+static void root_without_cgroups_is_refused_a_process_limit(void **state)
+{
+	(void)state;
+	if (getuid() != 0) {
+		print_message("# only root can test what root is refused, the test is left out\n");
+		skip();
+	}
+	assert_int_equal(without_cgroups(false, root_is_refused_pids), 0);
+	assert_int_equal(without_cgroups(false, memory_by_rlimit), 0);
+	assert_int_equal(without_cgroups(false, cpus_by_affinity), 0);
+}
+
+/* gc asks about our run; every other one is alive, whatever else runs on this machine. */
+struct question {
+	enum cordon_run_fate fate;
+	int asked;
+};
+
+static enum cordon_run_fate fate_of(const char *run_id, void *data)
+{
+	struct question *question = data;
+
+	if (!cordon_streq(run.name + strlen(CORDON_LIMITS_PREFIX), run_id))
+		return CORDON_RUN_ALIVE;
+	question->asked++;
+	return question->fate;
+}
+
+static size_t collect(enum cordon_run_fate fate)
+{
+	struct question question = { .fate = fate };
+	struct cordon_error err = { 0 };
+	size_t removed = 99;
+
+	assert_int_equal(cordon_limits_gc(fate_of, &question, &removed, &err), 0);
+	assert_true(question.asked > 0);
+	return removed;
+}
+
+static void gc_removes_what_is_gone_and_spares_the_rest(void **state)
+{
+	struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	char path[CORDON_PATH_MAX];
+	pid_t pid;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .pids = 5 }, CORDON_LIMIT_PIDS);
+	assert_int_equal(cordon_copy(path, sizeof(path), run.groups[0].path, strlen(run.groups[0].path)), 0);
+	pid = start(sleep_on);
+
+	assert_int_equal(collect(CORDON_RUN_ALIVE), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 0); /* somebody lives in it */
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(collect(CORDON_RUN_GONE), 1);
+	assert_int_equal(status_of(pid), SIGKILL);
+	assert_int_equal(access(path, F_OK), -1);
+	cordon_limits_done(&run);
+
+	prepare_in_cgroup((struct cordon_limits){ .pids = 5 }, CORDON_LIMIT_PIDS);
+	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 0); /* perhaps about to be used */
+	assert_int_equal(utimensat(AT_FDCWD, run.groups[0].path, old, 0), 0);
+	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 1); /* empty and old */
+	finish();
+}
+
+static void sweep_believes_only_our_own_paths(void **state)
+{
+	char path[CORDON_PATH_MAX];
+	const char *id;
+	pid_t pid;
+
+	(void)state;
+	prepare_in_cgroup((struct cordon_limits){ .pids = 5 }, CORDON_LIMIT_PIDS);
+	id = run.name + strlen(CORDON_LIMITS_PREFIX);
+	pid = start(sleep_on);
+	assert_int_equal(cordon_limits_sweep(run.groups[0].path, "00000000-0000-4000-8000-000000000001"), -EINVAL);
+	assert_int_equal(cordon_limits_sweep("relative", id), -EINVAL);
+	assert_int_equal(cordon_limits_sweep("/sys/fs/cgroup", id), -EINVAL);
+	/* The right name on another file system. */
+	unit_mkdir(run.name);
+	assert_true(snprintf(path, sizeof(path), "%s/%s", unit_dir, run.name) > 0);
+	assert_int_equal(cordon_limits_sweep(path, id), -EMEDIUMTYPE);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(kill(pid, 0), 0);
+
+	assert_int_equal(cordon_limits_sweep(run.groups[0].path, id), 0);
+	assert_int_equal(cordon_limits_sweep(run.groups[0].path, id), 0);
+	assert_int_equal(status_of(pid), SIGKILL);
+	finish();
+}
+
+static int clean_up_dir(void **state)
+{
+	clean_up(state);
+	return unit_teardown(state);
+}
+
+#define limits_test(name) cmocka_unit_test_teardown(name, clean_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		limits_test(without_limits_nothing_is_opened),
+		limits_test(values_out_of_range_are_refused),
+		limits_test(fork_bomb_is_bounded_by_pids),
+		limits_test(memory_is_limited_for_the_sum_and_the_tree_ends),
+		limits_test(cpu_quota_is_written_and_holds),
+		limits_test(all_limits_together_are_held_and_removed_with_what_lives),
+		limits_test(clone_can_start_in_the_group),
+		limits_test(ordinary_user_gets_resource_limits),
+		limits_test(root_without_cgroups_is_refused_a_process_limit),
+		limits_test(gc_removes_what_is_gone_and_spares_the_rest),
+		cmocka_unit_test_setup_teardown(sweep_believes_only_our_own_paths, unit_setup, clean_up_dir),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
