@@ -36,6 +36,9 @@ struct cordon_edges {
 /* On failure `err` names the pattern, the column (1-based, in characters, in err->message) and the likely
  * meaning (err->hint). */
 int cordon_pattern_compile(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err);
+/* Whether `text` compiles. On failure *ret_column is the column that `err` names, 0 when it names none; for whoever
+ * knows where the text stands in a file. */
+int cordon_pattern_check(const char *text, size_t *ret_column, struct cordon_error *err);
 struct cordon_pattern *cordon_pattern_free(struct cordon_pattern *pattern);
 const char *cordon_pattern_text(const struct cordon_pattern *pattern);
 

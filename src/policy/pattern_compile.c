@@ -316,7 +316,7 @@ static void join_edges(struct cordon_edges *edges, const struct cordon_edges *ot
 static int measure(struct compiler *c, struct alternative *alternative, size_t mark)
 {
 	struct cordon_pattern *pattern = c->pattern;
-	const struct component *components = pattern->components + alternative->first;
+	const struct component *components = alternative->n ? pattern->components + alternative->first : NULL;
 	bool subtree = false;
 	size_t prefix = literal_prefix(c, alternative, &subtree);
 
@@ -416,8 +416,8 @@ static int compile(struct cordon_pattern *pattern, size_t flat_max, struct cordo
 	return 0;
 }
 
-int cordon_pattern_compile_within(const char *text, size_t flat_max, struct cordon_pattern **ret_pattern,
-				  struct cordon_error *err)
+static int compile_text(const char *text, size_t flat_max, struct cordon_pattern **ret_pattern, size_t *ret_column,
+			struct cordon_error *err)
 {
 	struct cordon_pattern *pattern = calloc(1, sizeof(*pattern));
 	int r;
@@ -430,11 +430,32 @@ int cordon_pattern_compile_within(const char *text, size_t flat_max, struct cord
 	}
 	r = compile(pattern, flat_max, err);
 	if (r < 0) {
+		*ret_column = pattern->fault;
 		cordon_pattern_free(pattern);
 		return r;
 	}
 	*ret_pattern = pattern;
 	return 0;
+}
+
+int cordon_pattern_compile_within(const char *text, size_t flat_max, struct cordon_pattern **ret_pattern,
+				  struct cordon_error *err)
+{
+	size_t column = 0;
+
+	return compile_text(text, flat_max, ret_pattern, &column, err);
+}
+
+int cordon_pattern_check(const char *text, size_t *ret_column, struct cordon_error *err)
+{
+	struct cordon_pattern *pattern = NULL;
+	size_t column = 0;
+	int r = compile_text(text, CORDON_FLAT_MAX, &pattern, &column, err);
+
+	cordon_pattern_free(pattern);
+	if (r < 0)
+		*ret_column = column;
+	return r;
 }
 
 int cordon_pattern_compile(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err)

@@ -95,6 +95,7 @@ struct cordon_pattern {
 	char *bytes;
 	size_t n_bytes;
 	bool graph;
+	size_t fault; /* the column a failure named, or 0 */
 };
 
 /* A path cut into components, once for all the patterns that look at it. */
@@ -144,7 +145,7 @@ int cordon_pattern_tokenize(struct cordon_pattern *pattern, struct cordon_error 
 /* Makes room for one more; the array, its length and the size of one element. NULL without memory. */
 void *cordon_pattern_grow(void *array, size_t n, size_t size);
 /* "bad pattern `...` at column N: message". The hint is set by the caller. */
-int cordon_pattern_fail(const struct cordon_pattern *pattern, size_t column, const char *message,
+int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message,
 			struct cordon_error *err);
 
 #endif

@@ -50,12 +50,13 @@ void *cordon_pattern_grow(void *array, size_t n, size_t size)
 	return realloc(array, (n ? 2 * n : 8) * size);
 }
 
-int cordon_pattern_fail(const struct cordon_pattern *pattern, size_t column, const char *message,
+int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message,
 			struct cordon_error *err)
 {
 	/* A long pattern is cut, so that the message behind it is not. */
 	int shown = strlen(pattern->text) > 256 ? 253 : 256;
 
+	pattern->fault = column;
 	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "bad pattern `%.*s%s` at column %zu: %s", shown,
 			   pattern->text, shown == 253 ? "..." : "", column, message);
 }

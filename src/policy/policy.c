@@ -29,18 +29,27 @@ static void free_grant(struct cordon_grant *grant)
 	free(grant->where);
 }
 
+static void free_protected(struct cordon_protected *path)
+{
+	free(path->path);
+	free(path->target);
+	free(path->where);
+}
+
+void cordon_policy_truncate(struct cordon_policy *policy, size_t n_grants, size_t n_protected)
+{
+	while (policy->n_grants > n_grants)
+		free_grant(&policy->grants[--policy->n_grants]);
+	while (policy->n_protected > n_protected)
+		free_protected(&policy->protected_paths[--policy->n_protected]);
+}
+
 struct cordon_policy *cordon_policy_free(struct cordon_policy *policy)
 {
 	if (!policy)
 		return NULL;
 	cordon_root_done(&policy->root);
-	for (size_t i = 0; i < policy->n_grants; i++)
-		free_grant(&policy->grants[i]);
-	for (size_t i = 0; i < policy->n_protected; i++) {
-		free(policy->protected_paths[i].path);
-		free(policy->protected_paths[i].target);
-		free(policy->protected_paths[i].where);
-	}
+	cordon_policy_truncate(policy, 0, 0);
 	free(policy->grants);
 	free(policy->protected_paths);
 	free(policy->folders);
@@ -121,7 +130,7 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 	return *ret_target ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
 }
 
-static int clean_protected(const char *path, char clean[static CORDON_PATH_MAX], struct cordon_error *err)
+int cordon_protected_clean(const char *path, char clean[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	int r = cordon_path_clean(path, clean, CORDON_PATH_MAX);
 
@@ -148,7 +157,7 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 	struct cordon_protected new = { .by_default = by_default };
 	struct cordon_protected *paths;
 	char clean[CORDON_PATH_MAX];
-	int r = clean_protected(path, clean, err);
+	int r = cordon_protected_clean(path, clean, err);
 
 	if (r < 0)
 		return r;
@@ -171,9 +180,7 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 	if (paths)
 		policy->protected_paths = paths;
 	if (!paths || !new.path || (where && !new.where)) {
-		free(new.path);
-		free(new.target);
-		free(new.where);
+		free_protected(&new);
 		return cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
 	}
 	paths[policy->n_protected++] = new;
@@ -185,7 +192,8 @@ int cordon_policy_protect(struct cordon_policy *policy, const char *path, struct
 	return cordon_policy_add_protected(policy, path, NULL, false, err);
 }
 
-static int grant_folder(struct cordon_policy *policy, const char *folder, struct cordon_error *err)
+int cordon_policy_add_folder(struct cordon_policy *policy, const char *folder, const char *where,
+			     struct cordon_error *err)
 {
 	char path[CORDON_PATH_MAX];
 	autofree char *pattern = NULL;
@@ -196,7 +204,7 @@ static int grant_folder(struct cordon_policy *policy, const char *folder, struct
 	pattern = cordon_pattern_quote(path);
 	if (!pattern)
 		return cordon_fail_errno(err, -ENOMEM, "cannot grant folder %s", folder);
-	return cordon_policy_add_grant(policy, pattern, CORDON_ACCESS_WRITE, "workspace folders", err);
+	return cordon_policy_add_grant(policy, pattern, CORDON_ACCESS_WRITE, where, err);
 }
 
 int cordon_policy_grant_folders(struct cordon_policy *policy, const char *folders, struct cordon_error *err)
@@ -209,14 +217,13 @@ int cordon_policy_grant_folders(struct cordon_policy *policy, const char *folder
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < list.n && r == 0; i++)
-		r = grant_folder(policy, list.items[i], err);
+		r = cordon_policy_add_folder(policy, list.items[i], "workspace folders", err);
 	cordon_folders_done(&list);
 	if (r == 0 && (cordon_buf_addf(&text, "%s%s%s", policy->folders ? policy->folders : "",
 				       policy->folders ? "," : "", folders) < 0))
 		r = cordon_fail_errno(err, -ENOMEM, "cannot grant folders");
 	if (r < 0) {
-		while (policy->n_grants > before)
-			free_grant(&policy->grants[--policy->n_grants]);
+		cordon_policy_truncate(policy, before, policy->n_protected);
 		cordon_buf_done(&text);
 		return r;
 	}

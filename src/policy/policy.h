@@ -54,6 +54,13 @@ int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, c
 			    const char *where, struct cordon_error *err);
 int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,
 				struct cordon_error *err);
+/* The part of that judgement which needs no root; `ret_clean` gets the path as a policy keeps it. */
+int cordon_protected_clean(const char *path, char ret_clean[static CORDON_PATH_MAX], struct cordon_error *err);
+/* Grants one folder for writing; it must exist inside the root. Does not touch `folders`. */
+int cordon_policy_add_folder(struct cordon_policy *policy, const char *folder, const char *where,
+			     struct cordon_error *err);
+/* Takes back what was added last, down to so many grants and protected paths. */
+void cordon_policy_truncate(struct cordon_policy *policy, size_t n_grants, size_t n_protected);
 
 /* Whether any read or write grant was added, and whether the policy lets anything be written. */
 bool cordon_policy_has_scope(const struct cordon_policy *policy);
