@@ -71,8 +71,21 @@ int cordon_write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
-int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
-		      struct cordon_error *err)
+/* Owner first: changing it may clear bits of the mode. */
+static int set_owner_and_mode(int fd, mode_t mode, const struct stat *old)
+{
+	struct stat st;
+
+	if (old && fstat(fd, &st) < 0)
+		return -errno;
+	if (old && (st.st_uid != old->st_uid || st.st_gid != old->st_gid) &&
+	    fchown(fd, old->st_uid, old->st_gid) < 0)
+		return -errno;
+	return fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+static int write_and_rename(int dir_fd, const char *name, mode_t mode, const struct stat *old, const void *bytes,
+			    size_t n, struct cordon_error *err)
 {
 	char uuid[CORDON_UUID_SIZE], temp[NAME_MAX + 1];
 	autofd int fd = -1;
@@ -90,7 +103,9 @@ int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *byt
 	if (fd < 0)
 		return cordon_fail_errno(err, -errno, "cannot write %s", name);
 	r = cordon_write_all(fd, bytes, n);
-	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || renameat(parent, temp, parent, name) < 0))
+	if (r == 0)
+		r = set_owner_and_mode(fd, mode, old);
+	if (r == 0 && (fsync(fd) < 0 || renameat(parent, temp, parent, name) < 0))
 		r = -errno;
 	if (r < 0) {
 		unlinkat(parent, temp, 0);
@@ -99,4 +114,16 @@ int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *byt
 	if (fsync(parent) < 0)
 		return cordon_fail_errno(err, -errno, "cannot write %s", name);
 	return 0;
+}
+
+int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
+		      struct cordon_error *err)
+{
+	return write_and_rename(dir_fd, name, mode, NULL, bytes, n, err);
+}
+
+int cordon_replace_file(int dir_fd, const char *name, const struct stat *old, const void *bytes, size_t n,
+			struct cordon_error *err)
+{
+	return write_and_rename(dir_fd, name, old->st_mode & 0777, old, bytes, n, err);
 }

@@ -3,6 +3,7 @@
 #ifndef CORDON_BASE_IO_H
 #define CORDON_BASE_IO_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -25,5 +26,8 @@ int cordon_write_all(int fd, const void *bytes, size_t n);
  */
 int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
 		      struct cordon_error *err);
+/* The same for a file that exists: mode and owner are those of `old`. -EPERM when we may not give it to its owner. */
+int cordon_replace_file(int dir_fd, const char *name, const struct stat *old, const void *bytes, size_t n,
+			struct cordon_error *err);
 
 #endif

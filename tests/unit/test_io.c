@@ -83,12 +83,39 @@ static void failed_write_leaves_the_old_file_and_no_temporary_one(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
+static void replace_keeps_mode_and_owner_or_the_old_file(void **state)
+{
+	struct cordon_error err = { 0 };
+	struct stat old, now;
+
+	(void)state;
+	unit_write("file", "old");
+	assert_int_equal(chmod("file", 0604), 0);
+	assert_int_equal(stat("file", &old), 0);
+	assert_int_equal(cordon_replace_file(AT_FDCWD, "file", &old, "new", 3, &err), 0);
+	assert_int_equal(stat("file", &now), 0);
+	assert_int_equal(now.st_mode, old.st_mode);
+	assert_int_not_equal(now.st_ino, old.st_ino);
+	old.st_uid = 4321;
+	if (geteuid() == 0) {
+		assert_int_equal(cordon_replace_file(AT_FDCWD, "file", &old, "third", 5, &err), 0);
+		assert_int_equal(stat("file", &now), 0);
+		assert_int_equal(now.st_uid, 4321);
+	} else {
+		assert_int_equal(cordon_replace_file(AT_FDCWD, "file", &old, "third", 5, &err), -EPERM);
+		assert_int_equal(stat("file", &now), 0);
+		assert_int_equal(now.st_size, 3);
+	}
+	assert_int_equal(count_entries(), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		unit_test_in_dir(read_is_bounded),
 		unit_test_in_dir(read_takes_regular_files_only_and_never_waits),
 		unit_test_in_dir(write_replaces_in_one_step_and_follows_no_link),
+		unit_test_in_dir(replace_keeps_mode_and_owner_or_the_old_file),
 		unit_test_in_dir(failed_write_leaves_the_old_file_and_no_temporary_one),
 	};
 
