@@ -20,7 +20,7 @@ struct cordon_errors {
 	struct cordon_errors_place {
 		size_t line;
 		size_t column;
-	} *places;
+	} * places;
 };
 
 void cordon_errors_done(struct cordon_errors *errors);
@@ -28,6 +28,9 @@ void cordon_errors_done(struct cordon_errors *errors);
  * Returns err->code, so that a failing function can end with it. `errors` may be NULL. */
 int cordon_errors_add(struct cordon_errors *errors, const struct cordon_error *err, const char *file, size_t line,
 		      size_t column);
+/* True when the list is full: one more is counted as dropped, and its text need not be made. A file can hold a hundred
+ * thousand faults. */
+bool cordon_errors_drop(struct cordon_errors *errors);
 /* For callers that report only one: copies the first error to `err` and returns its code; 0 when there is none. */
 int cordon_errors_first(const struct cordon_errors *errors, struct cordon_error *err);
 

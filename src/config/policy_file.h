@@ -35,6 +35,7 @@
 struct cordon_setting {
 	const char *text;
 	const char *where; /* "file:line:column" */
+	size_t line, column;
 };
 
 struct cordon_setting_list {

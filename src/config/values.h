@@ -6,13 +6,17 @@
 #include "base/error.h"
 
 #define CORDON_PIDS_MAX 4194304 /* PID_MAX_LIMIT of the kernel */
+#define CORDON_TIMEOUT_MAX_MS (UINT64_C(366) * 24 * 3600 * 1000)
+#define CORDON_MEMORY_MIN (UINT64_C(1) << 20)
+#define CORDON_CPUS_MAX UINT64_C(8192)
+#define CORDON_CPU_MILLIS_MIN 10 /* the smallest share the kernel hands out */
 
 typedef enum cordon_net { CORDON_NET_HOST, CORDON_NET_NONE } cordon_net;
 
 /* "DIR[:PATH][:ro]"; `\:` is a colon in a name. */
 struct cordon_share_value {
-	char *source;   /* as written */
-	char *target;   /* absolute and clean, or NULL: the same place as the source */
+	char *source; /* as written */
+	char *target; /* absolute and clean, or NULL: the same place as the source */
 	bool read_only;
 };
 

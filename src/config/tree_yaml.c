@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * YAML into a tree, from libyaml's events. libyaml has no limits of its own and is quadratic on deep nesting, but it
+ * reads ahead by no more than one line and 1,024 characters to find a key; so stopping at the event that goes too
+ * deep bounds its work. The directives before a document are the exception, and are counted first.
+ */
+#include <yaml.h>
+
+#include "base/text.h"
+#include "config/tree_build.h"
+
+#define DIRECTIVES_MAX 16
+
+struct reader {
+	struct cordon_builder *builder;
+	yaml_parser_t parser;
+	uint32_t *offsets; /* of each character: libyaml counts characters, not bytes */
+	size_t n_chars;
+};
+
+static const char quote_hint[] = "quote values that hold special characters: 'src/{a,b}/**', '*.md'";
+
+static const char tab_hint[] = "indent with spaces, not with tabs";
+
+/* libyaml compares every tag directive with all before it. */
+static int limit_directives(struct cordon_builder *builder)
+{
+	const char *text = builder->tree->source;
+	size_t n = 0;
+
+	for (size_t i = 0; i < builder->tree->len; i++) {
+		if (text[i] != '%' || (i > 0 && text[i - 1] != '\n' && text[i - 1] != '\r'))
+			continue;
+		if (++n > DIRECTIVES_MAX)
+			return cordon_build_fail_at(builder, i, -E2BIG, NULL, "more than %d lines start with %%",
+						    DIRECTIVES_MAX);
+	}
+	return 0;
+}
+
+static int count_characters(struct reader *reader, size_t bom)
+{
+	const struct cordon_tree *tree = reader->builder->tree;
+	size_t n = 0;
+
+	reader->offsets = calloc(tree->len + 1, sizeof(*reader->offsets));
+	if (!reader->offsets)
+		return -ENOMEM;
+	for (size_t i = bom; i < tree->len;) {
+		size_t len = cordon_utf8_char(tree->source + i, tree->len - i);
+
+		reader->offsets[n++] = (uint32_t)i;
+		i += len ? len : 1;
+	}
+	reader->offsets[n] = (uint32_t)tree->len;
+	reader->n_chars = n;
+	return 0;
+}
+
+static uint32_t offset_of(const struct reader *reader, const yaml_mark_t *mark)
+{
+	return reader->offsets[mark->index < reader->n_chars ? mark->index : reader->n_chars];
+}
+
+static struct cordon_span span_of(const struct reader *reader, const yaml_event_t *event)
+{
+	return (struct cordon_span){ .line = (uint32_t)event->start_mark.line + 1,
+				     .column = (uint32_t)event->start_mark.column + 1,
+				     .start = offset_of(reader, &event->start_mark),
+				     .end = offset_of(reader, &event->end_mark) };
+}
+
+static int syntax_error(struct reader *reader, size_t bom)
+{
+	const yaml_parser_t *parser = &reader->parser;
+	const char *problem = parser->problem ? parser->problem : "unknown problem";
+	bool tab = reader->builder->tree->source[offset_of(reader, &parser->problem_mark)] == '\t';
+	/* A pattern that starts with a star is taken for an alias; point at the star. */
+	bool alias = parser->context && strstr(parser->context, "alias");
+	const yaml_mark_t *mark = alias ? &parser->context_mark : &parser->problem_mark;
+
+	switch (parser->error) {
+	case YAML_MEMORY_ERROR:
+		return -ENOMEM;
+	case YAML_READER_ERROR:
+		return cordon_build_fail_at(reader->builder, parser->problem_offset + bom, -EINVAL, NULL,
+					    "not valid YAML: %s", problem);
+	case YAML_NO_ERROR:
+	case YAML_SCANNER_ERROR:
+	case YAML_PARSER_ERROR:
+	case YAML_COMPOSER_ERROR:
+	case YAML_WRITER_ERROR:
+	case YAML_EMITTER_ERROR:
+	default:
+		return cordon_build_fail(reader->builder, mark->line + 1, mark->column + 1, -EINVAL,
+					 tab ? tab_hint : quote_hint, "not valid YAML: %s%s%s",
+					 parser->context ? parser->context : "", parser->context ? ", " : "", problem);
+	}
+}
+
+/* Anchors and tags are refused but passed over, so that the rest of the file is looked at too. */
+static void refuse_properties(struct reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag,
+			      const struct cordon_span *span)
+{
+	if (anchor)
+		cordon_build_fail(reader->builder, span->line, span->column, -EINVAL,
+				  "write the value out, or quote it if it is text that starts with &",
+				  "anchors are not supported: &%s", (const char *)anchor);
+	if (tag)
+		cordon_build_fail(reader->builder, span->line, span->column, -EINVAL,
+				  "leave it out, or quote it if it is text that starts with !",
+				  "tags are not supported: %s", (const char *)tag);
+}
+
+static int take_scalar(struct reader *reader, const yaml_event_t *event, const struct cordon_span *span)
+{
+	yaml_scalar_style_t yaml_style = event->data.scalar.style;
+	cordon_style style = yaml_style == YAML_SINGLE_QUOTED_SCALAR_STYLE   ? CORDON_STYLE_SINGLE
+			     : yaml_style == YAML_DOUBLE_QUOTED_SCALAR_STYLE ? CORDON_STYLE_DOUBLE
+			     : yaml_style == YAML_LITERAL_SCALAR_STYLE	     ? CORDON_STYLE_BLOCK
+			     : yaml_style == YAML_FOLDED_SCALAR_STYLE	     ? CORDON_STYLE_BLOCK
+									     : CORDON_STYLE_PLAIN;
+
+	refuse_properties(reader, event->data.scalar.anchor, event->data.scalar.tag, span);
+	return cordon_build_scalar(reader->builder, CORDON_NODE_SCALAR, style, (const char *)event->data.scalar.value,
+				   event->data.scalar.length, span);
+}
+
+static int take_alias(struct reader *reader, const yaml_event_t *event, const struct cordon_span *span)
+{
+	cordon_build_fail(reader->builder, span->line, span->column, -EINVAL,
+			  "quote text that starts with *, as in '*.md'", "aliases are not supported: *%s",
+			  (const char *)event->data.alias.anchor);
+	return cordon_build_scalar(reader->builder, CORDON_NODE_BAD, CORDON_STYLE_PLAIN, NULL, 0, span);
+}
+
+static int take_document(struct reader *reader, const yaml_event_t *event, const struct cordon_span *span)
+{
+	if (reader->builder->tree->root)
+		return cordon_build_fail(reader->builder, span->line, span->column, -EINVAL, NULL,
+					 "only one document is allowed in a file");
+	if (event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
+		cordon_build_fail(reader->builder, span->line, span->column, -EINVAL, NULL,
+				  "tag directives are not supported");
+	return 0;
+}
+
+static int take_event(struct reader *reader, const yaml_event_t *event)
+{
+	struct cordon_span span = span_of(reader, event);
+
+	switch (event->type) {
+	case YAML_DOCUMENT_START_EVENT:
+		return take_document(reader, event, &span);
+	case YAML_ALIAS_EVENT:
+		return take_alias(reader, event, &span);
+	case YAML_SCALAR_EVENT:
+		return take_scalar(reader, event, &span);
+	case YAML_SEQUENCE_START_EVENT:
+		refuse_properties(reader, event->data.sequence_start.anchor, event->data.sequence_start.tag, &span);
+		return cordon_build_open(reader->builder, CORDON_NODE_SEQUENCE, &span);
+	case YAML_MAPPING_START_EVENT:
+		refuse_properties(reader, event->data.mapping_start.anchor, event->data.mapping_start.tag, &span);
+		return cordon_build_open(reader->builder, CORDON_NODE_MAPPING, &span);
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		return cordon_build_close(reader->builder, span.end);
+	case YAML_NO_EVENT:
+	case YAML_STREAM_START_EVENT:
+	case YAML_STREAM_END_EVENT:
+	case YAML_DOCUMENT_END_EVENT:
+	default:
+		return 0;
+	}
+}
+
+static int read_events(struct reader *reader, size_t bom)
+{
+	bool more = true;
+	int r = 0;
+
+	while (r == 0 && more) {
+		yaml_event_t event;
+
+		if (!yaml_parser_parse(&reader->parser, &event))
+			return syntax_error(reader, bom);
+		r = take_event(reader, &event);
+		more = event.type != YAML_STREAM_END_EVENT;
+		yaml_event_delete(&event);
+	}
+	return r;
+}
+
+int cordon_tree_read_yaml(struct cordon_builder *builder)
+{
+	struct cordon_tree *tree = builder->tree;
+	size_t bom = tree->len >= 3 && memcmp(tree->source, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	struct reader reader = { .builder = builder };
+	int r = limit_directives(builder);
+
+	if (r < 0)
+		return r;
+	r = count_characters(&reader, bom);
+	if (r < 0)
+		return r;
+	if (!yaml_parser_initialize(&reader.parser)) {
+		free(reader.offsets);
+		return -ENOMEM;
+	}
+	/* Said, not guessed: a byte order mark would make libyaml read UTF-16. */
+	yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&reader.parser, (const unsigned char *)tree->source + bom, tree->len - bom);
+	r = read_events(&reader, bom);
+	yaml_parser_delete(&reader.parser);
+	free(reader.offsets);
+	if (r == 0 && !tree->root)
+		return cordon_build_fail(builder, 1, 1, -EINVAL, NULL, "the file is empty");
+	return r;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that options and the policy file share. */
+#include "config/values.h"
+#include "base/path.h"
+
+int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err)
+{
+	if (cordon_streq(s, "strict"))
+		*ret_mode = CORDON_MODE_STRICT;
+	else if (cordon_streq(s, "permissive"))
+		*ret_mode = CORDON_MODE_PERMISSIVE;
+	else {
+		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is not a mode", s);
+		cordon_error_hint(err, "use strict or permissive");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *err)
+{
+	if (cordon_streq(s, "host"))
+		*ret_net = CORDON_NET_HOST;
+	else if (cordon_streq(s, "none"))
+		*ret_net = CORDON_NET_NONE;
+	else {
+		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is not a network", s);
+		cordon_error_hint(err, "use host or none");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+void cordon_share_done(struct cordon_share_value *share)
+{
+	free(share->source);
+	free(share->target);
+	*share = (struct cordon_share_value){ 0 };
+}
+
+/* Takes the field before the next bare colon; *s is then behind that colon, or NULL after the last field. */
+static int next_field(const char **s, char *ret, size_t size)
+{
+	const char *p = *s;
+	size_t n = 0;
+
+	for (; *p && *p != ':'; p++) {
+		if (p[0] == '\\' && p[1] == ':')
+			p++;
+		if (n + 1 >= size)
+			return -ENAMETOOLONG;
+		ret[n++] = *p;
+	}
+	ret[n] = '\0';
+	*s = *p ? p + 1 : NULL;
+	return 0;
+}
+
+static int share_fail(const char *s, struct cordon_error *err, const char *what)
+{
+	cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "share '%s': %s", s, what);
+	cordon_error_hint(err, "write DIR, DIR:PATH or DIR:PATH:ro");
+	return -EINVAL;
+}
+
+int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, struct cordon_error *err)
+{
+	struct cordon_share_value share = { 0 };
+	char source[CORDON_PATH_MAX], target[CORDON_PATH_MAX], clean[CORDON_PATH_MAX] = "", last[8] = "";
+	const char *rest = s;
+
+	if (next_field(&rest, source, sizeof(source)) < 0)
+		return share_fail(s, err, "the directory is too long");
+	if (!source[0])
+		return share_fail(s, err, "the directory is empty");
+	target[0] = '\0';
+	if (rest && cordon_streq(rest, "ro")) {
+		share.read_only = true;
+	} else if (rest) {
+		if (next_field(&rest, target, sizeof(target)) < 0)
+			return share_fail(s, err, "the path inside is too long");
+		if (target[0] != '/')
+			return share_fail(s, err, "the path inside is not absolute");
+		if (cordon_path_clean(target, clean, sizeof(clean)) < 0 || cordon_streq(clean, "/"))
+			return share_fail(s, err, "the path inside may neither be / nor hold ..");
+		if (rest && (next_field(&rest, last, sizeof(last)) < 0 || !cordon_streq(last, "ro") || rest))
+			return share_fail(s, err, "only ro may follow the path inside");
+		share.read_only = last[0];
+	}
+	share.source = strdup(source);
+	share.target = clean[0] ? strdup(clean) : NULL;
+	if (!share.source || (clean[0] && !share.target)) {
+		cordon_share_done(&share);
+		return cordon_fail_errno(err, -ENOMEM, "share '%s'", s);
+	}
+	*ret_share = share;
+	return 0;
+}
+
+int cordon_env_name_check(const char *name, size_t len, struct cordon_error *err)
+{
+	bool ok = len > 0 && !(name[0] >= '0' && name[0] <= '9');
+
+	for (size_t i = 0; ok && i < len; i++) {
+		char c = name[i];
+
+		ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+	}
+	if (ok)
+		return 0;
+	cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%.*s' is not the name of an environment variable",
+		    (int)(len < 256 ? len : 256), name);
+	cordon_error_hint(err, "letters, digits and underscores, no digit first");
+	return -EINVAL;
+}
+
+static int limit_fail(const char *what, const char *s, int code, struct cordon_error *err, const char *hint)
+{
+	cordon_fail(err, code, CORDON_KIND_USAGE, "'%s' is %s%s", s, code == -ERANGE ? "out of range as a " : "no ",
+		    what);
+	cordon_error_hint(err, "%s", hint);
+	return code;
+}
+
+int cordon_timeout_parse(const char *s, uint64_t *ret_ms, struct cordon_error *err)
+{
+	uint64_t ms;
+	int r = cordon_parse_duration(s, 1000, &ms);
+
+	if (r == 0 && (ms == 0 || ms > CORDON_TIMEOUT_MAX_MS))
+		r = -ERANGE;
+	if (r < 0)
+		return limit_fail("duration", s, r, err, "a number with ms, s, m or h, up to a year: 90s, 10m");
+	*ret_ms = ms;
+	return 0;
+}
+
+int cordon_memory_parse(const char *s, uint64_t *ret_bytes, struct cordon_error *err)
+{
+	uint64_t bytes;
+	int r = cordon_parse_size(s, &bytes);
+
+	if (r == 0 && (bytes < CORDON_MEMORY_MIN || bytes > INT64_MAX))
+		r = -ERANGE;
+	if (r < 0)
+		return limit_fail("size", s, r, err, "a number with k, M, G or T, at least 1M: 512M, 2G");
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int cordon_pids_parse(const char *s, uint64_t *ret_pids, struct cordon_error *err)
+{
+	int r = cordon_parse_u64(s, 1, CORDON_PIDS_MAX, ret_pids);
+
+	return r < 0 ? limit_fail("number of processes", s, r, err, "a whole number from 1 to 4194304") : 0;
+}
+
+int cordon_cpus_parse(const char *s, uint64_t *ret_millis, struct cordon_error *err)
+{
+	static const char hint[] = "a number from 0.01 to 8192 with at most three decimals: 2, 0.5";
+	const char *dot = strchr(s, '.');
+	size_t decimals = dot ? strlen(dot + 1) : 0;
+	uint64_t whole, part = 0, millis;
+	char digits[8];
+	int r;
+
+	if (cordon_copy(digits, sizeof(digits), s, dot ? (size_t)(dot - s) : strlen(s)) < 0)
+		return limit_fail("number of CPUs", s, -ERANGE, err, hint);
+	r = cordon_parse_u64(digits, 0, CORDON_CPUS_MAX, &whole);
+	if (r == 0 && dot)
+		r = decimals > 3 ? -EINVAL : cordon_parse_u64(dot + 1, 0, 999, &part);
+	if (r < 0)
+		return limit_fail("number of CPUs", s, r, err, hint);
+	for (; decimals < 3; decimals++)
+		part *= 10;
+	millis = whole * 1000 + part;
+	if (millis < CORDON_CPU_MILLIS_MIN || millis > CORDON_CPUS_MAX * 1000)
+		return limit_fail("number of CPUs", s, -ERANGE, err, hint);
+	*ret_millis = millis;
+	return 0;
+}
