@@ -17,10 +17,10 @@
 enum { CORDON_SCOPE_WITH_FOLDER = 1 };
 
 /*
- * The patterns of each folder as a JSON array of strings: every file below it that ends in .sh .js .ts .py .json .md .yaml .yml,
- * then `FOLDER/` with CORDON_SCOPE_WITH_FOLDER. Folders are relative to the repository root, as cordon_folder_resolve()
- * gives them ("" is the root itself); a repeated one counts once. Special characters are escaped, so that the patterns
- * mean that folder; a name that is not UTF-8 can't be written in JSON and is an error.
+ * The patterns of each folder as a JSON array of strings: every file below it that ends in .sh .js .ts .py .json .md
+ * .yaml .yml, then `FOLDER/` with CORDON_SCOPE_WITH_FOLDER. Folders are relative to the repository root, as
+ * cordon_folder_resolve() gives them ("" is the root itself); a repeated one counts once. Special characters are
+ * escaped, so that the patterns mean that folder; a name that is not UTF-8 can't be written in JSON and is an error.
  */
 int cordon_prd_infer_scope(const char *const *folders, size_t n, unsigned int flags, json_t **ret_patterns,
 			   struct cordon_error *err);
