@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes and extended attributes: what the kernel is told, and what the run may change. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "lens/lens.h"
+
+#define XATTR_PREFIX "user."
+
+static struct timespec time_of(const struct statx_timestamp *t)
+{
+	return (struct timespec){ .tv_sec = t->tv_sec, .tv_nsec = t->tv_nsec };
+}
+
+/* The owner's permission bits of a file that belongs to somebody else: what our own credentials can do with it. */
+static mode_t own_bits(int fd, const char *name)
+{
+	static const struct {
+		int access;
+		mode_t bit;
+	} ways[] = { { R_OK, S_IRUSR }, { W_OK, S_IWUSR }, { X_OK, S_IXUSR } };
+	int flags = AT_EACCESS | (*name ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH);
+	mode_t bits = 0;
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(ways); i++)
+		if (faccessat(fd, name, ways[i].access, flags) == 0)
+			bits |= ways[i].bit;
+	return bits;
+}
+
+void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, const char *name, const struct statx *stx,
+	       bool writable, struct stat *ret)
+{
+	mode_t mode = stx->stx_mode;
+
+	if (stx->stx_uid != lens->euid && !S_ISLNK(mode))
+		mode = (mode & ~(mode_t)S_IRWXU) | own_bits(fd, name);
+	/* There is no message when a file is opened: these bits are what refuses to open it for writing. A directory
+	 * keeps them, because every change in it is asked for and the answer can say why not. */
+	if (!writable && !S_ISDIR(mode) && !S_ISLNK(mode))
+		mode &= ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH);
+	*ret = (struct stat){
+		.st_ino = stx->stx_ino,
+		.st_mode = mode,
+		.st_nlink = stx->stx_nlink,
+		.st_uid = ctx->uid,
+		.st_gid = ctx->gid,
+		.st_rdev = makedev(stx->stx_rdev_major, stx->stx_rdev_minor),
+		.st_size = (off_t)stx->stx_size,
+		.st_blksize = (blksize_t)stx->stx_blksize,
+		.st_blocks = (blkcnt_t)stx->stx_blocks,
+		.st_atim = time_of(&stx->stx_atime),
+		.st_mtim = time_of(&stx->stx_mtime),
+		.st_ctim = time_of(&stx->stx_ctime),
+	};
+}
+
+double lens_attr_belief(const struct lens_node *node, const struct statx *stx)
+{
+	/* A directory is reported on through its own mark. */
+	if (S_ISDIR(node->type))
+		return node->mark ? LENS_BELIEVE : LENS_DOUBT;
+	/* A file with several names may be changed under one that lies where nothing is reported. */
+	if (stx->stx_nlink > 1 && S_ISREG(node->type))
+		return LENS_DOUBT;
+	/* One whose last name is gone changes only through us. */
+	if (!node->names)
+		return node->pin_fd >= 0 && stx->stx_nlink == 0 ? LENS_BELIEVE : LENS_DOUBT;
+	return node->names->parent->mark ? LENS_BELIEVE : LENS_DOUBT;
+}
+
+static bool same_content(const struct lens_node *node, const struct statx *stx)
+{
+	return node->size == (off_t)stx->stx_size && node->mtime.tv_sec == stx->stx_mtime.tv_sec &&
+	       node->mtime.tv_nsec == (long)stx->stx_mtime.tv_nsec;
+}
+
+static void remember(struct lens_node *node, const struct statx *stx)
+{
+	node->mtime = time_of(&stx->stx_mtime);
+	node->size = (off_t)stx->stx_size;
+}
+
+void lens_attr_told(struct lens *lens, struct lens_node *node, const struct statx *stx)
+{
+	bool doubted = S_ISREG(node->type) && lens_attr_belief(node, stx) < LENS_BELIEVE;
+
+	if (doubted && node->doubted && !same_content(node, stx))
+		lens_notice_stale(lens, node);
+	node->doubted = doubted;
+	if (doubted)
+		remember(node, stx);
+}
+
+void lens_attr_own_change(struct lens_node *node, int fd)
+{
+	struct statx stx;
+
+	if (node->doubted && lens_stat(fd, "", &stx) == 0)
+		remember(node, &stx);
+}
+
+static void reply_attr(fuse_req_t req, struct lens_node *node, int fd)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	struct statx stx;
+	struct stat st;
+	int r = lens_stat(fd, "", &stx);
+
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	lens_attr_told(lens, node, &stx);
+	lens_attr(lens, fuse_req_ctx(req), fd, "", &stx, node->writable, &st);
+	fuse_reply_attr(req, &st, lens_attr_belief(node, &stx));
+}
+
+void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	struct lens_node *node = lens_node(lens, ino);
+	autofd int fd = lens_open_node(lens, node, false);
+
+	(void)fi;
+	/* Open, and its name was taken away on the host: the file is still there. */
+	if (fd == -ESTALE && node->file_fd >= 0)
+		reply_attr(req, node, node->file_fd);
+	else if (fd < 0)
+		fuse_reply_err(req, -fd);
+	else
+		reply_attr(req, node, fd);
+}
+
+static void proc_path(char *ret, size_t size, int fd)
+{
+	(void)snprintf(ret, size, "/proc/self/fd/%d", fd);
+}
+
+static int change_mode(int path_fd, mode_t mode)
+{
+	char path[32];
+	struct statx stx;
+	int r = lens_stat(path_fd, "", &stx);
+
+	if (r < 0)
+		return r;
+	if (S_ISLNK(stx.stx_mode))
+		return -EOPNOTSUPP;
+	/* Bits that lend rights to others are kept where the host set them and never added. */
+	if (mode & ~stx.stx_mode & (S_ISUID | S_ISGID))
+		return -EPERM;
+	proc_path(path, sizeof(path), path_fd);
+	return chmod(path, mode & 07777) < 0 ? -errno : 0;
+}
+
+static int change_size(struct lens *lens, struct lens_node *node, off_t size)
+{
+	autofd int fd = lens_file_write(lens, node);
+
+	if (fd < 0)
+		return fd;
+	return ftruncate(fd, size) < 0 ? -errno : 0;
+}
+
+static int change_times(int path_fd, const struct stat *attr, int to_set)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_OMIT } };
+
+	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
+		times[0].tv_nsec = UTIME_NOW;
+	else if (to_set & FUSE_SET_ATTR_ATIME)
+		times[0] = attr->st_atim;
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		times[1].tv_nsec = UTIME_NOW;
+	else if (to_set & FUSE_SET_ATTR_MTIME)
+		times[1] = attr->st_mtim;
+	return utimensat(path_fd, "", times, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* Everything is shown as the caller's own; giving it to them is nothing to do, and to others not to be had. */
+static int change_owner(const struct fuse_ctx *ctx, const struct stat *attr, int to_set)
+{
+	if (((to_set & FUSE_SET_ATTR_UID) && attr->st_uid != ctx->uid) ||
+	    ((to_set & FUSE_SET_ATTR_GID) && attr->st_gid != ctx->gid))
+		return -EPERM;
+	return 0;
+}
+
+void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	struct lens_node *node = lens_node(lens, ino);
+	autofd int fd = lens_open_node(lens, node, true);
+	int r = fd < 0 ? fd : 0;
+
+	(void)fi;
+	if (r == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
+		r = change_owner(fuse_req_ctx(req), attr, to_set);
+	if (r == 0 && (to_set & FUSE_SET_ATTR_MODE))
+		r = change_mode(fd, attr->st_mode);
+	if (r == 0 && (to_set & FUSE_SET_ATTR_SIZE))
+		r = change_size(lens, node, attr->st_size);
+	if (r == 0 && (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+				 FUSE_SET_ATTR_MTIME_NOW)))
+		r = change_times(fd, attr, to_set);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	lens_attr_own_change(node, fd);
+	reply_attr(req, node, fd);
+}
+
+/* Only plain attributes of users: labels and capabilities are the host's. */
+static bool xattr_known(const char *name)
+{
+	return strncmp(name, XATTR_PREFIX, sizeof(XATTR_PREFIX) - 1) == 0;
+}
+
+/* The path of a verified node for calls that take no O_PATH descriptor; *ret_fd must stay open meanwhile. */
+static int xattr_path(struct lens *lens, fuse_ino_t ino, const char *name, bool write, int *ret_fd, char *ret_path,
+		      size_t size)
+{
+	struct lens_node *node = lens_node(lens, ino);
+	int fd;
+
+	if (name && !xattr_known(name))
+		return -EOPNOTSUPP;
+	if (!S_ISREG(node->type) && !S_ISDIR(node->type))
+		return write ? -EPERM : -EOPNOTSUPP;
+	fd = lens_open_node(lens, node, write);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	proc_path(ret_path, size, fd);
+	return 0;
+}
+
+void lens_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
+{
+	autofd int fd = -1;
+	char path[32];
+	int r = xattr_path(fuse_req_userdata(req), ino, name, true, &fd, path, sizeof(path));
+
+	if (r == 0 && setxattr(path, name, value, size, flags) < 0)
+		r = -errno;
+	fuse_reply_err(req, -r);
+}
+
+void lens_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	autofd int fd = -1;
+	char path[32];
+	int r = xattr_path(fuse_req_userdata(req), ino, name, true, &fd, path, sizeof(path));
+
+	if (r == 0 && removexattr(path, name) < 0)
+		r = -errno;
+	fuse_reply_err(req, -r);
+}
+
+void lens_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	autofd int fd = -1;
+	char path[32];
+	ssize_t n;
+	int r = xattr_path(lens, ino, name, false, &fd, path, sizeof(path));
+
+	if (size > LENS_REQUEST_MAX)
+		size = LENS_REQUEST_MAX;
+	n = r < 0 ? r : getxattr(path, name, lens->bytes, size);
+	if (n < 0)
+		fuse_reply_err(req, r < 0 ? -r : errno);
+	else if (size == 0)
+		fuse_reply_xattr(req, (size_t)n);
+	else
+		fuse_reply_buf(req, lens->bytes, (size_t)n);
+}
+
+void lens_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	autofd int fd = -1;
+	char path[32];
+	size_t kept = 0;
+	ssize_t n;
+	int r = xattr_path(lens, ino, NULL, false, &fd, path, sizeof(path));
+
+	n = r < 0 ? r : listxattr(path, lens->bytes, LENS_REQUEST_MAX);
+	if (n < 0) {
+		fuse_reply_err(req, r < 0 ? -r : errno);
+		return;
+	}
+	for (const char *at = lens->bytes, *end = at + n; at < end;) {
+		size_t len = strlen(at) + 1;
+
+		if (xattr_known(at)) {
+			memmove(lens->bytes + kept, at, len);
+			kept += len;
+		}
+		at += len;
+	}
+	if (size == 0)
+		fuse_reply_xattr(req, kept);
+	else if (kept > size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, lens->bytes, kept);
+}
+
+void lens_op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	struct statvfs st;
+
+	(void)ino;
+	if (fstatvfs(lens->root_fd, &st) < 0)
+		fuse_reply_err(req, errno);
+	else
+		fuse_reply_statfs(req, &st);
+}

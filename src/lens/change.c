@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and removing names. */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "lens/lens.h"
+
+/* A directory opened for a change of one of its names, and the path that change is judged by. */
+struct place {
+	struct lens *lens;
+	struct lens_node *dir;
+	const char *name;
+	int dir_fd;
+	char path[CORDON_PATH_MAX];
+	bool temp; /* admitted as a temporary name only */
+};
+
+static void place_done(struct place *place)
+{
+	cordon_closep(&place->dir_fd);
+}
+
+#define autoplace CORDON_CLEANUP(place_done)
+
+static int place_open(fuse_req_t req, fuse_ino_t parent, const char *name, struct place *ret)
+{
+	int r;
+
+	ret->lens = fuse_req_userdata(req);
+	ret->dir = lens_node(ret->lens, parent);
+	ret->name = name;
+	ret->temp = false;
+	ret->dir_fd = lens_open_node(ret->lens, ret->dir, false);
+	if (ret->dir_fd < 0)
+		return ret->dir_fd;
+	r = lens_path_below(ret->lens, ret->dir, name, ret->path);
+	return r;
+}
+
+/* Judges the making of a name; a temporary name of an atomic save is let through and marked as such. */
+static int judge_making(struct place *place, mode_t type)
+{
+	struct lens *lens = place->lens;
+	int r = lens_judge_change(lens, place->path, S_ISDIR(type), LENS_CREATE);
+	char dir_path[CORDON_PATH_MAX];
+
+	if (r == 0 || (!S_ISREG(type) && !S_ISLNK(type)) || lens_path(lens, place->dir, dir_path) < 0)
+		return r;
+	if (!lens_temp_shape(lens, dir_path, place->dir_fd, place->name, S_ISLNK(type)))
+		return r;
+	place->temp = true;
+	return 0;
+}
+
+/* Answers with the entry of what was made; a temporary name is written down first. */
+static void reply_made(fuse_req_t req, const struct place *place)
+{
+	struct lens *lens = place->lens;
+	struct fuse_entry_param entry;
+	struct statx stx;
+	int r = 0;
+
+	lens_listing_drop(lens, place->dir);
+	if (place->temp) {
+		r = lens_stat(place->dir_fd, place->name, &stx);
+		if (r == 0) {
+			struct lens_id id = lens_id_of(&stx);
+
+			r = lens_temp_add(lens, place->dir, place->name, &id);
+		}
+		if (r < 0)
+			(void)unlinkat(place->dir_fd, place->name, 0);
+	}
+	if (r == 0)
+		r = lens_entry_made(lens, fuse_req_ctx(req), place->dir, place->dir_fd, place->name, &entry);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_entry(req, &entry);
+}
+
+void lens_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	autoplace struct place place;
+	int r = place_open(req, parent, name, &place);
+
+	(void)rdev;
+	if (r == 0 && !S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
+		r = -EPERM;
+	if (r == 0)
+		r = judge_making(&place, mode);
+	if (r == 0 && mknodat(place.dir_fd, name, mode & (S_IFMT | 01777), 0) < 0)
+		r = -errno;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, &place);
+}
+
+void lens_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	autoplace struct place place;
+	int r = place_open(req, parent, name, &place);
+
+	if (r == 0)
+		r = judge_making(&place, S_IFDIR);
+	if (r == 0 && mkdirat(place.dir_fd, name, mode & 01777) < 0)
+		r = -errno;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, &place);
+}
+
+void lens_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	autoplace struct place place;
+	int r = place_open(req, parent, name, &place);
+
+	/* Where it leads is judged whenever it is followed; its name is judged now. */
+	if (r == 0)
+		r = judge_making(&place, S_IFLNK);
+	if (r == 0 && symlinkat(target, place.dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, &place);
+}
+
+void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	autoplace struct place place;
+	struct lens_node *node;
+	autofd int fd = -1;
+	int r = place_open(req, parent, name, &place);
+
+	if (r == 0)
+		r = lens_judge_change(place.lens, place.path, false, LENS_CREATE);
+	if (r == 0) {
+		/* Both names must be for writing: a second, writable name would undo a read-only one. */
+		node = lens_node(place.lens, ino);
+		fd = lens_open_node(place.lens, node, true);
+		r = fd < 0 ? fd : S_ISDIR(node->type) ? -EPERM : 0;
+	}
+	if (r == 0) {
+		char source[32];
+
+		(void)snprintf(source, sizeof(source), "/proc/self/fd/%d", fd);
+		if (linkat(AT_FDCWD, source, place.dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
+			r = -errno;
+	}
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, &place);
+}
+
+int lens_pin(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name)
+{
+	const struct lens_name *known = lens_name_find(lens, parent, name);
+	autofd int fd = -1;
+	struct lens_id id;
+	struct statx stx;
+
+	if (!known || !known->node->lookups || known->node->names != known || known->next)
+		return -1;
+	fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || lens_stat(fd, "", &stx) < 0)
+		return -1;
+	id = lens_id_of(&stx);
+	return lens_id_equal(&id, &known->node->id) ? cordon_steal_fd(&fd) : -1;
+}
+
+static void reply_removed(fuse_req_t req, const struct place *place, int pin_fd)
+{
+	struct lens *lens = place->lens;
+	struct lens_name *known = lens_name_find(lens, place->dir, place->name);
+	struct lens_temp *temp = lens_temp_find(lens, place->dir, place->name);
+
+	lens_listing_drop(lens, place->dir);
+	if (temp)
+		lens_temp_drop(lens, temp);
+	if (known)
+		lens_name_drop(lens, known, pin_fd);
+	else
+		cordon_closep(&pin_fd);
+	fuse_reply_err(req, 0);
+}
+
+static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, bool directory)
+{
+	autoplace struct place place;
+	autofd int pin_fd = -1;
+	int r = place_open(req, parent, name, &place);
+
+	if (r == 0)
+		r = lens_judge_change(place.lens, place.path, directory, LENS_REMOVE);
+	if (r < 0 && place.dir_fd >= 0 && lens_temp_find(place.lens, place.dir, name) &&
+	    lens_rights(place.lens, place.dir, place.dir_fd, name) == LENS_WRITE)
+		r = 0;
+	if (r == 0) {
+		pin_fd = lens_pin(place.lens, place.dir, place.dir_fd, name);
+		if (unlinkat(place.dir_fd, name, directory ? AT_REMOVEDIR : 0) < 0)
+			r = -errno;
+	}
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_removed(req, &place, cordon_steal_fd(&pin_fd));
+}
+
+void lens_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, parent, name, false);
+}
+
+void lens_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, parent, name, true);
+}

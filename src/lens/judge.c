@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the policy says about names: rights, refusals, links, and directories that move. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/path.h"
+#include "lens/lens.h"
+
+static bool allowed(const struct lens *lens, const char *path, cordon_op op, struct cordon_decision *ret)
+{
+	cordon_policy_decide(lens->policy, path, op, ret);
+	return ret->verdict != CORDON_DENY;
+}
+
+enum lens_rights lens_judge(const struct lens *lens, const char *path)
+{
+	struct cordon_decision decision;
+
+	if (allowed(lens, path, CORDON_OP_WRITE, &decision))
+		return LENS_WRITE;
+	if (allowed(lens, path, CORDON_OP_READ, &decision))
+		return LENS_READ;
+	return cordon_policy_leads(lens->policy, path) ? LENS_LEADS : LENS_HIDDEN;
+}
+
+bool lens_judge_forbidden(const struct lens *lens, const char *path)
+{
+	struct cordon_decision decision;
+
+	return !allowed(lens, path, CORDON_OP_WRITE, &decision) &&
+	       (decision.reason == CORDON_REASON_DENY || decision.reason == CORDON_REASON_PROTECTED);
+}
+
+/* A directory that holds a protected path must stay where it is, and come to be by nobody's hand but the host's. */
+static bool holds_protected(const struct lens *lens, const char *path)
+{
+	const struct cordon_policy *policy = lens->policy;
+
+	for (size_t i = 0; i < policy->n_protected; i++) {
+		const struct cordon_protected *protected = &policy->protected_paths[i];
+
+		if (cordon_path_within(protected->path, path) ||
+		    (protected->target && cordon_path_within(protected->target, path)))
+			return true;
+	}
+	return false;
+}
+
+bool lens_judge_leads_write(const struct lens *lens, const char *path)
+{
+	const struct cordon_policy *policy = lens->policy;
+
+	if (policy->read_only || lens_judge_forbidden(lens, path))
+		return false;
+	for (size_t i = 0; i < policy->n_grants; i++)
+		if (policy->grants[i].access == CORDON_ACCESS_WRITE &&
+		    cordon_pattern_leads(policy->grants[i].pattern, path))
+			return true;
+	return false;
+}
+
+int lens_judge_change(const struct lens *lens, const char *path, bool directory, enum lens_change change)
+{
+	static const int protected_answer[] = {
+		[LENS_CREATE] = -EACCES,
+		[LENS_REMOVE] = -EBUSY,
+		[LENS_MODIFY] = -EROFS,
+	};
+	struct cordon_decision decision;
+	bool write = allowed(lens, path, CORDON_OP_WRITE, &decision);
+
+	if (decision.reason == CORDON_REASON_PROTECTED || (change != LENS_MODIFY && holds_protected(lens, path)))
+		return protected_answer[change];
+	if (write || (directory && change != LENS_MODIFY && lens_judge_leads_write(lens, path)))
+		return 0;
+	return lens_judge(lens, path) == LENS_READ ? -EROFS : -EACCES;
+}
+
+bool lens_judge_link(const struct lens *lens, const char *path, const char *target)
+{
+	const char *base = cordon_path_base(path);
+	struct cordon_resolved resolved;
+	struct cordon_decision decision;
+	char joined[2 * CORDON_PATH_MAX];
+	autofd int fd = -1;
+	int n;
+
+	/* The text as it was read, not read again: what is judged is what the kernel will follow. */
+	n = snprintf(joined, sizeof(joined), "%.*s%s", target[0] == '/' ? 0 : (int)(base - path), path, target);
+	if (n < 0 || n >= CORDON_PATH_MAX)
+		return false;
+	cordon_resolve(&lens->policy->root, joined, &resolved);
+	cordon_policy_judge(lens->policy, &resolved, CORDON_OP_READ, &decision);
+	if (decision.verdict != CORDON_DENY)
+		return true;
+	if (resolved.place != CORDON_PLACE_INSIDE || !cordon_policy_leads(lens->policy, resolved.path))
+		return false;
+	/* It leads somewhere if it is a directory, or may become one. */
+	if (resolved.exists)
+		fd = cordon_open_beneath(lens->root_fd, resolved.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return !resolved.exists || fd >= 0;
+}
+
+/* True when the same grant of write access holds for everything at and below the path, so that nothing needs a look. */
+static bool uniform(const struct lens *lens, const char *path)
+{
+	const struct cordon_policy *policy = lens->policy;
+	struct cordon_decision decision;
+
+	if (!allowed(lens, path, CORDON_OP_WRITE, &decision) || holds_protected(lens, path))
+		return false;
+	for (size_t i = 0; i < policy->n_grants; i++)
+		if (policy->grants[i].access != CORDON_ACCESS_WRITE &&
+		    cordon_pattern_leads(policy->grants[i].pattern, path))
+			return false;
+	/* Permissive, or a policy without a scope: nothing but the rules above says no. */
+	if (policy->mode == CORDON_MODE_PERMISSIVE || !cordon_policy_has_scope(policy))
+		return true;
+	for (size_t i = 0; i < policy->n_grants; i++) {
+		const struct cordon_pattern *pattern = policy->grants[i].pattern;
+
+		for (size_t k = 0; k < cordon_pattern_alternatives(pattern); k++) {
+			const char *literal = cordon_pattern_literal(pattern, k);
+
+			if (policy->grants[i].access == CORDON_ACCESS_WRITE && literal &&
+			    cordon_path_within(path, literal))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
+		       size_t *budget);
+
+static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *entry, const char *from,
+		       const char *to, size_t *budget)
+{
+	char from_path[CORDON_PATH_MAX], to_path[CORDON_PATH_MAX];
+	struct stat st;
+	bool directory;
+
+	if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
+		return 0;
+	if ((*budget)-- == 0 || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    cordon_path_join(from, entry->d_name, from_path, sizeof(from_path)) < 0 ||
+	    cordon_path_join(to, entry->d_name, to_path, sizeof(to_path)) < 0)
+		return -EXDEV;
+	directory = S_ISDIR(st.st_mode);
+	if (lens_judge_change(lens, from_path, directory, LENS_REMOVE) < 0 ||
+	    lens_judge_change(lens, to_path, directory, LENS_CREATE) < 0)
+		return -EXDEV;
+	return directory ? judge_below(lens, dirfd(dir), entry->d_name, from_path, to_path, budget) : 0;
+}
+
+static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
+		       size_t *budget)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const struct dirent *entry;
+	DIR *dir;
+	int r = 0;
+
+	if (fd < 0)
+		return -EXDEV;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	errno = 0;
+	while (r == 0 && (entry = readdir(dir)) != NULL)
+		r = judge_entry(lens, dir, entry, from, to, budget);
+	closedir(dir);
+	return r;
+}
+
+int lens_judge_move(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to)
+{
+	size_t budget = LENS_MOVE_MAX;
+
+	if (uniform(lens, from) && uniform(lens, to))
+		return 0;
+	return judge_below(lens, dir_fd, name, from, to, &budget);
+}
+
+/* Adds a protected path unless it is the root itself: a link that lands there must not freeze the workspace. */
+static int hold(struct lens *lens, const char *path, const char *where, struct cordon_error *err)
+{
+	return *path ? cordon_policy_add_protected(lens->policy, path, where, true, err) : 0;
+}
+
+/* Protects what `path` (relative, or absolute) is once the directories before its last name are resolved. When that
+ * is a link, its target goes into `path`, and 1 is returned; 0 when there is nothing more to follow. */
+static int hold_step(struct lens *lens, char path[static CORDON_PATH_MAX], const char *where, struct cordon_error *err)
+{
+	char dir[CORDON_PATH_MAX], real[CORDON_PATH_MAX], target[CORDON_PATH_MAX], next[2 * CORDON_PATH_MAX];
+	const char *base = cordon_path_base(path);
+	struct cordon_resolved resolved;
+	autofd int fd = -1;
+	ssize_t n;
+	int r, len;
+
+	if (cordon_copy(dir, sizeof(dir), path, (size_t)(base - path)) < 0)
+		return 0;
+	if (!*base || cordon_streq(base, ".") || cordon_streq(base, "..")) {
+		cordon_resolve(&lens->policy->root, path, &resolved);
+		return resolved.place == CORDON_PLACE_INSIDE ? hold(lens, resolved.path, where, err) : 0;
+	}
+	cordon_resolve(&lens->policy->root, *dir ? dir : ".", &resolved);
+	if (resolved.place != CORDON_PLACE_INSIDE || cordon_path_join(resolved.path, base, real, sizeof(real)) < 0)
+		return 0;
+	r = hold(lens, real, where, err);
+	if (r < 0)
+		return r;
+	fd = cordon_open_beneath(lens->root_fd, real, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target) - 1);
+	if (n <= 0)
+		return 0;
+	target[n] = '\0';
+	len = snprintf(next, sizeof(next), "%s%s%s", target[0] == '/' ? "" : resolved.path,
+		       target[0] == '/' || !*resolved.path ? "" : "/", target);
+	if (len < 0 || len >= CORDON_PATH_MAX)
+		return 0;
+	memcpy(path, next, (size_t)len + 1);
+	return 1;
+}
+
+static int hold_links(struct lens *lens, const char *protected_path, const char *where, struct cordon_error *err)
+{
+	char path[CORDON_PATH_MAX], clean[CORDON_PATH_MAX];
+
+	if (cordon_copy(path, sizeof(path), protected_path, strlen(protected_path)) < 0)
+		return 0;
+	for (unsigned int i = 0; i < CORDON_LINKS_MAX; i++) {
+		int r = hold_step(lens, path, where, err);
+
+		if (r <= 0)
+			return r;
+		/* Links to directories on the way are held as ancestors of the path as it is written. */
+		if (path[0] != '/' && cordon_path_clean(path, clean, sizeof(clean)) == 0)
+			r = hold(lens, clean, where, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int lens_judge_prepare(struct lens *lens, struct cordon_error *err)
+{
+	size_t n = lens->policy->n_protected;
+
+	for (size_t i = 0; i < n; i++) {
+		/* The array moves when it grows. */
+		const char *path = lens->policy->protected_paths[i].path;
+		const char *where = lens->policy->protected_paths[i].where;
+		int r = hold_links(lens, path, where, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

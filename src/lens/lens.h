@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cordon-lens: a view of a directory tree through the policy, served to the kernel over /dev/fuse.
+ *
+ * A *node* is what the kernel knows by a node id: one file, reached under one or several names that give the same
+ * rights. A *name* is an entry of a directory node. The path of a node is the chain of its names, kept up to date on
+ * every rename that goes through the view.
+ *
+ * INVARIANT: nothing is opened, changed or told except through lens_open_node() and single names below a directory
+ * that it returned. It judges the path, walks it from the root without following any link, and compares what it
+ * found with the identity of the node. So what the host moved, replaced or swapped is never served under a node that
+ * stands for something else: the answer is ESTALE, and the kernel looks the name up again.
+ *
+ * Two threads: one serves requests and holds `lock` while it does; the other (notice.c) tells the kernel what
+ * changed on the host. It never holds the lock while it talks to the kernel, because the kernel may then wait for an
+ * answer of the first.
+ */
+#ifndef CORDON_LENS_LENS_H
+#define CORDON_LENS_LENS_H
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "policy/policy.h"
+
+#define LENS_BUCKETS (1u << 16)
+#define LENS_NODES_MAX (1u << 18)	/* above, the kernel is asked to forget; twice that many is an error */
+#define LENS_FILES_MAX 512		/* descriptors kept open for reading and listing */
+#define LENS_MARKS_MAX (1u << 15)	/* directories whose changes the host reports to us */
+#define LENS_TEMPS_MAX 1024		/* temporary names of atomic saves that live at one time */
+#define LENS_REQUEST_MAX (256u << 10)	/* bytes in one read or write */
+#define LENS_COPY_MAX (16u << 20)	/* bytes copied in one request */
+#define LENS_MOVE_MAX 4096		/* entries judged one by one before a directory is moved */
+#define LENS_STALE_MAX 4096		/* nodes waiting to be dropped from the kernel's caches */
+
+/* How long the kernel may believe an answer, in seconds: when the host's changes are reported to us, and when not. */
+#define LENS_BELIEVE 86400.0
+#define LENS_DOUBT 0.5
+
+/* Tells files apart for as long as one of them lives; the time of birth tells a reused inode number. */
+struct lens_id {
+	dev_t dev;
+	ino_t ino;
+	int64_t born;
+};
+
+enum lens_rights {
+	LENS_HIDDEN, /* does not exist for the run: EACCES */
+	LENS_LEADS,  /* a directory on the way to something granted: can be walked, lists what is granted */
+	LENS_READ,
+	LENS_WRITE,
+};
+
+struct lens_node;
+
+struct lens_name {
+	struct lens_node *parent;
+	struct lens_node *node;
+	struct lens_name *next;	     /* another name of the same node */
+	struct lens_name *hash_next; /* same bucket of (parent, text) */
+	char text[];
+};
+
+struct lens_node {
+	struct lens_id id;
+	struct lens_node *hash_next; /* same bucket of id */
+	struct lens_name *names;     /* none: the root, or a file whose last name was taken away */
+	uint64_t lookups;	     /* references the kernel holds */
+	uint64_t generation;
+	size_t children;   /* names and temporary names below it */
+	mode_t type;	   /* S_IFMT part */
+	bool writable;	   /* rights of its names: write, or only read */
+	bool gone;	   /* taken out of the table of ids: only the pin leads to it */
+	bool doubted;	   /* changes of its content on the host may go unreported */
+	int pin_fd;	   /* O_PATH descriptor of a file without a name, or -1 */
+	int file_fd;	   /* open for reading or listing, or -1; counted in lens.n_files */
+	struct lens_node *newer, *older; /* list of open files, by use */
+	struct timespec mtime;		 /* with size: the content as last told, where it is doubted */
+	off_t size;
+	struct lens_mark *mark; /* directories: how the host's reports name it, or NULL */
+};
+
+/* A temporary name that this run made and that is out of scope by its name. */
+struct lens_temp {
+	struct lens_temp *next;
+	struct lens_node *parent; /* counted in its children */
+	struct lens_id id;
+	char text[];
+};
+
+/* What was read of a directory and not asked for yet. */
+struct lens_listing {
+	const struct lens_node *node;
+	off_t next; /* the offset at which `at` continues */
+	size_t at, end;
+	_Alignas(8) char entries[32768];
+};
+
+struct lens {
+	pthread_mutex_t lock;
+	struct cordon_policy *policy;
+	int root_fd;
+	uid_t euid;
+	bool editor_temps;
+	struct fuse_session *session;
+	struct lens_node *root;
+	struct lens_node **by_id;
+	struct lens_name **by_name;
+	size_t n_nodes;
+	uint64_t generation;
+	struct lens_node *newest, *oldest;
+	size_t n_files, max_files;
+	struct lens_temp *temps;
+	size_t n_temps;
+	struct lens_listing listing;
+	char *bytes; /* LENS_REQUEST_MAX, for reads */
+	/* notice.c */
+	int watch_fd; /* fanotify, or -1: then nothing is believed for long */
+	int wake_fd;
+	struct lens_mark **marks;
+	size_t n_marks;
+	uint64_t stale[LENS_STALE_MAX];
+	size_t n_stale;
+	bool all_stale;
+	bool ending;
+};
+
+/* What a request wants to do to a name, for the choice of the refusal. */
+enum lens_change { LENS_CREATE, LENS_REMOVE, LENS_MODIFY };
+
+/* ---- judge.c: rights of paths; pure but for links ---- */
+
+/* Adds to the policy where protected paths lead through links, so that links and targets are held. */
+int lens_judge_prepare(struct lens *lens, struct cordon_error *err);
+/* Rights by name alone; LEADS means "if it is a directory". */
+enum lens_rights lens_judge(const struct lens *lens, const char *path);
+/* Whether the path is refused by a rule that says so (`none`, protected), not only by the lack of a grant. */
+bool lens_judge_forbidden(const struct lens *lens, const char *path);
+/* 0 or the refusal: -EACCES, -EROFS, -EBUSY. */
+int lens_judge_change(const struct lens *lens, const char *path, bool directory, enum lens_change change);
+/* Whether a file or directory that can be written may come to be below the directory. */
+bool lens_judge_leads_write(const struct lens *lens, const char *path);
+/* What the link at `path` with text `target` resolves to may be reached. */
+bool lens_judge_link(const struct lens *lens, const char *path, const char *target);
+/* Everything below a directory that moves must be writable under both names: 0, or -EXDEV so that programs copy. */
+int lens_judge_move(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to);
+
+/* ---- node.c: the table, paths, verified opens ---- */
+
+int lens_nodes_init(struct lens *lens);
+struct lens_node *lens_node(struct lens *lens, fuse_ino_t ino);
+fuse_ino_t lens_ino(const struct lens *lens, const struct lens_node *node);
+/* Finds or makes the node for what stands under (parent, text) and counts a lookup. NULL without memory. */
+struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, const char *text, const struct statx *stx,
+				 bool writable);
+void lens_node_forget(struct lens *lens, struct lens_node *node, uint64_t lookups);
+void lens_node_release(struct lens *lens, struct lens_node *node); /* frees it when nothing refers to it */
+struct lens_name *lens_name_find(const struct lens *lens, const struct lens_node *parent, const char *text);
+/* The name is gone; a node without names keeps `pin_fd` (taken, -1 when there is none). */
+void lens_name_drop(struct lens *lens, struct lens_name *name, int pin_fd);
+int lens_name_add(struct lens *lens, struct lens_node *node, struct lens_node *parent, const char *text);
+
+/* "" for the root; -ENAMETOOLONG, -ESTALE for a node without a name. */
+int lens_path(const struct lens *lens, const struct lens_node *node, char ret[static CORDON_PATH_MAX]);
+int lens_path_below(const struct lens *lens, const struct lens_node *parent, const char *text,
+		    char ret[static CORDON_PATH_MAX]);
+/* An O_PATH descriptor of exactly this node, reached by a name that still has the rights; see INVARIANT. With
+ * `write`, -EROFS or -EACCES where it may only be read. */
+int lens_open_node(struct lens *lens, struct lens_node *node, bool write);
+
+bool lens_id_equal(const struct lens_id *a, const struct lens_id *b);
+struct lens_id lens_id_of(const struct statx *stx);
+/* statx without following a link; "" is the descriptor itself. 0 or -errno. */
+int lens_stat(int fd, const char *name, struct statx *ret);
+
+/* ---- file.c: descriptors kept open, bounded ---- */
+
+/* The node's descriptor, open for reading or listing; belongs to the node. */
+int lens_file(struct lens *lens, struct lens_node *node);
+/* A new descriptor for writing, the caller's to close. */
+int lens_file_write(struct lens *lens, struct lens_node *node);
+void lens_file_close(struct lens *lens, struct lens_node *node);
+/* Opens what an O_PATH descriptor stands for. */
+int lens_reopen(int path_fd, int flags);
+
+/* ---- attr.c ---- */
+
+/* What the kernel is told about a file that stands under `name` in fd. Everything belongs to the caller, and the
+ * owner's bits say what the lens can do with it: ids of others have no place in the namespace of the view. */
+void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, const char *name, const struct statx *stx,
+	       bool writable, struct stat *ret);
+double lens_attr_belief(const struct lens_node *node, const struct statx *stx);
+/* Remembers the content as told now; when it differs from before, the kernel is made to read it again. */
+void lens_attr_told(struct lens *lens, struct lens_node *node, const struct statx *stx);
+/* The content was changed through the view: what is there now is known. */
+void lens_attr_own_change(struct lens_node *node, int fd);
+void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi);
+void lens_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags);
+void lens_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void lens_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void lens_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+void lens_op_statfs(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- lookup.c ---- */
+
+/* Rights of what stands under a name of an open directory; HIDDEN when there is nothing. */
+enum lens_rights lens_rights(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name);
+/* Judges and looks up one name of an open directory; counts a lookup. 0, -ENOENT for a name that may be made, or
+ * the refusal. */
+int lens_lookup(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd, const char *name,
+		struct fuse_entry_param *ret);
+/* The entry of something that was just made under (parent, name). */
+int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd,
+		    const char *name, struct fuse_entry_param *ret);
+void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void lens_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
+void lens_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets);
+void lens_op_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- dir.c ---- */
+
+void lens_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void lens_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void lens_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void lens_listing_drop(struct lens *lens, const struct lens_node *node);
+
+/* ---- io.c ---- */
+
+void lens_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off,
+		   struct fuse_file_info *fi);
+void lens_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+		       struct fuse_file_info *fi);
+void lens_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, struct fuse_file_info *fi_in,
+			     fuse_ino_t ino_out, off_t off_out, struct fuse_file_info *fi_out, size_t len, int flags);
+
+/* ---- change.c, rename.c ---- */
+
+void lens_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void lens_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void lens_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void lens_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void lens_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to_parent, const char *to_name,
+		    unsigned int flags);
+/* Before a name is taken away: an O_PATH descriptor of its node, when the kernel still refers to it; else -1. */
+int lens_pin(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name);
+
+/* ---- temps.c ---- */
+
+/* Whether `name` has the shape of an atomic save's temporary name beside something that can be written. `link` for
+ * a symbolic link, which only one shape may be. */
+bool lens_temp_shape(const struct lens *lens, const char *dir_path, int dir_fd, const char *name, bool link);
+struct lens_temp *lens_temp_find(const struct lens *lens, const struct lens_node *parent, const char *name);
+int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name, const struct lens_id *id);
+void lens_temp_drop(struct lens *lens, struct lens_temp *temp);
+/* Removes from the host what is left of them. */
+void lens_temps_clean(struct lens *lens);
+
+/* ---- notice.c ---- */
+
+int lens_notice_init(struct lens *lens);
+/* The second thread: until lens_notice_stop(), which a signal handler may call. */
+void lens_notice_run(struct lens *lens);
+void lens_notice_stop(struct lens *lens);
+/* Has changes below a directory reported; `path_fd` is its O_PATH descriptor. */
+void lens_notice_watch(struct lens *lens, struct lens_node *node, int path_fd);
+void lens_notice_unwatch(struct lens *lens, struct lens_node *node);
+/* There are more nodes than there should be: the kernel shall forget some. */
+void lens_notice_crowded(const struct lens *lens);
+/* The kernel shall drop what it holds of the node; called with the lock held, done a moment later. */
+void lens_notice_stale(struct lens *lens, const struct lens_node *node);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking up names: the place where the policy decides whether something exists for the run. */
+#include <fcntl.h>
+
+#include "lens/lens.h"
+
+/* The text of the link that `stx` saw under the name; -ESTALE when it was exchanged since. */
+static int read_link(int dir_fd, const char *name, char ret[static CORDON_PATH_MAX])
+{
+	ssize_t n = readlinkat(dir_fd, name, ret, CORDON_PATH_MAX - 1);
+
+	if (n < 0)
+		return errno == EINVAL ? -ESTALE : -errno;
+	ret[n] = '\0';
+	return 0;
+}
+
+/* Rights of something that exists. A link out of scope by its name is judged by what it resolves to. */
+static enum lens_rights rights_of(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name,
+				  const char *path, const struct statx *stx)
+{
+	enum lens_rights rights = lens_judge(lens, path);
+	const struct lens_temp *temp = rights < LENS_WRITE ? lens_temp_find(lens, parent, name) : NULL;
+	struct lens_id id = lens_id_of(stx);
+	char target[CORDON_PATH_MAX];
+
+	if (temp && lens_id_equal(&temp->id, &id))
+		return LENS_WRITE;
+	if (rights >= LENS_READ || S_ISDIR(stx->stx_mode))
+		return rights;
+	if (S_ISLNK(stx->stx_mode) && !lens_judge_forbidden(lens, path) && read_link(dir_fd, name, target) == 0 &&
+	    lens_judge_link(lens, path, target))
+		return LENS_READ;
+	return LENS_HIDDEN;
+}
+
+enum lens_rights lens_rights(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name)
+{
+	char path[CORDON_PATH_MAX];
+	struct statx stx;
+
+	if (lens_path_below(lens, parent, name, path) < 0 || lens_stat(dir_fd, name, &stx) < 0)
+		return LENS_HIDDEN;
+	return rights_of(lens, parent, dir_fd, name, path, &stx);
+}
+
+/* Has a new directory's changes reported before anything in it is told. */
+static void watch_directory(struct lens *lens, struct lens_node *node, int dir_fd, const char *name)
+{
+	autofd int fd = -1;
+	struct statx stx;
+	struct lens_id id;
+
+	if (node->mark || lens->watch_fd < 0)
+		return;
+	fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || lens_stat(fd, "", &stx) < 0)
+		return;
+	id = lens_id_of(&stx);
+	if (lens_id_equal(&id, &node->id))
+		lens_notice_watch(lens, node, fd);
+}
+
+static int make_entry(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd,
+		      const char *name, const struct statx *stx, enum lens_rights rights, struct fuse_entry_param *ret)
+{
+	bool writable = rights == LENS_WRITE;
+	struct lens_node *node = lens_node_take(lens, parent, name, stx, writable);
+
+	if (!node)
+		return -ENOMEM;
+	if (S_ISDIR(node->type))
+		watch_directory(lens, node, dir_fd, name);
+	lens_attr_told(lens, node, stx);
+	*ret = (struct fuse_entry_param){
+		.ino = lens_ino(lens, node),
+		.generation = node->generation,
+		.attr_timeout = lens_attr_belief(node, stx),
+		.entry_timeout = parent->mark ? LENS_BELIEVE : LENS_DOUBT,
+	};
+	lens_attr(lens, ctx, dir_fd, name, stx, writable, &ret->attr);
+	return 0;
+}
+
+int lens_lookup(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd, const char *name,
+		struct fuse_entry_param *ret)
+{
+	char path[CORDON_PATH_MAX], dir_path[CORDON_PATH_MAX];
+	enum lens_rights rights;
+	struct statx stx;
+	int r = lens_path_below(lens, parent, name, path);
+
+	if (r < 0)
+		return r;
+	r = lens_stat(dir_fd, name, &stx);
+	if (r == 0) {
+		rights = rights_of(lens, parent, dir_fd, name, path, &stx);
+		/* What is mounted below the root on the host is not part of the tree. */
+		if (rights == LENS_HIDDEN || (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+			return -EACCES;
+		return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights, ret);
+	}
+	if (r != -ENOENT)
+		return r;
+	/* A missing name is told only where the run may know it, or make it: as a file, as a directory that leads to
+	 * files, or as a temporary name. */
+	if (lens_judge(lens, path) >= LENS_READ || lens_judge_leads_write(lens, path))
+		return -ENOENT;
+	if (lens_path(lens, parent, dir_path) == 0 && lens_temp_shape(lens, dir_path, dir_fd, name, false))
+		return -ENOENT;
+	return -EACCES;
+}
+
+int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd,
+		    const char *name, struct fuse_entry_param *ret)
+{
+	char path[CORDON_PATH_MAX];
+	struct statx stx;
+	int r = lens_path_below(lens, parent, name, path);
+
+	if (r == 0)
+		r = lens_stat(dir_fd, name, &stx);
+	if (r < 0)
+		return r;
+	return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights_of(lens, parent, dir_fd, name, path, &stx),
+			  ret);
+}
+
+void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	struct lens_node *dir = lens_node(lens, parent);
+	autofd int dir_fd = lens_open_node(lens, dir, false);
+	struct fuse_entry_param entry;
+	int r = dir_fd < 0 ? dir_fd : lens_lookup(lens, fuse_req_ctx(req), dir, dir_fd, name, &entry);
+
+	if (r == -ENOENT) {
+		/* The kernel may remember that it is missing; its coming is reported. */
+		entry = (struct fuse_entry_param){ .entry_timeout = dir->mark ? LENS_BELIEVE : 0 };
+		r = 0;
+	}
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_entry(req, &entry);
+}
+
+void lens_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+	struct lens *lens = fuse_req_userdata(req);
+
+	lens_node_forget(lens, lens_node(lens, ino), lookups);
+	fuse_reply_none(req);
+}
+
+void lens_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets)
+{
+	struct lens *lens = fuse_req_userdata(req);
+
+	for (size_t i = 0; i < n; i++)
+		lens_node_forget(lens, lens_node(lens, forgets[i].ino), forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static int link_target(struct lens *lens, struct lens_node *node, char ret[static CORDON_PATH_MAX])
+{
+	autofd int fd = lens_open_node(lens, node, false);
+	char path[CORDON_PATH_MAX];
+	int r = fd < 0 ? fd : read_link(fd, "", ret);
+
+	if (r < 0 || !node->names)
+		return r;
+	/* Judged under each of its names: a relative link means something else in another directory. */
+	for (const struct lens_name *name = node->names; name; name = name->next) {
+		r = lens_path_below(lens, name->parent, name->text, path);
+		if (r < 0)
+			return r;
+		if (!lens_temp_find(lens, name->parent, name->text) && !lens_judge_link(lens, path, ret))
+			return -EACCES;
+	}
+	return 0;
+}
+
+void lens_op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	char target[CORDON_PATH_MAX];
+	int r = link_target(lens, lens_node(lens, ino), target);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_readlink(req, target);
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon-lens: takes descriptors from the supervisor, gives up what it does not need, serves until the view ends. */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fuse.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "base/io.h"
+#include "lens/lens.h"
+#include "policy/handover.h"
+
+struct arguments {
+	int root_fd, policy_fd, fuse_fd, status_fd;
+	pid_t parent;
+};
+
+/* Since 7.43: the kernel ends the connection when a request is not answered within so many seconds. The headers here
+ * are older, so bit and place are spelled out. */
+#define INIT_REQUEST_TIMEOUT (1u << (42 - 32)) /* in flags2 */
+#define INIT_REQUEST_TIMEOUT_AT 40	       /* in struct fuse_init_out: a 16-bit number */
+#define REQUEST_TIMEOUT 300
+
+static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER, .root_fd = -1, .watch_fd = -1, .wake_fd = -1 };
+static int fuse_fd = -1, null_fd = -1;
+/* The request whose answer begins the session, for patch_init(). */
+static uint64_t init_unique;
+static uint32_t init_offered, init_offered2;
+static pthread_t serving;
+
+static void say(int status_fd, const char *fmt, ...) CORDON_PRINTF(2, 3);
+
+/* One line for the supervisor, or on stderr without one. */
+static void say(int status_fd, const char *fmt, ...)
+{
+	char line[1024];
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (n > 0)
+		(void)cordon_write_all(status_fd >= 0 ? status_fd : STDERR_FILENO, line,
+				       (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
+}
+
+static int parse_number(const char *s, int *ret)
+{
+	uint64_t value;
+
+	if (cordon_parse_u64(s, 0, INT32_MAX, &value) < 0)
+		return -EINVAL;
+	*ret = (int)value;
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct arguments *ret)
+{
+	const struct {
+		const char *name;
+		int *value;
+	} options[] = {
+		{ "--root-fd", &ret->root_fd },	    { "--policy-fd", &ret->policy_fd }, { "--fuse-fd", &ret->fuse_fd },
+		{ "--status-fd", &ret->status_fd }, { "--parent", &ret->parent },
+	};
+
+	for (int i = 1; i < argc; i += 2) {
+		size_t k = 0;
+
+		while (k < CORDON_ARRAY_SIZE(options) && !cordon_streq(argv[i], options[k].name))
+			k++;
+		if (k == CORDON_ARRAY_SIZE(options) || i + 1 == argc || parse_number(argv[i + 1], options[k].value) < 0)
+			return -EINVAL;
+	}
+	return ret->root_fd > 2 && ret->policy_fd > 2 && ret->fuse_fd > 2 ? 0 : -EINVAL;
+}
+
+/* Closes every descriptor that was not handed over on purpose. */
+static void close_others(const struct arguments *args)
+{
+	for (unsigned int from = 3;;) {
+		unsigned int next = ~0u;
+		const int kept[] = { args->root_fd, args->policy_fd, args->fuse_fd, args->status_fd };
+
+		for (size_t i = 0; i < CORDON_ARRAY_SIZE(kept); i++)
+			if (kept[i] >= (int)from && (unsigned int)kept[i] < next)
+				next = (unsigned int)kept[i];
+		if (next > from)
+			(void)close_range(from, next - 1, 0);
+		if (next == ~0u)
+			break;
+		(void)fcntl((int)next, F_SETFD, FD_CLOEXEC);
+		from = next + 1;
+	}
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+
+	/* As root, too: without them the lens can do on the host what its user id can, and not more than the run
+	 * could do with the same id and no capabilities. */
+	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
+}
+
+/* Gives up rights and ties the life of the lens to the supervisor's. */
+static int settle(pid_t parent, struct cordon_error *err)
+{
+	struct rlimit files;
+	int r;
+
+	/* TERM, so that temporary names are cleaned up. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+		return cordon_fail_errno(err, -errno, "prctl(PR_SET_PDEATHSIG)");
+	if (parent > 0 && getppid() != parent)
+		return cordon_fail(err, -ESRCH, CORDON_KIND_IO, "the supervisor is gone");
+	r = drop_capabilities();
+	if (r < 0)
+		return cordon_fail_errno(err, r, "capset");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return cordon_fail_errno(err, -errno, "prctl(PR_SET_NO_NEW_PRIVS)");
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return cordon_fail_errno(err, -errno, "prctl(PR_SET_DUMPABLE)");
+	(void)umask(0); /* the kernel applied the caller's */
+	if (chdir("/") < 0)
+		return cordon_fail_errno(err, -errno, "chdir");
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+		/* Half of what there is stays for files without a name, listings and the work at hand. */
+		lens.max_files = files.rlim_cur / 2 < LENS_FILES_MAX ? files.rlim_cur / 2 : LENS_FILES_MAX;
+	}
+	return 0;
+}
+
+/*
+ * The end comes in two steps. The thread that tells the kernel of changes ends first, while requests are still
+ * served: the kernel may hold it up until one of them is answered. Then it takes the device away (close_device), so
+ * that the kernel aborts the connection, and gets this thread out of its read.
+ */
+static void begin_end(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	lens_notice_stop(&lens);
+	errno = saved;
+}
+
+static void wake_up(int sig)
+{
+	(void)sig;
+}
+
+static void *notice(void *data)
+{
+	lens_notice_run(data);
+	(void)dup2(null_fd, fuse_fd);
+	(void)pthread_kill(serving, SIGUSR1);
+	return NULL;
+}
+
+/* Signals are for the thread that serves. */
+static int start_notice(pthread_t *ret, struct cordon_error *err)
+{
+	sigset_t all, before;
+	int r;
+
+	serving = pthread_self();
+	sigfillset(&all);
+	r = pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (r == 0) {
+		r = pthread_create(ret, NULL, notice, &lens);
+		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	return r ? cordon_fail_errno(err, -r, "cannot start a thread") : 0;
+}
+
+static int catch_signals(struct cordon_error *err)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	struct sigaction end = { .sa_handler = begin_end }, ignore = { .sa_handler = SIG_IGN };
+	struct sigaction interrupt = { .sa_handler = wake_up };
+
+	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null_fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open /dev/null");
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(signals); i++)
+		if (sigaction(signals[i], &end, NULL) < 0)
+			return cordon_fail_errno(err, -errno, "sigaction");
+	if (sigaction(SIGUSR1, &interrupt, NULL) < 0)
+		return cordon_fail_errno(err, -errno, "sigaction");
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	(void)sigaction(SIGXFSZ, &ignore, NULL);
+	return 0;
+}
+
+static void op_init(void *data, struct fuse_conn_info *conn)
+{
+	unsigned int unwanted = FUSE_CAP_ATOMIC_O_TRUNC /* there is no open to truncate with */
+				| FUSE_CAP_SPLICE_READ | FUSE_CAP_IOCTL_DIR | FUSE_CAP_READDIRPLUS_AUTO;
+
+	(void)data;
+	/* With reports of what changes on the host, content stays in the kernel's cache until one comes; without,
+	 * the kernel compares times. */
+	if (lens.watch_fd >= 0)
+		unwanted |= FUSE_CAP_AUTO_INVAL_DATA;
+	conn->want &= ~unwanted;
+	conn->want |= conn->capable & (FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS);
+	conn->max_write = LENS_REQUEST_MAX;
+	conn->max_background = 64;
+	conn->time_gran = 1;
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)fi;
+	fuse_reply_err(req, ENOSYS); /* never ask again: what may be opened was said at lookup */
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	/* Without reports the kernel must not keep lists, and only an answer can say so. */
+	if (lens.watch_fd >= 0)
+		fuse_reply_err(req, ENOSYS);
+	else
+		fuse_reply_open(req, fi);
+}
+
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)fi;
+	fuse_reply_err(req, ENOSYS);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	(void)fi;
+	fuse_reply_err(req, ENOSYS); /* mknod does it, without a release afterwards */
+}
+
+static const struct fuse_lowlevel_ops operations = {
+	.init = op_init,
+	.lookup = lens_op_lookup,
+	.forget = lens_op_forget,
+	.forget_multi = lens_op_forget_multi,
+	.getattr = lens_op_getattr,
+	.setattr = lens_op_setattr,
+	.readlink = lens_op_readlink,
+	.mknod = lens_op_mknod,
+	.mkdir = lens_op_mkdir,
+	.unlink = lens_op_unlink,
+	.rmdir = lens_op_rmdir,
+	.symlink = lens_op_symlink,
+	.rename = lens_op_rename,
+	.link = lens_op_link,
+	.open = op_open,
+	.read = lens_op_read,
+	.write = lens_op_write,
+	.flush = op_flush,
+	.fsync = lens_op_fsync,
+	.opendir = op_opendir,
+	.readdir = lens_op_readdir,
+	.readdirplus = lens_op_readdirplus,
+	.fsyncdir = lens_op_fsyncdir,
+	.statfs = lens_op_statfs,
+	.setxattr = lens_op_setxattr,
+	.getxattr = lens_op_getxattr,
+	.listxattr = lens_op_listxattr,
+	.removexattr = lens_op_removexattr,
+	.create = op_create,
+	.fallocate = lens_op_fallocate,
+	.lseek = lens_op_lseek,
+	.copy_file_range = lens_op_copy_file_range,
+};
+
+static ssize_t device_read(int fd, void *bytes, size_t size, void *data)
+{
+	const struct fuse_in_header *header = bytes;
+	ssize_t n = read(fd, bytes, size);
+
+	(void)data;
+	if (n >= (ssize_t)(sizeof(*header) + sizeof(struct fuse_init_in)) && header->opcode == FUSE_INIT) {
+		const struct fuse_init_in *init = (const void *)(header + 1);
+
+		init_unique = header->unique;
+		init_offered = init->flags;
+		init_offered2 = init->flags & FUSE_INIT_EXT ? init->flags2 : 0;
+	}
+	if (n == 0) {
+		/* The end of /dev/null, which was put here. */
+		errno = ENODEV;
+		return -1;
+	}
+	return n;
+}
+
+/*
+ * What libfuse 3.14 does not know. Without FUSE_HANDLE_KILLPRIV_V2 the kernel asks for security.capability before each
+ * write; with it the file system drops set-user-id bits and capabilities itself, which the host's does. The time
+ * limit is the last resort against a lens that hangs.
+ */
+static void patch_init(struct iovec *iov, int count)
+{
+	const struct fuse_out_header *header = iov[0].iov_base;
+	struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
+
+	if (!init_unique || header->unique != init_unique)
+		return;
+	init_unique = 0;
+	if (header->error || !out || iov[1].iov_len < sizeof(*out))
+		return;
+	out->flags |= init_offered & FUSE_HANDLE_KILLPRIV_V2;
+	if (init_offered2 & INIT_REQUEST_TIMEOUT) {
+		const uint16_t seconds = REQUEST_TIMEOUT;
+
+		out->flags2 |= INIT_REQUEST_TIMEOUT;
+		memcpy((char *)out + INIT_REQUEST_TIMEOUT_AT, &seconds, sizeof(seconds));
+	}
+}
+
+static ssize_t device_writev(int fd, struct iovec *iov, int count, void *data)
+{
+	(void)data;
+	if (init_unique)
+		patch_init(iov, count);
+	return writev(fd, iov, count);
+}
+
+static void quiet(enum fuse_log_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	(void)fmt;
+	(void)args;
+}
+
+static int session_new(struct cordon_error *err)
+{
+	static const struct fuse_custom_io io = { .read = device_read, .writev = device_writev };
+	char name[] = "cordon-lens";
+	char *argv[] = { name, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+	int r;
+
+	fuse_set_log_func(quiet);
+	lens.session = fuse_session_new(&args, &operations, sizeof(operations), &lens);
+	if (!lens.session)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "cannot begin a FUSE session");
+	r = fuse_session_custom_io(lens.session, &io, fuse_fd);
+	return r < 0 ? cordon_fail(err, -EIO, CORDON_KIND_IO, "cannot use the FUSE descriptor") : 0;
+}
+
+/* Serves until the view is gone, or a signal says so. */
+static int serve(int status_fd)
+{
+	struct fuse_buf buf = { .mem = NULL };
+	bool told = false;
+	int r = 0;
+
+	while (!fuse_session_exited(lens.session)) {
+		r = fuse_session_receive_buf(lens.session, &buf);
+		if (r == -EINTR || r == -EAGAIN)
+			continue;
+		if (r <= 0)
+			break;
+		(void)pthread_mutex_lock(&lens.lock);
+		fuse_session_process_buf(lens.session, &buf);
+		(void)pthread_mutex_unlock(&lens.lock);
+		if (!told && status_fd >= 0) {
+			say(status_fd, "ready%s\n", lens.watch_fd >= 0 ? "" : " unwatched");
+			(void)close(status_fd);
+		}
+		told = true;
+	}
+	free(buf.mem);
+	return r < 0 ? r : 0;
+}
+
+static int prepare(struct arguments *args, struct cordon_error *err)
+{
+	int r;
+
+	close_others(args);
+	r = settle(args->parent, err);
+	if (r < 0)
+		return r;
+	fuse_fd = args->fuse_fd;
+	lens.root_fd = args->root_fd;
+	lens.euid = geteuid();
+	r = cordon_handover_read(args->policy_fd, args->root_fd, &lens.policy, &lens.editor_temps, err);
+	(void)close(args->policy_fd);
+	if (r < 0)
+		return r;
+	r = lens_judge_prepare(&lens, err);
+	if (r < 0)
+		return r;
+	lens.bytes = malloc(LENS_REQUEST_MAX);
+	r = lens.bytes ? lens_nodes_init(&lens) : -ENOMEM;
+	if (r == 0)
+		r = lens_notice_init(&lens);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot begin the view");
+	r = catch_signals(err);
+	return r < 0 ? r : session_new(err);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments args = { .root_fd = -1, .policy_fd = -1, .fuse_fd = -1, .status_fd = -1 };
+	struct cordon_error err = { 0 };
+	pthread_t notice_thread;
+	int r;
+
+	if (parse(argc, argv, &args) < 0) {
+		say(-1, "cordon-lens: started by cordon run, not by hand\n"
+			"usage: cordon-lens --root-fd N --policy-fd N --fuse-fd N [--status-fd N] [--parent PID]\n");
+		return 2;
+	}
+	r = prepare(&args, &err);
+	if (r == 0)
+		r = start_notice(&notice_thread, &err);
+	if (r < 0) {
+		say(args.status_fd, "error: %s\n", err.message);
+		return 1;
+	}
+	r = serve(args.status_fd);
+	lens_notice_stop(&lens);
+	(void)pthread_join(notice_thread, NULL);
+	/* Nothing can be made any more when the temporary names are removed. */
+	lens_temps_clean(&lens);
+	return r < 0 ? 1 : 0;
+}

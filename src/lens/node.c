@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of nodes and names, their paths, and the one way to open a node. */
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+
+#include "base/path.h"
+#include "lens/lens.h"
+
+bool lens_id_equal(const struct lens_id *a, const struct lens_id *b)
+{
+	return a->ino == b->ino && a->dev == b->dev && a->born == b->born;
+}
+
+struct lens_id lens_id_of(const struct statx *stx)
+{
+	int64_t born = 0;
+
+	if (stx->stx_mask & STATX_BTIME)
+		born = (int64_t)((uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec);
+	return (struct lens_id){
+		.dev = makedev(stx->stx_dev_major, stx->stx_dev_minor),
+		.ino = stx->stx_ino,
+		.born = born,
+	};
+}
+
+int lens_stat(int fd, const char *name, struct statx *ret)
+{
+	int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name ? 0 : AT_EMPTY_PATH);
+
+	return statx(fd, name, flags, STATX_BASIC_STATS | STATX_BTIME, ret) < 0 ? -errno : 0;
+}
+
+static uint64_t mix(uint64_t h)
+{
+	h ^= h >> 31;
+	h *= 0x9e3779b97f4a7c15u;
+	return h ^ (h >> 29);
+}
+
+static struct lens_node **id_bucket(const struct lens *lens, const struct lens_id *id)
+{
+	return &lens->by_id[mix(id->ino * 31 + id->dev) % LENS_BUCKETS];
+}
+
+static struct lens_name **name_bucket(const struct lens *lens, const struct lens_node *parent, const char *text)
+{
+	uint64_t h = mix((uint64_t)(uintptr_t)parent);
+
+	for (const char *p = text; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+	return &lens->by_name[mix(h) % LENS_BUCKETS];
+}
+
+static struct lens_node *node_new(struct lens *lens, const struct statx *stx, bool writable)
+{
+	struct lens_node *node = calloc(1, sizeof(*node));
+
+	if (!node)
+		return NULL;
+	node->id = lens_id_of(stx);
+	node->type = stx->stx_mode & S_IFMT;
+	node->writable = writable;
+	node->generation = ++lens->generation;
+	node->pin_fd = -1;
+	node->file_fd = -1;
+	lens->n_nodes++;
+	return node;
+}
+
+int lens_nodes_init(struct lens *lens)
+{
+	struct statx stx;
+	int r = lens_stat(lens->root_fd, "", &stx);
+
+	if (r < 0)
+		return r;
+	if (!S_ISDIR(stx.stx_mode))
+		return -ENOTDIR;
+	lens->by_id = calloc(LENS_BUCKETS, sizeof(struct lens_node *));
+	lens->by_name = calloc(LENS_BUCKETS, sizeof(struct lens_name *));
+	lens->root = node_new(lens, &stx, lens_judge(lens, "") == LENS_WRITE);
+	if (!lens->by_id || !lens->by_name || !lens->root)
+		return -ENOMEM;
+	lens->root->lookups = 1;
+	return 0;
+}
+
+struct lens_node *lens_node(struct lens *lens, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID ? lens->root : (struct lens_node *)(uintptr_t)ino;
+}
+
+fuse_ino_t lens_ino(const struct lens *lens, const struct lens_node *node)
+{
+	return node == lens->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
+}
+
+struct lens_name *lens_name_find(const struct lens *lens, const struct lens_node *parent, const char *text)
+{
+	for (struct lens_name *name = *name_bucket(lens, parent, text); name; name = name->hash_next)
+		if (name->parent == parent && cordon_streq(name->text, text))
+			return name;
+	return NULL;
+}
+
+int lens_name_add(struct lens *lens, struct lens_node *node, struct lens_node *parent, const char *text)
+{
+	size_t n = strlen(text);
+	struct lens_name *name = malloc(sizeof(*name) + n + 1);
+	struct lens_name **bucket = name_bucket(lens, parent, text);
+
+	if (!name)
+		return -ENOMEM;
+	memcpy(name->text, text, n + 1);
+	name->parent = parent;
+	name->node = node;
+	name->next = node->names;
+	node->names = name;
+	name->hash_next = *bucket;
+	*bucket = name;
+	parent->children++;
+	cordon_closep(&node->pin_fd);
+	return 0;
+}
+
+/* Takes a node out of the table of ids, so that a new file with the same inode number gets a node of its own. */
+static void leave_table(struct lens *lens, struct lens_node *node)
+{
+	if (node->gone || node == lens->root)
+		return;
+	for (struct lens_node **at = id_bucket(lens, &node->id); *at; at = &(*at)->hash_next) {
+		if (*at != node)
+			continue;
+		*at = node->hash_next;
+		break;
+	}
+	node->gone = true;
+}
+
+void lens_name_drop(struct lens *lens, struct lens_name *name, int pin_fd)
+{
+	struct lens_node *node = name->node, *parent = name->parent;
+
+	for (struct lens_name **at = name_bucket(lens, parent, name->text); *at; at = &(*at)->hash_next) {
+		if (*at != name)
+			continue;
+		*at = name->hash_next;
+		break;
+	}
+	for (struct lens_name **at = &node->names; *at; at = &(*at)->next) {
+		if (*at != name)
+			continue;
+		*at = name->next;
+		break;
+	}
+	free(name);
+	if (!node->names && node->pin_fd < 0)
+		node->pin_fd = cordon_steal_fd(&pin_fd);
+	cordon_closep(&pin_fd);
+	if (!node->names)
+		leave_table(lens, node);
+	parent->children--;
+	lens_node_release(lens, parent);
+	lens_node_release(lens, node);
+}
+
+void lens_node_release(struct lens *lens, struct lens_node *node)
+{
+	if (node == lens->root || node->lookups || node->children)
+		return;
+	/* Dropping a name comes back here: the node must outlive its last one. */
+	node->children++;
+	lens_notice_unwatch(lens, node);
+	while (node->names)
+		lens_name_drop(lens, node->names, -1);
+	leave_table(lens, node);
+	lens_listing_drop(lens, node);
+	lens_file_close(lens, node);
+	cordon_closep(&node->pin_fd);
+	free(node);
+	lens->n_nodes--;
+}
+
+void lens_node_forget(struct lens *lens, struct lens_node *node, uint64_t lookups)
+{
+	node->lookups -= lookups < node->lookups ? lookups : node->lookups;
+	lens_node_release(lens, node);
+}
+
+static struct lens_node *find_by_id(const struct lens *lens, const struct lens_id *id, mode_t type, bool writable)
+{
+	for (struct lens_node *node = *id_bucket(lens, id); node; node = node->hash_next)
+		if (lens_id_equal(&node->id, id) && node->type == type && (S_ISDIR(type) || node->writable == writable))
+			return node;
+	return NULL;
+}
+
+struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, const char *text,
+				 const struct statx *stx, bool writable)
+{
+	struct lens_id id = lens_id_of(stx);
+	struct lens_node *node = find_by_id(lens, &id, stx->stx_mode & S_IFMT, writable);
+	struct lens_name *name = lens_name_find(lens, parent, text);
+
+	if (lens_id_equal(&id, &lens->root->id))
+		return NULL; /* the root below itself, by a mount: no tree */
+	if (!node) {
+		struct lens_node **bucket = id_bucket(lens, &id);
+
+		if (lens->n_nodes >= 2 * LENS_NODES_MAX)
+			return NULL;
+		node = node_new(lens, stx, writable);
+		if (!node)
+			return NULL;
+		node->hash_next = *bucket;
+		*bucket = node;
+		if (lens->n_nodes > LENS_NODES_MAX && lens->n_nodes % 4096 == 0)
+			lens_notice_crowded(lens);
+	}
+	/* Directories are one node whatever their rights: their names are judged at every use. */
+	if (S_ISDIR(node->type))
+		node->writable = writable;
+	/* From here on the node must not go while names change. */
+	node->lookups++;
+	if (name && name->node != node) {
+		lens_name_drop(lens, name, -1);
+		name = NULL;
+	}
+	if (!name) {
+		/* The host moved a directory: it has one name only. */
+		if (S_ISDIR(node->type) && node->names)
+			lens_name_drop(lens, node->names, -1);
+		if (lens_name_add(lens, node, parent, text) < 0) {
+			lens_node_forget(lens, node, 1);
+			return NULL;
+		}
+		if (node->gone) {
+			struct lens_node **bucket = id_bucket(lens, &id);
+
+			node->hash_next = *bucket;
+			*bucket = node;
+			node->gone = false;
+		}
+	}
+	return node;
+}
+
+/* Writes the chain of names from the end of the buffer; returns where it begins, or NULL when it does not fit. */
+static char *climb(const struct lens *lens, const struct lens_node *node, char *end, const char *start)
+{
+	while (node != lens->root) {
+		const struct lens_name *name = node->names;
+		size_t n;
+
+		if (!name)
+			return NULL;
+		n = strlen(name->text);
+		if ((size_t)(end - start) < n + 1)
+			return NULL;
+		end -= n + 1;
+		memcpy(end, name->text, n);
+		end[n] = '/';
+		node = name->parent;
+	}
+	return end;
+}
+
+int lens_path_below(const struct lens *lens, const struct lens_node *parent, const char *text,
+		    char ret[static CORDON_PATH_MAX])
+{
+	size_t n = strlen(text);
+	char *end = ret + CORDON_PATH_MAX - 1 - n;
+	char *begin;
+
+	if (n >= CORDON_PATH_MAX)
+		return -ENAMETOOLONG;
+	begin = climb(lens, parent, end, ret);
+	if (!begin)
+		return -ENAMETOOLONG;
+	memcpy(end, text, n + 1);
+	memmove(ret, begin, (size_t)(end - begin) + n + 1);
+	return 0;
+}
+
+int lens_path(const struct lens *lens, const struct lens_node *node, char ret[static CORDON_PATH_MAX])
+{
+	if (node == lens->root) {
+		ret[0] = '\0';
+		return 0;
+	}
+	if (!node->names)
+		return -ESTALE;
+	return lens_path_below(lens, node->names->parent, node->names->text, ret);
+}
+
+/* Opens what stands under a path now, if it is the node; an O_PATH descriptor. */
+static int open_verified(struct lens *lens, const struct lens_node *node, const char *path)
+{
+	autofd int fd = cordon_open_beneath(lens->root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct lens_id id;
+	struct statx stx;
+	int r;
+
+	/* Missing, or a link where a directory was: the node is not there any more, whatever else is. */
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR ? -ESTALE : fd;
+	r = lens_stat(fd, "", &stx);
+	if (r < 0)
+		return r;
+	id = lens_id_of(&stx);
+	return lens_id_equal(&id, &node->id) ? cordon_steal_fd(&fd) : -ESTALE;
+}
+
+/* Why a file that may not be written may not; never 0. */
+static int refusal(const struct lens *lens, const char *path)
+{
+	int r = lens_judge_change(lens, path, false, LENS_MODIFY);
+
+	return r < 0 ? r : -EROFS;
+}
+
+static int open_by_name(struct lens *lens, struct lens_node *node, const struct lens_name *name, bool write)
+{
+	char path[CORDON_PATH_MAX];
+	enum lens_rights rights;
+	int r = lens_path_below(lens, name->parent, name->text, path);
+
+	if (r < 0)
+		return r;
+	/* The names of a temporary file are out of scope; having been made by this run is what admits them. */
+	rights = lens_judge(lens, path);
+	if (rights < LENS_WRITE && lens_temp_find(lens, name->parent, name->text))
+		rights = LENS_WRITE;
+	if (write && (rights < LENS_WRITE || (!node->writable && !S_ISDIR(node->type))))
+		return refusal(lens, path);
+	/* A link that is hidden by its own name is known only because of where it leads. */
+	if (rights == LENS_HIDDEN && !S_ISLNK(node->type))
+		return -EACCES;
+	return open_verified(lens, node, path);
+}
+
+int lens_open_node(struct lens *lens, struct lens_node *node, bool write)
+{
+	int r = -ESTALE;
+
+	if (node == lens->root) {
+		if (write && lens_judge(lens, "") < LENS_WRITE)
+			return refusal(lens, "");
+		r = fcntl(lens->root_fd, F_DUPFD_CLOEXEC, 3);
+		return r < 0 ? -errno : r;
+	}
+	if (!node->names && node->pin_fd >= 0) {
+		if (write && !node->writable)
+			return -EROFS;
+		r = fcntl(node->pin_fd, F_DUPFD_CLOEXEC, 3);
+		return r < 0 ? -errno : r;
+	}
+	for (const struct lens_name *name = node->names; name; name = name->next) {
+		r = open_by_name(lens, node, name, write);
+		if (r >= 0)
+			break;
+	}
+	return r;
+}

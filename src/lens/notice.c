@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes on the host: fanotify reports it, and the kernel is told to drop what it holds of it.
+ *
+ * A mark on a directory reports every change in it, and whose process made it: our own (which is the run's, and which
+ * the kernel knows of) are skipped. Where a directory has no mark (too many, no fanotify, a file system without file
+ * handles) nothing in it is believed for longer than LENS_DOUBT.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/fanotify.h>
+
+#include "lens/lens.h"
+
+#ifndef AT_HANDLE_FID
+#define AT_HANDLE_FID 0x200
+#endif
+
+#define NAME_EVENTS (FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO)
+#define DATA_EVENTS (FAN_MODIFY | FAN_CLOSE_WRITE)
+/* CLOSE_WRITE is all that tells of content written through a shared mapping. */
+#define EVENTS (NAME_EVENTS | DATA_EVENTS | FAN_ATTRIB | FAN_ONDIR | FAN_EVENT_ON_CHILD)
+#define HANDLE_MAX 32 /* bytes of a file handle we remember; longer ones get no mark */
+#define TRIM_MAX 1024 /* names dropped at one time when there are too many nodes */
+
+struct lens_mark {
+	struct lens_mark *hash_next;
+	struct lens_node *node;
+	int type;
+	unsigned int n;
+	unsigned char bytes[HANDLE_MAX];
+};
+
+static struct lens_mark **bucket_of(const struct lens *lens, int type, const unsigned char *bytes, unsigned int n)
+{
+	uint64_t h = (uint64_t)(unsigned int)type;
+
+	for (unsigned int i = 0; i < n; i++)
+		h = (h ^ bytes[i]) * 0x100000001b3u;
+	h ^= h >> 32;
+	return &lens->marks[h % LENS_BUCKETS];
+}
+
+int lens_notice_init(struct lens *lens)
+{
+	lens->watch_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY);
+	lens->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	lens->marks = calloc(LENS_BUCKETS, sizeof(struct lens_mark *));
+	if (lens->wake_fd < 0)
+		return -errno;
+	if (!lens->marks)
+		return -ENOMEM;
+	lens_notice_watch(lens, lens->root, lens->root_fd);
+	/* Nothing would be reported of the root: then the kernel shall check for itself. */
+	if (!lens->root->mark)
+		cordon_closep(&lens->watch_fd);
+	return 0;
+}
+
+void lens_notice_watch(struct lens *lens, struct lens_node *node, int path_fd)
+{
+	_Alignas(struct file_handle) char room[sizeof(struct file_handle) + HANDLE_MAX];
+	struct file_handle *handle = (struct file_handle *)(void *)room;
+	struct lens_mark **bucket, *mark;
+	int mount;
+
+	if (node->mark || lens->watch_fd < 0 || lens->n_marks >= LENS_MARKS_MAX)
+		return;
+	handle->handle_bytes = HANDLE_MAX;
+	if (name_to_handle_at(path_fd, "", handle, &mount, AT_EMPTY_PATH) < 0 &&
+	    name_to_handle_at(path_fd, "", handle, &mount, AT_EMPTY_PATH | AT_HANDLE_FID) < 0)
+		return;
+	if (fanotify_mark(lens->watch_fd, FAN_MARK_ADD | FAN_MARK_ONLYDIR, EVENTS, path_fd, ".") < 0)
+		return;
+	mark = calloc(1, sizeof(*mark));
+	if (!mark)
+		return;
+	mark->node = node;
+	mark->type = handle->handle_type;
+	mark->n = handle->handle_bytes;
+	memcpy(mark->bytes, handle->f_handle, mark->n);
+	bucket = bucket_of(lens, mark->type, mark->bytes, mark->n);
+	mark->hash_next = *bucket;
+	*bucket = mark;
+	node->mark = mark;
+	lens->n_marks++;
+}
+
+void lens_notice_unwatch(struct lens *lens, struct lens_node *node)
+{
+	struct lens_mark *mark = node->mark;
+	autofd int fd = -1;
+
+	if (!mark)
+		return;
+	for (struct lens_mark **at = bucket_of(lens, mark->type, mark->bytes, mark->n); *at; at = &(*at)->hash_next) {
+		if (*at != mark)
+			continue;
+		*at = mark->hash_next;
+		break;
+	}
+	/* A directory that cannot be reached any more keeps its mark until it is gone; its reports find no node. */
+	fd = lens_open_node(lens, node, false);
+	if (fd >= 0)
+		(void)fanotify_mark(lens->watch_fd, FAN_MARK_REMOVE | FAN_MARK_ONLYDIR, EVENTS, fd, ".");
+	free(mark);
+	node->mark = NULL;
+	lens->n_marks--;
+}
+
+static struct lens_mark *find_mark(const struct lens *lens, int type, const unsigned char *bytes, unsigned int n)
+{
+	struct lens_mark *mark = *bucket_of(lens, type, bytes, n);
+
+	while (mark && (mark->type != type || mark->n != n || memcmp(mark->bytes, bytes, n) != 0))
+		mark = mark->hash_next;
+	return mark;
+}
+
+static void wake(const struct lens *lens)
+{
+	uint64_t one = 1;
+	ssize_t n = write(lens->wake_fd, &one, sizeof(one));
+
+	(void)n; /* full means that it is awake */
+}
+
+void lens_notice_crowded(const struct lens *lens)
+{
+	wake(lens);
+}
+
+void lens_notice_stale(struct lens *lens, const struct lens_node *node)
+{
+	if (lens->n_stale < LENS_STALE_MAX)
+		lens->stale[lens->n_stale++] = lens_ino(lens, node);
+	else
+		lens->all_stale = true;
+	wake(lens);
+}
+
+static void drop_content(const struct lens *lens, fuse_ino_t ino)
+{
+	(void)fuse_lowlevel_notify_inval_inode(lens->session, ino, 0, 0);
+}
+
+/* One report of the host. */
+struct report {
+	uint64_t mask;
+	int type; /* of the directory's handle, with its bytes */
+	unsigned int n;
+	unsigned char handle[HANDLE_MAX];
+	char text[NAME_MAX + 1];
+};
+
+/* The kernel packs its reports without regard to alignment. False for one that concerns no mark of ours. */
+static bool parse_report(const char *at, size_t len, struct report *ret)
+{
+	const size_t info_at = sizeof(struct fanotify_event_metadata);
+	const size_t handle_at = info_at + offsetof(struct fanotify_event_info_fid, handle);
+	const size_t bytes_at = handle_at + offsetof(struct file_handle, f_handle);
+	struct fanotify_event_info_header info;
+	struct file_handle handle;
+
+	if (len <= bytes_at)
+		return false;
+	memcpy(&info, at + info_at, sizeof(info));
+	memcpy(&handle, at + handle_at, offsetof(struct file_handle, f_handle));
+	if (info.info_type != FAN_EVENT_INFO_TYPE_DFID_NAME || handle.handle_bytes > HANDLE_MAX ||
+	    len <= bytes_at + handle.handle_bytes)
+		return false;
+	ret->type = handle.handle_type;
+	ret->n = handle.handle_bytes;
+	memcpy(ret->handle, at + bytes_at, ret->n);
+	at += bytes_at + ret->n;
+	len -= bytes_at + ret->n;
+	return cordon_copy(ret->text, sizeof(ret->text), at, strnlen(at, len)) == 0;
+}
+
+/* A name came or went, or a file changed. */
+static void tell(struct lens *lens, const struct report *report)
+{
+	const char *text = report->text;
+	fuse_ino_t dir = 0, child = 0;
+	const struct lens_mark *mark;
+	const struct lens_name *name;
+
+	(void)pthread_mutex_lock(&lens->lock);
+	mark = find_mark(lens, report->type, report->handle, report->n);
+	if (mark) {
+		dir = lens_ino(lens, mark->node);
+		name = lens_name_find(lens, mark->node, text);
+		if (name)
+			child = lens_ino(lens, name->node);
+	}
+	(void)pthread_mutex_unlock(&lens->lock);
+	if (!dir)
+		return;
+	if (cordon_streq(text, ".")) {
+		(void)fuse_lowlevel_notify_inval_inode(lens->session, dir, -1, 0);
+		return;
+	}
+	if (report->mask & NAME_EVENTS) {
+		(void)fuse_lowlevel_notify_inval_entry(lens->session, dir, text, strlen(text));
+		drop_content(lens, dir);
+	}
+	if (child && (report->mask & (DATA_EVENTS | NAME_EVENTS)))
+		drop_content(lens, child);
+	else if (child)
+		(void)fuse_lowlevel_notify_inval_inode(lens->session, child, -1, 0);
+}
+
+/* Names to drop, taken out of the table from bucket *at on. */
+struct batch {
+	fuse_ino_t parent[TRIM_MAX], ino[TRIM_MAX];
+	char *text[TRIM_MAX];
+	size_t n;
+};
+
+static void gather(struct lens *lens, size_t *at, bool leaves, struct batch *ret)
+{
+	ret->n = 0;
+	(void)pthread_mutex_lock(&lens->lock);
+	for (; *at < LENS_BUCKETS; (*at)++) {
+		size_t before = ret->n;
+
+		for (const struct lens_name *name = lens->by_name[*at]; name; name = name->hash_next) {
+			if (leaves && name->node->children)
+				continue;
+			if (ret->n == TRIM_MAX) {
+				/* The whole bucket next time, unless it fills a batch by itself. */
+				*at += before == 0;
+				goto out;
+			}
+			ret->parent[ret->n] = lens_ino(lens, name->parent);
+			ret->ino[ret->n] = lens_ino(lens, name->node);
+			ret->text[ret->n] = strdup(name->text);
+			ret->n++;
+		}
+	}
+out:
+	(void)pthread_mutex_unlock(&lens->lock);
+}
+
+/* Has the kernel drop names: all of them after reports were lost, or some leaves when there are too many nodes. */
+static void drop_names(struct lens *lens, bool leaves)
+{
+	struct batch *batch = calloc(1, sizeof(*batch));
+	size_t at = 0, dropped = 0;
+
+	if (!batch)
+		return;
+	do {
+		gather(lens, &at, leaves, batch);
+		for (size_t i = 0; i < batch->n; i++) {
+			if (!leaves)
+				drop_content(lens, batch->ino[i]);
+			if (batch->text[i])
+				(void)fuse_lowlevel_notify_inval_entry(lens->session, batch->parent[i], batch->text[i],
+								       strlen(batch->text[i]));
+			free(batch->text[i]);
+		}
+		dropped += batch->n;
+	} while (batch->n && (!leaves || dropped < LENS_NODES_MAX / 2));
+	if (!leaves)
+		drop_content(lens, FUSE_ROOT_ID);
+	free(batch);
+}
+
+static void read_reports(struct lens *lens)
+{
+	pid_t self = getpid();
+	char events[16384];
+	ssize_t n;
+
+	while ((n = read(lens->watch_fd, events, sizeof(events))) > 0) {
+		struct fanotify_event_metadata meta;
+		const char *end = events + n;
+		struct report report;
+
+		for (const char *at = events; (size_t)(end - at) >= sizeof(meta); at += meta.event_len) {
+			memcpy(&meta, at, sizeof(meta));
+			if (meta.event_len < sizeof(meta) || meta.event_len > (size_t)(end - at))
+				break;
+			report.mask = meta.mask;
+			if (meta.mask & FAN_Q_OVERFLOW)
+				drop_names(lens, false);
+			else if (meta.pid != self && parse_report(at, meta.event_len, &report))
+				tell(lens, &report);
+		}
+	}
+}
+
+static void drop_stale(struct lens *lens)
+{
+	uint64_t count, stale[64];
+	bool all, many;
+	size_t n = 1;
+
+	if (read(lens->wake_fd, &count, sizeof(count)) < 0)
+		return;
+	while (n) {
+		(void)pthread_mutex_lock(&lens->lock);
+		n = lens->n_stale < CORDON_ARRAY_SIZE(stale) ? lens->n_stale : CORDON_ARRAY_SIZE(stale);
+		lens->n_stale -= n;
+		memcpy(stale, lens->stale + lens->n_stale, n * sizeof(*stale));
+		all = lens->all_stale;
+		lens->all_stale = false;
+		many = lens->n_nodes > LENS_NODES_MAX;
+		(void)pthread_mutex_unlock(&lens->lock);
+		for (size_t i = 0; i < n; i++)
+			drop_content(lens, stale[i]);
+		if (all)
+			drop_names(lens, false);
+		else if (many)
+			drop_names(lens, true);
+	}
+}
+
+void lens_notice_run(struct lens *lens)
+{
+	while (!__atomic_load_n(&lens->ending, __ATOMIC_ACQUIRE)) {
+		struct pollfd fds[] = {
+			{ .fd = lens->wake_fd, .events = POLLIN },
+			{ .fd = lens->watch_fd, .events = POLLIN },
+		};
+
+		if (poll(fds, CORDON_ARRAY_SIZE(fds), -1) <= 0)
+			continue;
+		if (fds[1].revents)
+			read_reports(lens);
+		if (fds[0].revents)
+			drop_stale(lens);
+	}
+}
+
+void lens_notice_stop(struct lens *lens)
+{
+	__atomic_store_n(&lens->ending, true, __ATOMIC_RELEASE);
+	wake(lens);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Renaming: both names are judged, in every variant of the call. */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "lens/lens.h"
+
+/* One end of a rename. */
+struct end {
+	struct lens_node *dir;
+	const char *name;
+	int dir_fd;
+	bool exists;
+	struct statx stx;
+	char path[CORDON_PATH_MAX];
+	struct lens_temp *temp; /* it is a temporary name of this run */
+	bool becomes_temp;	/* it may become one */
+};
+
+static void end_done(struct end *end)
+{
+	cordon_closep(&end->dir_fd);
+}
+
+#define autoend CORDON_CLEANUP(end_done)
+
+static int end_open(struct lens *lens, fuse_ino_t dir, const char *name, struct end *ret)
+{
+	int r;
+
+	*ret = (struct end){ .dir = lens_node(lens, dir), .name = name, .dir_fd = -1 };
+	ret->dir_fd = lens_open_node(lens, ret->dir, false);
+	if (ret->dir_fd < 0)
+		return ret->dir_fd;
+	r = lens_path_below(lens, ret->dir, name, ret->path);
+	if (r < 0)
+		return r;
+	r = lens_stat(ret->dir_fd, name, &ret->stx);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	ret->exists = r == 0;
+	if (ret->exists) {
+		struct lens_temp *temp = lens_temp_find(lens, ret->dir, name);
+		struct lens_id id = lens_id_of(&ret->stx);
+
+		if (temp && lens_id_equal(&temp->id, &id))
+			ret->temp = temp;
+	}
+	return 0;
+}
+
+/* May what stands here be taken away? */
+static int judge_leaving(const struct lens *lens, const struct end *end)
+{
+	if (end->temp)
+		return 0;
+	/* Nothing is told of a name that cannot be seen. */
+	return lens_judge_change(lens, end->path, !end->exists || S_ISDIR(end->stx.stx_mode), LENS_REMOVE);
+}
+
+/* May something of the given type come to stand here, in place of what is there? */
+static int judge_coming(struct lens *lens, struct end *end, mode_t type)
+{
+	char dir_path[CORDON_PATH_MAX];
+	int r = lens_judge_change(lens, end->path, S_ISDIR(type), end->exists ? LENS_REMOVE : LENS_CREATE);
+
+	if (r == 0 || !S_ISREG(type))
+		return r;
+	if (end->temp || (!end->exists && lens_path(lens, end->dir, dir_path) == 0 &&
+			  lens_temp_shape(lens, dir_path, end->dir_fd, end->name, false))) {
+		end->becomes_temp = true;
+		return 0;
+	}
+	return r;
+}
+
+static int judge(struct lens *lens, struct end *from, struct end *to, bool exchange)
+{
+	int r = judge_leaving(lens, from);
+
+	if (r < 0)
+		return r;
+	if (!from->exists)
+		return -ENOENT;
+	if (exchange && (from->temp || to->temp))
+		return -EACCES;
+	r = judge_coming(lens, to, from->stx.stx_mode);
+	if (r == 0 && S_ISDIR(from->stx.stx_mode))
+		r = lens_judge_move(lens, from->dir_fd, from->name, from->path, to->path);
+	if (r < 0 || !exchange)
+		return r;
+	if (!to->exists)
+		return -ENOENT;
+	r = judge_leaving(lens, to);
+	if (r == 0)
+		r = judge_coming(lens, from, to->stx.stx_mode);
+	if (r == 0 && from->becomes_temp)
+		r = -EACCES;
+	if (r == 0 && S_ISDIR(to->stx.stx_mode))
+		r = lens_judge_move(lens, to->dir_fd, to->name, to->path, from->path);
+	return r;
+}
+
+/* The node moves from one name to another; a node without room for the name is looked up again. */
+static void move_name(struct lens *lens, const struct end *from, const struct end *to, int pin_fd)
+{
+	struct lens_name *old = lens_name_find(lens, to->dir, to->name);
+	struct lens_name *moved = lens_name_find(lens, from->dir, from->name);
+	struct lens_node *node = moved ? moved->node : NULL;
+
+	if (old && old->node == node) {
+		/* Two names of one file: renaming one over the other does nothing. */
+		cordon_closep(&pin_fd);
+		return;
+	}
+	if (old)
+		lens_name_drop(lens, old, cordon_steal_fd(&pin_fd));
+	cordon_closep(&pin_fd);
+	if (!node)
+		return;
+	if (lens_name_add(lens, node, to->dir, to->name) == 0)
+		lens_name_drop(lens, moved, -1);
+	else
+		lens_notice_stale(lens, node);
+}
+
+static void exchange_names(struct lens *lens, const struct end *from, const struct end *to)
+{
+	struct lens_name *a = lens_name_find(lens, from->dir, from->name);
+	struct lens_name *b = lens_name_find(lens, to->dir, to->name);
+	struct lens_node *node_a = a ? a->node : NULL, *node_b = b ? b->node : NULL;
+
+	if (node_a == node_b)
+		return;
+	if (node_a && lens_name_add(lens, node_a, to->dir, to->name) < 0)
+		lens_notice_stale(lens, node_a);
+	if (node_b && lens_name_add(lens, node_b, from->dir, from->name) < 0)
+		lens_notice_stale(lens, node_b);
+	if (a)
+		lens_name_drop(lens, a, -1);
+	if (b)
+		lens_name_drop(lens, b, -1);
+}
+
+static int note_temps(struct lens *lens, const struct end *from, const struct end *to)
+{
+	struct lens_id id = lens_id_of(&from->stx);
+
+	/* Before the rename, so that what becomes a temporary name is never forgotten. */
+	return to->becomes_temp && !to->temp ? lens_temp_add(lens, to->dir, to->name, &id) : 0;
+}
+
+void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to_parent, const char *to_name,
+		    unsigned int flags)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	bool exchange = flags & RENAME_EXCHANGE;
+	autoend struct end from = { .dir_fd = -1 }, to = { .dir_fd = -1 };
+	autofd int pin_fd = -1;
+	int r = flags & ~(unsigned int)(RENAME_EXCHANGE | RENAME_NOREPLACE) ? -EINVAL : 0;
+
+	if (r == 0)
+		r = end_open(lens, parent, name, &from);
+	if (r == 0)
+		r = end_open(lens, to_parent, to_name, &to);
+	if (r == 0)
+		r = judge(lens, &from, &to, exchange);
+	if (r == 0)
+		r = note_temps(lens, &from, &to);
+	if (r == 0 && !exchange)
+		pin_fd = lens_pin(lens, to.dir, to.dir_fd, to_name);
+	if (r == 0 && renameat2(from.dir_fd, name, to.dir_fd, to_name, flags) < 0) {
+		r = -errno;
+		if (to.becomes_temp && !to.temp)
+			lens_temp_drop(lens, lens_temp_find(lens, to.dir, to_name));
+	}
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	lens_listing_drop(lens, from.dir);
+	lens_listing_drop(lens, to.dir);
+	if (from.temp)
+		lens_temp_drop(lens, from.temp);
+	if (to.temp && to.becomes_temp)
+		to.temp->id = lens_id_of(&from.stx);
+	else if (to.temp)
+		lens_temp_drop(lens, to.temp);
+	if (exchange)
+		exchange_names(lens, &from, &to);
+	else
+		move_name(lens, &from, &to, cordon_steal_fd(&pin_fd));
+	fuse_reply_err(req, 0);
+}
