@@ -13,9 +13,9 @@
 #include "base/path.h"
 #include "base/resolve.h"
 
-#define DIRS_MAX 32768      /* directories remembered; over that we forget all and begin anew */
-#define FDS_MAX 256         /* of them held open */
-#define NAMES_MAX 1000000   /* names remembered, all listings together */
+#define DIRS_MAX 32768	  /* directories remembered; over that we forget all and begin anew */
+#define FDS_MAX 256	  /* of them held open */
+#define NAMES_MAX 1000000 /* names remembered, all listings together */
 #define CHUNK ((size_t)64 << 10)
 
 enum dir_state {
@@ -53,8 +53,8 @@ struct cordon_resolver_cache {
 	struct dir *dirs;
 	size_t n_dirs;
 	size_t room;
-	uint32_t *index; /* position in dirs plus one; 0 is free */
-	size_t slots;    /* a power of two */
+	uint32_t *index;      /* position in dirs plus one; 0 is free */
+	size_t slots;	      /* a power of two */
 	size_t open[FDS_MAX]; /* which directories are held open, oldest at next_open */
 	size_t n_open;
 	size_t next_open;
@@ -283,7 +283,8 @@ static bool add_name(struct cordon_resolver_cache *cache, struct listing *listin
 
 static const char *find_name(const struct listing *listing, const char *name, size_t n)
 {
-	for (size_t i = hash_bytes(name, n) & (listing->slots - 1); listing->names[i]; i = (i + 1) & (listing->slots - 1))
+	for (size_t i = hash_bytes(name, n) & (listing->slots - 1); listing->names[i];
+	     i = (i + 1) & (listing->slots - 1))
 		if (cordon_streq(listing->names[i] + 1, name))
 			return listing->names[i];
 	return NULL;

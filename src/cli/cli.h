@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "config/errors.h"
 
 /* Exit codes of cordon itself (design: API). */
 enum {
@@ -81,6 +82,8 @@ int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int
 /* Prints the error (one line, or an object with --json on stderr) and returns the exit code for its kind: 2 for
  * usage, else cli->failure_exit. May be called once per error when a command reports several. */
 int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err);
+/* Prints all of them; the code of the first. */
+int cordon_cli_fail_all(const struct cordon_cli *cli, const struct cordon_errors *errors);
 /* Shorthand for usage errors: fills, prints, returns 2. */
 int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
 

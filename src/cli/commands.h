@@ -7,6 +7,16 @@
 
 extern const struct cordon_command cordon_cmd_audit;
 extern const struct cordon_command cordon_cmd_audit_verify;
+extern const struct cordon_command cordon_cmd_check;
+extern const struct cordon_command cordon_cmd_check_file;
+extern const struct cordon_command cordon_cmd_infer_scope;
+extern const struct cordon_command cordon_cmd_mount;
+extern const struct cordon_command cordon_cmd_prompt_section;
+extern const struct cordon_command cordon_cmd_tree;
+extern const struct cordon_command cordon_cmd_unmount;
+extern const struct cordon_command cordon_cmd_update_prd;
+extern const struct cordon_command cordon_cmd_validate;
+extern const struct cordon_command cordon_cmd_why;
 extern const struct cordon_command cordon_cmd_project_create;
 extern const struct cordon_command cordon_cmd_project_list;
 extern const struct cordon_command cordon_cmd_project_get;

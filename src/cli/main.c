@@ -7,6 +7,18 @@
 #include "cli/commands.h"
 
 const struct cordon_command *const cordon_commands[] = {
+	/* The seed's workspace manager. */
+	&cordon_cmd_validate,
+	&cordon_cmd_check_file,
+	&cordon_cmd_infer_scope,
+	&cordon_cmd_update_prd,
+	&cordon_cmd_mount,
+	&cordon_cmd_unmount,
+	&cordon_cmd_prompt_section,
+	/* Questions about a policy. */
+	&cordon_cmd_check,
+	&cordon_cmd_why,
+	&cordon_cmd_tree,
 	&cordon_cmd_audit,
 	&cordon_cmd_audit_verify,
 	/* Projects and their workspaces. */
@@ -25,10 +37,15 @@ const struct cordon_command *const cordon_commands[] = {
 
 static void print_help(void)
 {
+	size_t width = 0;
+
+	for (size_t i = 0; cordon_commands[i]; i++)
+		if (strlen(cordon_commands[i]->name) > width)
+			width = strlen(cordon_commands[i]->name);
 	printf("Usage: cordon COMMAND [OPTION]... [ARGUMENT]...\n\n"
 	       "Run AI agents in workspaces whose boundaries the Linux kernel holds.\n\nCommands:\n");
 	for (size_t i = 0; cordon_commands[i]; i++)
-		printf("  %-16s %s\n", cordon_commands[i]->name, cordon_commands[i]->summary);
+		printf("  %-*s  %s\n", (int)width, cordon_commands[i]->name, cordon_commands[i]->summary);
 	printf("\n'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
 }
 

@@ -56,6 +56,24 @@ int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err
 	return err->kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : cli->failure_exit;
 }
 
+int cordon_cli_fail_all(const struct cordon_cli *cli, const struct cordon_errors *errors)
+{
+	struct cordon_error more = { 0 };
+	int exit_code = cli->failure_exit;
+
+	for (size_t i = 0; i < errors->n; i++) {
+		int code = cordon_cli_fail(cli, &errors->items[i]);
+
+		if (i == 0)
+			exit_code = code;
+	}
+	if (errors->dropped) {
+		cordon_fail(&more, -E2BIG, CORDON_KIND_LIMIT, "%zu more errors", errors->dropped);
+		cordon_cli_fail(cli, &more);
+	}
+	return exit_code;
+}
+
 int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...)
 {
 	struct cordon_error err = { 0 };

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symbolic links to workspace folders in a worker's directory, made and removed without following anything there. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "cli/links.h"
+
+#define DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+void cordon_links_done(struct cordon_links *links)
+{
+	for (size_t i = 0; i < links->n; i++) {
+		free(links->items[i].place);
+		free(links->items[i].target);
+	}
+	cordon_freep(&links->items);
+	links->n = 0;
+}
+
+/* What a link to the folder looks like. */
+static int plan_one(const struct cordon_root *root, const char *folder, bool existing, struct cordon_link *ret_link,
+		    struct cordon_error *err)
+{
+	char place[CORDON_PATH_MAX], leads[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
+	int r = 0;
+
+	if (existing)
+		r = cordon_folder_resolve(root, folder, leads, err);
+	if (r == 0)
+		r = cordon_manager_place(root, folder, place, err);
+	if (r < 0)
+		return r;
+	if (!*place)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+				   "Workspace folder is the repository itself and cannot be mounted: %s", folder);
+	/* The text does not depend on where the folder leads today, so that unmounting finds it again. */
+	if (cordon_path_join(root->path, place, target, sizeof(target)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "folder %s", folder);
+	*ret_link = (struct cordon_link){ .folder = folder, .place = strdup(place), .target = strdup(target) };
+	return 0;
+}
+
+/* A folder in another folder is reached through that one's link; of two equal ones the first stays. */
+static bool covered(const struct cordon_links *links, size_t i)
+{
+	const char *place = links->items[i].place;
+
+	for (size_t j = 0; j < links->n; j++)
+		if (j != i && cordon_path_within(place, links->items[j].place) &&
+		    (j < i || !cordon_streq(place, links->items[j].place)))
+			return true;
+	return false;
+}
+
+static void drop_covered(struct cordon_links *links)
+{
+	size_t kept = 0;
+	bool drop[CORDON_FOLDERS_MAX];
+
+	for (size_t i = 0; i < links->n; i++)
+		drop[i] = covered(links, i);
+	for (size_t i = 0; i < links->n; i++) {
+		if (drop[i]) {
+			free(links->items[i].place);
+			free(links->items[i].target);
+		} else {
+			links->items[kept++] = links->items[i];
+		}
+	}
+	links->n = kept;
+}
+
+int cordon_links_plan(const struct cordon_manager *manager, bool existing, struct cordon_links *ret_links)
+{
+	struct cordon_links links = { .items = calloc(CORDON_FOLDERS_MAX, sizeof(*links.items)) };
+	struct cordon_error err = { 0 };
+	int exit_code = 0;
+
+	for (size_t i = 0; links.items && i < manager->folders.n && i < CORDON_FOLDERS_MAX; i++) {
+		struct cordon_link *link = &links.items[links.n];
+
+		if (plan_one(&manager->root, manager->folders.items[i], existing, link, &err) < 0) {
+			cordon_manager_complain(manager->cli, &err);
+			exit_code = err.kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : CORDON_EXIT_NO;
+			continue;
+		}
+		links.n++;
+		if (!link->place || !link->target)
+			exit_code = -ENOMEM;
+	}
+	if (!links.items || exit_code == -ENOMEM) {
+		cordon_fail_errno(&err, -ENOMEM, "folder list");
+		exit_code = cordon_cli_fail(manager->cli, &err);
+	}
+	if (exit_code) {
+		cordon_links_done(&links);
+		return exit_code;
+	}
+	drop_covered(&links);
+	*ret_links = links;
+	return 0;
+}
+
+/* Opens the directory that holds the last component of `place`; with `ret_kept` missing ones are made, and it says how
+ * many were there. A link or file on the way is -ELOOP or -ENOTDIR. */
+static int open_parent(int dir_fd, const char *place, size_t *ret_kept)
+{
+	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+	size_t depth = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (const char *p = place; strchr(p, '/'); p = strchr(p, '/') + 1) {
+		char name[NAME_MAX + 1];
+		int next;
+
+		if (cordon_copy(name, sizeof(name), p, strcspn(p, "/")) < 0) {
+			close(fd);
+			return -ENAMETOOLONG;
+		}
+		depth++;
+		if (ret_kept && mkdirat(fd, name, 0777) < 0) {
+			if (errno != EEXIST) {
+				int r = -errno;
+
+				close(fd);
+				return r;
+			}
+			*ret_kept = depth;
+		}
+		next = openat(fd, name, DIR_FLAGS);
+		if (next < 0) {
+			int r = -errno;
+
+			close(fd);
+			return r;
+		}
+		close(fd);
+		fd = next;
+	}
+	return fd;
+}
+
+/* Whether `name` is a link with exactly that text: 1, 0, or -errno (-ENOENT when nothing is there). */
+static int is_link_to(int parent, const char *name, const char *target)
+{
+	char text[CORDON_PATH_MAX];
+	ssize_t n = readlinkat(parent, name, text, sizeof(text));
+
+	if (n < 0)
+		return errno == EINVAL ? 0 : -errno;
+	return (size_t)n == strlen(target) && memcmp(text, target, (size_t)n) == 0;
+}
+
+/* Takes directories away, deepest first, that have become empty; the first `kept` stay. */
+static void prune(int dir_fd, const char *place, size_t kept)
+{
+	char path[CORDON_PATH_MAX];
+	size_t depth = 0;
+
+	if (cordon_copy(path, sizeof(path), place, strlen(place)) < 0)
+		return;
+	for (const char *p = path; *p; p++)
+		depth += *p == '/';
+	for (char *slash; depth > kept && (slash = strrchr(path, '/')); depth--) {
+		autofd int parent = -1;
+
+		*slash = '\0';
+		parent = open_parent(dir_fd, path, NULL);
+		if (parent < 0 || unlinkat(parent, cordon_path_base(path), AT_REMOVEDIR) < 0)
+			return;
+	}
+}
+
+static int remove_one(struct cordon_link *link, int dir_fd, size_t kept)
+{
+	const char *name = cordon_path_base(link->place);
+	autofd int parent = open_parent(dir_fd, link->place, NULL);
+	int r = parent < 0 ? parent : is_link_to(parent, name, link->target);
+
+	link->state = r == -ENOENT ? CORDON_LINK_ABSENT : CORDON_LINK_REFUSED;
+	if (r == -ENOENT)
+		return 0;
+	if (r <= 0)
+		return r < 0 && r != -ELOOP && r != -ENOTDIR ? r : -EEXIST;
+	if (unlinkat(parent, name, 0) < 0)
+		return -errno;
+	link->state = CORDON_LINK_REMOVED;
+	prune(dir_fd, link->place, kept);
+	return 0;
+}
+
+static int in_the_way(const struct cordon_link *link, int code, struct cordon_error *err)
+{
+	if (code == -EEXIST || code == -ELOOP || code == -ENOTDIR)
+		return cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "something else is in the way at %s, left alone",
+				   link->place);
+	return cordon_fail_errno(err, code, "cannot link %s", link->place);
+}
+
+static int make_one(struct cordon_link *link, int dir_fd, struct cordon_error *err)
+{
+	const char *name = cordon_path_base(link->place);
+	autofd int parent = open_parent(dir_fd, link->place, &link->kept);
+	struct stat st;
+	int r;
+
+	if (parent < 0)
+		return in_the_way(link, parent, err);
+	if (symlinkat(link->target, parent, name) < 0) {
+		r = errno == EEXIST ? is_link_to(parent, name, link->target) : -errno;
+		if (r <= 0)
+			return in_the_way(link, r < 0 ? r : -EEXIST, err);
+		return 0;
+	}
+	link->state = CORDON_LINK_CREATED;
+	/* The folder may have gone in the meantime; no link is left that leads nowhere. */
+	if (fstatat(parent, name, &st, 0) < 0 || !S_ISDIR(st.st_mode))
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "Workspace folder does not exist: %s",
+				   link->folder);
+	return 0;
+}
+
+int cordon_links_make(struct cordon_links *links, int dir_fd, struct cordon_error *err)
+{
+	for (size_t i = 0; i < links->n; i++) {
+		int r = make_one(&links->items[i], dir_fd, err);
+
+		if (r == 0)
+			continue;
+		for (size_t j = i + 1; j-- > 0;) {
+			struct cordon_link *link = &links->items[j];
+
+			if (link->state == CORDON_LINK_CREATED)
+				remove_one(link, dir_fd, link->kept);
+			else if (j == i)
+				prune(dir_fd, link->place, link->kept);
+		}
+		return r;
+	}
+	return 0;
+}
+
+int cordon_links_remove(struct cordon_links *links, int dir_fd, struct cordon_error *err)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < links->n; i++) {
+		int r = remove_one(&links->items[i], dir_fd, 0);
+
+		if (r < 0 && result == 0)
+			result = in_the_way(&links->items[i], r, err);
+	}
+	return result;
+}
+
+json_t *cordon_links_json(const struct cordon_links *links)
+{
+	static const char *const states[] = { "present", "created", "absent", "removed", "refused" };
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < links->n; i++) {
+		const struct cordon_link *link = &links->items[i];
+
+		json_array_append_new(array,
+				      json_pack("{s:o, s:o, s:o, s:s}", "folder", cordon_cli_json_text(link->folder),
+						"path", cordon_cli_json_text(link->place), "target",
+						cordon_cli_json_text(link->target), "state", states[link->state]));
+	}
+	return array;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options that make a policy, shared by every command that has one (check, why, tree, run, ...).
+ *
+ *     struct args { struct cordon_scope scope; ... };
+ *     static const struct cordon_option options[] = { CORDON_SCOPE_OPTIONS, { "op", ... }, { 0 } };
+ *
+ *     static int set(void *data, int key, const char *arg, struct cordon_error *err)
+ *     {
+ *             if (cordon_scope_owns(key))
+ *                     return cordon_scope_set(&args->scope, key, arg, err);
+ *             ...
+ *
+ *     r = cordon_scope_build(cli, &args.scope, &policy);      prints every error there is
+ *     if (r)
+ *             return r;
+ *
+ * The texts of a scope are those of argv; it owns its list and the policy file, until cordon_scope_done().
+ */
+#ifndef CORDON_CLI_SCOPE_H
+#define CORDON_CLI_SCOPE_H
+
+#include "cli/cli.h"
+#include "config/policy_file.h"
+#include "policy/policy.h"
+
+enum cordon_scope_key {
+	CORDON_SCOPE_ROOT = CORDON_KEY_SCOPE,
+	CORDON_SCOPE_WORKSPACE,
+	CORDON_SCOPE_MODE,
+	CORDON_SCOPE_RW,
+	CORDON_SCOPE_RO,
+	CORDON_SCOPE_DENY,
+	CORDON_SCOPE_PROTECT,
+	CORDON_SCOPE_POLICY,
+	CORDON_SCOPE_READ_ONLY,
+	CORDON_SCOPE__END,
+};
+
+#define CORDON_SCOPE_ROOT_OPTION                                                                                       \
+	{                                                                                                              \
+		"root", 0, CORDON_ARG_DIR, "DIR", "repository root (default: the git top level, else .)",              \
+			CORDON_SCOPE_ROOT                                                                              \
+	}
+#define CORDON_SCOPE_MODE_OPTION                                                                                       \
+	{                                                                                                              \
+		"workspace-mode", 0, CORDON_ARG_CHOICE, "strict|permissive", "refuse what lies outside, or only warn", \
+			CORDON_SCOPE_MODE                                                                              \
+	}
+#define CORDON_SCOPE_OPTIONS                                                                                           \
+	CORDON_SCOPE_ROOT_OPTION,                                                                                      \
+		{ "workspace",		 0, CORDON_ARG_DIR, "FOLDERS", "comma list of folders that may be written",    \
+		  CORDON_SCOPE_WORKSPACE },                                                                            \
+		CORDON_SCOPE_MODE_OPTION,                                                                              \
+		{ "rw", 0, CORDON_ARG_FILE, "PATTERN", "may be written (repeatable)", CORDON_SCOPE_RW },               \
+		{ "ro", 0, CORDON_ARG_FILE, "PATTERN", "may be read (repeatable)", CORDON_SCOPE_RO },                  \
+		{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither; always wins (repeatable)", CORDON_SCOPE_DENY },     \
+		{ "read-only",		 0, CORDON_ARG_NONE, NULL, "take every write grant for a read grant",          \
+		  CORDON_SCOPE_READ_ONLY },                                                                            \
+		{ "protect",	       0, CORDON_ARG_FILE, "PATH", "never changes, whatever is granted (repeatable)",  \
+		  CORDON_SCOPE_PROTECT },                                                                              \
+	{                                                                                                              \
+		"policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too",                    \
+			CORDON_SCOPE_POLICY                                                                            \
+	}
+
+struct cordon_scope_rule {
+	int key;
+	const char *text;
+};
+
+struct cordon_scope {
+	const char *root;
+	const char *mode;
+	const char *policy_path;
+	struct cordon_scope_rule *rules; /* in the order given */
+	size_t n_rules;
+	bool read_only;
+	cordon_mode folder_mode;	 /* set by the command: the mode when there are folders and nothing says one */
+	struct cordon_policy_file *file; /* of --policy, once built; holds what is no part of a policy (env, limits) */
+};
+
+static inline bool cordon_scope_owns(int key)
+{
+	return key >= CORDON_SCOPE_ROOT && key < CORDON_SCOPE__END;
+}
+
+/* A second --root, --workspace-mode or --policy is an error of kind usage. */
+int cordon_scope_set(struct cordon_scope *scope, int key, const char *arg, struct cordon_error *err);
+void cordon_scope_done(struct cordon_scope *scope);
+
+/*
+ * The policy. Folders come from --workspace, else (when there is no --rw, --ro and --policy either) from
+ * WORKSPACE_FOLDERS; the mode from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict.
+ * WORKSPACE_ENABLED=false drops the folders, so that the repository is the scope, and says so on stderr.
+ * Returns 0, or an exit code after having printed every error of the options, the file and the folders.
+ */
+int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy **ret_policy);
+void cordon_scope_policy_freep(struct cordon_policy **policy);
+
+/* The root: --root, else WORKSPACE_REPO_ROOT, else the git top level above the current directory. */
+int cordon_scope_open_root(const struct cordon_scope *scope, const char *env_root, struct cordon_root *ret_root,
+			   struct cordon_error *err);
+
+#endif
