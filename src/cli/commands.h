@@ -9,6 +9,7 @@ extern const struct cordon_command cordon_cmd_audit;
 extern const struct cordon_command cordon_cmd_audit_verify;
 extern const struct cordon_command cordon_cmd_check;
 extern const struct cordon_command cordon_cmd_check_file;
+extern const struct cordon_command cordon_cmd_completion;
 extern const struct cordon_command cordon_cmd_infer_scope;
 extern const struct cordon_command cordon_cmd_mount;
 extern const struct cordon_command cordon_cmd_prompt_section;

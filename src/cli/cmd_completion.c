@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon completion: completions for bash, zsh and fish, made from the option tables. */
+#include <stdio.h>
+
+#include "cli/commands.h"
+
+static const struct cordon_option options[] = {
+	{ 0 },
+};
+
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	(void)data;
+	(void)key;
+	(void)arg;
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "no such option");
+}
+
+/* What can stand for an argument. The words of `operands` say it too: "FILE [FOLDERS]", "bash|zsh|fish". */
+struct wanted {
+	bool files;
+	bool dirs;
+	bool folders; /* a comma list of directories */
+	bool programs;
+	char words[128]; /* separated by blanks */
+};
+
+static void want_words(struct wanted *wanted, const char *choices, size_t n)
+{
+	size_t at = strlen(wanted->words);
+
+	snprintf(wanted->words + at, sizeof(wanted->words) - at, "%s%.*s", at ? " " : "", (int)n, choices);
+	for (char *p = wanted->words; *p; p++)
+		if (*p == '|')
+			*p = ' ';
+}
+
+static void want_operand(struct wanted *wanted, const char *word, size_t n)
+{
+	static const struct {
+		const char *word;
+		size_t offset;
+	} kinds[] = {
+		{ "FILE", offsetof(struct wanted, files) },	 { "PATH", offsetof(struct wanted, files) },
+		{ "PRD", offsetof(struct wanted, files) },	 { "DIR", offsetof(struct wanted, dirs) },
+		{ "FOLDERS", offsetof(struct wanted, folders) }, { "CMD", offsetof(struct wanted, programs) },
+	};
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)
+		if (strlen(kinds[i].word) == n && memcmp(kinds[i].word, word, n) == 0)
+			*(bool *)((char *)wanted + kinds[i].offset) = true;
+	if (n == 4 && memcmp(word, "MODE", n) == 0)
+		want_words(wanted, "strict|permissive", 17);
+	else if (memchr(word, '|', n))
+		want_words(wanted, word, n);
+}
+
+static struct wanted operands_of(const struct cordon_command *command)
+{
+	struct wanted wanted = { 0 };
+
+	for (const char *p = command->operands; *p;) {
+		size_t skip = strspn(p, " []().-"), n;
+
+		p += skip;
+		n = strcspn(p, " []().");
+		want_operand(&wanted, p, n);
+		p += n;
+	}
+	return wanted;
+}
+
+static struct wanted argument_of(const struct cordon_option *option)
+{
+	struct wanted wanted = { 0 };
+
+	wanted.files = option->arg == CORDON_ARG_FILE;
+	wanted.folders = option->arg == CORDON_ARG_DIR && cordon_streq(option->meta, "FOLDERS");
+	wanted.dirs = option->arg == CORDON_ARG_DIR && !wanted.folders;
+	if (option->arg == CORDON_ARG_CHOICE)
+		want_words(&wanted, option->meta, strlen(option->meta));
+	return wanted;
+}
+
+/* Our own texts between single quotes; a quote in them closes, is escaped, and opens again. */
+static void put_quoted(const char *s, const char *escape)
+{
+	for (; *s; s++) {
+		if (*s == '\'')
+			fputs("'\\''", stdout);
+		else if (strchr(escape, *s))
+			printf("\\%c", *s);
+		else
+			putchar(*s);
+	}
+}
+
+/* Commands of two words ("audit verify") stand together in the table. True for the first command with this first word;
+ * ret_len is its length. */
+static bool begins_group(size_t i, size_t *ret_len)
+{
+	const char *name = cordon_commands[i]->name;
+	size_t n = strcspn(name, " ");
+
+	*ret_len = n;
+	return i == 0 || strncmp(cordon_commands[i - 1]->name, name, n) != 0 ||
+	       strcspn(cordon_commands[i - 1]->name, " ") != n;
+}
+
+/* The second word of a command in the group of the i-th, or NULL. */
+static const char *second_word(size_t i, size_t j)
+{
+	size_t n = strcspn(cordon_commands[i]->name, " ");
+	const char *name = cordon_commands[j]->name;
+
+	return strncmp(name, cordon_commands[i]->name, n) == 0 && name[n] == ' ' ? name + n + 1 : NULL;
+}
+
+/* Calls for every group: a first word under which there is a second. */
+static void each_group(void (*put)(const char *group, size_t len, size_t first))
+{
+	for (size_t i = 0; cordon_commands[i]; i++) {
+		size_t len, seconds = 0;
+
+		if (!begins_group(i, &len))
+			continue;
+		for (size_t j = i; cordon_commands[j]; j++)
+			seconds += second_word(i, j) != NULL;
+		if (seconds)
+			put(cordon_commands[i]->name, len, i);
+	}
+}
+
+static void put_first_words(void)
+{
+	size_t len;
+
+	for (size_t i = 0; cordon_commands[i]; i++)
+		if (begins_group(i, &len))
+			printf("%.*s ", (int)len, cordon_commands[i]->name);
+}
+
+static void put_second_words(size_t first, const char *between)
+{
+	for (size_t j = first, said = 0; cordon_commands[j]; j++)
+		if (second_word(first, j))
+			printf("%s%s", said++ ? between : "", second_word(first, j));
+}
+
+/* ---- bash ---- */
+
+static void bash_wanted(const struct wanted *wanted, const char *indent)
+{
+	if (wanted->files)
+		printf("%s_cordon_add -f -- \"$cur\"\n", indent);
+	else if (wanted->dirs)
+		printf("%s_cordon_add -d -- \"$cur\"\n", indent);
+	if (wanted->folders)
+		printf("%s_cordon_add -P \"${cur%%\"${cur##*,}\"}\" -d -- \"${cur##*,}\"\n", indent);
+	if (wanted->programs)
+		printf("%s_cordon_add -c -- \"$cur\"\n", indent);
+	if (wanted->words[0])
+		printf("%s_cordon_add -W '%s' -- \"$cur\"\n", indent, wanted->words);
+}
+
+static void bash_command(const struct cordon_command *command)
+{
+	const struct cordon_option *all[CORDON_OPTIONS_MAX];
+	size_t n = cordon_cli_options(command, all);
+	struct wanted wanted = operands_of(command);
+
+	printf("\t'%s')\n\t\tcase \"$prev\" in\n", command->name);
+	for (size_t i = 0; i < n; i++) {
+		struct wanted argument = argument_of(all[i]);
+
+		if (!all[i]->arg)
+			continue;
+		printf("\t\t--%s", all[i]->name);
+		if (all[i]->letter)
+			printf(" | -%c", all[i]->letter);
+		printf(")\n");
+		bash_wanted(&argument, "\t\t\t");
+		printf("\t\t\treturn\n\t\t\t;;\n");
+	}
+	printf("\t\tesac\n\t\tcase \"$cur\" in\n\t\t-*) _cordon_add -W '");
+	for (size_t i = 0; i < n; i++)
+		printf("%s--%s", i ? " " : "", all[i]->name);
+	printf("' -- \"$cur\" ;;\n\t\t*)\n\t\t\t:\n");
+	bash_wanted(&wanted, "\t\t\t");
+	printf("\t\t\t;;\n\t\tesac\n\t\t;;\n");
+}
+
+static void bash_group(const char *group, size_t len, size_t first)
+{
+	printf("\t%.*s)\n\t\t[ \"$COMP_CWORD\" -ne 2 ] || _cordon_add -W '", (int)len, group);
+	put_second_words(first, " ");
+	printf("' -- \"$cur\"\n\t\tcase \"${COMP_WORDS[2]}\" in\n\t\t");
+	put_second_words(first, " | ");
+	printf(") name=\"$name ${COMP_WORDS[2]}\" ;;\n\t\tesac\n\t\t;;\n");
+}
+
+static void print_bash(void)
+{
+	printf("# bash completion for cordon, made by 'cordon completion bash'.\n\n"
+	       "_cordon_add()\n{\n"
+	       "\tlocal line\n"
+	       "\twhile IFS= read -r line; do COMPREPLY+=(\"$line\"); done < <(compgen \"$@\")\n"
+	       "}\n\n"
+	       "_cordon()\n{\n"
+	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} name=${COMP_WORDS[1]}\n"
+	       "\tCOMPREPLY=()\n"
+	       "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+	       "\t\t_cordon_add -W '");
+	put_first_words();
+	printf("help --help --version' -- \"$cur\"\n\t\treturn\n\tfi\n"
+	       "\tcompopt -o filenames 2>/dev/null\n"
+	       "\tcase \"$name\" in\n");
+	each_group(bash_group);
+	printf("\tesac\n\tcase \"$name\" in\n");
+	for (size_t i = 0; cordon_commands[i]; i++)
+		bash_command(cordon_commands[i]);
+	printf("\tesac\n}\n\ncomplete -F _cordon cordon\n");
+}
+
+/* ---- zsh ---- */
+
+static void zsh_action(const struct wanted *wanted)
+{
+	if (wanted->files)
+		printf("_files");
+	else if (wanted->folders)
+		printf("_sequence _files -/");
+	else if (wanted->dirs)
+		printf("_files -/");
+	else if (wanted->programs)
+		printf("_command_names -e");
+	else if (wanted->words[0])
+		printf("(%s)", wanted->words);
+}
+
+static void zsh_command(const struct cordon_command *command)
+{
+	const struct cordon_option *all[CORDON_OPTIONS_MAX];
+	size_t n = cordon_cli_options(command, all);
+	struct wanted operands = operands_of(command);
+
+	printf("\t('%s')\n\t\t_arguments -s", command->name);
+	for (size_t i = 0; i < n; i++) {
+		struct wanted argument = argument_of(all[i]);
+
+		for (int letter = 0; letter <= (all[i]->letter != 0); letter++) {
+			printf(" \\\n\t\t\t'*-%s", letter ? "" : "-");
+			if (letter)
+				putchar(all[i]->letter);
+			else
+				fputs(all[i]->name, stdout);
+			printf("[");
+			put_quoted(all[i]->help, "[]:\\");
+			printf("]");
+			if (all[i]->arg) {
+				putchar(':');
+				put_quoted(all[i]->meta, "[]:\\");
+				putchar(':');
+				zsh_action(&argument);
+			}
+			printf("'");
+		}
+	}
+	if (*command->operands) {
+		printf(" \\\n\t\t\t'*:");
+		put_quoted(command->operands, "[]:\\");
+		printf(":");
+		zsh_action(&operands);
+		printf("'");
+	}
+	printf("\n\t\t;;\n");
+}
+
+static void zsh_described(const char *word, size_t len, const char *summary)
+{
+	printf("\t\t'%.*s:", (int)len, word);
+	put_quoted(summary, ":\\");
+	printf("'\n");
+}
+
+static void zsh_group(const char *group, size_t len, size_t first)
+{
+	printf("\t(%.*s)\n\t\tif (( CURRENT == 3 )); then\n\t\t\tcommands=(\n", (int)len, group);
+	for (size_t j = first; cordon_commands[j]; j++)
+		if (second_word(first, j))
+			zsh_described(second_word(first, j), strlen(second_word(first, j)),
+				      cordon_commands[j]->summary);
+	printf("\t\t\t)\n\t\t\t_describe command commands\n\t\tfi\n\t\tcase $words[3] in\n\t\t(");
+	put_second_words(first, "|");
+	printf(") name=\"$name $words[3]\"; shift words; (( CURRENT-- )) ;;\n\t\tesac\n\t\t;;\n");
+}
+
+static void print_zsh(void)
+{
+	size_t len;
+
+	printf("#compdef cordon\n# zsh completion for cordon, made by 'cordon completion zsh'.\n\n"
+	       "_cordon() {\n\tlocal -a commands\n\tlocal name=$words[2]\n\tcommands=(\n");
+	for (size_t i = 0; cordon_commands[i]; i++)
+		if (begins_group(i, &len))
+			zsh_described(cordon_commands[i]->name, len, cordon_commands[i]->summary);
+	printf("\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $name in\n");
+	each_group(zsh_group);
+	printf("\tesac\n\tshift words\n\t(( CURRENT-- ))\n\tcase $name in\n");
+	for (size_t i = 0; cordon_commands[i]; i++)
+		zsh_command(cordon_commands[i]);
+	printf("\tesac\n}\n\n_cordon \"$@\"\n");
+}
+
+/* ---- fish ---- */
+
+static void fish_condition(const char *name)
+{
+	size_t first = strcspn(name, " ");
+
+	printf("complete -c cordon -n '__fish_seen_subcommand_from %.*s", (int)first, name);
+	if (name[first])
+		printf("; and __fish_seen_subcommand_from %s", name + first + 1);
+	printf("'");
+}
+
+static void fish_wanted(const struct wanted *wanted)
+{
+	if (wanted->files)
+		printf(" -F");
+	else if (wanted->dirs || wanted->folders)
+		printf(" -a '(__fish_complete_directories)'");
+	else if (wanted->programs)
+		printf(" -a '(__fish_complete_command)'");
+	if (wanted->words[0])
+		printf(" -a '%s'", wanted->words);
+}
+
+static void fish_command(const struct cordon_command *command)
+{
+	const struct cordon_option *all[CORDON_OPTIONS_MAX];
+	size_t n = cordon_cli_options(command, all), first = strcspn(command->name, " ");
+	struct wanted operands = operands_of(command);
+
+	if (command->name[first])
+		printf("complete -c cordon -n '__fish_seen_subcommand_from %.*s' -a %s -d '", (int)first, command->name,
+		       command->name + first + 1);
+	else
+		printf("complete -c cordon -n __fish_use_subcommand -a %s -d '", command->name);
+	put_quoted(command->summary, "\\");
+	printf("'\n");
+	for (size_t i = 0; i < n; i++) {
+		struct wanted argument = argument_of(all[i]);
+
+		fish_condition(command->name);
+		printf(" -l %s", all[i]->name);
+		if (all[i]->letter)
+			printf(" -s %c", all[i]->letter);
+		if (all[i]->arg)
+			printf(" -r");
+		fish_wanted(&argument);
+		printf(" -d '");
+		put_quoted(all[i]->help, "\\");
+		printf("'\n");
+	}
+	if (operands.files || operands.dirs || operands.folders || operands.programs || operands.words[0]) {
+		fish_condition(command->name);
+		fish_wanted(&operands);
+		printf("\n");
+	}
+}
+
+static void print_fish(void)
+{
+	printf("# fish completion for cordon, made by 'cordon completion fish'.\n\ncomplete -c cordon -f\n");
+	for (size_t i = 0; cordon_commands[i]; i++)
+		fish_command(cordon_commands[i]);
+}
+
+static int run(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (argc - first != 1)
+		return cordon_cli_usage(cli, "one shell is expected: bash, zsh or fish");
+	if (cordon_streq(argv[first], "bash"))
+		print_bash();
+	else if (cordon_streq(argv[first], "zsh"))
+		print_zsh();
+	else if (cordon_streq(argv[first], "fish"))
+		print_fish();
+	else
+		return cordon_cli_usage(cli, "no completions for %s: bash, zsh or fish", argv[first]);
+	return CORDON_EXIT_OK;
+}
+
+const struct cordon_command cordon_cmd_completion = {
+	.name = "completion",
+	.operands = "bash|zsh|fish",
+	.summary = "print completions for a shell",
+	.details =
+		"For bash: source <(cordon completion bash). An installation puts the files where the shells look.\n",
+	.options = options,
+	.run = run,
+};
