@@ -12,7 +12,7 @@
 #include "config/errors.h"
 
 #define CORDON_PRD_SIZE_MAX (4u << 20)
-#define CORDON_PRD_LOCK_MS 10000
+#define CORDON_PRD_LOCK_MS 5000
 
 enum { CORDON_SCOPE_WITH_FOLDER = 1 };
 

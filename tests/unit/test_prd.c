@@ -376,6 +376,47 @@ static void the_lock_is_waited_for(void **state)
 	assert_int_equal(changes.n, 2);
 }
 
+/* An agent that may read the PRD may lock it too. */
+static void a_lock_that_is_never_released_does_not_hold_us(void **state)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+	autofd int fd = -1;
+
+	(void)state;
+	unit_write("prd.json", before);
+	fd = open("prd.json", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_SH), 0);
+	check_refused("prd.json", CORDON_KIND_CONFLICT, "is being changed by another process");
+	read_prd(&text);
+	assert_string_equal(text.data, before);
+}
+
+static void a_file_that_may_not_be_written_is_not_replaced(void **state)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+	pid_t child;
+	int status;
+
+	(void)state;
+	unit_write("prd.json", before);
+	assert_int_equal(chmod("prd.json", 0444), 0);
+	assert_int_equal(chmod(".", 0777), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct cordon_prd_changes changes = { 0 };
+		struct cordon_errors errors = { 0 };
+
+		if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+			_exit(99);
+		_exit(cordon_prd_update_scope("prd.json", two_patterns(), &changes, &errors) == -EACCES ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	read_prd(&text);
+	assert_string_equal(text.data, before);
+}
+
 static void deep_and_large_files_are_answered(void **state)
 {
 	autobuf struct cordon_buf deep = CORDON_BUF(1 << 20), many = CORDON_BUF(CORDON_PRD_SIZE_MAX);
@@ -418,6 +459,8 @@ int main(void)
 		unit_test_in_dir(a_refused_edit_leaves_the_file_alone),
 		unit_test_in_dir(writers_at_the_same_time_do_not_mix),
 		unit_test_in_dir(the_lock_is_waited_for),
+		unit_test_in_dir(a_lock_that_is_never_released_does_not_hold_us),
+		unit_test_in_dir(a_file_that_may_not_be_written_is_not_replaced),
 		cmocka_unit_test(deep_and_large_files_are_answered),
 	};
 
