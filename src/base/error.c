@@ -6,6 +6,11 @@
 #include "base/error.h"
 #include "base/text.h"
 
+/* Under analysis these are macros too. */
+#undef cordon_fail
+#undef cordon_fail_errno
+#undef cordon_error_prefix
+
 static const char *const kind_names[] = {
 	[CORDON_KIND_NONE] = "none",
 	[CORDON_KIND_USAGE] = "usage",

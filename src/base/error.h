@@ -19,4 +19,11 @@ int cordon_error_prefix(struct cordon_error *err, int code, const char *fmt, ...
 void cordon_error_where(struct cordon_error *err, const char *file, size_t line, size_t column);
 void cordon_error_hint(struct cordon_error *err, const char *fmt, ...) CORDON_PRINTF(2, 3);
 
+#ifdef __clang_analyzer__
+/* The analyzer sees neither that a code is negative nor through these calls, and would follow failures as successes. */
+#define cordon_fail(...) (cordon_fail(__VA_ARGS__), -1)
+#define cordon_fail_errno(...) (cordon_fail_errno(__VA_ARGS__), -1)
+#define cordon_error_prefix(...) (cordon_error_prefix(__VA_ARGS__), -1)
+#endif
+
 #endif

@@ -133,7 +133,7 @@ static void escaped_text_stays_on_its_line(void **state)
 		{ "\x7f", "\\x7f" },
 		{ "\xc2\x9b", "\\u{9b}" },		/* CSI in one character */
 		{ "\xe2\x80\xa8", "\\u{2028}" },	/* line separator */
-		{ "\xe2\x80\xae", "\\u{202e}" }, /* right-to-left override; NOLINT(misc-misleading-bidirectional) */
+		{ "\xe2\x80\xae", "\\u{202e}" }, /* right-to-left override */
 		{ "\xff\xfe", "\\xff\\xfe" },
 		{ "\xe2\x82", "\\xe2\\x82" },
 	};
