@@ -163,74 +163,114 @@ static void step_back(struct cordon_limits_state *state, unsigned int set)
 	cordon_closep(&state->aside_fd);
 }
 
+/*
+ * A group that holds processes must not hand out controllers; only the root of the machine may. The kernel refuses
+ * that for memory, but for cpu and pids it turns the group into a threaded one, whose children take no process.
+ */
+static bool may_hand_out(struct cordon_limits_state *state, int fd, bool may_move)
+{
+	char text[16];
+
+	if (faccessat(fd, "cgroup.type", F_OK, 0) < 0)
+		return true; /* only the root has none */
+	if (cordon_cgroup_read(fd, "cgroup.procs", text, sizeof(text)) < 0)
+		return false;
+	if (!*text)
+		return true;
+	if (!may_move || state->aside_fd >= 0 || cordon_cgroup_step_aside(fd) < 0)
+		return false;
+	state->aside_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return state->aside_fd >= 0;
+}
+
 /* Makes `fd`, a v2 group, hand out the controllers to its children. Returns those of `want` that it does. */
-static unsigned int hand_out(struct cordon_limits_state *state, int fd, bool own, unsigned int want)
+static unsigned int hand_out(struct cordon_limits_state *state, int fd, bool may_move, unsigned int want)
 {
 	unsigned int missing = controllers_in(fd, "cgroup.controllers", want) &
 			       ~controllers_in(fd, "cgroup.subtree_control", want);
 	char text[64];
-	int r;
 
 	if (missing) {
 		controllers_text('+', missing, text, sizeof(text));
-		r = cordon_cgroup_write(fd, "cgroup.subtree_control", text);
-		if (r == -EBUSY && own && state->aside_fd < 0 && cordon_cgroup_step_aside(fd) == 0) {
-			state->aside_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-			if (cordon_cgroup_write(fd, "cgroup.subtree_control", text) < 0) {
-				cordon_cgroup_step_back(fd, NULL);
-				cordon_closep(&state->aside_fd);
-			}
-		}
+		if (!may_hand_out(state, fd, may_move) || cordon_cgroup_write(fd, "cgroup.subtree_control", text) < 0)
+			return 0;
 	}
 	return controllers_in(fd, "cgroup.subtree_control", want);
 }
 
+/* A child of a threaded group is of no use: it takes no process. */
+static bool is_domain(int fd)
+{
+	char text[32];
+
+	return cordon_cgroup_read(fd, "cgroup.type", text, sizeof(text)) == 0 && cordon_streq(text, "domain\n");
+}
+
+static bool set_all_v2(int fd, unsigned int want, const struct cordon_limits *limits)
+{
+	for (size_t i = 0; i < CORDON_LIMIT__MAX; i++)
+		if ((want & BIT(i)) && set_v2(fd, (enum cordon_limit)i, limits) < 0)
+			return false;
+	return is_domain(fd);
+}
+
 /* Makes the group below `dir` if it hands out all of `want`; returns what it holds, 0 for nothing. */
-static unsigned int make_v2(struct cordon_limits_state *state, const char *dir, bool own, unsigned int want)
+static unsigned int make_v2(struct cordon_limits_state *state, const char *dir, bool may_move, unsigned int want)
 {
 	autofd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct cordon_cgroup *group = &state->groups[state->n_groups];
 
 	/* A process may only be moved by who may write the common ancestor's list of processes. */
-	if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || hand_out(state, fd, own, want) != want)
+	if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || hand_out(state, fd, may_move, want) != want)
 		return 0;
 	if (cordon_cgroup_make(dir, state->name, true, group) < 0)
 		return 0;
-	for (size_t i = 0; i < CORDON_LIMIT__MAX; i++)
-		if ((want & BIT(i)) && set_v2(group->fd, (enum cordon_limit)i, &state->limits) < 0) {
-			cordon_cgroup_remove(group, state->name);
-			cordon_cgroup_done(group);
-			return 0;
-		}
+	if (!set_all_v2(group->fd, want, &state->limits)) {
+		cordon_cgroup_remove(group, state->name);
+		cordon_cgroup_done(group);
+		return 0;
+	}
 	state->n_groups++;
 	state->cgroup_fd = group->fd;
 	return want;
 }
 
-/* Our own group or the nearest ancestor that gives all that is wanted; else as much as the nearest has. */
+/* From our own group upwards, the first that works out. `partial`: whatever it has of what is wanted will do. */
+static unsigned int climb_v2(struct cordon_limits_state *state, const struct cordon_cgroup_tree *tree, bool may_move,
+			     bool partial, unsigned int want)
+{
+	char dir[CORDON_PATH_MAX];
+
+	if (cordon_copy(dir, sizeof(dir), tree->dir, strlen(tree->dir)) < 0)
+		return 0;
+	for (int level = 0; level < CORDON_CGROUP_LEVELS && *dir; level++) {
+		autofd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		unsigned int here = fd < 0 ? 0 : controllers_in(fd, "cgroup.controllers", want);
+		unsigned int got = 0;
+
+		if (here && (partial || here == want))
+			got = make_v2(state, dir, may_move && level == 0, here);
+		if (got)
+			return got;
+		if (cordon_streq(dir, tree->top))
+			break;
+		*strrchr(dir, '/') = '\0';
+	}
+	return 0;
+}
+
+/* All that is wanted from one place, if need be by stepping aside in our own group; else what there is. */
 static unsigned int use_v2(struct cordon_limits_state *state, const struct cordon_cgroup_tree *tree, unsigned int want)
 {
-	for (int partial = 0; partial < 2; partial++) {
-		char dir[CORDON_PATH_MAX];
-		bool own = true;
+	unsigned int got = climb_v2(state, tree, false, false, want);
 
-		if (cordon_copy(dir, sizeof(dir), tree->dir, strlen(tree->dir)) < 0)
-			return 0;
-		for (int level = 0; level < CORDON_CGROUP_LEVELS && *dir; level++, own = false) {
-			autofd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-			unsigned int here = fd < 0 ? 0 : controllers_in(fd, "cgroup.controllers", want);
-			unsigned int got = here && (partial || here == want) ? make_v2(state, dir, own, here) : 0;
-
-			if (got)
-				return got;
-			if (cordon_streq(dir, tree->top))
-				break;
-			*strrchr(dir, '/') = '\0';
-		}
-	}
-	if (state->aside_fd >= 0)
+	if (!got)
+		got = climb_v2(state, tree, true, false, want);
+	if (!got)
+		got = climb_v2(state, tree, true, true, want);
+	if (!got && state->aside_fd >= 0)
 		step_back(state, want);
-	return 0;
+	return got;
 }
 
 static struct cordon_cgroup *group_v1(struct cordon_limits_state *state, const struct cordon_cgroup_tree *tree)

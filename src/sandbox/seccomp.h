@@ -40,6 +40,7 @@ bool cordon_seccomp_watches(enum cordon_seccomp_variant variant);
  * Async-signal-safe. For a watching variant *ret_listener is the close-on-exec notification descriptor, to be handed
  * to the supervisor before the first trapped call (the exec of the agent under FULL); else it is set to -1 (and may
  * be NULL). Signals do not interrupt a call whose notification was received (kernel 5.19 on; before, they may).
+ * Before 6.11 the listener hangs up only once its last process was reaped, so the end is to be seen by a pidfd.
  * Returns 0 or -errno; -EBUSY when a listener is already there, -ENOSYS without seccomp.
  */
 int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listener);

@@ -453,7 +453,15 @@ static int without_cgroups(bool as_user, int (*body)(void))
 
 static void ordinary_user_gets_resource_limits(void **state)
 {
+	struct cordon_error err = { 0 };
+
 	(void)state;
+	assert_int_equal(prepare((struct cordon_limits){ .pids = 5, .best_effort = true }, &err), 0);
+	if (getuid() != 0 && run.n_groups > 0) {
+		print_message("# this account has control groups that only root could hide, the test is left out\n");
+		skip();
+	}
+	finish();
 	assert_int_equal(without_cgroups(true, nproc_counts_the_run_only), 4);
 	assert_int_equal(without_cgroups(true, refused_without_user_namespace), 0);
 	assert_int_equal(without_cgroups(true, memory_by_rlimit), 0);

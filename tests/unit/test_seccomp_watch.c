@@ -158,15 +158,20 @@ static void answer(int listener, uint64_t id)
 	assert_int_equal(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response), 0);
 }
 
-/* Lets all through until the child has ended; returns how many calls were reported, the last number in *ret_nr. */
+/* Lets all through until the child has ended; returns how many calls were reported, the last number in *ret_nr. The
+ * end is seen by a pidfd: before 6.11 the listener hangs up only once the child was reaped. */
 static int supervise(pid_t pid, int listener, long *ret_nr)
 {
-	struct pollfd poll_fd = { .fd = listener, .events = POLLIN };
+	autofd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd polls[] = { { .fd = listener, .events = POLLIN }, { .fd = pidfd, .events = POLLIN } };
 	int n = 0, status;
 
-	while (poll(&poll_fd, 1, 5000) > 0 && (poll_fd.revents & POLLIN)) {
+	assert_true(pidfd >= 0);
+	while (poll(polls, 2, 20000) > 0 && !(polls[1].revents & POLLIN)) {
 		struct seccomp_notif notice = { 0 };
 
+		if (!(polls[0].revents & POLLIN))
+			continue;
 		assert_int_equal(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notice), 0);
 		*ret_nr = notice.data.nr;
 		answer(listener, notice.id);
