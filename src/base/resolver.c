@@ -272,7 +272,7 @@ static bool add_name(struct cordon_resolver_cache *cache, struct listing *listin
 
 	if (!copy)
 		return false;
-	copy[0] = link;
+	copy[0] = link ? 1 : 0;
 	memcpy(copy + 1, d->d_name, n + 1);
 	listing->has_links |= link;
 	while (listing->names[i])

@@ -96,6 +96,8 @@ int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value);
 /* "[WORKSPACE] ..." on stderr, control characters escaped. With --json nothing: stderr then carries error objects
  * only, and the command's object says the same. */
 void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
+/* The same for what must be said in any case: with --json as {"kind":"notice","message"}. */
+void cordon_cli_notice(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
 /* The same with another tag: "[INFO] ...". */
 void cordon_cli_log(const struct cordon_cli *cli, const char *tag, const char *fmt, ...) CORDON_PRINTF(3, 4);
 /* Colour only on a terminal, never with NO_COLOR. */

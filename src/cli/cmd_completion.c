@@ -248,7 +248,7 @@ static void zsh_command(const struct cordon_command *command)
 	for (size_t i = 0; i < n; i++) {
 		struct wanted argument = argument_of(all[i]);
 
-		for (int letter = 0; letter <= (all[i]->letter != 0); letter++) {
+		for (int letter = 0; letter <= (all[i]->letter ? 1 : 0); letter++) {
 			printf(" \\\n\t\t\t'*-%s", letter ? "" : "-");
 			if (letter)
 				putchar(all[i]->letter);

@@ -24,7 +24,8 @@ void cordon_links_done(struct cordon_links *links)
 static int plan_one(const struct cordon_root *root, const char *folder, bool existing, struct cordon_link *ret_link,
 		    struct cordon_error *err)
 {
-	char place[CORDON_PATH_MAX], leads[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
+	char place[CORDON_PATH_MAX] = "", leads[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
+	struct cordon_link link = { .folder = folder };
 	int r = 0;
 
 	if (existing)
@@ -39,7 +40,14 @@ static int plan_one(const struct cordon_root *root, const char *folder, bool exi
 	/* The text does not depend on where the folder leads today, so that unmounting finds it again. */
 	if (cordon_path_join(root->path, place, target, sizeof(target)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "folder %s", folder);
-	*ret_link = (struct cordon_link){ .folder = folder, .place = strdup(place), .target = strdup(target) };
+	link.place = strdup(place);
+	link.target = strdup(target);
+	if (!link.place || !link.target) {
+		free(link.place);
+		free(link.target);
+		return cordon_fail_errno(err, -ENOMEM, "folder %s", folder);
+	}
+	*ret_link = link;
 	return 0;
 }
 
@@ -79,21 +87,18 @@ int cordon_links_plan(const struct cordon_manager *manager, bool existing, struc
 	struct cordon_error err = { 0 };
 	int exit_code = 0;
 
-	for (size_t i = 0; links.items && i < manager->folders.n && i < CORDON_FOLDERS_MAX; i++) {
-		struct cordon_link *link = &links.items[links.n];
-
-		if (plan_one(&manager->root, manager->folders.items[i], existing, link, &err) < 0) {
-			cordon_manager_complain(manager->cli, &err);
-			exit_code = err.kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : CORDON_EXIT_NO;
+	if (!links.items) {
+		cordon_fail_errno(&err, -ENOMEM, "folder list");
+		return cordon_cli_fail(manager->cli, &err);
+	}
+	for (size_t i = 0; i < manager->folders.n && i < CORDON_FOLDERS_MAX; i++) {
+		if (plan_one(&manager->root, manager->folders.items[i], existing, &links.items[links.n], &err) == 0) {
+			links.n++;
 			continue;
 		}
-		links.n++;
-		if (!link->place || !link->target)
-			exit_code = -ENOMEM;
-	}
-	if (!links.items || exit_code == -ENOMEM) {
-		cordon_fail_errno(&err, -ENOMEM, "folder list");
-		exit_code = cordon_cli_fail(manager->cli, &err);
+		cordon_manager_complain(manager->cli, &err);
+		if (!exit_code)
+			exit_code = err.kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : CORDON_EXIT_NO;
 	}
 	if (exit_code) {
 		cordon_links_done(&links);

@@ -166,8 +166,8 @@ void cordon_manager_violation(const struct cordon_cli *cli, cordon_mode mode, co
 
 void cordon_manager_say_disabled(const struct cordon_cli *cli, const struct cordon_root *root)
 {
-	cordon_cli_workspace_log(cli, "Workspace checks are disabled (WORKSPACE_ENABLED=false)");
-	cordon_cli_workspace_log(cli, "  The repository is the scope: %s", root->path);
+	cordon_cli_notice(cli, "Workspace checks are disabled (WORKSPACE_ENABLED=false): the repository is the scope, %s",
+			  root->path);
 }
 
 static int outside(const char *folder, struct cordon_error *err)

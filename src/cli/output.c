@@ -42,8 +42,8 @@ int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err
 	if (cli->json) {
 		/* A message may have been cut in the middle of a character, so it is not simply taken as UTF-8. */
 		json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "kind", cordon_kind_name(err->kind), "message",
-					   cordon_cli_json_text(err->message), "where", cordon_cli_json_text(err->where),
-					   "hint", cordon_cli_json_text(err->hint));
+					   cordon_cli_json_text(err->message), "where",
+					   cordon_cli_json_text(err->where), "hint", cordon_cli_json_text(err->hint));
 
 		if (object)
 			json_dumpf(object, stderr, JSON_COMPACT);
@@ -116,6 +116,29 @@ void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...
 	va_start(args, fmt);
 	log_line(cli, "WORKSPACE", fmt, args);
 	va_end(args);
+}
+
+void cordon_cli_notice(const struct cordon_cli *cli, const char *fmt, ...)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(TEXT_MAX / 8);
+	json_t *object = NULL;
+	va_list args;
+	int r;
+
+	va_start(args, fmt);
+	r = cordon_buf_addv(&text, fmt, args);
+	va_end(args);
+	if (r < 0)
+		return;
+	if (!cli->json) {
+		cordon_cli_workspace_log(cli, "%s", text.data);
+		return;
+	}
+	object = json_pack("{s:s, s:o}", "kind", "notice", "message", cordon_cli_json_text(text.data));
+	if (object)
+		json_dumpf(object, stderr, JSON_COMPACT);
+	fputc('\n', stderr);
+	json_decref(object);
 }
 
 bool cordon_cli_colour(int fd)

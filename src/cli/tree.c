@@ -61,7 +61,7 @@ static bool differs_below(const struct cordon_grant *grant, const char *dir, cor
 }
 
 /* A literal `none` grant that covers the directory settles everything below. */
-static bool denied_for_good(const struct cordon_policy *policy, const char *dir)
+static bool denied_for_good(const struct cordon_policy *policy, const char *path)
 {
 	for (size_t i = 0; i < policy->n_grants; i++) {
 		const struct cordon_grant *grant = &policy->grants[i];
@@ -70,7 +70,7 @@ static bool denied_for_good(const struct cordon_policy *policy, const char *dir)
 		     grant->access == CORDON_ACCESS_NONE && a < cordon_pattern_alternatives(grant->pattern); a++) {
 			const char *literal = cordon_pattern_literal(grant->pattern, a);
 
-			if (literal && cordon_path_within(dir, literal))
+			if (literal && cordon_path_within(path, literal))
 				return true;
 		}
 	}

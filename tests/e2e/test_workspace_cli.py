@@ -103,7 +103,7 @@ def test_every_bad_folder_is_reported(cordon, box, repo):
 
 
 def test_blanks_around_folders_are_dropped(cordon, repo):
-    result = cordon("validate", "lib, src ,\ttests", cwd=repo)
+    result = cordon("validate", "lib, src ,  tests ", cwd=repo)
     assert result.returncode == 0
     assert "[WORKSPACE]   Folders: lib,src,tests\n" in result.stderr
     assert is_inside(cordon, repo, "src/main.ts", "lib, src")
@@ -633,6 +633,8 @@ def test_disabled_makes_the_repository_the_scope_and_says_so(cordon, box, repo, 
     assert "fileScope" not in (repo / "prd.json").read_text()
     checked = cordon("check", "--workspace", "lib", "README.md", "../x", cwd=repo, env=env)
     assert checked.stdout == "allow README.md\ndeny ../x\n" and "WORKSPACE_ENABLED" in checked.stderr
+    notice = cordon("check", "--workspace", "lib", "README.md", "--json", cwd=repo, env=env).json("stderr")
+    assert notice["kind"] == "notice" and "WORKSPACE_ENABLED" in notice["message"]
 
 
 def test_enabled_takes_only_known_words(cordon, repo):
