@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/resolve.h"
+#include "policy/policy.h"
 
 #define CORDON_PROTECT_DEFAULTS_MAX 768
 #define CORDON_PROTECT_MODULES_MAX 256         /* directories looked at below .git/modules; the same for worktrees */
@@ -40,6 +41,8 @@ struct cordon_protect_row {
 
 int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list,
 			    struct cordon_error *err);
+/* Adds the list to a policy, marked as default. */
+int cordon_protect_defaults_add(struct cordon_policy *policy, struct cordon_error *err);
 void cordon_protect_list_done(struct cordon_protect_list *list);
 
 const struct cordon_protect_row *cordon_protect_rows(size_t *ret_n);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's environment, built from nothing, and where its program may be found. */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "sandbox/plan.h"
+
+#define PASSWD_MAX ((size_t)4 << 20)
+
+/* Name of our uid from /etc/passwd: a static program has no NSS. "agent" when it is not there or not plain. */
+static const char *user_name(struct cordon_plan *plan)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(PASSWD_MAX);
+	char wanted[32];
+	int n = snprintf(wanted, sizeof(wanted), ":x:%u:", plan->uid);
+
+	if (plan->uid == 0)
+		return "root";
+	if (cordon_read_file(AT_FDCWD, "/etc/passwd", 0, &text, NULL) < 0 || !text.data)
+		return "agent";
+	for (char *line = text.data; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		size_t len = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+
+		if (len && len < 33 && strncmp(line + len, wanted, (size_t)n) == 0)
+			return cordon_plan_printf(plan, "%.*s", (int)len, line);
+	}
+	return "agent";
+}
+
+static size_t name_length(const char *assignment)
+{
+	return strcspn(assignment, "=");
+}
+
+/* Later settings of a name replace earlier ones. */
+static int set(struct cordon_plan *plan, const char *assignment)
+{
+	size_t n = name_length(assignment);
+
+	if (!assignment[n] || n == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < plan->n_env; i++) {
+		if (name_length(plan->env[i]) == n && memcmp(plan->env[i], assignment, n) == 0) {
+			plan->env[i] = cordon_arena_strdup(plan->arena, assignment);
+			return plan->env[i] ? 0 : -ENOMEM;
+		}
+	}
+	if (plan->n_env == CORDON_ENV_MAX)
+		return -E2BIG;
+	plan->env[plan->n_env] = cordon_arena_strdup(plan->arena, assignment);
+	return plan->env[plan->n_env++] ? 0 : -ENOMEM;
+}
+
+static int set_pair(struct cordon_plan *plan, const char *name, const char *value)
+{
+	char *assignment = cordon_plan_printf(plan, "%s=%s", name, value);
+
+	return assignment ? set(plan, assignment) : -ENOMEM;
+}
+
+/* Full paths to try for argv[0], in the order of the agent's PATH. */
+static int find_candidates(struct cordon_plan *plan)
+{
+	const char *path = CORDON_SANDBOX_PATH, *name = plan->argv[0];
+	size_t n = 2;
+
+	for (size_t i = 0; i < plan->n_env; i++)
+		if (strncmp(plan->env[i], "PATH=", 5) == 0)
+			path = plan->env[i] + 5;
+	for (const char *p = path; *p; p++)
+		n += *p == ':';
+	plan->candidates = cordon_plan_alloc(plan, (n + 1) * sizeof(*plan->candidates));
+	if (!plan->candidates)
+		return -ENOMEM;
+	if (strchr(name, '/')) {
+		plan->candidates[0] = plan->argv[0];
+		return 0;
+	}
+	n = 0;
+	for (const char *p = path;;) {
+		size_t len = strcspn(p, ":");
+
+		/* An empty entry would mean the current directory, which the agent's files fill: leave it out. */
+		if (len && !(plan->candidates[n++] = cordon_plan_printf(plan, "%.*s/%s", (int)len, p, name)))
+			return -ENOMEM;
+		if (!p[len])
+			return 0;
+		p += len + 1;
+	}
+}
+
+static int copy_argv(struct cordon_plan *plan, char *const *argv)
+{
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	plan->argv = cordon_plan_alloc(plan, (n + 1) * sizeof(*plan->argv));
+	if (!plan->argv)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (!(plan->argv[i] = cordon_arena_strdup(plan->arena, argv[i])))
+			return -ENOMEM;
+	return 0;
+}
+
+static int place_home(struct cordon_plan *plan, const struct cordon_run_spec *spec)
+{
+	const char *home = plan->uid == 0 ? "/root" : cordon_plan_printf(plan, "/home/%s", plan->user);
+
+	plan->tmp = plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_PERMISSIVE_TMP : "/tmp";
+	if (plan->tier == CORDON_TIER_LANDLOCK) {
+		plan->home = plan->tmp = cordon_plan_printf(plan, "%s", spec->tier_tmp);
+		return plan->tmp ? 0 : -ENOMEM;
+	}
+	/* Neither the host's home nor a workspace that holds it may become HOME by accident. */
+	if (home && (plan->mode == CORDON_MODE_PERMISSIVE || cordon_path_within(home, plan->at)))
+		home = CORDON_PERMISSIVE_HOME;
+	plan->home = home;
+	return plan->home ? 0 : -ENOMEM;
+}
+
+static int fill(struct cordon_plan *plan, const struct cordon_run_spec *spec)
+{
+	const char *term = getenv("TERM");
+	const char *lang = getenv("LANG");
+	int r;
+
+	plan->user = user_name(plan);
+	plan->env = cordon_plan_alloc(plan, (CORDON_ENV_MAX + 1) * sizeof(*plan->env));
+	if (!plan->user || !plan->env || copy_argv(plan, spec->argv) < 0 || place_home(plan, spec) < 0)
+		return -ENOMEM;
+	if ((r = set_pair(plan, "PATH", CORDON_SANDBOX_PATH)) < 0 || (r = set_pair(plan, "HOME", plan->home)) < 0 ||
+	    (r = set_pair(plan, "USER", plan->user)) < 0 || (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
+	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 || (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 ||
+	    (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0)
+		return r;
+	for (size_t i = 0; i < spec->n_keep_env; i++) {
+		const char *value = getenv(spec->keep_env[i]);
+
+		if (value && (r = set_pair(plan, spec->keep_env[i], value)) < 0)
+			return r;
+	}
+	for (size_t i = 0; i < spec->n_env; i++)
+		if ((r = set(plan, spec->env[i])) < 0)
+			return r;
+	return find_candidates(plan);
+}
+
+int cordon_plan_env(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+{
+	int r = fill(plan, spec);
+
+	if (r == -E2BIG)
+		return cordon_fail(err, r, CORDON_KIND_LIMIT, "more than %d environment variables", CORDON_ENV_MAX);
+	if (r == -EINVAL)
+		return cordon_fail(err, r, CORDON_KIND_USAGE, "an environment variable is not of the form NAME=VALUE");
+	return r < 0 ? cordon_fail_errno(err, r, "environment") : 0;
+}

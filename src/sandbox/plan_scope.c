@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Grants become mounts. Only paths that grants name literally are boundaries; at each of them the rights change, so
+ * each is looked at once, parents first. Nothing of the tree is walked.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "sandbox/plan.h"
+
+#define SKELETON_MODE 0555
+
+struct boundary {
+	const char *path; /* relative to the root */
+	cordon_access access;
+};
+
+struct scope {
+	struct cordon_plan *plan;
+	const struct cordon_policy *policy;
+	struct boundary *items;
+	size_t n;
+};
+
+/* Orders a/b before a-b: by component, so that a parent stands directly before what lies below it. */
+static int by_component(const void *a, const void *b)
+{
+	const unsigned char *x = (const unsigned char *)((const struct boundary *)a)->path;
+	const unsigned char *y = (const unsigned char *)((const struct boundary *)b)->path;
+
+	while (*x && *x == *y)
+		x++, y++;
+	return (*x == '/' ? 1 : *x ? *x + 1 : 0) - (*y == '/' ? 1 : *y ? *y + 1 : 0);
+}
+
+static int refuse_name_pattern(const struct cordon_grant *grant, struct cordon_error *err)
+{
+	cordon_fail(err, -ENOTSUP, CORDON_KIND_KERNEL_UNSUPPORTED,
+		    "pattern %s judges files by name, which needs the lens; this build has none",
+		    cordon_pattern_text(grant->pattern));
+	cordon_error_hint(err, "name folders or single files instead");
+	return -ENOTSUP;
+}
+
+static int gather(struct scope *scope, struct cordon_error *err)
+{
+	const struct cordon_policy *policy = scope->policy;
+	size_t cap = 1;
+
+	for (size_t i = 0; i < policy->n_grants; i++)
+		cap += cordon_pattern_alternatives(policy->grants[i].pattern);
+	scope->items = cordon_plan_alloc(scope->plan, cap * sizeof(*scope->items));
+	if (!scope->items)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	scope->items[scope->n++].path = "";
+	for (size_t i = 0; i < policy->n_grants; i++) {
+		for (size_t j = 0; j < cordon_pattern_alternatives(policy->grants[i].pattern); j++) {
+			const char *literal = cordon_pattern_literal(policy->grants[i].pattern, j);
+
+			if (!literal)
+				return refuse_name_pattern(&policy->grants[i], err);
+			scope->items[scope->n++].path = literal;
+		}
+	}
+	qsort(scope->items, scope->n, sizeof(*scope->items), by_component);
+	for (size_t i = 0; i < scope->n; i++) {
+		struct cordon_decision decision;
+
+		cordon_policy_decide(policy, scope->items[i].path, CORDON_OP_READ, &decision);
+		scope->items[i].access = decision.access;
+		/* What a permissive run only warns of is there to be reached. */
+		if (decision.reason == CORDON_REASON_NO_GRANT && policy->mode == CORDON_MODE_PERMISSIVE)
+			scope->items[i].access = CORDON_ACCESS_WRITE;
+	}
+	return 0;
+}
+
+/* Rights in force around item i: those of the nearest boundary above it. */
+static cordon_access around(const struct scope *scope, size_t i)
+{
+	for (size_t j = i; j-- > 0;)
+		if (cordon_path_within(scope->items[i].path, scope->items[j].path) &&
+		    !cordon_streq(scope->items[i].path, scope->items[j].path))
+			return scope->items[j].access;
+	return CORDON_ACCESS_NONE;
+}
+
+static int inside_path(const struct scope *scope, const char *path, char ret[static CORDON_PATH_MAX])
+{
+	return cordon_path_join(scope->plan->at, path, ret, CORDON_PATH_MAX);
+}
+
+/* Shows that the siblings of a granted folder exist, and nothing else about them. Bounded: a directory with more
+ * entries than that shows the first ones, the others do not exist inside. */
+static int plan_placeholders(struct scope *scope, const char *dir, struct cordon_error *err)
+{
+	int fd = cordon_open_beneath(scope->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	size_t shown = 0;
+	int r = 0;
+
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return 0; /* unreadable for us as well: there is nothing to show */
+	}
+	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
+		char rel[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
+		struct cordon_step *step;
+
+		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
+			continue;
+		if (++shown > CORDON_PLACEHOLDERS_MAX) {
+			r = cordon_plan_note(scope->plan, "%s/%s has more than %d entries; those beyond are absent, not denied",
+					     scope->plan->at, dir, CORDON_PLACEHOLDERS_MAX);
+			break;
+		}
+		if (cordon_path_join(dir, entry->d_name, rel, sizeof(rel)) < 0 || inside_path(scope, rel, inside) < 0)
+			continue;
+		if (cordon_policy_leads(scope->policy, rel))
+			continue; /* the folder itself, or a directory on the way to one */
+		step = cordon_plan_step(scope->plan, entry->d_type == DT_DIR ? CORDON_STEP_DIR : CORDON_STEP_FILE, inside);
+		if (!step)
+			r = -ENOMEM;
+		else
+			step->mode = 0;
+	}
+	closedir(stream);
+	return r < 0 ? cordon_fail_errno(err, r, "plan") : 0;
+}
+
+/* Makes the directories between the skeleton's root and a granted path, with their placeholders. */
+static int plan_way(struct scope *scope, const char *path, struct cordon_error *err)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char part[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
+		struct cordon_step *step;
+		bool known = false;
+		int r;
+
+		if (cordon_copy(part, sizeof(part), path, (size_t)(slash - path)) < 0 || inside_path(scope, part, inside) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
+		for (size_t i = 0; i < scope->plan->n_steps; i++)
+			known |= scope->plan->steps[i].kind == CORDON_STEP_DIR && cordon_streq(scope->plan->steps[i].path, inside);
+		if (known)
+			continue;
+		if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_DIR, inside)))
+			return cordon_fail_errno(err, -ENOMEM, "plan");
+		step->mode = SKELETON_MODE;
+		r = plan_placeholders(scope, part, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The root itself is not granted: a skeleton of ours stands in its place. As a mount it is writable, and closed by its
+ * mode (and by Landlock, unless it lies in a private directory), so that making something there is "Permission
+ * denied", not "Read-only file system". Nothing in it is the host's. */
+static int plan_skeleton(struct scope *scope, struct cordon_error *err)
+{
+	struct cordon_step *step;
+	char host[CORDON_PATH_MAX];
+	int r = cordon_plan_parents(scope->plan, scope->plan->at, host, err);
+
+	if (r < 0)
+		return r;
+	if (*host)
+		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED, "%s lies in a part of the system that is shown as it is",
+				   scope->plan->at);
+	if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_DIR, scope->plan->at)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->mode = SKELETON_MODE;
+	if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_PRIVATE, scope->plan->at)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->right = CORDON_RIGHT_LIST;
+	return plan_placeholders(scope, "", err);
+}
+
+/* A name that must not come to be, because it would have more rights than it may. */
+static int plan_absent(struct scope *scope, const char *path, struct cordon_error *err)
+{
+	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)scope->policy;
+
+	return cordon_policy_add_protected(policy, path, "a narrower grant", true, err);
+}
+
+static int plan_boundary(void *data, const char *path, cordon_access access, cordon_access outer, struct cordon_error *err)
+{
+	struct scope *scope = data;
+	char source[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
+	struct cordon_step *step;
+	struct stat st;
+	int fd, r;
+
+	if (!*path && access == CORDON_ACCESS_NONE)
+		return plan_skeleton(scope, err);
+	if (cordon_path_join(scope->plan->root, path, source, sizeof(source)) < 0 || inside_path(scope, path, inside) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
+	fd = cordon_open_beneath(scope->policy->root.fd, path, O_PATH | O_CLOEXEC);
+	if (fd == -ELOOP) {
+		cordon_fail(err, fd, CORDON_KIND_POLICY_DENIED, "grant %s is reached through a symbolic link", path);
+		cordon_error_hint(err, "grant the place the link leads to");
+		return fd;
+	}
+	if (fd == -ENOENT || fd == -ENOTDIR) {
+		if (outer == CORDON_ACCESS_WRITE)
+			return plan_absent(scope, path, err);
+		if (access != CORDON_ACCESS_WRITE)
+			return 0;
+		cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "grant %s does not exist in %s", path, scope->plan->root);
+		cordon_error_hint(err, "make it first, or grant its parent");
+		return -ENOENT;
+	}
+	if (fd < 0)
+		return cordon_fail_errno(err, fd, "cannot open %s", source);
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	close(fd);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot stat %s", source);
+	if (access == CORDON_ACCESS_NONE) {
+		if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_MASK, inside)))
+			return cordon_fail_errno(err, -ENOMEM, "plan");
+		step->flags = S_ISDIR(st.st_mode) ? CORDON_STEP_IS_DIR : 0;
+		return 0;
+	}
+	if (outer == CORDON_ACCESS_NONE && *path && (r = plan_way(scope, path, err)) < 0)
+		return r;
+	return cordon_plan_bind(scope->plan, source, inside, access == CORDON_ACCESS_READ ? CORDON_STEP_READ_ONLY : 0,
+				access == CORDON_ACCESS_READ ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
+}
+
+int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy *policy, cordon_boundary_fn fn, void *data,
+			   struct cordon_error *err)
+{
+	struct scope scope = { .plan = plan, .policy = policy };
+	int r = gather(&scope, err);
+
+	for (size_t i = 0; r == 0 && i < scope.n; i++) {
+		const struct boundary *item = &scope.items[i];
+		cordon_access outer = around(&scope, i);
+
+		if (i > 0 && (cordon_streq(item->path, scope.items[i - 1].path) || item->access == outer))
+			continue; /* named twice, or nothing changes here */
+		r = fn(data, item->path, item->access, outer, err);
+	}
+	return r;
+}
+
+int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+{
+	struct scope scope = { .plan = plan, .policy = spec->policy };
+
+	return cordon_plan_boundaries(plan, spec->policy, plan_boundary, &scope, err);
+}
