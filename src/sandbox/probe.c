@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this kernel and this user can do, found out by doing it. */
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
+#include "sandbox/landlock.h"
+#include "sandbox/launch.h"
+#include "sandbox/probe.h"
+
+static void said(struct cordon_probe *p, int code)
+{
+	p->ok = code >= 0;
+	snprintf(p->detail, sizeof(p->detail), "%s", code >= 0 ? "works" : strerror(-code));
+}
+
+static bool readable(const char *path, char *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
+/* Which of the usual switches stands in the way. */
+static const char *namespace_fix(void)
+{
+	char text[32];
+
+	if (readable("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof(text)) && text[0] == '1')
+		return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or an AppArmor profile for cordon)";
+	if (readable("/proc/sys/kernel/unprivileged_userns_clone", text, sizeof(text)) && text[0] == '0')
+		return "sysctl -w kernel.unprivileged_userns_clone=1";
+	if (readable("/proc/sys/user/max_user_namespaces", text, sizeof(text)) && text[0] == '0')
+		return "sysctl -w user.max_user_namespaces=15000";
+	return "the container or service this runs in must allow user namespaces; until then use --best-effort";
+}
+
+static void probe_landlock(struct cordon_probe *p)
+{
+	unsigned int abi = cordon_landlock_abi();
+
+	p->ok = abi >= CORDON_LANDLOCK_ABI_REQUIRED;
+	snprintf(p->detail, sizeof(p->detail), abi ? "ABI %u" : "not there", abi);
+}
+
+static void probe_seccomp(struct cordon_probe *p)
+{
+	struct seccomp_notif_sizes sizes;
+
+	said(p, syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 ? -errno : 0);
+}
+
+static void probe_mount_api(struct cordon_probe *p)
+{
+	int fd = open_tree(AT_FDCWD, "/", OPEN_TREE_CLOEXEC);
+	int code = fd < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	/* The rest needs a namespace; that it is known at all shows in the error for a bad descriptor. */
+	if (code == 0 && move_mount(-1, "", -1, "", MOVE_MOUNT_F_EMPTY_PATH) < 0 && errno == ENOSYS)
+		code = -ENOSYS;
+	if (code == 0 && mount_setattr(-1, "", AT_EMPTY_PATH, NULL, 0) < 0 && errno == ENOSYS)
+		code = -ENOSYS;
+	said(p, code);
+}
+
+static void probe_openat2(struct cordon_probe *p)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	int fd = cordon_sys_openat2(AT_FDCWD, ".", &how, sizeof(how));
+
+	said(p, fd < 0 ? -errno : 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void probe_notify(struct cordon_probe *p)
+{
+	int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	said(p, fd < 0 || fcntl(fd, F_NOTIFY, (long)DN_CREATE) < 0 ? -errno : 0);
+	if (fd >= 0)
+		close(fd); /* ends the notification too */
+}
+
+static void probe_limits(struct cordon_probe ret[static CORDON_PROBE__MAX])
+{
+	static const cordon_probe_id ids[] = { [CORDON_LIMIT_MEMORY] = CORDON_PROBE_MEMORY, [CORDON_LIMIT_PIDS] = CORDON_PROBE_PIDS,
+					       [CORDON_LIMIT_CPUS] = CORDON_PROBE_CPUS };
+	struct cordon_limits limits = { .memory_bytes = 64 << 20, .pids = 16, .cpu_millis = 1000, .user_namespace = true,
+					.best_effort = true };
+	struct cordon_limits_state state = { 0 };
+	struct cordon_error err = { 0 };
+	char id[CORDON_UUID_SIZE];
+	int r = cordon_uuid_new(id);
+
+	if (r == 0)
+		r = cordon_limits_prepare(&limits, id, &state, &err);
+	for (size_t i = 0; i < CORDON_LIMIT__MAX; i++) {
+		struct cordon_probe *p = &ret[ids[i]];
+		const char *mechanism = r == 0 ? cordon_limits_mechanism(&state, (enum cordon_limit)i) : NULL;
+		bool tree = mechanism && strncmp(mechanism, "cgroup", 6) == 0;
+
+		/* A limit on each process is none on their sum; one on a user namespace's processes is. */
+		p->ok = tree || (mechanism && i != CORDON_LIMIT_MEMORY);
+		snprintf(p->detail, sizeof(p->detail), "%s%s", mechanism ? mechanism : r < 0 ? strerror(-r) : "nothing holds it",
+			 mechanism && !p->ok ? " (per process only)" : "");
+	}
+	if (r == 0) {
+		cordon_limits_remove(&state);
+		cordon_limits_done(&state);
+	}
+}
+
+static void probe_fuse(struct cordon_probe *p)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	said(p, fd < 0 ? -errno : 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
+{
+	static const char cgroup_fix[] = "delegate a cgroup: systemd-run --user --scope -p Delegate=yes cordon ...";
+	static const struct cordon_probe known[] = {
+		[CORDON_PROBE_NAMESPACES] = { .name = "namespaces", .needed_by = "every run", .required = true },
+		[CORDON_PROBE_LANDLOCK] = { .name = "Landlock", .needed_by = "every run", .required = true, .fix = "Linux 6.12 or newer with landlock in the lsm= list" },
+		[CORDON_PROBE_SECCOMP] = { .name = "seccomp", .needed_by = "every run; its listener the watch", .required = true, .fix = "a kernel with CONFIG_SECCOMP_FILTER" },
+		[CORDON_PROBE_MOUNT_API] = { .name = "mounts by descriptor", .needed_by = "every run", .required = true, .fix = "Linux 5.12 or newer" },
+		[CORDON_PROBE_OPENAT2] = { .name = "openat2", .needed_by = "every run (a slower walk does without)", .required = false,
+					   .fix = "allow openat2 in the service's system call filter" },
+		[CORDON_PROBE_NOTIFY] = { .name = "directory notification", .needed_by = "protected paths (polling does without)", .required = false,
+					  .fix = "sysctl -w fs.dir-notify-enable=1" },
+		[CORDON_PROBE_MEMORY] = { .name = "memory limit", .needed_by = "--memory", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_PIDS] = { .name = "process limit", .needed_by = "--pids", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_CPUS] = { .name = "CPU limit", .needed_by = "--cpus", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_FUSE] = { .name = "FUSE", .needed_by = "patterns that judge names (src/**/*.ts)", .required = false,
+					.fix = "chmod 0666 /dev/fuse, as distributions do (or a udev rule)" },
+	};
+
+	memcpy(ret, known, sizeof(known));
+	said(&ret[CORDON_PROBE_NAMESPACES], cordon_namespaces_probe());
+	if (!ret[CORDON_PROBE_NAMESPACES].ok)
+		ret[CORDON_PROBE_NAMESPACES].fix = namespace_fix();
+	probe_landlock(&ret[CORDON_PROBE_LANDLOCK]);
+	probe_seccomp(&ret[CORDON_PROBE_SECCOMP]);
+	probe_mount_api(&ret[CORDON_PROBE_MOUNT_API]);
+	probe_openat2(&ret[CORDON_PROBE_OPENAT2]);
+	probe_notify(&ret[CORDON_PROBE_NOTIFY]);
+	probe_limits(ret);
+	probe_fuse(&ret[CORDON_PROBE_FUSE]);
+}

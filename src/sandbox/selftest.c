@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A live sandbox on a directory of its own, tried from inside and looked at from outside. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/tree.h"
+#include "sandbox/launch.h"
+#include "sandbox/selftest.h"
+
+#define CANARY "CORDON_SELFTEST_CANARY"
+#define PROTECTED_TEXT "protected\n"
+
+/* Each line: a promise, and a command that must succeed (yes) or fail (no). Runs in the workspace; $1 is a file of the
+ * host beside it. */
+static const char script[] =
+	"secret=$1\n"
+	"yes() { n=$1; shift; if \"$@\" >/dev/null 2>&1; then echo \"ok $n\"; else echo \"FAIL $n\"; fi; }\n"
+	"no() { n=$1; shift; if \"$@\" >/dev/null 2>&1; then echo \"FAIL $n\"; else echo \"ok $n\"; fi; }\n"
+	"yes 'the workspace can be written' sh -c 'echo new >made'\n"
+	"yes 'a protected file can be read' cat protected\n"
+	"no 'a protected file cannot be written' sh -c 'echo x >protected'\n"
+	"no 'a protected file cannot be renamed' mv protected other\n"
+	"no 'its directory cannot be renamed' mv held elsewhere\n"
+	"no 'a missing protected file cannot be made' sh -c 'echo x >absent'\n"
+	"no 'files beside the workspace do not exist' test -e \"$secret\"\n"
+	"no 'the system cannot be written' sh -c 'echo x >/usr/cordon-selftest'\n"
+	"no 'kernel settings cannot be written' sh -c 'echo cordon >/proc/sys/kernel/hostname'\n"
+	"no 'no other process tree is seen' test -e /proc/1/root/etc\n"
+	"no 'the caller'\"'\"'s environment is not there' printenv " CANARY "\n"
+	"no 'nothing can be mounted' mount -t tmpfs none /tmp\n"
+	"no 'no user namespace can be made' unshare -U true\n"
+	"yes 'no capability is held' grep -q '^CapBnd:.0*$' /proc/self/status\n"
+	"yes 'privileges cannot be gained' grep -q '^NoNewPrivs:.1$' /proc/self/status\n"
+	"yes 'system calls are filtered' grep -q '^Seccomp:.2$' /proc/self/status\n";
+#define PROMISES 16
+
+static void ignore(void *data, const struct cordon_event *event)
+{
+	(void)data, (void)event;
+}
+
+static int make_file(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int r = fd < 0 ? -errno : cordon_write_all(fd, text, strlen(text));
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* base/secret beside base/workspace with what is to be protected. */
+static int prepare(int base, const char *path, struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	struct cordon_policy *policy = NULL;
+	char workspace[CORDON_PATH_MAX];
+	int r;
+
+	if (mkdirat(base, "workspace", 0700) < 0 || mkdirat(base, "workspace/held", 0700) < 0)
+		return cordon_fail_errno(err, -errno, "cannot prepare the self-test");
+	if ((r = make_file(base, "secret", "secret\n")) < 0 || (r = make_file(base, "workspace/protected", PROTECTED_TEXT)) < 0 ||
+	    (r = make_file(base, "workspace/held/file", PROTECTED_TEXT)) < 0 ||
+	    (r = cordon_path_join(path, "workspace", workspace, sizeof(workspace))) < 0)
+		return cordon_fail_errno(err, r, "cannot prepare the self-test");
+	r = cordon_policy_new(workspace, &policy, err);
+	if (r == 0)
+		r = cordon_policy_protect(policy, "protected", err);
+	if (r == 0)
+		r = cordon_policy_protect(policy, "held/file", err);
+	if (r == 0)
+		r = cordon_policy_protect(policy, "absent", err);
+	if (r < 0) {
+		cordon_policy_free(policy);
+		return r;
+	}
+	*ret_policy = policy;
+	return 0;
+}
+
+/* Runs the plan with its standard output in a file of ours. */
+static int run_captured(const struct cordon_plan *plan, const struct cordon_policy *policy, int output, struct cordon_error *err)
+{
+	struct cordon_observer observer = { ignore, NULL };
+	struct cordon_result result = { 0 };
+	struct cordon_child child;
+	autofd int saved = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	int r;
+
+	if (dup2(output, 1) < 0)
+		return cordon_fail_errno(err, -errno, "cannot capture the self-test");
+	r = cordon_launch(plan, policy, -1, &observer, &child, err);
+	if (r == 0) {
+		cordon_supervise(&child, &observer, &result);
+		if (result.error.code) {
+			*err = result.error;
+			r = err->code;
+		}
+	}
+	if (saved >= 0)
+		dup2(saved, 1);
+	else
+		close(1);
+	return r;
+}
+
+static void add(struct cordon_selftests *ret, const char *name, size_t n, bool ok)
+{
+	struct cordon_selftest *item;
+
+	if (ret->n == CORDON_SELFTESTS_MAX)
+		return;
+	item = &ret->items[ret->n++];
+	cordon_copy(item->name, sizeof(item->name), name, n < sizeof(item->name) ? n : sizeof(item->name) - 1);
+	item->ok = ok;
+	ret->ok &= ok;
+}
+
+static void collect(int output, struct cordon_selftests *ret)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(64 << 10);
+
+	lseek(output, 0, SEEK_SET);
+	if (cordon_read_fd(output, "the self-test", &text, NULL) < 0 || !text.data)
+		return;
+	for (char *line = text.data; *line;) {
+		size_t n = strcspn(line, "\n");
+
+		if (strncmp(line, "ok ", 3) == 0)
+			add(ret, line + 3, n - 3, true);
+		else if (strncmp(line, "FAIL ", 5) == 0)
+			add(ret, line + 5, n - 5, false);
+		line += n + (line[n] == '\n');
+	}
+}
+
+static void look_from_outside(int base, struct cordon_selftests *ret)
+{
+	static const char promise[] = "seen from outside, nothing protected has changed";
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+	bool ok = cordon_read_file(base, "workspace/protected", O_NOFOLLOW, &text, NULL) == 0 && text.data &&
+		  cordon_streq(text.data, PROTECTED_TEXT) && faccessat(base, "workspace/held/file", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+		  faccessat(base, "workspace/absent", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+		  faccessat(base, "workspace/made", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+
+	add(ret, promise, sizeof(promise) - 1, ok);
+}
+
+static int test(int base, const char *path, struct cordon_selftests *ret, struct cordon_error *err)
+{
+	char secret[CORDON_PATH_MAX], id[CORDON_UUID_SIZE], sh[] = "/bin/sh", c[] = "-c", name[] = "self-test";
+	char text[sizeof(script)];
+	char *argv[] = { sh, c, text, name, secret, NULL };
+	struct cordon_run_spec spec = { .run_id = id, .argv = argv, .net_none = true };
+	struct cordon_policy *policy = NULL;
+	struct cordon_plan *plan = NULL;
+	autofd int output = memfd_create("cordon-selftest", MFD_CLOEXEC);
+	int r = prepare(base, path, &policy, err);
+
+	if (r < 0)
+		return r;
+	memcpy(text, script, sizeof(script));
+	spec.policy = policy;
+	setenv(CANARY, "1", 1);
+	if (output < 0 || (r = cordon_uuid_new(id)) < 0 || (r = cordon_path_join(path, "secret", secret, sizeof(secret))) < 0)
+		r = cordon_fail_errno(err, output < 0 ? -errno : r, "cannot prepare the self-test");
+	if (r == 0)
+		r = cordon_plan_build(&spec, &plan, err);
+	if (r == 0)
+		r = run_captured(plan, policy, output, err);
+	unsetenv(CANARY);
+	if (r == 0) {
+		ret->ok = true;
+		collect(output, ret);
+		ret->ok &= ret->n == PROMISES;
+		look_from_outside(base, ret);
+	}
+	cordon_plan_free(plan);
+	cordon_policy_free(policy);
+	return r;
+}
+
+int cordon_selftest_run(struct cordon_selftests *ret, struct cordon_error *err)
+{
+	char path[64], id[CORDON_UUID_SIZE];
+	struct cordon_selftests found = { 0 };
+	autofd int base = -1;
+	int r = cordon_uuid_new(id);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot prepare the self-test");
+	snprintf(path, sizeof(path), "/tmp/cordon-selftest-%s", id);
+	if (mkdir(path, 0700) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make %s", path);
+	base = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = base < 0 ? cordon_fail_errno(err, -errno, "cannot open %s", path) : test(base, path, &found, err);
+	cordon_tree_remove(AT_FDCWD, path, NULL);
+	if (r == 0)
+		*ret = found;
+	return r;
+}

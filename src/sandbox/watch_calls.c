@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which system calls name paths, and reading those names from a process that is stopped in one. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#include "base/path.h"
+#include "base/sys.h"
+#include "sandbox/watch_calls.h"
+
+enum { CWD = -1, NONE = -2 };
+
+typedef enum cordon_call_kind {
+	CALL_OPEN,    /* flags decide: argument `flags` */
+	CALL_OPEN2,   /* flags in memory: struct open_how */
+	CALL_CREATE,  /* makes the name */
+	CALL_DELETE,
+	CALL_RENAME,  /* takes one name, makes another */
+	CALL_LINK,    /* reads one name, makes another */
+	CALL_CHANGE,  /* changes what stands there */
+	CALL_EXECUTE,
+	CALL_BIND,    /* the path is in a socket address */
+} cordon_call_kind;
+
+struct call {
+	long nr;
+	cordon_call_kind kind;
+	signed char dir, path;   /* argument numbers; CWD: relative to the working directory */
+	signed char dir2, path2; /* of the second path, NONE */
+	signed char flags;
+};
+
+static const struct call calls[] = {
+	{ SYS_openat, CALL_OPEN, 0, 1, NONE, NONE, 2 },
+	{ SYS_openat2, CALL_OPEN2, 0, 1, NONE, NONE, 2 },
+	{ SYS_mkdirat, CALL_CREATE, 0, 1, NONE, NONE, NONE },
+	{ SYS_mknodat, CALL_CREATE, 0, 1, NONE, NONE, NONE },
+	{ SYS_symlinkat, CALL_CREATE, 1, 2, NONE, NONE, NONE },
+	{ SYS_linkat, CALL_LINK, 0, 1, 2, 3, NONE },
+	{ SYS_renameat, CALL_RENAME, 0, 1, 2, 3, NONE },
+	{ SYS_renameat2, CALL_RENAME, 0, 1, 2, 3, NONE },
+	{ SYS_bind, CALL_BIND, NONE, 1, NONE, NONE, 2 },
+	{ SYS_execve, CALL_EXECUTE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_execveat, CALL_EXECUTE, 0, 1, NONE, NONE, NONE },
+	{ SYS_truncate, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_unlinkat, CALL_DELETE, 0, 1, NONE, NONE, NONE },
+	{ SYS_fchmodat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ 452 /* fchmodat2 */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_fchownat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_utimensat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_setxattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lsetxattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_removexattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lremovexattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ 463 /* setxattrat */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ 466 /* removexattrat */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+#ifdef SYS_open /* architectures with the older calls */
+	{ SYS_open, CALL_OPEN, CWD, 0, NONE, NONE, 1 },
+	{ SYS_creat, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_mkdir, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_mknod, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_symlink, CALL_CREATE, CWD, 1, NONE, NONE, NONE },
+	{ SYS_link, CALL_LINK, CWD, 0, CWD, 1, NONE },
+	{ SYS_rename, CALL_RENAME, CWD, 0, CWD, 1, NONE },
+	{ SYS_unlink, CALL_DELETE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_rmdir, CALL_DELETE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_chmod, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_chown, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lchown, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_utime, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_utimes, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_futimesat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+#endif
+};
+
+static bool read_memory(pid_t pid, uint64_t address, void *into, size_t n)
+{
+	struct iovec local = { into, n };
+	struct iovec remote = { (void *)(uintptr_t)address, n };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
+/* A string that may end right before an unmapped page: never asks for bytes of the next page it does not need. */
+static bool read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX])
+{
+	size_t at = 0;
+
+	while (at < CORDON_PATH_MAX) {
+		size_t n = 4096 - ((address + at) & 4095);
+
+		if (n > CORDON_PATH_MAX - at)
+			n = CORDON_PATH_MAX - at;
+		if (!read_memory(pid, address + at, ret + at, n))
+			return false;
+		if (memchr(ret + at, '\0', n))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/%s", (int)pid, what);
+	n = readlink(link, ret, CORDON_PATH_MAX - 1);
+	if (n <= 0 || ret[0] != '/')
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
+/* The absolute form of what the process named, in its own terms. */
+static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, char ret[static CORDON_PATH_MAX])
+{
+	pid_t pid = (pid_t)notif->pid;
+	char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX], what[24] = "cwd";
+	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
+
+	if (!read_string(pid, notif->data.args[path_arg], name))
+		return false;
+	if (name[0] == '/')
+		return cordon_copy(ret, CORDON_PATH_MAX, name, strlen(name)) == 0;
+	if (dir != AT_FDCWD)
+		snprintf(what, sizeof(what), "fd/%d", dir);
+	return read_link_of(pid, what, base) && cordon_path_join(base, name, ret, CORDON_PATH_MAX) == 0;
+}
+
+static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_touch *touch)
+{
+	struct sockaddr_un address = { 0 };
+	char base[CORDON_PATH_MAX];
+	size_t n = notif->data.args[2] > sizeof(address) ? sizeof(address) : (size_t)notif->data.args[2];
+
+	if (n <= sizeof(address.sun_family) || !read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
+		return false;
+	if (address.sun_family != AF_UNIX || !address.sun_path[0])
+		return false;
+	address.sun_path[sizeof(address.sun_path) - 1] = '\0';
+	if (address.sun_path[0] == '/')
+		touch->known = cordon_copy(touch->path, sizeof(touch->path), address.sun_path, strlen(address.sun_path)) == 0;
+	else
+		touch->known = read_link_of((pid_t)notif->pid, "cwd", base) &&
+			       cordon_path_join(base, address.sun_path, touch->path, sizeof(touch->path)) == 0;
+	return true;
+}
+
+static void open_touch(struct cordon_touch *touch, uint64_t flags)
+{
+	touch->creates = flags & O_CREAT;
+	touch->writes = touch->creates || (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+	/* Whether a file is made or only written is not known before the call: O_EXCL says so, the rest is a write. */
+	touch->op = touch->creates && (flags & O_EXCL) ? "create" : touch->writes ? "write" : "read";
+}
+
+static const struct call *find(long nr)
+{
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(calls); i++)
+		if (calls[i].nr == nr)
+			return &calls[i];
+	return NULL;
+}
+
+size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX])
+{
+	const struct call *call = find(notif->data.nr);
+	struct open_how how = { 0 };
+	size_t n = 1;
+
+	if (!call)
+		return 0;
+	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
+		touches[i].op = "write";
+		touches[i].writes = true;
+		touches[i].creates = touches[i].known = false;
+		touches[i].path[0] = '\0';
+	}
+	if (call->kind == CALL_BIND) {
+		touches[0].op = "create";
+		touches[0].creates = true;
+		return read_socket_path(notif, &touches[0]) ? 1 : 0;
+	}
+	/* utimensat(fd, NULL, ...) and the like act on a descriptor, which was judged when it was opened. */
+	if (!notif->data.args[call->path])
+		return 0;
+	touches[0].known = read_path(notif, call->dir, call->path, touches[0].path);
+	switch (call->kind) {
+	case CALL_OPEN:
+		open_touch(&touches[0], notif->data.args[call->flags]);
+		break;
+	case CALL_OPEN2:
+		if (read_memory((pid_t)notif->pid, notif->data.args[2], &how, sizeof(how)))
+			open_touch(&touches[0], how.flags);
+		else
+			touches[0].known = false;
+		break;
+	case CALL_CREATE:
+		touches[0].op = "create";
+		touches[0].creates = true;
+		break;
+	case CALL_DELETE:
+		touches[0].op = "delete";
+		break;
+	case CALL_EXECUTE:
+		touches[0].op = "execute";
+		touches[0].writes = false;
+		break;
+	case CALL_RENAME:
+	case CALL_LINK:
+		touches[0].op = call->kind == CALL_RENAME ? "rename" : "read";
+		touches[0].writes = call->kind == CALL_RENAME;
+		touches[1].op = call->kind == CALL_RENAME ? "rename" : "create";
+		touches[1].creates = true;
+		touches[1].known = read_path(notif, call->dir2, call->path2, touches[1].path);
+		n = 2;
+		break;
+	case CALL_CHANGE:
+	case CALL_BIND:
+		break;
+	}
+	return n;
+}
