@@ -3,10 +3,15 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/title.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
 const struct cordon_command *const cordon_commands[] = {
+	/* Sandboxes. */
+	&cordon_cmd_run,
+	&cordon_cmd_doctor,
+	&cordon_cmd_gc,
 	/* The seed's workspace manager. */
 	&cordon_cmd_validate,
 	&cordon_cmd_check_file,
@@ -141,6 +146,7 @@ int main(int argc, char **argv)
 	struct cordon_error err = { 0 };
 	int r;
 
+	cordon_title_init(argc, argv);
 	/* A closed pipe is an error of the write that meets it, not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
 	r = dispatch(&cli, argc, argv);

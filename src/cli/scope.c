@@ -4,6 +4,7 @@
 
 #include "cli/manager.h"
 #include "cli/scope.h"
+#include "sandbox/protect_defaults.h"
 
 static const struct {
 	int key;
@@ -34,8 +35,9 @@ int cordon_scope_set(struct cordon_scope *scope, int key, const char *arg, struc
 		return set_once(&scope->mode, "--workspace-mode", arg, err);
 	if (key == CORDON_SCOPE_POLICY)
 		return set_once(&scope->policy_path, "--policy", arg, err);
-	if (key == CORDON_SCOPE_READ_ONLY) {
-		scope->read_only = true;
+	if (key == CORDON_SCOPE_READ_ONLY || key == CORDON_SCOPE_NO_DEFAULT_PROTECT) {
+		scope->read_only |= key == CORDON_SCOPE_READ_ONLY;
+		scope->no_default_protect |= key == CORDON_SCOPE_NO_DEFAULT_PROTECT;
 		return 0;
 	}
 	rules = reallocarray(scope->rules, scope->n_rules + 1, sizeof(*rules));
@@ -83,10 +85,10 @@ static void report(const struct cordon_cli *cli, const struct cordon_error *err,
 		*exit_code = code;
 }
 
-/* What is wrong with an option's value is wrong usage, whatever the engine calls it. */
+/* What is wrong with an option's value is wrong usage; what the tree makes impossible is a refusal. */
 static void report_option(const struct cordon_cli *cli, struct cordon_error *err, const char *option, int *exit_code)
 {
-	if (err->kind == CORDON_KIND_CONFIG || err->kind == CORDON_KIND_POLICY_DENIED)
+	if (err->kind == CORDON_KIND_CONFIG)
 		err->kind = CORDON_KIND_USAGE;
 	cordon_error_prefix(err, err->code, "%s", option);
 	report(cli, err, exit_code);
@@ -206,6 +208,9 @@ int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struc
 	add_rules(cli, scope, policy, &exit_code);
 	folders = add_folder_lists(cli, scope, &env, policy, &exit_code);
 	policy->read_only |= scope->read_only;
+	if (!scope->no_default_protect && !(scope->file && !scope->file->default_protect) &&
+	    cordon_protect_defaults_add(policy, &err) < 0)
+		report(cli, &err, &exit_code);
 	if (settle_mode(scope, &env, folders, policy, &err) < 0)
 		report(cli, &err, &exit_code);
 	if (exit_code)

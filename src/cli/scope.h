@@ -34,6 +34,7 @@ enum cordon_scope_key {
 	CORDON_SCOPE_PROTECT,
 	CORDON_SCOPE_POLICY,
 	CORDON_SCOPE_READ_ONLY,
+	CORDON_SCOPE_NO_DEFAULT_PROTECT,
 	CORDON_SCOPE__END,
 };
 
@@ -59,6 +60,8 @@ enum cordon_scope_key {
 		  CORDON_SCOPE_READ_ONLY },                                                                            \
 		{ "protect",	       0, CORDON_ARG_FILE, "PATH", "never changes, whatever is granted (repeatable)",  \
 		  CORDON_SCOPE_PROTECT },                                                                              \
+		{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",     \
+		  CORDON_SCOPE_NO_DEFAULT_PROTECT },                                                                   \
 	{                                                                                                              \
 		"policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too",                    \
 			CORDON_SCOPE_POLICY                                                                            \
@@ -76,6 +79,7 @@ struct cordon_scope {
 	struct cordon_scope_rule *rules; /* in the order given */
 	size_t n_rules;
 	bool read_only;
+	bool no_default_protect;
 	cordon_mode folder_mode;	 /* set by the command: the mode when there are folders and nothing says one */
 	struct cordon_policy_file *file; /* of --policy, once built; holds what is no part of a policy (env, limits) */
 };
@@ -92,6 +96,7 @@ void cordon_scope_done(struct cordon_scope *scope);
 /*
  * The policy. Folders come from --workspace, else (when there is no --rw, --ro and --policy either) from
  * WORKSPACE_FOLDERS; the mode from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict.
+ * What the host would execute is protected too (sandbox/protect_defaults.h), unless an option or the file says no.
  * WORKSPACE_ENABLED=false drops the folders, so that the repository is the scope, and says so on stderr.
  * Returns 0, or an exit code after having printed every error of the options, the file and the folders.
  */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon doctor: what this kernel and user can do, what that means, and a live self-test. */
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "sandbox/probe.h"
+#include "sandbox/selftest.h"
+
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	(void)data, (void)key, (void)arg, (void)err; /* there are only the common options */
+	return 0;
+}
+
+/* What the probes mean for somebody who wants to use one of the front ends. */
+struct front_end {
+	const char *name;
+	const char *state; /* "works", "best effort only", "does not work" */
+	const char *why;
+};
+
+static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], bool self_test, struct front_end ret[static 3])
+{
+	const char *missing = NULL;
+
+	for (size_t i = 0; i < CORDON_PROBE__MAX; i++)
+		if (p[i].required && !p[i].ok && !missing)
+			missing = p[i].name;
+	ret[0] = (struct front_end){ "run, folder scopes", "works", "" };
+	if (missing && p[CORDON_PROBE_LANDLOCK].ok && p[CORDON_PROBE_SECCOMP].ok)
+		ret[0] = (struct front_end){ "run, folder scopes", "best effort only", missing };
+	else if (missing)
+		ret[0] = (struct front_end){ "run, folder scopes", "does not work", missing };
+	else if (!self_test)
+		ret[0] = (struct front_end){ "run, folder scopes", "does not work", "the self-test failed" };
+	ret[1] = ret[0];
+	ret[1].name = "run, name patterns";
+	if (!p[CORDON_PROBE_FUSE].ok)
+		ret[1] = (struct front_end){ "run, name patterns", "does not work", "FUSE" };
+	ret[2] = (struct front_end){ "limits on the whole tree", "works", "" };
+	if (!p[CORDON_PROBE_MEMORY].ok)
+		ret[2] = (struct front_end){ "limits on the whole tree", p[CORDON_PROBE_PIDS].ok ? "processes and CPUs only" : "does not work",
+					     "memory limit" };
+	return 3;
+}
+
+static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p, const struct cordon_selftests *tests,
+		      const struct cordon_error *err, const struct front_end *ends, size_t n, bool ok)
+{
+	json_t *probes = json_array(), *items = json_array(), *fronts = json_array();
+	int r;
+
+	for (size_t i = 0; i < CORDON_PROBE__MAX; i++)
+		json_array_append_new(probes, json_pack("{s:s, s:b, s:s, s:s, s:b, s:s?}", "name", p[i].name, "ok", p[i].ok, "detail",
+							p[i].detail, "needed_by", p[i].needed_by, "required", p[i].required, "fix",
+							p[i].ok ? NULL : p[i].fix));
+	for (size_t i = 0; i < tests->n; i++)
+		json_array_append_new(items, json_pack("{s:s, s:b}", "name", tests->items[i].name, "ok", tests->items[i].ok));
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", ends[i].name, "state", ends[i].state, "why", ends[i].why));
+	r = cordon_cli_print_json(cli, json_pack("{s:b, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "probes", probes, "front_ends", fronts,
+						 "self_test", "ok", tests->ok, "promises", items, "error", err->message));
+	return r ? r : ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
+}
+
+static void line(bool ok, bool colour, const char *name, const char *detail)
+{
+	printf("  %s%-7s%s %-24s %s\n", colour ? ok ? "\033[32m" : "\033[31m" : "", ok ? "ok" : "missing", colour ? "\033[0m" : "", name,
+	       detail);
+}
+
+static int run(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct cordon_probe p[CORDON_PROBE__MAX];
+	struct cordon_selftests tests = { 0 };
+	struct front_end ends[3];
+	struct cordon_error err = { 0 };
+	bool colour = cordon_cli_colour(1);
+	bool ok = true;
+	size_t n;
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first < argc)
+		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
+	cordon_probe_all(p);
+	for (size_t i = 0; i < CORDON_PROBE__MAX; i++)
+		ok &= p[i].ok || !p[i].required;
+	ok &= cordon_selftest_run(&tests, &err) == 0 && tests.ok;
+	n = front_ends(p, tests.ok, ends);
+	if (cli->json)
+		return print_json(cli, p, &tests, &err, ends, n, ok);
+	printf("what the kernel lets this user do\n");
+	for (size_t i = 0; i < CORDON_PROBE__MAX; i++) {
+		line(p[i].ok, colour, p[i].name, p[i].detail);
+		if (!p[i].ok)
+			printf("          for %s; %s\n", p[i].needed_by, p[i].fix ? p[i].fix : "");
+	}
+	printf("\nwhat that means\n");
+	for (size_t i = 0; i < n; i++)
+		printf("  %-26s %s%s%s\n", ends[i].name, ends[i].state, *ends[i].why ? ": " : "", ends[i].why);
+	printf("\nself-test in a live sandbox\n");
+	for (size_t i = 0; i < tests.n; i++)
+		printf("  %s%-7s%s %s\n", colour ? tests.items[i].ok ? "\033[32m" : "\033[31m" : "", tests.items[i].ok ? "ok" : "FAILED",
+		       colour ? "\033[0m" : "", tests.items[i].name);
+	if (err.code)
+		printf("  FAILED  %s\n", err.message);
+	return ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
+}
+
+const struct cordon_command cordon_cmd_doctor = {
+	.name = "doctor",
+	.operands = "",
+	.summary = "tell what this machine can enforce, and test it",
+	.details = "Tries each kernel feature, says what a missing one means and how to get it, and ends with a live sandbox whose\n"
+		   "protections are tried from inside and checked from outside.\n"
+		   "\n"
+		   "Exit status: 0 runs have all their layers, 1 they do not.\n",
+	.options = NULL,
+	.run = run,
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon gc: removes what dead runs left behind. */
+#include <stdio.h>
+
+#include "audit/audit.h"
+#include "base/home.h"
+#include "cli/commands.h"
+#include "sandbox/runs.h"
+
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	(void)data, (void)key, (void)arg, (void)err; /* there are only the common options */
+	return 0;
+}
+
+static void record(const struct cordon_home *home, const struct cordon_gc_counts *counts)
+{
+	struct cordon_audit_event event = { .type = CORDON_AUDIT_GC, .success = CORDON_AUDIT_SUCCEEDED };
+	struct cordon_audit_ids ids = { 0 };
+	struct cordon_audit *audit = NULL;
+
+	if (!counts->records && !counts->cgroups && !counts->directories)
+		return;
+	event.detail = json_pack("{s:I, s:I, s:I}", "records", (json_int_t)counts->records, "cgroups", (json_int_t)counts->cgroups,
+				 "directories", (json_int_t)counts->directories);
+	if (cordon_audit_open(home, &ids, &audit, NULL) == 0)
+		cordon_audit_write(audit, &event, NULL);
+	cordon_audit_close(audit);
+	json_decref(event.detail);
+}
+
+static int run(struct cordon_cli *cli, int argc, char **argv)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_gc_counts counts = { 0 };
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first < argc)
+		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
+	if (cordon_home_open(&home, &err) < 0 || cordon_runs_gc(&home, &counts, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	record(&home, &counts);
+	if (cli->json)
+		return cordon_cli_print_json(cli, json_pack("{s:I, s:I, s:I, s:I}", "records", (json_int_t)counts.records, "cgroups",
+							    (json_int_t)counts.cgroups, "directories",
+							    (json_int_t)counts.directories, "live", (json_int_t)counts.live));
+	printf("removed %zu records, %zu cgroups and %zu directories of dead runs; %zu runs live\n", counts.records, counts.cgroups,
+	       counts.directories, counts.live);
+	return CORDON_EXIT_OK;
+}
+
+const struct cordon_command cordon_cmd_gc = {
+	.name = "gc",
+	.operands = "",
+	.summary = "remove what dead runs left behind",
+	.details = "A supervisor that was killed takes its sandbox with it; what may stay is its record, a cgroup and, for a\n"
+		   "best-effort run, a temporary directory. Live runs are never touched.\n",
+	.options = NULL,
+	.run = run,
+};

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What attacks share: a workspace with protected paths, programs run inside, and the same without cordon."""
+import hashlib
+import os
+import stat
+
+PROTECTED = ("AGENTS.md", ".factory", ".git/config", ".git/hooks", "deep/er/held.txt")
+
+
+class Arena:
+    """A repository with protected paths, seen from the host."""
+
+    def __init__(self, box, cordon):
+        self.box = box
+        self.cordon = cordon
+        self.root = box.repo(files={
+            "AGENTS.md": "the prompt\n",
+            ".factory/settings.json": "{}\n",
+            ".git/hooks/pre-commit": "#!/bin/sh\n",
+            "deep/er/held.txt": "held\n",
+            "deep/er/free.txt": "free\n",
+            "src/main.c": "int main(void) { return 0; }\n",
+        })
+        self.before = self.look()
+
+    def look(self):
+        """Everything about the protected paths: type, mode, owner, inode, times, content, names."""
+        found = {}
+        for name in PROTECTED:
+            top = self.root / name
+            for path in [top, *sorted(top.rglob("*"))] if top.is_dir() and not top.is_symlink() else [top]:
+                st = os.lstat(path)
+                content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(st.st_mode) else None
+                found[str(path)] = (st.st_mode, st.st_uid, st.st_ino, st.st_mtime_ns, st.st_nlink, content,
+                                    tuple(os.listxattr(path, follow_symlinks=False)))
+        for parent in (".git", "deep", "deep/er"):
+            found[parent] = os.lstat(self.root / parent).st_ino
+        return found
+
+    def assert_unharmed(self):
+        assert self.look() == self.before
+
+    def protect(self):
+        return [word for path in PROTECTED for word in ("--protect", path)]
+
+    def sh(self, script, *options, protect=True, **kw):
+        return self.cordon("run", "--root", str(self.root), *(self.protect() if protect else []), *options, "--", "/bin/sh", "-c",
+                           script, cwd=self.root, **kw)
+
+    def py(self, script, *options, protect=True, **kw):
+        return self.cordon("run", "--root", str(self.root), *(self.protect() if protect else []), *options, "--", "/usr/bin/python3",
+                           "-c", PRELUDE + script, cwd=self.root, **kw)
+
+    def bwrap(self, script, *options, program="/bin/sh"):
+        """The same in plain bubblewrap, with a read-only bind on the protected files: what others do."""
+        binds = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
+                 "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", str(self.root), str(self.root)]
+        for name in PROTECTED:
+            binds += ["--ro-bind", str(self.root / name), str(self.root / name)]
+        words = [program, "-c", (PRELUDE if "python" in program else "") + script]
+        return self.box.run("bwrap", *binds, "--chdir", str(self.root), *options, *words)
+
+
+# What every program inside starts with: names of errors, raw system calls.
+PRELUDE = """
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def syscall(*args):
+    ctypes.set_errno(0)
+    r = libc.syscall(*[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
+    return r if r >= 0 else -ctypes.get_errno()
+def attempt(name, call):
+    try:
+        call()
+        print(name, 'done')
+    except OSError as e:
+        print(name, errno.errorcode.get(e.errno, e.errno))
+"""
+
+
+def answers(result):
+    """{attempt: what came of it}"""
+    return dict(line.rsplit(" ", 1) for line in result.stdout.splitlines() if " " in line)
