@@ -8,12 +8,14 @@
 
 /* Per event type and handle. Records: a burst, then a steady rate. Bytes: so that long names in few records can't push
  * other runs' records out of the log; what a day of them may take is a small part of what is kept. */
-#define BURST_RECORDS 200
-#define RECORDS_PER_S 50
-#define BURST_BYTES (1 << 20)
-#define BYTES_PER_S 1024
+#define BURST_RECORDS INT64_C(200)
+#define RECORDS_PER_S INT64_C(50)
+#define BURST_BYTES INT64_C(1048576)
+#define BYTES_PER_S INT64_C(1024)
 
 #define DROPPED_EVERY_MS 1000 /* between two `dropped` records */
+#define RETRY_MS 1000	      /* after a failure, what can be left out is not tried again for so long */
+#define SHORT_WAIT_MS 100     /* for the lock, while an agent waits for its supervisor */
 #define SYNC_EVERY_MS 5000
 #define SHORT_RUN_MS 1000
 
@@ -28,11 +30,13 @@ struct cordon_audit {
 	char *names[5]; /* in the order of struct cordon_audit_ids */
 	struct bucket buckets[CORDON_AUDIT__MAX];
 	struct cordon_audit_counts counts;
-	uint64_t pending[CORDON_AUDIT__MAX]; /* dropped since the last `dropped` record, by type */
-	uint64_t pending_failed;	     /* how many of them because they could not be written */
-	int64_t opened, reported, synced;    /* monotonic: this handle, the last `dropped`, the last sync */
-	bool unsynced;			     /* something is to be synced when it is time */
-	bool noteworthy;		     /* more than start and end was written */
+	uint64_t pending;		       /* dropped since the last `dropped` record; the same by type, */
+	uint64_t pending_by[CORDON_AUDIT__MAX];
+	uint64_t pending_failed;	       /* and those that could not be written */
+	int64_t opened, reported, synced;      /* monotonic: this handle, the last `dropped`, the last sync */
+	int64_t failed;			       /* monotonic: the last failure, 0 when there was none */
+	bool unsynced;			       /* something was written since the last sync */
+	bool noteworthy;		       /* more than start and end was written */
 };
 
 static struct cordon_audit *release(struct cordon_audit *audit)
@@ -92,24 +96,34 @@ static bool is_limited(cordon_audit_type type)
 	       type == CORDON_AUDIT_PROTECTED_CREATED || type == CORDON_AUDIT_LIMIT;
 }
 
+/* What is worth waiting for; nobody waits for its writer then. */
+static bool is_patient(cordon_audit_type type)
+{
+	return !is_limited(type) && type != CORDON_AUDIT_DROPPED;
+}
+
 /* INVARIANT: each type has a bucket of its own, so that a storm of violations can't hide a lost protection. */
-static bool allowed(struct bucket *bucket, int64_t now, size_t bytes)
+static void refill(struct bucket *bucket, int64_t now)
 {
 	int64_t passed = now - bucket->filled;
 
 	if (bucket->filled == 0 || passed > 86400000) {
 		bucket->records = BURST_RECORDS * 1000;
-		bucket->bytes = (int64_t)BURST_BYTES * 1000;
+		bucket->bytes = BURST_BYTES * 1000;
 	} else {
 		bucket->records += passed * RECORDS_PER_S;
 		bucket->bytes += passed * BYTES_PER_S;
 		if (bucket->records > BURST_RECORDS * 1000)
 			bucket->records = BURST_RECORDS * 1000;
-		if (bucket->bytes > (int64_t)BURST_BYTES * 1000)
-			bucket->bytes = (int64_t)BURST_BYTES * 1000;
+		if (bucket->bytes > BURST_BYTES * 1000)
+			bucket->bytes = BURST_BYTES * 1000;
 	}
 	bucket->filled = now;
-	if (bucket->records < 1000 || bucket->bytes < (int64_t)bytes * 1000)
+}
+
+static bool spend(struct bucket *bucket, size_t bytes)
+{
+	if (bucket->bytes < (int64_t)bytes * 1000)
 		return false;
 	bucket->records -= 1000;
 	bucket->bytes -= (int64_t)bytes * 1000;
@@ -119,11 +133,13 @@ static bool allowed(struct bucket *bucket, int64_t now, size_t bytes)
 static void drop(struct cordon_audit *audit, cordon_audit_type type, bool failed)
 {
 	audit->counts.dropped++;
-	audit->pending[type]++;
+	audit->pending++;
+	audit->pending_by[type]++;
 	if (failed)
 		audit->pending_failed++;
 }
 
+/* Renders and appends, unless it is too long for what is left to its event. */
 static int append(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
 {
 	const struct cordon_audit_ids ids = { audit->names[0], audit->names[1], audit->names[2], audit->names[3],
@@ -133,11 +149,13 @@ static int append(struct cordon_audit *audit, const struct cordon_audit_event *e
 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot write the audit log");
-	if (is_limited(event->type) && !allowed(&audit->buckets[event->type], cordon_time_monotonic(), body.len)) {
+	if (is_limited(event->type) && !spend(&audit->buckets[event->type], body.len)) {
 		drop(audit, event->type, false);
 		return 0;
 	}
+	audit->chain.wait_ms = is_patient(event->type) ? CORDON_CHAIN_LOCK_MS : SHORT_WAIT_MS;
 	r = cordon_chain_append(&audit->chain, body.data, body.len, err);
+	audit->failed = r < 0 ? cordon_time_monotonic() : 0;
 	if (r < 0)
 		return r;
 	audit->unsynced = true;
@@ -153,35 +171,19 @@ static void report_dropped(struct cordon_audit *audit, int64_t now)
 {
 	struct cordon_audit_event event = { .type = CORDON_AUDIT_DROPPED };
 	json_t *events = json_object();
-	uint64_t sum = 0;
 
-	for (size_t i = 0; i < CORDON_AUDIT__MAX; i++) {
-		if (!audit->pending[i])
-			continue;
-		sum += audit->pending[i];
-		json_object_set_new(events, cordon_audit_type_name((cordon_audit_type)i),
-				    json_integer((json_int_t)audit->pending[i]));
-	}
-	if (sum)
-		event.detail = json_pack("{s:I, s:I, s:O}", "count", (json_int_t)sum, "failed",
-					 (json_int_t)audit->pending_failed, "events", events);
-	json_decref(events);
-	if (!event.detail)
-		return;
+	for (size_t i = 0; i < CORDON_AUDIT__MAX; i++)
+		if (audit->pending_by[i])
+			json_object_set_new(events, cordon_audit_type_name((cordon_audit_type)i),
+					    json_integer((json_int_t)audit->pending_by[i]));
+	event.detail = json_pack("{s:I, s:I, s:o}", "count", (json_int_t)audit->pending, "failed",
+				 (json_int_t)audit->pending_failed, "events", events);
 	audit->reported = now;
-	if (append(audit, &event, NULL) == 0) {
-		memset(audit->pending, 0, sizeof(audit->pending));
-		audit->pending_failed = 0;
+	if (event.detail && append(audit, &event, NULL) == 0) {
+		memset(audit->pending_by, 0, sizeof(audit->pending_by));
+		audit->pending = audit->pending_failed = 0;
 	}
 	json_decref(event.detail);
-}
-
-static bool has_pending(const struct cordon_audit *audit)
-{
-	for (size_t i = 0; i < CORDON_AUDIT__MAX; i++)
-		if (audit->pending[i])
-			return true;
-	return false;
 }
 
 static void sync_log(struct cordon_audit *audit, int64_t now)
@@ -192,41 +194,50 @@ static void sync_log(struct cordon_audit *audit, int64_t now)
 	audit->unsynced = false;
 }
 
+static int tick(struct cordon_audit *audit, int64_t now)
+{
+	int64_t due = -1, next;
+
+	if (audit->pending && now - audit->reported >= DROPPED_EVERY_MS)
+		report_dropped(audit, now);
+	if (audit->pending)
+		due = audit->reported + DROPPED_EVERY_MS;
+	if (audit->unsynced && audit->noteworthy && now - audit->synced >= SYNC_EVERY_MS)
+		sync_log(audit, now);
+	next = audit->synced + SYNC_EVERY_MS;
+	if (audit->unsynced && audit->noteworthy && (due < 0 || next < due))
+		due = next;
+	return due < 0 ? -1 : due <= now ? 0 : (int)(due - now);
+}
+
 int cordon_audit_tick(struct cordon_audit *audit)
 {
-	int64_t now = cordon_time_monotonic(), due = -1, next;
-
-	if (has_pending(audit)) {
-		if (now - audit->reported >= DROPPED_EVERY_MS)
-			report_dropped(audit, now);
-		if (has_pending(audit))
-			due = audit->reported + DROPPED_EVERY_MS;
-	}
-	if (audit->unsynced && audit->noteworthy) {
-		if (now - audit->synced >= SYNC_EVERY_MS)
-			sync_log(audit, now);
-		next = audit->synced + SYNC_EVERY_MS;
-		if (audit->unsynced && (due < 0 || next < due))
-			due = next;
-	}
-	return due < 0 ? -1 : due <= now ? 0 : (int)(due - now);
+	return tick(audit, cordon_time_monotonic());
 }
 
 int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
 {
-	int64_t now;
-	int r;
+	int64_t now = cordon_time_monotonic();
+	bool limited = is_limited(event->type);
+	int r = 0;
 
 	if ((unsigned int)event->type >= CORDON_AUDIT_DROPPED)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_INTERNAL, "the audit log itself writes these records");
+	if (limited)
+		refill(&audit->buckets[event->type], now);
 	/* The counts belong before the end of the run they are part of. */
-	if (event->type == CORDON_AUDIT_END && has_pending(audit))
-		report_dropped(audit, cordon_time_monotonic());
-	r = append(audit, event, err);
+	if (event->type == CORDON_AUDIT_END && audit->pending)
+		report_dropped(audit, now);
+	/* In a storm, this is the whole cost of an event. INVARIANT: a log that cannot be written stops no agent. */
+	if (limited && audit->buckets[event->type].records < 1000)
+		drop(audit, event->type, false);
+	else if (limited && audit->failed && now - audit->failed < RETRY_MS)
+		drop(audit, event->type, true);
+	else
+		r = append(audit, event, err);
 	if (r < 0)
 		drop(audit, event->type, true);
-	cordon_audit_tick(audit);
-	now = cordon_time_monotonic();
+	tick(audit, now);
 	if (r == 0 && audit->unsynced &&
 	    (event->type == CORDON_AUDIT_REFUSAL ||
 	     (event->type == CORDON_AUDIT_END && (audit->noteworthy || now - audit->opened >= SHORT_RUN_MS))))
@@ -238,7 +249,7 @@ struct cordon_audit *cordon_audit_close(struct cordon_audit *audit)
 {
 	if (!audit)
 		return NULL;
-	if (has_pending(audit))
+	if (audit->pending)
 		report_dropped(audit, cordon_time_monotonic());
 	if (audit->unsynced && audit->noteworthy)
 		sync_log(audit, cordon_time_monotonic());

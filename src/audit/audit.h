@@ -87,8 +87,9 @@ struct cordon_audit *cordon_audit_close(struct cordon_audit *audit);
 
 /*
  * Appends one record. 0 also when the event was left out by the rate limit. A failure (no space, no lock within five
- * seconds) leaves the log as it was; a run must not begin without its start record, but must not fail because
- * a later one could not be written: such an event counts as dropped.
+ * seconds, for a limited event a tenth of one) leaves the log as it was; a run must not begin without its start record,
+ * but must not fail because a later one could not be written: such an event counts as dropped, and for a second
+ * limited events are not tried again.
  */
 int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err);
 void cordon_audit_count(const struct cordon_audit *audit, struct cordon_audit_counts *ret_counts);

@@ -8,7 +8,7 @@
 #include "audit/chain.h"
 #include "base/time.h"
 
-#define END_SIZE (32 * CORDON_AUDIT_LINE_MAX)
+#define END_SIZE INT64_C(262144) /* holds many records of any size */
 #define FILE_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* What a writer found when log and head were apart. */
@@ -39,7 +39,7 @@ static int open_file(struct cordon_chain *chain, const char *name, int flags, in
 
 static int open_log(struct cordon_chain *chain, uint64_t number)
 {
-	int fd;
+	int fd = -1;
 	int r = open_file(chain, CORDON_CHAIN_LOG, O_APPEND, &fd);
 
 	if (r < 0)
@@ -94,7 +94,7 @@ static int lock_head(struct cordon_chain *chain)
 {
 	for (int tries = 0; tries < 8; tries++) {
 		struct stat st;
-		int fd, r = cordon_chain_lock(chain->head_fd, LOCK_EX, chain->wait_ms);
+		int fd = -1, r = cordon_chain_lock(chain->head_fd, LOCK_EX, chain->wait_ms);
 
 		if (r < 0)
 			return r;
@@ -196,16 +196,14 @@ static bool take_line(struct cordon_chain_head *head, const struct cordon_line *
  * start inside the file is then moved to the next line. */
 static int take_tail(int fd, bool blind, struct cordon_chain_head *head, struct findings *found, bool *ret_open_line)
 {
-	autofree struct cordon_lines *lines = malloc(sizeof(*lines));
+	struct cordon_lines lines;
 	bool skip = blind && head->size > 0;
 	struct cordon_line line;
 	int r;
 
-	if (!lines)
-		return -ENOMEM;
 	*ret_open_line = false;
-	cordon_lines_init(lines, fd, (off_t)head->size, INT64_MAX);
-	while ((r = cordon_lines_next(lines, &line)) > 0) {
+	cordon_lines_init(&lines, fd, (off_t)head->size, INT64_MAX);
+	while ((r = cordon_lines_next(&lines, &line)) > 0) {
 		bool chains = !skip && take_line(head, &line, &blind);
 
 		if (!chains && line.whole && !skip)
@@ -219,7 +217,7 @@ static int take_tail(int fd, bool blind, struct cordon_chain_head *head, struct 
 	return r;
 }
 
-/* What the end of a file tells when nothing is known; as much of it as holds some records of any size. */
+/* What the end of a file tells when nothing is known. */
 static int take_end(int fd, struct cordon_chain_head *head, struct findings *found, bool *ret_open_line)
 {
 	struct stat st;
@@ -239,9 +237,12 @@ static int take_loss(struct cordon_chain *chain, struct cordon_chain_head *head,
 
 	if (r < 0)
 		return r;
+	head->size = left.size;
+	/* Only the last newline is missing. */
+	if (left.seq == head->seq && cordon_streq(left.hash, head->hash))
+		return 0;
 	/* An emptied file has no record that tells how many there were; at least one is gone. */
 	found->lost = left.seq && left.seq < head->seq ? head->seq - left.seq : 1;
-	head->size = left.size;
 	return 0;
 }
 
@@ -309,9 +310,9 @@ static int open_current(struct cordon_chain *chain, const struct cordon_chain_he
 /* Under the lock: where the chain stands, with everything settled and recorded. */
 static int load(struct cordon_chain *chain, struct cordon_chain_head *ret_head)
 {
-	struct cordon_chain_head head;
+	struct cordon_chain_head head = { 0 };
 	struct findings found = { 0 };
-	off_t size;
+	off_t size = 0;
 	int r = cordon_chain_head_read(chain->head_fd, &head);
 
 	chain->open_line = false;
@@ -334,20 +335,18 @@ static int load(struct cordon_chain *chain, struct cordon_chain_head *ret_head)
 /* Where the chain stood at the end of file `number`: the first record of the next one knows. */
 static int end_of(struct cordon_chain *chain, uint64_t number, struct cordon_chain_head *ret_last)
 {
-	autofree struct cordon_lines *lines = malloc(sizeof(*lines));
+	struct cordon_lines lines;
 	autorecord struct cordon_audit_record record = { 0 };
 	char name[CORDON_CHAIN_NAME_SIZE];
 	struct cordon_line line;
 	autofd int fd = -1;
 
-	if (!lines)
-		return -ENOMEM;
 	cordon_chain_name(number + 1, name);
 	fd = openat(chain->dir_fd, name, FILE_FLAGS);
 	if (fd < 0)
 		return -errno;
-	cordon_lines_init(lines, fd, 0, CORDON_AUDIT_LINE_MAX);
-	if (cordon_lines_next(lines, &line) <= 0 || !line.text || cordon_audit_parse(line.text, line.n, &record) < 0)
+	cordon_lines_init(&lines, fd, 0, CORDON_AUDIT_LINE_MAX);
+	if (cordon_lines_next(&lines, &line) <= 0 || !line.text || cordon_audit_parse(line.text, line.n, &record) < 0)
 		return -EBADMSG;
 	ret_last->seq = record.seq - 1;
 	return cordon_copy(ret_last->hash, sizeof(ret_last->hash), record.prev, strlen(record.prev));
@@ -372,13 +371,15 @@ static int prune(struct cordon_chain *chain, struct cordon_chain_head *head)
 	for (; old <= beyond && exists(chain, old); old++) {
 		struct cordon_chain_head last;
 		char name[CORDON_CHAIN_NAME_SIZE];
-		int r = end_of(chain, old, &last);
+		int r;
 
+		/* A damaged successor does not know; verify finds that damage anyway. */
+		if (end_of(chain, old, &last) < 0)
+			last = (struct cordon_chain_head){ .hash = CORDON_AUDIT_HASH_NONE };
 		cordon_chain_name(old, name);
-		if (r == 0)
-			r = put_own(chain, head, CORDON_AUDIT_PRUNED,
-				    json_pack("{s:s, s:I, s:s}", "file", name, "last_seq", (json_int_t)last.seq,
-					      "last_hash", last.hash));
+		r = put_own(chain, head, CORDON_AUDIT_PRUNED,
+			    json_pack("{s:s, s:I, s:s}", "file", name, "last_seq", (json_int_t)last.seq, "last_hash",
+				      last.hash));
 		if (r == 0 && unlinkat(chain->dir_fd, name, 0) < 0)
 			r = -errno;
 		if (r < 0)
@@ -422,7 +423,7 @@ static int rotate(struct cordon_chain *chain, struct cordon_chain_head *head)
 
 int cordon_chain_append(struct cordon_chain *chain, const char *body, size_t n, struct cordon_error *err)
 {
-	struct cordon_chain_head head;
+	struct cordon_chain_head head = { 0 };
 	char name[CORDON_CHAIN_NAME_SIZE];
 	int r = lock_head(chain);
 

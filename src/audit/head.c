@@ -13,7 +13,8 @@
 /* Always the same length, so that it is replaced in place. */
 #define HEAD_FORMAT "cordon-audit-head 1 %020llu %020llu %020llu %s\n"
 #define HEAD_WORDS "cordon-audit-head 1 "
-#define HEAD_LEN (sizeof(HEAD_WORDS) - 1 + 3 * 21 + CORDON_AUDIT_HASH_SIZE)
+#define HEAD_LEN (sizeof(HEAD_WORDS) - 1 + 21 + 21 + 21 + CORDON_AUDIT_HASH_SIZE)
+#define VIEW_MAX (2UL * CORDON_CHAIN_KEEP_MAX)
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 int cordon_chain_lock(int head_fd, int how, int64_t wait_ms)
@@ -71,7 +72,7 @@ int cordon_chain_head_write(int head_fd, const struct cordon_chain_head *head)
 
 int cordon_chain_head_read(int head_fd, struct cordon_chain_head *ret_head)
 {
-	struct cordon_chain_head head;
+	struct cordon_chain_head head = { 0 };
 	char text[HEAD_LEN + 2];
 	uint64_t *const numbers[] = { &head.seq, &head.file, &head.size };
 	const char *p = text + sizeof(HEAD_WORDS) - 1;
@@ -163,8 +164,8 @@ static int view_add(struct cordon_chain_view *view, uint64_t number)
 {
 	struct cordon_chain_file *files;
 
-	/* One file more than any writer keeps, the current one, and room for what a lowered limit left behind. */
-	if (view->n_files > 2 * CORDON_CHAIN_KEEP_MAX)
+	/* What writers keep, the current one, and room for what a lowered limit left behind. */
+	if (view->n_files > VIEW_MAX)
 		return -E2BIG;
 	files = realloc(view->files, (view->n_files + 1) * sizeof(*files));
 	if (!files)

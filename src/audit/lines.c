@@ -63,8 +63,7 @@ int cordon_lines_next(struct cordon_lines *lines, struct cordon_line *ret_line)
 		if (!newline && n >= CORDON_AUDIT_LINE_MAX) {
 			crypto_hash_sha256_update(&sha, (const unsigned char *)text, n);
 			before += n;
-			lines->pos = lines->have = 0;
-			scanned = n = 0;
+			lines->pos = lines->have = n = 0;
 		}
 		if (!newline) {
 			scanned = n;

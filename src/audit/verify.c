@@ -14,20 +14,23 @@ struct place {
 struct state {
 	const struct cordon_chain_view *view;
 	struct cordon_audit_report report;
-	bool known;			     /* seq and hash say what must come next; not so before a pruned log */
+	/* What must come next follows from the last line; not known at the beginning of a pruned log. */
 	uint64_t seq;
-	char hash[CORDON_AUDIT_HASH_SIZE];   /* of the last line */
-	struct place last;		     /* that line */
-	bool held;			     /* a line that does not chain waits for the record that explains it */
-	struct place held_place;
-	size_t held_size;
+	struct place last;
+	char hash[CORDON_AUDIT_HASH_SIZE];
+	bool known;
+	bool head_met; /* the chain passed the place the head speaks of */
+	/* A line that does not chain waits for the record that explains it. */
+	bool held;
 	char held_hash[CORDON_AUDIT_HASH_SIZE];
 	char held_reason[128];
-	bool head_met;			     /* the chain passed the place the head speaks of */
-	uint64_t first_seq;		     /* of the oldest record when the log does not begin with file 1, */
-	char first_prev[CORDON_AUDIT_HASH_SIZE]; /* and what it says came before */
+	size_t held_size;
+	struct place held_place;
+	/* The oldest record when the log does not begin with file 1, and whether a later one says why. */
 	struct place first;
-	bool pruned;			     /* a later record tells that all before it was removed */
+	uint64_t first_seq;
+	char first_prev[CORDON_AUDIT_HASH_SIZE];
+	bool pruned;
 };
 
 CORDON_PRINTF(3, 4)
@@ -144,18 +147,16 @@ static void judge_line(struct state *s, bool current, struct place place, const 
 {
 	autorecord struct cordon_audit_record record = { 0 };
 	bool parsed = line->text && cordon_audit_parse(line->text, line->n, &record) == 0;
-	bool beyond = current && s->head_met;
+	bool follows = parsed && s->known && record.seq == s->seq + 1 && cordon_streq(record.prev, s->hash);
 
-	if (!line->whole && parsed && s->known && record.seq == s->seq + 1 && cordon_streq(record.prev, s->hash))
+	if (parsed && (line->whole || follows))
 		judge_record(s, place, line, &record);
-	else if (!line->whole && beyond)
-		torn(s, place, "an unfinished last line of a writer that died; the next writer repairs it");
-	else if (!line->whole)
-		hold(s, place, line, "cut off: the line is not complete");
-	else if (parsed)
-		judge_record(s, place, line, &record);
-	else
+	else if (line->whole)
 		hold(s, place, line, line->text ? "not a record" : "not a record: too long");
+	else if (current && s->head_met)
+		torn(s, place, "an unfinished last line of a writer that died; the next writer repairs it");
+	else
+		hold(s, place, line, "cut off: the line is not complete");
 }
 
 static int judge_file(struct state *s, const struct cordon_chain_file *file, struct cordon_lines *lines)
@@ -207,7 +208,7 @@ static void judge_whole(struct state *s)
 int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report,
 			struct cordon_error *err)
 {
-	autofree struct cordon_lines *lines = malloc(sizeof(*lines));
+	struct cordon_lines lines;
 	autoview struct cordon_chain_view view = { 0 };
 	struct state s = { .view = &view, .hash = CORDON_AUDIT_HASH_NONE };
 	autofd int dir_fd = -1;
@@ -217,11 +218,9 @@ int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_repo
 		r = cordon_chain_view(dir_fd, 0, &view, err);
 	if (r < 0)
 		return r;
-	if (!lines)
-		return cordon_fail_errno(err, -ENOMEM, "cannot read the audit log");
-	s.known = view.files[0].number == 1;
+	s.known = view.n_files > 0 && view.files[0].number == 1;
 	for (size_t i = 0; i < view.n_files; i++) {
-		r = judge_file(&s, &view.files[i], lines);
+		r = judge_file(&s, &view.files[i], &lines);
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot read the audit log %s", view.files[i].name);
 	}

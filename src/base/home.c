@@ -206,7 +206,7 @@ int cordon_home_subdir(const struct cordon_home *home, const char *path, int *re
 		return cordon_fail(err, r < 0 ? r : -EINVAL, CORDON_KIND_INTERNAL, "no directory below state/: %s", path);
 	for (const char *p = clean; *p;) {
 		size_t n = strcspn(p, "/");
-		int next;
+		int next = -1;
 
 		if (cordon_copy(name, sizeof(name), p, n) < 0)
 			return cordon_fail_errno(err, -ENAMETOOLONG, "cannot open state/%s", path);

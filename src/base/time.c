@@ -144,6 +144,6 @@ int cordon_time_parse(const char *s, int64_t *ret_ms)
 	days = days_before_year(year) + day - 1;
 	for (int m = 1; m < month; m++)
 		days += month_days(year, m);
-	*ret_ms = TIME_MIN + days * DAY_MS + (int64_t)(hour * 60 + minute - zone) * 60000 + second * 1000 + ms;
+	*ret_ms = TIME_MIN + days * DAY_MS + (hour * 60 + minute - zone) * INT64_C(60000) + second * INT64_C(1000) + ms;
 	return 0;
 }

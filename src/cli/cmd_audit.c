@@ -16,6 +16,7 @@ enum { KEY_FOLLOW = 1, KEY_SINCE, KEY_KIND, KEY_RUN };
 struct arguments {
 	struct cordon_audit_filter filter;
 	bool follow;
+	bool colour;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -66,7 +67,7 @@ static int show(const struct cordon_cli *cli, const struct arguments *args, cons
 	if (!cordon_audit_match(&args->filter, &item->record))
 		return 0;
 	r = cli->json ? cordon_buf_add(&text, item->text, item->n) :
-			cordon_audit_format(&item->record, cordon_cli_colour(STDOUT_FILENO), &text);
+			cordon_audit_format(&item->record, args->colour, &text);
 	if (r == 0)
 		r = cordon_buf_addc(&text, '\n');
 	if (r == 0 && fwrite(text.data, 1, text.len, stdout) != text.len)
@@ -148,6 +149,7 @@ static int run_audit(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_fail(cli, &err);
 	if (first < argc)
 		return cordon_cli_usage(cli, "unexpected operand: %s", argv[first]);
+	args.colour = cordon_cli_colour(STDOUT_FILENO);
 	r = cordon_home_open(&home, &err);
 	if (r == 0)
 		r = cordon_audit_reader_new(&home, &args.filter, &reader, &err);
@@ -206,7 +208,7 @@ static int no_option(void *data, int key, const char *arg, struct cordon_error *
 static int run_verify(struct cordon_cli *cli, int argc, char **argv)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
-	struct cordon_audit_report report;
+	struct cordon_audit_report report = { 0 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, no_option, NULL, &first, &err);
 

@@ -2,8 +2,14 @@
 /* The audit log: records that stay one safe line, limits, and queries. */
 #include "audit_log.h"
 
+#include <sys/file.h>
+
 #include "audit/query.h"
 #include "base/text.h"
+#include "base/time.h"
+
+/* U+202E, and U+202C that ends it: tools warn of a source file that leaves it open. */
+#define BIDI "\xe2\x80\xae\xe2\x80\xac"
 
 /* ---- one record ---- */
 
@@ -52,14 +58,14 @@ static void record_has_the_fields_of_its_event(void **state)
 
 static void record_of_any_bytes_is_one_safe_line(void **state)
 {
-	static const char hostile[] = "a\x1b[2J\nb\r\t\x7f\x01\xff\xc3(\xe2\x80\xae\xc2\x85\"\\";
-	json_t *detail = json_pack("{s:s}", "text", "\x1b\n\x7f\xe2\x80\xae");
+	static const char hostile[] = "a\x1b[2J\nb\r\t\x7f\x01\xff\xc3(" BIDI "\xc2\x85\"\\";
+	json_t *detail = json_pack("{s:s}", "text", "\x1b\n\x7f" BIDI);
 	const struct cordon_audit_event event = { .path = hostile, .detail = detail };
 	json_t *object = render(&event);
 
 	(void)state;
 	assert_string_equal(text_of(object, "path"),
-			    "a\\e[2J\\nb\\r\\t\\x7f\\x01\\xff\\xc3(\\u{202e}\\u{85}\"\\\\");
+			    "a\\e[2J\\nb\\r\\t\\x7f\\x01\\xff\\xc3(\\u{202e}\\u{202c}\\u{85}\"\\\\");
 	json_decref(object);
 	json_decref(detail);
 }
@@ -92,7 +98,7 @@ static void record_that_is_too_large_is_cut_field_by_field(void **state)
 
 static void record_fits_however_large_every_field_is(void **state)
 {
-	autofree char *huge = malloc(100001);
+	static char huge[100001];
 	json_t *detail = json_object();
 	struct cordon_audit_event event = { .op = huge, .path = huge, .rule = huge, .mode = huge, .decision = huge,
 					    .request_id = huge, .detail = detail };
@@ -111,7 +117,7 @@ static void record_fits_however_large_every_field_is(void **state)
 
 static void text_for_detail_is_safe_and_bounded(void **state)
 {
-	autofree char *huge = malloc(100001);
+	static char huge[100001];
 	json_t *text = cordon_audit_text("a\nb\xff");
 	json_t *cut;
 
@@ -257,6 +263,32 @@ static void long_names_use_up_their_share_of_bytes(void **state)
 	assert_int_equal(verify().breaks, 0);
 }
 
+static void log_that_cannot_be_written_holds_up_no_agent(void **state)
+{
+	struct cordon_audit *audit = open_audit("stuck");
+	const struct cordon_audit_event event = { .type = CORDON_AUDIT_VIOLATION };
+	struct cordon_audit_counts counts;
+	autofd int other = open(HEAD, O_RDWR | O_CLOEXEC);
+	int64_t began;
+
+	(void)state;
+	write_event(audit, CORDON_AUDIT_START, NULL);
+	assert_int_equal(flock(other, LOCK_EX), 0);
+	began = cordon_time_monotonic();
+	assert_int_equal(cordon_audit_write(audit, &event, NULL), -ETIMEDOUT);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(cordon_audit_write(audit, &event, NULL), 0);
+	/* One short wait for the event and one for its count, none for the others. */
+	assert_true(cordon_time_monotonic() - began < 1000);
+	assert_int_equal(flock(other, LOCK_UN), 0);
+	cordon_audit_count(audit, &counts);
+	assert_int_equal(counts.dropped, 101);
+	write_event(audit, CORDON_AUDIT_END, NULL);
+	cordon_audit_close(audit);
+	assert_int_equal(count_text(LOG, "\"count\":101,\"failed\":101"), 1);
+	expect_whole(3);
+}
+
 static void log_takes_no_forged_records_about_itself(void **state)
 {
 	struct cordon_audit *audit = open_audit("forge");
@@ -362,6 +394,7 @@ int main(void)
 		in_home(storm_is_bounded_counted_and_hides_nothing_else),
 		in_home(dropped_records_come_before_the_end_and_sum_up),
 		in_home(long_names_use_up_their_share_of_bytes),
+		in_home(log_that_cannot_be_written_holds_up_no_agent),
 		in_home(log_takes_no_forged_records_about_itself),
 		cmocka_unit_test(filters_are_read_and_applied),
 		cmocka_unit_test(forged_text_is_safe_to_show),

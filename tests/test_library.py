@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libcordon as its users meet it: the header, the exported symbols, and a program built against the installed tree."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from support import CASES, TOP, built_executable
+
+HEADER = TOP / "include" / "cordon.h"
+# Tests of the installed tree share one installation.
+ONE_WORKER = pytest.mark.xdist_group("installed")
+EXAMPLE = TOP / "examples" / "check_path.c"
+
+
+def listed_symbols():
+    return (CASES / "symbols.txt").read_text().split()
+
+
+def run(*command, env=None, cwd=TOP):
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False, timeout=110
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_the_list_of_symbols_is_the_header():
+    declared = re.findall(r"^CORDON_API [^;(]*?(\w+)\(", HEADER.read_text(), re.MULTILINE)
+    assert len(declared) > 5 and sorted(declared) == listed_symbols()
+
+
+def test_the_shared_library_exports_exactly_that():
+    text = run("nm", "-D", "--defined-only", str(built_executable().parent / "libcordon.so"))
+    assert sorted(line.split()[-1] for line in text.splitlines()) == listed_symbols()
+
+
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wundef", "-Wstrict-prototypes", "-Werror", "-fsyntax-only"]
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_header_compiles_as_c11(compiler):
+    run(compiler, "-std=c11", *STRICT, "-x", "c", str(HEADER))
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++17"])
+def test_the_header_compiles_as_cplusplus(standard):
+    flags = [flag for flag in STRICT if flag != "-Wstrict-prototypes"]
+    run("clang++", f"-std={standard}", *flags, "-Wno-pragma-once-outside-header", "-x", "c++", str(HEADER))
+
+
+def test_the_executable_is_static_and_position_independent():
+    text = run("readelf", "-W", "-h", "-l", "-d", str(built_executable()))
+    assert re.search(r"Type:\s+DYN", text) and "INTERP" not in text and "(NEEDED)" not in text
+    assert "GNU_RELRO" in text and re.search(r"GNU_STACK.* RW ", text)
+
+
+@pytest.fixture(scope="module")
+def installed(base_dir):
+    """`make install` with a build directory of its own, so that the one under test keeps its prefix."""
+    prefix, build = base_dir / "prefix", base_dir / "install-build"
+    run("make", "install", f"BUILD={build}", f"PREFIX={prefix}")
+    yield prefix
+    shutil.rmtree(build)
+    shutil.rmtree(prefix)
+
+
+@pytest.fixture
+def pkg_config(installed):
+    directory = next(installed.rglob("cordon.pc")).parent
+
+    def ask(*options):
+        return run("pkg-config", *options, "cordon", env={"PKG_CONFIG_PATH": str(directory)}).split()
+
+    return ask
+
+
+@pytest.fixture
+def compiled(installed, pkg_config, base_dir, request):
+    """The example, compiled the way its first comment says."""
+    target = base_dir / f"check_path-{request.param}"
+    if request.param == "shared":
+        flags = pkg_config("--cflags", "--libs") + [f"-Wl,-rpath,{next(installed.rglob('libcordon.so')).parent}"]
+    else:
+        flags = ["-static", *pkg_config("--cflags", "--libs", "--static")]
+    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(EXAMPLE), *flags, "-o", str(target))
+    yield target
+    target.unlink()
+
+
+def judge(box, program, env=None):
+    repo = box.repo(files={"lib/a.ts": "x", "libsecret/key": "x"})
+    box.link("repo/lib/pw", "/etc/passwd")
+    good = box.run(program, repo, "lib", "lib/a.ts", "lib/new/b.ts", env=env)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert [line.split()[0] for line in good.stdout.splitlines()] == ["allow", "allow"]
+    bad = box.run(program, repo, "lib", "lib/a.ts", "libsecret/key", "lib/pw", "../x", env=env)
+    assert bad.returncode == 1
+    assert [line.split()[0] for line in bad.stdout.splitlines()] == ["allow", "deny", "deny", "deny"]
+    missing = box.run(program, repo, "nothing", "lib/a.ts", env=env)
+    assert missing.returncode == 2 and "Workspace folder does not exist: nothing" in missing.stderr
+
+
+def test_the_example_runs_in_the_build_tree(box):
+    built = built_executable().parent
+    shutil.copy(built / "libcordon.so", box.path / "libcordon.so.0")
+    shutil.copy(built / "examples" / "check_path", box.path)
+    box.own(box.path)
+    judge(box, box.path / "check_path", {"LD_LIBRARY_PATH": str(box.path)})
+
+
+@ONE_WORKER
+@pytest.mark.parametrize("compiled", ["shared", "static"], indirect=True)
+def test_the_example_compiles_against_the_installed_tree(compiled, box):
+    judge(box, compiled)
+
+
+@ONE_WORKER
+def test_installation_holds_what_a_user_needs(installed):
+    names = {str(path.relative_to(installed)) for path in installed.rglob("*")}
+    for wanted in (
+        "bin/cordon",
+        "include/cordon.h",
+        "share/man/man1/cordon.1",
+        "share/bash-completion/completions/cordon",
+        "share/zsh/site-functions/_cordon",
+        "share/fish/vendor_completions.d/cordon.fish",
+    ):
+        assert wanted in names, sorted(names)
+    assert run(str(installed / "bin" / "cordon"), "--version").startswith("cordon ")
+
+
+@ONE_WORKER
+def test_destdir_is_honoured(installed, base_dir):
+    build, stage = base_dir / "install-build", base_dir / "stage"
+    run("make", "install", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={stage}")
+    assert (stage / "usr" / "bin" / "cordon").exists()
+    assert "prefix=/usr\n" in next(stage.rglob("cordon.pc")).read_text()
+    shutil.rmtree(stage)
