@@ -25,7 +25,8 @@ int cordon_folder_resolve(const struct cordon_root *root, const char *folder, ch
 /*
  * The git top level above `start` (a directory), found without running git, else `start` itself. Believes no
  * core.worktree, follows no gitfile to widen the root, never waits on a FIFO: the first ancestor that has a `.git`
- * directory, or a regular `.git` file of the form "gitdir: ...", is the top level.
+ * directory, or a regular `.git` file of the form "gitdir: ...", is the top level. A `.git` that another user put into
+ * a shared directory is passed by.
  */
 int cordon_repo_root(const char *start, struct cordon_root *ret_root, struct cordon_error *err);
 

@@ -160,7 +160,8 @@ static int fail_dstar(struct compiler *c, size_t column, bool left, bool right)
 
 	for (size_t i = 1; i < column; i++, offset += n)
 		cordon_char_at(text + offset, len - offset, &n);
-	if (len < 200)
+	/* A backslash would be shown as two. */
+	if (len < 200 && !strchr(text, '\\'))
 		cordon_error_hint(c->err, "did you mean `%.*s%s**%s%s`?", (int)offset, text, left ? "*/" : "",
 				  right ? "/*" : "", text + offset + 2);
 	else

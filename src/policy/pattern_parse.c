@@ -61,6 +61,7 @@ int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const cha
 			   pattern->text, shown == 253 ? "..." : "", column, message);
 }
 
+/* Hints speak of backslashes in words: one in the text would be shown escaped, as two. */
 static int fail(struct parser *p, size_t column, const char *message, const char *hint)
 {
 	int r = cordon_pattern_fail(p->pattern, column, message, p->err);
@@ -124,7 +125,7 @@ static int take_member(struct parser *p, size_t open_column, uint32_t *ret_char)
 
 	if (c == '\\') {
 		if (at_end(p))
-			return fail(p, open_column, "the bracket is not closed", "a literal bracket is written \\[");
+			return fail(p, open_column, "the bracket is not closed", "put a backslash in front of a literal bracket");
 		c = take(p);
 	}
 	if (c == '/')
@@ -202,7 +203,7 @@ static int parse_class(struct parser *p, size_t column)
 	}
 	for (;; first = false) {
 		if (at_end(p))
-			return fail(p, column, "the bracket is not closed", "a literal bracket is written \\[");
+			return fail(p, column, "the bracket is not closed", "put a backslash in front of a literal bracket");
 		if (p->text[p->pos] == ']' && !first)
 			break;
 		r = parse_member(p, &set, column);
@@ -256,7 +257,7 @@ static int end_branch(struct parser *p, enum token_kind kind, size_t column)
 
 		return range ? fail(p, open_column, "ranges in braces are not part of the grammar",
 				    "write the values out, as in {1,2,3}") :
-			       fail(p, open_column, "braces without a comma", "literal braces are written \\{ and \\}");
+			       fail(p, open_column, "braces without a comma", "put a backslash in front of literal braces");
 	}
 	p->pattern->tokens[group->open].value = (uint32_t)group->sum;
 	p->count = group->before * group->sum;
@@ -298,11 +299,11 @@ static int parse_one(struct parser *p)
 
 	if (is_extended_glob(p, c))
 		return fail(p, column, "`(a|b)` is not part of the grammar",
-			    "use {a,b}; a literal parenthesis is written \\(");
+			    "use {a,b}, or put a backslash in front of the parenthesis");
 	switch (c) {
 	case '\\':
 		if (at_end(p))
-			return fail(p, column, "nothing follows the backslash", "a literal backslash is written twice");
+			return fail(p, column, "nothing follows the backslash", "write a literal backslash twice");
 		c = take(p);
 		return add_token(p, c == '/' ? TOKEN_SLASH : TOKEN_CHAR, c, column);
 	case '/':
@@ -317,7 +318,7 @@ static int parse_one(struct parser *p)
 		return open_group(p, column);
 	case '}':
 		if (p->depth == 0)
-			return fail(p, column, "the brace was never opened", "a literal brace is written \\}");
+			return fail(p, column, "the brace was never opened", "put a backslash in front of a literal brace");
 		return end_branch(p, TOKEN_CLOSE, column);
 	case ',':
 		if (p->depth > 0)
@@ -345,14 +346,14 @@ int cordon_pattern_tokenize(struct cordon_pattern *pattern, struct cordon_error 
 	if (p.len > CORDON_PATTERN_MAX)
 		return fail(&p, CORDON_PATTERN_MAX + 1, "it is longer than 4096 bytes", "split it into several patterns");
 	if (p.text[0] == '!')
-		return fail(&p, 1, "a pattern cannot be negated", "use deny for what is to be left out; a literal ! is \\!");
+		return fail(&p, 1, "a pattern cannot be negated", "use deny for what is to be left out, or put a backslash in front of a literal !");
 	while (!at_end(&p) && r == 0)
 		r = parse_one(&p);
 	if (r < 0)
 		return r;
 	if (p.depth > 0)
 		return fail(&p, pattern->tokens[p.groups[p.depth - 1].open].column, "the brace is not closed",
-			    "a literal brace is written \\{");
+			    "put a backslash in front of a literal brace");
 	pattern->n_alternatives = p.count;
 	return add_token(&p, TOKEN_END, 0, p.column);
 }

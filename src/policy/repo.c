@@ -20,11 +20,19 @@ static bool is_gitfile(int dir)
 	       read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) && memcmp(text, start, sizeof(text)) == 0;
 }
 
+/* What somebody else put into a directory that many may write to, as /tmp, must not become our root. */
+static bool is_planted(int dir, const struct stat *git)
+{
+	struct stat st;
+
+	return git->st_uid != geteuid() && git->st_uid != 0 && (fstat(dir, &st) < 0 || git->st_uid != st.st_uid);
+}
+
 static bool is_top_level(int dir)
 {
 	struct stat st;
 
-	if (fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 || is_planted(dir, &st))
 		return false;
 	if (S_ISLNK(st.st_mode) && fstatat(dir, ".git", &st, 0) < 0)
 		return false;
