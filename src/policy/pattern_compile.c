@@ -397,7 +397,9 @@ static int compile(struct cordon_pattern *pattern, size_t flat_max, struct cordo
 	c.sequence = sequence = calloc(pattern->n_tokens, sizeof(*sequence));
 	c.path = path = malloc(CORDON_PATTERN_MAX + 2);
 	pattern->alternatives = calloc(pattern->n_alternatives, sizeof(*pattern->alternatives));
-	if (!sequence || !path || !pattern->alternatives)
+	/* Never NULL, though `.` has none: an offset is added to it. */
+	pattern->components = cordon_pattern_grow(NULL, 0, sizeof(*pattern->components));
+	if (!sequence || !path || !pattern->alternatives || !pattern->components)
 		return no_memory(&c);
 	for (size_t k = 0; k < pattern->n_alternatives; k++) {
 		r = add_alternative(&c, k, &pattern->alternatives[k]);
