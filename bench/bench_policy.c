@@ -9,7 +9,7 @@
 
 #include "policy/policy.h"
 
-#define RATE_BAR 1e6  /* decisions per second with 100 patterns */
+#define RATE_BAR 1e6   /* decisions per second with 100 patterns */
 #define WORST_BAR 50.0 /* milliseconds */
 #define ROUND_SECONDS 0.25
 #define ROUNDS 5
@@ -260,19 +260,26 @@ static const struct family families[] = {
 	{ "dots_and_slashes", "**/{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}/{.,}", "/./", "a*", "", "aaaaaaaa/", "a" },
 };
 
+static size_t append(char *out, size_t at, const char *s)
+{
+	for (; *s; s++)
+		out[at++] = *s;
+	out[at] = '\0';
+	return at;
+}
+
 /* `front`, `again` as often as it fits into `size` bytes, `back`. */
 static void fill(char *out, size_t size, const char *front, const char *again, const char *back)
 {
-	size_t n = strlen(again), end = strlen(back), at = strlen(front);
+	size_t at = append(out, 0, front);
 
-	memcpy(out, front, at);
-	for (; at + n + end <= size; at += n)
-		memcpy(out + at, again, n);
-	memcpy(out + at, back, end + 1);
+	while (at + strlen(again) + strlen(back) <= size)
+		at = append(out, at, again);
+	append(out, at, back);
 }
 
-static double milliseconds(bool (*ask)(const struct cordon_pattern *, const char *), const struct cordon_pattern *pattern,
-			   const char *path)
+static double milliseconds(bool (*ask)(const struct cordon_pattern *, const char *),
+			   const struct cordon_pattern *pattern, const char *path)
 {
 	double best = 1e9;
 
@@ -334,7 +341,8 @@ int main(void)
 		rate = decisions_per_second(sizes[i], &allowed);
 		printf("decisions_%zu %.0f /s\n", sizes[i], rate);
 		if (allowed == 0 || allowed == CORDON_ARRAY_SIZE(paths)) {
-			fprintf(stderr, "bench_policy: %zu of %zu paths were allowed\n", allowed, CORDON_ARRAY_SIZE(paths));
+			fprintf(stderr, "bench_policy: %zu of %zu paths were allowed\n", allowed,
+				CORDON_ARRAY_SIZE(paths));
 			return 1;
 		}
 	}

@@ -35,7 +35,8 @@ static void check_quote(const char *path)
 
 		assert(r == 0);
 		assert(cordon_pattern_match(pattern, path, &s) && s.literal_prefix == strlen(path));
-		assert(cordon_pattern_alternatives(pattern) == 1 && cordon_streq(cordon_pattern_literal(pattern, 0), path));
+		assert(cordon_pattern_alternatives(pattern) == 1 &&
+		       cordon_streq(cordon_pattern_literal(pattern, 0), path));
 		assert(cordon_pattern_covers(pattern, path));
 	}
 	cordon_pattern_free(pattern);
@@ -70,7 +71,8 @@ static void check_match(const char *text, const char *path, const struct cordon_
 	bool yes = cordon_pattern_match(flat, path, &of_flat);
 
 	assert(yes == cordon_pattern_match(graph, path, &of_graph));
-	assert(of_flat.literal_components == of_graph.literal_components && of_flat.literal_prefix == of_graph.literal_prefix);
+	assert(of_flat.literal_components == of_graph.literal_components &&
+	       of_flat.literal_prefix == of_graph.literal_prefix);
 	assert(cordon_pattern_covers(flat, path) == cordon_pattern_covers(graph, path));
 	assert(cordon_pattern_leads(flat, path) == cordon_pattern_leads(graph, path));
 	if (is_short(text, path, flat)) {

@@ -71,7 +71,8 @@ static void decide_subject(const struct cordon_policy *policy, const struct cord
 		struct cordon_specificity specificity;
 
 		scope |= candidate == &best;
-		if (cordon_edges_fit(&grant->edges, subject) && cordon_pattern_match_subject(grant->pattern, subject, &specificity) &&
+		if (cordon_edges_fit(&grant->edges, subject) &&
+		    cordon_pattern_match_subject(grant->pattern, subject, &specificity) &&
 		    beats(candidate, grant, &specificity))
 			*candidate = (struct candidate){ grant, specificity };
 	}

@@ -3,174 +3,184 @@
 #include "base/text.h"
 #include "policy/policy.h"
 
-static int add_escaped(struct cordon_buf *buf, const char *s)
+/* A sentence being written: the first failure stays, and nothing is added after it. */
+struct sentence {
+	struct cordon_buf *buf;
+	int r;
+};
+
+static void say(struct sentence *s, const char *text)
 {
-	return cordon_text_escape(buf, s, strlen(s));
+	if (s->r == 0)
+		s->r = cordon_buf_adds(s->buf, text);
+}
+
+static void say_escaped(struct sentence *s, const char *text)
+{
+	if (s->r == 0)
+		s->r = cordon_text_escape(s->buf, text, strlen(text));
 }
 
 /* The path as people know it: the root is ".". */
-static int add_path(struct cordon_buf *buf, const char *path)
+static void say_path(struct sentence *s, const char *path)
 {
-	return add_escaped(buf, *path ? path : ".");
+	say_escaped(s, *path ? path : ".");
 }
 
-static int add_rule(struct cordon_buf *buf, const struct cordon_decision *decision)
+static void say_rule(struct sentence *s, const struct cordon_decision *decision)
 {
-	int r = cordon_buf_adds(buf, "`");
-
-	r = r < 0 ? r : add_escaped(buf, decision->rule);
-	r = r < 0 ? r : cordon_buf_adds(buf, "`");
-	if (r == 0 && decision->rule_where) {
-		r = cordon_buf_adds(buf, " (");
-		r = r < 0 ? r : add_escaped(buf, decision->rule_where);
-		r = r < 0 ? r : cordon_buf_adds(buf, ")");
+	say(s, "`");
+	say_escaped(s, decision->rule);
+	say(s, "`");
+	if (decision->rule_where) {
+		say(s, " (");
+		say_escaped(s, decision->rule_where);
+		say(s, ")");
 	}
-	return r;
 }
 
-/* Whether escaping would change more than double its backslashes: control characters, bytes that are no UTF-8. */
-static bool is_printable(const char *s)
+/* Whether escaping would do no more than double the backslashes: no control characters, no bytes that are no UTF-8. */
+static bool is_printable(const char *text)
 {
-	autobuf struct cordon_buf escaped = CORDON_BUF(16 * CORDON_PATTERN_MAX);
+	autobuf struct cordon_buf escaped = CORDON_BUF(SIZE_MAX / 2);
 	size_t backslashes = 0;
 
-	for (const char *p = s; *p; p++)
+	for (const char *p = text; *p; p++)
 		backslashes += *p == '\\';
-	return add_escaped(&escaped, s) == 0 && escaped.len == strlen(s) + backslashes;
+	return cordon_text_escape(&escaped, text, strlen(text)) == 0 && escaped.len == strlen(text) + backslashes;
 }
 
-/* A pattern for exactly this path as a word for the shell. */
-static int add_pattern_word(struct cordon_buf *buf, const char *path)
+/* An option with a pattern for exactly this path, as words for the shell. */
+static void say_option(struct sentence *s, const char *option, const char *path)
 {
 	autofree char *pattern = cordon_pattern_quote(path);
-	int r;
 
-	if (!pattern)
-		return -ENOMEM;
-	r = cordon_buf_adds(buf, "'");
-	if (r == 0 && !is_printable(pattern))
-		r = add_escaped(buf, pattern);
-	else
-		for (const char *p = pattern; *p && r == 0; p++)
-			r = *p == '\'' ? cordon_buf_adds(buf, "'\\''") : cordon_buf_addc(buf, *p);
-	return r < 0 ? r : cordon_buf_adds(buf, "'");
-}
-
-static int add_grant_option(struct cordon_buf *buf, cordon_op op, const char *path)
-{
-	int r = cordon_buf_adds(buf, op == CORDON_OP_WRITE ? "grant it with --rw " : "grant it with --ro ");
-
-	return r < 0 ? r : add_pattern_word(buf, path);
-}
-
-static int explain_grant(const struct cordon_policy *policy, const struct cordon_decision *d, cordon_op op,
-			 struct cordon_buf *text, struct cordon_buf *remedy)
-{
-	const char *verb = op == CORDON_OP_WRITE ? "written" : "read";
-	int r = add_path(text, d->resolved);
-
-	if (r < 0)
-		return r;
-	r = cordon_buf_addf(text, " may %sbe %s: ", d->verdict == CORDON_DENY ? "not " : "", verb);
-	if (r < 0)
-		return r;
-	if (!d->rule)
-		r = cordon_buf_adds(text, policy->read_only ? "the whole policy is read-only" :
-							      "no scope was given, so the whole root is in it");
-	else if (d->verdict != CORDON_DENY)
-		r = cordon_buf_adds(text, "the most specific grant is ");
-	else
-		r = cordon_buf_adds(text, policy->read_only ? "the policy is read-only, whatever is granted by " :
-							      "the most specific grant is for reading only, ");
-	if (r == 0 && d->rule)
-		r = add_rule(text, d);
-	if (r < 0)
-		return r;
-	if (d->verdict == CORDON_DENY && policy->read_only)
-		return cordon_buf_adds(remedy, "use a policy that is not read-only");
-	if (d->verdict == CORDON_DENY) {
-		r = add_grant_option(remedy, op, d->resolved);
-		return r < 0 ? r : cordon_buf_adds(remedy, ", unless that very path is granted for reading: change that grant then");
+	if (!pattern) {
+		s->r = s->r < 0 ? s->r : -ENOMEM;
+		return;
 	}
-	r = cordon_buf_adds(remedy, "refuse it with --deny ");
-	return r < 0 ? r : add_pattern_word(remedy, d->resolved);
+	say(s, option);
+	say(s, " '");
+	if (!is_printable(pattern)) {
+		say_escaped(s, pattern);
+	} else {
+		for (const char *p = pattern; *p; p++)
+			say(s, *p == '\'' ? "'\\''" : (const char[]){ *p, '\0' });
+	}
+	say(s, "'");
 }
 
-static int explain_protected(const struct cordon_policy *policy, const struct cordon_decision *d,
-			     struct cordon_buf *text, struct cordon_buf *remedy)
+static void say_grant_option(struct sentence *s, cordon_op op, const char *path)
+{
+	say_option(s, op == CORDON_OP_WRITE ? "grant it with --rw" : "grant it with --ro", path);
+}
+
+static void explain_grant(const struct cordon_policy *policy, const struct cordon_decision *d, cordon_op op,
+			  struct sentence *text, struct sentence *remedy)
+{
+	bool denied = d->verdict == CORDON_DENY;
+
+	say_path(text, d->resolved);
+	say(text, denied ? " may not be " : " may be ");
+	say(text, op == CORDON_OP_WRITE ? "written: " : "read: ");
+	if (denied && policy->read_only)
+		say(text, "the policy is read-only");
+	else if (!d->rule)
+		say(text, "no scope was given, so the whole root is in it");
+	else
+		say(text, denied ? "the most specific grant is for reading only, " : "the most specific grant is ");
+	if (d->rule && !(denied && policy->read_only))
+		say_rule(text, d);
+
+	if (!denied) {
+		say_option(remedy, "refuse it with --deny", d->resolved);
+	} else if (policy->read_only) {
+		say(remedy, "use a policy that is not read-only");
+	} else {
+		say_grant_option(remedy, op, d->resolved);
+		say(remedy, "; where that very path is granted for reading, change that grant");
+	}
+}
+
+static void explain_protected(const struct cordon_policy *policy, const struct cordon_decision *d,
+			      struct sentence *text, struct sentence *remedy)
 {
 	bool by_default = false;
-	int r = add_path(text, d->resolved);
 
 	for (size_t i = 0; i < policy->n_protected; i++)
 		if (cordon_streq(policy->protected_paths[i].path, d->rule))
 			by_default = policy->protected_paths[i].by_default;
-	r = r < 0 ? r : cordon_buf_adds(text, " may not be written: ");
-	r = r < 0 ? r : add_rule(text, d);
-	r = r < 0 ? r : cordon_buf_adds(text, by_default ? " is protected by default" : " is protected against every change");
-	return r < 0 ? r : cordon_buf_adds(remedy, by_default ? "change it from outside; what is protected by default stays so" :
-								"take it off the protected paths, or change it from outside");
+	say_path(text, d->resolved);
+	say(text, " may not be written: ");
+	say_rule(text, d);
+	say(text, by_default ? " is protected by default" : " is protected against every change");
+	if (by_default)
+		say(remedy, "change it from outside; what is protected by default stays so");
+	else
+		say(remedy, "take it off the protected paths, or change it from outside");
 }
 
-static int explain_no_grant(const struct cordon_policy *policy, const struct cordon_decision *d, cordon_op op,
-			    struct cordon_buf *text, struct cordon_buf *remedy)
+static void explain_no_grant(const struct cordon_policy *policy, const struct cordon_decision *d, cordon_op op,
+			     struct sentence *text, struct sentence *remedy)
 {
-	int r = add_path(text, d->resolved);
-
-	r = r < 0 ? r : cordon_buf_adds(text, " is not covered by any grant");
-	if (r == 0 && policy->folders) {
-		r = cordon_buf_adds(text, "; the workspace is ");
-		r = r < 0 ? r : add_escaped(text, policy->folders);
+	say_path(text, d->resolved);
+	say(text, " is not covered by any grant");
+	if (policy->folders) {
+		say(text, "; the workspace is ");
+		say_escaped(text, policy->folders);
 	}
-	r = r < 0 ? r : cordon_buf_adds(text, d->verdict == CORDON_WARN ? "; permissive mode lets it pass with a warning" : "");
-	if (r < 0)
-		return r;
 	if (d->verdict == CORDON_WARN) {
-		r = cordon_buf_adds(remedy, "use strict mode to refuse it; to end the warning, ");
-		if (r < 0)
-			return r;
+		say(text, "; permissive mode lets it pass with a warning");
+		say(remedy, "use strict mode to refuse it; to end the warning, ");
 	}
-	return add_grant_option(remedy, op, d->resolved);
+	say_grant_option(remedy, op, d->resolved);
 }
 
-static int explain_outside(const struct cordon_policy *policy, const struct cordon_decision *d, struct cordon_buf *text,
-			   struct cordon_buf *remedy)
+static void explain_outside(const struct cordon_policy *policy, const struct cordon_decision *d, struct sentence *text,
+			    struct sentence *remedy)
 {
-	int r = add_path(text, d->resolved);
-
-	r = r < 0 ? r : cordon_buf_adds(text, " is outside the root ");
-	r = r < 0 ? r : add_escaped(text, policy->root.path);
-	if (r == 0 && d->verdict == CORDON_WARN)
-		r = cordon_buf_adds(text, "; permissive mode lets it pass with a warning");
-	return r < 0 ? r : cordon_buf_adds(remedy, d->verdict == CORDON_WARN ? "use strict mode to refuse it" :
-									      "move it inside, or use a root that holds it");
+	say_path(text, d->resolved);
+	say(text, " is outside the root ");
+	say_escaped(text, policy->root.path);
+	if (d->verdict == CORDON_WARN) {
+		say(text, "; permissive mode lets it pass with a warning");
+		say(remedy, "use strict mode to refuse it");
+	} else {
+		say(remedy, "move it inside, or use a root that holds it");
+	}
 }
 
 int cordon_policy_explain(const struct cordon_policy *policy, const struct cordon_decision *decision, cordon_op op,
 			  struct cordon_buf *ret_text, struct cordon_buf *ret_remedy)
 {
-	int r;
+	struct sentence text = { ret_text, 0 }, remedy = { ret_remedy, 0 };
 
 	switch (decision->reason) {
 	case CORDON_REASON_GRANT:
-		return explain_grant(policy, decision, op, ret_text, ret_remedy);
+		explain_grant(policy, decision, op, &text, &remedy);
+		break;
 	case CORDON_REASON_DENY:
-		r = add_path(ret_text, decision->resolved);
-		r = r < 0 ? r : cordon_buf_adds(ret_text, " is denied by ");
-		r = r < 0 ? r : add_rule(ret_text, decision);
-		r = r < 0 ? r : cordon_buf_adds(ret_text, ", and a denial always wins");
-		return r < 0 ? r : cordon_buf_adds(ret_remedy, "remove or narrow that deny");
+		say_path(&text, decision->resolved);
+		say(&text, " is denied by ");
+		say_rule(&text, decision);
+		say(&text, ", and a denial always wins");
+		say(&remedy, "remove or narrow that deny");
+		break;
 	case CORDON_REASON_PROTECTED:
-		return explain_protected(policy, decision, ret_text, ret_remedy);
+		explain_protected(policy, decision, &text, &remedy);
+		break;
 	case CORDON_REASON_NO_GRANT:
-		return explain_no_grant(policy, decision, op, ret_text, ret_remedy);
+		explain_no_grant(policy, decision, op, &text, &remedy);
+		break;
 	case CORDON_REASON_OUTSIDE_ROOT:
-		return explain_outside(policy, decision, ret_text, ret_remedy);
+		explain_outside(policy, decision, &text, &remedy);
+		break;
 	case CORDON_REASON_UNRESOLVABLE:
 	case CORDON_REASON__MAX:
+		say_path(&text, decision->resolved);
+		say(&text, " cannot be resolved: a loop of links, or a name that cannot be");
+		say(&remedy, "look at the links on the way to it");
 		break;
 	}
-	r = add_path(ret_text, decision->resolved);
-	r = r < 0 ? r : cordon_buf_adds(ret_text, " cannot be resolved: a loop of links, or a name that cannot be");
-	return r < 0 ? r : cordon_buf_adds(ret_remedy, "look at the links on the way to it");
+	return text.r < 0 ? text.r : remedy.r;
 }

@@ -55,7 +55,8 @@ static int add_entry(struct cordon_folders *folders, char *entry, struct cordon_
 	}
 	if (folders->n == CORDON_FOLDERS_MAX) {
 		free(entry);
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "more than %d workspace folders", CORDON_FOLDERS_MAX);
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "more than %d workspace folders",
+				   CORDON_FOLDERS_MAX);
 	}
 	items = reallocarray(folders->items, folders->n + 1, sizeof(*items));
 	if (!items) {
@@ -85,8 +86,8 @@ int cordon_folders_parse(const char *list, struct cordon_folders *ret_folders, s
 
 		r = take_entry(&s, &entry);
 		if (r == -E2BIG)
-			r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "entry %zu of the workspace folder list is too long",
-					folders.n + 1);
+			r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+					"entry %zu of the workspace folder list is too long", folders.n + 1);
 		else if (r < 0)
 			r = cordon_fail_errno(err, r, "cannot read the workspace folder list");
 		else
@@ -112,7 +113,8 @@ int cordon_folder_resolve(const struct cordon_root *root, const char *folder, ch
 
 	cordon_resolve(root, folder, &resolved);
 	if (resolved.place == CORDON_PLACE_OUTSIDE) {
-		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "Workspace folder is outside repository: %s", folder);
+		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "Workspace folder is outside repository: %s",
+			    folder);
 		cordon_error_hint(err, "it resolves to %s, the repository is %s", resolved.path, root->path);
 		return -EXDEV;
 	}
@@ -127,6 +129,7 @@ int cordon_folder_resolve(const struct cordon_root *root, const char *folder, ch
 	if (fstat(fd, &st) < 0)
 		return cordon_fail_errno(err, -errno, "cannot open workspace folder %s", folder);
 	if (!S_ISDIR(st.st_mode))
-		return cordon_fail(err, -ENOTDIR, CORDON_KIND_NOT_FOUND, "Workspace folder is not a directory: %s", folder);
+		return cordon_fail(err, -ENOTDIR, CORDON_KIND_NOT_FOUND, "Workspace folder is not a directory: %s",
+				   folder);
 	return cordon_copy(ret_path, CORDON_PATH_MAX, resolved.path, strlen(resolved.path));
 }

@@ -10,7 +10,7 @@ struct compiler {
 	size_t n;
 	size_t total; /* length of all alternatives so far */
 	size_t flat_max;
-	char *path;   /* room for a literal path */
+	char *path; /* room for a literal path */
 };
 
 static int no_memory(struct compiler *c)
@@ -19,34 +19,41 @@ static int no_memory(struct compiler *c)
 }
 
 /*
- * Writes out alternative number k of the tokens from `i` up to the end of their sequence. The numbers of a sequence
- * are the product of its groups, those of a group the sum of its branches. Returns the index of the token that ended
- * the sequence.
+ * Writes out alternative number k. The numbers of a sequence are the product of its groups, those of a group the sum
+ * of its branches; inside a branch k counts within it, and `levels` remember where and with what to go on behind.
  */
-static size_t write_out(struct compiler *c, size_t i, size_t k)
+static void write_out(struct compiler *c, size_t k)
 {
 	const struct token *tokens = c->pattern->tokens;
+	struct {
+		size_t behind, k;
+	} levels[CORDON_BRACE_DEPTH_MAX] = { 0 };
+	size_t depth = 0, i = 0;
 
-	for (;; i++) {
-		size_t which, branch, end;
+	c->n = 0;
+	while (tokens[i].kind != TOKEN_END) {
+		size_t which, end;
 
-		if (tokens[i].kind == TOKEN_COMMA || tokens[i].kind == TOKEN_CLOSE || tokens[i].kind == TOKEN_END)
-			return i;
+		if (tokens[i].kind == TOKEN_COMMA || tokens[i].kind == TOKEN_CLOSE) {
+			i = levels[--depth].behind;
+			k = levels[depth].k;
+			continue;
+		}
 		if (tokens[i].kind != TOKEN_OPEN) {
-			c->sequence[c->n++] = (uint16_t)i;
+			c->sequence[c->n++] = (uint16_t)i++;
 			continue;
 		}
 		which = k % tokens[i].value;
-		k /= tokens[i].value;
-		branch = i + 1;
-		for (end = tokens[i].link; which >= tokens[end].value; end = tokens[end].link) {
+		levels[depth].k = k / tokens[i].value;
+		end = tokens[i++].link;
+		for (; which >= tokens[end].value; end = tokens[end].link) {
 			which -= tokens[end].value;
-			branch = end + 1;
+			i = end + 1;
 		}
-		write_out(c, branch, which);
 		while (tokens[end].kind != TOKEN_CLOSE)
 			end = tokens[end].link;
-		i = end;
+		levels[depth++].behind = end + 1;
+		k = which;
 	}
 }
 
@@ -109,8 +116,9 @@ static int add_run(struct compiler *c, size_t at, size_t end, uint32_t *ret_firs
 	size_t first = c->pattern->n_bytes, i;
 
 	for (i = at; i < end && tokens[c->sequence[i]].kind == TOKEN_CHAR; i++) {
-		char out[4];
-		int r = add_bytes(c, out, encode(tokens[c->sequence[i]].value, out));
+		char out[4] = { 0 };
+		size_t n = encode(tokens[c->sequence[i]].value, out);
+		int r = add_bytes(c, out, n);
 
 		if (r < 0)
 			return r;
@@ -349,8 +357,7 @@ static int add_alternative(struct compiler *c, size_t k, struct alternative *ret
 	struct alternative alternative = { .first = (uint32_t)base };
 	int r = 0;
 
-	c->n = 0;
-	write_out(c, 0, k);
+	write_out(c, k);
 	c->total += c->n;
 	if (c->n == 0) {
 		cordon_pattern_fail(pattern, 1, "an alternative of the braces leaves nothing", c->err);
@@ -385,30 +392,41 @@ static int more_specific_first(const void *a, const void *b)
 	return (x->literal_prefix < y->literal_prefix) - (x->literal_prefix > y->literal_prefix);
 }
 
-static int compile(struct cordon_pattern *pattern, size_t flat_max, struct cordon_error *err)
+static int add_alternatives(struct compiler *c)
 {
-	autofree uint16_t *sequence = NULL;
-	autofree char *path = NULL;
-	struct compiler c = { .pattern = pattern, .flat_max = flat_max, .err = err };
-	int r = cordon_pattern_tokenize(pattern, err);
+	struct cordon_pattern *pattern = c->pattern;
 
-	if (r < 0)
-		return r;
-	c.sequence = sequence = calloc(pattern->n_tokens, sizeof(*sequence));
-	c.path = path = malloc(CORDON_PATTERN_MAX + 2);
+	c->sequence = calloc(pattern->n_tokens, sizeof(*c->sequence));
+	c->path = malloc(CORDON_PATTERN_MAX + 2);
 	pattern->alternatives = calloc(pattern->n_alternatives, sizeof(*pattern->alternatives));
 	/* Never NULL, though `.` has none: an offset is added to it. */
 	pattern->components = cordon_pattern_grow(NULL, 0, sizeof(*pattern->components));
-	if (!sequence || !path || !pattern->alternatives || !pattern->components)
-		return no_memory(&c);
+	if (!c->sequence || !c->path || !pattern->alternatives || !pattern->components)
+		return no_memory(c);
 	for (size_t k = 0; k < pattern->n_alternatives; k++) {
-		r = add_alternative(&c, k, &pattern->alternatives[k]);
+		int r = add_alternative(c, k, &pattern->alternatives[k]);
+
 		if (r < 0)
 			return r;
 		if (k == 0)
 			pattern->edges = pattern->alternatives[0].edges;
 		join_edges(&pattern->edges, &pattern->alternatives[k].edges);
 	}
+	return 0;
+}
+
+static int compile(struct cordon_pattern *pattern, size_t flat_max, struct cordon_error *err)
+{
+	struct compiler c = { .pattern = pattern, .flat_max = flat_max, .err = err };
+	int r = cordon_pattern_tokenize(pattern, err);
+
+	if (r < 0)
+		return r;
+	r = add_alternatives(&c);
+	free(c.sequence);
+	free(c.path);
+	if (r < 0)
+		return r;
 	qsort(pattern->alternatives, pattern->n_alternatives, sizeof(*pattern->alternatives), more_specific_first);
 	if (pattern->graph) {
 		cordon_graph_prepare(pattern);

@@ -29,12 +29,12 @@ struct set {
 struct walk {
 	const struct cordon_pattern *pattern;
 	const struct token *tokens;
-	size_t words;                 /* of a set that are in use */
+	size_t words;		      /* of a set that are in use */
 	struct set *name, *next_name; /* within a component */
-	struct set start;           /* a component may start */
-	struct set dot;             /* it starts with a dot that may be all of it */
-	struct set dstar;           /* behind `**`; stays for the rest of the path */
-	size_t boundary;            /* offset of the component that starts */
+	struct set start;	      /* a component may start */
+	struct set dot;		      /* it starts with a dot that may be all of it */
+	struct set dstar;	      /* behind `**`; stays for the rest of the path */
+	size_t boundary;	      /* offset of the component that starts */
 	bool at_end;
 	struct graph_answer *answer;
 	struct set names[2];
@@ -182,7 +182,7 @@ static void accept(struct walk *w, uint32_t value, bool covers)
 
 	if (!value || !(covers || w->at_end))
 		return;
-	/* A literal path ends in front of the slash before this boundary, and so does the one in front of a last `**`. */
+	/* A literal path ends in front of the slash before this boundary; so does that in front of a last `**`. */
 	if (where == WHERE_NONE)
 		where = 2 * w->boundary;
 	found.literal_prefix = where % 2 ? where / 2 : where ? where / 2 - 1 : 0;
@@ -194,12 +194,21 @@ static void accept(struct walk *w, uint32_t value, bool covers)
 	w->answer->leads |= covers;
 }
 
-/* Runs `step` for each state in ascending order, those that it adds included; the set is empty afterwards. */
-#define FOR_EACH_TAKEN(w, set, i)                                                                                 \
-	for (size_t word_ = 0; word_ < (w)->words; word_++)                                                        \
-		for (size_t i; (set)->bits[word_] &&                                                               \
-			       (i = 64 * word_ + (size_t)__builtin_ctzll((set)->bits[word_]),                      \
-			       (set)->bits[word_] &= (set)->bits[word_] - 1, true);)
+/* Takes the lowest state out of the set; `word` starts at 0 and is kept between calls. What is added meanwhile is
+ * always higher, and is taken in its turn. */
+static inline bool take_lowest(const struct walk *w, struct set *set, size_t *word, size_t *ret_state)
+{
+	for (; *word < w->words; (*word)++) {
+		uint64_t bits = set->bits[*word];
+
+		if (bits) {
+			*ret_state = 64 * *word + (size_t)__builtin_ctzll(bits);
+			set->bits[*word] = bits & (bits - 1);
+			return true;
+		}
+	}
+	return false;
+}
 
 /* A component may start with token i. */
 static void begin(struct walk *w, size_t i, const uint32_t value[static 2])
@@ -400,14 +409,14 @@ static bool read_name(struct walk *w, const struct cordon_subject *subject, size
 		uint32_t c = cordon_char_at(subject->path + pos, end - pos, &n);
 		struct set *read = w->name;
 
-		FOR_EACH_TAKEN(w, w->name, i)
+		for (size_t word = 0, i; take_lowest(w, w->name, &word, &i);)
 			step(w, i, c, pos, end - pos);
 		w->name = w->next_name;
 		w->next_name = read;
 		if (is_empty(w, w->name))
 			break;
 	}
-	FOR_EACH_TAKEN(w, w->name, i)
+	for (size_t word = 0, i; take_lowest(w, w->name, &word, &i);)
 		finish(w, i, end);
 	return !is_empty(w, &w->start) || !is_empty(w, &w->dstar);
 }

@@ -34,9 +34,9 @@ enum token_kind {
 
 struct token {
 	uint8_t kind;
-	uint16_t link;   /* for the graph, of a star: the next of its kind, when it cannot be missed; or 0 */
-	uint16_t next;   /* for the graph: what comes behind, ends of branches passed over */
-	uint16_t least;  /* for the graph: characters that a name must still have to get from here to its end */
+	uint16_t link;	 /* for the graph, of a star: the next of its kind, when it cannot be missed; or 0 */
+	uint16_t next;	 /* for the graph: what comes behind, ends of branches passed over */
+	uint16_t least;	 /* for the graph: characters that a name must still have to get from here to its end */
 	uint16_t column; /* in characters, from 1 */
 	uint32_t value;
 };
@@ -74,13 +74,13 @@ struct alternative {
 	uint32_t first, n; /* components; none when the pattern is walked as a graph */
 	uint32_t literal;  /* offset of the unescaped path in `bytes`, NO_LITERAL when it judges by name */
 	uint32_t literal_len;
-	bool covers;       /* the last component is literal: what lies below matches too */
+	bool covers; /* the last component is literal: what lies below matches too */
 };
 
 struct cordon_pattern {
 	char *text;
 	struct cordon_edges edges; /* what those of all alternatives have in common */
-	struct token *tokens; /* ends with TOKEN_END; kept for the graph only */
+	struct token *tokens;	   /* ends with TOKEN_END; kept for the graph only */
 	size_t n_tokens;
 	struct char_class *classes;
 	size_t n_classes;
@@ -112,7 +112,8 @@ struct cordon_subject {
 
 static inline bool cordon_edges_fit(const struct cordon_edges *edges, const struct cordon_subject *subject)
 {
-	return !(((subject->head ^ edges->head) & edges->head_mask) | ((subject->tail ^ edges->tail) & edges->tail_mask));
+	return !(((subject->head ^ edges->head) & edges->head_mask) |
+		 ((subject->tail ^ edges->tail) & edges->tail_mask));
 }
 
 /* False when the path is not clean and relative, or too long. */

@@ -76,8 +76,8 @@ static inline size_t take_atom(const struct cordon_pattern *pattern, const struc
 }
 
 /* The next place behind `pos` where what follows a star could start; len + 1 when there is none. */
-static inline size_t next_start(const struct cordon_pattern *pattern, const struct atom *atom, const char *s, size_t len,
-				size_t pos)
+static inline size_t next_start(const struct cordon_pattern *pattern, const struct atom *atom, const char *s,
+				size_t len, size_t pos)
 {
 	const char *found;
 

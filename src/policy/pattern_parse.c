@@ -4,10 +4,10 @@
 #include "policy/pattern_impl.h"
 
 struct group {
-	size_t open;        /* its TOKEN_OPEN */
+	size_t open;	    /* its TOKEN_OPEN */
 	size_t separator;   /* the last token that waits for its link */
-	size_t before;      /* alternatives of the sequence the group stands in, so far */
-	size_t sum;         /* alternatives of the branches that are closed */
+	size_t before;	    /* alternatives of the sequence the group stands in, so far */
+	size_t sum;	    /* alternatives of the branches that are closed */
 	size_t text_offset; /* of the text behind the brace */
 };
 
@@ -125,7 +125,8 @@ static int take_member(struct parser *p, size_t open_column, uint32_t *ret_char)
 
 	if (c == '\\') {
 		if (at_end(p))
-			return fail(p, open_column, "the bracket is not closed", "put a backslash in front of a literal bracket");
+			return fail(p, open_column, "the bracket is not closed",
+				    "put a backslash in front of a literal bracket");
 		c = take(p);
 	}
 	if (c == '/')
@@ -139,16 +140,16 @@ static int take_member(struct parser *p, size_t open_column, uint32_t *ret_char)
 static bool is_posix_class(const struct parser *p)
 {
 	const char *s = p->text + p->pos;
-	char end[3] = { *s, ']', '\0' };
+	const char *end = *s == ':' || *s == '=' || *s == '.' ? strchr(s + 1, ']') : NULL;
 
-	return (*s == ':' || *s == '=' || *s == '.') && strstr(s + 1, end);
+	return end && end > s + 1 && end[-1] == *s;
 }
 
 static int parse_member(struct parser *p, struct char_class *set, size_t open_column)
 {
 	size_t column = p->column;
 	bool bracket = p->text[p->pos] == '[';
-	uint32_t low, high;
+	uint32_t low = 0, high;
 	int r = take_member(p, open_column, &low);
 
 	if (r < 0)
@@ -203,7 +204,8 @@ static int parse_class(struct parser *p, size_t column)
 	}
 	for (;; first = false) {
 		if (at_end(p))
-			return fail(p, column, "the bracket is not closed", "put a backslash in front of a literal bracket");
+			return fail(p, column, "the bracket is not closed",
+				    "put a backslash in front of a literal bracket");
 		if (p->text[p->pos] == ']' && !first)
 			break;
 		r = parse_member(p, &set, column);
@@ -256,8 +258,9 @@ static int end_branch(struct parser *p, enum token_kind kind, size_t column)
 		bool range = memmem(inside, p->pos - 1 - group->text_offset, "..", 2);
 
 		return range ? fail(p, open_column, "ranges in braces are not part of the grammar",
-				    "write the values out, as in {1,2,3}") :
-			       fail(p, open_column, "braces without a comma", "put a backslash in front of literal braces");
+				    "write the values out, as in {1,2,3}")
+			     : fail(p, open_column, "braces without a comma",
+				    "put a backslash in front of literal braces");
 	}
 	p->pattern->tokens[group->open].value = (uint32_t)group->sum;
 	p->count = group->before * group->sum;
@@ -318,7 +321,8 @@ static int parse_one(struct parser *p)
 		return open_group(p, column);
 	case '}':
 		if (p->depth == 0)
-			return fail(p, column, "the brace was never opened", "put a backslash in front of a literal brace");
+			return fail(p, column, "the brace was never opened",
+				    "put a backslash in front of a literal brace");
 		return end_branch(p, TOKEN_CLOSE, column);
 	case ',':
 		if (p->depth > 0)
@@ -344,9 +348,11 @@ int cordon_pattern_tokenize(struct cordon_pattern *pattern, struct cordon_error 
 	if (p.len == 0)
 		return fail(&p, 1, "it is empty", "the whole tree is `**`");
 	if (p.len > CORDON_PATTERN_MAX)
-		return fail(&p, CORDON_PATTERN_MAX + 1, "it is longer than 4096 bytes", "split it into several patterns");
+		return fail(&p, CORDON_PATTERN_MAX + 1, "it is longer than 4096 bytes",
+			    "split it into several patterns");
 	if (p.text[0] == '!')
-		return fail(&p, 1, "a pattern cannot be negated", "use deny for what is to be left out, or put a backslash in front of a literal !");
+		return fail(&p, 1, "a pattern cannot be negated",
+			    "use deny for what is to be left out, or put a backslash in front of a literal !");
 	while (!at_end(&p) && r == 0)
 		r = parse_one(&p);
 	if (r < 0)

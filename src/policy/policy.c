@@ -62,13 +62,19 @@ void cordon_policy_set_mode(struct cordon_policy *policy, cordon_mode mode)
 	policy->mode = mode;
 }
 
+/* Room for one more: it doubles, so it runs out when n is a power of two, or nothing. */
+static void *grow(void *array, size_t n, size_t size)
+{
+	return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
+}
+
 static char *copy_where(const char *where)
 {
 	return where ? strdup(where) : NULL;
 }
 
-int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access,
-			    const char *where, struct cordon_error *err)
+int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access, const char *where,
+			    struct cordon_error *err)
 {
 	struct cordon_grant grant = { .access = access };
 	struct cordon_grant *grants;
@@ -77,13 +83,14 @@ int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, c
 	if ((unsigned int)access > CORDON_ACCESS_WRITE)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "a grant has unknown rights");
 	if (policy->n_grants == CORDON_GRANTS_MAX)
-		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d grants", CORDON_GRANTS_MAX);
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d grants",
+				   CORDON_GRANTS_MAX);
 	r = cordon_pattern_compile(pattern, &grant.pattern, err);
 	if (r < 0)
 		return r;
 	grant.edges = *cordon_pattern_edges(grant.pattern);
 	grant.where = copy_where(where);
-	grants = reallocarray(policy->grants, policy->n_grants + 1, sizeof(*grants));
+	grants = grow(policy->grants, policy->n_grants, sizeof(*grants));
 	if (grants)
 		policy->grants = grants;
 	if (!grants || (where && !grant.where)) {
@@ -112,15 +119,15 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 
 	cordon_resolve(&policy->root, path, &resolved);
 	if (resolved.place == CORDON_PLACE_OUTSIDE && !by_default) {
-		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "protected path %s leads out of the root, to %s", path,
-			    resolved.path);
+		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "protected path %s leads out of the root, to %s",
+			    path, resolved.path);
 		cordon_error_hint(err, "replace the link by a file, or protect another path");
 		return -EXDEV;
 	}
 	if (resolved.place != CORDON_PLACE_INSIDE)
 		return 0;
-	if (resolved.exists && fstatat(policy->root.fd, *resolved.path ? resolved.path : ".", &st,
-				       AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (resolved.exists &&
+	    fstatat(policy->root.fd, *resolved.path ? resolved.path : ".", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,
 				   "protected path %s is neither a file nor a directory", path);
@@ -176,7 +183,7 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 		return r;
 	new.path = strdup(clean);
 	new.where = copy_where(where);
-	paths = reallocarray(policy->protected_paths, policy->n_protected + 1, sizeof(*paths));
+	paths = grow(policy->protected_paths, policy->n_protected, sizeof(*paths));
 	if (paths)
 		policy->protected_paths = paths;
 	if (!paths || !new.path || (where && !new.where)) {

@@ -39,8 +39,10 @@ static inline size_t cases_each(const char *name, bool comments, size_t fields,
 			if (f)
 				*f++ = '\0';
 		}
-		if (n != fields)
+		if (n != fields) {
 			fail_msg("%s has %zu fields, not %zu", where, n, fields);
+			continue;
+		}
 		row(field, where);
 		rows++;
 	}

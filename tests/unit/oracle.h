@@ -244,8 +244,8 @@ static inline void oracle_expand(const char *text, const struct oracle_name *pat
 	start = open + 1;
 	for (size_t i = start; i <= close; i = oracle_skip(text, i)) {
 		if (i == close || (depth == 0 && text[i] == ',')) {
-			snprintf(out, sizeof(out), "%.*s\x01%.*s\x01%s", (int)open, text, (int)(i - start), text + start,
-				 text + close + 1);
+			snprintf(out, sizeof(out), "%.*s\x01%.*s\x01%s", (int)open, text, (int)(i - start),
+				 text + start, text + close + 1);
 			oracle_expand(out, path, m, answer);
 			start = i + 1;
 		}

@@ -19,8 +19,9 @@ static void assert_list(const char *list, size_t n, const char *const *items)
 	assert_int_equal(folders.n, 0);
 }
 
-#define LIST(text, ...)                                                                                        \
-	assert_list(text, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ })
+#define LIST(text, ...)                                                                                                \
+	assert_list(text, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *),                               \
+		    (const char *const[]){ __VA_ARGS__ })
 
 static void lists_are_split_at_commas_and_blanks_dropped(void **state)
 {

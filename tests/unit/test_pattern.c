@@ -32,7 +32,8 @@ static void check_glob(char **field, const char *where)
 	if (cordon_pattern_compile(field[0], &pattern, &err) < 0)
 		fail_msg("%s: %s", where, err.message);
 	assert_int_equal(cordon_pattern_compile_within(field[0], 0, &graph, NULL), 0);
-	if (cordon_pattern_match(pattern, field[1], NULL) != want || cordon_pattern_match(graph, field[1], NULL) != want)
+	if (cordon_pattern_match(pattern, field[1], NULL) != want ||
+	    cordon_pattern_match(graph, field[1], NULL) != want)
 		fail_msg("%s: `%s` and `%s` should be %s", where, field[0], field[1], field[2]);
 	cordon_pattern_free(pattern);
 	cordon_pattern_free(graph);
@@ -68,7 +69,8 @@ static void bad_patterns_are_errors_with_column_and_hint(void **state)
 	assert_int_equal(cordon_pattern_compile("[", NULL, NULL), -EINVAL);
 	check_bad((char *[]){ (char[]){ "" }, (char[]){ "1" }, (char[]){ "`**`" } }, "the empty pattern");
 	check_bad((char *[]){ (char[]){ "x[a-\xff]" }, (char[]){ "3" }, (char[]){ "two ranges" } }, "a mixed range");
-	check_bad((char *[]){ (char[]){ "a{\xc3,b}\xa9" }, (char[]){ "1" }, (char[]){ "whole UTF-8" } }, "a split character");
+	check_bad((char *[]){ (char[]){ "a{\xc3,b}\xa9" }, (char[]){ "1" }, (char[]){ "whole UTF-8" } },
+		  "a split character");
 }
 
 static void a_message_about_a_long_pattern_still_names_the_column(void **state)
@@ -163,10 +165,10 @@ static void subtrees_have_a_literal_path(void **state)
 	static const struct {
 		const char *text, *literal;
 	} cases[] = {
-		{ "src", "src" },	  { "src/", "src" },	   { "./a//b", "a/b" },	  { "src/**", "src" },
-		{ "src/**/**", "src" },	  { "**", "" },		   { ".", "" },		  { "a\\*b", "a*b" },
-		{ "a\\[1\\]/b", "a[1]/b" }, { "src/*", NULL },	   { "src/**/a", NULL },  { "*/src", NULL },
-		{ "src/**/*.ts", NULL },  { "[s]rc", NULL },
+		{ "src", "src" },	    { "src/", "src" }, { "./a//b", "a/b" },  { "src/**", "src" },
+		{ "src/**/**", "src" },	    { "**", "" },      { ".", "" },	     { "a\\*b", "a*b" },
+		{ "a\\[1\\]/b", "a[1]/b" }, { "src/*", NULL }, { "src/**/a", NULL }, { "*/src", NULL },
+		{ "src/**/*.ts", NULL },    { "[s]rc", NULL },
 	};
 	struct cordon_pattern *pattern;
 	size_t found = 0;
@@ -218,6 +220,17 @@ static void paths_that_are_not_clean_match_nothing(void **state)
 	cordon_pattern_free(pattern);
 }
 
+static void brackets_may_hold_what_looks_like_a_named_class(void **state)
+{
+	(void)state;
+	assert_true(matches("[[:]x:]", "[x:]"));
+	assert_true(matches("[[:]x:]", ":x:]"));
+	assert_true(matches("[[.]a.]", ".a.]"));
+	assert_true(matches("[[=]", "="));
+	assert_true(matches("[[a]", "["));
+	assert_true(matches("[\\[:a:]", ":"));
+}
+
 static void characters_are_never_split(void **state)
 {
 	(void)state;
@@ -245,6 +258,7 @@ int main(void)
 		cmocka_unit_test(what_a_directory_leads_to_is_known),
 		cmocka_unit_test(subtrees_have_a_literal_path),
 		cmocka_unit_test(paths_that_are_not_clean_match_nothing),
+		cmocka_unit_test(brackets_may_hold_what_looks_like_a_named_class),
 		cmocka_unit_test(characters_are_never_split),
 	};
 

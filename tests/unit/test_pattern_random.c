@@ -184,11 +184,12 @@ static void compare(const char *text, const char *path, struct tally *tally)
 		fail_msg("`%s` and `%s`: %s", text, path, want.matches ? "must match" : "must not match");
 	if (yes && (memcmp(&of_flat, &want.specificity, sizeof(of_flat)) != 0 ||
 		    memcmp(&of_graph, &want.specificity, sizeof(of_graph)) != 0))
-		fail_msg("`%s` and `%s`: specificity %zu/%zu, %zu/%zu, not %zu/%zu", text, path, of_flat.literal_components,
-			 of_flat.literal_prefix, of_graph.literal_components, of_graph.literal_prefix,
-			 want.specificity.literal_components, want.specificity.literal_prefix);
+		fail_msg("`%s` and `%s`: specificity %zu/%zu, %zu/%zu, not %zu/%zu", text, path,
+			 of_flat.literal_components, of_flat.literal_prefix, of_graph.literal_components,
+			 of_graph.literal_prefix, want.specificity.literal_components, want.specificity.literal_prefix);
 	if (cordon_pattern_alternatives(flat) != want.alternatives)
-		fail_msg("`%s` stands for %zu alternatives, not %zu", text, want.alternatives, cordon_pattern_alternatives(flat));
+		fail_msg("`%s` stands for %zu alternatives, not %zu", text, want.alternatives,
+			 cordon_pattern_alternatives(flat));
 	if (covers != cordon_pattern_covers(graph, path) ||
 	    cordon_pattern_leads(flat, path) != cordon_pattern_leads(graph, path))
 		fail_msg("`%s` and `%s`: the matchers differ on what lies below", text, path);
@@ -223,8 +224,8 @@ static void both_matchers_agree_with_the_naive_one(void **state)
 			compare(pattern.data, other.data, &tally);
 		}
 	}
-	print_message("# %u pairs, %u match, %u cover, %u with braces, %u patterns refused\n", tally.pairs, tally.matched,
-		      tally.covered, tally.braces, tally.refused);
+	print_message("# %u pairs, %u match, %u cover, %u with braces, %u patterns refused\n", tally.pairs,
+		      tally.matched, tally.covered, tally.braces, tally.refused);
 	assert_true(tally.matched > PAIRS / 4);
 	assert_true(tally.pairs - tally.matched > PAIRS / 4);
 	assert_true(tally.braces > PAIRS / 10);

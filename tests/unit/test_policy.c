@@ -25,9 +25,9 @@ static void add_grants(struct cordon_policy *policy, char *grants, const char *w
 			*end = '\0';
 		assert_non_null(colon);
 		*colon = '\0';
-		access = cordon_streq(grants, "rw") ? CORDON_ACCESS_WRITE :
-			 cordon_streq(grants, "ro") ? CORDON_ACCESS_READ :
-						      CORDON_ACCESS_NONE;
+		access = cordon_streq(grants, "rw")   ? CORDON_ACCESS_WRITE
+			 : cordon_streq(grants, "ro") ? CORDON_ACCESS_READ
+						      : CORDON_ACCESS_NONE;
 		assert_true(access != CORDON_ACCESS_NONE || cordon_streq(grants, "deny"));
 		if (cordon_policy_grant(policy, colon + 1, access, &err) < 0)
 			fail_msg("%s: %s", where, err.message);
@@ -61,7 +61,8 @@ static void check_decision(char **field, const char *where)
 	assert_true(op == CORDON_OP_WRITE || cordon_streq(field[3], "read"));
 	cordon_policy_set_mode(policy, cordon_streq(field[2], "strict") ? CORDON_MODE_STRICT : CORDON_MODE_PERMISSIVE);
 	cordon_policy_decide(policy, field[4], op, &d);
-	if (!cordon_streq(cordon_verdict_name(d.verdict), field[5]) || !cordon_streq(cordon_reason_name(d.reason), field[6]))
+	if (!cordon_streq(cordon_verdict_name(d.verdict), field[5]) ||
+	    !cordon_streq(cordon_reason_name(d.reason), field[6]))
 		fail_msg("%s: %s %s is %s (%s), not %s (%s)", where, field[3], field[4], cordon_verdict_name(d.verdict),
 			 cordon_reason_name(d.reason), field[5], field[6]);
 	assert_string_equal(d.resolved, field[4]);
@@ -114,7 +115,8 @@ static void the_rule_and_its_place_are_named_whatever_the_order(void **state)
 		struct cordon_policy *policy = make_policy();
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(patterns); i++)
-			assert_int_equal(cordon_policy_add_grant(policy, patterns[(first + i) % CORDON_ARRAY_SIZE(patterns)],
+			assert_int_equal(cordon_policy_add_grant(policy,
+								 patterns[(first + i) % CORDON_ARRAY_SIZE(patterns)],
 								 CORDON_ACCESS_READ, "cordon.yaml:3:7", NULL),
 					 0);
 		cordon_policy_decide(policy, "src/bx", CORDON_OP_READ, &d);
@@ -230,7 +232,8 @@ static void check(const struct cordon_policy *policy, const char *path, cordon_v
 
 	assert_int_equal(cordon_policy_check(policy, path, CORDON_OP_WRITE, &d, NULL), 0);
 	if (d.verdict != verdict || d.reason != reason || (resolved && !cordon_streq(d.resolved, resolved)))
-		fail_msg("%s is %s (%s) at %s", path, cordon_verdict_name(d.verdict), cordon_reason_name(d.reason), d.resolved);
+		fail_msg("%s is %s (%s) at %s", path, cordon_verdict_name(d.verdict), cordon_reason_name(d.reason),
+			 d.resolved);
 }
 
 static void paths_are_judged_where_they_lead(void **state)
@@ -311,7 +314,8 @@ static void every_decision_is_explained_with_a_remedy(void **state)
 	assert_int_equal(cordon_policy_add_grant(policy, "**/.env", CORDON_ACCESS_NONE, "c.yaml:2:5", NULL), 0);
 	assert_int_equal(cordon_policy_add_protected(policy, "lib/p", NULL, false, NULL), 0);
 	assert_int_equal(cordon_policy_add_protected(policy, "lib/q", NULL, true, NULL), 0);
-	explain(policy, "lib/a", CORDON_OP_WRITE, "lib/a may be written: the most specific grant is `lib`", "--deny 'lib/a'");
+	explain(policy, "lib/a", CORDON_OP_WRITE, "lib/a may be written: the most specific grant is `lib`",
+		"--deny 'lib/a'");
 	explain(policy, "src/a", CORDON_OP_WRITE, "for reading only, `src` (--ro)", "--rw 'src/a'");
 	explain(policy, "src/a", CORDON_OP_READ, "src/a may be read", "--deny 'src/a'");
 	explain(policy, "lib/.env", CORDON_OP_READ, "denied by `**/.env` (c.yaml:2:5)", "narrow that deny");
