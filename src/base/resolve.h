@@ -52,7 +52,7 @@ void cordon_resolver_done(struct cordon_resolver *resolver);
 /* Forgets everything. */
 void cordon_resolver_refresh(struct cordon_resolver *resolver);
 /* The answer of cordon_resolve(). */
-void cordon_resolver_ask(struct cordon_resolver *resolver, const char *path, struct cordon_resolved *ret_resolved);
+void cordon_resolver_ask(struct cordon_resolver *resolver, const char *asked, struct cordon_resolved *ret_resolved);
 
 /*
  * Opens a clean path beneath dir_fd without following any link in any component: openat2 where the kernel has it,

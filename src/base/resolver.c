@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/resolve.h"
@@ -60,6 +61,7 @@ struct cordon_resolver_cache {
 	size_t next_open;
 	size_t n_names;
 	struct chunk *chunks;
+	enum { ROOT_UNKNOWN, ROOT_IN_PLACE, ROOT_MOVED } root; /* whether the root is still where its path says */
 };
 
 /* ---- memory ---- */
@@ -116,6 +118,7 @@ void cordon_resolver_refresh(struct cordon_resolver *resolver)
 	if (cache->n_dirs)
 		memset(cache->index, 0, cache->slots * sizeof(*cache->index));
 	cache->n_dirs = cache->n_open = cache->next_open = cache->n_names = 0;
+	cache->root = ROOT_UNKNOWN;
 }
 
 void cordon_resolver_done(struct cordon_resolver *resolver)
@@ -232,16 +235,22 @@ static bool look_at(const struct cordon_resolver *resolver, struct dir *dir)
 	return true;
 }
 
+static bool make_cache(struct cordon_resolver *resolver)
+{
+	if (!resolver->cache)
+		resolver->cache = calloc(1, sizeof(*resolver->cache));
+	return resolver->cache;
+}
+
 static struct dir *get_dir(struct cordon_resolver *resolver, const char *text, size_t n)
 {
 	uint32_t hash = hash_bytes(text, n);
-	struct cordon_resolver_cache *cache = resolver->cache;
+	struct cordon_resolver_cache *cache;
 	struct dir *dir = NULL;
 
-	if (!cache)
-		cache = resolver->cache = calloc(1, sizeof(*cache));
-	if (!cache)
+	if (!make_cache(resolver))
 		return NULL;
+	cache = resolver->cache;
 	if (cache->slots)
 		dir = find_dir(cache, text, n, hash);
 	if (dir)
@@ -355,6 +364,37 @@ static bool plain(const char *path, size_t *ret_dir_len, size_t *ret_len)
 	}
 }
 
+/* Whether the path of the root leads to the root without any link, looked at once in a batch. */
+static bool root_in_place(struct cordon_resolver *resolver)
+{
+	const struct cordon_root *root = resolver->root;
+	autofd int slash = -1, fd = -1;
+	struct stat here, there;
+
+	if (!make_cache(resolver))
+		return false;
+	if (resolver->cache->root != ROOT_UNKNOWN)
+		return resolver->cache->root == ROOT_IN_PLACE;
+	resolver->cache->root = ROOT_MOVED;
+	slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (slash >= 0)
+		fd = cordon_open_beneath(slash, root->path + 1, O_PATH | O_DIRECTORY);
+	if (fd >= 0 && fstat(fd, &here) == 0 && fstat(root->fd, &there) == 0 && here.st_ino == there.st_ino &&
+	    here.st_dev == there.st_dev)
+		resolver->cache->root = ROOT_IN_PLACE;
+	return resolver->cache->root == ROOT_IN_PLACE;
+}
+
+/* An absolute path that begins with the root's own is relative to it, if the root is still there. */
+static const char *from_root(struct cordon_resolver *resolver, const char *path)
+{
+	size_t n = strlen(resolver->root->path);
+
+	if (path[0] != '/' || n < 2 || strncmp(path, resolver->root->path, n) != 0 || path[n] != '/')
+		return path;
+	return root_in_place(resolver) ? path + n + 1 : path;
+}
+
 /* Whether `name` exists in the directory and is no link: 1; does not exist: 0; a link or unknown: -1. */
 static int look_for(const struct cordon_resolver *resolver, struct dir *dir, const char *name, size_t n)
 {
@@ -380,23 +420,25 @@ static int look_for(const struct cordon_resolver *resolver, struct dir *dir, con
 	return errno == EINVAL ? 1 : errno == ENOENT ? 0 : -1;
 }
 
-void cordon_resolver_ask(struct cordon_resolver *resolver, const char *path, struct cordon_resolved *ret_resolved)
+void cordon_resolver_ask(struct cordon_resolver *resolver, const char *asked, struct cordon_resolved *ret_resolved)
 {
+	const char *path = from_root(resolver, asked);
 	size_t dir_len, len, base_len, slash;
 	struct dir *dir;
 	int found;
 
 	if (!plain(path, &dir_len, &len) || len >= CORDON_PATH_MAX) {
-		cordon_resolve(resolver->root, path, ret_resolved);
+		cordon_resolve(resolver->root, asked, ret_resolved);
 		return;
 	}
 	base_len = len - dir_len - (dir_len ? 1 : 0);
 	dir = get_dir(resolver, path, dir_len);
 	found = dir ? look_for(resolver, dir, path + len - base_len, base_len) : -1;
 	slash = dir && dir->real_len ? 1 : 0;
-	/* The long way measures the whole path from "/", and so must we. */
-	if (found < 0 || strlen(resolver->root->path) + 1 + dir->real_len + slash + base_len >= CORDON_PATH_MAX) {
-		cordon_resolve(resolver->root, path, ret_resolved);
+	/* The long way measures the whole path from "/", and so must we; what was asked has a limit too. */
+	if (found < 0 || (size_t)(path - asked) + len >= CORDON_PATH_MAX ||
+	    strlen(resolver->root->path) + 1 + dir->real_len + slash + base_len >= CORDON_PATH_MAX) {
+		cordon_resolve(resolver->root, asked, ret_resolved);
 		return;
 	}
 	ret_resolved->place = CORDON_PLACE_INSIDE;

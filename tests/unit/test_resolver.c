@@ -83,13 +83,16 @@ static void random_paths_have_the_answers_of_the_long_way(void **state)
 {
 	struct cordon_resolver resolver;
 	uint64_t seed = 20240611;
-	char path[256];
+	char path[256], absolute[CORDON_PATH_MAX + 256];
 
 	(void)state;
 	cordon_resolver_init(&resolver, &root);
 	for (int i = 0; i < QUESTIONS; i++) {
 		draw_path(&seed, path, sizeof(path));
 		assert_same(&resolver, path);
+		/* The same below the root's own path. */
+		snprintf(absolute, sizeof(absolute), "%s/%s", root.path, path);
+		assert_same(&resolver, absolute);
 		if (draw(&seed, 20000) == 0)
 			cordon_resolver_refresh(&resolver);
 	}
@@ -134,6 +137,23 @@ static void more_directories_than_are_held_open_are_remembered(void **state)
 	cordon_resolver_done(&resolver);
 }
 
+static void an_absolute_path_does_not_believe_that_the_root_is_still_there(void **state)
+{
+	struct cordon_resolver resolver;
+	char path[CORDON_PATH_MAX + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/a/f", root.path);
+	cordon_resolver_init(&resolver, &root);
+	assert_same(&resolver, path);
+	assert_int_equal(rename("repo", "moved"), 0);
+	assert_int_equal(symlink("outside", "repo"), 0);
+	cordon_resolver_refresh(&resolver);
+	assert_same(&resolver, path);
+	assert_same(&resolver, "a/f");
+	cordon_resolver_done(&resolver);
+}
+
 static void what_changed_is_seen_after_a_refresh(void **state)
 {
 	struct cordon_resolver resolver;
@@ -162,6 +182,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(random_paths_have_the_answers_of_the_long_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_directory_that_is_asked_often_is_listed_and_still_right, setup, teardown),
 		cmocka_unit_test_setup_teardown(more_directories_than_are_held_open_are_remembered, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_absolute_path_does_not_believe_that_the_root_is_still_there, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_changed_is_seen_after_a_refresh, setup, teardown),
 	};
 
