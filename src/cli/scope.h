@@ -38,34 +38,25 @@ enum cordon_scope_key {
 	CORDON_SCOPE__END,
 };
 
-#define CORDON_SCOPE_ROOT_OPTION                                                                                       \
-	{                                                                                                              \
-		"root", 0, CORDON_ARG_DIR, "DIR", "repository root (default: the git top level, else .)",              \
-			CORDON_SCOPE_ROOT                                                                              \
-	}
-#define CORDON_SCOPE_MODE_OPTION                                                                                       \
-	{                                                                                                              \
-		"workspace-mode", 0, CORDON_ARG_CHOICE, "strict|permissive", "refuse what lies outside, or only warn", \
-			CORDON_SCOPE_MODE                                                                              \
-	}
-#define CORDON_SCOPE_OPTIONS                                                                                           \
-	CORDON_SCOPE_ROOT_OPTION,                                                                                      \
-		{ "workspace",		 0, CORDON_ARG_DIR, "FOLDERS", "comma list of folders that may be written",    \
-		  CORDON_SCOPE_WORKSPACE },                                                                            \
-		CORDON_SCOPE_MODE_OPTION,                                                                              \
-		{ "rw", 0, CORDON_ARG_FILE, "PATTERN", "may be written (repeatable)", CORDON_SCOPE_RW },               \
-		{ "ro", 0, CORDON_ARG_FILE, "PATTERN", "may be read (repeatable)", CORDON_SCOPE_RO },                  \
-		{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither; always wins (repeatable)", CORDON_SCOPE_DENY },     \
-		{ "read-only",		 0, CORDON_ARG_NONE, NULL, "take every write grant for a read grant",          \
-		  CORDON_SCOPE_READ_ONLY },                                                                            \
-		{ "protect",	       0, CORDON_ARG_FILE, "PATH", "never changes, whatever is granted (repeatable)",  \
-		  CORDON_SCOPE_PROTECT },                                                                              \
-		{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",     \
-		  CORDON_SCOPE_NO_DEFAULT_PROTECT },                                                                   \
-	{                                                                                                              \
-		"policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too",                    \
-			CORDON_SCOPE_POLICY                                                                            \
-	}
+/* clang-format off */
+#define CORDON_SCOPE_ROOT_OPTION \
+	{ "root", 0, CORDON_ARG_DIR, "DIR", "repository root (default: the git top level, else .)", CORDON_SCOPE_ROOT }
+#define CORDON_SCOPE_MODE_OPTION \
+	{ "workspace-mode", 0, CORDON_ARG_CHOICE, "strict|permissive", "refuse what lies outside, or only warn", \
+	  CORDON_SCOPE_MODE }
+#define CORDON_SCOPE_OPTIONS \
+	CORDON_SCOPE_ROOT_OPTION, \
+	{ "workspace", 0, CORDON_ARG_DIR, "FOLDERS", "comma list of folders that may be written", CORDON_SCOPE_WORKSPACE }, \
+	CORDON_SCOPE_MODE_OPTION, \
+	{ "rw", 0, CORDON_ARG_FILE, "PATTERN", "may be written (repeatable)", CORDON_SCOPE_RW }, \
+	{ "ro", 0, CORDON_ARG_FILE, "PATTERN", "may be read (repeatable)", CORDON_SCOPE_RO }, \
+	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither; always wins (repeatable)", CORDON_SCOPE_DENY }, \
+	{ "read-only", 0, CORDON_ARG_NONE, NULL, "take every write grant for a read grant", CORDON_SCOPE_READ_ONLY }, \
+	{ "protect", 0, CORDON_ARG_FILE, "PATH", "never changes (repeatable)", CORDON_SCOPE_PROTECT }, \
+	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected", \
+	  CORDON_SCOPE_NO_DEFAULT_PROTECT }, \
+	{ "policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too", CORDON_SCOPE_POLICY }
+/* clang-format on */
 
 struct cordon_scope_rule {
 	int key;

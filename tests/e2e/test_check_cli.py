@@ -108,6 +108,13 @@ def test_the_root_is_where_relative_paths_begin(cordon, box, repo):
     }
 
 
+def test_what_the_host_executes_is_protected_unless_told(cordon, repo):
+    assert check(cordon, repo, ".git/config", ".git/hooks/pre-commit", ".git/HEAD")[".git/config"] == "deny"
+    assert check(cordon, repo, "--no-default-protect", ".git/config", ".git/hooks/x") == {
+        ".git/config": "allow", ".git/hooks/x": "allow",
+    }
+
+
 def test_all_errors_are_reported_in_one_pass(cordon, box, repo):
     box.write("repo/bad.yaml", 'version: 1\nmode: lenient\nbogus: 1\nrw: ["src/**.ts"]\n')
     result = cordon("check", "--policy", "bad.yaml", "--rw", "!x", "--ro", "{1..3}", "--protect", "/abs", "--workspace",
@@ -246,25 +253,25 @@ def test_the_tree_agrees_with_check(cordon, repo):
 
 
 def test_uniform_directories_are_folded_with_a_count(cordon, repo):
-    result = cordon("tree", "--rw", "src", "--ro", "lib", cwd=repo)
+    result = cordon("tree", "--rw", "src", "--ro", "lib", "--no-default-protect", cwd=repo)
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["denied", f"{repo}/"]
     assert "rw          src/  (2 entries)" in lines
     assert "ro          lib/  (3 entries)" in lines
     assert "denied      libsecret/" in lines and not any("key" in line for line in lines)
-    unfolded = cordon("tree", "--rw", "src", "--all", cwd=repo).stdout
+    unfolded = cordon("tree", "--rw", "src", "--all", "--no-default-protect", cwd=repo).stdout
     assert "rw              er/\nrw                x.c\n" in unfolded
 
 
 def test_a_rule_about_names_everywhere_folds_with_its_exception(cordon, repo):
-    result = cordon("tree", "--rw", "src", "--deny", "**/.env", cwd=repo)
+    result = cordon("tree", "--rw", "src", "--deny", "**/.env", "--no-default-protect", cwd=repo)
     assert "rw          src/  (2 entries, except **/.env)\n" in result.stdout
 
 
 def test_the_depth_is_limited_and_says_what_is_mixed(cordon, repo):
-    result = cordon("tree", "--depth", "1", "--rw", "src/deep", cwd=repo)
+    result = cordon("tree", "--depth", "1", "--rw", "src/deep", "--no-default-protect", cwd=repo)
     assert "denied      src/  (2 entries, mixed)\n" in result.stdout
-    result = cordon("tree", "-d2", "--rw", "src/deep", cwd=repo)
+    result = cordon("tree", "-d2", "--rw", "src/deep", "--no-default-protect", cwd=repo)
     assert "denied      src/\nrw            deep/  (1 entry)\ndenied        main.ts\n" in result.stdout
     for bad in ("0", "-1", "x", ""):
         assert cordon("tree", "--depth", bad, cwd=repo).returncode == 2

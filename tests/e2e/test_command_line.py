@@ -82,7 +82,7 @@ def test_wrong_options_are_named(cordon, repo, args, named):
 
 
 def test_an_abbreviation_is_refused_with_the_name_that_was_meant(cordon, repo):
-    assert "did you mean --protect?" in cordon("check", "--prot", "x", cwd=repo).stderr
+    assert "did you mean --no-default-protect?" in cordon("check", "--no-def", "x", cwd=repo).stderr
 
 
 def test_unknown_and_incomplete_commands(cordon):
