@@ -30,6 +30,7 @@ enum {
 	KEY_PIDS,
 	KEY_CPUS,
 	KEY_TMP_SIZE,
+	KEY_LENS,
 	KEY_BEST_EFFORT,
 	KEY_DRY_RUN,
 	KEY_RESULT,
@@ -49,6 +50,8 @@ static const struct cordon_option options[] = {
 	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes and threads of the run", KEY_PIDS },
 	{ "cpus", 0, CORDON_ARG_TEXT, "N", "CPUs the run may use (2, 0.5)", KEY_CPUS },
 	{ "tmp-size", 0, CORDON_ARG_TEXT, "SIZE", "bytes of the private /tmp, /run and home (default: 2G)", KEY_TMP_SIZE },
+	{ "lens", 0, CORDON_ARG_CHOICE, "auto|always|never", "judge names at every operation (default: where a pattern needs it)",
+	  KEY_LENS },
 	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some", KEY_BEST_EFFORT },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
@@ -71,6 +74,7 @@ struct args {
 	cordon_net net;
 	uint64_t timeout_ms, grace_ms, memory, pids, cpus, tmp_size;
 	bool best_effort, dry_run;
+	cordon_lens_use lens;
 };
 
 static int append(struct list *list, const char *text, struct cordon_error *err)
@@ -182,6 +186,11 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		return 0;
 	case KEY_RESULT:
 		args->result = arg;
+		return 0;
+	case KEY_LENS:
+		args->lens = cordon_streq(arg, "always") ? CORDON_LENS_ALWAYS :
+			     cordon_streq(arg, "never")	 ? CORDON_LENS_NEVER :
+							   CORDON_LENS_AUTO;
 		return 0;
 	case KEY_BEST_EFFORT:
 		args->best_effort = true;
@@ -315,6 +324,7 @@ static int build_plan(struct run *run, char **argv, struct cordon_error *err)
 	struct cordon_run_spec spec = {
 		.run_id = run->id,
 		.tier = run->tier,
+		.lens = args->lens,
 		.tier_tmp = run->tier_tmp,
 		.policy = run->policy,
 		.home_path = run->home.path,

@@ -145,6 +145,22 @@ static int empty_lasting_sets(uint64_t keep)
 	return 0;
 }
 
+/* Hands the view's device to the supervisor, which starts cordon-lens, and waits until that answers. */
+static int serve_view(void *data, int fuse_fd)
+{
+	struct cordon_inside *in = data;
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_FUSE };
+	int fd, r = cordon_notice_send(in->ctl, &notice, fuse_fd);
+
+	close(fuse_fd);
+	if (r < 0)
+		return r;
+	/* The supervisor says why it could not be started; there is nothing to add. */
+	if (cordon_notice_receive(in->ctl, &notice, &fd) != 1 || notice.kind != CORDON_NOTICE_LENS_READY)
+		_exit(125);
+	return 0;
+}
+
 int cordon_caps_keep(uint64_t keep)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -178,7 +194,7 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 	if (sethostname(in->plan->hostname, strlen(in->plan->hostname)) < 0)
 		cordon_inside_fail(in, -errno, "set host name", in->plan->hostname);
 	in->umask = umask(0);
-	r = cordon_mounts_apply(in->plan, &in->mounts, &fail);
+	r = cordon_mounts_apply(in->plan, serve_view, in, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
 	make_terminal(in);

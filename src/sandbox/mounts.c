@@ -20,6 +20,8 @@ struct applier {
 	const struct cordon_plan *plan;
 	struct cordon_mounts *m;
 	int slash_fd; /* the host's root */
+	cordon_view_fn serve_view;
+	void *data;
 	struct cordon_failure *fail;
 };
 
@@ -279,6 +281,24 @@ static int mount_fs(const struct applier *a, const char *type, const char *const
 	return target < 0 ? target : attach(fs, target);
 }
 
+/* The view is mounted here, where we may, and served from outside, where the workspace is. The device must be opened in
+ * the user namespace that mounts; nobody but cordon-lens may keep it, so that its death ends the view. */
+static int lens_step(const struct applier *a, const struct cordon_step *step)
+{
+	autofd int device = cordon_open_beneath(a->slash_fd, "dev/fuse", O_RDWR | O_CLOEXEC);
+	char fd[24], uid[24], gid[24];
+	const char *options[] = { "fd", NULL, "rootmode", "40000", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL };
+	int r;
+
+	if (device < 0)
+		return device;
+	options[1] = number(fd, (uint64_t)device);
+	options[5] = number(uid, a->plan->uid);
+	options[7] = number(gid, a->plan->gid);
+	r = mount_fs(a, "fuse", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, step->path);
+	return r < 0 ? r : a->serve_view(a->data, cordon_steal_fd(&device));
+}
+
 static int apply_step(struct applier *a, const struct cordon_step *step)
 {
 	static const char *const devpts[] = { "newinstance", NULL, "ptmxmode", "0666", "mode", "0620", NULL };
@@ -298,6 +318,8 @@ static int apply_step(struct applier *a, const struct cordon_step *step)
 		return private_step(a, step);
 	case CORDON_STEP_MASK:
 		return mask_step(a, step);
+	case CORDON_STEP_LENS:
+		return lens_step(a, step);
 	case CORDON_STEP_DEVPTS:
 		return mount_fs(a, "devpts", devpts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, step->path);
 	case CORDON_STEP_PIN:  /* all together, see pin_steps() */
@@ -319,14 +341,16 @@ static int enter_root(struct applier *a)
 	return 0;
 }
 
-int cordon_mounts_apply(const struct cordon_plan *plan, struct cordon_mounts *ret_mounts, struct cordon_failure *fail)
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data, struct cordon_mounts *ret_mounts,
+			struct cordon_failure *fail)
 {
 	static const char *const names[] = {
 		[CORDON_STEP_DIR] = "make directory", [CORDON_STEP_FILE] = "make file",	 [CORDON_STEP_LINK] = "make link",
 		[CORDON_STEP_FREEZE] = "freeze",      [CORDON_STEP_BIND] = "mount",	 [CORDON_STEP_PRIVATE] = "mount",
 		[CORDON_STEP_MASK] = "mask",	      [CORDON_STEP_DEVPTS] = "mount",
+		[CORDON_STEP_LENS] = "show through the lens",
 	};
-	struct applier a = { .plan = plan, .m = ret_mounts, .slash_fd = -1, .fail = fail };
+	struct applier a = { .plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_view = serve_view, .data = data, .fail = fail };
 	bool own_places = false;
 	int r = begin(&a);
 

@@ -24,8 +24,12 @@ struct cordon_failure {
 	const char *object; /* a string of the plan, or a literal */
 };
 
+/* Gives the device of a freshly mounted view away and waits until it is served. 0 or -errno. */
+typedef int (*cordon_view_fn)(void *data, int fuse_fd);
+
 /* Builds the tree and makes it the root; the umask must be 0. 0 or -errno with *fail filled. */
-int cordon_mounts_apply(const struct cordon_plan *plan, struct cordon_mounts *ret_mounts, struct cordon_failure *fail);
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data, struct cordon_mounts *ret_mounts,
+			struct cordon_failure *fail);
 
 /* One protected step again, after the host replaced what it stands on. 0 when it is (again) protected, 1 when it was
  * already, -ENOENT when there is nothing to protect, or another -errno. */

@@ -8,11 +8,13 @@
 typedef enum cordon_notice_kind {
 	/* to the inside */
 	CORDON_NOTICE_GO,        /* limits are in place: begin */
+	CORDON_NOTICE_LENS_READY, /* cordon-lens answers: go on */
 	CORDON_NOTICE_TERMINATE, /* SIGTERM to every process inside */
 	/* from the inside */
 	CORDON_NOTICE_FAILED,    /* set-up failed: code, what, object; the run is refused */
 	CORDON_NOTICE_NO_EXEC,   /* the program could not be started: code, object */
 	CORDON_NOTICE_PTY,       /* with the master of the agent's terminal */
+	CORDON_NOTICE_FUSE,      /* with the FUSE device of the view, mounted; waits for LENS_READY */
 	CORDON_NOTICE_LISTENER,  /* with the seccomp listener */
 	CORDON_NOTICE_STARTED,   /* all layers are on, the program is about to run */
 	CORDON_NOTICE_EXITED,    /* code: wait status of the agent */

@@ -30,9 +30,13 @@ typedef enum cordon_tier {
 	CORDON_TIER_LANDLOCK, /* best effort where namespaces are refused: Landlock and seccomp carry folder scopes */
 } cordon_tier;
 
+/* Whether names are judged at every operation by cordon-lens, or only where a pattern needs it. */
+typedef enum cordon_lens_use { CORDON_LENS_AUTO, CORDON_LENS_ALWAYS, CORDON_LENS_NEVER } cordon_lens_use;
+
 struct cordon_run_spec {
 	const char *run_id;
 	cordon_tier tier;
+	cordon_lens_use lens;
 	const char *tier_tmp;         /* lower tier: the host directory that serves as /tmp and home */
 	struct cordon_policy *policy; /* names that must not come to be are added to it */
 	const char *home_path;        /* canonical $CORDON_HOME, never to be seen inside; or NULL */
@@ -83,6 +87,7 @@ typedef enum cordon_step_kind {
 	CORDON_STEP_PIN,     /* what stands here in the workspace can't be renamed or removed; it stays usable */
 	CORDON_STEP_PROC,
 	CORDON_STEP_DEVPTS,
+	CORDON_STEP_LENS,    /* the workspace as cordon-lens shows it */
 	CORDON_STEP_RULE,    /* lower tier: a Landlock rule on the host's own tree, no mount */
 	CORDON_STEP__MAX
 } cordon_step_kind;
@@ -137,6 +142,7 @@ struct cordon_plan {
 	uid_t uid;
 	gid_t gid;
 	cordon_mode mode;
+	bool lens;           /* the workspace is seen through cordon-lens */
 	bool net_none;
 	bool terminal;
 	bool best_effort;

@@ -55,6 +55,8 @@ static int pin(struct protect *p, const char *path, struct cordon_error *err)
 	struct cordon_step *step;
 	struct stat st;
 
+	if (p->plan->lens)
+		return 0; /* which refuses to rename or remove what leads to a protected name */
 	if (cordon_path_join(p->plan->pin_base_at, path, inside, sizeof(inside)) < 0 ||
 	    cordon_path_join(p->plan->pin_base, path, host, sizeof(host)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
@@ -133,7 +135,7 @@ static int protect_absent(struct protect *p, const struct cordon_protected *aske
 {
 	struct cordon_guard *guard;
 
-	if (access_of(p, dir) != CORDON_ACCESS_WRITE)
+	if (p->plan->lens || access_of(p, dir) != CORDON_ACCESS_WRITE)
 		return 0; /* nothing can be made there anyway */
 	guard = add_guard(p, asked, path, CORDON_GUARD_ABSENT);
 	if (!guard || !(guard->dir = cordon_arena_strdup(p->plan->arena, dir)) ||
@@ -171,7 +173,7 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 	if (!guard)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	r = cordon_hardlinks_find(p->policy->root.fd, path, &guard->hard_links, err);
-	if (r < 0)
+	if (r < 0 || p->plan->lens)
 		return r;
 	return cordon_plan_bind(p->plan, source, inside, CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT, CORDON_RIGHT_READ, err);
 }
@@ -275,6 +277,22 @@ static int protect_path(struct protect *p, const struct cordon_protected *asked,
 	}
 }
 
+/* Denied, and protected so that what leads there stays in its place. */
+static int hide_from_lens(struct protect *p, const char *path, struct cordon_error *err)
+{
+	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)p->policy;
+	autofree char *pattern = NULL;
+	int r;
+
+	while (*path == '/')
+		path++;
+	pattern = cordon_pattern_quote(path);
+	if (!pattern)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	r = cordon_policy_add_grant(policy, pattern, CORDON_ACCESS_NONE, "cordon's own records", err);
+	return r < 0 ? r : cordon_policy_add_protected(policy, path, "cordon's own records", true, err);
+}
+
 /* Our own records are never to be seen, also when the root is the home directory that holds them, or when everything
  * the user has is shown. */
 static int hide_home(struct protect *p, const char *home, struct cordon_error *err)
@@ -302,6 +320,8 @@ static int hide_home(struct protect *p, const char *home, struct cordon_error *e
 		if (access_of(p, rel) == CORDON_ACCESS_NONE)
 			return 0;
 	}
+	if (p->plan->lens && cordon_path_within(home, p->plan->root))
+		return hide_from_lens(p, home + strlen(p->plan->root), err);
 	if ((r = pin_host_way(p, home, false, err)) < 0)
 		return r;
 	if (cordon_path_join(p->plan->pin_base_at, home + strlen(base), inside, sizeof(inside)) < 0 ||

@@ -36,13 +36,63 @@ static int by_component(const void *a, const void *b)
 	return (*x == '/' ? 1 : *x ? *x + 1 : 0) - (*y == '/' ? 1 : *y ? *y + 1 : 0);
 }
 
-static int refuse_name_pattern(const struct cordon_grant *grant, struct cordon_error *err)
+/* The first grant that must judge names, and in permissive mode also takes something away; or NULL. */
+static const struct cordon_grant *name_pattern(const struct cordon_policy *policy)
 {
-	cordon_fail(err, -ENOTSUP, CORDON_KIND_KERNEL_UNSUPPORTED,
-		    "pattern %s judges files by name, which needs the lens; this build has none",
-		    cordon_pattern_text(grant->pattern));
-	cordon_error_hint(err, "name folders or single files instead");
-	return -ENOTSUP;
+	for (size_t i = 0; i < policy->n_grants; i++) {
+		const struct cordon_grant *grant = &policy->grants[i];
+
+		if (policy->mode == CORDON_MODE_PERMISSIVE && grant->access == CORDON_ACCESS_WRITE && !policy->read_only)
+			continue; /* more than what is let through with a warning anyway it can't give */
+		for (size_t j = 0; j < cordon_pattern_alternatives(grant->pattern); j++)
+			if (!cordon_pattern_literal(grant->pattern, j))
+				return grant;
+	}
+	return NULL;
+}
+
+static int choose_lens(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+{
+	const struct cordon_grant *grant = name_pattern(spec->policy);
+
+	plan->lens = spec->lens == CORDON_LENS_ALWAYS || (grant && spec->lens == CORDON_LENS_AUTO);
+	if (plan->lens && access("/dev/fuse", R_OK | W_OK) < 0) {
+		int r = -errno;
+
+		cordon_fail(err, r, CORDON_KIND_KERNEL_UNSUPPORTED, "%s%s needs the lens, but /dev/fuse can't be used: %s",
+			    grant ? "pattern " : "--lens always", grant ? cordon_pattern_text(grant->pattern) : "", strerror(-r));
+		cordon_error_hint(err, "give this user access to /dev/fuse (see 'cordon doctor'), or name folders and single files");
+		return r;
+	}
+	if (grant && !plan->lens) {
+		cordon_fail(err, -ENOTSUP, CORDON_KIND_POLICY_DENIED, "pattern %s judges files by name, which needs the lens",
+			    cordon_pattern_text(grant->pattern));
+		cordon_error_hint(err, "leave out --lens never, or name folders and single files");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+/* The whole workspace is one mount, and cordon-lens asks the policy about every name in it. */
+static int plan_view(struct cordon_plan *plan, struct cordon_error *err)
+{
+	struct cordon_step *step;
+	char host[CORDON_PATH_MAX];
+	int r = cordon_plan_parents(plan, plan->at, host, err);
+
+	if (r < 0)
+		return r;
+	if (*host && !cordon_streq(host, plan->root))
+		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED, "%s lies in a part of the system that is shown as it is",
+				   plan->at);
+	if (!*host && !cordon_plan_step(plan, CORDON_STEP_DIR, plan->at))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step = cordon_plan_step(plan, CORDON_STEP_LENS, plan->at);
+	if (!step)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->source = plan->root;
+	step->right = CORDON_RIGHT_WRITE;
+	return 0;
 }
 
 static int gather(struct scope *scope, struct cordon_error *err)
@@ -61,7 +111,7 @@ static int gather(struct scope *scope, struct cordon_error *err)
 			const char *literal = cordon_pattern_literal(policy->grants[i].pattern, j);
 
 			if (!literal)
-				return refuse_name_pattern(&policy->grants[i], err);
+				continue; /* only in permissive mode, where it is reported and not enforced */
 			scope->items[scope->n++].path = literal;
 		}
 	}
@@ -253,6 +303,9 @@ int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy 
 int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
 {
 	struct scope scope = { .plan = plan, .policy = spec->policy };
+	int r = choose_lens(plan, spec, err);
 
-	return cordon_plan_boundaries(plan, spec->policy, plan_boundary, &scope, err);
+	if (r < 0)
+		return r;
+	return plan->lens ? plan_view(plan, err) : cordon_plan_boundaries(plan, spec->policy, plan_boundary, &scope, err);
 }

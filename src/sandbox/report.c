@@ -17,7 +17,7 @@ const char *cordon_step_name(cordon_step_kind kind)
 		[CORDON_STEP_DIR] = "directory", [CORDON_STEP_FILE] = "file",	    [CORDON_STEP_LINK] = "link",
 		[CORDON_STEP_FREEZE] = "freeze", [CORDON_STEP_BIND] = "bind",	    [CORDON_STEP_PRIVATE] = "private",
 		[CORDON_STEP_MASK] = "mask",	 [CORDON_STEP_PIN] = "pin",	    [CORDON_STEP_PROC] = "proc",
-		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_RULE] = "rule",
+		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_RULE] = "rule",	    [CORDON_STEP_LENS] = "lens",
 	};
 
 	return (unsigned int)kind < CORDON_STEP__MAX ? names[kind] : "?";
@@ -135,7 +135,8 @@ static int add_escaped(struct cordon_buf *text, const char *s)
 
 static int step_text(const struct cordon_step *step, struct cordon_buf *text)
 {
-	const char *mark = step->kind == CORDON_STEP_MASK	 ? "denied" :
+	const char *mark = step->kind == CORDON_STEP_LENS	 ? "lens" :
+			   step->kind == CORDON_STEP_MASK	 ? "denied" :
 			   step->flags & CORDON_STEP_PROTECT	 ? "protected" :
 			   step->kind == CORDON_STEP_PIN	 ? "pinned" :
 			   step->kind == CORDON_STEP_PRIVATE	 ? step->right == CORDON_RIGHT_WRITE ? "private" : "closed" :
@@ -145,7 +146,7 @@ static int step_text(const struct cordon_step *step, struct cordon_buf *text)
 	int r;
 
 	if (step->kind != CORDON_STEP_BIND && step->kind != CORDON_STEP_MASK && step->kind != CORDON_STEP_PIN &&
-	    step->kind != CORDON_STEP_PRIVATE && step->kind != CORDON_STEP_RULE)
+	    step->kind != CORDON_STEP_PRIVATE && step->kind != CORDON_STEP_RULE && step->kind != CORDON_STEP_LENS)
 		return 0;
 	if ((r = cordon_buf_addf(text, "  %-10s ", mark)) < 0 || (r = add_escaped(text, step->path)) < 0)
 		return r;
@@ -224,6 +225,7 @@ static json_t *enforcement_json(const struct cordon_child *child)
 		if (child && !layers[i].on)
 			json_array_append_new(missing, json_string(layers[i].name));
 	}
+	json_object_set_new(on, "lens", json_boolean(child && child->plan->lens));
 	json_object_set_new(on, "watch", json_string(!child || child->variant == CORDON_SECCOMP_BASE ? "off" :
 						     child->variant == CORDON_SECCOMP_CREATE	      ? "guarded names" :
 													"all accesses"));

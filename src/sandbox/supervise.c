@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "sandbox/launch.h"
+#include "sandbox/lens_process.h"
 #include "sandbox/quarantine.h"
 #include "sandbox/terminal.h"
 #include "sandbox/watch.h"
@@ -21,6 +22,7 @@ struct supervisor {
 	struct cordon_result *result;
 	struct cordon_watch *watch;
 	struct cordon_terminal *terminal;
+	struct cordon_lens_process lens;
 	int signals;
 	sigset_t old_mask;
 	uint64_t deadline; /* CLOCK_MONOTONIC ms of the next step towards the end, 0: none */
@@ -129,6 +131,28 @@ static void on_made(const struct supervisor *s, const struct cordon_notice *noti
 	emit(s, &event);
 }
 
+static void on_fuse(struct supervisor *s, int fuse_fd)
+{
+	struct cordon_notice ready = { .kind = CORDON_NOTICE_LENS_READY };
+
+	if (s->lens.pid > 0 || fuse_fd < 0)
+		return;
+	if (cordon_lens_start(s->child->policy, fuse_fd, &s->lens, &s->result->error) == 0)
+		cordon_notice_send(s->child->ctl, &ready, -1);
+	else
+		end_tree(s); /* it has not started: ends it at once */
+}
+
+/* Whoever still looks at the view gets errors, never an answer; the run can't go on. */
+static void on_lens_death(struct supervisor *s)
+{
+	if (!s->ending && !s->exited)
+		cordon_fail(&s->result->error, -ENOTCONN, CORDON_KIND_INTERNAL, "cordon-lens died, and with it the view of the workspace");
+	s->started = false;
+	end_tree(s);
+	cordon_lens_stop(&s->lens);
+}
+
 static void on_notice(struct supervisor *s, const struct cordon_notice *notice, int fd)
 {
 	switch ((cordon_notice_kind)notice->kind) {
@@ -143,6 +167,10 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 			cordon_terminal_begin(s->terminal, fd, s->child->terminal);
 			fd = -1;
 		}
+		break;
+	case CORDON_NOTICE_FUSE:
+		on_fuse(s, fd);
+		fd = -1;
 		break;
 	case CORDON_NOTICE_LISTENER:
 		if (!s->watch && fd >= 0 && (s->watch = cordon_watch_new(s->child, s->observer, fd)))
@@ -162,6 +190,7 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		on_made(s, notice);
 		break;
 	case CORDON_NOTICE_GO:
+	case CORDON_NOTICE_LENS_READY:
 	case CORDON_NOTICE_TERMINATE:
 		break;
 	}
@@ -215,7 +244,7 @@ static void begin(struct supervisor *s)
 /* Until the pidfd says that PID 1, and with it everything inside, is gone. */
 static void loop(struct supervisor *s)
 {
-	enum { PID, CTL, SIGNALS, OOM, WATCH, TERMINAL, N = TERMINAL + 2 };
+	enum { PID, CTL, SIGNALS, OOM, WATCH, LENS, TERMINAL, N = TERMINAL + 2 };
 	struct pollfd fds[N];
 
 	fds[PID] = (struct pollfd){ .fd = s->child->pidfd, .events = POLLIN };
@@ -229,6 +258,7 @@ static void loop(struct supervisor *s)
 		int wait = !s->deadline ? -1 : s->deadline <= now ? 0 : s->deadline - now > 60000 ? 60000 : (int)(s->deadline - now);
 
 		fds[WATCH] = (struct pollfd){ .fd = s->watch ? cordon_watch_fd(s->watch) : -1, .events = POLLIN };
+		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
 		if (s->terminal)
 			cordon_terminal_poll(s->terminal, &fds[TERMINAL]);
@@ -248,6 +278,8 @@ static void loop(struct supervisor *s)
 			cordon_terminal_move(s->terminal, &fds[TERMINAL]);
 		if (fds[PID].revents)
 			return;
+		if (fds[LENS].revents)
+			on_lens_death(s);
 		if (s->deadline && now_ms() >= s->deadline)
 			on_deadline(s);
 	}
@@ -304,6 +336,7 @@ static void finish(struct supervisor *s)
 		s->result->violations += cordon_watch_count(s->watch);
 		s->watch = cordon_watch_free(s->watch);
 	}
+	cordon_lens_stop(&s->lens);
 	if (s->terminal)
 		cordon_terminal_end(s->terminal);
 	free(s->terminal);
@@ -325,7 +358,8 @@ static void finish(struct supervisor *s)
 
 void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer, struct cordon_result *ret_result)
 {
-	struct supervisor s = { .child = child, .observer = observer, .result = ret_result, .signals = -1 };
+	struct supervisor s = { .child = child, .observer = observer, .result = ret_result, .signals = -1,
+				.lens = CORDON_LENS_PROCESS_NONE };
 	uint64_t begun = now_ms();
 
 	*ret_result = (struct cordon_result){ .started = child->started };

@@ -72,6 +72,12 @@ int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_run_spe
 	if (!cordon_streq(plan->at, plan->root) || plan->net_none || spec->home || spec->n_shares)
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "--at, --home, --share and --net none need namespaces, which this machine refuses");
+	for (size_t i = 0; i < spec->policy->n_grants; i++)
+		for (size_t j = 0; j < cordon_pattern_alternatives(spec->policy->grants[i].pattern); j++)
+			if (!cordon_pattern_literal(spec->policy->grants[i].pattern, j))
+				return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
+						   "pattern %s judges files by name, which needs namespaces and FUSE",
+						   cordon_pattern_text(spec->policy->grants[i].pattern));
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(readable); i++)
 		r = system_rule(plan, readable[i], CORDON_RIGHT_READ, err);
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(devices); i++)

@@ -206,6 +206,6 @@ def test_temp_directory_is_cleaned_up(cordon, repo, leftovers, end):
 
 
 def test_a_pattern_that_judges_names_is_refused_without_the_lens(cordon, repo):
-    result = sh(cordon, "cat src/a.ts", "--rw", "src/**/*.ts", cwd=repo)
+    result = sh(cordon, "cat src/a.ts", "--rw", "src/**/*.ts", "--lens", "never", cwd=repo)
     assert result.returncode == 125 and "src/**/*.ts" in result.stderr and "lens" in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scopes by name: seed 002's filesystem scenarios with `src/**/*.ts`, through `cordon run`."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support import descendants, poll
+
+DENIED = "Permission denied"
+READ_ONLY = "Read-only file system"
+
+
+def sh(cordon, script, *options, **kw):
+    return cordon("run", *options, "--", "/bin/sh", "-c", script, **kw)
+
+
+@pytest.fixture
+def repo(box):
+    return box.repo(files={"src/a.ts": "a\n", "src/deep/er/b.ts": "b\n", "src/build.sh": "sh\n", "docs/d.md": "d\n",
+                           "AGENTS.md": "prompt\n"})
+
+
+def test_wildcard_patterns_work_correctly(cordon, repo):
+    result = sh(cordon, "cat src/a.ts src/deep/er/b.ts; echo c >src/deep/c.ts; mkdir src/new && echo n >src/new/n.ts; ls src", "--rw",
+                "src/**/*.ts", cwd=repo)
+    assert result.returncode == 0, result
+    assert result.stdout.splitlines()[:2] == ["a", "b"] and "build.sh" not in result.stdout
+    assert (repo / "src/deep/c.ts").read_text() == "c\n" and (repo / "src/new/n.ts").exists()
+
+
+def test_agent_can_access_files_in_scope_by_name(cordon, repo):
+    result = sh(cordon, "echo more >>src/a.ts; mv src/a.ts src/z.ts; rm src/deep/er/b.ts; cp src/z.ts src/y.ts; cat src/y.ts", "--rw",
+                "src/**/*.ts", cwd=repo)
+    assert result.stdout == "a\nmore\n", result
+    assert sorted(p.name for p in (repo / "src").rglob("*.ts")) == ["y.ts", "z.ts"]
+
+
+def test_agent_cannot_access_files_outside_scope_by_name(cordon, repo):
+    result = sh(cordon, "cat src/build.sh; cat docs/d.md; echo x >src/new.sh; echo x >src/build.sh; mv src/a.ts src/a.sh; "
+                "ln src/a.ts src/alias.sh; mv src/build.sh src/got.ts; ln -s ../docs/d.md src/link.ts; cat src/link.ts; cat AGENTS.md",
+                "--rw", "src/**/*.ts", cwd=repo)
+    assert result.stdout == "" and result.stderr.count(DENIED) >= 8, result
+    assert sorted(os.listdir(repo / "src")) in (["a.ts", "build.sh", "deep"], ["a.ts", "build.sh", "deep", "link.ts"])
+    assert (repo / "src/build.sh").read_text() == "sh\n"
+
+
+def test_read_only_scope_by_name_prevents_modifications(cordon, repo):
+    result = sh(cordon, "cat src/a.ts; echo x >src/a.ts; rm -f src/a.ts; mv src/a.ts src/b.ts; chmod 600 src/a.ts; echo x >src/n.ts", "--ro",
+                "src/**/*.ts", cwd=repo)
+    assert result.stdout == "a\n" and READ_ONLY in result.stderr, result
+    assert (repo / "src/a.ts").read_text() == "a\n" and not (repo / "src/n.ts").exists()
+
+
+def test_deny_by_name_holds_for_later_files(cordon, box, repo):
+    box.write("repo/.env", "SECRET=1\n")
+    result = sh(cordon, "cat .env; mkdir -p new; echo x >new/.env; echo ok >new/file; cat new/file", "--deny", "**/.env", cwd=repo)
+    assert result.stdout == "ok\n" and result.stderr.count(DENIED) == 2, result
+    assert not (repo / "new/.env").exists()
+
+
+def test_atomic_saves_work_and_keep_nothing_out_of_scope(cordon, repo):
+    result = sh(cordon, "sed -i s/a/edited/ src/a.ts; cat src/a.ts; git --version >/dev/null; echo left >src/sedAAAAAA", "--rw",
+                "src/**/*.ts", cwd=repo)
+    assert "edited" in result.stdout and (repo / "src/a.ts").read_text() == "edited\n"
+    assert not (repo / "src/sedAAAAAA").exists()
+
+
+def test_lens_always_leaves_no_gap_when_the_host_replaces_a_protected_file(cordon, box, repo):
+    process = cordon.start("run", "--lens", "always", "--protect", "AGENTS.md", "--", "sh", "-c",
+                           "echo up; while [ ! -e stop ]; do echo evil 2>/dev/null >AGENTS.md; done", cwd=repo)
+    assert process.stdout.readline() == b"up\n"
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        box.write("repo/tmp-save", "the host's\n")
+        os.rename(repo / "tmp-save", repo / "AGENTS.md")
+        assert (repo / "AGENTS.md").read_text() == "the host's\n"
+    box.write("repo/stop")
+    process.communicate(timeout=20)
+    assert (repo / "AGENTS.md").read_text() == "the host's\n"
+
+
+def test_lens_always_holds_protected_paths_like_mounts_do(cordon, repo):
+    result = sh(cordon, "echo x >AGENTS.md; mv AGENTS.md y; rm -f AGENTS.md; mkdir absent; echo ok >fine; cat fine; mv docs z; cat z/d.md",
+                "--lens", "always", "--protect", "AGENTS.md", "--protect", "absent/name", cwd=repo)
+    # The kernel itself refuses the open by the mode the lens reports: "Permission denied" here, where a mount says EROFS.
+    assert result.stdout == "ok\nd\n" and "cannot create AGENTS.md" in result.stderr and result.stderr.count("busy") == 2, result
+    assert (repo / "AGENTS.md").read_text() == "prompt\n" and not (repo / "absent").exists()
+
+
+def test_a_host_change_appears_within_a_second(cordon, box, repo):
+    process = cordon.start("run", "--rw", "src/**/*.ts", "--", "sh", "-c", "cat src/a.ts; echo up; read x; cat src/a.ts src/fresh.ts", cwd=repo,
+                           stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"a\n" and process.stdout.readline() == b"up\n"
+    box.write("repo/tmp.ts", "replaced\n")
+    os.rename(repo / "tmp.ts", repo / "src/a.ts")
+    box.write("repo/src/fresh.ts", "fresh\n")
+    time.sleep(1)
+    out, _ = process.communicate(b"\n", timeout=20)
+    assert out == b"replaced\nfresh\n"
+
+
+def test_the_death_of_the_lens_ends_the_run_with_a_clear_error(cordon, repo):
+    process = cordon.start("run", "--lens", "always", "--", "sh", "-c", "echo up; cat /dev/zero >/dev/null & while :; do ls >/dev/null; done",
+                           cwd=repo)
+    assert process.stdout.readline() == b"up\n"
+    lens = poll(lambda: [p for p in descendants(process.pid) if b"cordon-lens" in open(f"/proc/{p}/cmdline", "rb").read()])
+    os.kill(lens[0], signal.SIGKILL)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 125 and b"cordon-lens died" in err
+
+
+def test_nothing_is_left_of_a_lens(cordon, repo, leftovers):
+    assert sh(cordon, "ls >/dev/null", "--lens", "always", cwd=repo).returncode == 0
+    poll(lambda: not descendants(), what="the end of the lens")
+    leftovers.assert_none()
