@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a terminal the agent gets one of its own: job control, resize and Ctrl-C work; the user's is left as it was."""
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+
+import pytest
+
+
+class Terminal:
+    """The user's side: a pty on which a command runs in the foreground."""
+
+    def __init__(self, box, *args, cwd):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 90, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.seen = b""
+        self.process = box.start(*args, cwd=cwd, env={"TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def expect(self, text, seconds=15):
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            left = deadline - time.monotonic()
+            assert left > 0, f"{text!r} not in {self.seen!r}"
+            if select.select([self.master], [], [], left)[0]:
+                self.seen += os.read(self.master, 4096)
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def type(self, data):
+        os.write(self.master, data)
+
+    def close(self):
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def terminal(box, cordon):
+    opened = []
+
+    def start(*args, cwd):
+        opened.append(Terminal(box, cordon.path, *args, cwd=cwd))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def repo(box):
+    return box.repo(files={"a": "a\n"})
+
+
+def test_the_agent_has_a_terminal_of_its_own(terminal, repo):
+    t = terminal("run", "--", "sh", "-c", "tty; test -t 0 && test -t 1 && test -t 2 && echo all; echo via >/dev/tty", cwd=repo)
+    t.expect(b"/dev/pts/0")
+    t.expect(b"all")
+    t.expect(b"via")
+    assert t.process.wait(15) == 0
+    assert termios.tcgetattr(t.slave) == t.before
+
+
+def test_ctrl_c_interrupts_the_agent_and_not_cordon(terminal, repo):
+    t = terminal("run", "--", "sh", "-c", "n=; trap 'echo interrupted; n=1' INT; echo ready; while [ -z $n ]; do sleep 0.1; done; echo after", cwd=repo)
+    t.expect(b"ready")
+    t.type(b"\x03")
+    t.expect(b"interrupted")
+    t.expect(b"after")
+    assert t.process.wait(15) == 0
+
+
+def test_job_control_works(terminal, repo):
+    t = terminal("run", "--", "bash", "--norc", "-i", cwd=repo)
+    t.type(b"sleep 100\n")
+    time.sleep(1)
+    t.type(b"\x1a")
+    t.expect(b"Stopped")
+    t.type(b"bg; kill %1; wait; echo job-is-$?-over\n")
+    t.expect(b"-over")
+    t.type(b"exit 7\n")
+    assert t.process.wait(15) == 7
+
+
+def test_the_size_is_passed_on_and_follows(terminal, repo):
+    t = terminal("run", "--", "sh", "-c", "trap 'stty size' WINCH; stty size; echo ready; while :; do sleep 0.1; done", cwd=repo)
+    t.expect(b"30 90")
+    t.expect(b"ready")
+    fcntl.ioctl(t.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    t.expect(b"40 100")
+    os.kill(t.process.pid, signal.SIGTERM)
+    assert t.process.wait(15) == 143
+    assert termios.tcgetattr(t.slave) == t.before
+
+
+def test_streams_that_are_no_terminal_stay_what_they_are(box, cordon, repo):
+    master, slave = pty.openpty()
+    process = box.start(cordon.path, "run", "--", "sh", "-c", "test -t 0 && echo in; test -t 1 || echo out-is-a-pipe", cwd=repo, stdin=slave)
+    out, _ = process.communicate(timeout=15)
+    os.close(master)
+    os.close(slave)
+    assert out == b"in\nout-is-a-pipe\n"
+
+
+def test_much_output_arrives_whole(terminal, repo):
+    t = terminal("run", "--", "sh", "-c", "seq 1 20000; echo the-end", cwd=repo)
+    text = t.expect(b"the-end", seconds=60)
+    assert text.replace(b"\r", b"").split() == [str(i).encode() for i in range(1, 20001)]
+    assert t.process.wait(15) == 0
