@@ -84,6 +84,17 @@ int cordon_fail_errno(struct cordon_error *err, int code, const char *fmt, ...)
 	return code;
 }
 
+/* Takes away the first bytes of a last character that was cut; the text was valid before. */
+static void drop_partial_char(char *text)
+{
+	size_t len = strlen(text), back = 1;
+
+	while (back <= 4 && back <= len && ((unsigned char)text[len - back] & 0xc0) == 0x80)
+		back++;
+	if (back <= len && cordon_utf8_char(text + len - back, back) == 0)
+		text[len - back] = '\0';
+}
+
 int cordon_error_prefix(struct cordon_error *err, int code, const char *fmt, ...)
 {
 	char front[sizeof(err->message)];
@@ -98,6 +109,7 @@ int cordon_error_prefix(struct cordon_error *err, int code, const char *fmt, ...
 	memcpy(old, err->message, sizeof(old));
 	if (snprintf(err->message, sizeof(err->message), "%s: %s", front, old) < 0)
 		err->message[0] = '\0';
+	drop_partial_char(err->message);
 	return err->code;
 }
 

@@ -84,8 +84,14 @@ static void too_long_a_message_is_cut_at_a_whole_character(void **state)
 	len = strlen(err.message);
 	assert_true(len >= sizeof(err.message) - 3 && len < sizeof(err.message));
 	assert_true(cordon_utf8_valid(err.message, len));
+	for (int i = 0; i < 4; i++) {
+		cordon_error_prefix(&err, -EINVAL, "%.*s", i, "abcd");
+		len = strlen(err.message);
+		assert_true(len >= sizeof(err.message) - 3 && len < sizeof(err.message));
+		assert_true(cordon_utf8_valid(err.message, len));
+	}
 	cordon_error_prefix(&err, -EINVAL, "%s", text);
-	assert_true(strlen(err.message) < sizeof(err.message));
+	assert_true(cordon_utf8_valid(err.message, strlen(err.message)));
 }
 
 static void every_kind_has_its_word(void **state)
