@@ -11,9 +11,8 @@
  * found with the identity of the node. So what the host moved, replaced or swapped is never served under a node that
  * stands for something else: the answer is ESTALE, and the kernel looks the name up again.
  *
- * Two threads: one serves requests and holds `lock` while it does; the other (notice.c) tells the kernel what
- * changed on the host. It never holds the lock while it talks to the kernel, because the kernel may then wait for an
- * answer of the first.
+ * Two threads: one serves requests and holds `lock` while it does; the other (notice.c) hears what changes on the
+ * host. What the kernel must drop for it goes to a process of its own (teller.c), which the kernel may keep waiting.
  */
 #ifndef CORDON_LENS_LENS_H
 #define CORDON_LENS_LENS_H
@@ -117,6 +116,8 @@ struct lens {
 	struct lens_listing listing;
 	char *bytes; /* LENS_REQUEST_MAX, for reads */
 	/* notice.c */
+	int teller_fd; /* socket of the teller, or -1 */
+	pid_t teller;
 	int watch_fd; /* fanotify, or -1: then nothing is believed for long */
 	int wake_fd;
 	struct lens_mark **marks;
@@ -262,6 +263,15 @@ int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name,
 void lens_temp_drop(struct lens *lens, struct lens_temp *temp);
 /* Removes from the host what is left of them. */
 void lens_temps_clean(struct lens *lens);
+
+/* ---- teller.c ---- */
+
+/* Starts it; the calling process has no threads yet. Without one (-errno) nothing may be believed for long. */
+int lens_teller_start(struct lens *lens, int fuse_fd);
+void lens_teller_stop(struct lens *lens);
+/* The kernel shall drop attributes (and content) of a node, or a name. May wait; the lock must not be held. */
+void lens_tell_inode(const struct lens *lens, uint64_t ino, bool content);
+void lens_tell_entry(const struct lens *lens, uint64_t parent, const char *name);
 
 /* ---- notice.c ---- */
 

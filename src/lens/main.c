@@ -26,7 +26,8 @@ struct arguments {
 #define INIT_REQUEST_TIMEOUT_AT 40	       /* in struct fuse_init_out: a 16-bit number */
 #define REQUEST_TIMEOUT 300
 
-static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER, .root_fd = -1, .watch_fd = -1, .wake_fd = -1 };
+static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER, .root_fd = -1, .watch_fd = -1, .wake_fd = -1,
+			    .teller_fd = -1 };
 static int fuse_fd = -1, null_fd = -1;
 /* The request whose answer begins the session, for patch_init(). */
 static uint64_t init_unique;
@@ -141,9 +142,9 @@ static int settle(pid_t parent, struct cordon_error *err)
 }
 
 /*
- * The end comes in two steps. The thread that tells the kernel of changes ends first, while requests are still
- * served: the kernel may hold it up until one of them is answered. Then it takes the device away (close_device), so
- * that the kernel aborts the connection, and gets this thread out of its read.
+ * The end comes in two steps. The thread that hears of changes ends first, while requests are still served: it may
+ * wait for the teller, and that for an answer. Then it takes the device away, so that the kernel ends what is under
+ * way, and gets the serving thread out of its read.
  */
 static void begin_end(int sig)
 {
@@ -409,6 +410,7 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 		return r;
 	lens.bytes = malloc(LENS_REQUEST_MAX);
 	r = lens.bytes ? lens_nodes_init(&lens) : -ENOMEM;
+	(void)lens_teller_start(&lens, fuse_fd);
 	if (r == 0)
 		r = lens_notice_init(&lens);
 	if (r < 0)
@@ -441,5 +443,6 @@ int main(int argc, char **argv)
 	(void)pthread_join(notice_thread, NULL);
 	/* Nothing can be made any more when the temporary names are removed. */
 	lens_temps_clean(&lens);
+	lens_teller_stop(&lens);
 	return r < 0 ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes on the host: fanotify reports it, and the kernel is told to drop what it holds of it.
+ * What changes on the host: fanotify reports it, and the teller has the kernel drop what it holds of it.
  *
  * A mark on a directory reports every change in it, and whose process made it: our own (which is the run's, and which
  * the kernel knows of) are skipped. Where a directory has no mark (too many, no fanotify, a file system without file
@@ -45,7 +45,10 @@ static struct lens_mark **bucket_of(const struct lens *lens, int type, const uns
 
 int lens_notice_init(struct lens *lens)
 {
-	lens->watch_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY);
+	/* Reports are of use only to who can pass them on. */
+	if (lens->teller_fd >= 0)
+		lens->watch_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK,
+					       O_RDONLY);
 	lens->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	lens->marks = calloc(LENS_BUCKETS, sizeof(struct lens_mark *));
 	if (lens->wake_fd < 0)
@@ -129,21 +132,20 @@ static void wake(const struct lens *lens)
 
 void lens_notice_crowded(const struct lens *lens)
 {
-	wake(lens);
+	if (lens->teller_fd >= 0)
+		wake(lens);
 }
 
 void lens_notice_stale(struct lens *lens, const struct lens_node *node)
 {
+	/* Without a teller nothing is believed for long, and the kernel compares times by itself. */
+	if (lens->teller_fd < 0)
+		return;
 	if (lens->n_stale < LENS_STALE_MAX)
 		lens->stale[lens->n_stale++] = lens_ino(lens, node);
 	else
 		lens->all_stale = true;
 	wake(lens);
-}
-
-static void drop_content(const struct lens *lens, fuse_ino_t ino)
-{
-	(void)fuse_lowlevel_notify_inval_inode(lens->session, ino, 0, 0);
 }
 
 /* One report of the host. */
@@ -199,17 +201,17 @@ static void tell(struct lens *lens, const struct report *report)
 	if (!dir)
 		return;
 	if (cordon_streq(text, ".")) {
-		(void)fuse_lowlevel_notify_inval_inode(lens->session, dir, -1, 0);
+		lens_tell_inode(lens, dir, false);
 		return;
 	}
 	if (report->mask & NAME_EVENTS) {
-		(void)fuse_lowlevel_notify_inval_entry(lens->session, dir, text, strlen(text));
-		drop_content(lens, dir);
+		lens_tell_entry(lens, dir, text);
+		lens_tell_inode(lens, dir, true);
 	}
 	if (child && (report->mask & (DATA_EVENTS | NAME_EVENTS)))
-		drop_content(lens, child);
+		lens_tell_inode(lens, child, true);
 	else if (child)
-		(void)fuse_lowlevel_notify_inval_inode(lens->session, child, -1, 0);
+		lens_tell_inode(lens, child, false);
 }
 
 /* Names to drop, taken out of the table from bucket *at on. */
@@ -256,16 +258,15 @@ static void drop_names(struct lens *lens, bool leaves)
 		gather(lens, &at, leaves, batch);
 		for (size_t i = 0; i < batch->n; i++) {
 			if (!leaves)
-				drop_content(lens, batch->ino[i]);
+				lens_tell_inode(lens, batch->ino[i], true);
 			if (batch->text[i])
-				(void)fuse_lowlevel_notify_inval_entry(lens->session, batch->parent[i], batch->text[i],
-								       strlen(batch->text[i]));
+				lens_tell_entry(lens, batch->parent[i], batch->text[i]);
 			free(batch->text[i]);
 		}
 		dropped += batch->n;
 	} while (batch->n && (!leaves || dropped < LENS_NODES_MAX / 2));
 	if (!leaves)
-		drop_content(lens, FUSE_ROOT_ID);
+		lens_tell_inode(lens, FUSE_ROOT_ID, true);
 	free(batch);
 }
 
@@ -311,7 +312,7 @@ static void drop_stale(struct lens *lens)
 		many = lens->n_nodes > LENS_NODES_MAX;
 		(void)pthread_mutex_unlock(&lens->lock);
 		for (size_t i = 0; i < n; i++)
-			drop_content(lens, stale[i]);
+			lens_tell_inode(lens, stale[i], true);
 		if (all)
 			drop_names(lens, false);
 		else if (many)

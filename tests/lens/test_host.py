@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host side: its changes are seen within a second, what it swaps is never served as something else, no end hangs."""
+import ctypes
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from support import poll, read_stat
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+RENAME_EXCHANGE = 2
+# Answers questions of the test line by line, so that the kernel's caches are warm when something changes.
+SERVER = """
+for line in sys.stdin:
+    print(json.dumps(eval(line)), flush=True)
+"""
+
+
+def exchange(a, b):
+    if LIBC.renameat2(-100, os.fsencode(a), -100, os.fsencode(b), RENAME_EXCHANGE) != 0:
+        raise OSError(ctypes.get_errno(), "renameat2")
+
+
+class Asker:
+    """Questions to code that runs inside the view."""
+
+    def __init__(self, lens, rules=("--rw", "**")):
+        self.process = lens.start_python(SERVER, rules=rules)
+
+    def __call__(self, expression):
+        self.process.stdin.write(expression.encode() + b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        return eval(line, {"true": True, "false": False, "null": None})
+
+    def within_a_second(self, expression, wanted):
+        deadline = time.monotonic() + 1.0
+        while (got := self(expression)) != wanted and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert got == wanted, f"{expression}: {got!r} after a second"
+
+
+@pytest.mark.parametrize("name", ["f.txt", "deep/er/f.txt"])
+def test_changes_on_the_host_are_seen_within_a_second(lens, name):
+    path = lens.write(name, "one")
+    other = lens.write("deep/other", "x")
+    ask = Asker(lens)
+    there = os.path.dirname(name) or "."
+    read, listing, size = f'answer(read, "{name}")', f'names("{there}")', f'answer(lambda: str(os.stat("{name}").st_size))'
+    assert ask(read) == "one" and ask(size) == "3" and "f.txt" in ask(listing)
+    for change in range(3):
+        text = f"same size {change}"
+        path.write_text(text)
+        ask.within_a_second(read, text)
+        ask.within_a_second(size, str(len(text)))
+    with path.open("a") as stream:
+        stream.write(" and more")
+    ask.within_a_second(read, text + " and more")
+    path.chmod(0o600)
+    ask.within_a_second(f'oct(os.stat("{name}").st_mode & 0o777)', "0o600")
+    replacement = path.with_name("replacement")
+    lens.write(str(replacement.relative_to(lens.root)), "replaced")
+    replacement.rename(path)
+    ask.within_a_second(read, "replaced")
+    path.unlink()
+    ask.within_a_second(read, "ENOENT")
+    ask.within_a_second(f'"f.txt" in {listing}', False)
+    lens.write(name, "back")
+    ask.within_a_second(read, "back")
+    ask.within_a_second(f'"f.txt" in {listing}', True)
+    other.rename(path)
+    ask.within_a_second(read, "x")
+
+
+def test_directories_that_the_host_makes_moves_and_removes_are_followed(lens):
+    lens.write("a/f", "one")
+    ask = Asker(lens)
+    assert ask('read("a/f")') == "one" and ask('answer(read, "b/f")') == "ENOENT"
+    (lens.root / "a").rename(lens.root / "b")
+    ask.within_a_second('[answer(read, "a/f"), answer(read, "b/f")]', ["ENOENT", "one"])
+    lens.write("a/f", "two")
+    ask.within_a_second('[answer(read, "a/f"), answer(read, "b/f")]', ["two", "one"])
+    exchange(lens.root / "a", lens.root / "b")
+    ask.within_a_second('[answer(read, "a/f"), answer(read, "b/f")]', ["one", "two"])
+    assert ask('write("a/f", "three")') is None
+    assert lens.read("a/f") == "three" and lens.read("b/f") == "two"
+
+
+def test_a_second_name_on_the_host_is_another_way_to_change_a_file(lens):
+    outside = lens.box.write("outside", "one")
+    os.link(outside, lens.root / "inside")
+    ask = Asker(lens)
+    assert ask('read("inside")') == "one"
+    outside.write_text("two")
+    ask.within_a_second('read("inside")', "two")
+    assert ask('write("inside", "six")') is None and outside.read_text() == "six"
+    outside.write_text("ten")
+    ask.within_a_second('read("inside")', "ten")
+
+
+def test_writes_through_a_mapping_on_the_host_are_seen_when_it_ends(lens):
+    import mmap
+
+    path = lens.write("m", "one.")
+    ask = Asker(lens)
+    assert ask('read("m")') == "one."
+    with path.open("r+b") as stream:
+        area = mmap.mmap(stream.fileno(), 4)
+    area[:4] = b"two."
+    area.close()
+    ask.within_a_second('read("m")', "two.")
+
+
+def test_what_the_host_replaces_under_a_protected_name_stays_protected(lens):
+    """A12, A13: no gap, however fast the host replaces and the run writes."""
+    lens.write("AGENTS.md", "rules 0")
+    process = lens.start_python(
+        """
+        print("ready", flush=True)
+        end, tried = time.monotonic() + 3, 0
+        while time.monotonic() < end:
+            for call in (lambda: write("AGENTS.md", "EVIL", flags=0), lambda: write("AGENTS.md", "EVIL"), lambda: os.truncate("AGENTS.md", 0),
+                         lambda: os.rename("own", "AGENTS.md"), lambda: os.unlink("AGENTS.md"), lambda: os.chmod("AGENTS.md", 0o777)):
+                tried += answer(call) != "ok"
+            write("own", "EVIL")
+        out["tried"] = tried > 100
+        """,
+        rules=("--rw", "**", "--protect", "AGENTS.md"),
+    )
+    assert process.stdout.readline() == b"ready\n"
+    number = 0
+    while process.poll() is None and number < 20000:
+        number += 1
+        kind = number % 3
+        if kind == 0:
+            lens.write("new", f"rules {number}")
+            (lens.root / "new").rename(lens.root / "AGENTS.md")
+        elif kind == 1:
+            (lens.root / "AGENTS.md").unlink()
+            lens.write("AGENTS.md", f"rules {number}")
+        else:
+            lens.write("AGENTS.md", f"rules {number}")
+        text = lens.read("AGENTS.md")
+        assert text == f"rules {number}", text
+        assert (lens.root / "AGENTS.md").stat().st_mode & 0o777 == 0o644
+    out, err = process.communicate(timeout=30)
+    assert b'"tried": true' in out, (out, err)
+    assert number > 20
+
+
+RACE_READER = """
+print("ready", flush=True)
+end, rounds, seen, errors = time.monotonic() + {seconds}, 0, set(), set()
+while rounds < 100000 and time.monotonic() < end:
+    rounds += 1
+    try:
+        fd = os.open("src/d/f.ts", os.O_RDONLY)
+        try:
+            seen.add(os.read(fd, 100))
+            seen.add(os.pread(fd, 100, 0))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        errors.add(errno.errorcode[error.errno])
+    if rounds % 7 == 0:
+        for text in ("agent",):
+            answer(write, "src/d/own.ts", text)
+out["seen"] = sorted(s.decode() for s in seen)
+out["errors"] = sorted(errors)
+out["rounds"] = rounds
+"""
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("twin", ["link to a directory", "link to the host", "directory out of scope"])
+def test_swapping_a_directory_never_shows_foreign_content(lens, twin):
+    """The host swaps src/d with something that is not to be seen, as fast as it can, while the run reads and writes."""
+    lens.write("src/d/f.ts", "mine")
+    lens.write("private/f.ts", "FOREIGN")
+    lens.box.write("outside/f.ts", "FOREIGN")
+    target = lens.root / "swap"
+    if twin == "link to a directory":
+        lens.box.link("root/swap", "../root/private")
+        lens.box.link("root/src/other", "../private")
+        target = lens.root / "src/other"
+    elif twin == "link to the host":
+        target = lens.box.link("root/src/other", str(lens.box.path / "outside"))
+    else:
+        # A file of the same name and inode age, hidden by its own name: f.ts is a link to it half of the time.
+        lens.write("src/d/hidden.txt", "FOREIGN")
+        target = lens.box.link("root/src/d/twin.ts", "hidden.txt")
+    swapped = lens.root / ("src/d/f.ts" if twin == "directory out of scope" else "src/d")
+    process = lens.start_python(RACE_READER.format(seconds=20), rules=("--rw", "src/**/*.ts"))
+    assert process.stdout.readline() == b"ready\n"
+    stop = threading.Event()
+    swaps = 0
+
+    def swap():
+        nonlocal swaps
+        while not stop.is_set():
+            exchange(swapped, target)
+            swaps += 1
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        stop.set()
+        thread.join()
+    got = eval(out.splitlines()[-1])
+    assert set(got["seen"]) <= {"mine", ""} and "mine" in got["seen"], (got, err)
+    assert got["rounds"] > 1000 and swaps > 1000, (got["rounds"], swaps)
+    assert set(got["errors"]) <= {"EACCES", "ENOENT", "ESTALE", "ENOTDIR", "ELOOP"}, got["errors"]
+    assert sorted(p.name for p in (lens.root / "private").iterdir()) == ["f.ts"]
+    assert sorted(p.name for p in (lens.box.path / "outside").iterdir()) == ["f.ts"]
+
+
+def test_an_open_file_stays_itself_when_the_host_swaps_its_name(lens):
+    lens.write("a.ts", "first")
+    lens.write("b.txt", "FOREIGN")
+    ask = Asker(lens, rules=("--rw", "*.ts"))
+    assert ask('globals().update(fd=os.open("a.ts", os.O_RDWR)) or os.pread(fd, 10, 0).decode()') == "first"
+    exchange(lens.root / "a.ts", lens.root / "b.txt")
+    time.sleep(0.3)
+    assert ask("answer(lambda: os.pread(fd, 10, 0).decode())") in ("first", "ESTALE")
+    # The file is now called b.txt, which is not for writing; and a.ts is another file.
+    assert ask('answer(os.pwrite, fd, b"EVIL", 0)') in ("ESTALE", "EACCES")
+    assert lens.read("b.txt") == "first" and lens.read("a.ts") == "FOREIGN"
+
+
+def test_mounts_below_the_root_are_not_part_of_the_tree(lens):
+    if os.getuid() != 0:
+        pytest.skip("only root can mount on the host")
+    lens.box.write("elsewhere/secret", "FOREIGN")
+    target = lens.box.mkdir("root/mnt")
+    import subprocess
+
+    subprocess.run(["mount", "--bind", str(lens.box.path / "elsewhere"), str(target)], check=True)
+    try:
+        out = lens.python('out["a"] = [answer(read, "mnt/secret"), answer(os.stat, "mnt"), answer(os.listdir, "mnt")]')
+    finally:
+        subprocess.run(["umount", str(target)], check=True)
+    assert out["a"] == ["EACCES"] * 3
+
+
+def test_the_death_of_the_lens_ends_every_wait_at_once(lens):
+    lens.write("f", "x")
+    process = lens.start_python(
+        """
+        print("ready", flush=True)
+        sys.stdin.readline()
+        began = time.monotonic()
+        out["answers"] = [answer(os.stat, "g"), answer(write, "h"), answer(os.unlink, "f"), answer(os.mkdir, "d")]
+        out["quick"] = time.monotonic() - began < 2
+        """
+    )
+    assert process.stdout.readline() == b"ready\n"
+    os.kill(lens.lens_pid(), signal.SIGKILL)
+    time.sleep(0.2)
+    out, err = process.communicate(b"\n", timeout=20)
+    got = eval(out, {"true": True, "false": False})
+    assert set(got["answers"]) <= {"ENOTCONN", "ECONNABORTED"} and got["quick"], (got, err)
+
+
+def test_the_death_of_the_lens_in_the_middle_of_work_hangs_nobody(lens):
+    process = lens.start_python(
+        """
+        for worker in range(4):
+            if os.fork() == 0:
+                while True:
+                    try:
+                        write(f"f{worker}", "x" * 100000)
+                        read(f"f{worker}"), names(), os.unlink(f"f{worker}")
+                    except OSError as error:
+                        os._exit(error.errno)
+        print("ready", flush=True)
+        out["ended"] = [errno.errorcode[os.waitstatus_to_exitcode(os.wait()[1])] for _ in range(4)]
+        """
+    )
+    assert process.stdout.readline() == b"ready\n"
+    stop = time.monotonic() + 0.5
+    while time.monotonic() < stop:  # the host changes things too, so that the kernel is being told
+        lens.write("host", "x")
+        (lens.root / "host").unlink()
+    os.kill(lens.lens_pid(), signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    ended = eval(out.splitlines()[-1])["ended"]
+    # EIO is what a read of a page gives that could not be had.
+    assert len(ended) == 4 and set(ended) <= {"ENOTCONN", "ECONNABORTED", "EIO"}, (out, err)
+
+
+def test_the_lens_ends_with_its_supervisor_and_with_the_view(lens):
+    process = lens.start("sleep", "60")
+    pid = lens.lens_pid()
+    process.kill()
+    process.wait()
+    poll(lambda: (read_stat(pid) or "Z")[0] in "ZX", what="the end of the lens")
+    done = lens.run("true")
+    assert done.returncode == 0, str(done)
+
+
+def test_the_lens_has_given_up_its_rights(lens):
+    process = lens.start("sleep", "60")
+    pid = lens.lens_pid()
+    with open(f"/proc/{pid}/status") as stream:
+        status = dict(line.split(":\t", 1) for line in stream.read().splitlines() if ":\t" in line)
+    assert {status[key] for key in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
+    assert status["NoNewPrivs"] == "1" and status["Threads"] == "2"
+    if os.getuid() == 0:
+        assert len(os.listdir(f"/proc/{pid}/fd")) <= 12
+        assert os.stat(f"/proc/{pid}/environ").st_uid == 0  # not dumpable
+    process.kill()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--root-fd"], ["--root-fd", "x"], ["--root-fd", "0", "--policy-fd", "1", "--fuse-fd", "2"], ["--bad", "3"]])
+def test_bad_arguments_are_refused_with_the_usage(box, arguments):
+    done = box.run(str(box.bin / "cordon-lens"), *arguments)
+    assert done.returncode == 2 and "usage: cordon-lens" in done.stderr
+
+
+@pytest.mark.parametrize("policy", [b"", b"nonsense", b"cordon-policy\x001\0root\0/\0", b"cordon-policy\x002\0end\0", b"cordon-policy\x001\0grant\0all\0x\0\0end\0"])
+def test_a_damaged_policy_is_an_error_not_a_view(box, lens_tools, policy):
+    import subprocess
+
+    root = os.open("/", os.O_PATH)
+    read_end, write_end = os.pipe()
+    os.write(write_end, policy)
+    os.close(write_end)
+    fds = [os.dup2(fd, 100 + i) for i, fd in enumerate((root, read_end, os.open("/dev/null", os.O_RDWR)))]
+    for fd in fds:
+        os.set_inheritable(fd, True)
+    done = subprocess.run(
+        [str(box.bin / "cordon-lens"), "--root-fd", "100", "--policy-fd", "101", "--fuse-fd", "102"],
+        capture_output=True, close_fds=False, timeout=20, check=False, **box.who.popen_args(),
+    )  # fmt: skip
+    for fd in (*fds, root, read_end):
+        os.close(fd)
+    assert done.returncode == 1 and b"error: the policy that was handed over is damaged" in done.stderr, done
