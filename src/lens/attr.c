@@ -157,9 +157,9 @@ static int change_mode(int path_fd, mode_t mode)
 	return chmod(path, mode & 07777) < 0 ? -errno : 0;
 }
 
-static int change_size(struct lens *lens, struct lens_node *node, off_t size)
+static int change_size(struct lens *lens, struct lens_node *node, uint64_t handle, off_t size)
 {
-	autofd int fd = lens_file_write(lens, node);
+	autofd int fd = lens_file_write(lens, node, handle);
 
 	if (fd < 0)
 		return fd;
@@ -197,13 +197,12 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 	autofd int fd = lens_open_node(lens, node, true);
 	int r = fd < 0 ? fd : 0;
 
-	(void)fi;
 	if (r == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
 		r = change_owner(fuse_req_ctx(req), attr, to_set);
 	if (r == 0 && (to_set & FUSE_SET_ATTR_MODE))
 		r = change_mode(fd, attr->st_mode);
 	if (r == 0 && (to_set & FUSE_SET_ATTR_SIZE))
-		r = change_size(lens, node, attr->st_size);
+		r = change_size(lens, node, fi ? fi->fh : 0, attr->st_size);
 	if (r == 0 && (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
 				 FUSE_SET_ATTR_MTIME_NOW)))
 		r = change_times(fd, attr, to_set);

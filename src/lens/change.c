@@ -52,11 +52,10 @@ static int judge_making(struct place *place, mode_t type)
 	return 0;
 }
 
-/* Answers with the entry of what was made; a temporary name is written down first. */
-static void reply_made(fuse_req_t req, const struct place *place)
+/* The entry of what was made; a temporary name is written down first. */
+static int entry_made(fuse_req_t req, const struct place *place, struct fuse_entry_param *ret)
 {
 	struct lens *lens = place->lens;
-	struct fuse_entry_param entry;
 	struct statx stx;
 	int r = 0;
 
@@ -71,12 +70,62 @@ static void reply_made(fuse_req_t req, const struct place *place)
 		if (r < 0)
 			(void)unlinkat(place->dir_fd, place->name, 0);
 	}
-	if (r == 0)
-		r = lens_entry_made(lens, fuse_req_ctx(req), place->dir, place->dir_fd, place->name, &entry);
+	return r < 0 ? r : lens_entry_made(lens, fuse_req_ctx(req), place->dir, place->dir_fd, place->name, ret);
+}
+
+static void reply_made(fuse_req_t req, const struct place *place)
+{
+	struct fuse_entry_param entry;
+	int r = entry_made(req, place, &entry);
+
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
 		fuse_reply_entry(req, &entry);
+}
+
+/*
+ * Makes a file and opens it, in one request. A mode that would not let it be opened again (git makes its objects
+ * 0444 and then writes them) leaves one way to read and write it: the descriptor it was made with, which is kept
+ * until it is released.
+ */
+void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	autoplace struct place place;
+	struct fuse_entry_param entry;
+	autofd int fd = -1;
+	int r = place_open(req, parent, name, &place);
+
+	if (r == 0)
+		r = judge_making(&place, S_IFREG);
+	if (r == 0) {
+		fd = openat(place.dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, mode & 01777);
+		r = fd < 0 ? -errno : 0;
+	}
+	/* Somebody was faster, and the caller does not mind: what stands there is looked up. */
+	if (r == -EEXIST && !(fi->flags & O_EXCL))
+		r = lens_lookup(place.lens, fuse_req_ctx(req), place.dir, place.dir_fd, name, &entry);
+	else if (r == 0)
+		r = entry_made(req, &place, &entry);
+	if (r == 0 && !S_ISREG(entry.attr.st_mode)) {
+		lens_node_forget(place.lens, lens_node(place.lens, entry.ino), 1);
+		r = -ESTALE;
+	}
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	fi->keep_cache = 1;
+	fi->fh = fd >= 0 && (mode & (S_IRUSR | S_IWUSR)) != (S_IRUSR | S_IWUSR) ? LENS_HANDLE(cordon_steal_fd(&fd)) : 0;
+	fuse_reply_create(req, &entry, fi);
+}
+
+void lens_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	if (fi->fh)
+		(void)close(LENS_HANDLE_FD(fi->fh));
+	fuse_reply_err(req, 0);
 }
 
 void lens_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)

@@ -119,7 +119,7 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		lens_file_close(lens, node);
 		lens_listing_drop(lens, node);
 	}
-	fd = lens_file(lens, node);
+	fd = lens_file(lens, node, 0);
 	if (fd < 0) {
 		fuse_reply_err(req, -fd);
 		return;
@@ -158,7 +158,7 @@ void lens_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void lens_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
-	int fd = lens_file(lens, lens_node(lens, ino));
+	int fd = lens_file(lens, lens_node(lens, ino), 0);
 
 	(void)fi;
 	if (fd < 0)

@@ -44,11 +44,13 @@ void lens_file_close(struct lens *lens, struct lens_node *node)
 	lens->n_files--;
 }
 
-int lens_file(struct lens *lens, struct lens_node *node)
+int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle)
 {
 	autofd int path_fd = -1;
 	int fd;
 
+	if (handle)
+		return LENS_HANDLE_FD(handle);
 	if (node->file_fd >= 0) {
 		unlist(lens, node);
 		list(lens, node);
@@ -70,12 +72,18 @@ int lens_file(struct lens *lens, struct lens_node *node)
 	return fd;
 }
 
-int lens_file_write(struct lens *lens, struct lens_node *node)
+int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle)
 {
 	autofd int path_fd = -1;
+	int fd;
 
 	if (!S_ISREG(node->type))
 		return -EINVAL;
 	path_fd = lens_open_node(lens, node, true);
-	return path_fd < 0 ? path_fd : lens_reopen(path_fd, O_WRONLY);
+	if (path_fd < 0)
+		return path_fd;
+	if (!handle)
+		return lens_reopen(path_fd, O_WRONLY);
+	fd = fcntl(LENS_HANDLE_FD(handle), F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? -errno : fd;
 }

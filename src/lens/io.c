@@ -7,10 +7,9 @@
 void lens_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
-	int fd = lens_file(lens, lens_node(lens, ino));
+	int fd = lens_file(lens, lens_node(lens, ino), fi->fh);
 	ssize_t n;
 
-	(void)fi;
 	if (fd < 0) {
 		fuse_reply_err(req, -fd);
 		return;
@@ -29,11 +28,10 @@ void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t siz
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
-	autofd int fd = lens_file_write(lens, node);
+	autofd int fd = lens_file_write(lens, node, fi->fh);
 	size_t done = 0;
 	ssize_t n = 0;
 
-	(void)fi;
 	if (fd < 0) {
 		fuse_reply_err(req, -fd);
 		return;
@@ -51,9 +49,8 @@ void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t siz
 void lens_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
-	int fd = lens_file(lens, lens_node(lens, ino));
+	int fd = lens_file(lens, lens_node(lens, ino), fi->fh);
 
-	(void)fi;
 	if (fd < 0)
 		fuse_reply_err(req, -fd);
 	else
@@ -65,10 +62,9 @@ void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, o
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
-	autofd int fd = lens_file_write(lens, node);
+	autofd int fd = lens_file_write(lens, node, fi->fh);
 	int r = fd < 0 ? fd : 0;
 
-	(void)fi;
 	if (r == 0 && fallocate(fd, mode, offset, length) < 0)
 		r = -errno;
 	if (r == 0)
@@ -79,10 +75,9 @@ void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, o
 void lens_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
-	int fd = lens_file(lens, lens_node(lens, ino));
+	int fd = lens_file(lens, lens_node(lens, ino), fi->fh);
 	off_t at;
 
-	(void)fi;
 	if (fd < 0) {
 		fuse_reply_err(req, -fd);
 		return;
@@ -99,12 +94,10 @@ void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, st
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *out = lens_node(lens, ino_out);
-	int from = lens_file(lens, lens_node(lens, ino_in));
-	autofd int to = from < 0 ? -1 : lens_file_write(lens, out);
+	int from = lens_file(lens, lens_node(lens, ino_in), fi_in->fh);
+	autofd int to = from < 0 ? -1 : lens_file_write(lens, out, fi_out->fh);
 	ssize_t n;
 
-	(void)fi_in;
-	(void)fi_out;
 	if (from < 0 || to < 0) {
 		fuse_reply_err(req, from < 0 ? -from : -to);
 		return;

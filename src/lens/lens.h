@@ -38,6 +38,10 @@
 #define LENS_BELIEVE 86400.0
 #define LENS_DOUBT 0.5
 
+/* A file handle of the kernel's: 0, or a descriptor that only its maker can use (lens_op_create). */
+#define LENS_HANDLE(fd) ((uint64_t)(fd) + 1)
+#define LENS_HANDLE_FD(handle) ((int)((handle) - 1))
+
 /* Tells files apart for as long as one of them lives; the time of birth tells a reused inode number. */
 struct lens_id {
 	dev_t dev;
@@ -178,10 +182,10 @@ int lens_stat(int fd, const char *name, struct statx *ret);
 
 /* ---- file.c: descriptors kept open, bounded ---- */
 
-/* The node's descriptor, open for reading or listing; belongs to the node. */
-int lens_file(struct lens *lens, struct lens_node *node);
+/* The node's descriptor, open for reading or listing; belongs to the node. `handle` is a file handle or 0. */
+int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle);
 /* A new descriptor for writing, the caller's to close. */
-int lens_file_write(struct lens *lens, struct lens_node *node);
+int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle);
 void lens_file_close(struct lens *lens, struct lens_node *node);
 /* Opens what an O_PATH descriptor stands for. */
 int lens_reopen(int path_fd, int flags);
@@ -242,6 +246,8 @@ void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, st
 
 /* ---- change.c, rename.c ---- */
 
+void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi);
+void lens_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lens_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
 void lens_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
 void lens_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);

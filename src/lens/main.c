@@ -244,15 +244,6 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, ENOSYS);
 }
 
-static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
-{
-	(void)parent;
-	(void)name;
-	(void)mode;
-	(void)fi;
-	fuse_reply_err(req, ENOSYS); /* mknod does it, without a release afterwards */
-}
-
 static const struct fuse_lowlevel_ops operations = {
 	.init = op_init,
 	.lookup = lens_op_lookup,
@@ -282,7 +273,8 @@ static const struct fuse_lowlevel_ops operations = {
 	.getxattr = lens_op_getxattr,
 	.listxattr = lens_op_listxattr,
 	.removexattr = lens_op_removexattr,
-	.create = op_create,
+	.create = lens_op_create,
+	.release = lens_op_release,
 	.fallocate = lens_op_fallocate,
 	.lseek = lens_op_lseek,
 	.copy_file_range = lens_op_copy_file_range,

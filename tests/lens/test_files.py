@@ -59,6 +59,26 @@ def test_what_the_run_built_can_be_executed_on_the_host_at_once(lens):
     process.communicate(b"\n", timeout=20)
 
 
+def test_a_file_made_read_only_is_written_by_who_made_it(lens):
+    """git makes its objects 0444 and writes them through the descriptor it got."""
+    out = lens.python(
+        """
+        fd = os.open("object", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o444)
+        os.write(fd, b"content")
+        os.ftruncate(fd, 4)
+        os.fsync(fd)
+        out["read"] = [os.pread(fd, 100, 0).decode(), answer(os.open, "object", os.O_WRONLY)]
+        os.close(fd)
+        out["after"] = [read("object"), answer(os.open, "object", os.O_WRONLY)]
+        fd = os.open("secret", os.O_RDWR | os.O_CREAT, 0)
+        os.write(fd, b"mine")
+        out["none"] = [os.pread(fd, 100, 0).decode(), answer(os.open, "secret", os.O_RDONLY)]
+        """
+    )
+    assert out == {"read": ["cont", "EACCES"], "after": ["cont", "EACCES"], "none": ["mine", "EACCES"]}
+    assert lens.read("object") == "cont" and (lens.root / "object").stat().st_mode & 0o777 == 0o444
+
+
 def test_locks_hold_between_processes_of_the_run(lens):
     lens.write("lock")
     out = lens.python(
