@@ -125,6 +125,7 @@ static const char *colour_of(const struct cordon_audit_record *record)
 	case CORDON_AUDIT_START:
 	case CORDON_AUDIT_END:
 	case CORDON_AUDIT_GC:
+	case CORDON_AUDIT_CALL:
 	case CORDON_AUDIT_ROTATED:
 	case CORDON_AUDIT__MAX:
 	default:
