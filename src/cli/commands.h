@@ -21,6 +21,7 @@ extern const struct cordon_command cordon_cmd_unmount;
 extern const struct cordon_command cordon_cmd_update_prd;
 extern const struct cordon_command cordon_cmd_validate;
 extern const struct cordon_command cordon_cmd_why;
+extern const struct cordon_command cordon_cmd_mcp;
 extern const struct cordon_command cordon_cmd_project_create;
 extern const struct cordon_command cordon_cmd_project_list;
 extern const struct cordon_command cordon_cmd_project_get;

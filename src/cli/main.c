@@ -38,6 +38,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_workspace_get,
 	&cordon_cmd_workspace_sync,
 	&cordon_cmd_workspace_delete,
+	&cordon_cmd_mcp,
 	NULL,
 };
 

@@ -310,6 +310,8 @@ int cordon_project_update(const struct cordon_store *store, const char *id, cons
 		r = cordon_stage_record(&stage, project.state_fd, "project.json", project.record, err);
 	if (r < 0)
 		return r;
+	/* Tells whoever watches the list of projects (inotify) that an entry of it reads differently now. */
+	futimens(store->projects_fd, NULL);
 	r = publish(&stage, &project, err);
 	if (r < 0)
 		return cordon_error_prefix(err, r, "the settings are saved, but not published");

@@ -119,6 +119,14 @@ int cordon_workspace_delete(const struct cordon_store *store, const char *projec
 int cordon_workspace_sync(const struct cordon_store *store, const char *project, const char *id,
 			  json_t **ret_copied, struct cordon_error *err);
 
+/*
+ * What a session of the project would be held to in this workspace: the workspace is the root when the project is
+ * isolated, else the whole project. The caller frees it.
+ */
+struct cordon_policy;
+int cordon_workspace_policy(const struct cordon_store *store, const char *project, const char *id,
+			    struct cordon_policy **ret_policy, bool *ret_isolated, struct cordon_error *err);
+
 /* The host directory of a workspace, for people: "<home>/projects/<project>/workspaces/<id>". */
 int cordon_workspace_path(const struct cordon_store *store, const char *project, const char *id,
 			  char ret_path[static CORDON_PATH_MAX], struct cordon_error *err);

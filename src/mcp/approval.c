@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A person decides about deletions and about settings that widen access. The modern era asks by an input_required
+ * result, the legacy era by a request of ours; a client that can do neither is refused, never let through.
+ *
+ * INVARIANT: requestState comes back under the control of whoever called. It is authenticated by a key of this process
+ * over principal, expiry, method and all arguments, so an approval is good for exactly the call that was asked about.
+ */
+#include <sodium.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/time.h"
+#include "mcp/internal.h"
+
+#define STATE_LIFE_MS 600000
+#define STATE_SIZE 128
+#define ANSWER_LIFE_MS 600000
+
+static bool lacks(const json_t *paths, const json_t *path)
+{
+	size_t i;
+	json_t *item;
+
+	json_array_foreach(paths, i, item) {
+		if (json_equal(item, path))
+			return false;
+	}
+	return true;
+}
+
+static void add_reason(struct cordon_buf *text, const char *reason)
+{
+	cordon_buf_addf(text, "%s%s", text->len ? "; " : "", reason);
+}
+
+/* What an update would let agents do that they can't do now. */
+static void widening(const json_t *project, const json_t *changes, struct cordon_buf *ret_text)
+{
+	const json_t *isolation = json_object_get(changes, "workspace_isolation");
+	const json_t *paths = json_object_get(changes, "protected_paths");
+	const char *network = cordon_mcp_arg(changes, "network");
+	const json_t *names = json_object_get(changes, "env_pass");
+	size_t i;
+	json_t *item;
+
+	if (isolation && !json_is_true(isolation) && json_is_true(json_object_get(project, "workspace_isolation")))
+		add_reason(ret_text, "agents would see the whole project and every workspace in it");
+	json_array_foreach(json_object_get(project, "protected_paths"), i, item) {
+		if (paths && lacks(paths, item)) {
+			add_reason(ret_text, "agents could change paths that are protected now");
+			break;
+		}
+	}
+	if (network && cordon_streq(network, "host") && cordon_streq(json_string_value(json_object_get(project, "network")), "none"))
+		add_reason(ret_text, "agents would get the host's network");
+	if (json_is_true(json_object_get(changes, "best_effort")) && !json_is_true(json_object_get(project, "best_effort")))
+		add_reason(ret_text, "sessions would start although a protection is missing");
+	json_array_foreach(names, i, item) {
+		if (lacks(json_object_get(project, "env_pass"), item)) {
+			add_reason(ret_text, "agents would get more variables of cordon's environment");
+			break;
+		}
+	}
+}
+
+bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
+			       struct cordon_buf *ret_question)
+{
+	const struct cordon_store *store = request->mcp->store;
+	const char *id = cordon_mcp_arg(args, "project_id");
+	const char *workspace = cordon_mcp_arg(args, "workspace_id");
+	autobuf struct cordon_buf reasons = CORDON_BUF(1024);
+	autobuf struct cordon_buf name = CORDON_BUF(8 * CORDON_NAME_MAX);
+	json_auto_t *project = NULL;
+	json_auto_t *found = NULL;
+	const char *given;
+
+	/* What does not exist, or is badly named, the tool itself answers. */
+	if (request->mcp->options.approved || !id || cordon_project_get(store, id, &project, NULL) < 0)
+		return false;
+	/* A name is anybody's text, and the question goes to a person. */
+	given = json_string_value(json_object_get(project, "name"));
+	if (!given || cordon_text_escape(&name, given, strlen(given)) < 0)
+		return false;
+	if (cordon_streq(tool, "project_delete"))
+		cordon_buf_addf(ret_question, "Delete project %s (%s) with all its workspaces and files?", name.data, id);
+	if (cordon_streq(tool, "workspace_delete") && workspace && cordon_workspace_get(store, id, workspace, &found, NULL) == 0)
+		cordon_buf_addf(ret_question, "Delete workspace %s of project %s with all its files?", workspace, name.data);
+	if (cordon_streq(tool, "project_update"))
+		widening(project, args, &reasons);
+	if (reasons.len)
+		cordon_buf_addf(ret_question, "Change the settings of project %s? %s.", name.data, reasons.data);
+	return ret_question->len > 0;
+}
+
+/* "<expiry>.<mac>" over everything that the approval is about. */
+static int make_state(const struct cordon_mcp_request *request, const char *tool, const json_t *args, int64_t expiry,
+		      char ret_state[static STATE_SIZE])
+{
+	autofree char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS);
+	autobuf struct cordon_buf about = CORDON_BUF(2 * CORDON_MCP_MESSAGE_MAX);
+	unsigned char mac[crypto_auth_BYTES];
+	char hex[2 * crypto_auth_BYTES + 1];
+	const char *principal = request->channel->principal;
+
+	if (!text || cordon_buf_addf(&about, "%lld\n%s\n%s\n%s\n%s", (long long)expiry, principal ? principal : "",
+				     request->method, tool, text) < 0)
+		return -ENOMEM;
+	crypto_auth(mac, (const unsigned char *)about.data, about.len, request->mcp->key);
+	sodium_bin2hex(hex, sizeof(hex), mac, sizeof(mac));
+	snprintf(ret_state, STATE_SIZE, "%lld.%s", (long long)expiry, hex);
+	return 0;
+}
+
+static bool state_holds(const struct cordon_mcp_request *request, const char *tool, const json_t *args,
+			const char *state)
+{
+	const char *dot = strchr(state, '.');
+	char digits[24], want[STATE_SIZE];
+	uint64_t expiry;
+
+	if (!dot || cordon_copy(digits, sizeof(digits), state, (size_t)(dot - state)) < 0 ||
+	    cordon_parse_u64(digits, 0, INT64_MAX, &expiry) < 0 || (int64_t)expiry < cordon_time_now() ||
+	    make_state(request, tool, args, (int64_t)expiry, want) < 0)
+		return false;
+	return strlen(state) == strlen(want) && sodium_memcmp(state, want, strlen(want)) == 0;
+}
+
+static json_t *form(const char *question)
+{
+	return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:b}}, s:[s]}}", "message", question, "requestedSchema", "type",
+			 "object", "properties", "approve", "type", "boolean", "title", "Approve", "default", 0, "required",
+			 "approve");
+}
+
+static bool says_yes(const json_t *answer)
+{
+	const char *action = cordon_mcp_arg(answer, "action");
+
+	return action && cordon_streq(action, "accept") &&
+	       json_is_true(json_object_get(json_object_get(answer, "content"), "approve"));
+}
+
+static void declined(struct cordon_error *err, const char *why)
+{
+	cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "%s; nothing was changed", why);
+	cordon_error_hint(err, "a person must approve this, here or with the cordon command");
+}
+
+static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		      const char *question, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	const json_t *given = json_object_get(request->params, "requestState");
+	const json_t *answer = json_object_get(json_object_get(request->params, "inputResponses"), "approve");
+	struct cordon_error err = { 0 };
+	json_t *params;
+	char state[STATE_SIZE];
+
+	if (given && (!json_is_string(given) || !state_holds(request, tool->name, args, json_string_value(given))))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "requestState is not valid for this call, or expired");
+	if (given && answer) {
+		if (says_yes(answer))
+			return CORDON_MCP_APPROVED;
+		declined(&err, "the person who was asked did not approve");
+		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
+		return 0;
+	}
+	if (make_state(request, tool->name, args, cordon_time_now() + STATE_LIFE_MS, state) < 0)
+		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "out of memory");
+	params = form(question);
+	json_object_set_new(params, "mode", json_string("form"));
+	*ret_result = json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required", "inputRequests", "approve",
+				"method", "elicitation/create", "params", params, "requestState", state);
+	return 0;
+}
+
+struct question {
+	const struct cordon_mcp_tool *tool;
+	json_t *args;
+};
+
+static void drop_question(struct cordon_mcp_call *call)
+{
+	struct question *question = call->state;
+
+	json_decref(question->args);
+	free(question);
+}
+
+static void answered(struct cordon_mcp_call *call, const json_t *result)
+{
+	struct question *question = call->state;
+	struct cordon_error err = { 0 };
+
+	if (says_yes(result)) {
+		cordon_mcp_tool_go(&call->request, question->tool, question->args);
+		return;
+	}
+	declined(&err, "the person who was asked did not approve");
+	cordon_mcp_tool_answer(&call->request, question->tool->name, NULL, NULL, &err);
+}
+
+static bool unanswered(struct cordon_mcp_call *call, int64_t now)
+{
+	const struct question *question = call->state;
+	struct cordon_error err = { 0 };
+
+	(void)now;
+	declined(&err, "nobody answered the question");
+	cordon_mcp_tool_answer(&call->request, question->tool->name, NULL, NULL, &err);
+	return true;
+}
+
+static int ask_legacy(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		      const char *text, struct cordon_mcp_fault *fault)
+{
+	struct question *question = calloc(1, sizeof(*question));
+	struct cordon_mcp_call *call = question ? cordon_mcp_call_begin(request) : NULL;
+	json_t *message;
+
+	if (!call) {
+		free(question);
+		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "too many calls are waiting");
+	}
+	question->tool = tool;
+	question->args = json_incref(args);
+	call->state = question;
+	call->drop = drop_question;
+	call->answered = answered;
+	call->step = unanswered;
+	call->due = cordon_time_monotonic() + ANSWER_LIFE_MS;
+	call->asked = json_sprintf("cordon-%llu", (unsigned long long)++request->channel->next_request);
+	message = json_pack("{s:s, s:O, s:s, s:o}", "jsonrpc", "2.0", "id", call->asked, "method", "elicitation/create",
+			    "params", form(text));
+	request->channel->send(request->channel, message);
+	json_decref(message);
+	return CORDON_MCP_LATER;
+}
+
+/* An empty object means forms; {"url": {}} alone does not. */
+static bool can_ask(const struct cordon_mcp_request *request)
+{
+	const json_t *elicitation = cordon_mcp_client_capability(request, "elicitation");
+
+	if (!json_is_object(elicitation))
+		return false;
+	return json_object_size(elicitation) == 0 || json_object_get(elicitation, "form") ||
+	       !json_object_get(elicitation, "url");
+}
+
+int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	struct cordon_error err = { 0 };
+
+	if (request->modern && can_ask(request))
+		return ask_modern(request, tool, args, question, ret_result, fault);
+	if (request->modern) {
+		fault->data = json_pack("{s:{s:{}}}", "requiredCapabilities", "elicitation");
+		return cordon_mcp_fail(fault, CORDON_MCP_MISSING_CAPABILITY,
+				       "%s needs a person's approval, and this client can't ask for it (elicitation)", tool->name);
+	}
+	/* The handshake's versions are dates: elicitation came with 2025-06-18. */
+	if (can_ask(request) && strcmp(request->channel->version, "2025-06-18") >= 0)
+		return ask_legacy(request, tool, args, question, fault);
+	declined(&err, "this needs a person's approval, and the client can't ask for it (elicitation)");
+	*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the MCP server share: requests, faults, tools, and calls that take longer than one turn. */
+#ifndef CORDON_MCP_INTERNAL_H
+#define CORDON_MCP_INTERNAL_H
+
+#include "audit/audit.h"
+#include "base/buf.h"
+#include "mcp/mcp.h"
+#include "mcp/uri.h"
+
+/* Codes of JSON-RPC and of the specification. */
+enum {
+	CORDON_MCP_PARSE_ERROR = -32700,
+	CORDON_MCP_INVALID_REQUEST = -32600,
+	CORDON_MCP_METHOD_NOT_FOUND = -32601,
+	CORDON_MCP_INVALID_PARAMS = -32602,
+	CORDON_MCP_INTERNAL_ERROR = -32603,
+	CORDON_MCP_OLD_NOT_FOUND = -32002, /* legacy only: resource not found */
+	CORDON_MCP_MISSING_CAPABILITY = -32021,
+	CORDON_MCP_UNSUPPORTED_VERSION = -32022,
+};
+
+#define CORDON_META_VERSION "io.modelcontextprotocol/protocolVersion"
+#define CORDON_META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+#define CORDON_META_CLIENT "io.modelcontextprotocol/clientInfo"
+#define CORDON_META_SERVER "io.modelcontextprotocol/serverInfo"
+#define CORDON_META_SUBSCRIPTION "io.modelcontextprotocol/subscriptionId"
+#define CORDON_META_LOG_LEVEL "io.modelcontextprotocol/logLevel"
+
+/* A protocol error: what goes into `error` of the answer. */
+struct cordon_mcp_fault {
+	int code;
+	char message[512];
+	json_t *data; /* owned, or NULL */
+};
+
+/* Fills the fault and returns -EPROTO. Control characters in the text are escaped. */
+int cordon_mcp_fail(struct cordon_mcp_fault *fault, int code, const char *fmt, ...) CORDON_PRINTF(3, 4);
+
+/* One request while it is served. Strings and objects are borrowed from the message unless it becomes a call. */
+struct cordon_mcp_request {
+	struct cordon_mcp *mcp;
+	struct cordon_mcp_channel *channel;
+	json_t *id;
+	const char *method;
+	json_t *params; /* an object, maybe empty */
+	json_t *meta;   /* params._meta, an object, maybe empty */
+	bool modern;
+	int64_t began; /* monotonic milliseconds */
+};
+
+/* The client's capabilities, as this request or the handshake declared them. NULL when it has not. */
+json_t *cordon_mcp_client_capability(const struct cordon_mcp_request *request, const char *name);
+
+/* What a handler says beyond 0 and -EPROTO. */
+enum { CORDON_MCP_LATER = 1 }; /* the answer comes from a call that was begun */
+
+/* protocol.c: messages out. Results get the envelope of the era. All take the reference to result or params. */
+void cordon_mcp_send_result(const struct cordon_mcp_request *request, json_t *result);
+void cordon_mcp_send_fault(struct cordon_mcp_channel *channel, json_t *id, struct cordon_mcp_fault *fault);
+void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, json_t *params);
+
+/* The server. */
+struct cordon_mcp {
+	const struct cordon_store *store;
+	struct cordon_mcp_options options;
+	struct cordon_audit *audit;
+	int epoll_fd;
+	unsigned char key[32]; /* authenticates requestState */
+	struct cordon_mcp_call *calls;
+	size_t n_calls;
+	struct cordon_mcp_listen *listens;
+	size_t n_listens;
+	struct cordon_mcp_watcher *watcher;
+	json_t *schemas; /* parsed tool schemas by name, made at first use */
+};
+
+/*
+ * call.c: a request whose answer comes later. `step` is called when `due` is reached and whenever cordon_mcp_work()
+ * finds something changed; it answers through cordon_mcp_call_finish() and returns true when the call is over.
+ */
+struct cordon_mcp_call {
+	struct cordon_mcp_call *next;
+	struct cordon_mcp_request request; /* owns id, params, meta */
+	const struct cordon_mcp_tool *tool;
+	int64_t due;	  /* monotonic milliseconds; INT64_MAX for never */
+	int64_t progress; /* last value that was sent */
+	int64_t progress_at;
+	bool (*step)(struct cordon_mcp_call *call, int64_t now);
+	void (*cancel)(struct cordon_mcp_call *call); /* may be NULL */
+	void (*drop)(struct cordon_mcp_call *call);   /* frees `state`; may be NULL */
+	void *state;
+	json_t *asked; /* legacy: id of the request that we sent and whose answer is awaited */
+	void (*answered)(struct cordon_mcp_call *call, const json_t *result); /* NULL result: refused or failed */
+};
+
+/* Keeps what the request refers to. NULL without memory, or when there are CORDON_MCP_CALLS_MAX. */
+struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request);
+/* Sends progress when the client asked for it; the value grows by itself, and at most four are sent per second. */
+void cordon_mcp_call_progress(struct cordon_mcp_call *call, int64_t now, const char *message);
+void cordon_mcp_call_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
+struct cordon_mcp_call *cordon_mcp_call_find(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
+					     const json_t *id);
+void cordon_mcp_calls_work(struct cordon_mcp *mcp, int64_t now);
+void cordon_mcp_calls_hang_up(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, bool cancel);
+/* The answer to a request of ours; false when nobody waits for it. */
+bool cordon_mcp_calls_answered(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id,
+			       const json_t *result);
+
+/* tools.c */
+struct cordon_mcp_tool {
+	const char *name;
+	const char *title;
+	const char *description;
+	const char *input;  /* JSON Schema of the arguments */
+	const char *output; /* properties of the result, as JSON */
+	const char *always; /* JSON array of the properties that a success always has */
+	bool read_only, destructive, idempotent, open_world;
+	/*
+	 * 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an isError result.
+	 * Arguments fit the schema. *ret_text may be set to a text of its own; otherwise the JSON is the text.
+	 */
+	int (*call)(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+		    struct cordon_error *err);
+};
+
+extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* ends with NULL; the order in which they are listed */
+
+int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* Sends what a tool gave, now or later: success when err is NULL. Takes result and text. */
+void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char *name, json_t *result, char *text,
+			    const struct cordon_error *err);
+json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_error *err);
+/* A string argument, or NULL. */
+const char *cordon_mcp_arg(const json_t *args, const char *name);
+
+/* aliases.c: the spellings of the original, which are accepted and not listed. Replaces *name and *args (a new
+ * reference). -EINVAL with err when an action is none. */
+int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err);
+
+/* schema.c: the part of JSON Schema that our own schemas use. kind usage; `at` names the value. */
+int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at, struct cordon_error *err);
+
+/* Calls a tool whose arguments were judged and approved, and answers. */
+void cordon_mcp_tool_go(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
+
+/*
+ * approval.c: deletions and settings that widen access are for a person to decide. needs_approval() says whether a call
+ * is one, and gives the question. approve() is CORDON_MCP_APPROVED when it was answered with yes; 0 with a result to
+ * send (the question, or that the answer was no); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with
+ * the fault when the client can ask nobody.
+ */
+enum { CORDON_MCP_APPROVED = 2 };
+bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
+			       struct cordon_buf *ret_question);
+int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+
+/* resources.c */
+int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result,
+			      struct cordon_mcp_fault *fault);
+int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_result,
+			      struct cordon_mcp_fault *fault);
+int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result,
+			      struct cordon_mcp_fault *fault);
+
+/* prompts.c, completion.c */
+int cordon_mcp_prompts_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_prompts_get(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* Whether a prompt has that argument. */
+bool cordon_mcp_prompt_has(const char *prompt, const char *argument);
+
+/* listen.c: subscriptions of both eras. */
+int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_unsubscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* Legacy clients are told that the list of resources changed once the handshake is over. */
+void cordon_mcp_listen_lists(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
+void cordon_mcp_listen_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
+void cordon_mcp_listens_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
+bool cordon_mcp_listen_has(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
+
+/* watcher.c: what changed on disk. */
+int cordon_mcp_watcher_new(struct cordon_mcp *mcp);
+void cordon_mcp_watcher_free(struct cordon_mcp *mcp);
+/* Counted: as many unwatch as watch. */
+int cordon_mcp_watch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
+void cordon_mcp_unwatch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
+int64_t cordon_mcp_watcher_due(const struct cordon_mcp *mcp);
+void cordon_mcp_watcher_work(struct cordon_mcp *mcp, int64_t now);
+/* Called by the watcher for each place that changed, at most four times a second for one place. */
+void cordon_mcp_listens_changed(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
+
+/* page.c: opaque cursors. -EPROTO for a bad one. */
+int cordon_mcp_cursor_read(const json_t *params, size_t *ret_offset, struct cordon_mcp_fault *fault);
+json_t *cordon_mcp_cursor_make(size_t offset);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which methods each era has, and what the server says about itself. */
+#ifndef CORDON_MCP_METHODS_H
+#define CORDON_MCP_METHODS_H
+
+#include "mcp/internal.h"
+
+struct cordon_mcp_method {
+	const char *name;
+	bool legacy, modern;
+	/* 0 and a result (new reference), CORDON_MCP_LATER, or -EPROTO with the fault. */
+	int (*serve)(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+};
+
+const struct cordon_mcp_method *cordon_mcp_method_find(const char *name, bool modern);
+
+/* New references. */
+json_t *cordon_mcp_server_info(void);
+json_t *cordon_mcp_versions(void);
+/* Puts the caching hints that the modern era demands; `scope` is "public" or "private". */
+int cordon_mcp_cache(const struct cordon_mcp_request *request, json_t *result, int ttl_ms, const char *scope);
+
+#endif

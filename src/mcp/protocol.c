@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages in and out: JSON-RPC, the era a request belongs to, and the order in which bad ones are rejected. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/time.h"
+#include "mcp/internal.h"
+#include "mcp/methods.h"
+
+int cordon_mcp_fail(struct cordon_mcp_fault *fault, int code, const char *fmt, ...)
+{
+	char text[sizeof(fault->message)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	fault->code = code;
+	cordon_text_escape_fixed(fault->message, sizeof(fault->message), text, strlen(text));
+	return -EPROTO;
+}
+
+static void send_and_drop(struct cordon_mcp_channel *channel, json_t *message)
+{
+	if (message)
+		channel->send(channel, message);
+	json_decref(message);
+}
+
+void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, json_t *params)
+{
+	send_and_drop(channel, json_pack("{s:s, s:s, s:o*}", "jsonrpc", "2.0", "method", method, "params", params));
+}
+
+void cordon_mcp_send_fault(struct cordon_mcp_channel *channel, json_t *id, struct cordon_mcp_fault *fault)
+{
+	/* Without a readable id the answer has none: both schemas forbid null. */
+	send_and_drop(channel, json_pack("{s:s, s:O*, s:{s:i, s:s, s:o*}}", "jsonrpc", "2.0", "id", id, "error", "code",
+					 fault->code, "message", fault->message, "data", fault->data));
+	fault->data = NULL;
+}
+
+/* Modern results say that they are complete and who made them; legacy ones are bare. */
+static void put_envelope(const struct cordon_mcp_request *request, json_t *result)
+{
+	json_t *meta = json_object_get(result, "_meta");
+
+	if (!request->modern)
+		return;
+	if (!json_object_get(result, "resultType"))
+		json_object_set_new(result, "resultType", json_string("complete"));
+	if (!meta) {
+		meta = json_object();
+		json_object_set_new(result, "_meta", meta);
+	}
+	json_object_set_new(meta, CORDON_META_SERVER, cordon_mcp_server_info());
+}
+
+void cordon_mcp_send_result(const struct cordon_mcp_request *request, json_t *result)
+{
+	if (!result)
+		return;
+	put_envelope(request, result);
+	send_and_drop(request->channel,
+		      json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", request->id, "result", result));
+}
+
+json_t *cordon_mcp_client_capability(const struct cordon_mcp_request *request, const char *name)
+{
+	json_t *all = request->modern ? json_object_get(request->meta, CORDON_META_CAPABILITIES) :
+					request->channel->capabilities;
+
+	return json_object_get(all, name);
+}
+
+static bool valid_id(const json_t *id)
+{
+	return json_is_string(id) || json_is_integer(id);
+}
+
+/* The modern era checks version, then the rest of _meta, then the method. */
+static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fault *fault)
+{
+	static const char *const levels[] = { "debug", "info",	   "notice", "warning",
+					      "error", "critical", "alert",  "emergency" };
+	const json_t *version = json_object_get(request->meta, CORDON_META_VERSION);
+	const json_t *level = json_object_get(request->meta, CORDON_META_LOG_LEVEL);
+	size_t i = 0;
+
+	if (version && !json_is_string(version))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta[\"%s\"] must be a string", CORDON_META_VERSION);
+	if (version && !cordon_streq(json_string_value(version), CORDON_MCP_MODERN)) {
+		fault->data = json_pack("{s:o, s:O}", "supported", cordon_mcp_versions(), "requested", version);
+		return cordon_mcp_fail(fault, CORDON_MCP_UNSUPPORTED_VERSION, "Unsupported protocol version");
+	}
+	if (!version)
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta lacks \"%s\"", CORDON_META_VERSION);
+	if (!json_is_object(json_object_get(request->meta, CORDON_META_CAPABILITIES)))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta lacks \"%s\"", CORDON_META_CAPABILITIES);
+	while (json_is_string(level) && i < CORDON_ARRAY_SIZE(levels) && !cordon_streq(levels[i], json_string_value(level)))
+		i++;
+	if (level && (!json_is_string(level) || i == CORDON_ARRAY_SIZE(levels)))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta[\"%s\"] is no log level",
+				       CORDON_META_LOG_LEVEL);
+	return 0;
+}
+
+static int check_legacy(const struct cordon_mcp_request *request, struct cordon_mcp_fault *fault)
+{
+	if (request->channel->initialized || cordon_streq(request->method, "initialize") ||
+	    cordon_streq(request->method, "ping"))
+		return 0;
+	return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+			       "_meta lacks \"%s\", and there was no initialize: use protocol %s, or begin with initialize",
+			       CORDON_META_VERSION, CORDON_MCP_MODERN);
+}
+
+static int serve(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	const struct cordon_mcp_method *method;
+	const json_t *token = json_object_get(request->meta, "progressToken");
+	int r = request->modern ? check_modern(request, fault) : check_legacy(request, fault);
+
+	if (r < 0)
+		return r;
+	method = cordon_mcp_method_find(request->method, request->modern);
+	if (!method)
+		return cordon_mcp_fail(fault, CORDON_MCP_METHOD_NOT_FOUND, "Method not found: %.100s", request->method);
+	if (token && !valid_id(token))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "progressToken must be a string or an integer");
+	if (cordon_mcp_call_find(request->mcp, request->channel, request->id) ||
+	    cordon_mcp_listen_has(request->mcp, request->channel, request->id))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_REQUEST, "a request with this id is still being served");
+	return method->serve(request, ret_result, fault);
+}
+
+static void handle_request(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, json_t *message, json_t *id)
+{
+	json_auto_t *nothing = json_object();
+	json_t *params = json_object_get(message, "params");
+	json_t *meta = json_object_get(params, "_meta");
+	struct cordon_mcp_request request = {
+		.mcp = mcp,
+		.channel = channel,
+		.id = id,
+		.method = json_string_value(json_object_get(message, "method")),
+		.params = params ? params : nothing,
+		.meta = meta ? meta : nothing,
+		.began = cordon_time_monotonic(),
+	};
+	struct cordon_mcp_fault fault = { 0 };
+	json_t *result = NULL;
+	int r;
+
+	if (!json_is_object(request.params) || !json_is_object(request.meta)) {
+		r = cordon_mcp_fail(&fault, CORDON_MCP_INVALID_PARAMS, "%s must be an object",
+				    json_is_object(request.params) ? "_meta" : "params");
+	} else {
+		request.modern = json_object_get(request.meta, CORDON_META_VERSION) ||
+				 cordon_streq(request.method, "server/discover");
+		r = serve(&request, &result, &fault);
+	}
+	if (r < 0)
+		cordon_mcp_send_fault(channel, id, &fault);
+	else if (r == 0)
+		cordon_mcp_send_result(&request, result);
+}
+
+/* Nothing that happens to a notification is ever answered. */
+static void handle_notification(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const json_t *message)
+{
+	const char *method = json_string_value(json_object_get(message, "method"));
+	const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
+
+	if (cordon_streq(method, "notifications/initialized") && channel->initialized)
+		cordon_mcp_listen_lists(mcp, channel);
+	if (!cordon_streq(method, "notifications/cancelled") || !valid_id(id))
+		return;
+	cordon_mcp_call_cancel(mcp, channel, id);
+	cordon_mcp_listen_cancel(mcp, channel, id);
+}
+
+static void invalid(struct cordon_mcp_channel *channel, json_t *id, const char *why)
+{
+	struct cordon_mcp_fault fault = { 0 };
+
+	cordon_mcp_fail(&fault, CORDON_MCP_INVALID_REQUEST, "Invalid request: %s", why);
+	cordon_mcp_send_fault(channel, valid_id(id) ? id : NULL, &fault);
+}
+
+void cordon_mcp_message(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const char *text, size_t n)
+{
+	json_error_t where;
+	json_auto_t *message = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
+	json_t *id = json_object_get(message, "id");
+	const json_t *method = json_object_get(message, "method");
+	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
+	struct cordon_mcp_fault fault = { 0 };
+
+	if (!message) {
+		cordon_mcp_fail(&fault, CORDON_MCP_PARSE_ERROR, "Parse error: %s", where.text);
+		cordon_mcp_send_fault(channel, NULL, &fault);
+	} else if (json_is_array(message)) {
+		invalid(channel, NULL, "batches are not supported");
+	} else if (!version || !cordon_streq(version, "2.0")) {
+		invalid(channel, id, "jsonrpc must be \"2.0\"");
+	} else if (!method && valid_id(id) && (json_object_get(message, "result") || json_object_get(message, "error"))) {
+		cordon_mcp_calls_answered(mcp, channel, id, json_object_get(message, "result"));
+	} else if (!json_is_string(method)) {
+		invalid(channel, id, "method must be a string");
+	} else if (!id) {
+		handle_notification(mcp, channel, message);
+	} else if (!valid_id(id)) {
+		invalid(channel, id, "id must be a string or an integer");
+	} else {
+		handle_request(mcp, channel, message, id);
+	}
+}
+
+void cordon_mcp_too_long(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel)
+{
+	struct cordon_mcp_fault fault = { 0 };
+
+	(void)mcp;
+	cordon_mcp_fail(&fault, CORDON_MCP_PARSE_ERROR, "Parse error: a message has at most %zu bytes",
+			CORDON_MCP_MESSAGE_MAX);
+	cordon_mcp_send_fault(channel, NULL, &fault);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources: projects, workspaces and the audit log, by URI. */
+#include <stdio.h>
+
+#include "audit/query.h"
+#include "base/time.h"
+#include "mcp/internal.h"
+#include "mcp/methods.h"
+
+#define TEMPLATES_TTL_MS 3600000
+#define AUDIT_TEXT_MAX ((size_t)1 << 20)
+#define DAY_MS 86400000
+
+static const char *mime_of(cordon_mcp_place place)
+{
+	const char *mime = cordon_mcp_templates[place].mime;
+
+	return mime ? mime : "application/json";
+}
+
+/* One entry of the list; `title` may be a project's name. */
+static void add(json_t *list, const struct cordon_mcp_uri *uri, const char *title)
+{
+	const struct cordon_mcp_template *template = &cordon_mcp_templates[uri->place];
+	char text[CORDON_MCP_URI_SIZE], name[CORDON_NAME_MAX + 32];
+
+	if (cordon_mcp_uri_text(uri, text, sizeof(text)) < 0)
+		return;
+	snprintf(name, sizeof(name), "%s%s%s", template->name, title ? ": " : "", title ? title : "");
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "uri", text, "name", name, "description",
+					      template->description, "mimeType", mime_of(uri->place)));
+}
+
+static void today(char ret_day[static CORDON_TIME_SIZE])
+{
+	cordon_time_format(cordon_time_now(), ret_day);
+	ret_day[10] = '\0';
+}
+
+int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result,
+			      struct cordon_mcp_fault *fault)
+{
+	struct cordon_list_query query = { .limit = CORDON_MCP_PAGE };
+	struct cordon_error err = { 0 };
+	json_auto_t *projects = NULL;
+	json_t *list, *result, *project;
+	char day[CORDON_TIME_SIZE];
+	size_t i, total;
+	int r = cordon_mcp_cursor_read(request->params, &query.offset, fault);
+
+	if (r < 0)
+		return r;
+	if (cordon_project_list(request->mcp->store, &query, &projects, &total, &err) < 0)
+		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "%s", err.message);
+	list = json_array();
+	if (query.offset == 0) {
+		struct cordon_mcp_uri audit = { .place = CORDON_MCP_AUDIT };
+
+		today(day);
+		cordon_copy(audit.id, sizeof(audit.id), day, strlen(day));
+		add(list, &(struct cordon_mcp_uri){ .place = CORDON_MCP_PROJECTS }, NULL);
+		add(list, &audit, day);
+	}
+	json_array_foreach(projects, i, project) {
+		const char *id = cordon_mcp_arg(project, "id");
+		struct cordon_mcp_uri uri = { .place = CORDON_MCP_PROJECT };
+
+		cordon_copy(uri.id, sizeof(uri.id), id, strlen(id));
+		add(list, &uri, cordon_mcp_arg(project, "name"));
+		uri.place = CORDON_MCP_WORKSPACES;
+		add(list, &uri, cordon_mcp_arg(project, "name"));
+	}
+	result = json_pack("{s:o}", "resources", list);
+	if (query.offset + json_array_size(projects) < total)
+		json_object_set_new(result, "nextCursor", cordon_mcp_cursor_make(query.offset + json_array_size(projects)));
+	cordon_mcp_cache(request, result, 0, "private");
+	*ret_result = result;
+	return 0;
+}
+
+int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	json_t *list, *result;
+
+	if (json_object_get(request->params, "cursor"))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "Invalid cursor");
+	list = json_array();
+	for (size_t i = 0; i < CORDON_MCP_PLACE__MAX; i++) {
+		const struct cordon_mcp_template *template = &cordon_mcp_templates[i];
+
+		if (strchr(template->path, '{'))
+			json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:s}", "uriTemplate",
+							      json_sprintf("cordon://%s", template->path), "name",
+							      template->name, "description", template->description,
+							      "mimeType", mime_of((cordon_mcp_place)i)));
+	}
+	result = json_pack("{s:o}", "resourceTemplates", list);
+	cordon_mcp_cache(request, result, TEMPLATES_TTL_MS, "public");
+	*ret_result = result;
+	return 0;
+}
+
+/* The records of one day; of a long day the newest that fit. */
+static int read_audit(const struct cordon_store *store, const char *day, struct cordon_buf *ret_text,
+		      struct cordon_error *err)
+{
+	struct cordon_audit_filter filter = { .has_since = true };
+	struct cordon_audit_reader *reader = NULL;
+	struct cordon_audit_item item;
+	int r;
+
+	if (cordon_time_parse(day, &filter.since) < 0)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a day: %s", day);
+	r = cordon_audit_reader_new(&store->home, &filter, &reader, err);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	while ((r = cordon_audit_reader_next(reader, &item, err)) > 0) {
+		if (item.damaged || !item.text || !cordon_audit_match(&filter, &item.record) ||
+		    item.record.time >= filter.since + DAY_MS)
+			continue;
+		if (ret_text->len + item.n + 1 > AUDIT_TEXT_MAX) {
+			const char *half = memchr(ret_text->data + AUDIT_TEXT_MAX / 2, '\n', ret_text->len - AUDIT_TEXT_MAX / 2);
+			size_t kept = half ? ret_text->len - (size_t)(half + 1 - ret_text->data) : 0;
+
+			memmove(ret_text->data, ret_text->data + ret_text->len - kept, kept);
+			ret_text->len = kept;
+		}
+		if (cordon_buf_add(ret_text, item.text, item.n) < 0 || cordon_buf_addc(ret_text, '\n') < 0) {
+			r = cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+			break;
+		}
+	}
+	cordon_audit_reader_free(reader);
+	return r;
+}
+
+static int read_place(const struct cordon_store *store, const struct cordon_mcp_uri *uri, json_t **ret_value,
+		      struct cordon_buf *ret_text, struct cordon_error *err)
+{
+	struct cordon_list_query query = { .limit = 1000 };
+	size_t total = 0;
+	json_t *list = NULL;
+	int r;
+
+	switch (uri->place) {
+	case CORDON_MCP_PROJECT:
+		return cordon_project_get(store, uri->id, ret_value, err);
+	case CORDON_MCP_WORKSPACE:
+		return cordon_workspace_get(store, uri->id, uri->workspace, ret_value, err);
+	case CORDON_MCP_AUDIT:
+		return read_audit(store, uri->id, ret_text, err);
+	case CORDON_MCP_WORKSPACES:
+		r = cordon_workspace_list(store, uri->id, &query, &list, &total, err);
+		break;
+	case CORDON_MCP_PROJECTS:
+	case CORDON_MCP_PLACE__MAX:
+	default:
+		r = cordon_project_list(store, &query, &list, &total, err);
+	}
+	if (r == 0)
+		*ret_value = json_pack("{s:o, s:I}", uri->place == CORDON_MCP_PROJECTS ? "projects" : "workspaces", list, "total",
+				       (json_int_t)total);
+	return r;
+}
+
+static int not_found(const struct cordon_mcp_request *request, const char *uri, struct cordon_mcp_fault *fault)
+{
+	fault->data = json_pack("{s:s}", "uri", uri);
+	return cordon_mcp_fail(fault, request->modern ? CORDON_MCP_INVALID_PARAMS : CORDON_MCP_OLD_NOT_FOUND,
+			       "Resource not found");
+}
+
+int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(2 * AUDIT_TEXT_MAX);
+	const char *wanted = cordon_mcp_arg(request->params, "uri");
+	struct cordon_error err = { 0 };
+	struct cordon_mcp_uri uri;
+	json_auto_t *value = NULL;
+	autofree char *dumped = NULL;
+	json_t *result;
+	int r;
+
+	if (!wanted)
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "resources/read needs a uri");
+	if (cordon_mcp_uri_parse(wanted, &uri) < 0)
+		return not_found(request, wanted, fault);
+	r = read_place(request->mcp->store, &uri, &value, &text, &err);
+	if (r < 0)
+		return err.kind == CORDON_KIND_NOT_FOUND ? not_found(request, wanted, fault) :
+							   cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "%s", err.message);
+	if (value)
+		dumped = json_dumps(value, JSON_INDENT(2));
+	result = json_pack("{s:[{s:s, s:s, s:s}]}", "contents", "uri", wanted, "mimeType", mime_of(uri.place), "text",
+			   dumped ? dumped : (text.data ? text.data : ""));
+	if (!result)
+		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "out of memory");
+	cordon_mcp_cache(request, result, 0, "private");
+	*ret_result = result;
+	return 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the server: made with its store, worked when something is due, hung up by its transport. */
+#include <limits.h>
+#include <sodium.h>
+#include <sys/epoll.h>
+
+#include "base/time.h"
+#include "mcp/internal.h"
+
+int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_options *options,
+		   struct cordon_mcp **ret_mcp, struct cordon_error *err)
+{
+	struct cordon_mcp *mcp = calloc(1, sizeof(*mcp));
+	struct cordon_audit_ids nobody = { 0 };
+	int r;
+
+	if (!mcp)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	mcp->store = store;
+	mcp->options = *options;
+	if (sodium_init() < 0) {
+		free(mcp);
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium can't be used");
+	}
+	randombytes_buf(mcp->key, sizeof(mcp->key));
+	mcp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (mcp->epoll_fd < 0) {
+		r = cordon_fail_errno(err, -errno, "epoll_create1");
+		cordon_mcp_free(mcp);
+		return r;
+	}
+	r = cordon_mcp_watcher_new(mcp);
+	if (r < 0)
+		r = cordon_fail_errno(err, r, "inotify");
+	else
+		r = cordon_audit_open(&store->home, &nobody, &mcp->audit, err);
+	if (r < 0) {
+		cordon_mcp_free(mcp);
+		return r;
+	}
+	*ret_mcp = mcp;
+	return 0;
+}
+
+struct cordon_mcp *cordon_mcp_free(struct cordon_mcp *mcp)
+{
+	if (!mcp)
+		return NULL;
+	cordon_mcp_watcher_free(mcp);
+	cordon_closep(&mcp->epoll_fd);
+	cordon_audit_close(mcp->audit);
+	json_decref(mcp->schemas);
+	sodium_memzero(mcp->key, sizeof(mcp->key));
+	free(mcp);
+	return NULL;
+}
+
+int cordon_mcp_fd(const struct cordon_mcp *mcp)
+{
+	return mcp->epoll_fd;
+}
+
+int cordon_mcp_timeout(const struct cordon_mcp *mcp)
+{
+	int64_t due = cordon_mcp_watcher_due(mcp);
+	int64_t now = cordon_time_monotonic();
+
+	for (const struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
+		if (call->due < due)
+			due = call->due;
+	if (due == INT64_MAX)
+		return -1;
+	if (due <= now)
+		return 0;
+	return due - now > INT_MAX ? INT_MAX : (int)(due - now);
+}
+
+void cordon_mcp_work(struct cordon_mcp *mcp)
+{
+	int64_t now = cordon_time_monotonic();
+
+	cordon_mcp_watcher_work(mcp, now);
+	cordon_mcp_calls_work(mcp, now);
+}
+
+void cordon_mcp_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel)
+{
+	cordon_mcp_calls_hang_up(mcp, channel, cancel);
+	cordon_mcp_listens_hang_up(mcp, channel);
+	json_decref(channel->capabilities);
+	json_decref(channel->client);
+	channel->capabilities = NULL;
+	channel->client = NULL;
+}

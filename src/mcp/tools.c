@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tools/list and tools/call: arguments are judged by the schema that is shown, results carry text and structure. */
+#include <stdio.h>
+
+#include "base/time.h"
+#include "mcp/internal.h"
+#include "mcp/methods.h"
+
+#define LIST_TTL_MS 3600000
+
+static const char error_schema[] =
+	"{\"type\": \"object\", \"description\": \"Only when the call failed\", \"properties\": {"
+	"\"kind\": {\"type\": \"string\"}, \"message\": {\"type\": \"string\"}, \"where\": {\"type\": \"string\"},"
+	"\"hint\": {\"type\": \"string\"}}, \"required\": [\"kind\", \"message\"]}";
+
+const char *cordon_mcp_arg(const json_t *args, const char *name)
+{
+	return json_string_value(json_object_get(args, name));
+}
+
+/* {"input": ..., "output": ...}; a failure carries `error` instead of what a success always has. */
+static json_t *make_schemas(const struct cordon_mcp_tool *tool)
+{
+	json_t *properties = json_loads(tool->output, 0, NULL);
+	json_t *error = json_loads(error_schema, 0, NULL);
+
+	json_object_set_new(properties, "error", error);
+	return json_pack("{s:o, s:{s:s, s:o, s:[{s:o}, {s:[s]}]}}", "input", json_loads(tool->input, 0, NULL), "output",
+			 "type", "object", "properties", properties, "anyOf", "required",
+			 json_loads(tool->always, 0, NULL), "required", "error");
+}
+
+static const json_t *schemas_of(struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool)
+{
+	if (!mcp->schemas)
+		mcp->schemas = json_object();
+	if (!json_object_get(mcp->schemas, tool->name))
+		json_object_set_new(mcp->schemas, tool->name, make_schemas(tool));
+	return json_object_get(mcp->schemas, tool->name);
+}
+
+int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	json_t *list, *result;
+
+	/* All of them fit on one page, so there is no cursor that could be ours. */
+	if (json_object_get(request->params, "cursor"))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "Invalid cursor");
+	list = json_array();
+	for (size_t i = 0; cordon_mcp_tools[i]; i++) {
+		const struct cordon_mcp_tool *tool = cordon_mcp_tools[i];
+		const json_t *schemas = schemas_of(request->mcp, tool);
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:s, s:O, s:O, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
+					tool->title, "description", tool->description, "inputSchema",
+					json_object_get(schemas, "input"), "outputSchema",
+					json_object_get(schemas, "output"), "annotations", "title", tool->title,
+					"readOnlyHint", (int)tool->read_only, "destructiveHint", (int)tool->destructive,
+					"idempotentHint", (int)tool->idempotent, "openWorldHint", (int)tool->open_world));
+	}
+	result = json_pack("{s:o}", "tools", list);
+	cordon_mcp_cache(request, result, LIST_TTL_MS, "public");
+	*ret_result = result;
+	return 0;
+}
+
+static char *error_text(const struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+
+	cordon_buf_addf(&text, "%s: %s", cordon_kind_name(err->kind), err->message);
+	if (*err->where)
+		cordon_buf_addf(&text, " (%s)", err->where);
+	if (*err->hint)
+		cordon_buf_addf(&text, ". What to do: %s", err->hint);
+	return cordon_buf_steal(&text);
+}
+
+json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_error *err)
+{
+	autofree char *shown = text;
+	json_t *answer;
+
+	if (err) {
+		json_decref(result);
+		result = json_pack("{s:{s:s, s:s, s:s, s:s}}", "error", "kind", cordon_kind_name(err->kind), "message",
+				   err->message, "where", err->where, "hint", err->hint);
+	}
+	if (!shown)
+		shown = err ? error_text(err) : json_dumps(result, JSON_COMPACT);
+	answer = json_pack("{s:[{s:s, s:s}], s:o}", "content", "type", "text", "text", shown ? shown : "",
+			   "structuredContent", result);
+	if (err)
+		json_object_set_new(answer, "isError", json_true());
+	return answer;
+}
+
+/* One record for each call: who asked for what, how it ended and how long it took. */
+static void record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
+{
+	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT) : request->channel->client;
+	const json_t *args = json_object_get(request->params, "arguments");
+	const char *who = json_string_value(json_object_get(client, "name"));
+	json_auto_t *detail = json_pack(
+		"{s:s, s:o*, s:o*, s:o*, s:I}", "tool", name, "client", cordon_audit_text(who), "trace",
+		cordon_audit_text(cordon_mcp_arg(request->meta, "traceparent")), "project_id",
+		cordon_audit_text(cordon_mcp_arg(args, "project_id")), "duration_ms",
+		(json_int_t)(cordon_time_monotonic() - request->began));
+	struct cordon_audit_event event = {
+		.type = CORDON_AUDIT_CALL,
+		.success = err ? CORDON_AUDIT_FAILED : CORDON_AUDIT_SUCCEEDED,
+		.kind = err ? err->kind : CORDON_KIND_NONE,
+		.detail = detail,
+	};
+	autofree char *id = json_dumps(request->id, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	event.request_id = id;
+	cordon_audit_write(request->mcp->audit, &event, NULL);
+}
+
+void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char *name, json_t *result, char *text,
+			    const struct cordon_error *err)
+{
+	record(request, name, err);
+	cordon_mcp_send_result(request, cordon_mcp_tool_result(result, text, err));
+}
+
+static const struct cordon_mcp_tool *find(const char *name)
+{
+	for (size_t i = 0; cordon_mcp_tools[i]; i++)
+		if (cordon_streq(cordon_mcp_tools[i]->name, name))
+			return cordon_mcp_tools[i];
+	return NULL;
+}
+
+/* Judges the arguments and calls; 0 or CORDON_MCP_LATER. A tool's failure is a result too. */
+static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	autobuf struct cordon_buf question = CORDON_BUF(4096);
+	struct cordon_error err = { 0 };
+	json_t *result = NULL;
+	char *text = NULL;
+	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments", &err);
+
+	if (r == 0 && cordon_mcp_needs_approval(request, tool->name, args, &question)) {
+		r = cordon_mcp_approve(request, tool, args, question.data, ret_result, fault);
+		if (r != CORDON_MCP_APPROVED)
+			return r;
+		r = 0;
+	}
+	if (r == 0)
+		r = tool->call(request, args, &result, &text, &err);
+	if (r == CORDON_MCP_LATER)
+		return r;
+	record(request, tool->name, r < 0 ? &err : NULL);
+	*ret_result = cordon_mcp_tool_result(result, text, r < 0 ? &err : NULL);
+	return 0;
+}
+
+void cordon_mcp_tool_go(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args)
+{
+	struct cordon_error err = { 0 };
+	json_t *result = NULL;
+	char *text = NULL;
+	int r = tool->call(request, args, &result, &text, &err);
+
+	if (r != CORDON_MCP_LATER)
+		cordon_mcp_tool_answer(request, tool->name, result, text, r < 0 ? &err : NULL);
+}
+
+int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	const char *name = json_string_value(json_object_get(request->params, "name"));
+	json_t *given = json_object_get(request->params, "arguments");
+	json_auto_t *args = given ? json_incref(given) : json_object();
+	const struct cordon_mcp_tool *tool;
+	struct cordon_error err = { 0 };
+
+	if (!name)
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "tools/call needs the name of a tool");
+	if (!json_is_object(args))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "arguments must be an object");
+	if (cordon_mcp_alias(&name, &args, &err) < 0) {
+		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
+		return 0;
+	}
+	tool = find(name);
+	if (!tool)
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "Unknown tool: %.100s", name);
+	return call(request, tool, args, ret_result, fault);
+}

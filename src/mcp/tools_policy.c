@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy_check: what an agent in a workspace may do with a path, and why, from the one decision function. */
+#include <stdio.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "mcp/internal.h"
+#include "mcp/tools.h"
+#include "policy/policy.h"
+#include "store/store.h"
+
+#define INSIDE "/workspace"
+
+/* A path as the agent would say it becomes one relative to the policy's root; -EXDEV when it lies elsewhere. */
+static int to_root(const char *path, bool isolated, const char *workspace, char *ret_path, size_t size)
+{
+	char prefix[CORDON_ID_SIZE + 16] = "";
+	size_t n = strlen(INSIDE);
+
+	if (*path == '/') {
+		if (strncmp(path, INSIDE, n) != 0 || (path[n] && path[n] != '/'))
+			return -EXDEV;
+		path += n;
+		while (*path == '/')
+			path++;
+	} else if (!isolated) {
+		snprintf(prefix, sizeof(prefix), "workspaces/%s", workspace);
+	}
+	return cordon_path_join(prefix, path, ret_path, size);
+}
+
+static json_t *describe(const char *path, const char *operation, const char *verdict, const char *reason,
+			const char *rule, const char *text, const char *remedy)
+{
+	json_t *answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "path", path, "operation", operation, "verdict", verdict,
+				   "reason", reason, "explanation", text);
+
+	if (answer && rule)
+		json_object_set_new(answer, "rule", json_string(rule));
+	if (answer && remedy && *remedy)
+		json_object_set_new(answer, "suggestion", json_string(remedy));
+	return answer;
+}
+
+static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_PATH_MAX);
+	autobuf struct cordon_buf remedy = CORDON_BUF(4 * CORDON_PATH_MAX);
+	const struct cordon_store *store = request->mcp->store;
+	const char *project = cordon_mcp_arg(args, "project_id");
+	const char *path = cordon_mcp_arg(args, "path");
+	const char *operation = cordon_mcp_arg(args, "operation");
+	struct cordon_workspace_request wanted = { .id = cordon_mcp_arg(args, "workspace_id") };
+	struct cordon_policy *policy = NULL;
+	struct cordon_decision decision;
+	json_auto_t *workspace = NULL;
+	char below[CORDON_PATH_MAX];
+	cordon_op op;
+	bool isolated = false;
+	int r;
+
+	(void)ret_text;
+	if (!operation)
+		operation = "write";
+	op = cordon_streq(operation, "read") ? CORDON_OP_READ : CORDON_OP_WRITE;
+	r = cordon_workspace_resolve(store, project, &wanted, false, &workspace, NULL, err);
+	if (r == 0)
+		r = cordon_workspace_policy(store, project, cordon_mcp_arg(workspace, "id"), &policy, &isolated, err);
+	if (r < 0)
+		return r;
+	r = to_root(path, isolated, cordon_mcp_arg(workspace, "id"), below, sizeof(below));
+	if (r == -EXDEV) {
+		*ret_result = describe(path, operation, op == CORDON_OP_READ ? "outside" : "deny", "outside_root", NULL,
+				       "outside " INSIDE " an agent sees a read-only system and private temporary directories, nothing "
+				       "else of the host",
+				       "use a path below " INSIDE);
+		r = 0;
+	} else if (r == 0) {
+		r = cordon_policy_check(policy, below, op, &decision, err);
+		if (r == 0)
+			r = cordon_policy_explain(policy, &decision, op, &text, &remedy);
+		if (r == 0)
+			*ret_result = describe(path, operation, cordon_verdict_name(decision.verdict),
+					       cordon_reason_name(decision.reason), decision.rule, text.data ? text.data : "",
+					       remedy.data);
+		else if (!err->code)
+			cordon_fail_errno(err, r, "cannot explain the decision");
+	} else {
+		cordon_fail(err, r, CORDON_KIND_USAGE, "path is too long");
+	}
+	cordon_policy_free(policy);
+	if (r == 0 && !*ret_result)
+		r = cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	return r;
+}
+
+const struct cordon_mcp_tool cordon_mcp_policy_check = {
+	.name = "policy_check",
+	.title = "Check policy",
+	.description = "Say whether an agent in a workspace may read or write a path, which rule decides, and what would change it. "
+		       "Nothing is touched. Absolute paths are as the agent sees them (/workspace/...), relative ones start where "
+		       "it starts.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"path\"], \"properties\": {"
+		 "\"project_id\": {\"type\": \"string\"},"
+		 "\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"
+		 "\"path\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 4095},"
+		 "\"operation\": {\"type\": \"string\", \"enum\": [\"read\", \"write\"], \"default\": \"write\"}}}",
+	.output = "{\"path\": {\"type\": \"string\"}, \"operation\": {\"type\": \"string\"},"
+		  "\"verdict\": {\"type\": \"string\", \"enum\": [\"allow\", \"warn\", \"deny\", \"outside\"]},"
+		  "\"reason\": {\"type\": \"string\"}, \"rule\": {\"type\": \"string\"}, \"explanation\": {\"type\": \"string\"},"
+		  "\"suggestion\": {\"type\": \"string\"}}",
+	.always = "[\"path\", \"operation\", \"verdict\", \"reason\", \"explanation\"]",
+	.read_only = true,
+	.idempotent = true,
+	.call = policy_check,
+};

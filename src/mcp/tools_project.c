@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tools about projects. */
+#include "mcp/internal.h"
+#include "mcp/tools.h"
+
+/* What create and update take alike; the store judges the values. */
+#define SETTINGS                                                                                                     \
+	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                              \
+	"\"workspace_isolation\": {\"type\": \"boolean\", \"default\": false,"                                        \
+	" \"description\": \"Agents see only their own workspace, at /workspace\"},"                                  \
+	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [],"              \
+	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"}," \
+	"\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"}," \
+	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                 \
+	" \"description\": \"Program and arguments that sessions run\"},"                                             \
+	"\"network\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"], \"default\": \"host\"},"                 \
+	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"                          \
+	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                      \
+	" \"description\": \"Variables taken from the server's environment\"},"                                       \
+	"\"best_effort\": {\"type\": \"boolean\", \"default\": false,"                                                \
+	" \"description\": \"Start sessions although a protection is missing\"},"                                     \
+	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"                       \
+	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"},"                \
+	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"},"          \
+	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}}},"                             \
+	"\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
+	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                               \
+	"\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
+
+#define PROJECT_ID "\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"}"
+
+#define RECORD                                                                                                       \
+	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"}, \"description\": {\"type\": \"string\"},"  \
+	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"},"                             \
+	"\"default_workspace_id\": {\"type\": \"string\"}, \"remote_url\": {\"type\": \"string\"},"                   \
+	"\"workspace_isolation\": {\"type\": \"boolean\"},"                                                           \
+	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                              \
+	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, \"limits\": {\"type\": \"object\"}," \
+	"\"network\": {\"type\": \"string\"}, \"env\": {\"type\": \"object\"}, \"env_pass\": {\"type\": \"array\"},"  \
+	"\"best_effort\": {\"type\": \"boolean\"}, \"agent\": {\"type\": \"object\"}"
+
+#define ALWAYS "[\"id\", \"name\", \"workspace_isolation\", \"protected_paths\", \"default_workspace_id\"]"
+
+static int project_create(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			  struct cordon_error *err)
+{
+	(void)ret_text;
+	return cordon_project_create(request->mcp->store, args, NULL, ret_result, err);
+}
+
+static int project_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+		       struct cordon_error *err)
+{
+	(void)ret_text;
+	return cordon_project_get(request->mcp->store, cordon_mcp_arg(args, "project_id"), ret_result, err);
+}
+
+static int project_list(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			struct cordon_error *err)
+{
+	struct cordon_list_query query = { .name_contains = cordon_mcp_arg(args, "name_contains") };
+	json_t *projects = NULL;
+	size_t total;
+	int r;
+
+	(void)ret_text;
+	cordon_mcp_list_query(args, &query);
+	r = cordon_project_list(request->mcp->store, &query, &projects, &total, err);
+	if (r == 0)
+		*ret_result = cordon_mcp_list_result("projects", projects, total);
+	return r;
+}
+
+static int project_update(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			  struct cordon_error *err)
+{
+	json_auto_t *changes = json_copy(args);
+	json_t *project = NULL, *running = NULL;
+	int r;
+
+	(void)ret_text;
+	json_object_del(changes, "project_id");
+	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &project, &running, err);
+	if (r < 0)
+		return r;
+	json_object_set_new(project, "sessions_with_earlier_settings", running);
+	*ret_result = project;
+	return 0;
+}
+
+static int project_delete(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			  struct cordon_error *err)
+{
+	const char *id = cordon_mcp_arg(args, "project_id");
+	bool deleted;
+	int r = cordon_project_delete(request->mcp->store, id, &deleted, err);
+
+	(void)ret_text;
+	if (r == 0)
+		*ret_result = json_pack("{s:s, s:b}", "project_id", id, "deleted", (int)deleted);
+	return r;
+}
+
+const struct cordon_mcp_tool cordon_mcp_project_create = {
+	.name = "project_create",
+	.title = "Create project",
+	.description = "Create a project with its default workspace. Returns the record; keep its id. A project lives until it is "
+		       "deleted.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
+		 "\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256},"
+		 "\"init_git\": {\"type\": \"boolean\", \"default\": true},"
+		 SETTINGS "}}",
+	.output = "{" RECORD "}",
+	.always = ALWAYS,
+	.call = project_create,
+};
+
+const struct cordon_mcp_tool cordon_mcp_project_get = {
+	.name = "project_get",
+	.title = "Get project",
+	.description = "Show a project's record and settings, workspace_isolation and protected_paths among them.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
+		 PROJECT_ID "}}",
+	.output = "{" RECORD "}",
+	.always = ALWAYS,
+	.read_only = true,
+	.idempotent = true,
+	.call = project_get,
+};
+
+const struct cordon_mcp_tool cordon_mcp_project_list = {
+	.name = "project_list",
+	.title = "List projects",
+	.description = "List projects, oldest first.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
+		 "\"name_contains\": {\"type\": \"string\", \"description\": \"Part of the name, ignoring case\"},"
+		 CORDON_MCP_LIST_INPUT "}}",
+	.output = "{\"projects\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
+	.always = "[\"projects\", \"total\"]",
+	.read_only = true,
+	.idempotent = true,
+	.call = project_list,
+};
+
+const struct cordon_mcp_tool cordon_mcp_project_update = {
+	.name = "project_update",
+	.title = "Update project",
+	.description = "Change settings for sessions that start from now on; what is not named stays. Running sessions keep what they "
+		       "started with and are listed. Settings that widen access need a person's approval.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
+		 PROJECT_ID ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS "}}",
+	.output = "{" RECORD ", \"sessions_with_earlier_settings\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}",
+	.always = ALWAYS,
+	.destructive = true,
+	.idempotent = true,
+	.call = project_update,
+};
+
+const struct cordon_mcp_tool cordon_mcp_project_delete = {
+	.name = "project_delete",
+	.title = "Delete project",
+	.description = "Delete a project with all its workspaces and files. Needs a person's approval; refused while a session runs. "
+		       "Deleting one that does not exist succeeds.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
+		 PROJECT_ID "}}",
+	.output = "{\"project_id\": {\"type\": \"string\"}, \"deleted\": {\"type\": \"boolean\"}}",
+	.always = "[\"project_id\", \"deleted\"]",
+	.destructive = true,
+	.idempotent = true,
+	.call = project_delete,
+};

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of tools, and those about workspaces. */
+#include "mcp/internal.h"
+#include "mcp/tools.h"
+
+const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
+	&cordon_mcp_project_create,
+	&cordon_mcp_project_list,
+	&cordon_mcp_project_get,
+	&cordon_mcp_project_update,
+	&cordon_mcp_project_delete,
+	&cordon_mcp_workspace_create,
+	&cordon_mcp_workspace_list,
+	&cordon_mcp_workspace_get,
+	&cordon_mcp_workspace_delete,
+	&cordon_mcp_policy_check,
+	NULL,
+};
+
+void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query)
+{
+	const json_t *limit = json_object_get(args, "limit");
+
+	query->limit = limit ? (size_t)json_integer_value(limit) : CORDON_MCP_LIST_DEFAULT;
+	query->offset = (size_t)json_integer_value(json_object_get(args, "offset"));
+}
+
+json_t *cordon_mcp_list_result(const char *key, json_t *records, size_t total)
+{
+	return json_pack("{s:o, s:I}", key, records, "total", (json_int_t)total);
+}
+
+#define IDS                                                                                                          \
+	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                           \
+	"\"workspace_id\": {\"type\": \"string\", \"description\": \"1 to 64 of a-z, 0-9 and '-'; upper case is folded\"}"
+
+#define RECORD                                                                                                       \
+	"\"id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"}, \"created_at\": {\"type\": \"string\"}," \
+	"\"last_session_at\": {\"type\": \"string\"}, \"external_id\": {\"type\": \"string\"},"                       \
+	"\"source\": {\"type\": \"string\"}"
+
+static int workspace_create(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			    struct cordon_error *err)
+{
+	struct cordon_workspace_request wanted = {
+		.id = cordon_mcp_arg(args, "workspace_id"),
+		.external_id = cordon_mcp_arg(args, "external_id"),
+		.source = cordon_mcp_arg(args, "source"),
+	};
+	json_t *workspace = NULL;
+	bool created;
+	int r = cordon_workspace_create(request->mcp->store, cordon_mcp_arg(args, "project_id"), &wanted, &workspace, &created,
+					err);
+
+	(void)ret_text;
+	if (r < 0)
+		return r;
+	json_object_set_new(workspace, "created", json_boolean(created));
+	*ret_result = workspace;
+	return 0;
+}
+
+static int workspace_list(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			  struct cordon_error *err)
+{
+	struct cordon_list_query query = { 0 };
+	json_t *workspaces = NULL;
+	size_t total;
+	int r;
+
+	(void)ret_text;
+	cordon_mcp_list_query(args, &query);
+	r = cordon_workspace_list(request->mcp->store, cordon_mcp_arg(args, "project_id"), &query, &workspaces, &total, err);
+	if (r == 0)
+		*ret_result = cordon_mcp_list_result("workspaces", workspaces, total);
+	return r;
+}
+
+static int workspace_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err)
+{
+	(void)ret_text;
+	return cordon_workspace_get(request->mcp->store, cordon_mcp_arg(args, "project_id"),
+				    cordon_mcp_arg(args, "workspace_id"), ret_result, err);
+}
+
+static int workspace_delete(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			    struct cordon_error *err)
+{
+	const char *id = cordon_mcp_arg(args, "workspace_id");
+	bool deleted;
+	int r = cordon_workspace_delete(request->mcp->store, cordon_mcp_arg(args, "project_id"), id, &deleted, err);
+
+	(void)ret_text;
+	if (r == 0)
+		*ret_result = json_pack("{s:s, s:b}", "workspace_id", id, "deleted", (int)deleted);
+	return r;
+}
+
+const struct cordon_mcp_tool cordon_mcp_workspace_create = {
+	.name = "workspace_create",
+	.title = "Create workspace",
+	.description = "Create a workspace, or return the one that exists (by workspace_id, else by external_id and source) and touch "
+		       "nothing. The project's AGENTS.md (isolated projects) and .factory are copied into a new one. It lives until "
+		       "it is deleted.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" IDS ","
+		 "\"external_id\": {\"type\": \"string\", \"maxLength\": 1024, \"description\": \"Whose workspace it is, elsewhere\"},"
+		 "\"source\": {\"type\": \"string\", \"maxLength\": 256, \"description\": \"Where external_id comes from\"}}}",
+	.output = "{" RECORD ", \"created\": {\"type\": \"boolean\"}}",
+	.always = "[\"id\", \"project_id\", \"created_at\", \"created\"]",
+	.idempotent = true,
+	.call = workspace_create,
+};
+
+const struct cordon_mcp_tool cordon_mcp_workspace_list = {
+	.name = "workspace_list",
+	.title = "List workspaces",
+	.description = "List the workspaces of a project, oldest first.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
+		 "\"project_id\": {\"type\": \"string\"}, " CORDON_MCP_LIST_INPUT "}}",
+	.output = "{\"workspaces\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
+	.always = "[\"workspaces\", \"total\"]",
+	.read_only = true,
+	.idempotent = true,
+	.call = workspace_list,
+};
+
+const struct cordon_mcp_tool cordon_mcp_workspace_get = {
+	.name = "workspace_get",
+	.title = "Get workspace",
+	.description = "Show a workspace's record.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"workspace_id\"],"
+		 "\"properties\": {" IDS "}}",
+	.output = "{" RECORD "}",
+	.always = "[\"id\", \"project_id\", \"created_at\"]",
+	.read_only = true,
+	.idempotent = true,
+	.call = workspace_get,
+};
+
+const struct cordon_mcp_tool cordon_mcp_workspace_delete = {
+	.name = "workspace_delete",
+	.title = "Delete workspace",
+	.description = "Delete a workspace with all its files. Needs a person's approval; refused for the default workspace and while a "
+		       "session runs in it. Deleting one that does not exist succeeds.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"workspace_id\"],"
+		 "\"properties\": {" IDS "}}",
+	.output = "{\"workspace_id\": {\"type\": \"string\"}, \"deleted\": {\"type\": \"boolean\"}}",
+	.always = "[\"workspace_id\", \"deleted\"]",
+	.destructive = true,
+	.idempotent = true,
+	.call = workspace_delete,
+};

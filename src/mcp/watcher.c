@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changed on disk, through inotify on the directories of the store. A place that changes often is reported at
+ * most four times a second, the last change always.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+
+#include "base/path.h"
+#include "mcp/internal.h"
+
+#define INTERVAL_MS 250
+#define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
+
+struct watch {
+	struct watch *next;
+	struct cordon_mcp_uri uri;
+	char name[CORDON_ID_SIZE + 8]; /* the one file that matters, or "" for all */
+	int wd;
+	unsigned int users;
+	bool dirty;
+	int64_t reported;
+};
+
+struct cordon_mcp_watcher {
+	int fd;
+	struct watch *watches;
+};
+
+int cordon_mcp_watcher_new(struct cordon_mcp *mcp)
+{
+	struct cordon_mcp_watcher *watcher = calloc(1, sizeof(*watcher));
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!watcher)
+		return -ENOMEM;
+	mcp->watcher = watcher;
+	watcher->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (watcher->fd < 0 || epoll_ctl(mcp->epoll_fd, EPOLL_CTL_ADD, watcher->fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+void cordon_mcp_watcher_free(struct cordon_mcp *mcp)
+{
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
+
+	if (!watcher)
+		return;
+	while (watcher->watches) {
+		struct watch *watch = watcher->watches;
+
+		watcher->watches = watch->next;
+		free(watch);
+	}
+	cordon_closep(&watcher->fd);
+	free(watcher);
+	mcp->watcher = NULL;
+}
+
+static struct watch *find(const struct cordon_mcp_watcher *watcher, const struct cordon_mcp_uri *uri)
+{
+	for (struct watch *watch = watcher->watches; watch; watch = watch->next)
+		if (cordon_mcp_uri_same(&watch->uri, uri))
+			return watch;
+	return NULL;
+}
+
+/* Which directory holds a place, and which file of it. */
+static int locate(const struct cordon_mcp_uri *uri, char *ret_dir, size_t size, char *ret_name, size_t name_size)
+{
+	ret_name[0] = '\0';
+	switch (uri->place) {
+	case CORDON_MCP_PROJECT:
+		snprintf(ret_name, name_size, "project.json");
+		return snprintf(ret_dir, size, "state/projects/%s", uri->id);
+	case CORDON_MCP_WORKSPACES:
+		return snprintf(ret_dir, size, "state/projects/%s/workspaces", uri->id);
+	case CORDON_MCP_WORKSPACE:
+		snprintf(ret_name, name_size, "%s.json", uri->workspace);
+		return snprintf(ret_dir, size, "state/projects/%s/workspaces", uri->id);
+	case CORDON_MCP_AUDIT:
+		return snprintf(ret_dir, size, "state/audit");
+	case CORDON_MCP_PROJECTS:
+	case CORDON_MCP_PLACE__MAX:
+	default:
+		return snprintf(ret_dir, size, "state/projects");
+	}
+}
+
+int cordon_mcp_watch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri)
+{
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
+	struct watch *watch = find(watcher, uri);
+	char below[256], path[CORDON_PATH_MAX];
+	int r;
+
+	if (watch) {
+		watch->users++;
+		return 0;
+	}
+	watch = calloc(1, sizeof(*watch));
+	if (!watch)
+		return -ENOMEM;
+	watch->uri = *uri;
+	watch->users = 1;
+	locate(uri, below, sizeof(below), watch->name, sizeof(watch->name));
+	r = cordon_path_join(mcp->store->home.path, below, path, sizeof(path));
+	if (r == 0) {
+		/* The same directory gives the same number, with the same events. */
+		watch->wd = inotify_add_watch(watcher->fd, path, EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW);
+		r = watch->wd < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		free(watch);
+		return r;
+	}
+	watch->next = watcher->watches;
+	watcher->watches = watch;
+	return 0;
+}
+
+void cordon_mcp_unwatch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri)
+{
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
+	struct watch *watch = find(watcher, uri);
+	struct watch **link = &watcher->watches;
+	bool shared = false;
+
+	if (!watch || --watch->users > 0)
+		return;
+	while (*link != watch)
+		link = &(*link)->next;
+	*link = watch->next;
+	for (const struct watch *other = watcher->watches; other; other = other->next)
+		shared |= other->wd == watch->wd;
+	if (!shared)
+		inotify_rm_watch(watcher->fd, watch->wd);
+	free(watch);
+}
+
+static void mark(struct cordon_mcp_watcher *watcher, const struct inotify_event *event)
+{
+	bool all = event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF);
+	const char *name = event->len ? event->name : "";
+
+	/* Temporary names of writes under way are no change yet, and neither is somebody taking a lock. */
+	if (!all && (*name == '.' || cordon_streq(name, "lock") || cordon_streq(name, "locks")))
+		return;
+	for (struct watch *watch = watcher->watches; watch; watch = watch->next)
+		if ((event->mask & IN_Q_OVERFLOW) ||
+		    (watch->wd == event->wd && (all || !*watch->name || cordon_streq(watch->name, name))))
+			watch->dirty = true;
+}
+
+int64_t cordon_mcp_watcher_due(const struct cordon_mcp *mcp)
+{
+	int64_t due = INT64_MAX;
+
+	for (const struct watch *watch = mcp->watcher->watches; watch; watch = watch->next)
+		if (watch->dirty && watch->reported + INTERVAL_MS < due)
+			due = watch->reported + INTERVAL_MS;
+	return due;
+}
+
+void cordon_mcp_watcher_work(struct cordon_mcp *mcp, int64_t now)
+{
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
+	_Alignas(struct inotify_event) char events[16384];
+	ssize_t n;
+
+	while ((n = read(watcher->fd, events, sizeof(events))) > 0) {
+		for (char *at = events; at < events + n;) {
+			const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
+
+			mark(watcher, event);
+			at += sizeof(*event) + event->len;
+		}
+	}
+	for (struct watch *watch = watcher->watches; watch; watch = watch->next) {
+		if (!watch->dirty || watch->reported + INTERVAL_MS > now)
+			continue;
+		watch->dirty = false;
+		watch->reported = now;
+		cordon_mcp_listens_changed(mcp, &watch->uri);
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives `cordon mcp` through an official SDK client: bridge.mjs v1|v2|v2-legacy COMMAND [ARG]...
+// Takes one JSON command per line and answers with one; what the server sends unasked comes as {"notification": ...}.
+// The SDK judges every message by its own schemas, and structured content by the tool's output schema.
+import readline from 'node:readline';
+
+const [kind, command, ...args] = process.argv.slice(2);
+const print = (value) => process.stdout.write(JSON.stringify(value) + '\n');
+// What the person says when the server asks: true, false, or null for a client that can't ask.
+let approve = process.env.BRIDGE_APPROVE === undefined ? null : process.env.BRIDGE_APPROVE === 'yes';
+const capabilities = approve === null ? {} : { elicitation: { form: {} } };
+const info = { name: `cordon-test-${kind}`, version: '1.0.0' };
+const answer = (request) => {
+    print({ asked: request.params.message });
+    return approve ? { action: 'accept', content: { approve: true } } : { action: 'decline' };
+};
+const notified = (notification) => print({ notification });
+
+async function connectV1() {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
+    const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    const types = await import('@modelcontextprotocol/sdk/types.js');
+    const client = new Client(info, { capabilities });
+    if (approve !== null) client.setRequestHandler(types.ElicitRequestSchema, async (request) => answer(request));
+    client.fallbackNotificationHandler = async (notification) => notified(notification);
+    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    return client;
+}
+
+async function connectV2() {
+    const { Client } = await import('@modelcontextprotocol/client');
+    const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+    const mode = kind === 'v2' ? { pin: '2026-07-28' } : 'legacy';
+    const client = new Client(info, { capabilities, versionNegotiation: { mode } });
+    if (approve !== null) client.setRequestHandler('elicitation/create', async (request) => answer(request));
+    client.fallbackNotificationHandler = async (notification) => notified(notification);
+    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    return client;
+}
+
+const client = kind === 'v1' ? await connectV1() : await connectV2();
+const listens = [];
+const aborts = new Map();
+client.onerror = (error) => print({ trouble: String(error) });
+
+function call({ name, args: given, progress, key, timeout }) {
+    const controller = new AbortController();
+    if (key !== undefined) aborts.set(key, controller);
+    const options = { signal: controller.signal, timeout: timeout ?? 60000 };
+    if (progress) options.onprogress = (value) => print({ progress: value });
+    const params = { name, arguments: given };
+    return kind === 'v1' ? client.callTool(params, undefined, options) : client.callTool(params, options);
+}
+
+const operations = {
+    server: async () => ({
+        info: client.getServerVersion(),
+        capabilities: client.getServerCapabilities(),
+        instructions: client.getInstructions(),
+    }),
+    tool: call,
+    cancel: async ({ key }) => aborts.get(key).abort('enough'),
+    tools: () => client.listTools(),
+    resources: ({ cursor }) => client.listResources(cursor ? { cursor } : {}),
+    templates: () => client.listResourceTemplates(),
+    read: ({ uri }) => client.readResource({ uri }),
+    prompts: () => client.listPrompts(),
+    prompt: ({ name, args: given }) => client.getPrompt({ name, arguments: given }),
+    complete: (params) => client.complete(params),
+    subscribe: async ({ uris, lists }) => {
+        if (kind !== 'v2') {
+            for (const uri of uris) await client.subscribeResource({ uri });
+            return { uris };
+        }
+        const listen = await client.listen({ resourceSubscriptions: uris, resourcesListChanged: lists, toolsListChanged: true });
+        listens.push(listen);
+        return { honored: listen.honoredFilter };
+    },
+    unsubscribe: async ({ uris }) => {
+        if (kind !== 'v2') for (const uri of uris) await client.unsubscribeResource({ uri });
+        for (const listen of listens.splice(0)) await listen.close();
+        return {};
+    },
+};
+
+print({ ready: kind });
+for await (const line of readline.createInterface({ input: process.stdin })) {
+    const { id, op, ...params } = JSON.parse(line);
+    // Not awaited: a later command may cancel this one.
+    (async () => operations[op](params))().then(
+        (value) => print({ id, value: value ?? null }),
+        (error) => print({ id, error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null } })
+    );
+}
+await client.close();
+process.exit(0);

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the MCP tests: Node with the official SDKs, clients that drive the server through them, and bare streams."""
+import fcntl
+import json
+import os
+import pathlib
+import queue
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from support import built_executable
+
+HERE = pathlib.Path(__file__).resolve().parent
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+
+
+def link_or_copy(source, target):
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+@pytest.fixture(scope="session")
+def sdk(base_dir):
+    """A directory with the SDKs and Node, and our programs beside them; installed once per lock file in the build tree."""
+    target = built_executable().parent / "mcp-node"
+    lock = (HERE / "package-lock.json").read_text()
+    stamp = target / "installed"
+    with open(f"{target}.lock", "w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != lock:
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(HERE / name, target)
+            command = ["npm", "ci", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts"]
+            done = subprocess.run(command, cwd=target, capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr.decode(errors="replace")
+            stamp.write_text(lock)
+    # Where every user can reach it, since the build tree may lie in a private directory.
+    shared = base_dir / "mcp-node"
+    if not shared.exists():
+        partial = base_dir / f"mcp-node.{os.getpid()}"
+        shutil.copytree(target, partial, symlinks=True, copy_function=link_or_copy)
+        for name in ("bridge.mjs", "validate.mjs"):
+            shutil.copy(HERE / name, partial)
+        subprocess.run(["chmod", "-R", "a+rX", str(partial)], check=True)
+        partial.rename(shared)
+    return shared
+
+
+def node(sdk):
+    return str(sdk / "node_modules" / ".bin" / "node")
+
+
+class Lines:
+    """A process that speaks JSON lines; a thread reads them, so that nobody waits for ever."""
+
+    def __init__(self, process):
+        self.process = process
+        self.queue = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.queue.put(line)
+        self.queue.put(None)
+
+    def send(self, value):
+        self.write(json.dumps(value).encode() + b"\n")
+
+    def write(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def receive(self, timeout=30):
+        line = self.queue.get(timeout=timeout)
+        if line is None:
+            raise EOFError(self.process.stderr.read().decode(errors="replace") if self.process.stderr else "")
+        return json.loads(line)
+
+    def close(self):
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
+        return self.process.wait(10)
+
+
+class Client(Lines):
+    """`cordon mcp` behind an official SDK client; `notes` holds what came unasked."""
+
+    def __init__(self, process):
+        super().__init__(process)
+        self.notes = []
+        self.counter = 0
+        assert "ready" in self.receive()
+
+    def start(self, op, **params):
+        self.counter += 1
+        self.send({"id": self.counter, "op": op, **params})
+        return self.counter
+
+    def finish(self, number, timeout=30):
+        while True:
+            message = self.receive(timeout)
+            assert "trouble" not in message, message
+            if message.get("id") == number:
+                return message
+            self.notes.append(message)
+
+    def ask(self, op, timeout=30, **params):
+        """The value, or an AssertionError with what the SDK or the server said."""
+        message = self.finish(self.start(op, **params), timeout)
+        assert "error" not in message, message
+        return message["value"]
+
+    def fault(self, op, **params):
+        message = self.finish(self.start(op, **params))
+        assert "error" in message, message
+        return message["error"]
+
+    def tool(self, tool, /, **args):
+        result = self.ask("tool", name=tool, args=args)
+        assert not result.get("isError"), result
+        assert result["content"][0]["type"] == "text" and result["content"][0]["text"]
+        return result["structuredContent"]
+
+    def refused(self, tool, /, **args):
+        result = self.ask("tool", name=tool, args=args)
+        assert result.get("isError") is True, result
+        error = result["structuredContent"]["error"]
+        assert error["message"] in result["content"][0]["text"]
+        return error
+
+    def wait_note(self, wanted, timeout=10):
+        """The first notification that fits, those before it included."""
+        while True:
+            for note in self.notes:
+                if wanted(note):
+                    self.notes.remove(note)
+                    return note
+            self.notes.append(self.receive(timeout))
+
+
+@pytest.fixture
+def connect(box, sdk, cordon):
+    """`connect(kind, approve=, options=)` starts a client: v1, v2 (2026-07-28), or v2-legacy."""
+    clients = []
+
+    def start(kind, approve=None, options=(), env=None):
+        extra = dict(env or {})
+        if approve is not None:
+            extra["BRIDGE_APPROVE"] = "yes" if approve else "no"
+        process = box.start(
+            node(sdk), str(sdk / "bridge.mjs"), kind, cordon.path, "mcp", *options, stdin=subprocess.PIPE, env=extra
+        )
+        client = Client(process)
+        clients.append(client)
+        return client
+
+    yield start
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture(params=["v1", "v2", "v2-legacy"])
+def client(request, connect):
+    made = connect(request.param)
+    made.kind = request.param
+    return made
+
+
+class Raw(Lines):
+    """The bare server; every message it writes is kept for validation."""
+
+    def __init__(self, process, kept):
+        super().__init__(process)
+        self.kept = kept
+        self.methods = {}
+
+    def request(self, id, method, params=None, modern=True, capabilities=None, **extra):
+        params = dict(params or {})
+        if modern:
+            params["_meta"] = {VERSION: "2026-07-28", CAPABILITIES: capabilities or {}, **params.get("_meta", {})}
+        self.methods[json.dumps(id)] = (method, modern)
+        message = {"jsonrpc": "2.0", "id": id, "method": method, **extra}
+        if params:
+            message["params"] = params
+        self.send(message)
+
+    def notify(self, method, params=None):
+        self.send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+
+    def receive(self, timeout=30):
+        message = super().receive(timeout)
+        method, modern = self.methods.get(json.dumps(message.get("id")), (None, False))
+        self.kept.append({"method": method, "modern": modern, "message": message})
+        return message
+
+    def ask(self, *args, **options):
+        """The answer to one request; notifications in between are dropped."""
+        self.request(*args, **options)
+        while True:
+            message = self.receive()
+            if "id" in message and "method" not in message:
+                return message
+
+    def initialize(self, version="2025-11-25", capabilities=None):
+        params = {"protocolVersion": version, "capabilities": capabilities or {}, "clientInfo": {"name": "raw", "version": "1"}}
+        answer = self.ask("init", "initialize", params, modern=False)
+        self.notify("notifications/initialized")
+        return answer["result"]
+
+
+@pytest.fixture(scope="session")
+def validated(sdk):
+    """Collects what servers wrote and judges all of it by the SDKs' schemas when the session ends."""
+    kept = []
+    yield kept
+    text = "".join(json.dumps(entry) + "\n" for entry in kept)
+    done = subprocess.run([node(sdk), str(sdk / "validate.mjs")], cwd=sdk, input=text.encode(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()[-8000:] + done.stderr.decode()[-2000:]
+
+
+@pytest.fixture
+def raw(cordon, validated):
+    """`raw(*options)` starts a bare server."""
+    servers = []
+
+    def start(*options, **more):
+        server = Raw(cordon.start("mcp", *options, stdin=subprocess.PIPE, **more), validated)
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.close()
