@@ -427,7 +427,7 @@ static int refuse(struct run *run, const struct cordon_error *err)
 
 static int start(struct run *run, char **argv)
 {
-	struct cordon_observer observer = { cordon_run_events_take, &run->events };
+	struct cordon_observer observer = { .event = cordon_run_events_take, .data = &run->events };
 	struct cordon_child child;
 	struct cordon_result result;
 	struct cordon_error err = { 0 };

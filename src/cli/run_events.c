@@ -125,6 +125,8 @@ void cordon_run_events_take(void *data, const struct cordon_event *event)
 		out.op = "copy_apart";
 		record(events, &out, json_pack("{s:i}", "files", (int)event->count), NULL);
 		break;
+	case CORDON_EVENT_STARTED:
+		break;
 	}
 }
 

@@ -203,5 +203,6 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 		cordon_inside_fail(in, -errno, "fork", "the agent's process");
 	if (agent == 0)
 		cordon_agent(in);
+	close(in->exec_fd);
 	cordon_init(in, agent);
 }

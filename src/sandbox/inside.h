@@ -18,6 +18,7 @@ struct cordon_inside {
 	enum cordon_seccomp_variant variant;
 	unsigned int landlock_abi;
 	int ctl;               /* the notice socket */
+	int exec_fd;           /* held by the agent's process alone: closed by its exec */
 	bool terminal[3];      /* which standard streams become the agent's terminal */
 	int pty_slave;         /* or -1 */
 	mode_t umask;

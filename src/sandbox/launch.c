@@ -119,21 +119,27 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 {
 	bool full = child->plan->tier == CORDON_TIER_FULL;
 	struct cordon_notice go = { .kind = CORDON_NOTICE_GO };
-	int pair[2];
+	int pair[2], exec[2];
 	int r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make a socket");
 	child->ctl = pair[0];
+	if (pipe2(exec, O_CLOEXEC) < 0) {
+		close(pair[1]);
+		return cordon_fail_errno(err, -errno, "cannot make a pipe");
+	}
+	child->exec_fd = exec[0];
 	/* Signals wait until the supervisor's loop looks at them; the child starts with none pending. */
 	child->pid = full ? clone_child(child->plan, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
 		struct cordon_inside in = { .plan = child->plan, .limits = &child->limits, .variant = child->variant,
-					    .landlock_abi = child->landlock_abi, .ctl = pair[1], .pty_slave = -1,
+					    .landlock_abi = child->landlock_abi, .ctl = pair[1], .exec_fd = exec[1], .pty_slave = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
 
 		memcpy(in.terminal, child->terminal, sizeof(in.terminal));
 		close(pair[0]);
+		close(exec[0]);
 		cordon_title_set("cordon-init");
 		if (!full)
 			cordon_tier_build(&in);
@@ -141,6 +147,7 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 	}
 	r = child->pid < 0 ? -errno : 0;
 	close(pair[1]);
+	close(exec[1]);
 	if (r < 0)
 		return no_namespaces(r, err);
 	r = cordon_limits_attach(&child->limits, child->pid, err);
@@ -168,7 +175,7 @@ int cordon_namespaces_probe(void)
 int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy, int quarantine_fd,
 		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err)
 {
-	struct cordon_child child = { .plan = plan, .policy = policy, .pid = -1, .pidfd = -1, .ctl = -1,
+	struct cordon_child child = { .plan = plan, .policy = policy, .pid = -1, .pidfd = -1, .ctl = -1, .exec_fd = -1,
 				      .quarantine_fd = quarantine_fd };
 	struct cordon_limits limits = plan->limits;
 	int r = choose_layers(plan, &child, err);
@@ -195,6 +202,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 		cordon_limits_remove(&child.limits);
 		cordon_limits_done(&child.limits);
 		cordon_closep(&child.ctl);
+		cordon_closep(&child.exec_fd);
 		cordon_closep(&child.pidfd);
 		return r;
 	}

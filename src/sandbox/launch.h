@@ -10,6 +10,7 @@
 #ifndef CORDON_SANDBOX_LAUNCH_H
 #define CORDON_SANDBOX_LAUNCH_H
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -32,6 +33,7 @@ typedef enum cordon_event_kind {
 	CORDON_EVENT_MADE,      /* a guarded name came to be: path; by_agent; `held` when it was taken away or bound */
 	CORDON_EVENT_LIMIT,     /* op: "memory", "pids", "timeout" */
 	CORDON_EVENT_HARD_LINK, /* a protected file was copied apart from other names: path */
+	CORDON_EVENT_STARTED,   /* the agent's program runs */
 } cordon_event_kind;
 
 struct cordon_event {
@@ -46,9 +48,18 @@ struct cordon_event {
 	unsigned int count; /* how often, for folded repetitions; at least 1 */
 };
 
+#define CORDON_OBSERVER_FDS 48
+
 struct cordon_observer {
 	void (*event)(void *data, const struct cordon_event *event);
 	void *data;
+	/*
+	 * Descriptors of the caller's own that the supervisor's loop waits for as well; both are NULL when there are none.
+	 * fds() fills at most CORDON_OBSERVER_FDS and returns how many. serve() gets them back after every wait, and returns
+	 * true to end the run as a SIGTERM would; a second time kills it.
+	 */
+	size_t (*fds)(void *data, struct pollfd *ret_fds);
+	bool (*serve)(void *data, const struct pollfd *fds, size_t n);
 };
 
 struct cordon_child {
@@ -57,6 +68,7 @@ struct cordon_child {
 	pid_t pid;          /* PID 1 of the sandbox, as we see it */
 	int pidfd;
 	int ctl;
+	int exec_fd;        /* at its end once the agent's program was started or could not be; then -1 */
 	int quarantine_fd;  /* directory for what is taken away, or -1 */
 	struct cordon_limits_state limits;
 	enum cordon_seccomp_variant variant;

@@ -84,7 +84,7 @@ static int prepare(int base, const char *path, struct cordon_policy **ret_policy
 /* Runs the plan with its standard output in a file of ours. */
 static int run_captured(const struct cordon_plan *plan, const struct cordon_policy *policy, int output, struct cordon_error *err)
 {
-	struct cordon_observer observer = { ignore, NULL };
+	struct cordon_observer observer = { .event = ignore };
 	struct cordon_result result = { 0 };
 	struct cordon_child child;
 	autofd int saved = fcntl(1, F_DUPFD_CLOEXEC, 3);

@@ -214,6 +214,27 @@ static bool on_ctl(struct supervisor *s)
 	}
 }
 
+/* The agent's process gave up its end: by exec, or because there is nothing to exec; then a notice says so. */
+static void on_exec(struct supervisor *s)
+{
+	struct cordon_event event = { .kind = CORDON_EVENT_STARTED, .count = 1 };
+
+	cordon_closep(&s->child->exec_fd);
+	on_ctl(s);
+	if (s->started && !s->no_exec && !s->result->error.code)
+		emit(s, &event);
+}
+
+/* What the caller waits for beside us. */
+static void serve_caller(struct supervisor *s, const struct pollfd *fds, size_t n)
+{
+	if (!n || !s->observer->serve(s->observer->data, fds, n))
+		return;
+	if (!s->cancelled_by)
+		s->cancelled_by = SIGTERM;
+	end_tree(s);
+}
+
 static void on_memory(struct supervisor *s)
 {
 	struct cordon_event event = { .kind = CORDON_EVENT_LIMIT, .op = "memory", .count = 1 };
@@ -244,8 +265,8 @@ static void begin(struct supervisor *s)
 /* Until the pidfd says that PID 1, and with it everything inside, is gone. */
 static void loop(struct supervisor *s)
 {
-	enum { PID, CTL, SIGNALS, OOM, WATCH, LENS, TERMINAL, N = TERMINAL + 2 };
-	struct pollfd fds[N];
+	enum { PID, CTL, SIGNALS, OOM, WATCH, LENS, EXEC, TERMINAL, N = TERMINAL + 2 };
+	struct pollfd fds[N + CORDON_OBSERVER_FDS];
 
 	fds[PID] = (struct pollfd){ .fd = s->child->pidfd, .events = POLLIN };
 	fds[CTL] = (struct pollfd){ .fd = s->child->ctl, .events = POLLIN };
@@ -255,14 +276,17 @@ static void loop(struct supervisor *s)
 		fds[OOM].fd = -1;
 	for (;;) {
 		uint64_t now = s->deadline ? now_ms() : 0;
+		size_t n_more;
 		int wait = !s->deadline ? -1 : s->deadline <= now ? 0 : s->deadline - now > 60000 ? 60000 : (int)(s->deadline - now);
 
 		fds[WATCH] = (struct pollfd){ .fd = s->watch ? cordon_watch_fd(s->watch) : -1, .events = POLLIN };
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
+		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
 		if (s->terminal)
 			cordon_terminal_poll(s->terminal, &fds[TERMINAL]);
-		if (poll(fds, N, wait) < 0 && errno != EINTR)
+		n_more = s->observer->fds ? s->observer->fds(s->observer->data, fds + N) : 0;
+		if (poll(fds, N + n_more, wait) < 0 && errno != EINTR)
 			end_tree(s);
 		if (fds[CTL].revents && !on_ctl(s))
 			fds[CTL].fd = -1;
@@ -270,6 +294,9 @@ static void loop(struct supervisor *s)
 			s->result->violations += cordon_watch_count(s->watch);
 			s->watch = cordon_watch_free(s->watch);
 		}
+		if (fds[EXEC].revents)
+			on_exec(s);
+		serve_caller(s, fds + N, n_more);
 		if (fds[SIGNALS].revents)
 			on_signals(s);
 		if (fds[OOM].revents)
@@ -351,6 +378,7 @@ static void finish(struct supervisor *s)
 	cordon_limits_remove(&s->child->limits);
 	cordon_limits_done(&s->child->limits);
 	cordon_closep(&s->child->ctl);
+	cordon_closep(&s->child->exec_fd);
 	cordon_closep(&s->child->pidfd);
 	cordon_closep(&s->signals);
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);

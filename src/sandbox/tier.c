@@ -168,6 +168,7 @@ _Noreturn void cordon_tier_build(struct cordon_inside *in)
 		cordon_inside_fail(in, -errno, "fork", "the agent's process");
 	if (agent == 0)
 		cordon_agent(in);
+	close(in->exec_fd);
 	for (;;) {
 		fd_set set;
 		struct timeval tick = { .tv_usec = 20000 };
