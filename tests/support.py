@@ -321,6 +321,13 @@ def cgroups():
     return found
 
 
+def is_empty_cgroup(path):
+    try:
+        return not pathlib.Path(path, "cgroup.procs").read_text()
+    except OSError:
+        return False
+
+
 def poll(condition, seconds=5.0, what="the condition"):
     """Waits until `condition()` is true and returns its value; fails after `seconds`."""
     deadline = time.monotonic() + seconds
@@ -338,18 +345,18 @@ class Leftovers:
 
     def __init__(self, box):
         self.box = box
-        self.before = self.look()
+        self.before = self.look() | {("cgroup", path) for path in cgroups()}
 
     def look(self):
-        return {
-            "process": set(descendants()),
-            "mount": set(mounts()),
-            "cgroup": set(cgroups()),
-            "temporary file": {str(p) for p in self.box.tmp.rglob("*")},
-        }
+        found = {("process", pid) for pid in descendants()}
+        found |= {("mount", line) for line in mounts()}
+        # A cgroup with processes in it belongs to a run of somebody else: processes of ours are found above.
+        found |= {("cgroup", path) for path in cgroups() if is_empty_cgroup(path)}
+        found |= {("temporary file", str(path)) for path in self.box.tmp.rglob("*")}
+        return found
 
     def difference(self):
-        """Reaps orphans that have ended, then lists what is new as (sort, object)."""
+        """Reaps orphans that have ended, then gives what is new."""
         own = {process.pid for process in self.box.started}
         for name in os.listdir("/proc"):
             found = read_stat(name) if name.isdigit() else None
@@ -358,13 +365,14 @@ class Leftovers:
                     os.waitpid(int(name), os.WNOHANG)
                 except ChildProcessError:
                     pass
-        now = self.look()
-        new = [(sort, item) for sort in now for item in now[sort] - self.before[sort]]
-        return [(sort, f"{item} {command_line(item)}" if sort == "process" else item) for sort, item in new]
+        return self.look() - self.before
 
     def assert_none(self, seconds=5.0):
+        """Left behind is what stays all the time; what comes and goes meanwhile belongs to tests that run beside this one."""
         deadline = time.monotonic() + seconds
-        while self.difference() and time.monotonic() < deadline:
-            time.sleep(0.02)
         left = self.difference()
+        while left and time.monotonic() < deadline:
+            time.sleep(0.02)
+            left &= self.difference()
+        left = [(sort, f"{item} {command_line(item)}" if sort == "process" else item) for sort, item in left]
         assert not left, f"left behind: {left}"
