@@ -1,30 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is protected without being asked for: files in the tree that the host executes later. */
+/* The list of what is protected without being asked for: the table, and what git's metadata adds. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "sandbox/protect_defaults.h"
+#include "base/path.h"
+#include "sandbox/protect_git.h"
 
-static const struct cordon_protect_row rows[] = {
-	{ ".claude", "Claude Code: settings, hooks and commands", false },
-	{ ".codex", "Codex: settings", false },
-	{ ".cursor", "Cursor: settings and MCP servers", false },
-	{ ".devcontainer", "editors that open development containers", false },
-	{ ".envrc", "direnv, on entering the directory", false },
-	{ ".gemini", "Gemini CLI: settings", false },
-	{ ".husky", "git hooks managed by husky", false },
-	{ ".idea", "JetBrains editors: run configurations", false },
-	{ ".mcp.json", "agents: MCP servers to start", false },
-	{ ".vscode/launch.json", "VS Code, on debugging", false },
-	{ ".vscode/settings.json", "VS Code, on opening the folder", false },
-	{ ".vscode/tasks.json", "VS Code, on opening the folder", false },
-};
-static const char *const git_paths[] = { ".git/config", ".git/config.worktree", ".git/hooks", ".git/info/attributes" };
+#define BYTES_MAX (8 * 1024 * 1024)
 
-const struct cordon_protect_row *cordon_protect_rows(size_t *ret_n)
+bool cordon_protect_collected(const struct cordon_protect_collector *c, const char *path)
 {
-	*ret_n = CORDON_ARRAY_SIZE(rows);
-	return rows;
+	for (size_t i = 0; i < c->list.n; i++)
+		if (cordon_streq(c->list.paths[i], path))
+			return true;
+	return false;
+}
+
+int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, const char *name)
+{
+	char path[CORDON_PATH_MAX];
+	int r = cordon_path_join(dir, name, path, sizeof(path));
+
+	if (r < 0)
+		return r;
+	if (cordon_protect_collected(c, path))
+		return 0;
+	if (c->list.n == CORDON_PROTECT_DEFAULTS_MAX)
+		return -E2BIG;
+	if (c->list.n == c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 128;
+		char **bigger = realloc(c->list.paths, cap * sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		c->list.paths = bigger;
+		c->cap = cap;
+	}
+	c->list.paths[c->list.n] = strdup(path);
+	if (!c->list.paths[c->list.n])
+		return -ENOMEM;
+	c->list.n++;
+	return 0;
+}
+
+void cordon_protect_truncate(struct cordon_protect_collector *c, size_t n)
+{
+	while (c->list.n > n)
+		free(c->list.paths[--c->list.n]);
 }
 
 void cordon_protect_list_done(struct cordon_protect_list *list)
@@ -35,38 +57,85 @@ void cordon_protect_list_done(struct cordon_protect_list *list)
 	*list = (struct cordon_protect_list){ 0 };
 }
 
-static int add(struct cordon_protect_list *list, const char *path)
+enum cordon_protect_type cordon_protect_type_of(const struct cordon_protect_collector *c, const char *path)
 {
-	char **bigger = realloc(list->paths, (list->n + 1) * sizeof(*bigger));
+	autofd int fd = cordon_open_beneath(c->root->fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 
-	if (!bigger)
-		return -ENOMEM;
-	list->paths = bigger;
-	if (!(list->paths[list->n] = strdup(path)))
-		return -ENOMEM;
-	list->n++;
+	if (fd == -ENOENT || fd == -ENOTDIR)
+		return CORDON_PROTECT_MISSING;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return CORDON_PROTECT_OTHER;
+	if (S_ISREG(st.st_mode))
+		return CORDON_PROTECT_FILE;
+	return S_ISDIR(st.st_mode) ? CORDON_PROTECT_DIR : CORDON_PROTECT_OTHER;
+}
+
+/* Whether the root is the home directory, reached by whatever name. */
+static bool is_home(const struct cordon_root *root)
+{
+	const char *home = getenv("HOME");
+	struct stat a, b;
+
+	return home && *home == '/' && stat(home, &a) == 0 && fstat(root->fd, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static bool parent_exists(const struct cordon_protect_collector *c, const char *path)
+{
+	char parent[CORDON_PATH_MAX];
+	const char *base = cordon_path_base(path);
+
+	return base == path || (cordon_copy(parent, sizeof(parent), path, (size_t)(base - path) - 1) == 0 &&
+				cordon_protect_type_of(c, parent) != CORDON_PROTECT_MISSING);
+}
+
+static int collect_rows(struct cordon_protect_collector *c)
+{
+	bool home = is_home(c->root);
+	size_t n;
+	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		enum cordon_protect_when when = rows[i].when;
+		bool only_home = when == CORDON_PROTECT_HOME || when == CORDON_PROTECT_HOME_IN_PARENT;
+		bool in_parent = when == CORDON_PROTECT_IN_PARENT || when == CORDON_PROTECT_HOME_IN_PARENT;
+		int r;
+
+		if ((only_home && !home) || (in_parent && !parent_exists(c, rows[i].path)))
+			continue;
+		r = cordon_protect_collect(c, "", rows[i].path);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
-int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list, struct cordon_error *err)
+int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list,
+			    struct cordon_error *err)
 {
-	struct cordon_protect_list list = { 0 };
-	struct stat st;
-	int r = 0;
+	struct cordon_protect_collector c = {
+		.root = root,
+		.modules_left = CORDON_PROTECT_MODULES_MAX,
+		.worktrees_left = CORDON_PROTECT_MODULES_MAX,
+		.includes_left = CORDON_PROTECT_INCLUDES_MAX,
+		.bytes_left = BYTES_MAX,
+	};
+	int r = collect_rows(&c);
 
-	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(rows); i++)
-		r = add(&list, rows[i].path);
-	if (r == 0 && fstatat(root->fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (!S_ISDIR(st.st_mode))
-			r = add(&list, ".git");
-		for (size_t i = 0; r == 0 && S_ISDIR(st.st_mode) && i < CORDON_ARRAY_SIZE(git_paths); i++)
-			r = add(&list, git_paths[i]);
-	}
+	if (r == 0)
+		r = cordon_protect_git(&c);
 	if (r < 0) {
-		cordon_protect_list_done(&list);
-		return cordon_fail_errno(err, r, "protected paths");
+		cordon_protect_list_done(&c.list);
+		if (r != -E2BIG && r != -ENAMETOOLONG)
+			return cordon_fail_errno(err, r, "cannot list what git would execute in %s", root->path);
+		r = cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
+				"git's metadata in %s name more submodules, worktrees or files than can be protected", root->path);
+		cordon_error_hint(err, "clean up .git (git worktree prune), or start with --no-default-protect and name what "
+				       "matters with --protect");
+		return r;
 	}
-	*ret_list = list;
+	*ret_list = c.list;
 	return 0;
 }
 

@@ -32,11 +32,22 @@ struct cordon_protect_list {
 	bool collapsed;
 };
 
-/* One row of the built-in table, for the documentation. */
+/* When a row of the built-in table counts. */
+enum cordon_protect_when {
+	CORDON_PROTECT_ALWAYS,
+	/* Only where the directory it lies in is there: a missing path is guarded from its first missing component on, and
+	 * nobody is to be kept from making `.config`. */
+	CORDON_PROTECT_IN_PARENT,
+	/* The same two, only when the root is the user's home directory ($HOME). */
+	CORDON_PROTECT_HOME,
+	CORDON_PROTECT_HOME_IN_PARENT,
+};
+
+/* One row, also for the documentation. */
 struct cordon_protect_row {
 	const char *path;
-	const char *who;  /* who executes it, and when */
-	bool home_only;   /* only when the root is the user's home directory */
+	const char *who; /* who executes it, and when */
+	enum cordon_protect_when when;
 };
 
 int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list,
