@@ -423,12 +423,29 @@ static int cpus_by_affinity(void)
 	return sched_setaffinity(0, sizeof(set), &set) < 0 && errno == EPERM ? 0 : 2;
 }
 
-/* Takes the control groups out of sight, so that the fall-backs are what is left. */
+/* Takes the control groups out of sight, wherever they are mounted, so that the fall-backs are what is left. */
 static int hide_cgroups(void)
 {
+	static struct cordon_cgroup_trees trees;
+
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -1;
-	return umount2("/sys/fs/cgroup", MNT_DETACH);
+	for (int i = 0; i < 1000; i++) {
+		const char *top = "";
+
+		if (cordon_cgroup_find(&trees) < 0)
+			return -1;
+		if (*trees.v2.dir)
+			top = trees.v2.top;
+		for (size_t c = 0; c < CORDON_CONTROLLER__MAX; c++)
+			if (*trees.v1[c].dir)
+				top = trees.v1[c].top;
+		if (!*top)
+			return 0;
+		if (umount2(top, MNT_DETACH) < 0)
+			return -1;
+	}
+	return -1;
 }
 
 static int become_user(void)
