@@ -55,7 +55,7 @@ static bool guards_names(const struct cordon_plan *plan)
 }
 
 /* A folder workspace reports every attempt to leave it, in either mode; elsewhere only guarded names are watched. */
-static int choose_layers(const struct cordon_plan *plan, struct cordon_child *child, struct cordon_error *err)
+static int choose_layers(const struct cordon_plan *plan, bool learning, struct cordon_child *child, struct cordon_error *err)
 {
 	child->landlock_abi = cordon_landlock_abi();
 	if (child->landlock_abi < CORDON_LANDLOCK_ABI_REQUIRED && !plan->best_effort) {
@@ -65,7 +65,8 @@ static int choose_layers(const struct cordon_plan *plan, struct cordon_child *ch
 		cordon_error_hint(err, "use Linux 6.12 or newer with landlock in the lsm= list, or --best-effort");
 		return -EOPNOTSUPP;
 	}
-	child->variant = plan->mode == CORDON_MODE_PERMISSIVE || child->policy->folders ? CORDON_SECCOMP_FULL :
+	child->variant = learning ? CORDON_SECCOMP_LEARN :
+			 plan->mode == CORDON_MODE_PERMISSIVE || child->policy->folders ? CORDON_SECCOMP_FULL :
 			 guards_names(plan)						? CORDON_SECCOMP_CREATE :
 											  CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
@@ -178,7 +179,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	struct cordon_child child = { .plan = plan, .policy = policy, .pid = -1, .pidfd = -1, .ctl = -1, .exec_fd = -1,
 				      .quarantine_fd = quarantine_fd };
 	struct cordon_limits limits = plan->limits;
-	int r = choose_layers(plan, &child, err);
+	int r = choose_layers(plan, observer->sight != NULL, &child, err);
 
 	if (r < 0)
 		return r;

@@ -50,6 +50,16 @@ struct cordon_event {
 
 #define CORDON_OBSERVER_FDS 48
 
+/* One path that a call is about to act on or look at, as it is before the call; for whoever learns from a run. */
+struct cordon_sight {
+	const char *op;     /* of watch_calls.h */
+	cordon_place place; /* never unresolvable */
+	const char *path;   /* inside: relative to the root, "" is the root; else absolute on the host. Resolved. */
+	bool writes;
+	bool linked;        /* a symbolic link was on the way */
+	mode_t type;        /* S_IFMT of what is there; 0: nothing */
+};
+
 struct cordon_observer {
 	void (*event)(void *data, const struct cordon_event *event);
 	void *data;
@@ -60,6 +70,8 @@ struct cordon_observer {
 	 */
 	size_t (*fds)(void *data, struct pollfd *ret_fds);
 	bool (*serve)(void *data, const struct pollfd *fds, size_t n);
+	/* NULL, or told of every path before the call goes on. The run is then watched with CORDON_SECCOMP_LEARN. */
+	void (*sight)(void *data, const struct cordon_sight *sight);
 };
 
 struct cordon_child {

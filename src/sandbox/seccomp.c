@@ -17,6 +17,7 @@ static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
 	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),
 	[CORDON_SECCOMP_CREATE] = PROGRAM(filter_create),
 	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full),
+	[CORDON_SECCOMP_LEARN] = PROGRAM(filter_learn),
 	[CORDON_SECCOMP_PIN_CPUS] = PROGRAM(filter_pin_cpus),
 };
 
@@ -27,7 +28,7 @@ const struct sock_fprog *cordon_seccomp_program(enum cordon_seccomp_variant vari
 
 bool cordon_seccomp_watches(enum cordon_seccomp_variant variant)
 {
-	return variant == CORDON_SECCOMP_CREATE || variant == CORDON_SECCOMP_FULL;
+	return variant == CORDON_SECCOMP_CREATE || variant == CORDON_SECCOMP_FULL || variant == CORDON_SECCOMP_LEARN;
 }
 
 static int install(unsigned long flags, const struct sock_fprog *program)

@@ -24,6 +24,8 @@ enum cordon_seccomp_variant {
 	/* CREATE, and all other calls that act on a path: every open, execve, truncate, unlink, chmod, chown, utimes,
 	 * xattrs. stat, access and readlink are no access and are not trapped. */
 	CORDON_SECCOMP_FULL,
+	/* FULL, and those too: what a program looks at it must be able to see the next time (cordon learn). Slow. */
+	CORDON_SECCOMP_LEARN,
 	/* No filter of its own: only refuses sched_setaffinity. Installed in addition, before one of the others, when
 	 * the CPU limit is an affinity mask (limits.h), which any process could otherwise widen again. */
 	CORDON_SECCOMP_PIN_CPUS,

@@ -54,6 +54,7 @@ enum watch {
 	CREATES_BY_ARG_1, /* in CREATE if the flags in argument 1 have O_CREAT; in FULL always */
 	CREATES_BY_ARG_2,
 	TOUCHES,          /* in FULL */
+	LOOKS,            /* in LEARN only, which has all the others too */
 };
 
 /*
@@ -72,10 +73,11 @@ static const struct group {
 	  "fcntl flock fsync fdatasync sync syncfs sync_file_range ftruncate fallocate fadvise64 readahead sendfile "
 	  "copy_file_range splice tee vmsplice pipe pipe2 getdents getdents64 fstat fstatfs fchdir fchmod fchown "
 	  "fgetxattr flistxattr fsetxattr fremovexattr cachestat=451" },
-	/* Looking at names. Not an access: what must not be seen is not mounted. */
-	{ ALLOW, NEVER,
-	  "stat lstat newfstatat statx statfs access faccessat faccessat2 readlink readlinkat getcwd chdir umask getxattr "
-	  "lgetxattr listxattr llistxattr getxattrat=464 listxattrat=465" },
+	/* Looking at names. Not an access: what must not be seen is not mounted. But a run that is learned from needs them. */
+	{ ALLOW, LOOKS,
+	  "stat lstat newfstatat statx statfs access faccessat faccessat2 readlink readlinkat chdir getxattr lgetxattr "
+	  "listxattr llistxattr getxattrat=464 listxattrat=465" },
+	{ ALLOW, NEVER, "getcwd umask" },
 	/* Opening. openat2 keeps its flags in memory that can change after a look, so it is always reported. */
 	{ ALLOW, CREATES_BY_ARG_1, "open" },
 	{ ALLOW, CREATES_BY_ARG_2, "openat" },
@@ -189,7 +191,7 @@ struct code {
 	size_t n;
 };
 
-enum variant { BASE, CREATE, FULL, PIN };
+enum variant { BASE, CREATE, FULL, LEARN, PIN };
 
 static void fail(const char *what, const char *name)
 {
@@ -249,13 +251,16 @@ static void emit_allowed(struct code *code, enum watch watch, enum variant varia
 			emit_any_bit(code, watch == CREATES_BY_ARG_1 ? 1 : 2, O_CREAT, SECCOMP_RET_USER_NOTIF, SECCOMP_RET_ALLOW);
 			return;
 		}
-		emit_return(code, variant == FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
+		emit_return(code, variant >= FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
 		return;
 	case CREATES:
 		emit_return(code, variant == BASE ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF);
 		return;
 	case TOUCHES:
-		emit_return(code, variant == FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
+		emit_return(code, variant >= FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
+		return;
+	case LOOKS:
+		emit_return(code, variant == LEARN ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
 		return;
 	case NEVER:
 		emit_return(code, SECCOMP_RET_ALLOW);
@@ -480,6 +485,7 @@ int main(int argc, char **argv)
 	print("base", BASE);
 	print("create", CREATE);
 	print("full", FULL);
+	print("learn", LEARN);
 	print("pin_cpus", PIN);
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }

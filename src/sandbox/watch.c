@@ -88,7 +88,7 @@ struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const st
 	/* Best effort: halves the cost of a trapped call on 6.6 and later. */
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
 	watch->listener = listener;
-	watch->reporting = child->variant == CORDON_SECCOMP_FULL;
+	watch->reporting = child->variant == CORDON_SECCOMP_FULL || child->variant == CORDON_SECCOMP_LEARN;
 	return watch;
 }
 
@@ -339,6 +339,57 @@ static void report(struct cordon_watch *watch, const struct cordon_touch *touch)
 		violation(watch, touch->op, host, decision.rule, decision.verdict, decision.reason);
 }
 
+/* Where the call would act: unlink, rename and the making of names do not follow a link in the last component. */
+static void resolve_sight(const struct cordon_root *root, const char *host, bool follow, struct cordon_resolved *ret)
+{
+	char dir[CORDON_PATH_MAX];
+	const char *name = strrchr(host, '/') + 1;
+	struct stat st;
+	int fd;
+
+	if (follow || !*name || cordon_streq(name, ".") || cordon_streq(name, "..") ||
+	    cordon_copy(dir, sizeof(dir), host, (size_t)(name - host)) < 0) {
+		cordon_resolve(root, host, ret);
+		return;
+	}
+	cordon_resolve(root, dir, ret);
+	if (ret->place == CORDON_PLACE_UNRESOLVABLE || cordon_path_join(ret->path, name, dir, sizeof(dir)) < 0) {
+		ret->place = CORDON_PLACE_UNRESOLVABLE;
+		return;
+	}
+	memcpy(ret->path, dir, strlen(dir) + 1);
+	fd = ret->place == CORDON_PLACE_INSIDE ? root->fd : AT_FDCWD;
+	ret->exists = fstatat(fd, ret->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Tells whoever learns what is about to happen, while the process stands still and the tree is as the call finds it. */
+static void tell_sight(struct cordon_watch *watch, const struct cordon_touch *touch)
+{
+	const struct cordon_child *child = watch->child;
+	const struct cordon_root *root = &child->policy->root;
+	char host[CORDON_PATH_MAX], clean[CORDON_PATH_MAX], full[CORDON_PATH_MAX];
+	bool exclusive = cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename") || cordon_streq(touch->op, "create");
+	struct cordon_sight sight = { .op = touch->op, .writes = touch->writes };
+	struct cordon_resolved found;
+	struct stat st;
+
+	if (!touch->known || unremarkable(touch) || !to_host(child->plan, touch->path, host) ||
+	    (!cordon_path_within(host, child->plan->root) && cordon_plan_is_private(child->plan, touch->path)))
+		return;
+	resolve_sight(root, host, !exclusive, &found);
+	if (found.place == CORDON_PLACE_UNRESOLVABLE)
+		return;
+	sight.place = found.place;
+	sight.path = found.path;
+	if (found.exists && fstatat(found.place == CORDON_PLACE_INSIDE ? root->fd : AT_FDCWD, *found.path ? found.path : ".", &st,
+				    AT_SYMLINK_NOFOLLOW) == 0)
+		sight.type = st.st_mode & S_IFMT;
+	if (cordon_path_clean(host, clean, sizeof(clean)) == 0 && found.place == CORDON_PLACE_INSIDE &&
+	    cordon_path_join(root->path, found.path, full, sizeof(full)) == 0)
+		sight.linked = !cordon_streq(clean, full);
+	watch->observer->sight(watch->observer->data, &sight);
+}
+
 static void answer(struct cordon_watch *watch, int error)
 {
 	memset(watch->resp, 0, watch->sizes.seccomp_notif_resp);
@@ -374,10 +425,13 @@ static void serve_one(struct cordon_watch *watch)
 		}
 		remember(watch, pid, touch);
 	}
+	for (size_t i = 0; watch->observer->sight && i < n; i++)
+		tell_sight(watch, &watch->touches[i]);
 	answer(watch, 0);
 	/* The agent goes on while we look closer. */
 	for (size_t i = 0; watch->reporting && i < n; i++)
-		report(watch, &watch->touches[i]);
+		if (!cordon_streq(watch->touches[i].op, "look"))
+			report(watch, &watch->touches[i]);
 }
 
 bool cordon_watch_serve(struct cordon_watch *watch)

@@ -22,6 +22,7 @@ typedef enum cordon_call_kind {
 	CALL_LINK,    /* reads one name, makes another */
 	CALL_CHANGE,  /* changes what stands there */
 	CALL_EXECUTE,
+	CALL_LOOK,    /* stat and the like; a bare descriptor ("" as path) is none */
 	CALL_BIND,    /* the path is in a socket address */
 } cordon_call_kind;
 
@@ -57,8 +58,25 @@ static const struct call calls[] = {
 	{ SYS_lremovexattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
 	{ 463 /* setxattrat */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
 	{ 466 /* removexattrat */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_newfstatat, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_statx, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_faccessat, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_faccessat2, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_readlinkat, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_statfs, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_chdir, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_getxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lgetxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_listxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_llistxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ 464 /* getxattrat */, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ 465 /* listxattrat */, CALL_LOOK, 0, 1, NONE, NONE, NONE },
 #ifdef SYS_open /* architectures with the older calls */
 	{ SYS_open, CALL_OPEN, CWD, 0, NONE, NONE, 1 },
+	{ SYS_stat, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lstat, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_access, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_readlink, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
 	{ SYS_creat, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
 	{ SYS_mkdir, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
 	{ SYS_mknod, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
@@ -132,6 +150,13 @@ static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_a
 	return read_link_of(pid, what, base) && cordon_path_join(base, name, ret, CORDON_PATH_MAX) == 0;
 }
 
+static bool is_empty(const struct seccomp_notif *notif, int path_arg)
+{
+	char first;
+
+	return read_memory((pid_t)notif->pid, notif->data.args[path_arg], &first, 1) && !first;
+}
+
 static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_touch *touch)
 {
 	struct sockaddr_un address = { 0 };
@@ -190,6 +215,8 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	if (!notif->data.args[call->path])
 		return 0;
 	touches[0].known = read_path(notif, call->dir, call->path, touches[0].path);
+	if (call->kind == CALL_LOOK && (!touches[0].known || is_empty(notif, call->path)))
+		return 0;
 	switch (call->kind) {
 	case CALL_OPEN:
 		open_touch(&touches[0], notif->data.args[call->flags]);
@@ -209,6 +236,10 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 		break;
 	case CALL_EXECUTE:
 		touches[0].op = "execute";
+		touches[0].writes = false;
+		break;
+	case CALL_LOOK:
+		touches[0].op = "look";
 		touches[0].writes = false;
 		break;
 	case CALL_RENAME:

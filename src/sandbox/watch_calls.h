@@ -9,7 +9,7 @@
 
 /* One path a call acts on. */
 struct cordon_touch {
-	const char *op;   /* "read", "write", "create", "delete", "rename", "execute" */
+	const char *op;   /* "read", "write", "create", "delete", "rename", "execute", "look" */
 	bool writes;
 	bool creates;     /* a name may come to be */
 	bool known;       /* false: the path could not be read */

@@ -23,7 +23,7 @@
 struct row {
 	const char *name;
 	long nr;
-	enum { NEVER, CREATE, FULL } watched;
+	enum { NEVER, CREATE, FULL, LEARN } watched;
 	long args[5];
 };
 
@@ -83,16 +83,16 @@ static const struct row rows[] = {
 	{ "unlink", OLD(unlink), FULL, { P("o") } },
 	{ "rmdir", OLD(rmdir), FULL, { P("j") } },
 	/* Looks, or works on what is open. */
-	{ "newfstatat", SYS_newfstatat, NEVER, { HERE, P("a"), P(&(char[512]){ 0 }), 0 } },
-	{ "statx", SYS_statx, NEVER, { HERE, P("a"), 0, 0, P(&(char[512]){ 0 }) } },
-	{ "faccessat", SYS_faccessat, NEVER, { HERE, P("a"), R_OK } },
-	{ "readlinkat", SYS_readlinkat, NEVER, { HERE, P("e"), P(&(char[8]){ 0 }), 8 } },
-	{ "getxattr", SYS_getxattr, NEVER, { P("a"), P("user.x"), 0, 0 } },
-	{ "getxattrat", 464, NEVER, { HERE, P("a"), 0, P("user.x"), 0 } },
+	{ "newfstatat", SYS_newfstatat, LEARN, { HERE, P("a"), P(&(char[512]){ 0 }), 0 } },
+	{ "statx", SYS_statx, LEARN, { HERE, P("a"), 0, 0, P(&(char[512]){ 0 }) } },
+	{ "faccessat", SYS_faccessat, LEARN, { HERE, P("a"), R_OK } },
+	{ "readlinkat", SYS_readlinkat, LEARN, { HERE, P("e"), P(&(char[8]){ 0 }), 8 } },
+	{ "getxattr", SYS_getxattr, LEARN, { P("a"), P("user.x"), 0, 0 } },
+	{ "getxattrat", 464, LEARN, { HERE, P("a"), 0, P("user.x"), 0 } },
 	{ "fchmod", SYS_fchmod, NEVER, { -1, 0600 } },
 	{ "write", SYS_write, NEVER, { -1, 0, 0 } },
 	{ "connect", SYS_connect, NEVER, { -1, 0, 0 } },
-	{ "chdir", SYS_chdir, NEVER, { P("."), 0 } },
+	{ "chdir", SYS_chdir, LEARN, { P("."), 0 } },
 	/* Refused calls stay refused and are not reported. */
 	{ "mount", SYS_mount, NEVER, { 0, 0, 0, 0, 0 } },
 	{ "chroot", SYS_chroot, NEVER, { P(".") } },
@@ -194,7 +194,8 @@ static int do_row(const void *data)
 static void check_rows(enum cordon_seccomp_variant variant)
 {
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rows); i++) {
-		bool expected = rows[i].watched == CREATE || (rows[i].watched == FULL && variant == CORDON_SECCOMP_FULL);
+		bool expected = rows[i].watched == CREATE || (rows[i].watched == FULL && variant != CORDON_SECCOMP_CREATE) ||
+				(rows[i].watched == LEARN && variant == CORDON_SECCOMP_LEARN);
 		long nr = -1;
 		int listener, n;
 		pid_t pid;
@@ -224,6 +225,12 @@ static void full_reports_what_touches_a_path_and_nothing_else(void **state)
 {
 	(void)state;
 	check_rows(CORDON_SECCOMP_FULL);
+}
+
+static void learn_reports_what_looks_at_a_path_too(void **state)
+{
+	(void)state;
+	check_rows(CORDON_SECCOMP_LEARN);
 }
 
 static void ignore_signal(int sig)
@@ -308,7 +315,7 @@ static void programs_are_well_formed(void **state)
 		assert_in_range(program->len, 4, 4096);
 		assert_non_null(program->filter);
 		assert_int_equal(cordon_seccomp_watches((enum cordon_seccomp_variant)v),
-				 v == CORDON_SECCOMP_CREATE || v == CORDON_SECCOMP_FULL);
+				 v == CORDON_SECCOMP_CREATE || v == CORDON_SECCOMP_FULL || v == CORDON_SECCOMP_LEARN);
 	}
 }
 
@@ -318,6 +325,7 @@ int main(void)
 		cmocka_unit_test(programs_are_well_formed),
 		unit_test_in_dir(create_reports_what_makes_a_name_and_nothing_else),
 		unit_test_in_dir(full_reports_what_touches_a_path_and_nothing_else),
+		unit_test_in_dir(learn_reports_what_looks_at_a_path_too),
 		unit_test_in_dir(signals_do_not_interrupt_a_received_call),
 		unit_test_in_dir(agent_cannot_take_a_listener_of_its_own),
 		unit_test_in_dir(a_dead_supervisor_fails_closed),

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The generaliser: from a sorted list of paths, folder by folder and from the leaves up, to few readable patterns. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "policy/learn_set.h"
+
+#define MERGE_MAX 2000 /* candidates that are compared with each other; more are too many anyway */
+
+enum shape {
+	SINGLE, /* dir/name, and what lies below */
+	CHANCE, /* dir/na*me: part of the name is different every time */
+	LEVEL,  /* dir/ *.type */
+	DEEP,   /* dir/ ** / *.type */
+	ALL,    /* dir/ * */
+	EXACT,  /* the directory itself, nothing in it */
+};
+
+struct candidate {
+	enum shape shape;
+	char *dir;  /* SINGLE: the path itself */
+	char *type; /* or NULL */
+	bool made;
+	const char *note;
+};
+
+struct list {
+	struct candidate *items;
+	size_t n, cap;
+};
+
+struct maker {
+	struct cordon_learn *learn;
+	bool patterns;
+	enum cordon_learn_need need; /* what is being generalised now */
+	struct list list;
+	const struct cordon_learn_item **items; /* of this need */
+	size_t n;
+	bool by_name;
+};
+
+static void clear(struct list *list, size_t from)
+{
+	for (size_t i = from; i < list->n; i++) {
+		free(list->items[i].dir);
+		free(list->items[i].type);
+	}
+	list->n = from;
+}
+
+static int push(struct list *list, enum shape shape, const char *dir, size_t dir_len, const char *type, bool made)
+{
+	struct candidate made_of = { .shape = shape, .made = made };
+
+	if (list->n == list->cap) {
+		size_t cap = list->cap ? list->cap * 2 : 32;
+		struct candidate *bigger = reallocarray(list->items, cap, sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		list->items = bigger;
+		list->cap = cap;
+	}
+	made_of.dir = strndup(dir, dir_len);
+	made_of.type = type ? strdup(type) : NULL;
+	if (!made_of.dir || (type && !made_of.type)) {
+		free(made_of.dir);
+		free(made_of.type);
+		return -ENOMEM;
+	}
+	list->items[list->n++] = made_of;
+	return 0;
+}
+
+bool cordon_learn_is_passing(const struct cordon_learn_item *item, bool patterns)
+{
+	const char *name = cordon_path_base(item->path);
+	size_t from, to;
+
+	if (!(item->uses & CORDON_LEARN_GONE))
+		return false;
+	return (patterns && (item->uses & CORDON_LEARN_MOVED) && cordon_learn_temporary(name)) || cordon_learn_random(name, &from, &to);
+}
+
+static bool has_type(const struct candidate *c, const char *type)
+{
+	return c->type && type && cordon_streq(c->type, type);
+}
+
+static size_t count_type(const struct list *list, size_t from, const char *type, bool only_patterns)
+{
+	size_t n = 0;
+
+	for (size_t i = from; i < list->n; i++)
+		n += has_type(&list->items[i], type) && (!only_patterns || list->items[i].shape != SINGLE);
+	return n;
+}
+
+/* Replaces every candidate of a type from `from` on (with `direct` only single files right in dir) by one pattern. */
+static int merge_type(struct list *list, size_t from, const char *dir, size_t dir_len, const char *type_of, enum shape shape, bool direct)
+{
+	autofree char *type = strdup(type_of);
+	bool made = false;
+	size_t kept = from;
+
+	if (!type)
+		return -ENOMEM;
+	for (size_t i = from; i < list->n; i++) {
+		struct candidate c = list->items[i];
+		bool here = c.shape == SINGLE && (size_t)(cordon_path_base(c.dir) - c.dir) == (dir_len ? dir_len + 1 : 0);
+
+		if (!has_type(&c, type) || (direct && !here)) {
+			list->items[kept++] = c;
+			continue;
+		}
+		made |= c.made;
+		free(c.dir);
+		free(c.type);
+	}
+	list->n = kept;
+	return push(list, shape, dir, dir_len, type, made);
+}
+
+static int merge_direct(struct list *list, size_t from, const char *dir, size_t dir_len)
+{
+	for (size_t i = from; i < list->n; i++) {
+		const struct candidate *c = &list->items[i];
+		size_t n = 0;
+		int r;
+
+		if (c->shape != SINGLE || !c->type)
+			continue;
+		for (size_t j = from; j < list->n; j++)
+			n += list->items[j].shape == SINGLE && has_type(&list->items[j], c->type) &&
+			     (size_t)(cordon_path_base(list->items[j].dir) - list->items[j].dir) == (dir_len ? dir_len + 1 : 0);
+		if (n < CORDON_LEARN_SAME_MIN)
+			continue;
+		r = merge_type(list, from, dir, dir_len, c->type, LEVEL, true);
+		if (r < 0)
+			return r;
+		i = from - 1; /* the list has changed and become shorter */
+	}
+	return 0;
+}
+
+/* One type all over a folder: a pattern and more of the same type, or many single files. `least` of them at all. */
+static int merge_deep(struct list *list, size_t from, const char *dir, size_t dir_len, size_t least)
+{
+	for (size_t i = from; i < list->n; i++) {
+		const char *type = list->items[i].type;
+		size_t n = type ? count_type(list, from, type, false) : 0;
+		int r;
+
+		if (n < 2 || (n < least && !(least && count_type(list, from, type, true))))
+			continue;
+		if (list->items[i].shape == DEEP && strlen(list->items[i].dir) == dir_len)
+			continue;
+		r = merge_type(list, from, dir, dir_len, type, DEEP, false);
+		if (r < 0)
+			return r;
+		i = from - 1;
+	}
+	return 0;
+}
+
+static size_t count_patterns(const struct list *list, size_t from)
+{
+	size_t n = 0;
+
+	for (size_t i = from; i < list->n; i++)
+		n += list->items[i].shape == LEVEL || list->items[i].shape == DEEP;
+	return n;
+}
+
+static bool any_made(const struct list *list, size_t from)
+{
+	for (size_t i = from; i < list->n; i++)
+		if (list->items[i].made)
+			return true;
+	return false;
+}
+
+/* Everything below dir in one grant. */
+static int swallow(struct maker *m, size_t from, const char *dir, size_t dir_len)
+{
+	clear(&m->list, from);
+	/* Names that come and go inside a granted folder need nothing else. */
+	return push(&m->list, m->need == CORDON_NEED_PROBE ? ALL : SINGLE, dir, dir_len, NULL, false);
+}
+
+static int swallow_root(struct maker *m, const char *note)
+{
+	int r = swallow(m, 0, "", 0);
+
+	if (r == 0)
+		m->list.items[0].note = note;
+	return r;
+}
+
+static int merge_root(struct maker *m)
+{
+	struct list *list = &m->list;
+	int r = 0;
+
+	if (!m->patterns && any_made(list, 0))
+		return swallow_root(m, "without the lens, names can come and go at the top only like this");
+	if (m->patterns && list->n > CORDON_LEARN_ROOT_MAX && list->n <= MERGE_MAX)
+		r = merge_deep(list, 0, "", 0, 0);
+	if (r < 0 || list->n <= CORDON_LEARN_ROOT_MAX)
+		return r;
+	if (!m->patterns)
+		return list->n > CORDON_LEARN_GRANTS_MAX ? swallow_root(m, "too many to name each") : 0;
+	/* Single files of the root become one level; folders stay what they are. */
+	for (size_t i = 0, kept = 0, n = list->n; i < n; i++) {
+		struct candidate c = list->items[i];
+
+		if (c.shape == SINGLE && !strchr(c.dir, '/') && c.type) {
+			free(c.dir);
+			free(c.type);
+		} else {
+			list->items[kept++] = c;
+		}
+		list->n = kept;
+	}
+	r = push(list, ALL, "", 0, NULL, true);
+	if (r == 0)
+		list->items[list->n - 1].note = "too many files at the top to name each";
+	return r == 0 && list->n > CORDON_LEARN_GRANTS_MAX ? swallow_root(m, "too many to name each") : r;
+}
+
+static int merge(struct maker *m, size_t from, const char *dir, size_t dir_len)
+{
+	bool many = m->list.n - from > MERGE_MAX;
+	int r = m->patterns && !many ? merge_direct(&m->list, from, dir, dir_len) : 0;
+
+	if (many && dir_len)
+		return swallow(m, from, dir, dir_len);
+	if (r < 0 || !dir_len)
+		return r < 0 ? r : merge_root(m);
+	if (m->patterns)
+		r = merge_deep(&m->list, from, dir, dir_len, CORDON_LEARN_SAME_MIN + 1);
+	if (r < 0)
+		return r;
+	/* Without the lens a name can only come and go in a folder that is granted as a whole. */
+	if (m->list.n - from > CORDON_LEARN_FOLDER_MAX || count_patterns(&m->list, from) > 2 ||
+	    (!m->patterns && any_made(&m->list, from)))
+		return swallow(m, from, dir, dir_len);
+	return 0;
+}
+
+static int push_item(struct maker *m, const struct cordon_learn_item *item)
+{
+	const char *name = cordon_path_base(item->path);
+	size_t len = strlen(item->path), from, to;
+	bool directory = item->uses & CORDON_LEARN_DIRECTORY;
+
+	if (m->need == CORDON_NEED_WRITE && cordon_learn_is_passing(item, m->patterns)) {
+		if (item->uses & CORDON_LEARN_MOVED && m->patterns && cordon_learn_temporary(name))
+			return 0;
+		if (m->patterns && cordon_learn_random(name, &from, &to)) {
+			int r = push(&m->list, CHANCE, item->path, len, NULL, true);
+
+			if (r == 0)
+				m->list.items[m->list.n - 1].note = "a name that is different every time";
+			return r;
+		}
+	}
+	return push(&m->list, SINGLE, item->path, len, directory ? NULL : cordon_learn_type(name), item->uses & CORDON_LEARN_MADE);
+}
+
+/* Items [lo, hi) lie in the directory that is the first `dir_len` bytes of each. Depth is bounded by that of a path. */
+static int solve(struct maker *m, size_t lo, size_t hi, size_t dir_len)
+{
+	const char *dir = m->items[lo]->path;
+	size_t from = m->list.n;
+	int r = 0;
+
+	if (dir_len == 4 && strncmp(dir, ".git", 4) == 0)
+		return push(&m->list, SINGLE, dir, dir_len, NULL, false);
+	while (r == 0 && lo < hi) {
+		const char *path = m->items[lo]->path;
+		size_t start = dir_len ? dir_len + 1 : 0, end = start + strcspn(path + start, "/"), next = lo + 1;
+
+		while (next < hi && strncmp(m->items[next]->path, path, end) == 0 &&
+		       (m->items[next]->path[end] == '/' || !m->items[next]->path[end]))
+			next++;
+		r = path[end] ? solve(m, lo, next, end) : push_item(m, m->items[lo]);
+		lo = next; /* what lies below a path that is granted itself is granted too */
+	}
+	return r < 0 ? r : merge(m, from, dir, dir_len);
+}
+
+static int by_pattern(const void *a, const void *b)
+{
+	const struct cordon_learn_grant *x = a, *y = b;
+
+	return x->access != y->access ? (x->access == CORDON_ACCESS_WRITE ? -1 : 1) : strcmp(x->pattern, y->pattern);
+}
+
+/* A literal name in a pattern; a byte that is no text can't stand in a policy file and becomes "any character". */
+static int add_name(struct cordon_buf *buf, const char *s, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0, len; r == 0 && i < n; i += len) {
+		len = cordon_utf8_char(s + i, n - i);
+		if (len == 1 && strchr("*?[]{}\\,!", s[i]))
+			r = cordon_buf_addf(buf, "\\%c", s[i]);
+		else
+			r = len ? cordon_buf_add(buf, s + i, len) : cordon_buf_addc(buf, '?');
+		len = len ? len : 1;
+	}
+	return r;
+}
+
+static int add_exact(struct cordon_buf *buf, const char *dir)
+{
+	size_t len = strlen(dir), last = len;
+	int r;
+
+	/* The last plain letter as a set of one: a pattern that ends in a wildcard covers its own level only. */
+	while (last > 0 && dir[last - 1] != '/' && strchr("*?[]{}\\,!^-", dir[last - 1]))
+		last--;
+	if (last == 0 || dir[last - 1] == '/' || (unsigned char)dir[last - 1] >= 0x80)
+		return add_name(buf, dir, len);
+	r = add_name(buf, dir, last - 1);
+	if (r == 0)
+		r = cordon_buf_addf(buf, "[%c]", dir[last - 1]);
+	return r < 0 ? r : add_name(buf, dir + last, len - last);
+}
+
+static int pattern_of(const struct candidate *c, struct cordon_buf *buf)
+{
+	static const char *const tails[] = { [LEVEL] = "*.", [DEEP] = "**/*.", [ALL] = "*" };
+	size_t from = 0, to = 0, base = (size_t)(cordon_path_base(c->dir) - c->dir);
+	int r;
+
+	if (c->shape == EXACT)
+		return add_exact(buf, c->dir);
+	if (c->shape == CHANCE && cordon_learn_random(c->dir + base, &from, &to)) {
+		if ((r = add_name(buf, c->dir, base + from)) < 0 || (r = cordon_buf_addc(buf, '*')) < 0)
+			return r;
+		return cordon_buf_adds(buf, c->dir + base + to);
+	}
+	if (c->shape == SINGLE && !*c->dir)
+		return cordon_buf_adds(buf, "**");
+	r = add_name(buf, c->dir, strlen(c->dir));
+	if (r < 0 || c->shape == SINGLE || c->shape == CHANCE)
+		return r;
+	if (*c->dir && (r = cordon_buf_addc(buf, '/')) < 0)
+		return r;
+	r = cordon_buf_adds(buf, tails[c->shape]);
+	return r < 0 || !c->type ? r : cordon_buf_adds(buf, c->type);
+}
+
+static int append(struct cordon_learn_grants *grants, const char *pattern, cordon_access access, const char *note)
+{
+	struct cordon_learn_grant *bigger;
+
+	for (size_t i = 0; i < grants->n; i++)
+		if (cordon_streq(grants->items[i].pattern, pattern)) {
+			if (access == CORDON_ACCESS_WRITE)
+				grants->items[i].access = access;
+			return 0;
+		}
+	bigger = reallocarray(grants->items, grants->n + 1, sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	grants->items = bigger;
+	bigger[grants->n] = (struct cordon_learn_grant){ strdup(pattern), access, note };
+	return bigger[grants->n].pattern ? (int)(grants->n++, 0) : -ENOMEM;
+}
+
+static int append_all(struct maker *m, struct cordon_learn_grants *grants, cordon_access access, const char *note)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < m->list.n; i++) {
+		autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+		r = pattern_of(&m->list.items[i], &text);
+		if (r == 0)
+			r = append(grants, text.data, access, m->list.items[i].note ? m->list.items[i].note : note);
+		m->by_name |= m->list.items[i].made;
+	}
+	clear(&m->list, 0);
+	return r;
+}
+
+/* Whether grants so far let the path be used; leads: or something below it, for a directory. */
+static bool granted(const struct cordon_learn_grants *grants, struct cordon_pattern **compiled, const char *path, bool leads)
+{
+	for (size_t i = 0; i < grants->n; i++)
+		if (cordon_pattern_match(compiled[i], path, NULL) || (leads && cordon_pattern_leads(compiled[i], path)))
+			return true;
+	return false;
+}
+
+/* The items that need this and are not granted yet. */
+static int gather(struct maker *m, const struct cordon_learn_grants *grants, enum cordon_learn_need need, struct cordon_error *err)
+{
+	struct cordon_pattern **compiled = calloc(grants->n + 1, sizeof(struct cordon_pattern *));
+	int r = compiled ? 0 : cordon_fail_errno(err, -ENOMEM, "patterns");
+
+	m->n = 0;
+	m->need = need;
+	for (size_t i = 0; r == 0 && i < grants->n; i++)
+		r = cordon_pattern_compile(grants->items[i].pattern, &compiled[i], err);
+	for (size_t i = 0; r == 0 && i < m->learn->n; i++) {
+		const struct cordon_learn_item *item = &m->learn->items[i];
+		bool directory = need == CORDON_NEED_LIST || need == CORDON_NEED_LOOK;
+
+		if (cordon_learn_need(item) == need && !granted(grants, compiled, item->path, directory))
+			m->items[m->n++] = item;
+	}
+	for (size_t i = 0; compiled && i < grants->n; i++)
+		cordon_pattern_free(compiled[i]);
+	free(compiled);
+	return r;
+}
+
+static int directories(struct maker *m, struct cordon_learn_grants *grants, enum cordon_learn_need need, struct cordon_error *err)
+{
+	enum shape shape = !m->patterns ? SINGLE : need == CORDON_NEED_LIST ? ALL : EXACT;
+	const char *note = need == CORDON_NEED_LIST ? "listed" : m->patterns ? "looked at, not into" : "looked at";
+	int r = gather(m, grants, need, err);
+
+	for (size_t i = 0; r == 0 && i < m->n; i++) {
+		/* A folder that leads to another one of these is seen for that. */
+		size_t len = strlen(m->items[i]->path);
+
+		if (i + 1 < m->n && cordon_path_within(m->items[i + 1]->path, m->items[i]->path))
+			continue;
+		r = push(&m->list, shape, m->items[i]->path, len, NULL, false);
+	}
+	return r < 0 ? r : append_all(m, grants, CORDON_ACCESS_READ, note);
+}
+
+int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon_learn_grants *ret, struct cordon_error *err)
+{
+	static const struct {
+		enum cordon_learn_need need;
+		cordon_access access;
+		const char *note;
+	} rounds[] = {
+		{ CORDON_NEED_WRITE, CORDON_ACCESS_WRITE, NULL },
+		{ CORDON_NEED_READ, CORDON_ACCESS_READ, NULL },
+		{ CORDON_NEED_PROBE, CORDON_ACCESS_READ, "asked for, not there" },
+	};
+	struct maker m = { .learn = learn, .patterns = patterns };
+	struct cordon_learn_grants grants = { 0 };
+	int r = 0;
+
+	cordon_learn_sort(learn);
+	m.items = calloc(learn->n + 1, sizeof(*m.items));
+	if (!m.items)
+		return cordon_fail_errno(err, -ENOMEM, "learned paths");
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(rounds); i++) {
+		if (rounds[i].need == CORDON_NEED_PROBE) {
+			r = directories(&m, &grants, CORDON_NEED_LIST, err);
+			if (r == 0)
+				r = directories(&m, &grants, CORDON_NEED_LOOK, err);
+			if (r < 0 || !patterns)
+				break;
+		}
+		r = gather(&m, &grants, rounds[i].need, err);
+		if (r == 0 && m.n)
+			r = solve(&m, 0, m.n, 0);
+		if (r == 0)
+			r = append_all(&m, &grants, rounds[i].access, rounds[i].note);
+	}
+	for (size_t i = 0; i < learn->n; i++)
+		m.by_name |= (learn->items[i].uses & CORDON_LEARN_LINKED) != 0;
+	clear(&m.list, 0);
+	free(m.list.items);
+	free(m.items);
+	if (r < 0) {
+		cordon_learn_grants_done(&grants);
+		return err && err->code ? r : cordon_fail_errno(err, r, "learned paths");
+	}
+	if (grants.n)
+		qsort(grants.items, grants.n, sizeof(*grants.items), by_pattern);
+	grants.by_name = patterns && m.by_name;
+	*ret = grants;
+	return 0;
+}
+
+void cordon_learn_grants_done(struct cordon_learn_grants *grants)
+{
+	for (size_t i = 0; i < grants->n; i++)
+		free(grants->items[i].pattern);
+	free(grants->items);
+	*grants = (struct cordon_learn_grants){ 0 };
+}
+
+int cordon_learn_grant_add(struct cordon_learn_grants *grants, const char *path, cordon_access access, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+	int r = add_name(&text, path, strlen(path));
+
+	if (r == 0)
+		r = append(grants, text.data, access, NULL);
+	return r < 0 ? cordon_fail_errno(err, r, "learned paths") : 0;
+}
