@@ -21,6 +21,7 @@
 
 #define GUARDS_MAX 4096
 #define DIRS_MAX 512
+#define END_TRIES 20 /* tenths of a second that the end of left-over processes may take */
 #define POLL_MS 50 /* how often names are looked at where the kernel has no directory notification */
 
 struct init {
@@ -159,16 +160,41 @@ static void check(struct init *init)
 	check_guards(init);
 }
 
+/* Ends whatever the agent left behind; true when nothing is left. What can't die now is the kernel's to end with us. */
+static bool end_the_rest(void)
+{
+	const struct timespec tick = { .tv_nsec = 100000000 };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	kill(-1, SIGKILL);
+	for (int tries = 0; tries < END_TRIES; tries++) {
+		pid_t pid;
+
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			;
+		if (pid < 0)
+			return errno == ECHILD;
+		sigtimedwait(&child, NULL, &tick);
+	}
+	return false;
+}
+
 static void reap(const struct init *init)
 {
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct cordon_notice notice = { .kind = CORDON_NOTICE_EXITED, .code = status };
+
 		if (pid != init->agent)
 			continue;
-		tell(init, CORDON_NOTICE_EXITED, status, 0);
-		_exit(0); /* the kernel ends whatever is left in here */
+		notice.index = end_the_rest();
+		getrusage(RUSAGE_CHILDREN, &notice.usage);
+		cordon_notice_send(init->in->ctl, &notice, -1);
+		_exit(0);
 	}
 }
 

@@ -50,8 +50,8 @@ static void consider(struct sweep *sweep, const char *dir, const char *name)
 		r = cordon_cgroup_remove(&group, name);
 		if (r == 0)
 			sweep->removed++;
-		else if (sweep->first_error == 0)
-			sweep->first_error = r;
+		else if (fate == CORDON_RUN_GONE && sweep->first_error == 0)
+			sweep->first_error = r; /* one of another user's runs is theirs to remove */
 	}
 	cordon_cgroup_done(&group);
 }

@@ -3,6 +3,8 @@
 #ifndef CORDON_SANDBOX_NOTICE_H
 #define CORDON_SANDBOX_NOTICE_H
 
+#include <sys/resource.h>
+
 #include "base/util.h"
 
 typedef enum cordon_notice_kind {
@@ -17,7 +19,7 @@ typedef enum cordon_notice_kind {
 	CORDON_NOTICE_FUSE,      /* with the FUSE device of the view, mounted; waits for LENS_READY */
 	CORDON_NOTICE_LISTENER,  /* with the seccomp listener */
 	CORDON_NOTICE_STARTED,   /* all layers are on, the program is about to run */
-	CORDON_NOTICE_EXITED,    /* code: wait status of the agent */
+	CORDON_NOTICE_EXITED,    /* code: wait status of the agent; usage of all; index 1: nothing but init is left inside */
 	CORDON_NOTICE_LOST,      /* a protected mount dissolved and was bound again; index: plan step */
 	CORDON_NOTICE_MADE,      /* a guarded name came to be and is read-only now; index: plan guard */
 } cordon_notice_kind;
@@ -26,6 +28,7 @@ struct cordon_notice {
 	uint32_t kind;
 	int32_t code;
 	uint32_t index;
+	struct rusage usage;
 	char what[48];
 	char object[440];
 };

@@ -175,7 +175,8 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 	r = cordon_hardlinks_find(p->policy->root.fd, path, &guard->hard_links, err);
 	if (r < 0 || p->plan->lens)
 		return r;
-	return cordon_plan_bind(p->plan, source, inside, CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT, CORDON_RIGHT_READ, err);
+	/* No Landlock rule of its own: what it lies in may be read at least, and the mount is read-only. */
+	return cordon_plan_bind(p->plan, source, inside, CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT, CORDON_RIGHT_NONE, err);
 }
 
 static int protect_path(struct protect *p, const struct cordon_protected *asked, const char *path, unsigned int hops,

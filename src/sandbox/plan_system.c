@@ -121,7 +121,8 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 		if (fstatat(etc, etc_mounted[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode) ||
 		    cordon_path_join("/etc", etc_mounted[i], path, sizeof(path)) < 0)
 			continue;
-		r = bind_system(plan, path, path, err);
+		/* The rule on /etc covers it. */
+		r = cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY | CORDON_STEP_SYSTEM, CORDON_RIGHT_NONE, err);
 	}
 	return r;
 }

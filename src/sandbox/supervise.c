@@ -28,6 +28,7 @@ struct supervisor {
 	uint64_t deadline; /* CLOCK_MONOTONIC ms of the next step towards the end, 0: none */
 	bool started;      /* the agent's program was about to run */
 	bool exited;       /* the agent's status is known */
+	bool empty;        /* and nothing but PID 1, which is ending, is left inside */
 	bool ending;       /* SIGTERM was sent */
 	bool killed;
 	bool timed_out;
@@ -181,7 +182,9 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		break;
 	case CORDON_NOTICE_EXITED:
 		s->exited = true;
+		s->empty = notice->index == 1;
 		s->status = notice->code;
+		s->result->usage = notice->usage;
 		break;
 	case CORDON_NOTICE_LOST:
 		on_lost(s, notice);
@@ -262,7 +265,14 @@ static void begin(struct supervisor *s)
 		s->deadline = now_ms() + s->child->plan->timeout_ms;
 }
 
-/* Until the pidfd says that PID 1, and with it everything inside, is gone. */
+/* The end of PID 1 is mostly the kernel taking mounts apart, which nobody has to wait for; but a cgroup can be removed
+ * only when it is empty, and the lens must not lose its view while somebody may look. */
+static bool may_leave(const struct supervisor *s)
+{
+	return s->empty && !s->child->limits.n_groups && s->lens.pid <= 0;
+}
+
+/* Until PID 1, and with it everything inside, is gone, or as good as gone. */
 static void loop(struct supervisor *s)
 {
 	enum { PID, CTL, SIGNALS, OOM, WATCH, LENS, EXEC, TERMINAL, N = TERMINAL + 2 };
@@ -303,7 +313,7 @@ static void loop(struct supervisor *s)
 			on_memory(s);
 		if (s->terminal)
 			cordon_terminal_move(s->terminal, &fds[TERMINAL]);
-		if (fds[PID].revents)
+		if (fds[PID].revents || may_leave(s))
 			return;
 		if (fds[LENS].revents)
 			on_lens_death(s);
@@ -355,7 +365,7 @@ static void finish(struct supervisor *s)
 	int status;
 
 	on_ctl(s); /* what was said last */
-	while (wait4(s->child->pid, &status, 0, &s->result->usage) < 0 && errno == EINTR)
+	while (waitpid(s->child->pid, &status, may_leave(s) ? WNOHANG : 0) < 0 && errno == EINTR)
 		;
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_tier_kill_all(SIGKILL); /* no namespace does it for us */

@@ -185,9 +185,10 @@ _Noreturn void cordon_tier_build(struct cordon_inside *in)
 		for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
 			if (pid != agent)
 				continue;
-			notice = (struct cordon_notice){ .kind = CORDON_NOTICE_EXITED, .code = status };
-			cordon_notice_send(in->ctl, &notice, -1);
 			cordon_tier_kill_all(SIGKILL);
+			notice = (struct cordon_notice){ .kind = CORDON_NOTICE_EXITED, .code = status };
+			getrusage(RUSAGE_CHILDREN, &notice.usage);
+			cordon_notice_send(in->ctl, &notice, -1);
 			_exit(0);
 		}
 	}
