@@ -74,6 +74,14 @@ static void take_violation(struct cordon_run_events *events, const struct cordon
 	record(events, &out, event->count > 1 ? json_pack("{s:i}", "count", (int)event->count) : NULL, NULL);
 }
 
+static void take_untold(struct cordon_run_events *events, const struct cordon_event *event)
+{
+	struct cordon_audit_event out = { .type = CORDON_AUDIT_VIOLATION };
+
+	cordon_cli_workspace_log(events->cli, "  (%u more accesses outside workspace are not listed)", event->count);
+	record(events, &out, json_pack("{s:I}", "count", (json_int_t)event->count), NULL);
+}
+
 static void take_lost(struct cordon_run_events *events, const struct cordon_event *event)
 {
 	struct cordon_audit_event out = { .type = CORDON_AUDIT_PROTECTED_LOST, .path = event->path,
@@ -107,6 +115,9 @@ void cordon_run_events_take(void *data, const struct cordon_event *event)
 	switch (event->kind) {
 	case CORDON_EVENT_VIOLATION:
 		take_violation(events, event);
+		break;
+	case CORDON_EVENT_UNTOLD:
+		take_untold(events, event);
 		break;
 	case CORDON_EVENT_LOST:
 		take_lost(events, event);

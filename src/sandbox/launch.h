@@ -29,6 +29,7 @@ typedef enum cordon_run_state {
 /* What happens during a run, for whoever records and prints it. Strings are borrowed. */
 typedef enum cordon_event_kind {
 	CORDON_EVENT_VIOLATION, /* an access outside the scope: op, path, decision */
+	CORDON_EVENT_UNTOLD,    /* so many (count) violations more, without a report each */
 	CORDON_EVENT_LOST,      /* a protected mount dissolved: path; `held` when it was bound again */
 	CORDON_EVENT_MADE,      /* a guarded name came to be: path; by_agent; `held` when it was taken away or bound */
 	CORDON_EVENT_LIMIT,     /* op: "memory", "pids", "timeout" */

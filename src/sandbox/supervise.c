@@ -300,7 +300,7 @@ static void loop(struct supervisor *s)
 			end_tree(s);
 		if (fds[CTL].revents && !on_ctl(s))
 			fds[CTL].fd = -1;
-		if (fds[WATCH].revents && !cordon_watch_serve(s->watch)) {
+		if (fds[WATCH].revents && !cordon_watch_serve(s->watch, fds[WATCH].revents)) {
 			s->result->violations += cordon_watch_count(s->watch);
 			s->watch = cordon_watch_free(s->watch);
 		}

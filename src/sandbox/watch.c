@@ -11,31 +11,21 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "sandbox/watch.h"
-#include "sandbox/watch_calls.h"
+#include "sandbox/watch_report.h"
+#include "sandbox/watch_sight.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
 #endif
 
-#define SERVE_MAX 64      /* notifications answered before the rest of the supervisor gets its turn */
 #define RECENT_NS 50000000LL /* a creation let through longer ago than this does not explain a guarded name */
 #define SLACK_NS 10000000LL
 #define DENIED_NS 2000000000LL
 
 struct recent {
 	int64_t at; /* CLOCK_REALTIME ns, comparable with file times */
-	int root_fd;
 	char path[CORDON_PATH_MAX];
-};
-
-struct report {
-	uint64_t hash; /* 0: free */
-	unsigned int count;
-	cordon_verdict verdict;
-	cordon_reason reason;
-	const char *op;
-	char *path;
 };
 
 struct cordon_watch {
@@ -44,16 +34,14 @@ struct cordon_watch {
 	int listener;
 	bool reporting;
 	bool begun; /* the program runs: before, the calls are our own process's, which nobody can look into */
-	unsigned int violations;
-	unsigned int unreadable;
 	struct seccomp_notif_sizes sizes;
 	struct seccomp_notif *notif;
 	struct seccomp_notif_resp *resp;
 	struct recent recent[CORDON_WATCH_RECENT];
 	size_t next_recent;
 	int64_t *denied; /* per guard: when its name was last refused */
-	struct report reports[CORDON_WATCH_REPORTS];
-	size_t n_reports;
+	struct cordon_reports *reports;
+	int root_fd; /* of the agent's tree; nothing inside can change a process's root */
 	struct cordon_touch touches[CORDON_TOUCHES_MAX];
 };
 
@@ -74,16 +62,15 @@ struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const st
 		return NULL;
 	watch->child = child;
 	watch->observer = observer;
-	watch->listener = -1;
-	for (size_t i = 0; i < CORDON_WATCH_RECENT; i++)
-		watch->recent[i].root_fd = -1;
+	watch->listener = watch->root_fd = -1;
 	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &watch->sizes) < 0)
 		return cordon_watch_free(watch);
 	/* The kernel may know longer structures than we were built with. */
 	watch->notif = calloc(1, watch->sizes.seccomp_notif + sizeof(*watch->notif));
 	watch->resp = calloc(1, watch->sizes.seccomp_notif_resp + sizeof(*watch->resp));
 	watch->denied = calloc(child->plan->n_guards + 1, sizeof(*watch->denied));
-	if (!watch->notif || !watch->resp || !watch->denied)
+	watch->reports = cordon_reports_new(child, observer);
+	if (!watch->notif || !watch->resp || !watch->denied || !watch->reports)
 		return cordon_watch_free(watch);
 	/* Best effort: halves the cost of a trapped call on 6.6 and later. */
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
@@ -92,30 +79,13 @@ struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const st
 	return watch;
 }
 
-/* What was folded is told once more, with its count. */
-static void tell_folded(struct cordon_watch *watch)
-{
-	for (size_t i = 0; i < CORDON_WATCH_REPORTS; i++) {
-		const struct report *r = &watch->reports[i];
-		struct cordon_event event = { .kind = CORDON_EVENT_VIOLATION, .op = r->op, .path = r->path,
-					      .verdict = r->verdict, .reason = r->reason, .count = r->count,
-					      .by_agent = true };
-
-		if (r->hash && r->count > 1)
-			watch->observer->event(watch->observer->data, &event);
-	}
-}
-
 struct cordon_watch *cordon_watch_free(struct cordon_watch *watch)
 {
 	if (!watch)
 		return NULL;
-	tell_folded(watch);
-	for (size_t i = 0; i < CORDON_WATCH_REPORTS; i++)
-		free(watch->reports[i].path);
-	for (size_t i = 0; i < CORDON_WATCH_RECENT; i++)
-		cordon_closep(&watch->recent[i].root_fd);
+	cordon_reports_free(watch->reports);
 	cordon_closep(&watch->listener);
+	cordon_closep(&watch->root_fd);
 	free(watch->notif);
 	free(watch->resp);
 	free(watch->denied);
@@ -130,57 +100,17 @@ int cordon_watch_fd(const struct cordon_watch *watch)
 
 unsigned int cordon_watch_count(const struct cordon_watch *watch)
 {
-	return watch->violations;
+	return cordon_reports_count(watch->reports);
 }
 
-static uint64_t hash_of(const char *op, const char *path)
-{
-	uint64_t h = 1469598103934665603ULL;
-
-	for (const char *p = op; *p; p++)
-		h = (h ^ (unsigned char)*p) * 1099511628211ULL;
-	for (const char *p = path; *p; p++)
-		h = (h ^ (unsigned char)*p) * 1099511628211ULL;
-	return h ? h : 1;
-}
-
-/* Tells of a violation the first time, counts it afterwards. A full table counts without telling: the count in the
- * result is exact, the record is bounded. */
-static void violation(struct cordon_watch *watch, const char *op, const char *path, const char *rule, cordon_verdict verdict,
-		      cordon_reason reason)
-{
-	struct cordon_event event = { .kind = CORDON_EVENT_VIOLATION, .op = op, .path = path, .rule = rule, .reason = reason,
-				      .verdict = verdict, .count = 1, .by_agent = true };
-	uint64_t hash = hash_of(op, path);
-	size_t at = hash % CORDON_WATCH_REPORTS;
-
-	watch->violations++;
-	for (size_t i = 0; i < CORDON_WATCH_REPORTS; i++, at = (at + 1) % CORDON_WATCH_REPORTS) {
-		struct report *r = &watch->reports[at];
-
-		if (r->hash == hash && cordon_streq(r->op, op) && cordon_streq(r->path, path)) {
-			r->count++;
-			return;
-		}
-		if (r->hash)
-			continue;
-		if (watch->n_reports >= CORDON_WATCH_REPORTS - 1 || !(r->path = strdup(path)))
-			return;
-		*r = (struct report){ .hash = hash, .count = 1, .op = op, .path = r->path, .verdict = verdict, .reason = reason };
-		watch->n_reports++;
-		watch->observer->event(watch->observer->data, &event);
-		return;
-	}
-}
-
-/* The directory that holds the last component of an absolute path, as process `pid` would find it. */
-static int open_parent(pid_t pid, const char *path, char ret_name[static NAME_MAX + 1])
+/* The directory that holds the last component of an absolute path, as the agent would find it. */
+static int open_parent(int root_fd, const char *path, char ret_name[static NAME_MAX + 1])
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	char link[40], dir[CORDON_PATH_MAX];
+	char dir[CORDON_PATH_MAX];
 	size_t len = strlen(path);
 	const char *slash;
-	int root, fd;
+	int fd;
 
 	while (len > 1 && path[len - 1] == '/')
 		len--;
@@ -190,15 +120,8 @@ static int open_parent(pid_t pid, const char *path, char ret_name[static NAME_MA
 	if (!slash || cordon_copy(ret_name, NAME_MAX + 1, slash + 1, strlen(slash + 1)) < 0)
 		return -EINVAL;
 	dir[slash == dir ? 1 : slash - dir] = '\0';
-	snprintf(link, sizeof(link), "/proc/%d/root", (int)pid);
-	root = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -errno;
-	fd = cordon_sys_openat2(root, dir, &how, sizeof(how));
-	if (fd < 0)
-		fd = -errno;
-	close(root);
-	return fd;
+	fd = cordon_sys_openat2(root_fd, dir, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
 }
 
 static bool same_name(const struct cordon_watch *watch, const char *a, const char *b)
@@ -218,7 +141,7 @@ static const char *last_component(const char *path, char ret[static NAME_MAX + 1
 }
 
 /* The guard whose name this call would make, or NULL. */
-static const struct cordon_guard *guarded(const struct cordon_watch *watch, pid_t pid, const char *path)
+static const struct cordon_guard *guarded(const struct cordon_watch *watch, const char *path)
 {
 	const struct cordon_plan *plan = watch->child->plan;
 	char name[NAME_MAX + 1];
@@ -235,7 +158,7 @@ static const struct cordon_guard *guarded(const struct cordon_watch *watch, pid_
 
 		if (guard->state != CORDON_GUARD_ABSENT || !same_name(watch, guard->name, name))
 			continue;
-		if (parent == -1 && (parent = open_parent(pid, path, again)) >= 0 && fstat(parent, &made_in) < 0) {
+		if (parent == -1 && (parent = open_parent(watch->root_fd, path, again)) >= 0 && fstat(parent, &made_in) < 0) {
 			close(parent);
 			parent = -2;
 		}
@@ -250,31 +173,26 @@ static const struct cordon_guard *guarded(const struct cordon_watch *watch, pid_
 	return found;
 }
 
-static void remember(struct cordon_watch *watch, pid_t pid, const struct cordon_touch *touch)
+static void remember(struct cordon_watch *watch, const struct cordon_touch *touch)
 {
 	struct recent *r = &watch->recent[watch->next_recent++ % CORDON_WATCH_RECENT];
-	char link[40];
 
-	snprintf(link, sizeof(link), "/proc/%d/root", (int)pid);
-	cordon_closep(&r->root_fd);
 	r->at = now_ns();
 	r->path[0] = '\0';
-	if (!touch->known)
-		return;
-	r->root_fd = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	memcpy(r->path, touch->path, strlen(touch->path) + 1);
+	if (touch->known)
+		memcpy(r->path, touch->path, strlen(touch->path) + 1);
 }
 
 /* Whether a creation that was let through made what it had named. */
-static bool explained(const struct recent *r)
+static bool explained(int root_fd, const struct recent *r)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	struct statx st;
 	int fd;
 
-	if (!r->path[0] || r->root_fd < 0)
+	if (!r->path[0] || root_fd < 0)
 		return false;
-	fd = cordon_sys_openat2(r->root_fd, r->path, &how, sizeof(how));
+	fd = cordon_sys_openat2(root_fd, r->path, &how, sizeof(how));
 	if (fd < 0)
 		return false;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
@@ -290,121 +208,51 @@ bool cordon_watch_blames_agent(const struct cordon_watch *watch, const struct co
 	if (now - watch->denied[guard - watch->child->plan->guards] < DENIED_NS)
 		return true;
 	for (size_t i = 0; i < CORDON_WATCH_RECENT; i++)
-		if (watch->recent[i].at && now - watch->recent[i].at < RECENT_NS && !explained(&watch->recent[i]))
+		if (watch->recent[i].at && now - watch->recent[i].at < RECENT_NS && !explained(watch->root_fd, &watch->recent[i]))
 			return true;
 	return false;
 }
 
-/* Places inside that are private, or that every program reads: never a violation. */
-static bool unremarkable(const struct cordon_touch *touch)
-{
-	static const char *const system[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc",
-					      "/dev", "/sys", "/run" };
-
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(system); i++)
-		if (cordon_path_within(touch->path, system[i]))
-			return true;
-	return cordon_path_within("/", touch->path);
-}
-
-/* In the host's terms: the agent may see the root elsewhere. */
-static bool to_host(const struct cordon_plan *plan, const char *path, char ret[static CORDON_PATH_MAX])
-{
-	if (cordon_path_within(path, plan->at))
-		return cordon_path_join(plan->root, path + strlen(plan->at), ret, CORDON_PATH_MAX) == 0;
-	return cordon_copy(ret, CORDON_PATH_MAX, path, strlen(path)) == 0;
-}
-
-static void report(struct cordon_watch *watch, const struct cordon_touch *touch)
-{
-	const struct cordon_child *child = watch->child;
-	struct cordon_resolved resolved;
-	struct cordon_decision decision;
-	char host[CORDON_PATH_MAX];
-
-	if (!touch->known) {
-		if (watch->unreadable++ == 0)
-			violation(watch, touch->op, "(unreadable)", NULL,
-				  child->plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_WARN : CORDON_DENY,
-				  CORDON_REASON_UNRESOLVABLE);
-		return;
-	}
-	if (unremarkable(touch) || !to_host(child->plan, touch->path, host))
-		return;
-	if (!cordon_path_within(host, child->plan->root) && cordon_plan_is_private(child->plan, touch->path))
-		return;
-	cordon_resolve(&child->policy->root, host, &resolved);
-	cordon_policy_judge(child->policy, &resolved, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
-	if (decision.verdict != CORDON_ALLOW)
-		violation(watch, touch->op, host, decision.rule, decision.verdict, decision.reason);
-}
-
-/* Where the call would act: unlink, rename and the making of names do not follow a link in the last component. */
-static void resolve_sight(const struct cordon_root *root, const char *host, bool follow, struct cordon_resolved *ret)
-{
-	char dir[CORDON_PATH_MAX];
-	const char *name = strrchr(host, '/') + 1;
-	struct stat st;
-	int fd;
-
-	if (follow || !*name || cordon_streq(name, ".") || cordon_streq(name, "..") ||
-	    cordon_copy(dir, sizeof(dir), host, (size_t)(name - host)) < 0) {
-		cordon_resolve(root, host, ret);
-		return;
-	}
-	cordon_resolve(root, dir, ret);
-	if (ret->place == CORDON_PLACE_UNRESOLVABLE || cordon_path_join(ret->path, name, dir, sizeof(dir)) < 0) {
-		ret->place = CORDON_PLACE_UNRESOLVABLE;
-		return;
-	}
-	memcpy(ret->path, dir, strlen(dir) + 1);
-	fd = ret->place == CORDON_PLACE_INSIDE ? root->fd : AT_FDCWD;
-	ret->exists = fstatat(fd, ret->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Tells whoever learns what is about to happen, while the process stands still and the tree is as the call finds it. */
-static void tell_sight(struct cordon_watch *watch, const struct cordon_touch *touch)
-{
-	const struct cordon_child *child = watch->child;
-	const struct cordon_root *root = &child->policy->root;
-	char host[CORDON_PATH_MAX], clean[CORDON_PATH_MAX], full[CORDON_PATH_MAX];
-	bool exclusive = cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename") || cordon_streq(touch->op, "create");
-	struct cordon_sight sight = { .op = touch->op, .writes = touch->writes };
-	struct cordon_resolved found;
-	struct stat st;
-
-	if (!touch->known || unremarkable(touch) || !to_host(child->plan, touch->path, host) ||
-	    (!cordon_path_within(host, child->plan->root) && cordon_plan_is_private(child->plan, touch->path)))
-		return;
-	resolve_sight(root, host, !exclusive, &found);
-	if (found.place == CORDON_PLACE_UNRESOLVABLE)
-		return;
-	sight.place = found.place;
-	sight.path = found.path;
-	if (found.exists && fstatat(found.place == CORDON_PLACE_INSIDE ? root->fd : AT_FDCWD, *found.path ? found.path : ".", &st,
-				    AT_SYMLINK_NOFOLLOW) == 0)
-		sight.type = st.st_mode & S_IFMT;
-	if (cordon_path_clean(host, clean, sizeof(clean)) == 0 && found.place == CORDON_PLACE_INSIDE &&
-	    cordon_path_join(root->path, found.path, full, sizeof(full)) == 0)
-		sight.linked = !cordon_streq(clean, full);
-	watch->observer->sight(watch->observer->data, &sight);
-}
-
-static void answer(struct cordon_watch *watch, int error)
+/* False when the process died meanwhile: what was read may be of another one. */
+static bool answer(struct cordon_watch *watch, int error)
 {
 	memset(watch->resp, 0, watch->sizes.seccomp_notif_resp);
 	watch->resp->id = watch->notif->id;
 	watch->resp->error = error;
 	watch->resp->flags = error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-	/* ENOENT: the process died meanwhile. */
-	ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_SEND, watch->resp);
+	return ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_SEND, watch->resp) == 0;
+}
+
+/* Our own process, before the program runs, can't be looked into by an ordinary user; so it may take a few calls. */
+static void find_root(struct cordon_watch *watch, pid_t pid)
+{
+	char link[40];
+
+	snprintf(link, sizeof(link), "/proc/%d/root", (int)pid);
+	watch->root_fd = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Refuses the call when it would make a guarded name. */
+static bool refuse_guarded(struct cordon_watch *watch, const struct cordon_touch *touch)
+{
+	const struct cordon_guard *guard = touch->known ? guarded(watch, touch->path) : NULL;
+
+	if (!guard)
+		return false;
+	watch->denied[guard - watch->child->plan->guards] = now_ns();
+	if (answer(watch, -EACCES))
+		cordon_reports_refused(watch->reports, guard);
+	return true;
 }
 
 static void serve_one(struct cordon_watch *watch)
 {
 	pid_t pid = (pid_t)watch->notif->pid;
 	size_t n = cordon_watch_read_call(watch->notif, watch->touches);
+	bool made[CORDON_TOUCHES_MAX] = { false };
 
+	if (watch->root_fd < 0)
+		find_root(watch, pid);
 	if (!watch->begun && n == 1 && !watch->touches[0].known && cordon_streq(watch->touches[0].op, "execute"))
 		n = 0;
 	else
@@ -412,44 +260,35 @@ static void serve_one(struct cordon_watch *watch)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct cordon_touch *touch = &watch->touches[i];
-		const struct cordon_guard *guard;
 
 		if (!touch->creates)
 			continue;
-		guard = touch->known ? guarded(watch, pid, touch->path) : NULL;
-		if (guard) {
-			watch->denied[guard - watch->child->plan->guards] = now_ns();
-			violation(watch, "create", guard->inside, guard->path, CORDON_DENY, CORDON_REASON_PROTECTED);
-			answer(watch, -EACCES);
-			return;
+		if (watch->child->plan->n_guards) {
+			if (refuse_guarded(watch, touch))
+				return;
+			remember(watch, touch);
 		}
-		remember(watch, pid, touch);
+		/* Afterwards it is too late to tell whether an open wrote a file or made it. */
+		made[i] = watch->reporting && touch->known && touch->follows && !cordon_where_exists(watch->root_fd, touch->path);
 	}
 	for (size_t i = 0; watch->observer->sight && i < n; i++)
-		tell_sight(watch, &watch->touches[i]);
-	answer(watch, 0);
-	/* The agent goes on while we look closer. */
+		cordon_sight_tell(watch->child, watch->observer, &watch->touches[i]);
+	if (!answer(watch, 0))
+		return;
+	/* A call that changes names is the only one that could have changed these since: all others wait for us. */
 	for (size_t i = 0; watch->reporting && i < n; i++)
 		if (!cordon_streq(watch->touches[i].op, "look"))
-			report(watch, &watch->touches[i]);
+			cordon_reports_take(watch->reports, watch->root_fd, pid, &watch->touches[i], made[i]);
 }
 
-bool cordon_watch_serve(struct cordon_watch *watch)
+bool cordon_watch_serve(struct cordon_watch *watch, short revents)
 {
-	for (int served = 0; served < SERVE_MAX; served++) {
-		struct pollfd ready = { .fd = watch->listener, .events = POLLIN };
-
-		if (poll(&ready, 1, 0) <= 0)
-			return true;
-		if (!(ready.revents & POLLIN))
-			return false; /* every process under the filter is gone */
-		memset(watch->notif, 0, watch->sizes.seccomp_notif);
-		if (ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_RECV, watch->notif) < 0) {
-			if (errno != ENOENT && errno != EINTR)
-				return false;
-			continue;
-		}
+	if (!(revents & POLLIN))
+		return false; /* every process under the filter is gone */
+	memset(watch->notif, 0, watch->sizes.seccomp_notif);
+	if (ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_RECV, watch->notif) == 0)
 		serve_one(watch);
-	}
+	else if (errno != ENOENT && errno != EINTR)
+		return false;
 	return true;
 }

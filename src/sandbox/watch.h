@@ -16,7 +16,6 @@
 #include "sandbox/launch.h"
 
 #define CORDON_WATCH_RECENT 16 /* creations that were let through, kept to tell who made a guarded name */
-#define CORDON_WATCH_REPORTS 512 /* distinct reports remembered for folding */
 
 struct cordon_watch;
 
@@ -25,8 +24,8 @@ struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const st
 				      int listener);
 struct cordon_watch *cordon_watch_free(struct cordon_watch *watch);
 int cordon_watch_fd(const struct cordon_watch *watch);
-/* Answers what is pending, a bounded number per call. False when the listener is at its end. */
-bool cordon_watch_serve(struct cordon_watch *watch);
+/* Answers one call, when poll() said that one is there. False when the listener is at its end. */
+bool cordon_watch_serve(struct cordon_watch *watch, short revents);
 /* Whether the guarded name `dir`/`name` was probably made from inside: the agent tried to make that very name lately,
  * or a creation that was let through just before it did not make what it said it would. */
 bool cordon_watch_blames_agent(const struct cordon_watch *watch, const struct cordon_guard *guard);

@@ -77,7 +77,7 @@ static const struct call calls[] = {
 	{ SYS_lstat, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
 	{ SYS_access, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
 	{ SYS_readlink, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_creat, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_creat, CALL_OPEN, CWD, 0, NONE, NONE, NONE },
 	{ SYS_mkdir, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
 	{ SYS_mknod, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
 	{ SYS_symlink, CALL_CREATE, CWD, 1, NONE, NONE, NONE },
@@ -141,10 +141,11 @@ static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_a
 	char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX], what[24] = "cwd";
 	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
 
-	if (!read_string(pid, notif->data.args[path_arg], name))
+	if (!read_string(pid, notif->data.args[path_arg], ret))
 		return false;
-	if (name[0] == '/')
-		return cordon_copy(ret, CORDON_PATH_MAX, name, strlen(name)) == 0;
+	if (ret[0] == '/')
+		return true;
+	memcpy(name, ret, strlen(ret) + 1);
 	if (dir != AT_FDCWD)
 		snprintf(what, sizeof(what), "fd/%d", dir);
 	return read_link_of(pid, what, base) && cordon_path_join(base, name, ret, CORDON_PATH_MAX) == 0;
@@ -178,10 +179,51 @@ static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_to
 
 static void open_touch(struct cordon_touch *touch, uint64_t flags)
 {
+	if (flags & O_PATH) {
+		/* Opens nothing, and the kernel heeds no flag that would. */
+		touch->op = "look";
+		touch->writes = false;
+		return;
+	}
 	touch->creates = flags & O_CREAT;
 	touch->writes = touch->creates || (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 	/* Whether a file is made or only written is not known before the call: O_EXCL says so, the rest is a write. */
 	touch->op = touch->creates && (flags & O_EXCL) ? "create" : touch->writes ? "write" : "read";
+	touch->follows = !(flags & O_NOFOLLOW) && !(touch->creates && (flags & O_EXCL));
+}
+
+/* Whether a call that is no open follows a link at the end of its (first) path. */
+static bool follows(const struct seccomp_notif *notif)
+{
+	const __u64 *args = notif->data.args;
+
+	switch (notif->data.nr) {
+	case SYS_linkat:
+		return args[4] & AT_SYMLINK_FOLLOW;
+	case SYS_fchownat:
+	case SYS_execveat:
+		return !(args[4] & AT_SYMLINK_NOFOLLOW);
+	case SYS_utimensat:
+	case 452: /* fchmodat2 */
+		return !(args[3] & AT_SYMLINK_NOFOLLOW);
+	case 463: /* setxattrat */
+	case 466: /* removexattrat */
+		return !(args[2] & AT_SYMLINK_NOFOLLOW);
+	case SYS_lsetxattr:
+	case SYS_lremovexattr:
+#ifdef SYS_open
+	case SYS_lchown:
+	case SYS_link:
+#endif
+		return false;
+	default:
+		return true;
+	}
+}
+
+static uint64_t open_flags(const struct seccomp_notif *notif, const struct call *call)
+{
+	return call->flags == NONE ? O_CREAT | O_WRONLY | O_TRUNC /* creat */ : notif->data.args[call->flags];
 }
 
 static const struct call *find(long nr)
@@ -203,7 +245,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
 		touches[i].op = "write";
 		touches[i].writes = true;
-		touches[i].creates = touches[i].known = false;
+		touches[i].creates = touches[i].known = touches[i].follows = false;
 		touches[i].path[0] = '\0';
 	}
 	if (call->kind == CALL_BIND) {
@@ -219,7 +261,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 		return 0;
 	switch (call->kind) {
 	case CALL_OPEN:
-		open_touch(&touches[0], notif->data.args[call->flags]);
+		open_touch(&touches[0], open_flags(notif, call));
 		break;
 	case CALL_OPEN2:
 		if (read_memory((pid_t)notif->pid, notif->data.args[2], &how, sizeof(how)))
@@ -237,6 +279,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	case CALL_EXECUTE:
 		touches[0].op = "execute";
 		touches[0].writes = false;
+		touches[0].follows = follows(notif);
 		break;
 	case CALL_LOOK:
 		touches[0].op = "look";
@@ -246,12 +289,15 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	case CALL_LINK:
 		touches[0].op = call->kind == CALL_RENAME ? "rename" : "read";
 		touches[0].writes = call->kind == CALL_RENAME;
+		touches[0].follows = call->kind == CALL_LINK && follows(notif);
 		touches[1].op = call->kind == CALL_RENAME ? "rename" : "create";
 		touches[1].creates = true;
 		touches[1].known = read_path(notif, call->dir2, call->path2, touches[1].path);
 		n = 2;
 		break;
 	case CALL_CHANGE:
+		touches[0].follows = follows(notif);
+		break;
 	case CALL_BIND:
 		break;
 	}

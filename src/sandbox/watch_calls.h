@@ -12,6 +12,7 @@ struct cordon_touch {
 	const char *op;   /* "read", "write", "create", "delete", "rename", "execute", "look" */
 	bool writes;
 	bool creates;     /* a name may come to be */
+	bool follows;     /* a link at the end is followed; false: the name itself is meant */
 	bool known;       /* false: the path could not be read */
 	char path[CORDON_PATH_MAX]; /* absolute, as the process sees it, not yet resolved */
 };

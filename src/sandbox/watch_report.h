@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which of the accesses that the watch sees are told, and how often: each distinct one once, when it happens; what was
+ * repeated again at the end, with its count; and how many there were beyond the bound, in one number. What an agent
+ * does in any number costs memory and lines of a fixed size.
+ */
+#ifndef CORDON_SANDBOX_WATCH_REPORT_H
+#define CORDON_SANDBOX_WATCH_REPORT_H
+
+#include "sandbox/launch.h"
+#include "sandbox/watch_where.h"
+
+#define CORDON_WATCH_REPORTS 512 /* distinct reports, told and remembered for folding */
+
+struct cordon_reports;
+
+/* NULL without memory. Both are borrowed. */
+struct cordon_reports *cordon_reports_new(const struct cordon_child *child, const struct cordon_observer *observer);
+/* Tells what is still to be told. Accepts NULL; always returns NULL. */
+struct cordon_reports *cordon_reports_free(struct cordon_reports *reports);
+
+/* Judges one path that a process acted on, after the fact, and tells it if it lies outside the scope. `made` says that
+ * nothing stood there before. `root_fd` as for cordon_where_find(). */
+void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid, const struct cordon_touch *touch,
+			 bool made);
+/* Tells the refusal of a guarded name. */
+void cordon_reports_refused(struct cordon_reports *reports, const struct cordon_guard *guard);
+/* Violations so far, told or not. */
+unsigned int cordon_reports_count(const struct cordon_reports *reports);
+
+#endif
