@@ -110,7 +110,7 @@ static int open_parent(const char *parent, bool *ret_v2)
 
 int cordon_cgroup_open(const char *parent, const char *name, struct cordon_cgroup *ret)
 {
-	bool is_v2;
+	bool is_v2 = false;
 	autofd int parent_fd = open_parent(parent, &is_v2);
 	autofd int fd = -1;
 	int r;
@@ -131,7 +131,7 @@ int cordon_cgroup_open(const char *parent, const char *name, struct cordon_cgrou
 
 int cordon_cgroup_make(const char *parent, const char *name, bool v2, struct cordon_cgroup *ret)
 {
-	bool is_v2;
+	bool is_v2 = false;
 	autofd int parent_fd = open_parent(parent, &is_v2);
 	int r;
 
@@ -155,7 +155,7 @@ void cordon_cgroup_done(struct cordon_cgroup *group)
 
 bool cordon_cgroup_empty(const struct cordon_cgroup *group)
 {
-	char text[32];
+	char text[32] = "";
 
 	return cordon_cgroup_read(group->fd, "cgroup.procs", text, sizeof(text)) == 0 && *text == '\0';
 }
@@ -192,7 +192,7 @@ static bool has_pid(const char *text, pid_t wanted)
  */
 static void kill_members(int fd)
 {
-	char before[16 << 10], after[16 << 10];
+	char before[16 << 10] = "", after[16 << 10] = "";
 	const char *list = before;
 	int handles[KILL_BATCH];
 	pid_t pids[KILL_BATCH];
@@ -243,7 +243,7 @@ int cordon_cgroup_remove(const struct cordon_cgroup *group, const char *name)
 
 int cordon_cgroup_step_aside(int own_fd)
 {
-	char text[64], self[16];
+	char text[64] = "", self[16];
 	const char *list = text;
 	autofd int leaf = -1;
 	int r = cordon_cgroup_read(own_fd, "cgroup.procs", text, sizeof(text));

@@ -23,7 +23,9 @@ static bool is_name(char c)
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	if (c >= 'A' && c <= 'Z')
+		return "abcdefghijklmnopqrstuvwxyz"[c - 'A'];
+	return c;
 }
 
 static void skip_blanks(struct reader *r)
@@ -179,14 +181,12 @@ int cordon_gitconfig_parse(const char *text, size_t n, cordon_gitconfig_fn found
 
 		if (is_blank(c) || c == '\n')
 			r.at++;
-		else if (c == '#' || c == ';')
-			skip_line(&r);
 		else if (c == '[')
 			take_section(&r);
 		else if (is_name(c))
 			result = take_entry(&r, found, data);
 		else
-			skip_line(&r);
+			skip_line(&r); /* a comment, or nothing that git would take */
 	}
 	return result;
 }

@@ -116,7 +116,7 @@ static int code_of(pid_t pid)
 static int count_forks(void)
 {
 	pid_t pids[100];
-	int n = 0;
+	int n = 0, refused;
 
 	for (; n < 100; n++) {
 		pids[n] = fork();
@@ -126,13 +126,12 @@ static int count_forks(void)
 			for (;;)
 				pause();
 	}
-	if (n < 100 && errno != EAGAIN)
-		n = 200;
-	for (int i = 0; i < n && i < 100; i++) {
+	refused = n < 100 && errno != EAGAIN ? 200 : n; /* 200: for another reason than a limit */
+	for (int i = 0; i < n; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 	}
-	return n;
+	return refused;
 }
 
 /* Maps and touches memory; 0, or 1 when the kernel has none to give. */
@@ -385,14 +384,10 @@ static int refused_without_user_namespace(void)
 /* The address space this process has already: terabytes under AddressSanitizer. */
 static uint64_t address_space(void)
 {
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "re");
+	char text[128] = "";
+	autofd int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 
-	if (!file || fscanf(file, "%lu", &pages) != 1)
-		pages = 0;
-	if (file)
-		fclose(file);
-	return pages * 4096;
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoull(text, NULL, 10) * 4096 : 0;
 }
 
 static int memory_by_rlimit(void)
