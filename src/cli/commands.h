@@ -13,6 +13,7 @@ extern const struct cordon_command cordon_cmd_completion;
 extern const struct cordon_command cordon_cmd_doctor;
 extern const struct cordon_command cordon_cmd_gc;
 extern const struct cordon_command cordon_cmd_infer_scope;
+extern const struct cordon_command cordon_cmd_learn;
 extern const struct cordon_command cordon_cmd_mount;
 extern const struct cordon_command cordon_cmd_prompt_section;
 extern const struct cordon_command cordon_cmd_run;

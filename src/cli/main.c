@@ -10,6 +10,7 @@
 const struct cordon_command *const cordon_commands[] = {
 	/* Sandboxes. */
 	&cordon_cmd_run,
+	&cordon_cmd_learn,
 	&cordon_cmd_doctor,
 	&cordon_cmd_gc,
 	/* The seed's workspace manager. */

@@ -70,7 +70,8 @@ static void take_violation(struct cordon_run_events *events, const struct cordon
 	struct cordon_audit_event out = { .type = CORDON_AUDIT_VIOLATION, .op = event->op, .path = event->path,
 					  .rule = event->rule, .decision = cordon_verdict_name(event->verdict) };
 
-	say_violation(events, event);
+	if (!events->hush || event->verdict != CORDON_WARN)
+		say_violation(events, event);
 	record(events, &out, event->count > 1 ? json_pack("{s:i}", "count", (int)event->count) : NULL, NULL);
 }
 

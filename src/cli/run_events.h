@@ -11,6 +11,7 @@ struct cordon_run_events {
 	struct cordon_cli *cli;
 	const struct cordon_policy *policy;
 	struct cordon_audit *audit;
+	bool hush; /* what is only warned of is recorded, not said */
 };
 
 /* With `quiet` (a dry run) nothing is recorded. */

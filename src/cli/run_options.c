@@ -112,10 +112,7 @@ int cordon_run_options_set(struct cordon_run_options *options, int key, const ch
 		return 0;
 	case CORDON_RUN_LENS:
 		options->lens_given = true;
-		options->lens = cordon_streq(arg, "always") ? CORDON_LENS_ALWAYS :
-			     cordon_streq(arg, "never")	 ? CORDON_LENS_NEVER :
-							   CORDON_LENS_AUTO;
-		return 0;
+		return cordon_lens_parse(arg, &options->lens, err);
 	case CORDON_RUN_BEST_EFFORT:
 		options->best_effort = true;
 		return 0;
@@ -175,6 +172,7 @@ int cordon_run_options_merge(struct cordon_run_options *options, struct cordon_e
 	}
 	options->at = options->at ? options->at : file->at.text;
 	options->home = options->home ? options->home : file->home.text;
+	options->lens = options->lens_given ? options->lens : file->lens;
 	options->net = options->net_given ? options->net : file->net;
 	options->timeout_ms = options->timeout_ms ? options->timeout_ms : file->limits.timeout_ms;
 	options->memory = options->memory ? options->memory : file->limits.memory_bytes;

@@ -145,6 +145,17 @@ static int read_net(struct reader *reader, const struct cordon_node *node, const
 	return keep_where(reader, node, &reader->file->net_where);
 }
 
+static int read_lens(struct reader *reader, const struct cordon_node *node, const struct key *key)
+{
+	struct cordon_error err;
+
+	if (!want_text(reader, node, key->name))
+		return 0;
+	if (cordon_lens_parse(node->text, &reader->file->lens, &err) < 0)
+		return refuse(reader, node, &err, WHOLE);
+	return keep_where(reader, node, &reader->file->lens_where);
+}
+
 /* Checks of one text. */
 
 static int check_pattern(const char *text, struct cordon_error *err)
@@ -368,6 +379,7 @@ static const struct key top_keys[] = {
 	{ .name = "at", .read = read_path, .slot = SLOT(at), .check = check_absolute },
 	{ .name = "share", .read = read_shares },
 	{ .name = "net", .read = read_net },
+	{ .name = "lens", .read = read_lens },
 	{ .name = "limits", .read = read_limits },
 	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
 };

@@ -18,6 +18,7 @@
  *     at: /workspace
  *     share: ["/opt/data:/data:ro"]
  *     net: host                     # or none
+ *     lens: auto                    # or always, never
  *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
  *     best_effort: false
  *
@@ -78,6 +79,8 @@ struct cordon_policy_file {
 	size_t n_shares;
 	cordon_net net;
 	const char *net_where;
+	cordon_lens_use lens;
+	const char *lens_where;
 	struct {
 		uint64_t timeout_ms; /* 0: no limit was given, here and below */
 		uint64_t memory_bytes;

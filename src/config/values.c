@@ -31,6 +31,22 @@ int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *er
 	return 0;
 }
 
+int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err)
+{
+	if (cordon_streq(s, "auto"))
+		*ret_lens = CORDON_LENS_AUTO;
+	else if (cordon_streq(s, "always"))
+		*ret_lens = CORDON_LENS_ALWAYS;
+	else if (cordon_streq(s, "never"))
+		*ret_lens = CORDON_LENS_NEVER;
+	else {
+		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is not a use of the lens", s);
+		cordon_error_hint(err, "use auto, always or never");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 void cordon_share_done(struct cordon_share_value *share)
 {
 	free(share->source);

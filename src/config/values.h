@@ -12,6 +12,8 @@
 #define CORDON_CPU_MILLIS_MIN 10 /* the smallest share the kernel hands out */
 
 typedef enum cordon_net { CORDON_NET_HOST, CORDON_NET_NONE } cordon_net;
+/* Whether names are judged at every operation by cordon-lens, or only where a pattern needs it. */
+typedef enum cordon_lens_use { CORDON_LENS_AUTO, CORDON_LENS_ALWAYS, CORDON_LENS_NEVER } cordon_lens_use;
 
 /* "DIR[:PATH][:ro]"; `\:` is a colon in a name. */
 struct cordon_share_value {
@@ -23,6 +25,7 @@ struct cordon_share_value {
 /* Errors are of kind `usage`, about the value only; the caller puts the option or the place in front. */
 int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err);
 int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *err);
+int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err);
 int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, struct cordon_error *err);
 void cordon_share_done(struct cordon_share_value *share);
 /* A letter or underscore, then letters, digits and underscores. */

@@ -109,14 +109,11 @@ void cordon_learn_sort(struct cordon_learn *learn)
 	learn->sorted = true; /* the slots are stale until the next addition */
 }
 
-int cordon_learn_each(struct cordon_learn *learn, int (*fn)(void *data, const char *path, unsigned int uses), void *data)
+void cordon_learn_each(struct cordon_learn *learn, void (*fn)(void *data, const char *path, unsigned int *uses), void *data)
 {
-	int r = 0;
-
 	cordon_learn_sort(learn);
-	for (size_t i = 0; r == 0 && i < learn->n; i++)
-		r = fn(data, learn->items[i].path, learn->items[i].uses);
-	return r;
+	for (size_t i = 0; i < learn->n; i++)
+		fn(data, learn->items[i].path, &learn->items[i].uses);
 }
 
 enum cordon_learn_need cordon_learn_need(const struct cordon_learn_item *item)
@@ -134,7 +131,7 @@ enum cordon_learn_need cordon_learn_need(const struct cordon_learn_item *item)
 	return item->uses & CORDON_LEARN_ABSENT ? CORDON_NEED_PROBE : CORDON_NEED_NOTHING;
 }
 
-size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy *policy, bool patterns,
+size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy *policy, bool lens,
 			  void (*fn)(void *data, const char *path, cordon_access access), void *data)
 {
 	size_t refused = 0;
@@ -146,8 +143,8 @@ size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy
 		cordon_access access = need == CORDON_NEED_WRITE ? CORDON_ACCESS_WRITE : CORDON_ACCESS_READ;
 		struct cordon_decision decision;
 
-		if (need == CORDON_NEED_NOTHING || (need == CORDON_NEED_PROBE && !patterns) ||
-		    (need == CORDON_NEED_WRITE && cordon_learn_is_passing(item, patterns)))
+		if (need == CORDON_NEED_NOTHING || (need == CORDON_NEED_PROBE && !lens) ||
+		    (need == CORDON_NEED_WRITE && cordon_learn_is_passing(item, lens)))
 			continue;
 		cordon_policy_decide(policy, item->path, access == CORDON_ACCESS_WRITE ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
 		if (decision.verdict == CORDON_ALLOW ||

@@ -45,14 +45,15 @@ struct cordon_learn_grants {
 	struct cordon_learn_grant *items; /* write first, then read, each in order of the text */
 	size_t n;
 	bool by_name; /* names come and go, or are reached through links: folders and files alone need the lens to work */
+	bool lens;    /* by_name, or a pattern judges names */
 };
 
 struct cordon_learn *cordon_learn_new(void);
 struct cordon_learn *cordon_learn_free(struct cordon_learn *learn);
 /* `path` is clean and relative to the root. -E2BIG when there are too many. */
 int cordon_learn_add(struct cordon_learn *learn, const char *path, unsigned int uses);
-/* Calls fn for each path in order of the text, until it returns other than 0. */
-int cordon_learn_each(struct cordon_learn *learn, int (*fn)(void *data, const char *path, unsigned int uses), void *data);
+/* Calls fn for each path in order of the text; it may change the uses. */
+void cordon_learn_each(struct cordon_learn *learn, void (*fn)(void *data, const char *path, unsigned int *uses), void *data);
 
 /* Without `patterns` only folders and single files are granted, which work without the lens. */
 int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon_learn_grants *ret, struct cordon_error *err);
@@ -60,9 +61,9 @@ void cordon_learn_grants_done(struct cordon_learn_grants *grants);
 /* Adds the path itself. */
 int cordon_learn_grant_add(struct cordon_learn_grants *grants, const char *path, cordon_access access, struct cordon_error *err);
 
-/* Calls fn for each path whose use the policy would refuse, secrets left out. Returns how many. With `patterns` names
- * that were asked for in vain count too: the lens does not tell that they are missing unless they are granted. */
-size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy *policy, bool patterns,
+/* Calls fn for each path whose use the policy would refuse, secrets left out. Returns how many. With `lens` names that
+ * were asked for in vain count too: the lens does not tell that they are missing unless they are granted. */
+size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy *policy, bool lens,
 			  void (*fn)(void *data, const char *path, cordon_access access), void *data);
 
 /* What sort of secret a path looks like ("environment file", "private key"), by any of its components; or NULL. */

@@ -38,7 +38,7 @@ struct maker {
 	struct list list;
 	const struct cordon_learn_item **items; /* of this need */
 	size_t n;
-	bool by_name;
+	bool by_name, lens;
 };
 
 static void clear(struct list *list, size_t from)
@@ -438,6 +438,19 @@ static int directories(struct maker *m, struct cordon_learn_grants *grants, enum
 	return r < 0 ? r : append_all(m, grants, CORDON_ACCESS_READ, note);
 }
 
+/* Whether the lens will be in use, which does not tell that a name is missing unless the name is granted. */
+static bool needs_lens(struct maker *m, const struct cordon_learn_grants *grants)
+{
+	bool lens;
+
+	for (size_t i = 0; i < m->learn->n; i++)
+		m->by_name |= (m->learn->items[i].uses & CORDON_LEARN_LINKED) != 0;
+	lens = m->by_name;
+	for (size_t i = 0; i < grants->n; i++)
+		lens |= grants->items[i].pattern[strcspn(grants->items[i].pattern, "*?[{")] && !cordon_streq(grants->items[i].pattern, "**");
+	return m->patterns && lens;
+}
+
 int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon_learn_grants *ret, struct cordon_error *err)
 {
 	static const struct {
@@ -462,7 +475,7 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 			r = directories(&m, &grants, CORDON_NEED_LIST, err);
 			if (r == 0)
 				r = directories(&m, &grants, CORDON_NEED_LOOK, err);
-			if (r < 0 || !patterns)
+			if (r < 0 || !(m.lens = needs_lens(&m, &grants)))
 				break;
 		}
 		r = gather(&m, &grants, rounds[i].need, err);
@@ -471,8 +484,6 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 		if (r == 0)
 			r = append_all(&m, &grants, rounds[i].access, rounds[i].note);
 	}
-	for (size_t i = 0; i < learn->n; i++)
-		m.by_name |= (learn->items[i].uses & CORDON_LEARN_LINKED) != 0;
 	clear(&m.list, 0);
 	free(m.list.items);
 	free(m.items);
@@ -483,6 +494,7 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 	if (grants.n)
 		qsort(grants.items, grants.n, sizeof(*grants.items), by_pattern);
 	grants.by_name = patterns && m.by_name;
+	grants.lens = m.lens;
 	*ret = grants;
 	return 0;
 }

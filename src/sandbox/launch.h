@@ -57,6 +57,7 @@ struct cordon_sight {
 	cordon_place place; /* never unresolvable */
 	const char *path;   /* inside: relative to the root, "" is the root; else absolute on the host. Resolved. */
 	bool writes;
+	bool creates;       /* a name may come to be */
 	bool linked;        /* a symbolic link was on the way */
 	mode_t type;        /* S_IFMT of what is there; 0: nothing */
 };

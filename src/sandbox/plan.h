@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "config/values.h"
 #include "policy/policy.h"
 #include "sandbox/limits.h"
 
@@ -29,9 +30,6 @@ typedef enum cordon_tier {
 	CORDON_TIER_FULL,     /* namespaces, mounts, Landlock, seccomp, no capabilities */
 	CORDON_TIER_LANDLOCK, /* best effort where namespaces are refused: Landlock and seccomp carry folder scopes */
 } cordon_tier;
-
-/* Whether names are judged at every operation by cordon-lens, or only where a pattern needs it. */
-typedef enum cordon_lens_use { CORDON_LENS_AUTO, CORDON_LENS_ALWAYS, CORDON_LENS_NEVER } cordon_lens_use;
 
 struct cordon_run_spec {
 	const char *run_id;

@@ -35,7 +35,7 @@ void cordon_sight_tell(const struct cordon_child *child, const struct cordon_obs
 	const struct cordon_root *root = &child->policy->root;
 	char host[CORDON_PATH_MAX], clean[CORDON_PATH_MAX], full[CORDON_PATH_MAX];
 	bool exclusive = cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename") || cordon_streq(touch->op, "create");
-	struct cordon_sight sight = { .op = touch->op, .writes = touch->writes };
+	struct cordon_sight sight = { .op = touch->op, .writes = touch->writes, .creates = touch->creates };
 	struct cordon_resolved found;
 	struct stat st;
 

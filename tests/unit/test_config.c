@@ -139,6 +139,7 @@ static void check_full(const struct cordon_policy_file *file)
 	assert_null(file->shares[2].share.target);
 	assert_true(file->shares[2].share.read_only);
 	assert_int_equal(file->net, CORDON_NET_NONE);
+	assert_int_equal(file->lens, CORDON_LENS_ALWAYS);
 	assert_int_equal(file->limits.timeout_ms, 600000);
 	assert_int_equal(file->limits.memory_bytes, 2147483648);
 	assert_int_equal(file->limits.pids, 500);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon learn: runs a command that may do everything in the root, and writes the policy that it needed. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/learned.h"
+
+#define DEFAULT_OUTPUT "cordon.yaml"
+
+enum { KEY_OUTPUT, KEY_FORCE, KEY_NO_PATTERNS };
+
+static const struct cordon_option options[] = {
+	{ "output", 'o', CORDON_ARG_FILE, "FILE", "where the policy goes; - is stdout (default: " DEFAULT_OUTPUT ")", KEY_OUTPUT },
+	{ "force", 'f', CORDON_ARG_NONE, NULL, "replace a file that exists", KEY_FORCE },
+	{ "no-patterns", 0, CORDON_ARG_NONE, NULL, "grant folders and single files only, which need no lens", KEY_NO_PATTERNS },
+	CORDON_SCOPE_ROOT_OPTION,
+	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither read nor written, now and later (repeatable)", CORDON_SCOPE_DENY },
+	{ "protect", 0, CORDON_ARG_FILE, "PATH", "never changes, now and later (repeatable)", CORDON_SCOPE_PROTECT },
+	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected", CORDON_SCOPE_NO_DEFAULT_PROTECT },
+	CORDON_RUN_OPTIONS,
+	{ 0 },
+};
+
+struct args {
+	struct cordon_run_options run;
+	const char *output;
+	bool force, no_patterns;
+};
+
+struct learner {
+	struct cordon_cli *cli;
+	struct args *args;
+	struct cordon_run_session session;
+	struct cordon_learned learned;
+	int output_dir; /* opened before the agent could put something else in its place */
+};
+
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct args *args = data;
+
+	if (cordon_run_options_own(key))
+		return cordon_run_options_set(&args->run, key, arg, err);
+	if (key == KEY_OUTPUT)
+		args->output = arg;
+	args->force |= key == KEY_FORCE;
+	args->no_patterns |= key == KEY_NO_PATTERNS;
+	return 0;
+}
+
+static void on_event(void *data, const struct cordon_event *event)
+{
+	cordon_run_events_take(&((struct learner *)data)->session.events, event);
+}
+
+static void on_sight(void *data, const struct cordon_sight *sight)
+{
+	cordon_learned_sight(&((struct learner *)data)->learned, sight);
+}
+
+static bool to_stdout(const struct args *args)
+{
+	return cordon_streq(args->output, "-");
+}
+
+static int check_free(const struct learner *learner, struct cordon_error *err)
+{
+	struct stat st;
+
+	if (learner->args->force || fstatat(learner->output_dir, cordon_path_base(learner->args->output), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "%s exists", learner->args->output);
+	cordon_error_hint(err, "name another with --output, or replace it with --force");
+	return -EEXIST;
+}
+
+static int open_output(struct learner *learner, struct cordon_error *err)
+{
+	const char *output = learner->args->output, *base = cordon_path_base(output);
+	char dir[CORDON_PATH_MAX] = ".";
+
+	if (to_stdout(learner->args))
+		return 0;
+	if (!*base || cordon_streq(base, ".") || cordon_streq(base, ".."))
+		return cordon_fail(err, -EISDIR, CORDON_KIND_USAGE, "--output: %s is not the name of a file", output);
+	if (base != output && cordon_copy(dir, sizeof(dir), output, (size_t)(base - output)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "--output");
+	learner->output_dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (learner->output_dir < 0)
+		return cordon_fail_errno(err, -errno, "cannot write %s", output);
+	return check_free(learner, err);
+}
+
+static json_t *patterns(const struct cordon_learned *learned, cordon_access access)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < learned->grants.n; i++)
+		if (learned->grants.items[i].access == access)
+			json_array_append_new(array, cordon_cli_json_text(learned->grants.items[i].pattern));
+	return array;
+}
+
+static void tell(const struct learner *learner, const struct cordon_result *result)
+{
+	const struct cordon_learned *learned = &learner->learned;
+
+	if (learner->cli->json) {
+		json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:i, s:i, s:b, s:i}", "kind", "learned", "output",
+					   cordon_cli_json_text(learner->args->output), "rw", patterns(learned, CORDON_ACCESS_WRITE), "ro",
+					   patterns(learned, CORDON_ACCESS_READ), "secrets", (int)learned->n_secrets, "outside",
+					   (int)learned->n_outside, "complete", !learned->truncated, "exit_code", result->own_exit);
+		char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+		json_decref(object);
+		fprintf(stderr, "%s\n", text ? text : "{}");
+		free(text);
+		return;
+	}
+	cordon_cli_log(learner->cli, "LEARN", "%zu grants%s%s", learned->grants.n, to_stdout(learner->args) ? "" : " in ",
+		       to_stdout(learner->args) ? "" : learner->args->output);
+	if (learned->n_secrets || learned->n_outside)
+		cordon_cli_log(learner->cli, "LEARN", "not granted, see the comments: %zu secrets, %zu places outside the root",
+			       learned->n_secrets, learned->n_outside);
+	if (learned->truncated)
+		cordon_cli_log(learner->cli, "LEARN", "more than %d paths were used; the policy covers those seen first", CORDON_LEARN_PATHS_MAX);
+	if (result->own_exit)
+		cordon_cli_log(learner->cli, "LEARN", "the command failed; the policy covers what it used until then");
+}
+
+static int conclude(struct learner *learner, const struct cordon_result *result)
+{
+	autobuf struct cordon_buf text = CORDON_BUF((size_t)1 << 20);
+	struct cordon_error err = { 0 };
+	const char *shown = to_stdout(learner->args) ? NULL : learner->args->output;
+
+	if (result->error.code)
+		return cordon_cli_fail(learner->cli, &result->error), result->own_exit;
+	if (cordon_learned_text(&learner->learned, &learner->session, shown, &text, &err) < 0)
+		return cordon_cli_fail(learner->cli, &err);
+	if (!shown) {
+		if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
+			cordon_fail_errno(&err, -errno, "cannot write the policy");
+			return cordon_cli_fail(learner->cli, &err);
+		}
+	} else if (check_free(learner, &err) < 0 ||
+		   cordon_write_file(learner->output_dir, cordon_path_base(shown), 0644, text.data, text.len, &err) < 0) {
+		return cordon_cli_fail(learner->cli, &err);
+	}
+	tell(learner, result);
+	return result->own_exit;
+}
+
+static int start(struct learner *learner, char **argv)
+{
+	struct cordon_observer observer = { .event = on_event, .data = learner, .sight = on_sight };
+	bool named = !learner->args->no_patterns && access("/dev/fuse", R_OK | W_OK) == 0;
+	struct cordon_child child;
+	struct cordon_result result;
+	struct cordon_error err = { 0 };
+
+	learner->session.events.hush = true;
+	if (!named && !learner->args->no_patterns)
+		cordon_cli_log(learner->cli, "LEARN", "/dev/fuse can't be used: only folders and single files are granted");
+	if (cordon_learned_init(&learner->learned, learner->session.policy, named, &err) < 0 || open_output(learner, &err) < 0 ||
+	    cordon_run_session_plan(&learner->session, argv, &err) < 0 ||
+	    cordon_run_session_run(&learner->session, &observer, &child, &result, &err) < 0) {
+		cordon_run_events_refused(&learner->session.events, &err);
+		return cordon_cli_fail(learner->cli, &err);
+	}
+	return conclude(learner, &result);
+}
+
+static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
+{
+	struct learner learner = { .cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run), .output_dir = -1 };
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first == argc)
+		return cordon_cli_usage(cli, "no command to learn from");
+	args->run.scope.mode = "permissive";
+	r = cordon_run_session_open(&learner.session);
+	if (r == 0)
+		r = start(&learner, argv + first);
+	cordon_learned_done(&learner.learned);
+	cordon_run_session_done(&learner.session);
+	cordon_closep(&learner.output_dir);
+	return r;
+}
+
+static int learn(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct args args = { .run.table = options, .output = DEFAULT_OUTPUT };
+	int r;
+
+	cli->failure_exit = CORDON_EXIT_REFUSED;
+	r = learn_with(cli, &args, argc, argv);
+	cordon_run_options_done(&args.run);
+	return r;
+}
+
+const struct cordon_command cordon_cmd_learn = {
+	.name = "learn",
+	.operands = "-- CMD [ARG]...",
+	.summary = "run a command and write the policy that it needs",
+	.details = "The command may reach what the user could reach, as in a permissive run; what the host would execute stays\n"
+		   "protected. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
+		   "Secrets and places outside the root are never granted: they stand in the file as comments.\n",
+	.options = options,
+	.run = learn,
+};

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy file that a run taught: text, and the proof that it allows what was seen. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "cli/learned.h"
+#include "sandbox/protect_defaults.h"
+
+#define SHOWN_MAX 40 /* lines of one comment list */
+
+/* Errors of the appends are kept and looked at once, at the end. */
+struct writer {
+	struct cordon_buf *text;
+	int r;
+	struct cordon_learned *learned;
+	size_t n; /* lines of the list that is being written */
+	struct cordon_learn *places; /* folders outside */
+	char last[CORDON_PATH_MAX];
+	bool last_writes;
+	struct cordon_pattern **compiled; /* of the grants */
+};
+
+static void put(struct writer *w, const char *fmt, ...) CORDON_PRINTF(2, 3);
+static void put(struct writer *w, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	if (w->r == 0)
+		w->r = cordon_buf_addv(w->text, fmt, args);
+	va_end(args);
+}
+
+/* A YAML text in double quotes, of bytes that are UTF-8. */
+static void put_quoted(struct writer *w, const char *s)
+{
+	put(w, "\"");
+	for (size_t len; *s; s += len) {
+		unsigned char c = (unsigned char)*s;
+
+		len = cordon_utf8_char(s, strlen(s));
+		len = len ? len : 1;
+		if (c == '"' || c == '\\')
+			put(w, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			put(w, "\\u%04x", c);
+		else if (cordon_text_safe(s, len))
+			put(w, "%.*s", (int)len, s);
+		else if (len == 2)
+			put(w, "\\u%04x", (unsigned int)((c & 0x1f) << 6 | (s[1] & 0x3f)));
+		else
+			put(w, "\\u%04x", (unsigned int)((c & 0x0f) << 12 | (s[1] & 0x3f) << 6 | (s[2] & 0x3f)));
+	}
+	put(w, "\"");
+}
+
+static void put_escaped(struct writer *w, const char *s)
+{
+	if (w->r == 0)
+		w->r = cordon_text_escape(w->text, s, strlen(s));
+}
+
+static void put_grants(struct writer *w, const char *key, cordon_access access)
+{
+	const struct cordon_learn_grants *grants = &w->learned->grants;
+	bool first = true;
+
+	for (size_t i = 0; i < grants->n; i++) {
+		if (grants->items[i].access != access)
+			continue;
+		put(w, first ? "%s:\n  - " : "  - ", key);
+		put_quoted(w, grants->items[i].pattern);
+		put(w, grants->items[i].note ? "  # %s\n" : "\n", grants->items[i].note);
+		first = false;
+	}
+}
+
+static void put_rules(struct writer *w, const struct cordon_scope *scope, int key)
+{
+	for (size_t i = 0; i < scope->n_rules; i++) {
+		if (scope->rules[i].key != key)
+			continue;
+		put(w, "  - ");
+		put_quoted(w, scope->rules[i].text);
+		put(w, "\n");
+	}
+}
+
+static bool has_rule(const struct cordon_scope *scope, int key)
+{
+	for (size_t i = 0; i < scope->n_rules; i++)
+		if (scope->rules[i].key == key)
+			return true;
+	return false;
+}
+
+static const char *verb_of(unsigned int uses)
+{
+	return uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE) ? "written" : uses & CORDON_LEARN_LISTED ? "listed" :
+	       uses & CORDON_LEARN_READ ? "read" : "looked at";
+}
+
+/* A secret that one of the grants would open after all. */
+static void deny_secret(void *data, const char *path, unsigned int *uses_of_path)
+{
+	struct writer *w = data;
+	unsigned int uses = *uses_of_path;
+	autofree char *quoted = NULL;
+
+	if (!cordon_learn_secret(path) || uses & CORDON_LEARN_ABSENT)
+		return;
+	for (size_t i = 0; i < w->learned->grants.n; i++) {
+		if (!cordon_pattern_match(w->compiled[i], path, NULL))
+			continue;
+		quoted = cordon_pattern_quote(path);
+		if (!quoted || !cordon_utf8_valid(path, strlen(path)))
+			return;
+		put(w, w->n++ ? "  - " : "deny:\n  - ");
+		put_quoted(w, quoted);
+		put(w, "  # %s\n", cordon_learn_secret(path));
+		break;
+	}
+}
+
+static bool within_limit(struct writer *w, const char *heading)
+{
+	if (w->n++ == 0)
+		put(w, "\n%s", heading);
+	if (w->n == SHOWN_MAX + 1)
+		put(w, "#   ... and more\n");
+	return w->n <= SHOWN_MAX;
+}
+
+static void tell_secret(void *data, const char *path, unsigned int *uses_of_path)
+{
+	struct writer *w = data;
+	unsigned int uses = *uses_of_path;
+	const char *sort = cordon_learn_secret(path);
+
+	if (!sort || uses & CORDON_LEARN_ABSENT)
+		return;
+	w->learned->n_secrets++;
+	if (!within_limit(w, "# Not granted, because they look like secrets. If it must be, add them under ro by hand.\n"))
+		return;
+	put(w, "#   ");
+	put_escaped(w, path);
+	put(w, "  (%s, %s)\n", sort, verb_of(uses));
+}
+
+static void tell_refused(void *data, const char *path, unsigned int *uses_of_path)
+{
+	struct writer *w = data;
+	unsigned int uses = *uses_of_path;
+
+	if (uses & CORDON_LEARN_ABSENT || !within_limit(w, "# Refused in this run as in the next, because they are protected or denied.\n"))
+		return;
+	put(w, "#   ");
+	put_escaped(w, path);
+	put(w, "  (%s)\n", verb_of(uses));
+}
+
+/* Folders that hold what was used outside, into a set of their own. What a run makes for itself in /tmp and /var/tmp it
+ * can make in its private ones as well. Paths have lost their first slash. */
+static void gather_outside(void *data, const char *path, unsigned int *uses_of_path)
+{
+	struct writer *w = data;
+	unsigned int uses = *uses_of_path;
+	const char *base = cordon_path_base(path);
+	char dir[CORDON_PATH_MAX];
+	int r;
+
+	if (cordon_copy(dir, sizeof(dir), path, base > path ? (size_t)(base - path - 1) : 0) < 0)
+		return;
+	if (*w->last && cordon_path_within(path, w->last))
+		return;
+	if (uses & CORDON_LEARN_MADE && (cordon_streq(dir, "tmp") || cordon_streq(dir, "var/tmp"))) {
+		memcpy(w->last, path, strlen(path) + 1);
+		return;
+	}
+	if (!(uses & (CORDON_LEARN_LISTED | CORDON_LEARN_READ | CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE)))
+		return;
+	if (uses & CORDON_LEARN_DIRECTORY || cordon_learn_secret(path))
+		memcpy(dir, path, strlen(path) + 1);
+	r = *dir && !cordon_streq(dir, "tmp") && !cordon_streq(dir, "var/tmp") ? cordon_learn_add(w->places, dir, uses) : 0;
+	w->r = w->r < 0 ? w->r : r;
+}
+
+static void tell_outside(void *data, const char *path, unsigned int *uses_of_path)
+{
+	struct writer *w = data;
+	unsigned int uses = *uses_of_path;
+	bool writes = uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE);
+	const char *secret = cordon_learn_secret(path);
+
+	/* One folder in another is told with it. */
+	if (*w->last && !secret && cordon_path_within(path, w->last) && (w->last_writes || !writes))
+		return;
+	w->learned->n_outside++;
+	if (!within_limit(w, "# Used outside the root, not granted. To show one, take it out of the comment.\n# share:\n"))
+		return;
+	put(w, secret ? "#   never: /" : "#   - \"/");
+	put_escaped(w, path);
+	if (secret) {
+		put(w, "  (%s, %s)\n", secret, verb_of(uses));
+		return;
+	}
+	put(w, "%s\"  # %s\n", writes ? "" : ":ro", verb_of(uses));
+	memcpy(w->last, path, strlen(path) + 1);
+	w->last_writes = writes;
+}
+
+static void put_outside(struct writer *w)
+{
+	w->places = cordon_learn_new();
+	if (!w->places) {
+		w->r = -ENOMEM;
+		return;
+	}
+	w->last[0] = '\0';
+	cordon_learn_each(w->learned->outside, gather_outside, w);
+	w->last[0] = '\0';
+	cordon_learn_each(w->places, tell_outside, w);
+	w->places = cordon_learn_free(w->places);
+}
+
+static void put_settings(struct writer *w, const struct cordon_run_options *options)
+{
+	if (options->scope.no_default_protect)
+		put(w, "default_protect: false\n");
+	if (has_rule(&options->scope, CORDON_SCOPE_PROTECT)) {
+		put(w, "protect:\n");
+		put_rules(w, &options->scope, CORDON_SCOPE_PROTECT);
+	}
+	if (options->at) {
+		put(w, "at: ");
+		put_quoted(w, options->at);
+		put(w, "\n");
+	}
+	if (options->net == CORDON_NET_NONE)
+		put(w, "net: none\n");
+	for (size_t i = 0; i < options->keep_env.n; i++)
+		put(w, "%s  - %s\n", i ? "" : "keep_env:\n", options->keep_env.items[i]);
+	/* Values given by hand may be secrets, and directories of the host may be this machine's. */
+	if (options->env.n || options->home || options->n_shares)
+		put(w, "# --env, --home and --share are not written down; give them to cordon run again.\n");
+}
+
+static void put_head(struct writer *w, const struct cordon_run_session *run, const char *output)
+{
+	char now[CORDON_TIME_SIZE];
+
+	cordon_time_format(cordon_time_now(), now);
+	put(w, "# Learned by cordon learn on %.10s from:", now);
+	for (size_t i = 0; run->plan->argv[i] && i < 16; i++) {
+		char shown[200];
+
+		cordon_text_escape_fixed(shown, sizeof(shown), run->plan->argv[i], strlen(run->plan->argv[i]));
+		put(w, " %s", shown);
+	}
+	put(w, "\n# Read it, then: cordon run --policy ");
+	put_escaped(w, output ? output : "FILE");
+	put(w, " -- ...\nversion: 1\nmode: strict\n");
+}
+
+static bool all_literal(struct writer *w)
+{
+	for (size_t i = 0; i < w->learned->grants.n; i++)
+		for (size_t j = 0; j < cordon_pattern_alternatives(w->compiled[i]); j++)
+			if (!cordon_pattern_literal(w->compiled[i], j))
+				return false;
+	return true;
+}
+
+static int write_text(struct writer *w, const struct cordon_run_session *run, const char *output)
+{
+	const struct cordon_scope *scope = &run->options->scope;
+	struct cordon_learned *learned = w->learned;
+
+	put_head(w, run, output);
+	if (learned->grants.by_name && all_literal(w))
+		put(w, "lens: always  # names come and go, or are reached through links\n");
+	put_grants(w, "rw", CORDON_ACCESS_WRITE);
+	put_grants(w, "ro", CORDON_ACCESS_READ);
+	w->n = 0;
+	if (!learned->grants.n) {
+		/* INVARIANT: a policy without a scope grants the whole root, so nothing must be said as a denial. */
+		put(w, "deny:\n  - \"**\"  # nothing of the root was used\n");
+	} else {
+		if (has_rule(scope, CORDON_SCOPE_DENY)) {
+			put(w, "deny:\n");
+			put_rules(w, scope, CORDON_SCOPE_DENY);
+			w->n = 1;
+		}
+		cordon_learn_each(learned->inside, deny_secret, w);
+	}
+	put_settings(w, run->options);
+	w->n = 0;
+	learned->n_secrets = learned->n_outside = 0;
+	cordon_learn_each(learned->inside, tell_secret, w);
+	w->n = 0;
+	cordon_learn_each(learned->refused, tell_refused, w);
+	w->n = 0;
+	put_outside(w);
+	return w->r;
+}
+
+/* Compiles the grants and writes the text anew. */
+static int render(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output, struct cordon_buf *text,
+		  struct cordon_error *err)
+{
+	struct writer w = { .text = text, .learned = learned };
+	int r = 0;
+
+	cordon_buf_reset(text);
+	w.compiled = calloc(learned->grants.n + 1, sizeof(struct cordon_pattern *));
+	if (!w.compiled)
+		return cordon_fail_errno(err, -ENOMEM, "learned policy");
+	for (size_t i = 0; r == 0 && i < learned->grants.n; i++)
+		r = cordon_pattern_compile(learned->grants.items[i].pattern, &w.compiled[i], err);
+	if (r == 0 && (r = write_text(&w, run, output)) < 0)
+		cordon_fail_errno(err, r, "learned policy");
+	for (size_t i = 0; i < learned->grants.n; i++)
+		cordon_pattern_free(w.compiled[i]);
+	free(w.compiled);
+	return r;
+}
+
+struct fallback {
+	struct cordon_learned *learned;
+	int round;
+	int r;
+};
+
+/* What is refused after all is granted by its own name, and if that does not help either, by its folder's. */
+static void widen(void *data, const char *path, cordon_access access)
+{
+	struct fallback *fallback = data;
+	char wider[CORDON_PATH_MAX];
+	const char *base = cordon_path_base(path);
+
+	if (fallback->round > 0 && base > path && cordon_copy(wider, sizeof(wider), path, (size_t)(base - path - 1)) == 0)
+		path = wider;
+	if (fallback->r == 0)
+		fallback->r = cordon_learn_grant_add(&fallback->learned->grants, path, access, NULL);
+}
+
+/* How many recorded accesses the text would refuse, read the way `cordon run --policy` reads it. */
+static int refused_by(const struct cordon_buf *text, const struct cordon_run_session *run, struct fallback *fallback,
+		      size_t *ret_refused, struct cordon_error *err)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_policy_file *file CORDON_CLEANUP(cordon_policy_file_freep) = NULL;
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
+	int r = cordon_policy_new(run->policy->root.path, &policy, err);
+
+	if (r < 0)
+		return r;
+	r = cordon_policy_file_parse("the learned policy", CORDON_FORMAT_YAML, text->data, text->len, &file, &errors);
+	if (r == 0)
+		r = cordon_policy_file_apply(file, policy, &errors);
+	if (r < 0)
+		return cordon_fail(err, r, CORDON_KIND_INTERNAL, "the learned policy is not valid: %s",
+				   errors.n ? errors.items[0].message : "out of memory");
+	if (file->default_protect && (r = cordon_protect_defaults_add(policy, err)) < 0)
+		return r;
+	*ret_refused = cordon_learn_check(fallback->learned->inside, policy, fallback->learned->grants.lens, widen, fallback);
+	return fallback->r < 0 ? cordon_fail_errno(err, fallback->r, "learned policy") : 0;
+}
+
+/* What was made: is it gone, is it a directory? */
+static void settle(void *data, const char *path, unsigned int *uses)
+{
+	const struct cordon_learned *learned = data;
+	struct stat st;
+
+	if (!(*uses & CORDON_LEARN_MADE))
+		return;
+	if (fstatat(learned->policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		*uses |= CORDON_LEARN_GONE;
+	else if (S_ISDIR(st.st_mode))
+		*uses |= CORDON_LEARN_DIRECTORY;
+}
+
+int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,
+			struct cordon_buf *ret_text, struct cordon_error *err)
+{
+	struct cordon_resolved cwd;
+	size_t refused = 1;
+	int r;
+
+	cordon_resolve(&learned->policy->root, *run->cwd ? run->cwd : ".", &cwd);
+	r = cwd.place == CORDON_PLACE_INSIDE ? cordon_learn_add(learned->inside, cwd.path, CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY) : 0;
+	if (r < 0 && r != -E2BIG)
+		return cordon_fail_errno(err, r, "learned paths");
+	cordon_learn_each(learned->inside, settle, learned);
+	r = cordon_learn_grants(learned->inside, learned->patterns, &learned->grants, err);
+	for (int round = 0; r == 0 && refused && round < 4; round++) {
+		struct fallback fallback = { .learned = learned, .round = round };
+
+		r = render(learned, run, output, ret_text, err);
+		if (r == 0)
+			r = refused_by(ret_text, run, &fallback, &refused, err);
+	}
+	if (r == 0 && refused)
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "no policy was found that allows all that was used");
+	return r;
+}
