@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command table. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -141,6 +142,17 @@ static int dispatch(struct cordon_cli *cli, int argc, char **argv)
 	return command->run(cli, argc - words, argv + words);
 }
 
+/* A stream that was closed must not become the audit log, or whatever else is opened next. */
+static void fill_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd < 3);
+	cordon_closep(&fd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct cordon_command none = { .name = "", .operands = "", .summary = "" };
@@ -149,6 +161,7 @@ int main(int argc, char **argv)
 	int r;
 
 	cordon_title_init(argc, argv);
+	fill_streams();
 	/* A closed pipe is an error of the write that meets it, not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
 	r = dispatch(&cli, argc, argv);

@@ -13,6 +13,7 @@
 #include "base/resolve.h"
 #include "sandbox/inside.h"
 #include "sandbox/landlock.h"
+#include "sandbox/streams.h"
 
 static void take_terminal(const struct cordon_inside *in)
 {
@@ -140,6 +141,9 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	reset_signals();
 	umask(in->umask);
 	fill_streams(in);
+	r = cordon_streams_devices();
+	if (r < 0)
+		cordon_inside_fail(in, r, "open again", "a standard stream");
 	r = cordon_limits_child(in->limits);
 	if (r < 0)
 		cordon_inside_fail(in, r, "set", "resource limits");

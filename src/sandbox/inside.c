@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "sandbox/inside.h"
+#include "sandbox/streams.h"
 
 static void copy_text(char *dst, size_t size, const char *src)
 {
@@ -180,6 +181,7 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 {
 	struct cordon_failure fail = { "build", "the sandbox" };
 	pid_t agent;
+	int stream = 0;
 	int r;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
@@ -193,6 +195,9 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 		loopback_up(in);
 	if (sethostname(in->plan->hostname, strlen(in->plan->hostname)) < 0)
 		cordon_inside_fail(in, -errno, "set host name", in->plan->hostname);
+	r = cordon_streams_seal(in->plan->uid, &stream);
+	if (r < 0)
+		cordon_inside_fail(in, r, "make read-only the file behind", cordon_stream_name(stream));
 	in->umask = umask(0);
 	r = cordon_mounts_apply(in->plan, serve_view, in, &in->mounts, &fail);
 	if (r < 0)

@@ -15,6 +15,7 @@
 #include "sandbox/hardlinks.h"
 #include "sandbox/landlock.h"
 #include "sandbox/launch.h"
+#include "sandbox/streams.h"
 
 /* A protected file with a second name gets an inode of its own, and its step the new identity. */
 static int break_hard_links(const struct cordon_plan *plan, const struct cordon_policy *policy,
@@ -181,6 +182,8 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	struct cordon_limits limits = plan->limits;
 	int r = choose_layers(plan, observer->sight != NULL, &child, err);
 
+	if (r == 0)
+		r = cordon_streams_check(err);
 	if (r < 0)
 		return r;
 	/* Root's other groups would give rights on the host's files; an ordinary user can't lay them down. */

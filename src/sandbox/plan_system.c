@@ -142,7 +142,8 @@ static int plan_dev(struct cordon_plan *plan, struct cordon_error *err)
 		char path[32];
 
 		snprintf(path, sizeof(path), "/dev/%s", devices[i]);
-		r = cordon_plan_bind(plan, path, path, CORDON_STEP_IS_DEVICE, CORDON_RIGHT_DEVICE, err);
+		/* A device can be written on a read-only mount; its mode and times, which root owns, can't be changed. */
+		r = cordon_plan_bind(plan, path, path, CORDON_STEP_IS_DEVICE | CORDON_STEP_READ_ONLY, CORDON_RIGHT_DEVICE, err);
 	}
 	return r;
 }

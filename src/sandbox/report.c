@@ -140,8 +140,8 @@ static int step_text(const struct cordon_step *step, struct cordon_buf *text)
 			   step->flags & CORDON_STEP_PROTECT	 ? "protected" :
 			   step->kind == CORDON_STEP_PIN	 ? "pinned" :
 			   step->kind == CORDON_STEP_PRIVATE	 ? step->right == CORDON_RIGHT_WRITE ? "private" : "closed" :
-			   step->flags & CORDON_STEP_READ_ONLY || step->right == CORDON_RIGHT_READ ? "ro" :
 			   step->flags & CORDON_STEP_IS_DEVICE	 ? "device" :
+			   step->flags & CORDON_STEP_READ_ONLY || step->right == CORDON_RIGHT_READ ? "ro" :
 								   "rw";
 	int r;
 

@@ -34,6 +34,8 @@
 #define TTY_LINUX 0x541cU          /* TIOCLINUX */
 #define TTY_CONS 0x541dU           /* TIOCCONS */
 #define TTY_SETD 0x5423U           /* TIOCSETD */
+#define PRIO_OF_USER 2U            /* PRIO_USER */
+#define IOPRIO_OF_USER 3U          /* IOPRIO_WHO_USER */
 
 enum action {
 	ALLOW,
@@ -44,6 +46,9 @@ enum action {
 	CLONE,       /* no new namespace in argument 0 */
 	UNSHARE,     /* the same, and no time namespace */
 	PERSONALITY, /* native, with or without address randomisation */
+	NOT_INIT,    /* argument 0, a process, is not PID 1 */
+	PRIORITY,    /* arguments 0 and 1 are neither PID 1 nor everything of a user */
+	IO_PRIORITY,
 	IOCTL,       /* any request but those that act on somebody else's terminal */
 };
 
@@ -113,10 +118,13 @@ static const struct group {
 	  "rt_sigqueueinfo rt_tgsigqueueinfo sigaltstack pause alarm" },
 	/* Scheduling and resource limits; hard limits can't be raised, and the PIN variant refuses sched_setaffinity. */
 	{ ALLOW, NEVER,
-	  "sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler "
-	  "sched_setscheduler sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min "
-	  "sched_rr_get_interval getpriority setpriority ioprio_get ioprio_set getrlimit setrlimit prlimit64 getrusage "
-	  "times" },
+	  "sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max "
+	  "sched_get_priority_min sched_rr_get_interval getpriority ioprio_get getrlimit setrlimit getrusage times" },
+	/* PID 1 binds protected paths again when the host replaces them. It runs as the agent's user, who could take
+	 * its descriptors or its turn on the processor away. */
+	{ NOT_INIT, NEVER, "prlimit64 sched_setaffinity sched_setparam sched_setscheduler sched_setattr" },
+	{ PRIORITY, NEVER, "setpriority" },
+	{ IO_PRIORITY, NEVER, "ioprio_set" },
 	/* Time, read only; timers. */
 	{ ALLOW, NEVER,
 	  "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getitimer setitimer timer_create "
@@ -242,6 +250,17 @@ static void emit_any_bit(struct code *code, unsigned int arg, uint32_t bits, uin
 	emit_return(code, no);
 }
 
+/* Argument 0 says of whom argument 1 speaks: refused for all processes of a user, and for PID 1. */
+static void emit_not_init(struct code *code, uint32_t of_user, uint32_t refuse)
+{
+	emit_load_arg(code, 0);
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, of_user);
+	emit_load_arg(code, 1);
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 1);
+	emit_return(code, refuse);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
 static void emit_allowed(struct code *code, enum watch watch, enum variant variant)
 {
 	switch (watch) {
@@ -272,6 +291,7 @@ static void emit_call(struct code *code, const struct call *call, enum variant v
 {
 	static const uint32_t families[] = { AF_UNIX, AF_INET, AF_INET6 };
 	static const uint32_t personas[] = { 0, RANDOMIZE_OFF, 0xffffffffU };
+	static const uint32_t init[] = { 1 };
 	static const uint32_t tty_requests[] = { TTY_STI, TTY_LINUX, TTY_CONS, TTY_SETD };
 	const uint32_t allow = SECCOMP_RET_ALLOW, refuse = SECCOMP_RET_ERRNO | EPERM;
 
@@ -299,6 +319,15 @@ static void emit_call(struct code *code, const struct call *call, enum variant v
 		return;
 	case PERSONALITY:
 		emit_one_of(code, 0, personas, 3, allow, refuse);
+		return;
+	case NOT_INIT:
+		emit_one_of(code, 0, init, 1, refuse, allow);
+		return;
+	case PRIORITY:
+		emit_not_init(code, PRIO_OF_USER, refuse);
+		return;
+	case IO_PRIORITY:
+		emit_not_init(code, IOPRIO_OF_USER, refuse);
 		return;
 	case IOCTL:
 		emit_one_of(code, 1, tty_requests, 4, refuse, allow);

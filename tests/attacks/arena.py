@@ -51,14 +51,14 @@ class Arena:
         return self.cordon("run", "--root", str(self.root), *(self.protect() if protect else []), *options, "--", "/usr/bin/python3",
                            "-c", PRELUDE + script, cwd=self.root, **kw)
 
-    def bwrap(self, script, *options, program="/bin/sh"):
+    def bwrap(self, script, *options, program="/bin/sh", **kw):
         """The same in plain bubblewrap, with a read-only bind on the protected files: what others do."""
         binds = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
                  "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", str(self.root), str(self.root)]
         for name in PROTECTED:
             binds += ["--ro-bind", str(self.root / name), str(self.root / name)]
         words = [program, "-c", (PRELUDE if "python" in program else "") + script]
-        return self.box.run("bwrap", *binds, "--chdir", str(self.root), *options, *words)
+        return self.box.run("bwrap", *binds, "--chdir", str(self.root), *options, *words, **kw)
 
 
 # What every program inside starts with: names of errors, raw system calls.
