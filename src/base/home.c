@@ -152,7 +152,7 @@ static int make_path(const char *path, int *ret_fd, struct cordon_error *err)
 
 int cordon_home_open(struct cordon_home *ret_home, struct cordon_error *err)
 {
-	char path[CORDON_PATH_MAX], canonical[CORDON_PATH_MAX], link[32];
+	char path[CORDON_PATH_MAX], asked[CORDON_PATH_MAX], canonical[CORDON_PATH_MAX], link[32];
 	autofd int fd = -1;
 	autofd int state_fd = -1;
 	ssize_t n;
@@ -176,6 +176,7 @@ int cordon_home_open(struct cordon_home *ret_home, struct cordon_error *err)
 	if (n < 0 || (size_t)n >= sizeof(canonical))
 		return cordon_fail_errno(err, n < 0 ? -errno : -ENAMETOOLONG, "cannot find the real name of %s", path);
 	canonical[n] = '\0';
+	memcpy(asked, path, sizeof(asked));
 	if (cordon_path_join(canonical, "state", path, sizeof(path)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "cannot open %s", canonical);
 	r = open_or_make(fd, "state", O_RDONLY, path, &state_fd, err);
@@ -186,6 +187,7 @@ int cordon_home_open(struct cordon_home *ret_home, struct cordon_error *err)
 	ret_home->fd = cordon_steal_fd(&fd);
 	ret_home->state_fd = cordon_steal_fd(&state_fd);
 	memcpy(ret_home->path, canonical, (size_t)n + 1);
+	memcpy(ret_home->asked, asked, sizeof(asked));
 	return 0;
 }
 

@@ -48,6 +48,7 @@ struct run {
 	struct cordon_cli *cli;
 	struct args *args;
 	struct cordon_run_session session;
+	int result_fd; /* the directory of --result, opened before the agent could put a link there */
 };
 
 static int print_plan(const struct run *run)
@@ -65,6 +66,19 @@ static int print_plan(const struct run *run)
 	return CORDON_EXIT_OK;
 }
 
+static int open_result(struct run *run, struct cordon_error *err)
+{
+	const char *base = run->args->result ? cordon_path_base(run->args->result) : NULL;
+	char dir[CORDON_PATH_MAX] = ".";
+
+	if (!base)
+		return 0;
+	if (base != run->args->result && cordon_copy(dir, sizeof(dir), run->args->result, (size_t)(base - run->args->result)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "cannot write the result");
+	run->result_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return run->result_fd < 0 ? cordon_fail_errno(err, -errno, "cannot write %s", run->args->result) : 0;
+}
+
 /* The result goes to --result FILE, with --json to stderr. */
 static void print_result(const struct run *run, const struct cordon_child *child, const struct cordon_result *result)
 {
@@ -80,18 +94,10 @@ static void print_result(const struct run *run, const struct cordon_child *child
 		return;
 	if (run->args->result) {
 		autobuf struct cordon_buf line = CORDON_BUF(SIZE_MAX / 2);
-		const char *base = cordon_path_base(run->args->result);
-		char dir[CORDON_PATH_MAX] = ".";
 		struct cordon_error err = { 0 };
-		autofd int fd = -1;
 
-		if (base != run->args->result)
-			cordon_copy(dir, sizeof(dir), run->args->result, (size_t)(base - run->args->result));
-		fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0)
-			cordon_fail_errno(&err, -errno, "cannot write %s", run->args->result);
-		else if (cordon_buf_addf(&line, "%s\n", text) == 0)
-			cordon_write_file(fd, base, 0644, line.data, line.len, &err);
+		if (run->result_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
+			cordon_write_file(run->result_fd, cordon_path_base(run->args->result), 0644, line.data, line.len, &err);
 		if (err.code)
 			cordon_cli_fail(run->cli, &err);
 	} else {
@@ -121,7 +127,7 @@ static int start(struct run *run, char **argv)
 	struct cordon_result result;
 	struct cordon_error err = { 0 };
 
-	if (cordon_run_session_plan(&run->session, argv, &err) < 0)
+	if (open_result(run, &err) < 0 || cordon_run_session_plan(&run->session, argv, &err) < 0)
 		return refuse(run, &err);
 	if (run->args->dry_run)
 		return print_plan(run);
@@ -135,7 +141,7 @@ static int start(struct run *run, char **argv)
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct run run = { .cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run) };
+	struct run run = { .cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run), .result_fd = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -149,6 +155,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (r == 0)
 		r = start(&run, argv + first);
 	cordon_run_session_done(&run.session);
+	cordon_closep(&run.result_fd);
 	return r;
 }
 

@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "cli/run_events.h"
+#include "sandbox/landlock.h"
+#include "sandbox/report.h"
 
 int cordon_run_events_init(struct cordon_run_events *events, struct cordon_cli *cli, const struct cordon_home *home,
 			   const char *run_id, const struct cordon_policy *policy, bool quiet, struct cordon_error *err)
@@ -35,12 +37,30 @@ static int record(struct cordon_run_events *events, struct cordon_audit_event *e
 	return r;
 }
 
+/* On stderr, so that nobody takes the lower tier for the full one. */
+static void say_missing(const struct cordon_run_events *events, const json_t *missing)
+{
+	autobuf struct cordon_buf names = CORDON_BUF(4096);
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach(missing, i, name)
+		if (cordon_buf_addf(&names, "%s%s", i ? ", " : "", json_string_value(name)) < 0)
+			return;
+	if (names.len)
+		cordon_cli_log(events->cli, "INFO", "best effort: not active here: %s", names.data);
+}
+
 int cordon_run_events_start(struct cordon_run_events *events, const struct cordon_plan *plan, struct cordon_error *err)
 {
 	struct cordon_audit_event event = { .type = CORDON_AUDIT_START, .path = plan->root };
+	json_t *missing = cordon_missing_json(plan->tier, cordon_landlock_abi());
 
-	return record(events, &event, json_pack("{s:o, s:s, s:b}", "command", cordon_audit_text(plan->argv[0]), "net",
-						plan->net_none ? "none" : "host", "best_effort", plan->best_effort),
+	if (plan->best_effort)
+		say_missing(events, missing);
+	return record(events, &event, json_pack("{s:o, s:s, s:b, s:s, s:o}", "command", cordon_audit_text(plan->argv[0]), "net",
+						plan->net_none ? "none" : "host", "best_effort", plan->best_effort, "tier",
+						plan->tier == CORDON_TIER_FULL ? "full" : "landlock", "missing", missing),
 		      err);
 }
 

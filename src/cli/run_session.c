@@ -54,6 +54,7 @@ static int build_plan(struct cordon_run_session *run, char **argv, struct cordon
 		.tier_tmp = run->tier_tmp,
 		.policy = run->policy,
 		.home_path = run->home.path,
+		.home_asked = run->home.asked,
 		.at = options->at,
 		.cwd = run->cwd,
 		.env = options->env.items,

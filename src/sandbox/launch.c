@@ -108,7 +108,7 @@ static pid_t fork_child(int *ret_pidfd)
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -1;
 	pid = cordon_sys_clone3(&args, sizeof(args));
-	if (pid >= 0 || errno != ENOSYS)
+	if (pid >= 0 || (errno != ENOSYS && errno != EPERM))
 		return pid;
 	/* Where clone3 is filtered: a fork, and a descriptor of the child afterwards; it waits for us before it acts. */
 	pid = fork();

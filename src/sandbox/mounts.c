@@ -191,7 +191,7 @@ static int mask_step(const struct applier *a, const struct cordon_step *step)
  * same directory entry as seen through a second mount of the workspace that nobody can reach: the entry is held,
  * and the way through the agent's own mount stays free, for renames across it too.
  */
-static int pin_one(const struct cordon_mounts *m, int hidden, const struct cordon_step *step)
+static int pin_one(const struct cordon_mounts *m, int hidden, const struct cordon_step *step, bool as_judged)
 {
 	const char *slash = strrchr(step->source, '/');
 	char parent[CORDON_PATH_MAX];
@@ -208,6 +208,8 @@ static int pin_one(const struct cordon_mounts *m, int hidden, const struct cordo
 	entry = openat(dir, slash ? slash + 1 : step->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (entry < 0 || fstat(entry, &st) < 0)
 		return -errno;
+	if (as_judged && (st.st_dev != step->dev || st.st_ino != step->ino))
+		return -ESTALE;
 	return put(S_ISDIR(st.st_mode) ? m->mask_dir_fd : m->mask_file_fd, entry, 0, MOUNT_ATTR_RDONLY, 0);
 }
 
@@ -243,7 +245,7 @@ static int pin_steps(struct applier *a)
 			if (hidden < 0)
 				return failed(a, hidden, "pin", a->plan->pin_base);
 		}
-		r = pin_one(a->m, hidden, step);
+		r = pin_one(a->m, hidden, step, true);
 		if (r < 0)
 			return failed(a, r, "pin", step->path);
 	}
@@ -411,7 +413,7 @@ int cordon_mounts_pin_again(const struct cordon_mounts *mounts, const struct cor
 			if (hidden < 0)
 				return hidden;
 		}
-		pin_one(mounts, hidden, &plan->steps[i]);
+		pin_one(mounts, hidden, &plan->steps[i], false);
 	}
 	return 0;
 }

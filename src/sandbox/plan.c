@@ -245,6 +245,17 @@ static int order_steps(struct cordon_plan *plan)
 	return 0;
 }
 
+/* A second way to the workspace that may be written would go around what is protected or denied in it. */
+int cordon_plan_apart(const struct cordon_plan *plan, const char *option, const char *source, struct cordon_error *err)
+{
+	if (!cordon_path_within(source, plan->root) && !cordon_path_within(plan->root, source))
+		return 0;
+	cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,
+		    "%s %s overlaps the workspace %s: what is protected there could be changed through it", option, source, plan->root);
+	cordon_error_hint(err, "choose a directory that lies apart from it, or share it read-only");
+	return -EINVAL;
+}
+
 static int plan_shares(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
 {
 	for (size_t i = 0; i < spec->n_shares; i++) {
@@ -270,6 +281,9 @@ static int plan_shares(struct cordon_plan *plan, const struct cordon_run_spec *s
 		if (spec->home_path && cordon_path_within(source, spec->home_path))
 			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "--share %s lies in cordon's own records",
 					   source);
+		r = share->read_only ? 0 : cordon_plan_apart(plan, "--share", source, err);
+		if (r < 0)
+			return r;
 		r = cordon_plan_bind(plan, source, target, share->read_only ? CORDON_STEP_READ_ONLY : 0,
 				     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 		if (r < 0)

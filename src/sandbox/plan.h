@@ -38,6 +38,7 @@ struct cordon_run_spec {
 	const char *tier_tmp;         /* lower tier: the host directory that serves as /tmp and home */
 	struct cordon_policy *policy; /* names that must not come to be are added to it */
 	const char *home_path;        /* canonical $CORDON_HOME, never to be seen inside; or NULL */
+	const char *home_asked;       /* the same as the environment names it, maybe through links; or NULL */
 	const char *at;               /* where the agent sees the root; NULL: the same path */
 	const char *cwd;              /* host directory of the caller; the root when it lies outside */
 	const char *home;             /* host directory that becomes HOME, or NULL for a private one */
@@ -181,6 +182,8 @@ int cordon_plan_env(struct cordon_plan *plan, const struct cordon_run_spec *spec
 /* Makes every missing parent of an inside path on our own file system; `ret_host` (CORDON_PATH_MAX bytes, may be
  * NULL) is the host path that shows there when something of the host is mounted over it, "" otherwise. */
 int cordon_plan_parents(struct cordon_plan *plan, const char *path, char *ret_host, struct cordon_error *err);
+/* Refuses a writable `source` of `option` that holds the workspace or lies in it. */
+int cordon_plan_apart(const struct cordon_plan *plan, const char *option, const char *source, struct cordon_error *err);
 int cordon_plan_bind(struct cordon_plan *plan, const char *source, const char *path, unsigned int flags,
 		     cordon_right right, struct cordon_error *err);
 

@@ -294,6 +294,50 @@ static int hide_from_lens(struct protect *p, const char *path, struct cordon_err
 	return r < 0 ? r : cordon_policy_add_protected(policy, path, "cordon's own records", true, err);
 }
 
+/* Holds one link of the way to our own records. */
+static int hold_link(struct protect *p, const char *dir, const char *name, struct cordon_error *err)
+{
+	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)p->policy;
+	char host[CORDON_PATH_MAX];
+	const char *path = host + strlen(p->plan->root);
+
+	if (cordon_path_join(dir, name, host, sizeof(host)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", dir);
+	if (!p->plan->lens)
+		return cordon_path_within(dir, p->plan->pin_base) ? pin_host_way(p, host, true, err) : 0;
+	if (!cordon_path_within(dir, p->plan->root))
+		return 0;
+	while (*path == '/')
+		path++;
+	return cordon_policy_add_protected(policy, path, "the way to cordon's own records", true, err);
+}
+
+/* A link on that way, which an agent could turn elsewhere for the next run, stays as it is. */
+static int hold_way_to_home(struct protect *p, const char *asked, struct cordon_error *err)
+{
+	const struct cordon_root slash = { .fd = -1, .path = "/" };
+	int r = 0;
+
+	for (const char *end = strchr(asked + 1, '/'); r == 0 && end; end = strchr(end + 1, '/')) {
+		char part[CORDON_PATH_MAX], dir[CORDON_PATH_MAX];
+		struct cordon_resolved found;
+		struct stat st;
+		char *name;
+
+		if (cordon_copy(part, sizeof(part), asked, (size_t)(end - asked)) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", asked);
+		if (lstat(part, &st) < 0 || !S_ISLNK(st.st_mode))
+			continue;
+		name = strrchr(part, '/');
+		*name++ = '\0';
+		cordon_resolve(&slash, *part ? part : "/", &found);
+		if (cordon_path_join("/", found.path, dir, sizeof(dir)) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", asked);
+		r = hold_link(p, dir, name, err);
+	}
+	return r;
+}
+
 /* Our own records are never to be seen, also when the root is the home directory that holds them, or when everything
  * the user has is shown. */
 static int hide_home(struct protect *p, const char *home, struct cordon_error *err)
@@ -313,6 +357,16 @@ static int hide_home(struct protect *p, const char *home, struct cordon_error *e
 		home = state;
 	if (!cordon_path_within(home, base))
 		return 0;
+	/* Whatever is granted around it: a pattern may match names further down. */
+	if (p->plan->lens && cordon_path_within(home, p->plan->root))
+		return hide_from_lens(p, home + strlen(p->plan->root), err);
+	for (size_t i = 0; i < p->plan->n_steps; i++) {
+		const char *source = p->plan->steps[i].kind == CORDON_STEP_BIND ? p->plan->steps[i].source : "/";
+
+		if (cordon_path_within(source, home) && !cordon_streq(source, home))
+			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s can't be granted: it lies in cordon's own records",
+					   source);
+	}
 	if (p->policy->mode == CORDON_MODE_STRICT) {
 		const char *rel = home + strlen(base);
 
@@ -321,8 +375,6 @@ static int hide_home(struct protect *p, const char *home, struct cordon_error *e
 		if (access_of(p, rel) == CORDON_ACCESS_NONE)
 			return 0;
 	}
-	if (p->plan->lens && cordon_path_within(home, p->plan->root))
-		return hide_from_lens(p, home + strlen(p->plan->root), err);
 	if ((r = pin_host_way(p, home, false, err)) < 0)
 		return r;
 	if (cordon_path_join(p->plan->pin_base_at, home + strlen(base), inside, sizeof(inside)) < 0 ||
@@ -353,6 +405,8 @@ int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_run_spec *
 	struct protect p = { .plan = plan, .policy = spec->policy };
 	int r = hide_home(&p, spec->home_path, err);
 
+	if (r == 0 && spec->home_asked && !cordon_streq(spec->home_asked, spec->home_path))
+		r = hold_way_to_home(&p, spec->home_asked, err);
 	for (size_t i = 0; r == 0 && i < spec->policy->n_protected; i++)
 		r = protect_path(&p, &spec->policy->protected_paths[i], spec->policy->protected_paths[i].path, 0, err);
 	plan->fold_case = plan->n_guards && folds_case(&spec->policy->root);

@@ -167,6 +167,7 @@ static int plan_home(struct cordon_plan *plan, const struct cordon_run_spec *spe
 	struct cordon_root slash = { .fd = -1, .path = "/" };
 	struct cordon_resolved found;
 	char source[CORDON_PATH_MAX];
+	int r;
 
 	if (!spec->home)
 		return plan_private(plan, plan->home, 0700, err);
@@ -180,7 +181,8 @@ static int plan_home(struct cordon_plan *plan, const struct cordon_run_spec *spe
 	if (spec->home_path && (cordon_path_within(spec->home_path, source) || cordon_path_within(source, spec->home_path)))
 		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "--home %s holds cordon's own records (%s)", source,
 				   spec->home_path);
-	return cordon_plan_bind(plan, source, plan->home, 0, CORDON_RIGHT_WRITE, err);
+	r = cordon_plan_apart(plan, "--home", source, err);
+	return r < 0 ? r : cordon_plan_bind(plan, source, plan->home, 0, CORDON_RIGHT_WRITE, err);
 }
 
 /*

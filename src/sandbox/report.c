@@ -202,29 +202,52 @@ static json_t *time_json(const struct timespec *ts)
 
 /* Which layers hold. Each is fatal when it can't be put on, so a run that started has them all; what a best-effort
  * run lacks is known before it starts. */
-static json_t *enforcement_json(const struct cordon_child *child)
+enum { LAYERS = 8 };
+
+struct layer {
+	const char *name;
+	bool on;
+};
+
+static void find_layers(cordon_tier tier, unsigned int landlock_abi, struct layer ret[static LAYERS])
 {
-	bool full = child && child->plan->tier == CORDON_TIER_FULL;
-	const struct {
-		const char *name;
-		bool on;
-	} layers[] = {
+	bool full = tier == CORDON_TIER_FULL;
+	const struct layer layers[LAYERS] = {
 		{ "namespaces", full },
 		{ "mounts", full },
 		{ "protected_paths", full },
-		{ "landlock", child && child->landlock_abi > 0 },
-		{ "landlock_scopes", child && child->landlock_abi >= CORDON_LANDLOCK_ABI_REQUIRED },
-		{ "seccomp", child != NULL },
-		{ "no_capabilities", child != NULL },
-		{ "no_new_privs", child != NULL },
+		{ "landlock", landlock_abi > 0 },
+		{ "landlock_scopes", landlock_abi >= CORDON_LANDLOCK_ABI_REQUIRED },
+		{ "seccomp", true }, /* without these nothing is started */
+		{ "no_capabilities", true },
+		{ "no_new_privs", true },
 	};
-	json_t *on = json_object(), *missing = json_array();
 
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(layers); i++) {
-		json_object_set_new(on, layers[i].name, json_boolean(layers[i].on));
-		if (child && !layers[i].on)
+	memcpy(ret, layers, sizeof(layers));
+}
+
+json_t *cordon_missing_json(cordon_tier tier, unsigned int landlock_abi)
+{
+	json_t *missing = json_array();
+	struct layer layers[LAYERS];
+
+	find_layers(tier, landlock_abi, layers);
+	for (size_t i = 0; i < LAYERS; i++)
+		if (!layers[i].on)
 			json_array_append_new(missing, json_string(layers[i].name));
-	}
+	return missing;
+}
+
+static json_t *enforcement_json(const struct cordon_child *child)
+{
+	bool full = child && child->plan->tier == CORDON_TIER_FULL;
+	json_t *missing = child ? cordon_missing_json(child->plan->tier, child->landlock_abi) : json_array();
+	json_t *on = json_object();
+	struct layer layers[LAYERS];
+
+	find_layers(full ? CORDON_TIER_FULL : CORDON_TIER_LANDLOCK, child ? child->landlock_abi : 0, layers);
+	for (size_t i = 0; i < LAYERS; i++)
+		json_object_set_new(on, layers[i].name, json_boolean(child && layers[i].on));
 	json_object_set_new(on, "lens", json_boolean(child && child->plan->lens));
 	json_object_set_new(on, "watch", json_string(!child || child->variant == CORDON_SECCOMP_BASE ? "off" :
 						     child->variant == CORDON_SECCOMP_CREATE	      ? "guarded names" :

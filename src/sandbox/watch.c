@@ -245,12 +245,20 @@ static bool refuse_guarded(struct cordon_watch *watch, const struct cordon_touch
 	return true;
 }
 
+/* A process that was killed meanwhile may have left its number to another, whose memory we then read. */
+static bool still_there(const struct cordon_watch *watch)
+{
+	return ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &watch->notif->id) == 0;
+}
+
 static void serve_one(struct cordon_watch *watch)
 {
 	pid_t pid = (pid_t)watch->notif->pid;
 	size_t n = cordon_watch_read_call(watch->notif, watch->touches);
 	bool made[CORDON_TOUCHES_MAX] = { false };
 
+	if (!still_there(watch))
+		return;
 	if (watch->root_fd < 0)
 		find_root(watch, pid);
 	if (!watch->begun && n == 1 && !watch->touches[0].known && cordon_streq(watch->touches[0].op, "execute"))
