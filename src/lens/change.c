@@ -227,6 +227,7 @@ static void reply_removed(fuse_req_t req, const struct place *place, int pin_fd)
 	struct lens_name *known = lens_name_find(lens, place->dir, place->name);
 	struct lens_temp *temp = lens_temp_find(lens, place->dir, place->name);
 
+	lens_recent_drop(lens, known ? known->node : NULL);
 	lens_listing_drop(lens, place->dir);
 	if (temp)
 		lens_temp_drop(lens, temp);

@@ -27,6 +27,8 @@
 #define LENS_BUCKETS (1u << 16)
 #define LENS_NODES_MAX (1u << 18)	/* above, the kernel is asked to forget; twice that many is an error */
 #define LENS_FILES_MAX 512		/* descriptors kept open for reading and listing */
+#define LENS_RECENT 16			/* directories in which names were just looked up */
+#define LENS_RECENT_NS 1000000		/* how long they need not be verified anew for another name */
 #define LENS_MARKS_MAX (1u << 15)	/* directories whose changes the host reports to us */
 #define LENS_TEMPS_MAX 1024		/* temporary names of atomic saves that live at one time */
 #define LENS_REQUEST_MAX (256u << 10)	/* bytes in one read or write */
@@ -93,6 +95,13 @@ struct lens_temp {
 	char text[];
 };
 
+/* A directory that was verified a moment ago. */
+struct lens_recent {
+	const struct lens_node *node;
+	int fd;
+	int64_t until; /* CLOCK_MONOTONIC, ns */
+};
+
 /* What was read of a directory and not asked for yet. */
 struct lens_listing {
 	const struct lens_node *node;
@@ -118,6 +127,7 @@ struct lens {
 	struct lens_temp *temps;
 	size_t n_temps;
 	struct lens_listing listing;
+	struct lens_recent recent[LENS_RECENT];
 	char *bytes; /* LENS_REQUEST_MAX, for reads */
 	/* notice.c */
 	int teller_fd; /* socket of the teller, or -1 */
@@ -174,6 +184,15 @@ int lens_path_below(const struct lens *lens, const struct lens_node *parent, con
 /* An O_PATH descriptor of exactly this node, reached by a name that still has the rights; see INVARIANT. With
  * `write`, -EROFS or -EACCES where it may only be read. */
 int lens_open_node(struct lens *lens, struct lens_node *node, bool write);
+
+/*
+ * The same for a directory in which a name is only looked up; the descriptor belongs to the lens. One that was verified
+ * within LENS_RECENT_NS is taken as it is: what is told then was true at that time. Changes never use it: a host that
+ * moves the directory to a protected name must find no gap.
+ */
+int lens_open_recent(struct lens *lens, struct lens_node *node);
+/* Forgets the descriptor of one directory, or of all (NULL). */
+void lens_recent_drop(struct lens *lens, const struct lens_node *node);
 
 bool lens_id_equal(const struct lens_id *a, const struct lens_id *b);
 struct lens_id lens_id_of(const struct statx *stx);
@@ -272,8 +291,10 @@ void lens_temps_clean(struct lens *lens);
 
 /* ---- teller.c ---- */
 
-/* Starts it; the calling process has no threads yet. Without one (-errno) nothing may be believed for long. */
-int lens_teller_start(struct lens *lens, int fuse_fd);
+/* A clone of the device, for the teller; -errno where it cannot be had. */
+int lens_teller_device(int fuse_fd);
+/* Starts it; the calling process has no threads yet. Without one nothing may be believed for long. */
+int lens_teller_start(struct lens *lens, int device);
 void lens_teller_stop(struct lens *lens);
 /* The kernel shall drop attributes (and content) of a node, or a name. May wait; the lock must not be held. */
 void lens_tell_inode(const struct lens *lens, uint64_t ino, bool content);

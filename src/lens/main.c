@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "lens/lens.h"
 #include "policy/handover.h"
+#include "sandbox/landlock.h"
 
 struct arguments {
 	int root_fd, policy_fd, fuse_fd, status_fd;
@@ -382,8 +383,28 @@ static int serve(int status_fd)
 	return r < 0 ? r : 0;
 }
 
+/* From here on nothing outside the root can be opened, run or reached, whatever a request would have the lens do.
+ * Without Landlock the run itself is refused or declared; the lens needs no word of its own. */
+static int confine(struct cordon_error *err)
+{
+	unsigned int abi = cordon_landlock_abi();
+	autofd int ruleset = abi ? cordon_landlock_begin(abi) : -1;
+	int r = 0;
+
+	if (!abi)
+		return 0;
+	if (ruleset < 0)
+		r = ruleset;
+	if (r == 0)
+		r = cordon_landlock_allow(ruleset, abi, lens.root_fd, CORDON_LANDLOCK_WRITE);
+	if (r == 0)
+		r = cordon_landlock_enforce(ruleset, abi);
+	return r < 0 ? cordon_fail_errno(err, r, "Landlock") : 0;
+}
+
 static int prepare(struct arguments *args, struct cordon_error *err)
 {
+	autofd int teller_device = -1;
 	int r;
 
 	close_others(args);
@@ -402,13 +423,19 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 		return r;
 	lens.bytes = malloc(LENS_REQUEST_MAX);
 	r = lens.bytes ? lens_nodes_init(&lens) : -ENOMEM;
-	(void)lens_teller_start(&lens, fuse_fd);
-	if (r == 0)
-		r = lens_notice_init(&lens);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot begin the view");
 	r = catch_signals(err);
-	return r < 0 ? r : session_new(err);
+	if (r < 0)
+		return r;
+	teller_device = lens_teller_device(fuse_fd);
+	r = confine(err);
+	if (r < 0)
+		return r;
+	if (teller_device >= 0)
+		(void)lens_teller_start(&lens, teller_device);
+	r = lens_notice_init(&lens);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot hear of changes") : session_new(err);
 }
 
 int main(int argc, char **argv)

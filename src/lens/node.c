@@ -2,6 +2,7 @@
 /* The table of nodes and names, their paths, and the one way to open a node. */
 #include <fcntl.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "base/path.h"
 #include "lens/lens.h"
@@ -176,6 +177,7 @@ void lens_node_release(struct lens *lens, struct lens_node *node)
 		lens_name_drop(lens, node->names, -1);
 	leave_table(lens, node);
 	lens_listing_drop(lens, node);
+	lens_recent_drop(lens, node);
 	lens_file_close(lens, node);
 	cordon_closep(&node->pin_fd);
 	free(node);
@@ -362,4 +364,43 @@ int lens_open_node(struct lens *lens, struct lens_node *node, bool write)
 			break;
 	}
 	return r;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int lens_open_recent(struct lens *lens, struct lens_node *node)
+{
+	struct lens_recent *recent = &lens->recent[mix((uint64_t)(uintptr_t)node) % LENS_RECENT];
+	int64_t now = now_ns();
+	int fd;
+
+	if (node == lens->root)
+		return lens->root_fd;
+	if (recent->node == node && now < recent->until)
+		return recent->fd;
+	fd = lens_open_node(lens, node, false);
+	if (fd < 0)
+		return fd;
+	if (recent->node)
+		(void)close(recent->fd);
+	*recent = (struct lens_recent){ .node = node, .fd = fd, .until = now + LENS_RECENT_NS };
+	return fd;
+}
+
+void lens_recent_drop(struct lens *lens, const struct lens_node *node)
+{
+	for (size_t i = 0; i < LENS_RECENT; i++) {
+		struct lens_recent *recent = &lens->recent[i];
+
+		if (!recent->node || (node && recent->node != node))
+			continue;
+		(void)close(recent->fd);
+		recent->node = NULL;
+	}
 }

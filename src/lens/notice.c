@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/fanotify.h>
+#include <sys/vfs.h>
 
 #include "lens/lens.h"
 
@@ -43,10 +44,27 @@ static struct lens_mark **bucket_of(const struct lens *lens, int type, const uns
 	return &lens->marks[h % LENS_BUCKETS];
 }
 
+/* File systems whose every change is made, and so reported, by this kernel; of others some changes come unheard. */
+static bool is_local(int fd)
+{
+	static const unsigned long types[] = {
+		0xef53 /* ext */, 0x58465342 /* xfs */, 0x9123683e /* btrfs */,	  0x01021994 /* tmpfs */, 0xf2f52010 /* f2fs */,
+		0x2fc12fc1 /* zfs */, 0xca451a4e /* bcachefs */, 0x794c7630 /* overlay */,
+	};
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return false;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(types); i++)
+		if ((unsigned long)st.f_type == types[i])
+			return true;
+	return false;
+}
+
 int lens_notice_init(struct lens *lens)
 {
-	/* Reports are of use only to who can pass them on. */
-	if (lens->teller_fd >= 0)
+	/* Reports are of use only to who can pass them on, and where they are complete. */
+	if (lens->teller_fd >= 0 && is_local(lens->root_fd))
 		lens->watch_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK,
 					       O_RDONLY);
 	lens->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -178,6 +178,7 @@ void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 		fuse_reply_err(req, -r);
 		return;
 	}
+	lens_recent_drop(lens, NULL); /* paths below a directory that moved are others now */
 	lens_listing_drop(lens, from.dir);
 	lens_listing_drop(lens, to.dir);
 	if (from.temp)

@@ -116,7 +116,7 @@ static void teller_run(struct teller *teller)
 	_exit(0);
 }
 
-static int clone_device(int fuse_fd)
+int lens_teller_device(int fuse_fd)
 {
 	autofd int clone = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	uint32_t original = (uint32_t)fuse_fd;
@@ -136,14 +136,11 @@ static void keep_only(int a, int b)
 	(void)close_range((unsigned int)high + 1, ~0u, 0);
 }
 
-int lens_teller_start(struct lens *lens, int fuse_fd)
+int lens_teller_start(struct lens *lens, int device)
 {
-	autofd int device = clone_device(fuse_fd);
 	int sockets[2];
 	pid_t pid;
 
-	if (device < 0)
-		return device;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return -errno;
 	pid = fork();

@@ -76,6 +76,27 @@ def test_changes_on_the_host_are_seen_within_a_second(lens, name):
     ask.within_a_second(read, "x")
 
 
+@pytest.mark.parametrize("who", ["user"], indirect=True)  # root without capabilities cannot map itself once more
+def test_where_nothing_reports_changes_they_are_seen_within_a_second_all_the_same(lens):
+    """A view of a view: the inner lens hears nothing of what changes beyond the outer one, and must ask again."""
+    path = lens.write("d/f", "one")
+    inner = lens.box.mkdir("inner")
+    command = [str(lens.box.bin / "mount_lens"), "--lens", str(lens.box.bin / "cordon-lens"), "--root", str(lens.view), "--at", str(inner)]
+    ask = Asker.__new__(Asker)
+    ask.process = lens.start(*command, "--rw", "**", "--", *lens.script(SERVER), stdin=-1)
+    assert ask('read("d/f")') == "one" and ask('names("d")') == ["f"]
+    path.write_text("two")
+    ask.within_a_second('read("d/f")', "two")
+    path.write_text("three!")
+    ask.within_a_second('read("d/f")', "three!")
+    lens.write("d/g", "new")
+    ask.within_a_second('names("d")', ["f", "g"])
+    path.unlink()
+    ask.within_a_second('answer(read, "d/f")', "ENOENT")
+    ask.within_a_second('names("d")', ["g"])
+    assert ask('write("d/h", "inner")') is None and lens.read("d/h") == "inner"
+
+
 def test_directories_that_the_host_makes_moves_and_removes_are_followed(lens):
     lens.write("a/f", "one")
     ask = Asker(lens)
