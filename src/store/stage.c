@@ -36,6 +36,14 @@ static bool parse_ids(const char *id, char project[static CORDON_ID_SIZE], char 
 	return !*id || (*id == '.' && cordon_id_workspace("", id + 1, workspace, NULL) == 0);
 }
 
+/* Removes a stage that has done its work. The record goes first: a stage that still has one and has lost its other
+ * marks would be taken for a creation to finish. */
+static int discard(const struct cordon_store *store, const char *name, int fd, struct cordon_error *err)
+{
+	unlinkat(fd, "record.json", 0);
+	return cordon_tree_remove(store->staging_fd, name, err);
+}
+
 /* Finishes or takes back a change whose stage is held, then removes the stage. */
 static int recover(const struct cordon_store *store, const char *name, int fd, struct cordon_error *err)
 {
@@ -53,7 +61,7 @@ static int recover(const struct cordon_store *store, const char *name, int fd, s
 	}
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot repair the unfinished change %s", name);
-	return cordon_tree_remove(store->staging_fd, name, err);
+	return discard(store, name, fd, err);
 }
 
 int cordon_stage_open(const struct cordon_store *store, const char *name, struct cordon_stage *ret_stage,
@@ -118,7 +126,7 @@ void cordon_stage_close(struct cordon_stage *stage)
 	if (stage->fd < 0)
 		return;
 	/* What can't be removed now is removed by the next repair. */
-	cordon_tree_remove(stage->store->staging_fd, stage->name, NULL);
+	discard(stage->store, stage->name, stage->fd, NULL);
 	cordon_closep(&stage->fd);
 }
 
