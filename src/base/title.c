@@ -5,8 +5,6 @@
 #include "base/title.h"
 #include "base/util.h"
 
-extern char **environ;
-
 static char *first, *end;
 
 /* The kernel lays the strings of argv and environ out in one run; stop where they do not follow each other. */
@@ -29,5 +27,5 @@ void cordon_title_set(const char *title)
 		return;
 	memset(first, 0, (size_t)(end - first));
 	if (n < (size_t)(end - first))
-		memcpy(first, title, n);
+		memcpy(first, title, n + 1);
 }

@@ -70,7 +70,7 @@ void cordon_cli_print_table(const struct cordon_column *columns, const json_t *r
 	if (terminal) {
 		autobuf struct cordon_buf text = CORDON_BUF(CELL_MAX);
 
-		for (size_t i = 0; columns[i].key && i < COLUMNS_MAX; i++) {
+		for (size_t i = 0; i < COLUMNS_MAX && columns[i].key; i++) {
 			widths[i] = width(columns[i].header);
 			json_array_foreach(records, at, record) {
 				cell(json_object_get(record, columns[i].key), &text);

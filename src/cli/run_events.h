@@ -21,7 +21,7 @@ void cordon_run_events_done(struct cordon_run_events *events);
 
 /* A run does not begin without its record. */
 int cordon_run_events_start(struct cordon_run_events *events, const struct cordon_plan *plan, struct cordon_error *err);
-void cordon_run_events_take(void *events, const struct cordon_event *event);
+void cordon_run_events_take(void *data, const struct cordon_event *event);
 void cordon_run_events_end(struct cordon_run_events *events, const struct cordon_result *result);
 void cordon_run_events_refused(struct cordon_run_events *events, const struct cordon_error *err);
 

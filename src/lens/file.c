@@ -72,7 +72,7 @@ int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle)
 	node->file_fd = fd;
 	list(lens, node);
 	lens->n_files++;
-	while (lens->n_files > lens->max_files)
+	while (lens->n_files > lens->max_files && lens->oldest)
 		lens_file_close(lens, lens->oldest);
 	return fd;
 }

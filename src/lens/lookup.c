@@ -118,8 +118,9 @@ int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_n
 	struct statx stx;
 	int r = lens_path_below(lens, parent, name, path);
 
-	if (r == 0)
-		r = lens_stat(dir_fd, name, &stx);
+	if (r < 0)
+		return r;
+	r = lens_stat(dir_fd, name, &stx);
 	if (r < 0)
 		return r;
 	return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights_of(lens, parent, dir_fd, name, path, &stx),
