@@ -81,7 +81,7 @@ static void reply_made(fuse_req_t req, const struct place *place)
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		fuse_reply_entry(req, &entry);
+		lens_reply_entry(req, &entry);
 }
 
 /*
@@ -117,7 +117,11 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 	}
 	fi->keep_cache = 1;
 	fi->fh = fd >= 0 && (mode & (S_IRUSR | S_IWUSR)) != (S_IRUSR | S_IWUSR) ? LENS_HANDLE(cordon_steal_fd(&fd)) : 0;
-	fuse_reply_create(req, &entry, fi);
+	if (fuse_reply_create(req, &entry, fi) < 0) {
+		if (fi->fh)
+			(void)close(LENS_HANDLE_FD(fi->fh));
+		lens_node_forget(place.lens, lens_node(place.lens, entry.ino), 1);
+	}
 }
 
 void lens_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

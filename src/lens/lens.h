@@ -239,6 +239,7 @@ int lens_lookup(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node 
 /* The entry of something that was just made under (parent, name). */
 int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd,
 		    const char *name, struct fuse_entry_param *ret);
+void lens_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
 void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void lens_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
 void lens_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets);

@@ -143,7 +143,16 @@ void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		fuse_reply_entry(req, &entry);
+		lens_reply_entry(req, &entry);
+}
+
+void lens_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
+{
+	struct lens *lens = fuse_req_userdata(req);
+
+	/* Nobody took the answer: then nobody will forget the node either. */
+	if (fuse_reply_entry(req, entry) < 0 && entry->ino)
+		lens_node_forget(lens, lens_node(lens, entry->ino), 1);
 }
 
 void lens_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)

@@ -337,7 +337,7 @@ static int open_by_name(struct lens *lens, struct lens_node *node, const struct 
 	if (write && (rights < LENS_WRITE || (!node->writable && !S_ISDIR(node->type))))
 		return refusal(lens, path);
 	/* A link that is hidden by its own name is known only because of where it leads. */
-	if (rights == LENS_HIDDEN && !S_ISLNK(node->type))
+	if (!S_ISLNK(node->type) && rights < (S_ISDIR(node->type) ? LENS_LEADS : LENS_READ))
 		return -EACCES;
 	return open_verified(lens, node, path);
 }
