@@ -47,16 +47,42 @@ static bool holds_protected(const struct lens *lens, const char *path)
 	return false;
 }
 
+/* A grant of reading for everything below a directory wins there against whatever is not more specific. */
+static bool covered_for_reading(const struct cordon_policy *policy, const char *path, struct cordon_specificity *ret_bar)
+{
+	bool covered = false;
+
+	for (size_t i = 0; i < policy->n_grants; i++) {
+		const struct cordon_pattern *pattern = policy->grants[i].pattern;
+		struct cordon_specificity s;
+
+		if (policy->grants[i].access != CORDON_ACCESS_READ || !cordon_pattern_covers(pattern, path) ||
+		    !cordon_pattern_match(pattern, path, &s))
+			continue;
+		if (!covered || s.literal_components > ret_bar->literal_components ||
+		    (s.literal_components == ret_bar->literal_components && s.literal_prefix > ret_bar->literal_prefix))
+			*ret_bar = s;
+		covered = true;
+	}
+	return covered;
+}
+
 bool lens_judge_leads_write(const struct lens *lens, const char *path)
 {
 	const struct cordon_policy *policy = lens->policy;
+	struct cordon_specificity bar;
+	bool covered;
 
 	if (policy->read_only || lens_judge_forbidden(lens, path))
 		return false;
-	for (size_t i = 0; i < policy->n_grants; i++)
+	covered = covered_for_reading(policy, path, &bar);
+	for (size_t i = 0; i < policy->n_grants; i++) {
+		const struct cordon_pattern *pattern = policy->grants[i].pattern;
+
 		if (policy->grants[i].access == CORDON_ACCESS_WRITE &&
-		    cordon_pattern_leads(policy->grants[i].pattern, path))
+		    (covered ? cordon_pattern_leads_beyond(pattern, path, &bar) : cordon_pattern_leads(pattern, path)))
 			return true;
+	}
 	return false;
 }
 

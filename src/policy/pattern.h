@@ -59,6 +59,9 @@ bool cordon_pattern_covers(const struct cordon_pattern *pattern, const char *dir
 /* Whether some path strictly below directory `dir` could match; for listing only what leads somewhere. */
 bool cordon_pattern_leads(const struct cordon_pattern *pattern, const char *dir);
 
+/* The same, and more specific than `bar`, so that the match could win against a grant of that specificity. */
+bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir, const struct cordon_specificity *bar);
+
 /* The alternatives, for whoever turns grants into mounts. cordon_pattern_literal() is the unescaped path when the
  * i-th alternative is a plain subtree (`src`, `src/**`, `**` as ""), NULL when it must judge by name. */
 size_t cordon_pattern_alternatives(const struct cordon_pattern *pattern);

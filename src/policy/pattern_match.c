@@ -261,6 +261,29 @@ bool cordon_pattern_leads_subject(const struct cordon_pattern *pattern, const st
 	return false;
 }
 
+static bool is_beyond(const struct cordon_specificity *a, const struct cordon_specificity *bar)
+{
+	if (a->literal_components != bar->literal_components)
+		return a->literal_components > bar->literal_components;
+	return a->literal_prefix > bar->literal_prefix;
+}
+
+bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir, const struct cordon_specificity *bar)
+{
+	CORDON_UNCLEARED struct cordon_subject subject;
+
+	if (!cordon_subject_init(&subject, dir))
+		return false;
+	/* A graph has no list of alternatives; that it leads there at all is the wider answer. */
+	if (pattern->graph)
+		return cordon_pattern_leads_subject(pattern, &subject);
+	for (size_t i = 0; i < pattern->n_alternatives; i++)
+		if (is_beyond(&pattern->alternatives[i].specificity, bar) &&
+		    leads_alternative(pattern, &pattern->alternatives[i], &subject))
+			return true;
+	return false;
+}
+
 bool cordon_pattern_match(const struct cordon_pattern *pattern, const char *path, struct cordon_specificity *ret)
 {
 	CORDON_UNCLEARED struct cordon_subject subject;
