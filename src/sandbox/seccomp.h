@@ -21,8 +21,8 @@ enum cordon_seccomp_variant {
 	/* BASE, and a notification for every call that can make a name: open with O_CREAT, creat, openat2, mkdir, mknod,
 	 * symlink, link, rename, bind */
 	CORDON_SECCOMP_CREATE,
-	/* CREATE, and all other calls that act on a path: every open, execve, truncate, unlink, chmod, chown, utimes,
-	 * xattrs. stat, access and readlink are no access and are not trapped. */
+	/* CREATE, and all other calls that act on a path: open, execve, truncate, unlink, chmod, chown, utimes, xattrs.
+	 * stat, access, readlink, opening with O_PATH and listing a directory (O_DIRECTORY) are no access and are not trapped. */
 	CORDON_SECCOMP_FULL,
 	/* FULL, and those too: what a program looks at it must be able to see the next time (cordon learn). Slow. */
 	CORDON_SECCOMP_LEARN,

@@ -56,7 +56,7 @@ enum action {
 enum watch {
 	NEVER,
 	CREATES,          /* in CREATE and FULL */
-	CREATES_BY_ARG_1, /* in CREATE if the flags in argument 1 have O_CREAT; in FULL always */
+	CREATES_BY_ARG_1, /* in CREATE if the flags in argument 1 have O_CREAT; in FULL unless it only looks */
 	CREATES_BY_ARG_2,
 	TOUCHES,          /* in FULL */
 	LOOKS,            /* in LEARN only, which has all the others too */
@@ -261,6 +261,17 @@ static void emit_not_init(struct code *code, uint32_t of_user, uint32_t refuse)
 	emit_return(code, SECCOMP_RET_ALLOW);
 }
 
+/* Listing a directory and opening with O_PATH look at names, as stat does: no access, and the better part of what git
+ * or find open. O_TMPFILE has the bit of O_DIRECTORY and makes a file. */
+static void emit_open_unless_looking(struct code *code, unsigned int arg)
+{
+	emit_load_arg(code, arg);
+	emit(code, BPF_JMP | BPF_JSET | BPF_K, 1, 0, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY));
+	emit(code, BPF_JMP | BPF_JSET | BPF_K, 1, 0, O_DIRECTORY | O_PATH);
+	emit_return(code, SECCOMP_RET_USER_NOTIF);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
 static void emit_allowed(struct code *code, enum watch watch, enum variant variant)
 {
 	switch (watch) {
@@ -270,7 +281,10 @@ static void emit_allowed(struct code *code, enum watch watch, enum variant varia
 			emit_any_bit(code, watch == CREATES_BY_ARG_1 ? 1 : 2, O_CREAT, SECCOMP_RET_USER_NOTIF, SECCOMP_RET_ALLOW);
 			return;
 		}
-		emit_return(code, variant >= FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
+		if (variant == FULL)
+			emit_open_unless_looking(code, watch == CREATES_BY_ARG_1 ? 1 : 2);
+		else
+			emit_return(code, variant > FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
 		return;
 	case CREATES:
 		emit_return(code, variant == BASE ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF);

@@ -211,6 +211,13 @@ def test_what_the_workspace_and_the_run_own_is_not_reported(agent, mode):
     assert set(result.stdout.split()) == {"done", "ENOENT"} and result.stdout.count("ENOENT") == 1 and result.stderr == "", result
 
 
+def test_looking_at_names_is_no_access_and_making_a_file_without_a_name_is(box, agent):
+    out = f"{box.path}/out"
+    result = agent("permissive", f"o = {out!r}; print(os.listdir(o)); do(os.open, o, os.O_RDONLY | os.O_DIRECTORY); do(os.stat, o + '/f'); "
+                   "do(os.open, o + '/f', os.O_PATH); do(os.access, o, os.R_OK); do(os.open, o, os.O_TMPFILE | os.O_RDWR)")
+    assert result.stdout == "['f']\n" + "done\n" * 5 and result.stderr == said("permissive", out, "write"), result
+
+
 def test_permissive_does_not_report_what_is_not_there_to_be_read(box, agent):
     result = agent("permissive", "read('missing'); read('../out/missing'); execute('/nonexistent/program'); read('/nonexistent')")
     assert result.stdout == "ENOENT\n" * 4 and result.stderr == "", result

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ordinary work natively and in a sandbox: a C build, git status, grep -r, a Node test run, many small files.
+
+Each sample is one run that does the work twice and takes the time inside, by the clock before and after each pass: the
+start and the end of the sandbox do not count. The second pass is what is compared; the first one through the lens is
+its cold figure (its own caches and the kernel's for it are empty; the files themselves are in the page cache, as they are
+natively). Variants take turns, each in a copy of the tree of its own, and the median counts."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+from rows import Row, median, run
+
+ROUNDS = 7
+C_FILES = 24
+REPO_FILES = 5000
+SMALL_FILES = 20000
+TEST_FILES = 12
+FOLDER, WATCH, LENS = "folder scope", "folder scope, watched", "lens"
+VARIANTS = {
+    "native": None,
+    FOLDER: ["--rw", "."],
+    WATCH: ["--workspace", ".", "--workspace-mode", "strict"],
+    LENS: ["--rw", ".", "--lens", "always"],
+}
+BARS = {FOLDER: 1.03, WATCH: 1.10, LENS: 1.5}
+COLD_BAR = 8
+CLOCK = 'now() { date +%s%N; }; pass() { eval "$PREPARE"; a=$(now); eval "$WORK" >/dev/null || exit 1; b=$(now); echo $((b - a)); }; pass; pass'
+
+
+def c_build(root):
+    headers = "".join(f"#include <{name}.h>\n" for name in ("stdio", "stdlib", "string", "errno", "pthread", "sys/socket"))
+    for i in range(C_FILES):
+        body = "".join(f"int f{i}_{j}(const char *s) {{ return printf(\"%s\", s) + (int)strlen(s) * {j}; }}\n" for j in range(40))
+        (root / f"part{i}.c").write_text(f"{headers}#include \"own.h\"\n{body}")
+    (root / "own.h").write_text("#define OWN 1\n")
+    (root / "main.c").write_text("int main(void) { return 0; }\n")
+    objects = " ".join(f"part{i}.o" for i in range(C_FILES))
+    (root / "Makefile").write_text(f"CFLAGS = -O1\nprogram: main.o {objects}\n\tcc -o $@ $^\n%.o: %.c own.h\n\tcc $(CFLAGS) -c -o $@ $<\n")
+    return "rm -f *.o program", "make -s -j2"
+
+
+def tree(root, files, lines):
+    for i in range(files):
+        directory = root / f"dir{i % 50}" / f"sub{i % 7}"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"file{i}.txt").write_text(f"line {i} of a file\n" * lines)
+
+
+def git_status(root):
+    tree(root, REPO_FILES, 2)
+    git = ["git", "-C", str(root), "-c", "user.name=bench", "-c", "user.email=bench@localhost"]
+    for words in (["add", "-A"], ["commit", "-q", "-m", "files"]):
+        run([*git, *words])
+    # The first status in each place refreshes the index; only then is it what a person sees every day.
+    return "git status >/dev/null", "for i in 1 2 3 4 5 6 7 8 9 10; do git status --porcelain; done"
+
+
+def grep(root):
+    tree(root, 4000, 100)
+    return ":", "! grep -r 'no such words' . && ! grep -r 'no such words' ."
+
+
+def node_test(root):
+    for i in range(20):
+        (root / f"module{i}.js").write_text(f"exports.add = (a, b) => a + b + {i};\n")
+    for i in range(TEST_FILES):
+        uses = "".join(f"const m{j} = require('./module{j}.js');\n" for j in range(20))
+        checks = "".join(f"test('adds {j}', () => assert.strictEqual(m{j}.add(1, 2), {j + 3}));\n" for j in range(20))
+        (root / f"t{i}.test.js").write_text(f"const test = require('node:test');\nconst assert = require('node:assert');\n{uses}{checks}")
+    return ":", "node --test"
+
+
+def small_files(root):
+    shutil.copy(root.parent / "make_files", root / "make_files")
+    return "rm -rf made", f"./make_files made {SMALL_FILES}"
+
+
+WORK = {
+    f"C build, {C_FILES} files, make -j2": (c_build, "opens of system headers: each is trapped by the watch"),
+    f"git status, {REPO_FILES:,} files, 10 times": (git_status, "lstat and listings: not trapped; in the lens answered from the kernel's cache"),
+    "grep -r, 4,000 files, twice": (grep, "one open per file: two switches with the watch, a lookup with a cold lens"),
+    f"node --test, {TEST_FILES} files": (node_test, "starting Node; stat and open of modules"),
+    f"{SMALL_FILES:,} small files made": (small_files, "one creation per file: always trapped for guarded names, one message to the lens"),
+}
+
+
+def measure(context, options, root, prepare, work):
+    """Nanoseconds of the first and the second pass of one run."""
+    command = ["/bin/sh", "-c", CLOCK]
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "PREPARE": prepare, "WORK": work, "LANG": "C.UTF-8",
+           "CORDON_HOME": str(context.temp / "state"), "GIT_CONFIG_NOSYSTEM": "1"}
+    if options is not None:
+        given = [word for name in ("PREPARE", "WORK", "GIT_CONFIG_NOSYSTEM") for word in ("--keep-env", name)]
+        command = [context.cordon, "run", "--root", str(root), *options, *given, "--", *command]
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, check=False, timeout=600)
+    if done.returncode:
+        raise RuntimeError(f"{work} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-500:]}")
+    return [int(line) for line in done.stdout.split()]
+
+
+def inside(program):
+    """Whether a program is where the sandbox has programs."""
+    found = shutil.which(program, path="/usr/local/bin:/usr/bin:/bin")
+    return found and pathlib.Path(found).resolve().is_relative_to("/usr")
+
+
+def workload_rows(context, name, make):
+    base = context.temp / "work"
+    base.mkdir()
+    shutil.copy(context.program("make_files"), base / "make_files")
+    template = base / "template"
+    template.mkdir()
+    run(["git", "init", "-q", "-b", "main", str(template)])
+    prepare, work = make(template)
+    roots = {variant: base / variant.replace(" ", "-") for variant in VARIANTS}
+    for root in roots.values():
+        run(["cp", "-a", str(template), str(root)])
+    times = {variant: [] for variant in VARIANTS}
+    for _ in range(ROUNDS):
+        for variant, options in VARIANTS.items():
+            times[variant].append(measure(context, options, roots[variant], prepare, work))
+    shutil.rmtree(base)
+    native = median(second for _, second in times["native"])
+    for variant, bar in BARS.items():
+        warm = median(second for _, second in times[variant])
+        shown = f"  {variant}, warm" if variant == LENS else f"  {variant}"
+        yield row(shown, warm, native, bar)
+    yield row(f"  {LENS}, cold", median(first for first, _ in times[LENS]), native, COLD_BAR)
+
+
+def row(what, value, native, bar):
+    ratio = value / native
+    return Row(what, f"{value / 1e6:.1f} ms", f"{native / 1e6:.1f} ms native", ratio, f"<= {bar:.2f}", ratio <= bar)
+
+
+def rows(context):
+    for name, (make, limit) in WORK.items():
+        program = {c_build: "cc", git_status: "git", node_test: "node"}.get(make, "grep")
+        yield Row(name, "" if inside(program) else f"no {program} in /usr", limit if inside(program) else "")
+        if inside(program):
+            yield from workload_rows(context, name, make)
