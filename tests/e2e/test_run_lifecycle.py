@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import secrets
 import signal
 import subprocess
 import time
@@ -20,6 +21,11 @@ def sh(cordon, script, *options, **kw):
 @pytest.fixture
 def repo(box):
     return box.repo(files={"a": "a\n"})
+
+
+def new_marker():
+    """Seconds to sleep that nobody else sleeps. Not from `random`: workers that seeded it alike would share them."""
+    return str(10**8 + secrets.randbelow(10**8))
 
 
 def processes_with(marker):
@@ -61,7 +67,7 @@ def test_wrong_usage_is_2(cordon, repo, args):
 
 
 def test_timeout_sends_term_then_kills_the_whole_tree(cordon, box, repo):
-    marker = f"31{random.randrange(10**6)}"
+    marker = new_marker()
     result = sh(cordon, f"trap 'echo got-term; exit 0' TERM; (trap '' TERM; setsid sleep {marker}) & sleep {marker} & wait",
                 "--timeout", "500ms", "--grace", "300ms", "--result", str(box.path / "r.json"), cwd=repo)
     assert result.returncode == 124 and "got-term" in result.stdout and result.seconds < 10
@@ -71,7 +77,7 @@ def test_timeout_sends_term_then_kills_the_whole_tree(cordon, box, repo):
 
 
 def test_an_agent_that_ignores_term_is_killed_after_the_grace(cordon, repo):
-    marker = f"32{random.randrange(10**6)}"
+    marker = new_marker()
     result = sh(cordon, f"trap '' TERM; setsid sh -c \"trap '' TERM; sleep {marker}\" & while :; do sleep 0.05; done",
                 "--timeout", "300ms", "--grace", "300ms", cwd=repo)
     assert result.returncode == 124 and result.seconds < 10 and not processes_with(marker.encode())
@@ -79,7 +85,7 @@ def test_an_agent_that_ignores_term_is_killed_after_the_grace(cordon, repo):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_cordon_ends_the_tree(cordon, repo, number):
-    marker = f"33{random.randrange(10**6)}"
+    marker = new_marker()
     process = cordon.start("run", "--", "sh", "-c", f"echo up; setsid sleep {marker} & sleep {marker}", cwd=repo)
     assert process.stdout.readline() == b"up\n"
     process.send_signal(number)
@@ -88,13 +94,13 @@ def test_a_signal_to_cordon_ends_the_tree(cordon, repo, number):
 
 
 def test_background_processes_end_with_the_agent(cordon, repo):
-    marker = f"34{random.randrange(10**6)}"
+    marker = new_marker()
     assert sh(cordon, f"setsid sleep {marker} >/dev/null 2>&1 & nohup sleep {marker} >/dev/null 2>&1 & exit 0", cwd=repo).returncode == 0
     assert not processes_with(marker.encode())
 
 
 def test_the_death_of_the_supervisor_ends_everything(cordon, repo, leftovers):
-    marker = f"35{random.randrange(10**6)}"
+    marker = new_marker()
     process = cordon.start("run", "--pids", "50", "--", "sh", "-c", f"setsid sleep {marker} & echo up; sleep {marker}", cwd=repo)
     assert process.stdout.readline() == b"up\n"
     process.kill()
@@ -151,7 +157,7 @@ def test_500_concurrent_runs_leave_nothing_behind(cordon, box, repo, leftovers, 
 @pytest.mark.serial
 @pytest.mark.limit(200)
 def test_killing_the_supervisor_at_50_random_instants_leaves_nothing_that_gc_does_not_clean(cordon, box, repo, leftovers):
-    marker = f"36{random.randrange(10**6)}"
+    marker = new_marker()
     seed = random.randrange(10**9)
     rng = random.Random(seed)
     began = time.monotonic()
