@@ -294,8 +294,9 @@ static ssize_t device_read(int fd, void *bytes, size_t size, void *data)
 		init_offered = init->flags;
 		init_offered2 = init->flags & FUSE_INIT_EXT ? init->flags2 : 0;
 	}
-	if (n == 0) {
-		/* The end of /dev/null, which was put here. */
+	/* The end of /dev/null, which was put here; or the view went while this was reading, for which the kernel's word
+	 * is another (ECONNABORTED) and libfuse would print one of its own. Both are the end of an unmounted view. */
+	if (n == 0 || (n < 0 && errno == ECONNABORTED)) {
 		errno = ENODEV;
 		return -1;
 	}

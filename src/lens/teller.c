@@ -87,7 +87,7 @@ static void *refuse_rest(void *data)
 		struct fuse_in_header header;
 		ssize_t n = read(teller->device, request, sizeof(request));
 
-		if (n < 0 && errno == ENODEV)
+		if (n < 0 && (errno == ENODEV || errno == ECONNABORTED))
 			break;
 		if (n < (ssize_t)sizeof(header))
 			continue;

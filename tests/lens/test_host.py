@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host side: its changes are seen within a second, what it swaps is never served as something else, no end hangs."""
 import ctypes
+import json
 import os
 import signal
 import threading
@@ -323,6 +324,22 @@ def test_the_lens_ends_with_its_supervisor_and_with_the_view(lens):
     poll(lambda: (read_stat(pid) or "Z")[0] in "ZX", what="the end of the lens")
     done = lens.run("true")
     assert done.returncode == 0, str(done)
+
+
+def test_a_view_that_goes_while_the_lens_reads_is_an_ordinary_end(lens):
+    """The kernel then says ECONNABORTED, once in some thousand ends; strace says it here every time."""
+    wrapper = lens.box.write(
+        "lens-of-strace",
+        "#!/bin/sh\n"
+        f'exec strace -D -qq -o /dev/null -e inject=read:error=ECONNABORTED:when=50+ {lens.box.bin}/cordon-lens "$@"\n',
+        mode=0o755,
+    )
+    command = lens.command(("--rw", "**"), lens.script('out["a"] = [answer(os.stat, f"missing-{i}") for i in range(100)]'))
+    command[command.index("--lens") + 1] = str(wrapper)
+    done = lens.box.run(*command)
+    assert done.returncode == 0 and done.stderr == "", str(done)
+    answers = json.loads(done.stdout)["a"]
+    assert answers[0] == "ENOENT" and answers[-1] in ("ENOTCONN", "ECONNABORTED"), answers
 
 
 def test_the_lens_has_given_up_its_rights(lens):
