@@ -14,13 +14,17 @@
 enum { KEY_OUTPUT, KEY_FORCE, KEY_NO_PATTERNS };
 
 static const struct cordon_option options[] = {
-	{ "output", 'o', CORDON_ARG_FILE, "FILE", "where the policy goes; - is stdout (default: " DEFAULT_OUTPUT ")", KEY_OUTPUT },
+	{ "output", 'o', CORDON_ARG_FILE, "FILE", "where the policy goes; - is stdout (default: " DEFAULT_OUTPUT ")",
+	  KEY_OUTPUT },
 	{ "force", 'f', CORDON_ARG_NONE, NULL, "replace a file that exists", KEY_FORCE },
-	{ "no-patterns", 0, CORDON_ARG_NONE, NULL, "grant folders and single files only, which need no lens", KEY_NO_PATTERNS },
+	{ "no-patterns", 0, CORDON_ARG_NONE, NULL, "grant folders and single files only, which need no lens",
+	  KEY_NO_PATTERNS },
 	CORDON_SCOPE_ROOT_OPTION,
-	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither read nor written, now and later (repeatable)", CORDON_SCOPE_DENY },
+	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither read nor written, now and later (repeatable)",
+	  CORDON_SCOPE_DENY },
 	{ "protect", 0, CORDON_ARG_FILE, "PATH", "never changes, now and later (repeatable)", CORDON_SCOPE_PROTECT },
-	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected", CORDON_SCOPE_NO_DEFAULT_PROTECT },
+	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",
+	  CORDON_SCOPE_NO_DEFAULT_PROTECT },
 	CORDON_RUN_OPTIONS,
 	{ 0 },
 };
@@ -71,7 +75,8 @@ static int check_free(const struct learner *learner, struct cordon_error *err)
 {
 	struct stat st;
 
-	if (learner->args->force || fstatat(learner->output_dir, cordon_path_base(learner->args->output), &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (learner->args->force ||
+	    fstatat(learner->output_dir, cordon_path_base(learner->args->output), &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "%s exists", learner->args->output);
 	cordon_error_hint(err, "name another with --output, or replace it with --force");
@@ -110,10 +115,11 @@ static void tell(const struct learner *learner, const struct cordon_result *resu
 	const struct cordon_learned *learned = &learner->learned;
 
 	if (learner->cli->json) {
-		json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:i, s:i, s:b, s:i}", "kind", "learned", "output",
-					   cordon_cli_json_text(learner->args->output), "rw", patterns(learned, CORDON_ACCESS_WRITE), "ro",
-					   patterns(learned, CORDON_ACCESS_READ), "secrets", (int)learned->n_secrets, "outside",
-					   (int)learned->n_outside, "complete", !learned->truncated, "exit_code", result->own_exit);
+		json_t *object = json_pack(
+			"{s:s, s:o, s:o, s:o, s:i, s:i, s:b, s:i}", "kind", "learned", "output",
+			cordon_cli_json_text(learner->args->output), "rw", patterns(learned, CORDON_ACCESS_WRITE), "ro",
+			patterns(learned, CORDON_ACCESS_READ), "secrets", (int)learned->n_secrets, "outside",
+			(int)learned->n_outside, "complete", !learned->truncated, "exit_code", result->own_exit);
 		char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 
 		json_decref(object);
@@ -121,13 +127,16 @@ static void tell(const struct learner *learner, const struct cordon_result *resu
 		free(text);
 		return;
 	}
-	cordon_cli_log(learner->cli, "LEARN", "%zu grants%s%s", learned->grants.n, to_stdout(learner->args) ? "" : " in ",
-		       to_stdout(learner->args) ? "" : learner->args->output);
+	cordon_cli_log(learner->cli, "LEARN", "%zu grants%s%s", learned->grants.n,
+		       to_stdout(learner->args) ? "" : " in ", to_stdout(learner->args) ? "" : learner->args->output);
 	if (learned->n_secrets || learned->n_outside)
-		cordon_cli_log(learner->cli, "LEARN", "not granted, see the comments: %zu secrets, %zu places outside the root",
+		cordon_cli_log(learner->cli, "LEARN",
+			       "not granted, see the comments: %zu secrets, %zu places outside the root",
 			       learned->n_secrets, learned->n_outside);
 	if (learned->truncated)
-		cordon_cli_log(learner->cli, "LEARN", "more than %d paths were used; the policy covers those seen first", CORDON_LEARN_PATHS_MAX);
+		cordon_cli_log(learner->cli, "LEARN",
+			       "more than %d paths were used; the policy covers those seen first",
+			       CORDON_LEARN_PATHS_MAX);
 	if (result->own_exit)
 		cordon_cli_log(learner->cli, "LEARN", "the command failed; the policy covers what it used until then");
 }
@@ -147,8 +156,8 @@ static int conclude(struct learner *learner, const struct cordon_result *result)
 			cordon_fail_errno(&err, -errno, "cannot write the policy");
 			return cordon_cli_fail(learner->cli, &err);
 		}
-	} else if (check_free(learner, &err) < 0 ||
-		   cordon_write_file(learner->output_dir, cordon_path_base(shown), 0644, text.data, text.len, &err) < 0) {
+	} else if (check_free(learner, &err) < 0 || cordon_write_file(learner->output_dir, cordon_path_base(shown),
+								      0644, text.data, text.len, &err) < 0) {
 		return cordon_cli_fail(learner->cli, &err);
 	}
 	tell(learner, result);
@@ -165,9 +174,10 @@ static int start(struct learner *learner, char **argv)
 
 	learner->session.events.hush = true;
 	if (!named && !learner->args->no_patterns)
-		cordon_cli_log(learner->cli, "LEARN", "/dev/fuse can't be used: only folders and single files are granted");
-	if (cordon_learned_init(&learner->learned, learner->session.policy, named, &err) < 0 || open_output(learner, &err) < 0 ||
-	    cordon_run_session_plan(&learner->session, argv, &err) < 0 ||
+		cordon_cli_log(learner->cli, "LEARN",
+			       "/dev/fuse can't be used: only folders and single files are granted");
+	if (cordon_learned_init(&learner->learned, learner->session.policy, named, &err) < 0 ||
+	    open_output(learner, &err) < 0 || cordon_run_session_plan(&learner->session, argv, &err) < 0 ||
 	    cordon_run_session_run(&learner->session, &observer, &child, &result, &err) < 0) {
 		cordon_run_events_refused(&learner->session.events, &err);
 		return cordon_cli_fail(learner->cli, &err);
@@ -177,7 +187,9 @@ static int start(struct learner *learner, char **argv)
 
 static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct learner learner = { .cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run), .output_dir = -1 };
+	struct learner learner = {
+		.cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run), .output_dir = -1
+	};
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -210,9 +222,10 @@ const struct cordon_command cordon_cmd_learn = {
 	.name = "learn",
 	.operands = "-- CMD [ARG]...",
 	.summary = "run a command and write the policy that it needs",
-	.details = "The command may reach what the user could reach, as in a permissive run; what the host would execute stays\n"
-		   "protected. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
-		   "Secrets and places outside the root are never granted: they stand in the file as comments.\n",
+	.details =
+		"The command may reach what the user could reach, as in a permissive run; what the host would execute stays\n"
+		"protected. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
+		"Secrets and places outside the root are never granted: they stand in the file as comments.\n",
 	.options = options,
 	.run = learn,
 };

@@ -6,11 +6,17 @@
 #include "base/path.h"
 #include "cli/learned.h"
 
-int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns, struct cordon_error *err)
+int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns,
+			struct cordon_error *err)
 {
-	*learned = (struct cordon_learned){ .policy = policy, .patterns = patterns, .inside = cordon_learn_new(),
-					    .outside = cordon_learn_new(), .refused = cordon_learn_new() };
-	return learned->inside && learned->outside && learned->refused ? 0 : cordon_fail_errno(err, -ENOMEM, "learned paths");
+	*learned = (struct cordon_learned){ .policy = policy,
+					    .patterns = patterns,
+					    .inside = cordon_learn_new(),
+					    .outside = cordon_learn_new(),
+					    .refused = cordon_learn_new() };
+	return learned->inside && learned->outside && learned->refused
+		       ? 0
+		       : cordon_fail_errno(err, -ENOMEM, "learned paths");
 }
 
 void cordon_learned_done(struct cordon_learned *learned)
@@ -71,7 +77,9 @@ void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_si
 		if (uses & CORDON_LEARN_ABSENT)
 			cut_missing(&learned->policy->root, path);
 		cordon_policy_decide(learned->policy, path,
-				     uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE) ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
+				     uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE) ? CORDON_OP_WRITE
+										       : CORDON_OP_READ,
+				     &decision);
 		if (decision.verdict == CORDON_DENY)
 			set = learned->refused;
 		r = cordon_learn_add(set, path, uses);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run used, and the policy file made of it (cordon learn). Feed cordon_learned_sight() as the observer's callback;
- * cordon_learned_text() then gives the text of a cordon.yaml whose rules were checked: every access that was recorded, but
- * for secrets and what was refused, is allowed by them.
+ * What a run used, and the policy file made of it (cordon learn). Feed cordon_learned_sight() as the observer's
+ * callback; cordon_learned_text() then gives the text of a cordon.yaml whose rules were checked: every access that was
+ * recorded, but for secrets and what was refused, is allowed by them.
  */
 #ifndef CORDON_CLI_LEARNED_H
 #define CORDON_CLI_LEARNED_H
@@ -17,11 +17,12 @@ struct cordon_learned {
 	struct cordon_learn *refused; /* inside, but protected or denied */
 	struct cordon_learn_grants grants;
 	bool patterns;
-	bool truncated; /* there were more paths than can be remembered */
+	bool truncated;		     /* there were more paths than can be remembered */
 	size_t n_secrets, n_outside; /* left out, once the text is made */
 };
 
-int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns, struct cordon_error *err);
+int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns,
+			struct cordon_error *err);
 void cordon_learned_done(struct cordon_learned *learned);
 void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_sight *sight);
 

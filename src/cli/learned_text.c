@@ -17,7 +17,7 @@ struct writer {
 	struct cordon_buf *text;
 	int r;
 	struct cordon_learned *learned;
-	size_t n; /* lines of the list that is being written */
+	size_t n;		     /* lines of the list that is being written */
 	struct cordon_learn *places; /* folders outside */
 	char last[CORDON_PATH_MAX];
 	bool last_writes;
@@ -100,30 +100,32 @@ static bool has_rule(const struct cordon_scope *scope, int key)
 
 static const char *verb_of(unsigned int uses)
 {
-	return uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE) ? "written" : uses & CORDON_LEARN_LISTED ? "listed" :
-	       uses & CORDON_LEARN_READ ? "read" : "looked at";
+	return uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE) ? "written"
+	       : uses & CORDON_LEARN_LISTED			 ? "listed"
+	       : uses & CORDON_LEARN_READ			 ? "read"
+								 : "looked at";
 }
 
 /* A secret that one of the grants would open after all. */
-static void deny_secret(void *data, const char *path, unsigned int *uses_of_path)
+static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
-	unsigned int uses = *uses_of_path;
 	autofree char *quoted = NULL;
 
 	if (!cordon_learn_secret(path) || uses & CORDON_LEARN_ABSENT)
-		return;
+		return 0;
 	for (size_t i = 0; i < w->learned->grants.n; i++) {
 		if (!cordon_pattern_match(w->compiled[i], path, NULL))
 			continue;
 		quoted = cordon_pattern_quote(path);
 		if (!quoted || !cordon_utf8_valid(path, strlen(path)))
-			return;
+			return 0;
 		put(w, w->n++ ? "  - " : "deny:\n  - ");
 		put_quoted(w, quoted);
 		put(w, "  # %s\n", cordon_learn_secret(path));
 		break;
 	}
+	return 0;
 }
 
 static bool within_limit(struct writer *w, const char *heading)
@@ -135,82 +137,86 @@ static bool within_limit(struct writer *w, const char *heading)
 	return w->n <= SHOWN_MAX;
 }
 
-static void tell_secret(void *data, const char *path, unsigned int *uses_of_path)
+static unsigned int tell_secret(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
-	unsigned int uses = *uses_of_path;
 	const char *sort = cordon_learn_secret(path);
 
 	if (!sort || uses & CORDON_LEARN_ABSENT)
-		return;
+		return 0;
 	w->learned->n_secrets++;
-	if (!within_limit(w, "# Not granted, because they look like secrets. If it must be, add them under ro by hand.\n"))
-		return;
+	if (!within_limit(w,
+			  "# Not granted, because they look like secrets. If it must be, add them under ro by hand.\n"))
+		return 0;
 	put(w, "#   ");
 	put_escaped(w, path);
 	put(w, "  (%s, %s)\n", sort, verb_of(uses));
+	return 0;
 }
 
-static void tell_refused(void *data, const char *path, unsigned int *uses_of_path)
+static unsigned int tell_refused(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
-	unsigned int uses = *uses_of_path;
 
-	if (uses & CORDON_LEARN_ABSENT || !within_limit(w, "# Refused in this run as in the next, because they are protected or denied.\n"))
-		return;
+	if (uses & CORDON_LEARN_ABSENT ||
+	    !within_limit(w, "# Refused in this run as in the next, because they are protected or denied.\n"))
+		return 0;
 	put(w, "#   ");
 	put_escaped(w, path);
 	put(w, "  (%s)\n", verb_of(uses));
+	return 0;
 }
 
 /* Folders that hold what was used outside, into a set of their own. What a run makes for itself in /tmp and /var/tmp it
  * can make in its private ones as well. Paths have lost their first slash. */
-static void gather_outside(void *data, const char *path, unsigned int *uses_of_path)
+static unsigned int gather_outside(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
-	unsigned int uses = *uses_of_path;
 	const char *base = cordon_path_base(path);
 	char dir[CORDON_PATH_MAX];
 	int r;
 
 	if (cordon_copy(dir, sizeof(dir), path, base > path ? (size_t)(base - path - 1) : 0) < 0)
-		return;
+		return 0;
 	if (*w->last && cordon_path_within(path, w->last))
-		return;
+		return 0;
 	if (uses & CORDON_LEARN_MADE && (cordon_streq(dir, "tmp") || cordon_streq(dir, "var/tmp"))) {
 		memcpy(w->last, path, strlen(path) + 1);
-		return;
+		return 0;
 	}
 	if (!(uses & (CORDON_LEARN_LISTED | CORDON_LEARN_READ | CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE)))
-		return;
+		return 0;
 	if (uses & CORDON_LEARN_DIRECTORY || cordon_learn_secret(path))
 		memcpy(dir, path, strlen(path) + 1);
-	r = *dir && !cordon_streq(dir, "tmp") && !cordon_streq(dir, "var/tmp") ? cordon_learn_add(w->places, dir, uses) : 0;
+	r = *dir && !cordon_streq(dir, "tmp") && !cordon_streq(dir, "var/tmp") ? cordon_learn_add(w->places, dir, uses)
+									       : 0;
 	w->r = w->r < 0 ? w->r : r;
+	return 0;
 }
 
-static void tell_outside(void *data, const char *path, unsigned int *uses_of_path)
+static unsigned int tell_outside(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
-	unsigned int uses = *uses_of_path;
 	bool writes = uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE);
 	const char *secret = cordon_learn_secret(path);
 
 	/* One folder in another is told with it. */
 	if (*w->last && !secret && cordon_path_within(path, w->last) && (w->last_writes || !writes))
-		return;
+		return 0;
 	w->learned->n_outside++;
-	if (!within_limit(w, "# Used outside the root, not granted. To show one, take it out of the comment.\n# share:\n"))
-		return;
+	if (!within_limit(w,
+			  "# Used outside the root, not granted. To show one, take it out of the comment.\n# share:\n"))
+		return 0;
 	put(w, secret ? "#   never: /" : "#   - \"/");
 	put_escaped(w, path);
 	if (secret) {
 		put(w, "  (%s, %s)\n", secret, verb_of(uses));
-		return;
+		return 0;
 	}
 	put(w, "%s\"  # %s\n", writes ? "" : ":ro", verb_of(uses));
 	memcpy(w->last, path, strlen(path) + 1);
 	w->last_writes = writes;
+	return 0;
 }
 
 static void put_outside(struct writer *w)
@@ -309,8 +315,8 @@ static int write_text(struct writer *w, const struct cordon_run_session *run, co
 }
 
 /* Compiles the grants and writes the text anew. */
-static int render(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output, struct cordon_buf *text,
-		  struct cordon_error *err)
+static int render(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,
+		  struct cordon_buf *text, struct cordon_error *err)
 {
 	struct writer w = { .text = text, .learned = learned };
 	int r = 0;
@@ -342,7 +348,8 @@ static void widen(void *data, const char *path, cordon_access access)
 	char wider[CORDON_PATH_MAX];
 	const char *base = cordon_path_base(path);
 
-	if (fallback->round > 0 && base > path && cordon_copy(wider, sizeof(wider), path, (size_t)(base - path - 1)) == 0)
+	if (fallback->round > 0 && base > path &&
+	    cordon_copy(wider, sizeof(wider), path, (size_t)(base - path - 1)) == 0)
 		path = wider;
 	if (fallback->r == 0)
 		fallback->r = cordon_learn_grant_add(&fallback->learned->grants, path, access, NULL);
@@ -367,22 +374,22 @@ static int refused_by(const struct cordon_buf *text, const struct cordon_run_ses
 				   errors.n ? errors.items[0].message : "out of memory");
 	if (file->default_protect && (r = cordon_protect_defaults_add(policy, err)) < 0)
 		return r;
-	*ret_refused = cordon_learn_check(fallback->learned->inside, policy, fallback->learned->grants.lens, widen, fallback);
+	*ret_refused =
+		cordon_learn_check(fallback->learned->inside, policy, fallback->learned->grants.lens, widen, fallback);
 	return fallback->r < 0 ? cordon_fail_errno(err, fallback->r, "learned policy") : 0;
 }
 
 /* What was made: is it gone, is it a directory? */
-static void settle(void *data, const char *path, unsigned int *uses)
+static unsigned int settle(void *data, const char *path, unsigned int uses)
 {
 	const struct cordon_learned *learned = data;
 	struct stat st;
 
-	if (!(*uses & CORDON_LEARN_MADE))
-		return;
+	if (!(uses & CORDON_LEARN_MADE))
+		return 0;
 	if (fstatat(learned->policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		*uses |= CORDON_LEARN_GONE;
-	else if (S_ISDIR(st.st_mode))
-		*uses |= CORDON_LEARN_DIRECTORY;
+		return CORDON_LEARN_GONE;
+	return S_ISDIR(st.st_mode) ? CORDON_LEARN_DIRECTORY : 0;
 }
 
 int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,
@@ -393,7 +400,9 @@ int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_
 	int r;
 
 	cordon_resolve(&learned->policy->root, *run->cwd ? run->cwd : ".", &cwd);
-	r = cwd.place == CORDON_PLACE_INSIDE ? cordon_learn_add(learned->inside, cwd.path, CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY) : 0;
+	r = cwd.place == CORDON_PLACE_INSIDE
+		    ? cordon_learn_add(learned->inside, cwd.path, CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY)
+		    : 0;
 	if (r < 0 && r != -E2BIG)
 		return cordon_fail_errno(err, r, "learned paths");
 	cordon_learn_each(learned->inside, settle, learned);
@@ -406,6 +415,7 @@ int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_
 			r = refused_by(ret_text, run, &fallback, &refused, err);
 	}
 	if (r == 0 && refused)
-		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "no policy was found that allows all that was used");
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL,
+				   "no policy was found that allows all that was used");
 	return r;
 }

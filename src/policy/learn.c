@@ -109,11 +109,11 @@ void cordon_learn_sort(struct cordon_learn *learn)
 	learn->sorted = true; /* the slots are stale until the next addition */
 }
 
-void cordon_learn_each(struct cordon_learn *learn, void (*fn)(void *data, const char *path, unsigned int *uses), void *data)
+void cordon_learn_each(struct cordon_learn *learn, cordon_learn_fn fn, void *data)
 {
 	cordon_learn_sort(learn);
 	for (size_t i = 0; i < learn->n; i++)
-		fn(data, learn->items[i].path, &learn->items[i].uses);
+		learn->items[i].uses |= fn(data, learn->items[i].path, learn->items[i].uses);
 }
 
 enum cordon_learn_need cordon_learn_need(const struct cordon_learn_item *item)
@@ -146,7 +146,8 @@ size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy
 		if (need == CORDON_NEED_NOTHING || (need == CORDON_NEED_PROBE && !lens) ||
 		    (need == CORDON_NEED_WRITE && cordon_learn_is_passing(item, lens)))
 			continue;
-		cordon_policy_decide(policy, item->path, access == CORDON_ACCESS_WRITE ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
+		cordon_policy_decide(policy, item->path,
+				     access == CORDON_ACCESS_WRITE ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
 		if (decision.verdict == CORDON_ALLOW ||
 		    ((need == CORDON_NEED_LIST || need == CORDON_NEED_LOOK) && cordon_policy_leads(policy, item->path)))
 			continue;

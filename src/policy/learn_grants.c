@@ -12,10 +12,10 @@
 enum shape {
 	SINGLE, /* dir/name, and what lies below */
 	CHANCE, /* dir/na*me: part of the name is different every time */
-	LEVEL,  /* dir/ *.type */
-	DEEP,   /* dir/ ** / *.type */
-	ALL,    /* dir/ * */
-	EXACT,  /* the directory itself, nothing in it */
+	LEVEL,	/* dir/ *.type */
+	DEEP,	/* dir/ ** / *.type */
+	ALL,	/* dir/ * */
+	EXACT,	/* the directory itself, nothing in it */
 };
 
 struct candidate {
@@ -81,7 +81,8 @@ bool cordon_learn_is_passing(const struct cordon_learn_item *item, bool patterns
 
 	if (!(item->uses & CORDON_LEARN_GONE))
 		return false;
-	return (patterns && (item->uses & CORDON_LEARN_MOVED) && cordon_learn_temporary(name)) || cordon_learn_random(name, &from, &to);
+	return (patterns && (item->uses & CORDON_LEARN_MOVED) && cordon_learn_temporary(name)) ||
+	       cordon_learn_random(name, &from, &to);
 }
 
 static bool has_type(const struct candidate *c, const char *type)
@@ -99,7 +100,8 @@ static size_t count_type(const struct list *list, size_t from, const char *type,
 }
 
 /* Replaces every candidate of a type from `from` on (with `direct` only single files right in dir) by one pattern. */
-static int merge_type(struct list *list, size_t from, const char *dir, size_t dir_len, const char *type_of, enum shape shape, bool direct)
+static int merge_type(struct list *list, size_t from, const char *dir, size_t dir_len, const char *type_of,
+		      enum shape shape, bool direct)
 {
 	autofree char *type = strdup(type_of);
 	bool made = false;
@@ -109,7 +111,8 @@ static int merge_type(struct list *list, size_t from, const char *dir, size_t di
 		return -ENOMEM;
 	for (size_t i = from; i < list->n; i++) {
 		struct candidate c = list->items[i];
-		bool here = c.shape == SINGLE && (size_t)(cordon_path_base(c.dir) - c.dir) == (dir_len ? dir_len + 1 : 0);
+		bool here =
+			c.shape == SINGLE && (size_t)(cordon_path_base(c.dir) - c.dir) == (dir_len ? dir_len + 1 : 0);
 
 		if (!has_type(&c, type) || (direct && !here)) {
 			list->items[kept++] = c;
@@ -134,7 +137,8 @@ static int merge_direct(struct list *list, size_t from, const char *dir, size_t 
 			continue;
 		for (size_t j = from; j < list->n; j++)
 			n += list->items[j].shape == SINGLE && has_type(&list->items[j], c->type) &&
-			     (size_t)(cordon_path_base(list->items[j].dir) - list->items[j].dir) == (dir_len ? dir_len + 1 : 0);
+			     (size_t)(cordon_path_base(list->items[j].dir) - list->items[j].dir) ==
+				     (dir_len ? dir_len + 1 : 0);
 		if (n < CORDON_LEARN_SAME_MIN)
 			continue;
 		r = merge_type(list, from, dir, dir_len, c->type, LEVEL, true);
@@ -267,29 +271,57 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 			return r;
 		}
 	}
-	return push(&m->list, SINGLE, item->path, len, directory ? NULL : cordon_learn_type(name), item->uses & CORDON_LEARN_MADE);
+	return push(&m->list, SINGLE, item->path, len, directory ? NULL : cordon_learn_type(name),
+		    item->uses & CORDON_LEARN_MADE);
 }
 
-/* Items [lo, hi) lie in the directory that is the first `dir_len` bytes of each. Depth is bounded by that of a path. */
-static int solve(struct maker *m, size_t lo, size_t hi, size_t dir_len)
+/* Items up to `end` lie in the directory that is the first `dir_len` bytes of each; those before `next` are done. */
+struct level {
+	size_t next, end, dir_len;
+	size_t from; /* of the list: what stands there belongs to this directory */
+};
+
+/* Deals with the next item of a level: itself, or the directory it lies in, as a level of its own in *ret_below.
+ * Returns 1 when there is one. */
+static int step(struct maker *m, struct level *level, struct level *ret_below)
 {
-	const char *dir = m->items[lo]->path;
-	size_t from = m->list.n;
-	int r = 0;
+	size_t at = level->next, next = at + 1;
+	const char *path = m->items[at]->path;
+	size_t start = level->dir_len ? level->dir_len + 1 : 0, end = start + strcspn(path + start, "/");
 
-	if (dir_len == 4 && strncmp(dir, ".git", 4) == 0)
-		return push(&m->list, SINGLE, dir, dir_len, NULL, false);
-	while (r == 0 && lo < hi) {
-		const char *path = m->items[lo]->path;
-		size_t start = dir_len ? dir_len + 1 : 0, end = start + strcspn(path + start, "/"), next = lo + 1;
+	while (next < level->end && strncmp(m->items[next]->path, path, end) == 0 &&
+	       (m->items[next]->path[end] == '/' || !m->items[next]->path[end]))
+		next++;
+	level->next = next; /* what lies below a path that is granted itself is granted too */
+	if (!path[end])
+		return push_item(m, m->items[at]);
+	if (end == 4 && strncmp(path, ".git", 4) == 0)
+		return push(&m->list, SINGLE, path, end, NULL, false);
+	*ret_below = (struct level){ .next = at, .end = next, .dir_len = end, .from = m->list.n };
+	return 1;
+}
 
-		while (next < hi && strncmp(m->items[next]->path, path, end) == 0 &&
-		       (m->items[next]->path[end] == '/' || !m->items[next]->path[end]))
-			next++;
-		r = path[end] ? solve(m, lo, next, end) : push_item(m, m->items[lo]);
-		lo = next; /* what lies below a path that is granted itself is granted too */
+/* From the leaves up: a directory is merged when all below it has been. A path has at most so many components. */
+static int solve(struct maker *m)
+{
+	autofree struct level *levels = calloc(CORDON_PATH_MAX / 2 + 2, sizeof(*levels));
+	size_t depth = 1;
+	int r = levels ? 0 : -ENOMEM;
+
+	if (levels)
+		levels[0].end = m->n;
+	while (r >= 0 && depth) {
+		struct level *top = &levels[depth - 1];
+
+		if (top->next < top->end) {
+			r = step(m, top, top + 1);
+			depth += r == 1;
+		} else {
+			r = merge(m, top->from, m->items[top->end - 1]->path, top->dir_len);
+			depth--;
+		}
 	}
-	return r < 0 ? r : merge(m, from, dir, dir_len);
+	return r < 0 ? r : 0;
 }
 
 static int by_pattern(const void *a, const void *b)
@@ -390,7 +422,8 @@ static int append_all(struct maker *m, struct cordon_learn_grants *grants, cordo
 }
 
 /* Whether grants so far let the path be used; leads: or something below it, for a directory. */
-static bool granted(const struct cordon_learn_grants *grants, struct cordon_pattern **compiled, const char *path, bool leads)
+static bool granted(const struct cordon_learn_grants *grants, struct cordon_pattern **compiled, const char *path,
+		    bool leads)
 {
 	for (size_t i = 0; i < grants->n; i++)
 		if (cordon_pattern_match(compiled[i], path, NULL) || (leads && cordon_pattern_leads(compiled[i], path)))
@@ -399,7 +432,8 @@ static bool granted(const struct cordon_learn_grants *grants, struct cordon_patt
 }
 
 /* The items that need this and are not granted yet. */
-static int gather(struct maker *m, const struct cordon_learn_grants *grants, enum cordon_learn_need need, struct cordon_error *err)
+static int gather(struct maker *m, const struct cordon_learn_grants *grants, enum cordon_learn_need need,
+		  struct cordon_error *err)
 {
 	struct cordon_pattern **compiled = calloc(grants->n + 1, sizeof(struct cordon_pattern *));
 	int r = compiled ? 0 : cordon_fail_errno(err, -ENOMEM, "patterns");
@@ -421,7 +455,8 @@ static int gather(struct maker *m, const struct cordon_learn_grants *grants, enu
 	return r;
 }
 
-static int directories(struct maker *m, struct cordon_learn_grants *grants, enum cordon_learn_need need, struct cordon_error *err)
+static int directories(struct maker *m, struct cordon_learn_grants *grants, enum cordon_learn_need need,
+		       struct cordon_error *err)
 {
 	enum shape shape = !m->patterns ? SINGLE : need == CORDON_NEED_LIST ? ALL : EXACT;
 	const char *note = need == CORDON_NEED_LIST ? "listed" : m->patterns ? "looked at, not into" : "looked at";
@@ -447,11 +482,13 @@ static bool needs_lens(struct maker *m, const struct cordon_learn_grants *grants
 		m->by_name |= (m->learn->items[i].uses & CORDON_LEARN_LINKED) != 0;
 	lens = m->by_name;
 	for (size_t i = 0; i < grants->n; i++)
-		lens |= grants->items[i].pattern[strcspn(grants->items[i].pattern, "*?[{")] && !cordon_streq(grants->items[i].pattern, "**");
+		lens |= grants->items[i].pattern[strcspn(grants->items[i].pattern, "*?[{")] &&
+			!cordon_streq(grants->items[i].pattern, "**");
 	return m->patterns && lens;
 }
 
-int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon_learn_grants *ret, struct cordon_error *err)
+int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon_learn_grants *ret,
+			struct cordon_error *err)
 {
 	static const struct {
 		enum cordon_learn_need need;
@@ -467,7 +504,7 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 	int r = 0;
 
 	cordon_learn_sort(learn);
-	m.items = calloc(learn->n + 1, sizeof(*m.items));
+	m.items = calloc(learn->n + 1, sizeof(const struct cordon_learn_item *));
 	if (!m.items)
 		return cordon_fail_errno(err, -ENOMEM, "learned paths");
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(rounds); i++) {
@@ -480,7 +517,7 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 		}
 		r = gather(&m, &grants, rounds[i].need, err);
 		if (r == 0 && m.n)
-			r = solve(&m, 0, m.n, 0);
+			r = solve(&m);
 		if (r == 0)
 			r = append_all(&m, &grants, rounds[i].access, rounds[i].note);
 	}
@@ -507,7 +544,8 @@ void cordon_learn_grants_done(struct cordon_learn_grants *grants)
 	*grants = (struct cordon_learn_grants){ 0 };
 }
 
-int cordon_learn_grant_add(struct cordon_learn_grants *grants, const char *path, cordon_access access, struct cordon_error *err)
+int cordon_learn_grant_add(struct cordon_learn_grants *grants, const char *path, cordon_access access,
+			   struct cordon_error *err)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
 	int r = add_name(&text, path, strlen(path));

@@ -124,7 +124,8 @@ bool cordon_learn_random(const char *name, size_t *ret_from, size_t *ret_to)
 
 bool cordon_learn_temporary(const char *name)
 {
-	static const char *const shapes[] = { "*~", ".*.sw?", ".#*", "#*#", "*.lock", "*.tmp", "*.tmp[.-]*", "*.[0-9]*", "*___jb_*___" };
+	static const char *const shapes[] = { "*~",    ".*.sw?",     ".#*",	 "#*#",	       "*.lock",
+					      "*.tmp", "*.tmp[.-]*", "*.[0-9]*", "*___jb_*___" };
 	size_t from, to;
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(shapes); i++)

@@ -30,8 +30,8 @@ enum cordon_learn_need {
 
 void cordon_learn_sort(struct cordon_learn *learn);
 enum cordon_learn_need cordon_learn_need(const struct cordon_learn_item *item);
-/* A temporary name of an atomic save, which is let through by the lens beside its file and needs no grant; or one with a
- * part made by chance, which no grant by that name would help. */
+/* A temporary name of an atomic save, which is let through by the lens beside its file and needs no grant; or one with
+ * a part made by chance, which no grant by that name would help. */
 bool cordon_learn_is_passing(const struct cordon_learn_item *item, bool patterns);
 
 #endif
