@@ -7,11 +7,14 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/run_session.h"
+#include "cli/run_summary.h"
 #include "sandbox/report.h"
 
 enum {
-	KEY_DRY_RUN,
+	KEY_DRY_RUN = 1,
 	KEY_RESULT,
+	KEY_SUMMARY,
+	KEY_NO_SUMMARY,
 };
 
 static const struct cordon_option options[] = {
@@ -22,6 +25,8 @@ static const struct cordon_option options[] = {
 	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some", CORDON_RUN_BEST_EFFORT },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
+	{ "summary", 0, CORDON_ARG_NONE, NULL, "say afterwards what changed and was refused (default: on a terminal)", KEY_SUMMARY },
+	{ "no-summary", 0, CORDON_ARG_NONE, NULL, "do not", KEY_NO_SUMMARY },
 	{ 0 },
 };
 
@@ -29,6 +34,7 @@ struct args {
 	struct cordon_run_options run;
 	const char *result;
 	bool dry_run;
+	int summary; /* key of the option that was given last, or 0 */
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
@@ -39,8 +45,10 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		return cordon_run_options_set(&args->run, key, arg, err);
 	if (key == KEY_RESULT)
 		args->result = arg;
-	else
+	else if (key == KEY_DRY_RUN)
 		args->dry_run = true;
+	else
+		args->summary = key;
 	return 0;
 }
 
@@ -49,6 +57,7 @@ struct run {
 	struct args *args;
 	struct cordon_run_session session;
 	int result_fd; /* the directory of --result, opened before the agent could put a link there */
+	struct cordon_run_summary summary;
 };
 
 static int print_plan(const struct run *run)
@@ -120,9 +129,27 @@ static int refuse(struct run *run, const struct cordon_error *err)
 	return cordon_cli_fail(run->cli, err);
 }
 
+static void on_event(void *data, const struct cordon_event *event)
+{
+	struct run *run = data;
+
+	cordon_run_events_take(&run->session.events, event);
+	cordon_run_summary_event(&run->summary, event);
+}
+
+static bool wants_summary(const struct run *run, const struct cordon_result *result)
+{
+	/* Other errors say that the command was not started; this one, that its sandbox or the lens died under it. */
+	bool ran = !result->error.code || result->error.kind == CORDON_KIND_INTERNAL;
+
+	if (!ran || run->cli->json || run->args->summary == KEY_NO_SUMMARY)
+		return false;
+	return run->args->summary == KEY_SUMMARY || isatty(STDERR_FILENO);
+}
+
 static int start(struct run *run, char **argv)
 {
-	struct cordon_observer observer = { .event = cordon_run_events_take, .data = &run->session.events };
+	struct cordon_observer observer = { .event = on_event, .data = run };
 	struct cordon_child child;
 	struct cordon_result result;
 	struct cordon_error err = { 0 };
@@ -131,11 +158,14 @@ static int start(struct run *run, char **argv)
 		return refuse(run, &err);
 	if (run->args->dry_run)
 		return print_plan(run);
+	cordon_run_summary_begin(&run->summary);
 	if (cordon_run_session_run(&run->session, &observer, &child, &result, &err) < 0)
 		return refuse(run, &err);
 	print_result(run, &child, &result);
 	if (result.error.code && !(run->cli->json && !run->args->result))
 		cordon_cli_fail(run->cli, &result.error);
+	if (wants_summary(run, &result))
+		cordon_run_summary_end(&run->summary, run->cli, &child);
 	return result.own_exit;
 }
 
@@ -154,6 +184,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	r = cordon_run_session_open(&run.session);
 	if (r == 0)
 		r = start(&run, argv + first);
+	cordon_run_summary_done(&run.summary);
 	cordon_run_session_done(&run.session);
 	cordon_closep(&run.result_fd);
 	return r;

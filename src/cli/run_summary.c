@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A few lines after a run. */
+#include <stdio.h>
+
+#include "cli/run_summary.h"
+#include "sandbox/changes.h"
+#include "sandbox/seccomp.h"
+
+#define TAG "SUMMARY"
+
+void cordon_run_summary_begin(struct cordon_run_summary *summary)
+{
+	/* The clock of file times: none that comes later is earlier. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &summary->since);
+}
+
+void cordon_run_summary_event(struct cordon_run_summary *summary, const struct cordon_event *event)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+	if (event->kind == CORDON_EVENT_UNTOLD)
+		summary->untold += event->count;
+	if (event->kind != CORDON_EVENT_VIOLATION || event->verdict != CORDON_DENY)
+		return;
+	/* A report with a count stands for what was told once already. */
+	summary->refused += event->count > 1 ? event->count - 1 : 1;
+	if (event->count > 1 || summary->n_shown == CORDON_SUMMARY_REFUSED)
+		return;
+	if (cordon_buf_addf(&text, "%s %s", event->op, event->path) == 0 &&
+	    (summary->shown[summary->n_shown] = cordon_buf_steal(&text)))
+		summary->n_shown++;
+}
+
+static const char *plural(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void tell_changes(const struct cordon_cli *cli, const struct cordon_changes *changes)
+{
+	if (changes->created + changes->modified == 0)
+		cordon_cli_log(cli, TAG, "no file was changed");
+	else
+		cordon_cli_log(cli, TAG, "%zu file%s created, %zu changed", changes->created, plural(changes->created),
+			       changes->modified);
+	if (changes->n_executes)
+		cordon_cli_log(cli, TAG, "of what was created or changed the host may execute:");
+	for (size_t i = 0; i < changes->n_executes && i < CORDON_CHANGES_SHOWN_MAX; i++)
+		cordon_cli_log(cli, TAG, "  %s %s (%s)", changes->executes[i].created ? "created" : "changed",
+			       changes->executes[i].path, changes->executes[i].who);
+	if (changes->n_executes > CORDON_CHANGES_SHOWN_MAX)
+		cordon_cli_log(cli, TAG, "  and %zu more", changes->n_executes - CORDON_CHANGES_SHOWN_MAX);
+	if (changes->stopped)
+		cordon_cli_log(cli, TAG, "only the first %zu names were looked at: there may be more", changes->looked);
+}
+
+static void tell_refused(const struct cordon_run_summary *summary, const struct cordon_cli *cli,
+			 const struct cordon_child *child)
+{
+	bool watched = child->variant == CORDON_SECCOMP_FULL;
+
+	if (summary->refused)
+		cordon_cli_log(cli, TAG, "%zu attempt%s refused%s", summary->refused, plural(summary->refused),
+			       summary->n_shown ? ":" : "");
+	else if (watched && child->plan->mode == CORDON_MODE_STRICT)
+		cordon_cli_log(cli, TAG, "no attempt was refused");
+	for (size_t i = 0; i < summary->n_shown; i++)
+		cordon_cli_log(cli, TAG, "  %s", summary->shown[i]);
+	if (summary->untold)
+		cordon_cli_log(cli, TAG, "%zu further accesses outside were counted only", summary->untold);
+}
+
+void cordon_run_summary_end(struct cordon_run_summary *summary, const struct cordon_cli *cli,
+			    const struct cordon_child *child)
+{
+	struct cordon_changes changes = { 0 };
+	struct cordon_error err = { 0 };
+
+	if (cordon_changes_find(child->policy, &summary->since, &changes, &err) < 0)
+		cordon_cli_log(cli, TAG, "changes are not known: %s", err.message);
+	else
+		tell_changes(cli, &changes);
+	tell_refused(summary, cli, child);
+	cordon_changes_done(&changes);
+}
+
+void cordon_run_summary_done(struct cordon_run_summary *summary)
+{
+	for (size_t i = 0; i < summary->n_shown; i++)
+		free(summary->shown[i]);
+	summary->n_shown = 0;
+}

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines after a run: what changed, what was refused, what the host may execute of it."""
+import os
+import pty
+import re
+import time
+
+import pytest
+
+from support import TOP, poll
+
+
+@pytest.fixture
+def repo(box):
+    top = box.repo(files={"src/a.ts": "a\n", "src/b.ts": "b\n", "docs/d.md": "d\n", "Makefile": "all:\n", "tool": "#!/bin/sh\n"})
+    time.sleep(0.05)  # file times are as coarse as the clock's tick
+    return top
+
+
+def summary(cordon, repo, script, *options):
+    done = cordon("run", "--summary", *options, "--", "/bin/sh", "-c", script, cwd=repo)
+    assert done.returncode == 0, done
+    return [line[len("[SUMMARY] "):] for line in done.stderr.splitlines() if line.startswith("[SUMMARY] ")]
+
+
+def test_created_and_changed_files_are_counted(cordon, repo):
+    assert summary(cordon, repo, "cat src/a.ts; ls docs") == ["no file was changed"]
+    lines = summary(cordon, repo, "echo 1 >new.c; mkdir x; echo 2 >x/y.c; echo 3 >>src/a.ts")
+    assert lines == ["2 files created, 1 changed"]
+
+
+def test_what_the_host_may_execute_is_named(cordon, repo):
+    lines = summary(cordon, repo, "echo x >>Makefile; echo x >run.sh; mkdir -p .github/workflows sub; echo x >.github/workflows/ci.yml; "
+                    "echo x >sub/package.json; chmod +x tool; echo x >plain.txt; mkdir n; echo x >n/.envrc")
+    assert lines[0].startswith("5 files created, 2 changed") and lines[1] == "of what was created or changed the host may execute:"
+    told = {line.split(" (")[0].strip() for line in lines[2:]}
+    assert told == {"changed Makefile", "created run.sh", "created .github/workflows/ci.yml", "created sub/package.json",
+                    "changed tool", "created n/.envrc"}
+
+
+def test_hooks_of_a_repository_made_inside_are_named(cordon, repo):
+    lines = summary(cordon, repo, "mkdir -p n/.git/hooks n/.git/objects/aa; echo x >n/.git/hooks/pre-commit; echo x >n/.git/objects/aa/bb; "
+                    "echo x >n/.git/hooks/post-merge.sample; echo x >n/.git/index")
+    assert lines == ["no file was changed", "of what was created or changed the host may execute:", "  created n/.git/hooks/pre-commit (git)"]
+
+
+def test_refused_attempts_are_counted_and_the_first_shown(cordon, repo):
+    lines = summary(cordon, repo, "for i in 1 2 3; do cat docs/d.md; done; echo x >Makefile; true", "--workspace", "src",
+                    "--workspace-mode", "strict")
+    assert lines[:2] == ["no file was changed", "4 attempts refused:"]
+    assert lines[2] == f"  read {repo}/docs/d.md" and lines[3].endswith(f" {repo}/Makefile") and len(lines) == 4
+    assert summary(cordon, repo, "echo x >src/n.ts", "--workspace", "src", "--workspace-mode", "strict")[1:] == ["no attempt was refused"]
+
+
+def test_only_what_could_be_written_is_counted(cordon, box, repo):
+    process = cordon.start("run", "--summary", "--rw", "src", "--", "sh", "-c", "echo up; read x; echo x >src/n.ts", cwd=repo,
+                           stdin=-1)
+    assert process.stdout.readline() == b"up\n"
+    box.write("repo/docs/host.sh", "x\n")
+    _, err = process.communicate(b"\n", timeout=30)
+    assert b"1 file created, 0 changed" in err and b"host.sh" not in err
+
+
+def test_patterns_are_counted_through_the_lens(cordon, repo):
+    assert summary(cordon, repo, "echo x >src/n.ts; echo x >>src/a.ts", "--rw", "src/**/*.ts") == ["1 file created, 1 changed"]
+
+
+def test_names_are_escaped_and_lists_bounded(cordon, repo):
+    lines = summary(cordon, repo, "i=0; while [ $i -lt 30 ]; do echo >f$i.sh; i=$((i+1)); done; echo >'\x1b[31mx.sh'")
+    assert lines[0] == "31 files created, 0 changed" and lines[-1] == "  and 21 more" and len(lines) == 13
+    lines = summary(cordon, repo, "echo x >'\x1b[31my\n.sh'")
+    assert lines == ["1 file created, 0 changed", "of what was created or changed the host may execute:", "  created \\e[31my\\n.sh (a shell)"]
+
+
+def test_links_are_not_followed_by_the_walk(cordon, box, repo):
+    box.write("outside/x.sh", "x\n")
+    lines = summary(cordon, repo, f"ln -s {box.path}/outside link; ln -s / slash")
+    assert lines == ["2 files created, 0 changed"]
+
+
+def test_the_walk_is_bounded(cordon, box, repo):
+    deep = "/".join(["d" * 200] * 15)
+    lines = summary(cordon, repo, f"mkdir -p {deep} && cd {deep} && mkdir -p {deep} && cd {deep} && echo x >f; true")
+    assert any("there may be more" in line for line in lines), lines
+    box.run("rm", "-rf", str(repo / ("d" * 200)))
+
+
+def test_without_a_terminal_it_is_asked_for(cordon, repo):
+    for options in ([], ["--summary", "--no-summary"], ["--summary", "--json"]):
+        done = cordon("run", *options, "--", "sh", "-c", "echo x >new.sh", cwd=repo)
+        assert done.returncode == 0 and "SUMMARY" not in done.stderr, done
+
+
+def test_a_command_that_was_not_started_has_none(cordon, repo):
+    done = cordon("run", "--summary", "--", "no-such-command", cwd=repo)
+    assert done.returncode == 127 and "SUMMARY" not in done.stderr, done
+
+
+def on_terminal(cordon, repo, *options):
+    master, slave = pty.openpty()
+    process = cordon.start("run", *options, "--", "sh", "-c", "echo x >t.sh", cwd=repo, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = bytearray()
+
+    def ended():
+        try:
+            shown.extend(os.read(master, 65536))
+        except OSError:
+            return True
+        return False
+
+    poll(ended, seconds=30, what="the end of the run")
+    os.close(master)
+    assert process.wait(10) == 0, shown
+    return bytes(shown)
+
+
+def test_on_a_terminal_it_is_the_default(cordon, repo):
+    assert b"[SUMMARY] 1 file created" in on_terminal(cordon, repo)
+    assert b"SUMMARY" not in on_terminal(cordon, repo, "--no-summary")
+
+
+def test_the_document_has_the_table_of_the_program():
+    source = (TOP / "src/sandbox/executes.c").read_text()
+    rows = set(re.findall(r'^\t\{ "([^"]+)", "([^"]+)" \}', source, re.MULTILINE))
+    told = set()
+    for names, who in re.findall(r"^\| (`.*`) \| (.*) \|$", (TOP / "docs/run-summary.md").read_text(), re.MULTILINE):
+        told |= {(name, who) for name in re.findall(r"`([^`]+)`", names)}
+    assert rows == told and len(rows) > 50
