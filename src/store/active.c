@@ -22,6 +22,22 @@ static bool split(const char *name, char workspace[static CORDON_ID_SIZE], char 
 	       cordon_id_uuid("", dot + 1, session, NULL) == 0;
 }
 
+/* Whether the record says that it has ended: a supervisor lives a moment longer than its session. */
+static bool has_ended(const struct cordon_store *store, const char *session)
+{
+	json_auto_t *record = NULL;
+	char path[CORDON_ID_SIZE + 16];
+
+	snprintf(path, sizeof(path), "%s/record.json", session);
+	return cordon_record_read(store->sessions_fd, path, &record, NULL) == 0 &&
+	       !cordon_streq(cordon_record_text(record, "status"), "active");
+}
+
+bool cordon_session_runs(const struct cordon_store *store, const char *session)
+{
+	return cordon_session_lives(store, session) && !has_ended(store, session);
+}
+
 bool cordon_session_lives(const struct cordon_store *store, const char *session)
 {
 	char path[CORDON_ID_SIZE + 8];
@@ -52,7 +68,10 @@ int cordon_active_list(const struct cordon_store *store, const struct cordon_pro
 
 		if (!split(json_string_value(name), in, session) || (workspace && !cordon_streq(in, workspace)))
 			continue;
-		if (cordon_session_lives(store, session) && json_array_append_new(ids, json_string(session)) < 0)
+		/* Whoever registers a session holds its lock already, so nobody's is taken away here. */
+		if (!cordon_session_lives(store, session))
+			unlinkat(fd, json_string_value(name), 0);
+		else if (!has_ended(store, session) && json_array_append_new(ids, json_string(session)) < 0)
 			return cordon_no_memory(err);
 	}
 	if (!ids)

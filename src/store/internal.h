@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 #define CORDON_SCHEMA 1
-#define CORDON_RECORD_MAX (1 << 20)
+#define CORDON_RECORD_MAX (8 << 20)
 #define CORDON_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* lock.c. A lock is a file that flock holds; releasing is closing. `operation` is LOCK_SH or LOCK_EX, LOCK_NB as
@@ -63,6 +63,8 @@ json_t *cordon_workspace_public(const json_t *record);
 int cordon_settings_apply(json_t *record, json_t *wanted, struct cordon_error *err);
 /* All keys at their defaults. */
 json_t *cordon_settings_default(void);
+/* A program and its arguments; `what` names it in errors. */
+int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err);
 int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
 
 
@@ -122,6 +124,11 @@ json_t *cordon_workspace_record(const char *project, const char *id, const struc
 int cordon_workspace_prepare(const struct cordon_store *store, const struct cordon_project *project, const char *id,
 			     struct cordon_error *err);
 
+/* The policy of a workspace under `settings`: a project's record, or what a session keeps of it. */
+struct cordon_policy;
+int cordon_policy_of(const struct cordon_project *project, const char *id, const json_t *settings,
+		     struct cordon_policy **ret_policy, struct cordon_error *err);
+
 /* git.c. An empty repository in a directory of our own, written without running git. */
 int cordon_git_init(int dir_fd, const char *remote_url, struct cordon_error *err);
 int cordon_git_url_judge(const char *url, struct cordon_error *err);
@@ -132,7 +139,8 @@ int cordon_active_list(const struct cordon_store *store, const struct cordon_pro
 /* -EBUSY (conflict) naming the sessions when one runs. */
 int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project,
 		       const char *workspace, const char *what, struct cordon_error *err);
-/* Whether a supervisor holds the session. */
+/* Whether a supervisor holds the session; and whether its program has not ended. */
+bool cordon_session_runs(const struct cordon_store *store, const char *session);
 bool cordon_session_lives(const struct cordon_store *store, const char *session);
 int cordon_active_add(const struct cordon_project *project, const char *workspace, const char *session,
 		      struct cordon_error *err);

@@ -119,6 +119,17 @@ static int judge_command(const char *key, json_t *value, json_t **ret_value, str
 	return r;
 }
 
+int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err)
+{
+	json_t *kept = NULL;
+	int r = judge_command(what, command, &kept, err);
+
+	if (r < 0)
+		return r;
+	json_decref(kept);
+	return json_array_size(command) ? 0 : cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is empty", what);
+}
+
 static bool is_env_name(const char *name)
 {
 	if (!*name || (*name >= '0' && *name <= '9'))

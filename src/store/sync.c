@@ -99,16 +99,40 @@ int cordon_workspace_sync(const struct cordon_store *store, const char *project_
 	return 0;
 }
 
+int cordon_policy_of(const struct cordon_project *project, const char *id, const json_t *settings,
+		     struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	bool isolated = json_is_true(json_object_get(settings, "workspace_isolation"));
+	struct cordon_policy *policy = NULL;
+	autofd int workspace = -1;
+	char root[64];
+	size_t i;
+	json_t *path;
+	int r = open_workspace(project, id, &workspace, err);
+
+	if (r < 0)
+		return r;
+	/* By descriptor: the name may be turned into a link by an agent of a project without isolation. */
+	snprintf(root, sizeof(root), "/proc/self/fd/%d", isolated ? workspace : project->tree_fd);
+	r = cordon_policy_new(root, &policy, err);
+	json_array_foreach(isolated ? json_object_get(settings, "protected_paths") : NULL, i, path) {
+		if (r == 0)
+			r = cordon_policy_add_protected(policy, json_string_value(path), "protected_paths", false, err);
+	}
+	if (r < 0) {
+		cordon_policy_free(policy);
+		return r;
+	}
+	*ret_policy = policy;
+	return 0;
+}
+
 int cordon_workspace_policy(const struct cordon_store *store, const char *project_id, const char *workspace_id,
 			    struct cordon_policy **ret_policy, bool *ret_isolated, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	json_auto_t *record = NULL;
-	struct cordon_policy *policy = NULL;
-	char id[CORDON_ID_SIZE], root[64];
-	autofd int workspace = -1;
-	size_t i;
-	json_t *path;
+	char id[CORDON_ID_SIZE];
 	int r = cordon_id_workspace("workspace_id", workspace_id, id, err);
 
 	if (r == 0)
@@ -116,24 +140,9 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 	if (r == 0)
 		r = cordon_workspace_read(&project, id, &record, err);
 	if (r == 0)
-		r = open_workspace(&project, id, &workspace, err);
+		r = cordon_policy_of(&project, id, project.record, ret_policy, err);
 	if (r < 0)
 		return r;
-	/* By descriptor: the name may be turned into a link by an agent of a project without isolation. */
-	snprintf(root, sizeof(root), "/proc/self/fd/%d", cordon_project_isolated(&project) ? workspace : project.tree_fd);
-	r = cordon_policy_new(root, &policy, err);
-	if (r == 0 && cordon_project_isolated(&project)) {
-		json_array_foreach(json_object_get(project.record, "protected_paths"), i, path) {
-			if (r == 0)
-				r = cordon_policy_add_protected(policy, json_string_value(path), "protected_paths", false,
-								err);
-		}
-	}
-	if (r < 0) {
-		cordon_policy_free(policy);
-		return r;
-	}
-	*ret_policy = policy;
 	*ret_isolated = cordon_project_isolated(&project);
 	return 0;
 }
