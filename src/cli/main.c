@@ -40,6 +40,15 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_workspace_get,
 	&cordon_cmd_workspace_sync,
 	&cordon_cmd_workspace_delete,
+	&cordon_cmd_session_start,
+	&cordon_cmd_session_list,
+	&cordon_cmd_session_get,
+	&cordon_cmd_session_send,
+	&cordon_cmd_session_output,
+	&cordon_cmd_session_attach,
+	&cordon_cmd_session_wait,
+	&cordon_cmd_session_stop,
+	&cordon_cmd_session_cleanup,
 	&cordon_cmd_mcp,
 	NULL,
 };
@@ -89,6 +98,9 @@ static const struct cordon_command *find_command(int argc, char **argv, int *ret
 		*ret_words = words;
 		found = cordon_commands[i];
 	}
+	/* Started by ourselves only, so it stands in no list. */
+	if (!found && (*ret_words = words_matched(&cordon_cmd_session_supervise, argc, argv)))
+		found = &cordon_cmd_session_supervise;
 	return found;
 }
 
