@@ -3,20 +3,25 @@
 #include "cli/commands.h"
 #include "cli/records.h"
 #include "mcp/mcp.h"
+#include "store/session.h"
 
-enum { OPT_APPROVED = 1, OPT_SELF_TEST };
+enum { OPT_APPROVED = 1, OPT_SELF_TEST, OPT_SESSION };
 
 struct args {
 	struct cordon_mcp_options options;
 	bool self_test;
+	const char *session;
+	char id[CORDON_ID_SIZE];
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	(void)arg, (void)err;
-	if (key == OPT_APPROVED)
+	(void)err;
+	if (key == OPT_SESSION)
+		args->session = arg;
+	else if (key == OPT_APPROVED)
 		args->options.approved = true;
 	else
 		args->self_test = true;
@@ -37,6 +42,14 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "no argument is expected, not %s", argv[first]);
 	if (!cordon_cli_open_store(cli, &store, &r))
 		return r;
+	if (args.session) {
+		json_auto_t *session = NULL;
+
+		if (cordon_id_uuid("--session", args.session, args.id, &err) < 0 ||
+		    cordon_session_get(&store, args.id, &session, &err) < 0)
+			return cordon_cli_fail(cli, &err);
+		args.options.session = args.id;
+	}
 	if (cordon_mcp_new(&store, &args.options, &mcp, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (args.self_test) {
@@ -51,6 +64,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 
 static const struct cordon_option options[] = {
 	{ "approved", 0, CORDON_ARG_NONE, NULL, "delete and widen access without asking a person each time", OPT_APPROVED },
+	{ "session", 0, CORDON_ARG_TEXT, "ID", "serve the agent of this session, and only what it may have", OPT_SESSION },
 	{ "self-test", 0, CORDON_ARG_NONE, NULL, "print what the server says about itself, and end", OPT_SELF_TEST },
 	{ 0 },
 };

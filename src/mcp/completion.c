@@ -2,6 +2,7 @@
 /* Completion of ids in templates and prompts, from what the store has. */
 #include "base/time.h"
 #include "mcp/internal.h"
+#include "store/session.h"
 
 #define VALUES_MAX 100
 
@@ -38,6 +39,20 @@ static void offer_workspaces(const struct cordon_store *store, const char *proje
 		return;
 	json_array_foreach(workspaces, i, workspace) {
 		offer(values, prefix, cordon_mcp_arg(workspace, "id"), total);
+	}
+}
+
+static void offer_sessions(const struct cordon_store *store, json_t *values, const char *prefix, size_t *total)
+{
+	struct cordon_session_query all = { 0 };
+	json_auto_t *sessions = NULL;
+	size_t i;
+	json_t *session;
+
+	if (cordon_session_list(store, &all, &sessions, NULL, NULL) < 0)
+		return;
+	json_array_foreach(sessions, i, session) {
+		offer(values, prefix, cordon_mcp_arg(session, "session_id"), total);
 	}
 }
 
@@ -94,10 +109,14 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 	if (r < 0)
 		return r;
 	values = json_array();
-	if (cordon_streq(name, "project_id"))
+	if (request->mcp->options.session)
+		; /* the agent of one session has nothing to choose from */
+	else if (cordon_streq(name, "project_id"))
 		offer_projects(store, values, prefix, &total);
 	else if (cordon_streq(name, "workspace_id"))
 		offer_workspaces(store, cordon_mcp_arg(known, "project_id"), values, prefix, &total);
+	else if (cordon_streq(name, "session_id"))
+		offer_sessions(store, values, prefix, &total);
 	else if (cordon_streq(name, "day"))
 		offer_days(values, prefix, &total);
 	else if (cordon_streq(name, "operation")) {

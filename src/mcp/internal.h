@@ -165,6 +165,12 @@ int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_r
 int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result,
 			      struct cordon_mcp_fault *fault);
 
+/* bound.c: a server for one session. -EPERM with err; and whether a resource may be seen. */
+int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err);
+bool cordon_mcp_bound_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
+/* tools_session.c: a session's output as text. */
+char *cordon_mcp_transcript(const json_t *output);
+
 /* prompts.c, completion.c */
 int cordon_mcp_prompts_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_prompts_get(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);

@@ -59,7 +59,8 @@ static bool watch(struct cordon_mcp *mcp, struct cordon_mcp_listen *listen, cons
 {
 	struct cordon_mcp_uri uri, *grown;
 
-	if (listen->n_uris == CORDON_MCP_LISTEN_URIS_MAX || cordon_mcp_uri_parse(text, &uri) < 0)
+	if (listen->n_uris == CORDON_MCP_LISTEN_URIS_MAX || cordon_mcp_uri_parse(text, &uri) < 0 ||
+	    !cordon_mcp_bound_resource(mcp, &uri))
 		return false;
 	grown = realloc(listen->uris, (listen->n_uris + 1) * sizeof(*grown));
 	if (!grown)

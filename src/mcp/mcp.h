@@ -44,6 +44,7 @@ struct cordon_mcp_channel {
 };
 
 struct cordon_mcp_options {
+	const char *session; /* serve only what the agent of this session may have; NULL: everything */
 	bool approved; /* the operator consented in advance to deletions and to settings that widen access */
 };
 

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "mcp/internal.h"
 #include "mcp/methods.h"
+#include "store/session.h"
 
 #define TEMPLATES_TTL_MS 3600000
 #define AUDIT_TEXT_MAX ((size_t)1 << 20)
@@ -53,12 +54,22 @@ int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_r
 	if (cordon_project_list(request->mcp->store, &query, &projects, &total, &err) < 0)
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "%s", err.message);
 	list = json_array();
+	if (request->mcp->options.session) {
+		struct cordon_mcp_uri own = { .place = CORDON_MCP_SESSION_LOG };
+
+		cordon_copy(own.id, sizeof(own.id), request->mcp->options.session, strlen(request->mcp->options.session));
+		add(list, &own, NULL);
+		*ret_result = json_pack("{s:o}", "resources", list);
+		cordon_mcp_cache(request, *ret_result, 0, "private");
+		return 0;
+	}
 	if (query.offset == 0) {
 		struct cordon_mcp_uri audit = { .place = CORDON_MCP_AUDIT };
 
 		today(day);
 		cordon_copy(audit.id, sizeof(audit.id), day, strlen(day));
 		add(list, &(struct cordon_mcp_uri){ .place = CORDON_MCP_PROJECTS }, NULL);
+		add(list, &(struct cordon_mcp_uri){ .place = CORDON_MCP_SESSIONS }, NULL);
 		add(list, &audit, day);
 	}
 	json_array_foreach(projects, i, project) {
@@ -134,6 +145,19 @@ static int read_audit(const struct cordon_store *store, const char *day, struct 
 	return r;
 }
 
+static int read_log(const struct cordon_store *store, const char *id, struct cordon_buf *ret_text,
+		    struct cordon_error *err)
+{
+	json_auto_t *output = NULL;
+	autofree char *text = NULL;
+	int r = cordon_session_output(store, id, -1, 0, &output, err);
+
+	if (r < 0)
+		return r;
+	text = cordon_mcp_transcript(output);
+	return text && cordon_buf_adds(ret_text, text) == 0 ? 0 : cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "the log is too long");
+}
+
 static int read_place(const struct cordon_store *store, const struct cordon_mcp_uri *uri, json_t **ret_value,
 		      struct cordon_buf *ret_text, struct cordon_error *err)
 {
@@ -143,6 +167,15 @@ static int read_place(const struct cordon_store *store, const struct cordon_mcp_
 	int r;
 
 	switch (uri->place) {
+	case CORDON_MCP_SESSION:
+		return cordon_session_get(store, uri->id, ret_value, err);
+	case CORDON_MCP_SESSION_LOG:
+		return read_log(store, uri->id, ret_text, err);
+	case CORDON_MCP_SESSIONS:
+		r = cordon_session_list(store, &(struct cordon_session_query){ .limit = 1000 }, &list, &total, err);
+		if (r == 0)
+			*ret_value = json_pack("{s:o, s:I}", "sessions", list, "total", (json_int_t)total);
+		return r;
 	case CORDON_MCP_PROJECT:
 		return cordon_project_get(store, uri->id, ret_value, err);
 	case CORDON_MCP_WORKSPACE:
@@ -172,7 +205,7 @@ static int not_found(const struct cordon_mcp_request *request, const char *uri, 
 
 int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(2 * AUDIT_TEXT_MAX);
+	autobuf struct cordon_buf text = CORDON_BUF(64 * AUDIT_TEXT_MAX);
 	const char *wanted = cordon_mcp_arg(request->params, "uri");
 	struct cordon_error err = { 0 };
 	struct cordon_mcp_uri uri;
@@ -183,7 +216,7 @@ int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_r
 
 	if (!wanted)
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "resources/read needs a uri");
-	if (cordon_mcp_uri_parse(wanted, &uri) < 0)
+	if (cordon_mcp_uri_parse(wanted, &uri) < 0 || !cordon_mcp_bound_resource(request->mcp, &uri))
 		return not_found(request, wanted, fault);
 	r = read_place(request->mcp->store, &uri, &value, &text, &err);
 	if (r < 0)

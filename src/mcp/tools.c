@@ -144,6 +144,8 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	char *text = NULL;
 	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments", &err);
 
+	if (r == 0)
+		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
 	if (r == 0 && cordon_mcp_needs_approval(request, tool->name, args, &question)) {
 		r = cordon_mcp_approve(request, tool, args, question.data, ret_result, fault);
 		if (r != CORDON_MCP_APPROVED)

@@ -13,6 +13,12 @@ const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
 	&cordon_mcp_workspace_list,
 	&cordon_mcp_workspace_get,
 	&cordon_mcp_workspace_delete,
+	&cordon_mcp_session_start,
+	&cordon_mcp_session_send,
+	&cordon_mcp_session_output,
+	&cordon_mcp_session_get,
+	&cordon_mcp_session_list,
+	&cordon_mcp_session_stop,
 	&cordon_mcp_policy_check,
 	NULL,
 };

@@ -10,20 +10,23 @@ typedef enum cordon_mcp_place {
 	CORDON_MCP_PROJECT,
 	CORDON_MCP_WORKSPACES,
 	CORDON_MCP_WORKSPACE,
+	CORDON_MCP_SESSIONS,
+	CORDON_MCP_SESSION,
+	CORDON_MCP_SESSION_LOG,
 	CORDON_MCP_AUDIT,
 	CORDON_MCP_PLACE__MAX
 } cordon_mcp_place;
 
 struct cordon_mcp_uri {
 	cordon_mcp_place place;
-	char id[CORDON_ID_SIZE]; /* of the project, or the day */
+	char id[CORDON_ID_SIZE]; /* of the project or session, or the day */
 	char workspace[CORDON_ID_SIZE];
 };
 
 #define CORDON_MCP_URI_SIZE 256
 
 struct cordon_mcp_template {
-	const char *path; /* behind cordon://; {project_id}, {workspace_id} and {day} stand for values */
+	const char *path; /* behind cordon://; {project_id}, {workspace_id}, {session_id} and {day} stand for values */
 	const char *name;
 	const char *description;
 	const char *mime; /* NULL: application/json */

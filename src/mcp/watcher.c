@@ -81,6 +81,14 @@ static int locate(const struct cordon_mcp_uri *uri, char *ret_dir, size_t size, 
 	case CORDON_MCP_WORKSPACE:
 		snprintf(ret_name, name_size, "%s.json", uri->workspace);
 		return snprintf(ret_dir, size, "state/projects/%s/workspaces", uri->id);
+	case CORDON_MCP_SESSIONS:
+		return snprintf(ret_dir, size, "state/sessions");
+	case CORDON_MCP_SESSION:
+		snprintf(ret_name, name_size, "record.json");
+		return snprintf(ret_dir, size, "state/sessions/%s", uri->id);
+	case CORDON_MCP_SESSION_LOG:
+		snprintf(ret_name, name_size, "events");
+		return snprintf(ret_dir, size, "state/sessions/%s", uri->id);
 	case CORDON_MCP_AUDIT:
 		return snprintf(ret_dir, size, "state/audit");
 	case CORDON_MCP_PROJECTS:

@@ -105,6 +105,10 @@ class Client(Lines):
         return self.counter
 
     def finish(self, number, timeout=30):
+        for message in self.notes:
+            if message.get("id") == number:
+                self.notes.remove(message)
+                return message
         while True:
             message = self.receive(timeout)
             assert "trouble" not in message, message

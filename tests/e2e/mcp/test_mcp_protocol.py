@@ -272,7 +272,7 @@ def test_resources_are_listed_page_by_page(raw):
     second = server.ask("b", "resources/list", {"cursor": first["nextCursor"]})["result"]
     assert "nextCursor" not in second
     uris = [r["uri"] for r in first["resources"] + second["resources"]]
-    assert len(uris) == len(set(uris)) == 2 + 2 * 130
+    assert len(uris) == len(set(uris)) == 3 + 2 * 130
 
 
 def test_a_question_is_answered_for_exactly_the_call_it_was_about(raw):

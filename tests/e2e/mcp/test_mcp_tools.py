@@ -5,7 +5,8 @@ import json
 MISSING = "00000000-0000-4000-8000-000000000000"
 TOOLS = [
     "project_create", "project_list", "project_get", "project_update", "project_delete",
-    "workspace_create", "workspace_list", "workspace_get", "workspace_delete", "policy_check",
+    "workspace_create", "workspace_list", "workspace_get", "workspace_delete", "session_start", "session_send",
+    "session_output", "session_get", "session_list", "session_stop", "policy_check",
 ]  # fmt: skip
 
 
