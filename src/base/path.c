@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths as sequences of components. */
-#include <stdio.h>
-
 #include "base/path.h"
 
 bool cordon_path_within(const char *path, const char *dir)
@@ -17,7 +15,7 @@ bool cordon_path_within(const char *path, const char *dir)
 
 int cordon_path_clean(const char *path, char *ret, size_t size)
 {
-	char out[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char out[CORDON_PATH_MAX];
 	size_t at = 0;
 
 	if (*path == '/')
@@ -47,10 +45,16 @@ int cordon_path_clean(const char *path, char *ret, size_t size)
 
 int cordon_path_join(const char *dir, const char *name, char *ret, size_t size)
 {
-	bool slash = *dir && *name && dir[strlen(dir) - 1] != '/' && *name != '/';
-	int n = snprintf(ret, size, "%s%s%s", dir, slash ? "/" : "", name);
+	size_t n = strlen(dir), len = strlen(name);
+	bool slash = n && len && dir[n - 1] != '/' && *name != '/';
 
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+	if (len >= size || n + slash >= size - len)
+		return -ENAMETOOLONG;
+	memmove(ret, dir, n);
+	if (slash)
+		ret[n++] = '/';
+	memcpy(ret + n, name, len + 1);
+	return 0;
 }
 
 const char *cordon_path_base(const char *path)

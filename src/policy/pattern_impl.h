@@ -107,9 +107,6 @@ struct cordon_subject {
 	uint16_t start[CORDON_COMPONENTS_MAX + 2]; /* start[n] is len + 1 */
 };
 
-/* The compiler would clear the whole table for each question; cordon_subject_init() writes all that is read. */
-#define CORDON_UNCLEARED __attribute__((uninitialized))
-
 static inline bool cordon_edges_fit(const struct cordon_edges *edges, const struct cordon_subject *subject)
 {
 	return !(((subject->head ^ edges->head) & edges->head_mask) |

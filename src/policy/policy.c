@@ -114,7 +114,7 @@ int cordon_policy_grant(struct cordon_policy *policy, const char *pattern, cordo
 static int look_at_protected(const struct cordon_policy *policy, const char *path, bool by_default, char **ret_target,
 			     struct cordon_error *err)
 {
-	struct cordon_resolved resolved;
+	CORDON_UNCLEARED struct cordon_resolved resolved;
 	struct stat st;
 	autofd int fd = cordon_open_beneath(policy->root.fd, path, O_PATH | O_CLOEXEC);
 
@@ -167,7 +167,7 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 {
 	struct cordon_protected new = { .by_default = by_default };
 	struct cordon_protected *paths;
-	char clean[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char clean[CORDON_PATH_MAX];
 	int r = cordon_protected_clean(path, clean, err);
 
 	if (r < 0)

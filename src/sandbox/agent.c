@@ -2,11 +2,14 @@
 /* The agent's process: every layer goes on, in an order in which none can be undone, then exec. */
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -15,18 +18,67 @@
 #include "sandbox/landlock.h"
 #include "sandbox/streams.h"
 
+static void loopback_up(const struct cordon_inside *in)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		cordon_inside_fail(in, -errno, "bring up", "the loopback interface");
+	close(fd);
+}
+
+/* A network of its own, with nothing in it but the loopback interface, for PID 1 as well; then PID 1's word that the tree
+ * stands. */
+static void meet_init(struct cordon_inside *in)
+{
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_GO };
+	eventfd_t go;
+	int fd = -1;
+
+	if (in->peer < 0)
+		return;
+	if (in->plan->net_none) {
+		if (unshare(CLONE_NEWNET) < 0)
+			cordon_inside_fail(in, -errno, "make", "a network namespace");
+		loopback_up(in);
+		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			cordon_inside_fail(in, -errno, "open", "/proc/self/ns/net");
+	}
+	if (cordon_notice_send(in->peer, &notice, fd) < 0)
+		_exit(125);
+	if (fd >= 0)
+		close(fd);
+	/* PID 1 can't end without us. */
+	if (eventfd_read(in->go, &go) < 0)
+		cordon_inside_fail(in, -errno, "wait for", "the tree");
+	close(in->go);
+	close(in->peer);
+}
+
+/* The agent's terminal lives in the sandbox's own devpts; its master goes to the supervisor. */
 static void take_terminal(const struct cordon_inside *in)
 {
-	/* A session of its own also without a terminal: the caller's can't be signalled or typed into. */
-	if (setsid() < 0)
-		cordon_inside_fail(in, -errno, "begin", "a session");
-	if (in->pty_slave < 0)
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_PTY };
+	int unlock = 0;
+	int master, slave;
+
+	if (!in->terminal[0] && !in->terminal[1] && !in->terminal[2])
 		return;
-	if (ioctl(in->pty_slave, TIOCSCTTY, 0) < 0)
+	master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
+		cordon_inside_fail(in, -errno, "open", "/dev/pts/ptmx");
+	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0 || cordon_notice_send(in->ctl, &notice, master) < 0)
+		cordon_inside_fail(in, -errno, "make", "a terminal");
+	close(master);
+	if (ioctl(slave, TIOCSCTTY, 0) < 0)
 		cordon_inside_fail(in, -errno, "take", "the terminal");
 	for (int fd = 0; fd < 3; fd++)
-		if (in->terminal[fd] && dup2(in->pty_slave, fd) < 0)
+		if (in->terminal[fd] && dup2(slave, fd) < 0)
 			cordon_inside_fail(in, -errno, "take", "the terminal");
+	close(slave);
 }
 
 static void reset_signals(void)
@@ -60,12 +112,13 @@ static int rights_class(cordon_right right)
 
 static int make_ruleset(const struct cordon_inside *in)
 {
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int ruleset = cordon_landlock_begin(in->landlock_abi);
 	int r;
 
 	if (ruleset < 0)
 		cordon_inside_fail(in, ruleset, "begin", "the Landlock domain");
-	r = cordon_landlock_allow(ruleset, in->landlock_abi, in->mounts.root_fd, CORDON_LANDLOCK_LIST);
+	r = root < 0 ? -errno : cordon_landlock_allow(ruleset, in->landlock_abi, root, CORDON_LANDLOCK_LIST);
 	if (r < 0)
 		cordon_inside_fail(in, r, "Landlock rule", "/");
 	for (size_t i = 0; i < in->plan->n_steps; i++) {
@@ -75,12 +128,13 @@ static int make_ruleset(const struct cordon_inside *in)
 
 		if (class < 0)
 			continue;
-		fd = cordon_open_beneath(in->mounts.root_fd, step->path + 1, O_PATH | O_CLOEXEC);
+		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
 		r = fd < 0 ? fd : cordon_landlock_allow(ruleset, in->landlock_abi, fd, (enum cordon_landlock_class)class);
 		if (r < 0)
 			cordon_inside_fail(in, r, "Landlock rule", step->path);
 		close(fd);
 	}
+	close(root);
 	return ruleset;
 }
 
@@ -137,9 +191,13 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	int ruleset = -1;
 	int r;
 
-	take_terminal(in);
+	/* A session of its own also without a terminal: the caller's can't be signalled or typed into. */
+	if (setsid() < 0)
+		cordon_inside_fail(in, -errno, "begin", "a session");
 	reset_signals();
 	umask(in->umask);
+	meet_init(in);
+	take_terminal(in);
 	fill_streams(in);
 	r = cordon_streams_devices();
 	if (r < 0)

@@ -245,8 +245,6 @@ static void let_go_of_streams(const struct cordon_inside *in)
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
-	if (in->pty_slave >= 0)
-		close(in->pty_slave);
 }
 
 static bool has_guards(const struct cordon_plan *plan)

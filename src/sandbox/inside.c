@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PID 1 before the agent exists: identity, name spaces, the tree, a terminal; then the fork. */
+/* PID 1 before the agent runs: identity, the fork, the tree. */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
-#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -80,34 +80,6 @@ static void map_ids(const struct cordon_inside *in)
 		cordon_inside_fail(in, r, "forbid nested user namespaces", "/proc/sys/user/max_user_namespaces");
 }
 
-static void loopback_up(const struct cordon_inside *in)
-{
-	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-		cordon_inside_fail(in, -errno, "bring up", "the loopback interface");
-	close(fd);
-}
-
-/* The agent's terminal lives in the sandbox's own devpts; its master goes to the supervisor. */
-static void make_terminal(struct cordon_inside *in)
-{
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_PTY };
-	int unlock = 0;
-	int master;
-
-	if (!in->terminal[0] && !in->terminal[1] && !in->terminal[2])
-		return;
-	master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-		cordon_inside_fail(in, -errno, "open", "/dev/pts/ptmx");
-	in->pty_slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (in->pty_slave < 0 || cordon_notice_send(in->ctl, &notice, master) < 0)
-		cordon_inside_fail(in, -errno, "make", "a terminal");
-	close(master);
-}
-
 static void wait_for_go(const struct cordon_inside *in)
 {
 	struct cordon_notice notice;
@@ -177,6 +149,46 @@ int cordon_caps_keep(uint64_t keep)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
+static pid_t fork_agent(struct cordon_inside *in)
+{
+	int pair[2];
+	pid_t agent;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		cordon_inside_fail(in, -errno, "make", "a socket");
+	in->go = eventfd(0, EFD_CLOEXEC);
+	if (in->go < 0)
+		cordon_inside_fail(in, -errno, "make", "an eventfd");
+	agent = fork();
+	if (agent < 0)
+		cordon_inside_fail(in, -errno, "fork", "the agent's process");
+	in->peer = pair[agent == 0];
+	close(pair[agent != 0]);
+	if (agent == 0)
+		cordon_agent(in);
+	close(in->exec_fd);
+	return agent;
+}
+
+/* Into the agent's network, so that nothing of the host's can be seen through us; then it may go on. */
+static void meet_agent(struct cordon_inside *in)
+{
+	struct cordon_notice notice;
+	int fd;
+
+	/* Whoever ends early has told the supervisor why. */
+	if (cordon_notice_receive(in->peer, &notice, &fd) != 1 || notice.kind != CORDON_NOTICE_GO)
+		_exit(125);
+	if (in->plan->net_none && (fd < 0 || setns(fd, CLONE_NEWNET) < 0))
+		cordon_inside_fail(in, fd < 0 ? -EBADF : -errno, "join", "the network of the agent");
+	if (fd >= 0)
+		close(fd);
+	if (eventfd_write(in->go, 1) < 0)
+		cordon_inside_fail(in, -errno, "start", "the agent's process");
+	close(in->go);
+	close(in->peer);
+}
+
 _Noreturn void cordon_inside_build(struct cordon_inside *in)
 {
 	struct cordon_failure fail = { "build", "the sandbox" };
@@ -191,23 +203,16 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		cordon_inside_fail(in, -errno, "close", "our memory to others");
 	wait_for_go(in);
-	if (in->plan->net_none)
-		loopback_up(in);
 	if (sethostname(in->plan->hostname, strlen(in->plan->hostname)) < 0)
 		cordon_inside_fail(in, -errno, "set host name", in->plan->hostname);
 	r = cordon_streams_seal(in->plan->uid, &stream);
 	if (r < 0)
 		cordon_inside_fail(in, r, "make read-only the file behind", cordon_stream_name(stream));
 	in->umask = umask(0);
+	agent = fork_agent(in);
 	r = cordon_mounts_apply(in->plan, serve_view, in, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
-	make_terminal(in);
-	agent = fork();
-	if (agent < 0)
-		cordon_inside_fail(in, -errno, "fork", "the agent's process");
-	if (agent == 0)
-		cordon_agent(in);
-	close(in->exec_fd);
+	meet_agent(in);
 	cordon_init(in, agent);
 }

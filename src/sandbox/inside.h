@@ -2,6 +2,9 @@
 /*
  * The processes inside: PID 1, which builds the sandbox, reaps and keeps protected paths protected, and the agent's
  * process until it is the agent. Nothing here allocates: both are copies of the supervisor after clone.
+ *
+ * The agent's process is forked first of all and makes the network, which takes the kernel as long as the whole tree that
+ * PID 1 builds meanwhile. Then it hands the network to PID 1, which says go.
  */
 #ifndef CORDON_SANDBOX_INSIDE_H
 #define CORDON_SANDBOX_INSIDE_H
@@ -20,7 +23,8 @@ struct cordon_inside {
 	int ctl;               /* the notice socket */
 	int exec_fd;           /* held by the agent's process alone: closed by its exec */
 	bool terminal[3];      /* which standard streams become the agent's terminal */
-	int pty_slave;         /* or -1 */
+	int peer;              /* between PID 1 and the agent's process until both have done their part; -1 in the lower tier */
+	int go;                /* the agent's process may go on. An eventfd: a socket would make it wait for PID 1's processor */
 	mode_t umask;
 	struct cordon_mounts mounts;
 };

@@ -83,11 +83,11 @@ static int no_namespaces(int code, struct cordon_error *err)
 	return code;
 }
 
-static pid_t clone_child(const struct cordon_plan *plan, int cgroup_fd, int *ret_pidfd)
+static pid_t clone_child(uint64_t more_flags, int cgroup_fd, int *ret_pidfd)
 {
 	struct clone_args args = {
 		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
-			 CLONE_PIDFD | (plan->net_none ? CLONE_NEWNET : 0),
+			 CLONE_PIDFD | more_flags,
 		.exit_signal = SIGCHLD,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 	};
@@ -146,10 +146,10 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 	}
 	child->exec_fd = exec[0];
 	/* Signals wait until the supervisor's loop looks at them; the child starts with none pending. */
-	child->pid = full ? clone_child(child->plan, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
+	child->pid = full ? clone_child(0, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
 		struct cordon_inside in = { .plan = child->plan, .limits = &child->limits, .variant = child->variant,
-					    .landlock_abi = child->landlock_abi, .ctl = pair[1], .exec_fd = exec[1], .pty_slave = -1,
+					    .landlock_abi = child->landlock_abi, .ctl = pair[1], .exec_fd = exec[1], .peer = -1, .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
 
 		memcpy(in.terminal, child->terminal, sizeof(in.terminal));
@@ -173,9 +173,8 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 
 int cordon_namespaces_probe(void)
 {
-	static const struct cordon_plan nothing = { .net_none = true };
 	int pidfd = -1;
-	pid_t pid = clone_child(&nothing, -1, &pidfd);
+	pid_t pid = clone_child(CLONE_NEWNET, -1, &pidfd);
 	int r = pid < 0 ? -errno : 0;
 
 	if (pid == 0)

@@ -27,6 +27,7 @@ struct protect {
 	struct cordon_plan *plan;
 	const struct cordon_policy *policy;
 	size_t cap;
+	cordon_access root_access; /* of the root itself, in which most of what is missing would be made */
 };
 
 static bool has_step(const struct cordon_plan *plan, cordon_step_kind kind, unsigned int flag, const char *path)
@@ -40,7 +41,7 @@ static bool has_step(const struct cordon_plan *plan, cordon_step_kind kind, unsi
 
 static cordon_access access_of(const struct protect *p, const char *path)
 {
-	struct cordon_decision decision;
+	CORDON_UNCLEARED struct cordon_decision decision;
 
 	cordon_policy_decide(p->policy, path, CORDON_OP_READ, &decision);
 	if (decision.reason == CORDON_REASON_NO_GRANT && p->policy->mode == CORDON_MODE_PERMISSIVE)
@@ -51,7 +52,7 @@ static cordon_access access_of(const struct protect *p, const char *path)
 /* Holds one name in its place; `path` is relative to the pin base, whose own name nobody inside can change. */
 static int pin(struct protect *p, const char *path, struct cordon_error *err)
 {
-	char inside[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char inside[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
 	struct cordon_step *step;
 	struct stat st;
 
@@ -78,7 +79,7 @@ static int pin(struct protect *p, const char *path, struct cordon_error *err)
 static int pin_host_way(struct protect *p, const char *host, bool itself, struct cordon_error *err)
 {
 	const char *path = host + strlen(p->plan->pin_base);
-	char part[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char part[CORDON_PATH_MAX];
 	int r = 0;
 
 	while (*path == '/')
@@ -94,7 +95,7 @@ static int pin_host_way(struct protect *p, const char *host, bool itself, struct
 /* The same for a path relative to the root. */
 static int pin_way(struct protect *p, const char *path, bool itself, struct cordon_error *err)
 {
-	char host[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char host[CORDON_PATH_MAX];
 
 	if (cordon_path_join(p->plan->root, path, host, sizeof(host)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
@@ -105,7 +106,7 @@ static struct cordon_guard *add_guard(struct protect *p, const struct cordon_pro
 				      cordon_guard_state state)
 {
 	struct cordon_guard *guard;
-	char inside[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
 
 	if (p->plan->n_guards == p->cap) {
 		size_t cap = p->cap ? 2 * p->cap : 64;
@@ -135,13 +136,13 @@ static int protect_absent(struct protect *p, const struct cordon_protected *aske
 {
 	struct cordon_guard *guard;
 
-	if (p->plan->lens || access_of(p, dir) != CORDON_ACCESS_WRITE)
+	if (p->plan->lens || (*dir ? access_of(p, dir) : p->root_access) != CORDON_ACCESS_WRITE)
 		return 0; /* nothing can be made there anyway */
 	guard = add_guard(p, asked, path, CORDON_GUARD_ABSENT);
 	if (!guard || !(guard->dir = cordon_arena_strdup(p->plan->arena, dir)) ||
 	    !(guard->name = cordon_arena_strdup(p->plan->arena, name)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
-	return pin_way(p, dir, true, err);
+	return *dir ? pin_way(p, dir, true, err) : 0;
 }
 
 static int refuse(const struct cordon_protected *asked, const char *why, struct cordon_error *err)
@@ -250,9 +251,11 @@ static int protect_link(struct protect *p, const struct cordon_protected *asked,
 static int protect_path(struct protect *p, const struct cordon_protected *asked, const char *path, unsigned int hops,
 			struct cordon_error *err)
 {
-	char part[CORDON_PATH_MAX] = "", parent[CORDON_PATH_MAX] = "";
+	CORDON_UNCLEARED char part[CORDON_PATH_MAX], parent[CORDON_PATH_MAX];
 	const char *at = path;
+	size_t len = 0; /* of part */
 
+	part[0] = '\0';
 	for (;;) {
 		size_t n = strcspn(at, "/");
 		bool last = at[n] == '\0';
@@ -261,7 +264,7 @@ static int protect_path(struct protect *p, const struct cordon_protected *asked,
 
 		if (cordon_copy(name, sizeof(name), at, n) < 0)
 			return refuse(asked, "holds a name that is too long", err);
-		memcpy(parent, part, sizeof(parent));
+		memcpy(parent, part, len + 1);
 		if (cordon_path_join(parent, name, part, sizeof(part)) < 0)
 			return refuse(asked, "is too long", err);
 		if (fstatat(p->policy->root.fd, part, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -275,6 +278,7 @@ static int protect_path(struct protect *p, const struct cordon_protected *asked,
 		if (last || !S_ISDIR(st.st_mode))
 			return protect_present(p, asked, part, &st, err);
 		at += n + 1;
+		len = strlen(part);
 	}
 }
 
@@ -405,6 +409,7 @@ int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_run_spec *
 	struct protect p = { .plan = plan, .policy = spec->policy };
 	int r = hide_home(&p, spec->home_path, err);
 
+	p.root_access = access_of(&p, "");
 	if (r == 0 && spec->home_asked && !cordon_streq(spec->home_asked, spec->home_path))
 		r = hold_way_to_home(&p, spec->home_asked, err);
 	for (size_t i = 0; r == 0 && i < spec->policy->n_protected; i++)

@@ -18,7 +18,7 @@ bool cordon_protect_collected(const struct cordon_protect_collector *c, const ch
 
 int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, const char *name)
 {
-	char path[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	int r = cordon_path_join(dir, name, path, sizeof(path));
 
 	if (r < 0)

@@ -159,9 +159,6 @@ _Noreturn void cordon_tier_build(struct cordon_inside *in)
 		_exit(125);
 	in->umask = umask(0);
 	umask(in->umask);
-	in->mounts.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (in->mounts.root_fd < 0)
-		cordon_inside_fail(in, -errno, "open", "/");
 	memset(in->terminal, 0, sizeof(in->terminal));
 	agent = fork();
 	if (agent < 0)

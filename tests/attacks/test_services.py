@@ -172,6 +172,17 @@ attempt('own', lambda: connect(l.getsockname(), socket.AF_INET))
     assert service.visits == 0
 
 
+def test_i1_pid_1_shows_no_other_network_than_the_agents(arena, server):
+    service = server(("127.0.0.1", 0), family=socket.AF_INET)
+    port = f"{service.socket.getsockname()[1]:04X}"
+    script = "for f in dev tcp unix route; do echo $f; cat /proc/1/net/$f; done; cat /proc/self/net/dev"
+    inside = arena.sh(script, "--net", "none")
+    lines = inside.stdout.splitlines()
+    assert inside.returncode == 0 and f":{port} " not in inside.stdout, inside
+    assert [line.split(":")[0].strip() for line in lines if ":" in line] == ["lo", "lo"], inside
+    assert f":{port} " in arena.sh(script).stdout
+
+
 def test_i1_control_with_the_hosts_network_it_answers(arena, server):
     service = server(("127.0.0.1", 0), family=socket.AF_INET)
     result = arena.py(CONNECT + f"connect(('127.0.0.1', {service.socket.getsockname()[1]}), socket.AF_INET)")
