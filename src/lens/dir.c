@@ -82,6 +82,14 @@ static size_t add_plain(fuse_req_t req, struct lens_node *node, int fd, const st
 	return fuse_add_direntry(req, at, room, entry->name, &st, entry->off);
 }
 
+/* Whether the host lets the entry be seen in the list, and nothing more of it. */
+static bool listed_only(struct lens *lens, struct lens_node *node, int fd, const struct entry *entry)
+{
+	struct statx stx;
+
+	return lens_stat(fd, entry->name, &stx) == -EACCES && visible(lens, node, fd, entry);
+}
+
 static size_t add_plus(fuse_req_t req, struct lens_node *node, int fd, const struct entry *entry, char *at,
 		       size_t room)
 {
@@ -96,8 +104,8 @@ static size_t add_plus(fuse_req_t req, struct lens_node *node, int fd, const str
 	} else {
 		int r = lens_lookup(lens, fuse_req_ctx(req), node, fd, entry->name, &param);
 
-		/* Seen, but no room in the table: listed without being looked up. */
-		if (r < 0 && r != -ENOMEM)
+		/* No room in the table, or no right to search the directory: listed without being looked up. */
+		if (r < 0 && r != -ENOMEM && !(r == -EACCES && listed_only(lens, node, fd, entry)))
 			return 0;
 	}
 	return fuse_add_direntry_plus(req, at, room, entry->name, &param, entry->off);

@@ -61,12 +61,8 @@ int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle)
 	path_fd = lens_open_node(lens, node, false);
 	if (path_fd < 0)
 		return path_fd;
-	if (S_ISDIR(node->type)) {
-		fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		fd = fd < 0 ? -errno : fd;
-	} else {
-		fd = lens_reopen(path_fd, O_RDONLY);
-	}
+	/* Not by ".", which needs the right to search the directory; listing it does not. */
+	fd = lens_reopen(path_fd, S_ISDIR(node->type) ? O_RDONLY | O_DIRECTORY : O_RDONLY);
 	if (fd < 0)
 		return fd;
 	node->file_fd = fd;

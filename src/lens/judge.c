@@ -103,6 +103,41 @@ int lens_judge_change(const struct lens *lens, const char *path, bool directory,
 	return lens_judge(lens, path) == LENS_READ ? -EROFS : -EACCES;
 }
 
+/* Whether the name that the text of a link gives, taken literally, is one the run may know. */
+static bool known_by_text(const struct lens *lens, const char *text)
+{
+	const char *root = lens->policy->root.path;
+	char path[CORDON_PATH_MAX];
+	size_t len = 0, n;
+
+	if (*text == '/') {
+		n = strlen(root);
+		if (strncmp(text, root, n) != 0 || (text[n] && text[n] != '/'))
+			return false;
+		text += n;
+	}
+	for (; *text; text += n + (text[n] == '/')) {
+		n = strcspn(text, "/");
+		if (n == 0 || (n == 1 && text[0] == '.'))
+			continue;
+		if (n == 2 && text[0] == '.' && text[1] == '.') {
+			if (len == 0)
+				return false;
+			while (len > 0 && path[--len] != '/')
+				;
+			continue;
+		}
+		if (len + n + 2 > sizeof(path))
+			return false;
+		if (len)
+			path[len++] = '/';
+		memcpy(path + len, text, n);
+		len += n;
+	}
+	path[len] = '\0';
+	return lens_judge(lens, path) != LENS_HIDDEN;
+}
+
 bool lens_judge_link(const struct lens *lens, const char *path, const char *target)
 {
 	const char *base = cordon_path_base(path);
@@ -117,6 +152,9 @@ bool lens_judge_link(const struct lens *lens, const char *path, const char *targ
 	if (n < 0 || n >= CORDON_PATH_MAX)
 		return false;
 	cordon_resolve(&lens->policy->root, joined, &resolved);
+	/* A loop leads nowhere, as the kernel will find: it asks for every name on the way, and each is judged. */
+	if (resolved.place == CORDON_PLACE_UNRESOLVABLE)
+		return known_by_text(lens, joined);
 	cordon_policy_judge(lens->policy, &resolved, CORDON_OP_READ, &decision);
 	if (decision.verdict != CORDON_DENY)
 		return true;

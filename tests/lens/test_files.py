@@ -335,6 +335,25 @@ def test_files_of_others_are_used_as_far_as_the_user_may(box, lens, who):
     assert lens.read("open") == "w" and not (lens.root / "closed").exists()
 
 
+def test_a_directory_that_may_be_listed_and_not_searched(lens):
+    lens.write("d/file", "x")
+    lens.write("d/sub/f", "x")
+    lens.box.link("root/d/link", "file")
+    out = lens.python(
+        """
+        os.chmod("d", 0o600)
+        out["list"] = [names("d"), sorted(e.name for e in os.scandir("d") if e.is_dir(follow_symlinks=False))]
+        out["refused"] = [answer(os.stat, "d/file"), answer(read, "d/file"), answer(write, "d/new"), answer(os.unlink, "d/file")]
+        os.chmod("d", 0o300)
+        out["search"] = [answer(names, "d"), answer(read, "d/file")]
+        os.chmod("d", 0o755)
+        out["again"] = [names("d"), read("d/file")]
+        """
+    )
+    assert out["list"] == [["file", "link", "sub"], ["sub"]] and out["refused"] == ["EACCES"] * 4
+    assert out["search"] == ["EACCES", "x"] and out["again"] == [["file", "link", "sub"], "x"]
+
+
 def test_directories_of_many_entries_are_listed_whole_and_once(lens):
     (lens.root / "many").mkdir()
     for i in range(3000):

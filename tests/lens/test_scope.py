@@ -214,6 +214,33 @@ def test_links_are_judged_by_what_they_resolve_to(tree):
     assert after == before
 
 
+def test_links_that_lead_in_a_circle_are_told_as_such_where_their_text_may_be_known(lens):
+    lens.box.link("root/src/a.ts", "b.ts")
+    lens.box.mkdir("root/src")
+    lens.box.link("root/src/b.ts", "../src/a.ts")
+    lens.box.link("root/src/abs.ts", str(lens.root / "src/abs.ts"))
+    lens.box.mkdir("root/secret")
+    lens.box.link("root/secret/round", "../src/c.ts")
+    lens.box.link("root/src/c.ts", "../secret/round")
+    lens.view = lens.root
+    out = lens.python(
+        """
+        for name in ("a", "b", "abs", "c"):
+            path = f"src/{name}.ts"
+            out[name] = [answer(os.readlink, path), answer(read, path), answer(os.lstat, path)]
+        out["made"] = [answer(os.symlink, "own.ts", "src/own.ts"), answer(os.readlink, "src/own.ts"), answer(read, "src/own.ts")]
+        out["probe"] = [answer(os.symlink, "../secret/round", "src/p.ts"), answer(os.readlink, "src/p.ts"), answer(read, "src/p.ts")]
+        out["listed"] = names("src")
+        """,
+        rules=("--rw", "src/**/*.ts"),
+    )
+    assert out["a"] == ["b.ts", "ELOOP", "ok"] and out["b"] == ["../src/a.ts", "ELOOP", "ok"]
+    assert out["abs"] == [str(lens.root / "src/abs.ts"), "ELOOP", "ok"] and out["made"] == ["ok", "own.ts", "ELOOP"]
+    # A circle through a place out of scope is not told.
+    assert out["c"] == ["EACCES", "EACCES", "ok"] and out["probe"] == ["ok", "EACCES", "EACCES"]
+    assert {"a.ts", "own.ts"} <= set(out["listed"])
+
+
 def test_denied_names_win_and_a_more_specific_grant_decides(lens):
     lens.write("src/.env", "SECRET")
     lens.write("src/app.js", "app")
