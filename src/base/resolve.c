@@ -187,13 +187,36 @@ void cordon_resolve(const struct cordon_root *root, const char *path, struct cor
 		memcpy(ret_resolved->path, w.done, w.done_len + 1);
 }
 
-int cordon_root_open(const char *path, struct cordon_root *ret_root, struct cordon_error *err)
+/* Whether an absolute path is canonical but for slashes and dots, in one call; true for nearly all of them. */
+static bool already_canonical(const char *absolute, char ret[static CORDON_PATH_MAX])
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	autofd int fd = -1;
+
+	if (cordon_path_clean(absolute, ret, CORDON_PATH_MAX) < 0)
+		return false;
+	fd = cordon_sys_openat2(AT_FDCWD, ret, &how, sizeof(how));
+	return fd >= 0;
+}
+
+/* The same by walking it. */
+static int make_canonical(const char *absolute, char ret[static CORDON_PATH_MAX])
 {
 	struct cordon_root slash = { .fd = -1, .path = "/" };
 	struct cordon_resolved resolved;
-	char absolute[2 * CORDON_PATH_MAX];
+
+	cordon_resolve(&slash, absolute, &resolved);
+	if (resolved.place != CORDON_PLACE_INSIDE || !resolved.exists)
+		return -ENOENT;
+	return cordon_path_join("/", resolved.path, ret, CORDON_PATH_MAX);
+}
+
+int cordon_root_open(const char *path, struct cordon_root *ret_root, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char absolute[2 * CORDON_PATH_MAX];
 	autofd int fd = -1;
 	struct stat here, there;
+	int r;
 
 	if (!*path)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "the root directory is an empty path");
@@ -210,12 +233,9 @@ int cordon_root_open(const char *path, struct cordon_root *ret_root, struct cord
 			return cordon_fail_errno(err, -ENAMETOOLONG, "directory %s", path);
 		memmove(absolute, absolute + strlen(absolute) + 1, strlen(absolute + strlen(absolute) + 1) + 1);
 	}
-	cordon_resolve(&slash, absolute, &resolved);
-	if (resolved.place != CORDON_PLACE_INSIDE || !resolved.exists)
-		return cordon_fail_errno(err, -ENOENT, "cannot resolve directory %s", path);
-	ret_root->path[0] = '/';
-	if (cordon_copy(ret_root->path + 1, sizeof(ret_root->path) - 1, resolved.path, strlen(resolved.path)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "directory %s", path);
+	r = already_canonical(absolute, ret_root->path) ? 0 : make_canonical(absolute, ret_root->path);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot resolve directory %s", path);
 	/* The name must lead to what was opened, else it was exchanged in between. */
 	if (fstat(fd, &here) < 0 || lstat(ret_root->path, &there) < 0 || here.st_ino != there.st_ino ||
 	    here.st_dev != there.st_dev)

@@ -64,6 +64,10 @@ int cordon_repo_root(const char *start, struct cordon_root *ret_root, struct cor
 		close(dir);
 		dir = up;
 	}
+	if (dir >= 0 && cordon_streq(path, root.path)) {
+		*ret_root = root;
+		return 0;
+	}
 	cordon_root_done(&root);
 	if (dir < 0)
 		return cordon_fail_errno(err, -errno, "cannot look for the repository above %s", start);
