@@ -283,6 +283,10 @@ def read_stat(pid):
     return fields[0], int(fields[1])
 
 
+# Helpers of the tests that live as long as the session, not started by the program under test.
+session_helpers = set()
+
+
 def descendants(of=None):
     """Pids of all live descendants (zombies are not alive) of a process, of the tests themselves by default."""
     of = of or os.getpid()
@@ -294,6 +298,8 @@ def descendants(of=None):
     found, todo = [], [of]
     while todo:
         for pid, state in children.get(todo.pop(), []):
+            if pid in session_helpers:
+                continue
             todo.append(pid)
             if state not in "ZX":
                 found.append(pid)

@@ -14,11 +14,32 @@ const answer = (request) => {
     print({ asked: request.params.message });
     return approve ? { action: 'accept', content: { approve: true } } : { action: 'decline' };
 };
+// Every message of the wire is printed too, for the judge; also of transports that the SDK makes for itself, to probe.
+function tap(Transport) {
+    const { start, send } = Transport.prototype;
+    Transport.prototype.send = function (message, ...rest) {
+        print({ wire: 'client', message });
+        return send.call(this, message, ...rest);
+    };
+    Transport.prototype.start = function () {
+        const seen = new WeakSet(); // the SDK may put a handler around the one that was there
+        let take;
+        const wrapped = (handler) => handler && ((message, extra) => {
+            if (!seen.has(message)) print({ wire: 'server', message });
+            seen.add(message);
+            handler(message, extra);
+        });
+        take = wrapped(this.onmessage);
+        Object.defineProperty(this, 'onmessage', { configurable: true, get: () => take, set: (handler) => (take = wrapped(handler)) });
+        return start.call(this);
+    };
+}
 const notified = (notification) => print({ notification });
 
 async function connectV1() {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
     const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    tap(StdioClientTransport);
     const types = await import('@modelcontextprotocol/sdk/types.js');
     const client = new Client(info, { capabilities });
     if (approve !== null) client.setRequestHandler(types.ElicitRequestSchema, async (request) => answer(request));
@@ -30,6 +51,7 @@ async function connectV1() {
 async function connectV2() {
     const { Client } = await import('@modelcontextprotocol/client');
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+    tap(StdioClientTransport);
     const mode = kind === 'v2' ? { pin: '2026-07-28' } : 'legacy';
     const client = new Client(info, { capabilities, versionNegotiation: { mode } });
     if (approve !== null) client.setRequestHandler('elicitation/create', async (request) => answer(request));

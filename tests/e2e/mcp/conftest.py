@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the MCP tests: Node with the official SDKs, clients that drive the server through them, and bare streams."""
 import fcntl
+import itertools
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import threading
 
 import pytest
 
-from support import built_executable
+from support import built_executable, session_helpers
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -58,18 +59,71 @@ def node(sdk):
     return str(sdk / "node_modules" / ".bin" / "node")
 
 
+class Judge:
+    """validate.mjs, which judges every message of every connection by the official schemas of its revision."""
+
+    def __init__(self, sdk):
+        self.process = subprocess.Popen(
+            [node(sdk), str(sdk / "validate.mjs")], cwd=sdk, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        session_helpers.add(self.process.pid)
+        self.lock = threading.Lock()
+        self.numbers = itertools.count(1)
+
+    def tell(self, **entry):
+        with self.lock:
+            self.process.stdin.write(json.dumps(entry).encode() + b"\n")
+
+    def verdict(self, connection):
+        """{"seen": {"client", "server"}, "bad": [...]} of a connection that is over."""
+        self.tell(c=connection, end=True)
+        self.process.stdin.flush()
+        verdict = json.loads(self.process.stdout.readline())
+        assert verdict.pop("c") == connection
+        return verdict
+
+    def close(self):
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+
+
+class Wire:
+    """One connection under the judge's eyes."""
+
+    def __init__(self, judge):
+        self.judge = judge
+        self.number = next(judge.numbers)
+        self.over = False
+
+    def saw(self, side, text, malformed=False):
+        text = text.decode(errors="replace") if isinstance(text, bytes) else text
+        if not self.over:
+            self.judge.tell(c=self.number, **{"from": side}, text=text, **({"malformed": True} if malformed else {}))
+
+    def end(self):
+        """Says how many messages there were; an AssertionError names those that no schema allows."""
+        self.over = True
+        verdict = self.judge.verdict(self.number)
+        assert not verdict["bad"], "\n".join(verdict["bad"][:10])
+        return verdict["seen"]
+
+
 class Lines:
     """A process that speaks JSON lines; a thread reads them, so that nobody waits for ever."""
 
     def __init__(self, process):
         self.process = process
         self.queue = queue.Queue()
-        threading.Thread(target=self.read, daemon=True).start()
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
 
     def read(self):
         for line in self.process.stdout:
-            self.queue.put(line)
+            self.took(line)
         self.queue.put(None)
+
+    def took(self, line):
+        self.queue.put(line)
 
     def send(self, value):
         self.write(json.dumps(value).encode() + b"\n")
@@ -93,11 +147,19 @@ class Lines:
 class Client(Lines):
     """`cordon mcp` behind an official SDK client; `notes` holds what came unasked."""
 
-    def __init__(self, process):
+    def __init__(self, process, wire):
+        self.wire = wire
         super().__init__(process)
         self.notes = []
         self.counter = 0
         assert "ready" in self.receive()
+
+    def took(self, line):
+        message = json.loads(line)
+        if "wire" in message:
+            self.wire.saw(message["wire"], json.dumps(message["message"]))
+        else:
+            self.queue.put(line)
 
     def start(self, op, **params):
         self.counter += 1
@@ -150,8 +212,24 @@ class Client(Lines):
             self.notes.append(self.receive(timeout))
 
 
+@pytest.fixture(scope="session")
+def judge(sdk):
+    made = Judge(sdk)
+    yield made
+    made.close()
+
+
+def finish(connections):
+    """Ends connections; each must have been without fault, whether or not its test looked at all of it."""
+    for connection in connections:
+        connection.close()
+        connection.thread.join(30)
+    for connection in connections:
+        connection.wire.end()
+
+
 @pytest.fixture
-def connect(box, sdk, cordon):
+def connect(box, sdk, cordon, judge):
     """`connect(kind, approve=, options=)` starts a client: v1, v2 (2026-07-28), or v2-legacy."""
     clients = []
 
@@ -162,13 +240,12 @@ def connect(box, sdk, cordon):
         process = box.start(
             node(sdk), str(sdk / "bridge.mjs"), kind, cordon.path, "mcp", *options, stdin=subprocess.PIPE, env=extra
         )
-        client = Client(process)
+        client = Client(process, Wire(judge))
         clients.append(client)
         return client
 
     yield start
-    for client in clients:
-        client.close()
+    finish(clients)
 
 
 @pytest.fixture(params=["v1", "v2", "v2-legacy"])
@@ -179,31 +256,36 @@ def client(request, connect):
 
 
 class Raw(Lines):
-    """The bare server; every message it writes is kept for validation."""
+    """The bare server. What is sent as bytes is taken for malformed on purpose; everything else must be valid, unless the
+    server refuses it."""
 
-    def __init__(self, process, kept):
+    def __init__(self, process, wire):
+        self.wire = wire
         super().__init__(process)
-        self.kept = kept
-        self.methods = {}
 
-    def request(self, id, method, params=None, modern=True, capabilities=None, **extra):
+    def took(self, line):
+        self.wire.saw("server", line)
+        self.queue.put(line)
+
+    def write(self, data, malformed=True):
+        for line in data.splitlines():
+            self.wire.saw("client", line, malformed)
+        super().write(data)
+
+    def send(self, value, malformed=False):
+        self.write(json.dumps(value).encode() + b"\n", malformed)
+
+    def request(self, id, method, params=None, modern=True, capabilities=None, malformed=False, **extra):
         params = dict(params or {})
         if modern:
             params["_meta"] = {VERSION: "2026-07-28", CAPABILITIES: capabilities or {}, **params.get("_meta", {})}
-        self.methods[json.dumps(id)] = (method, modern)
         message = {"jsonrpc": "2.0", "id": id, "method": method, **extra}
         if params:
             message["params"] = params
-        self.send(message)
+        self.send(message, malformed)
 
-    def notify(self, method, params=None):
-        self.send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
-
-    def receive(self, timeout=30):
-        message = super().receive(timeout)
-        method, modern = self.methods.get(json.dumps(message.get("id")), (None, False))
-        self.kept.append({"method": method, "modern": modern, "message": message})
-        return message
+    def notify(self, method, params=None, malformed=False):
+        self.send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})}, malformed)
 
     def ask(self, *args, **options):
         """The answer to one request; notifications in between are dropped."""
@@ -220,26 +302,15 @@ class Raw(Lines):
         return answer["result"]
 
 
-@pytest.fixture(scope="session")
-def validated(sdk):
-    """Collects what servers wrote and judges all of it by the SDKs' schemas when the session ends."""
-    kept = []
-    yield kept
-    text = "".join(json.dumps(entry) + "\n" for entry in kept)
-    done = subprocess.run([node(sdk), str(sdk / "validate.mjs")], cwd=sdk, input=text.encode(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout.decode()[-8000:] + done.stderr.decode()[-2000:]
-
-
 @pytest.fixture
-def raw(cordon, validated):
+def raw(cordon, judge):
     """`raw(*options)` starts a bare server."""
     servers = []
 
     def start(*options, **more):
-        server = Raw(cordon.start("mcp", *options, stdin=subprocess.PIPE, **more), validated)
+        server = Raw(cordon.start("mcp", *options, stdin=subprocess.PIPE, **more), Wire(judge))
         servers.append(server)
         return server
 
     yield start
-    for server in servers:
-        server.close()
+    finish(servers)

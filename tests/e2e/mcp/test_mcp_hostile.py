@@ -100,6 +100,8 @@ def test_a_hundred_thousand_fuzzed_messages_crash_nothing(raw, box, cordon):
         if not pending and sent < MESSAGES:
             lines = [fuzzed(generator, number, project) for number in range(sent, min(sent + 500, MESSAGES))]
             sent += len(lines)
+            for line in lines:
+                server.wire.saw("client", line, malformed=True)
             pending = b"".join(lines)
         _, writable, _ = select.select([], [process.stdin], [], 30)
         assert writable, "the server takes no more input"

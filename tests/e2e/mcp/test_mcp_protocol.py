@@ -134,13 +134,13 @@ def test_a_message_may_have_four_mebibytes_and_no_more(raw):
 def test_notifications_are_never_answered(raw):
     server = raw()
     server.notify("notifications/initialized")
-    server.notify("nothing/at-all")
+    server.notify("nothing/at-all", malformed=True)
     server.notify("notifications/cancelled", {"requestId": 99})
-    server.notify("notifications/cancelled", {"requestId": {}})
-    server.notify("notifications/cancelled")
-    server.notify("tools/call", {"name": "project_create", "arguments": {"name": "x"}})
-    server.send({"jsonrpc": "2.0", "id": 5, "result": {}})
-    server.send({"jsonrpc": "2.0", "id": 5, "error": {"code": 1, "message": "x"}})
+    server.notify("notifications/cancelled", {"requestId": {}}, malformed=True)
+    server.notify("notifications/cancelled", malformed=True)
+    server.notify("tools/call", {"name": "project_create", "arguments": {"name": "x"}}, malformed=True)
+    server.send({"jsonrpc": "2.0", "id": 5, "result": {}}, malformed=True)
+    server.send({"jsonrpc": "2.0", "id": 5, "error": {"code": 1, "message": "x"}}, malformed=True)
     assert server.ask(1, "tools/call", {"name": "project_list", "arguments": {}})["result"]["structuredContent"]["projects"] == []
 
 
@@ -301,12 +301,12 @@ def test_a_question_is_answered_for_exactly_the_call_it_was_about(raw):
     assert delete(one, inputResponses=yes)["result"]["resultType"] == "input_required"
     # Not answered: asked again. Answered with no: refused. Extra answers are ignored.
     assert delete(one, requestState=state)["result"]["resultType"] == "input_required"
-    assert delete(one, requestState=state, inputResponses={"other": {}})["result"]["resultType"] == "input_required"
+    assert delete(one, requestState=state, inputResponses={"other": {"action": "accept"}})["result"]["resultType"] == "input_required"
     for no in ({"action": "decline"}, {"action": "cancel"}, {"action": "accept"}, {"action": "accept", "content": {"approve": False}}, {"action": "accept", "content": {"approve": "true"}}):
         answer = delete(one, requestState=state, inputResponses={"approve": no})["result"]
         assert answer["isError"] and answer["structuredContent"]["error"]["kind"] == "policy_denied"
     assert len(server.ask(9, "tools/call", {"name": "project_list"})["result"]["structuredContent"]["projects"]) == 2
-    done = delete(one, requestState=state, inputResponses={**yes, "other": 1})["result"]
+    done = delete(one, requestState=state, inputResponses={**yes, "other": {"action": "cancel"}})["result"]
     assert done["structuredContent"] == {"project_id": one, "deleted": True}
 
 
