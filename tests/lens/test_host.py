@@ -4,7 +4,6 @@ import ctypes
 import json
 import os
 import signal
-import threading
 import time
 
 import pytest
@@ -172,74 +171,6 @@ def test_what_the_host_replaces_under_a_protected_name_stays_protected(lens):
     out, err = process.communicate(timeout=30)
     assert b'"tried": true' in out, (out, err)
     assert number > 20
-
-
-RACE_READER = """
-print("ready", flush=True)
-end, rounds, seen, errors = time.monotonic() + {seconds}, 0, set(), set()
-while rounds < 100000 and time.monotonic() < end:
-    rounds += 1
-    try:
-        fd = os.open("src/d/f.ts", os.O_RDONLY)
-        try:
-            seen.add(os.read(fd, 100))
-            seen.add(os.pread(fd, 100, 0))
-        finally:
-            os.close(fd)
-    except OSError as error:
-        errors.add(errno.errorcode[error.errno])
-    if rounds % 7 == 0:
-        for text in ("agent",):
-            answer(write, "src/d/own.ts", text)
-out["seen"] = sorted(s.decode() for s in seen)
-out["errors"] = sorted(errors)
-out["rounds"] = rounds
-"""
-
-
-@pytest.mark.limit(180)
-@pytest.mark.parametrize("twin", ["link to a directory", "link to the host", "directory out of scope"])
-def test_swapping_a_directory_never_shows_foreign_content(lens, twin):
-    """The host swaps src/d with something that is not to be seen, as fast as it can, while the run reads and writes."""
-    lens.write("src/d/f.ts", "mine")
-    lens.write("private/f.ts", "FOREIGN")
-    lens.box.write("outside/f.ts", "FOREIGN")
-    target = lens.root / "swap"
-    if twin == "link to a directory":
-        lens.box.link("root/swap", "../root/private")
-        lens.box.link("root/src/other", "../private")
-        target = lens.root / "src/other"
-    elif twin == "link to the host":
-        target = lens.box.link("root/src/other", str(lens.box.path / "outside"))
-    else:
-        # A file of the same name and inode age, hidden by its own name: f.ts is a link to it half of the time.
-        lens.write("src/d/hidden.txt", "FOREIGN")
-        target = lens.box.link("root/src/d/twin.ts", "hidden.txt")
-    swapped = lens.root / ("src/d/f.ts" if twin == "directory out of scope" else "src/d")
-    process = lens.start_python(RACE_READER.format(seconds=20), rules=("--rw", "src/**/*.ts"))
-    assert process.stdout.readline() == b"ready\n"
-    stop = threading.Event()
-    swaps = 0
-
-    def swap():
-        nonlocal swaps
-        while not stop.is_set():
-            exchange(swapped, target)
-            swaps += 1
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        out, err = process.communicate(timeout=120)
-    finally:
-        stop.set()
-        thread.join()
-    got = eval(out.splitlines()[-1])
-    assert set(got["seen"]) <= {"mine", ""} and "mine" in got["seen"], (got, err)
-    assert got["rounds"] > 1000 and swaps > 1000, (got["rounds"], swaps)
-    assert set(got["errors"]) <= {"EACCES", "ENOENT", "ESTALE", "ENOTDIR", "ELOOP"}, got["errors"]
-    assert sorted(p.name for p in (lens.root / "private").iterdir()) == ["f.ts"]
-    assert sorted(p.name for p in (lens.box.path / "outside").iterdir()) == ["f.ts"]
 
 
 def test_an_open_file_stays_itself_when_the_host_swaps_its_name(lens):
