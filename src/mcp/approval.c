@@ -14,7 +14,6 @@
 #include "mcp/internal.h"
 
 #define STATE_LIFE_MS 600000
-#define STATE_SIZE 128
 #define ANSWER_LIFE_MS 600000
 
 static bool lacks(const json_t *paths, const json_t *path)
@@ -96,7 +95,7 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 
 /* "<expiry>.<mac>" over everything that the approval is about. */
 static int make_state(const struct cordon_mcp_request *request, const char *tool, const json_t *args, int64_t expiry,
-		      char ret_state[static STATE_SIZE])
+		      char ret_state[static CORDON_MCP_STATE_SIZE])
 {
 	autofree char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS);
 	autobuf struct cordon_buf about = CORDON_BUF(2 * CORDON_MCP_MESSAGE_MAX);
@@ -109,20 +108,26 @@ static int make_state(const struct cordon_mcp_request *request, const char *tool
 		return -ENOMEM;
 	crypto_auth(mac, (const unsigned char *)about.data, about.len, request->mcp->key);
 	sodium_bin2hex(hex, sizeof(hex), mac, sizeof(mac));
-	snprintf(ret_state, STATE_SIZE, "%lld.%s", (long long)expiry, hex);
+	snprintf(ret_state, CORDON_MCP_STATE_SIZE, "%lld.%s", (long long)expiry, hex);
 	return 0;
 }
 
-static bool state_holds(const struct cordon_mcp_request *request, const char *tool, const json_t *args,
-			const char *state)
+int cordon_mcp_state_make(const struct cordon_mcp_request *request, const char *tool, const json_t *about,
+			  char ret_state[static CORDON_MCP_STATE_SIZE])
+{
+	return make_state(request, tool, about, cordon_time_now() + STATE_LIFE_MS, ret_state);
+}
+
+bool cordon_mcp_state_holds(const struct cordon_mcp_request *request, const char *tool, const json_t *about,
+			    const char *state)
 {
 	const char *dot = strchr(state, '.');
-	char digits[24], want[STATE_SIZE];
+	char digits[24], want[CORDON_MCP_STATE_SIZE];
 	uint64_t expiry;
 
 	if (!dot || cordon_copy(digits, sizeof(digits), state, (size_t)(dot - state)) < 0 ||
 	    cordon_parse_u64(digits, 0, INT64_MAX, &expiry) < 0 || (int64_t)expiry < cordon_time_now() ||
-	    make_state(request, tool, args, (int64_t)expiry, want) < 0)
+	    make_state(request, tool, about, (int64_t)expiry, want) < 0)
 		return false;
 	return strlen(state) == strlen(want) && sodium_memcmp(state, want, strlen(want)) == 0;
 }
@@ -155,9 +160,9 @@ static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mc
 	const json_t *answer = json_object_get(json_object_get(request->params, "inputResponses"), "approve");
 	struct cordon_error err = { 0 };
 	json_t *params;
-	char state[STATE_SIZE];
+	char state[CORDON_MCP_STATE_SIZE];
 
-	if (given && (!json_is_string(given) || !state_holds(request, tool->name, args, json_string_value(given))))
+	if (given && (!json_is_string(given) || !cordon_mcp_state_holds(request, tool->name, args, json_string_value(given))))
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "requestState is not valid for this call, or expired");
 	if (given && answer) {
 		if (says_yes(answer))
@@ -166,7 +171,7 @@ static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mc
 		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 		return 0;
 	}
-	if (make_state(request, tool->name, args, cordon_time_now() + STATE_LIFE_MS, state) < 0)
+	if (cordon_mcp_state_make(request, tool->name, args, state) < 0)
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "out of memory");
 	params = form(question);
 	json_object_set_new(params, "mode", json_string("form"));
@@ -216,8 +221,7 @@ static int ask_legacy(struct cordon_mcp_request *request, const struct cordon_mc
 		      const char *text, struct cordon_mcp_fault *fault)
 {
 	struct question *question = calloc(1, sizeof(*question));
-	struct cordon_mcp_call *call = question ? cordon_mcp_call_begin(request) : NULL;
-	json_t *message;
+	struct cordon_mcp_call *call = question ? cordon_mcp_call_ask(request, "elicitation/create", form(text)) : NULL;
 
 	if (!call) {
 		free(question);
@@ -230,11 +234,6 @@ static int ask_legacy(struct cordon_mcp_request *request, const struct cordon_mc
 	call->answered = answered;
 	call->step = unanswered;
 	call->due = cordon_time_monotonic() + ANSWER_LIFE_MS;
-	call->asked = json_sprintf("cordon-%llu", (unsigned long long)++request->channel->next_request);
-	message = json_pack("{s:s, s:O, s:s, s:o}", "jsonrpc", "2.0", "id", call->asked, "method", "elicitation/create",
-			    "params", form(text));
-	request->channel->send(request->channel, message);
-	json_decref(message);
 	return CORDON_MCP_LATER;
 }
 

@@ -39,6 +39,24 @@ struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *r
 	return call;
 }
 
+struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method,
+					    json_t *params)
+{
+	struct cordon_mcp_call *call = cordon_mcp_call_begin(request);
+	json_t *message;
+
+	if (!call) {
+		json_decref(params);
+		return NULL;
+	}
+	call->asked = json_sprintf("cordon-%llu", (unsigned long long)++request->channel->next_request);
+	message = json_pack("{s:s, s:O, s:s, s:o}", "jsonrpc", "2.0", "id", call->asked, "method", method, "params",
+			    params);
+	request->channel->send(request->channel, message);
+	json_decref(message);
+	return call;
+}
+
 void cordon_mcp_call_progress(struct cordon_mcp_call *call, int64_t now, const char *message)
 {
 	json_t *token = json_object_get(call->request.meta, "progressToken");

@@ -63,6 +63,7 @@ void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, j
 /* The server. */
 struct cordon_mcp {
 	const struct cordon_store *store;
+	const struct cordon_mcp_offer *offer;
 	struct cordon_mcp_options options;
 	struct cordon_audit *audit;
 	int epoll_fd;
@@ -94,6 +95,9 @@ struct cordon_mcp_call {
 	void (*answered)(struct cordon_mcp_call *call, const json_t *result); /* NULL result: refused or failed */
 };
 
+/* Begins a call that waits for the client's answer to a request of ours, which only the legacy era has. Takes params. */
+struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method,
+					    json_t *params);
 /* Keeps what the request refers to. NULL without memory, or when there are CORDON_MCP_CALLS_MAX. */
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request);
 /* Sends progress when the client asked for it; the value grows by itself, and at most four are sent per second. */
@@ -113,7 +117,7 @@ struct cordon_mcp_tool {
 	const char *title;
 	const char *description;
 	const char *input;  /* JSON Schema of the arguments */
-	const char *output; /* properties of the result, as JSON */
+	const char *output; /* properties of the result, as JSON; NULL: none, and the call gives the whole answer */
 	const char *always; /* JSON array of the properties that a success always has */
 	bool read_only, destructive, idempotent, open_world;
 	/*
@@ -124,7 +128,22 @@ struct cordon_mcp_tool {
 		    struct cordon_error *err);
 };
 
-extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* ends with NULL; the order in which they are listed */
+extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* cordon's own */
+
+/* A method's answer: 0 and a result (new reference), CORDON_MCP_LATER, or -EPROTO with the fault. */
+typedef int cordon_mcp_serve(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+
+/* What a server has to show; the protocol around it is the same for all. cordon's own is cordon_mcp_own_offer, and the
+ * program for the conformance tests brings another. */
+struct cordon_mcp_offer {
+	const struct cordon_mcp_tool *const *tools; /* ends with NULL; the order in which they are listed */
+	cordon_mcp_serve *resources_list, *templates_list, *resources_read, *prompts_list, *prompts_get, *complete;
+	/* Resources that can be listened to, as places of the store. */
+	int (*uri_parse)(const char *text, struct cordon_mcp_uri *ret_uri);
+	int (*uri_text)(const struct cordon_mcp_uri *uri, char *ret_text, size_t size);
+};
+
+extern const struct cordon_mcp_offer cordon_mcp_own_offer;
 
 int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
@@ -156,6 +175,13 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 			       struct cordon_buf *ret_question);
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+
+/* What a multi-round call remembers at the client: good for this call, these contents and ten minutes. */
+#define CORDON_MCP_STATE_SIZE 128
+int cordon_mcp_state_make(const struct cordon_mcp_request *request, const char *tool, const json_t *about,
+			  char ret_state[static CORDON_MCP_STATE_SIZE]);
+bool cordon_mcp_state_holds(const struct cordon_mcp_request *request, const char *tool, const json_t *about,
+			    const char *state);
 
 /* resources.c */
 int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result,

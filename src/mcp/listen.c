@@ -59,7 +59,7 @@ static bool watch(struct cordon_mcp *mcp, struct cordon_mcp_listen *listen, cons
 {
 	struct cordon_mcp_uri uri, *grown;
 
-	if (listen->n_uris == CORDON_MCP_LISTEN_URIS_MAX || cordon_mcp_uri_parse(text, &uri) < 0 ||
+	if (listen->n_uris == CORDON_MCP_LISTEN_URIS_MAX || mcp->offer->uri_parse(text, &uri) < 0 ||
 	    !cordon_mcp_bound_resource(mcp, &uri))
 		return false;
 	grown = realloc(listen->uris, (listen->n_uris + 1) * sizeof(*grown));
@@ -183,7 +183,7 @@ int cordon_mcp_unsubscribe(struct cordon_mcp_request *request, json_t **ret_resu
 
 	if (!text)
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "a uri is needed");
-	if (listen && cordon_mcp_uri_parse(text, &uri) == 0) {
+	if (listen && request->mcp->offer->uri_parse(text, &uri) == 0) {
 		for (size_t i = 0; i < listen->n_uris; i++) {
 			if (!cordon_mcp_uri_same(&listen->uris[i], &uri))
 				continue;
@@ -235,7 +235,7 @@ void cordon_mcp_listens_changed(struct cordon_mcp *mcp, const struct cordon_mcp_
 {
 	char text[CORDON_MCP_URI_SIZE];
 
-	if (cordon_mcp_uri_text(uri, text, sizeof(text)) < 0)
+	if (mcp->offer->uri_text(uri, text, sizeof(text)) < 0)
 		return;
 	for (const struct cordon_mcp_listen *listen = mcp->listens; listen; listen = listen->next) {
 		if (listen->lists && uri->place == CORDON_MCP_PROJECTS)

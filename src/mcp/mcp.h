@@ -43,7 +43,10 @@ struct cordon_mcp_channel {
 	uint64_t next_request; /* legacy: ids of requests that we send */
 };
 
+struct cordon_mcp_offer;
+
 struct cordon_mcp_options {
+	const struct cordon_mcp_offer *offer; /* tools, resources and prompts to serve; NULL: cordon's own */
 	const char *session; /* serve only what the agent of this session may have; NULL: everything */
 	bool approved; /* the operator consented in advance to deletions and to settings that widen access */
 };

@@ -92,21 +92,47 @@ static int ping(struct cordon_mcp_request *request, json_t **ret_result, struct 
 	return 0;
 }
 
+const struct cordon_mcp_offer cordon_mcp_own_offer = {
+	.tools = cordon_mcp_tools,
+	.resources_list = cordon_mcp_resources_list,
+	.templates_list = cordon_mcp_templates_list,
+	.resources_read = cordon_mcp_resources_read,
+	.prompts_list = cordon_mcp_prompts_list,
+	.prompts_get = cordon_mcp_prompts_get,
+	.complete = cordon_mcp_complete,
+	.uri_parse = cordon_mcp_uri_parse,
+	.uri_text = cordon_mcp_uri_text,
+};
+
+/* Methods whose answer is the offer's. */
+#define OFFERED(name)                                                                                                  \
+	static int name(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)       \
+	{                                                                                                              \
+		return request->mcp->offer->name(request, ret_result, fault);                                          \
+	}
+
+OFFERED(resources_list)
+OFFERED(templates_list)
+OFFERED(resources_read)
+OFFERED(prompts_list)
+OFFERED(prompts_get)
+OFFERED(complete)
+
 static const struct cordon_mcp_method methods[] = {
 	{ "server/discover", false, true, discover },
 	{ "initialize", true, false, initialize },
 	{ "ping", true, false, ping },
 	{ "tools/list", true, true, cordon_mcp_tools_list },
 	{ "tools/call", true, true, cordon_mcp_tools_call },
-	{ "resources/list", true, true, cordon_mcp_resources_list },
-	{ "resources/templates/list", true, true, cordon_mcp_templates_list },
-	{ "resources/read", true, true, cordon_mcp_resources_read },
+	{ "resources/list", true, true, resources_list },
+	{ "resources/templates/list", true, true, templates_list },
+	{ "resources/read", true, true, resources_read },
 	{ "resources/subscribe", true, false, cordon_mcp_subscribe },
 	{ "resources/unsubscribe", true, false, cordon_mcp_unsubscribe },
 	{ "subscriptions/listen", false, true, cordon_mcp_listen },
-	{ "prompts/list", true, true, cordon_mcp_prompts_list },
-	{ "prompts/get", true, true, cordon_mcp_prompts_get },
-	{ "completion/complete", true, true, cordon_mcp_complete },
+	{ "prompts/list", true, true, prompts_list },
+	{ "prompts/get", true, true, prompts_get },
+	{ "completion/complete", true, true, complete },
 };
 
 const struct cordon_mcp_method *cordon_mcp_method_find(const char *name, bool modern)

@@ -8,8 +8,7 @@
 struct cordon_mcp_method {
 	const char *name;
 	bool legacy, modern;
-	/* 0 and a result (new reference), CORDON_MCP_LATER, or -EPROTO with the fault. */
-	int (*serve)(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+	cordon_mcp_serve *serve;
 };
 
 const struct cordon_mcp_method *cordon_mcp_method_find(const char *name, bool modern);

@@ -86,6 +86,9 @@ static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fa
 					      "error", "critical", "alert",  "emergency" };
 	const json_t *version = json_object_get(request->meta, CORDON_META_VERSION);
 	const json_t *level = json_object_get(request->meta, CORDON_META_LOG_LEVEL);
+	json_t *answers = json_object_get(request->params, "inputResponses");
+	const char *key;
+	json_t *answer;
 	size_t i = 0;
 
 	if (version && !json_is_string(version))
@@ -98,6 +101,12 @@ static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fa
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta lacks \"%s\"", CORDON_META_VERSION);
 	if (!json_is_object(json_object_get(request->meta, CORDON_META_CAPABILITIES)))
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta lacks \"%s\"", CORDON_META_CAPABILITIES);
+	if (answers && !json_is_object(answers))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "inputResponses must be an object");
+	json_object_foreach(answers, key, answer) {
+		if (!json_is_object(answer))
+			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "inputResponses.%.80s must be an object", key);
+	}
 	while (json_is_string(level) && i < CORDON_ARRAY_SIZE(levels) && !cordon_streq(levels[i], json_string_value(level)))
 		i++;
 	if (level && (!json_is_string(level) || i == CORDON_ARRAY_SIZE(levels)))

@@ -18,6 +18,7 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 	mcp->store = store;
 	mcp->options = *options;
+	mcp->offer = options->offer ? options->offer : &cordon_mcp_own_offer;
 	if (sodium_init() < 0) {
 		free(mcp);
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium can't be used");

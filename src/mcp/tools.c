@@ -21,9 +21,11 @@ const char *cordon_mcp_arg(const json_t *args, const char *name)
 /* {"input": ..., "output": ...}; a failure carries `error` instead of what a success always has. */
 static json_t *make_schemas(const struct cordon_mcp_tool *tool)
 {
-	json_t *properties = json_loads(tool->output, 0, NULL);
-	json_t *error = json_loads(error_schema, 0, NULL);
+	json_t *properties = tool->output ? json_loads(tool->output, 0, NULL) : NULL;
+	json_t *error = tool->output ? json_loads(error_schema, 0, NULL) : NULL;
 
+	if (!tool->output)
+		return json_pack("{s:o}", "input", json_loads(tool->input, 0, NULL));
 	json_object_set_new(properties, "error", error);
 	return json_pack("{s:o, s:{s:s, s:o, s:[{s:o}, {s:[s]}]}}", "input", json_loads(tool->input, 0, NULL), "output",
 			 "type", "object", "properties", properties, "anyOf", "required",
@@ -47,12 +49,12 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 	if (json_object_get(request->params, "cursor"))
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "Invalid cursor");
 	list = json_array();
-	for (size_t i = 0; cordon_mcp_tools[i]; i++) {
-		const struct cordon_mcp_tool *tool = cordon_mcp_tools[i];
+	for (size_t i = 0; request->mcp->offer->tools[i]; i++) {
+		const struct cordon_mcp_tool *tool = request->mcp->offer->tools[i];
 		const json_t *schemas = schemas_of(request->mcp, tool);
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:s, s:O, s:O, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
+			list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
 					tool->title, "description", tool->description, "inputSchema",
 					json_object_get(schemas, "input"), "outputSchema",
 					json_object_get(schemas, "output"), "annotations", "title", tool->title,
@@ -126,11 +128,11 @@ void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char
 	cordon_mcp_send_result(request, cordon_mcp_tool_result(result, text, err));
 }
 
-static const struct cordon_mcp_tool *find(const char *name)
+static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const char *name)
 {
-	for (size_t i = 0; cordon_mcp_tools[i]; i++)
-		if (cordon_streq(cordon_mcp_tools[i]->name, name))
-			return cordon_mcp_tools[i];
+	for (size_t i = 0; mcp->offer->tools[i]; i++)
+		if (cordon_streq(mcp->offer->tools[i]->name, name))
+			return mcp->offer->tools[i];
 	return NULL;
 }
 
@@ -157,7 +159,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	if (r == CORDON_MCP_LATER)
 		return r;
 	record(request, tool->name, r < 0 ? &err : NULL);
-	*ret_result = cordon_mcp_tool_result(result, text, r < 0 ? &err : NULL);
+	*ret_result = r == 0 && !tool->output ? result : cordon_mcp_tool_result(result, text, r < 0 ? &err : NULL);
 	return 0;
 }
 
@@ -188,7 +190,7 @@ int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_resul
 		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 		return 0;
 	}
-	tool = find(name);
+	tool = find(request->mcp, name);
 	if (!tool)
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "Unknown tool: %.100s", name);
 	return call(request, tool, args, ret_result, fault);

@@ -68,7 +68,9 @@ function byV1(name, value, what) {
 
 function judgeRequest(era, { method, params }) {
     const raw = params === undefined ? { method } : { method, params };
-    const bad = byCodec(codecs[era].validateRequest(method, raw), era === 'legacy' ? {} : raw, `${era} request ${method}`);
+    // The SDK takes answers of the person off a request before it looks at the rest.
+    const { inputResponses, requestState, ...rest } = params ?? {};
+    const bad = byCodec(codecs[era].validateRequest(method, raw), era === 'legacy' ? {} : { method, params: rest }, `${era} request ${method}`);
     if (era === 'legacy') return [...bad, ...byV1(schemasV1[method]?.[0], raw, `request ${method}`)];
     const envelope = codecs.modern.checkInboundEnvelope({ envelope: params?._meta });
     return envelope ? [...bad, envelope] : bad;
