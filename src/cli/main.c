@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command table. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -172,6 +173,9 @@ int main(int argc, char **argv)
 	struct cordon_error err = { 0 };
 	int r;
 
+	/* The heap of a start grows and shrinks many times by what one step needs; pages that are not touched cost nothing. */
+	mallopt(M_TOP_PAD, 1 << 20);
+	mallopt(M_TRIM_THRESHOLD, 16 << 20);
 	cordon_title_init(argc, argv);
 	fill_streams();
 	/* A closed pipe is an error of the write that meets it, not the end of the process. */

@@ -109,20 +109,24 @@ int cordon_policy_grant(struct cordon_policy *policy, const char *pattern, cordo
 
 /*
  * A protected link protects what it leads to as well, which must lie inside. What exists must be a file or a
- * directory. `ret_target` gets the place when it is another than `path`.
+ * directory. `new` gets the place when it is another than `path`.
  */
-static int look_at_protected(const struct cordon_policy *policy, const char *path, bool by_default, char **ret_target,
+static int look_at_protected(const struct cordon_policy *policy, const char *path, struct cordon_protected *new,
 			     struct cordon_error *err)
 {
 	CORDON_UNCLEARED struct cordon_resolved resolved;
 	struct stat st;
-	autofd int fd = cordon_open_beneath(policy->root.fd, path, O_PATH | O_CLOEXEC);
+	autofd int fd = -1;
 
-	/* Nearly always there is no link on the way, and one call tells; this is on the way of every start. */
+	/* Nearly always there is nothing, or no link on the way, and one call tells; this is on the way of every start. */
+	new->missing = !strchr(path, '/') && fstatat(policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+	if (new->missing)
+		return 0;
+	fd = cordon_open_beneath(policy->root.fd, path, O_PATH | O_CLOEXEC);
 	if (fd == -ENOENT || (fd >= 0 && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))))
 		return 0;
 	cordon_resolve(&policy->root, path, &resolved);
-	if (resolved.place == CORDON_PLACE_OUTSIDE && !by_default) {
+	if (resolved.place == CORDON_PLACE_OUTSIDE && !new->by_default) {
 		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "protected path %s leads out of the root, to %s",
 			    path, resolved.path);
 		cordon_error_hint(err, "replace the link by a file, or protect another path");
@@ -137,8 +141,8 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 				   "protected path %s is neither a file nor a directory", path);
 	if (cordon_streq(resolved.path, path))
 		return 0;
-	*ret_target = strdup(resolved.path);
-	return *ret_target ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
+	new->target = strdup(resolved.path);
+	return new->target ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
 }
 
 int cordon_protected_clean(const char *path, char clean[static CORDON_PATH_MAX], struct cordon_error *err)
@@ -182,7 +186,7 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 	if (policy->n_protected == CORDON_PROTECTED_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d protected paths",
 				   CORDON_PROTECTED_MAX);
-	r = look_at_protected(policy, clean, by_default, &new.target, err);
+	r = look_at_protected(policy, clean, &new, err);
 	if (r < 0)
 		return r;
 	new.path = strdup(clean);

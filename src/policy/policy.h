@@ -34,6 +34,7 @@ struct cordon_protected {
 	char *target; /* where links in it lead, inside the root; NULL when that is the same. Protected too. */
 	char *where;
 	bool by_default; /* from the built-in list, not asked for */
+	bool missing;    /* a name in the root itself that was not there when it was added */
 };
 
 struct cordon_policy {

@@ -412,8 +412,13 @@ int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_run_spec *
 	p.root_access = access_of(&p, "");
 	if (r == 0 && spec->home_asked && !cordon_streq(spec->home_asked, spec->home_path))
 		r = hold_way_to_home(&p, spec->home_asked, err);
-	for (size_t i = 0; r == 0 && i < spec->policy->n_protected; i++)
-		r = protect_path(&p, &spec->policy->protected_paths[i], spec->policy->protected_paths[i].path, 0, err);
+	for (size_t i = 0; r == 0 && i < spec->policy->n_protected; i++) {
+		const struct cordon_protected *asked = &spec->policy->protected_paths[i];
+
+		/* What came to be since then is found by PID 1, as what comes later is. */
+		r = asked->missing ? protect_absent(&p, asked, asked->path, "", asked->path, err) :
+				     protect_path(&p, asked, asked->path, 0, err);
+	}
 	plan->fold_case = plan->n_guards && folds_case(&spec->policy->root);
 	return r;
 }
