@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/records.h"
+#include "cli/session_exec.h"
 #include "cli/session_follow.h"
 #include "config/values.h"
 
@@ -327,6 +328,32 @@ static int run_attach(struct cordon_cli *cli, int argc, char **argv)
 	return r < 0 ? cordon_cli_fail(cli, &err) : CORDON_EXIT_OK;
 }
 
+static int run_exec(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args = { 0 };
+	struct cordon_error err = { 0 };
+	json_auto_t *answer = NULL;
+	json_auto_t *command = NULL;
+	const json_t *why;
+	int first, code, r, signal = 0;
+
+	cli->failure_exit = CORDON_EXIT_REFUSED;
+	if (!begin(cli, argc, argv, 2, argc, &args, &first, &store, &code))
+		return code;
+	command = command_of(argc, argv, first + 1, &err);
+	r = command ? cordon_cli_session_exec(&store, argv[first], command, &answer, &signal, &err) : err.code;
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_SIGNAL + signal : cordon_cli_fail(cli, &err);
+	why = json_object_get(answer, "why");
+	if (why) {
+		cordon_fail(&err, -ENOEXEC, CORDON_KIND_IO, "%s: %s", argv[first + 1], json_string_value(json_object_get(why, "message")));
+		cli->failure_exit = (int)json_integer_value(json_object_get(answer, "exit_code"));
+		return cordon_cli_fail(cli, &err);
+	}
+	return cordon_cli_session_exit(answer);
+}
+
 static int run_wait(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
@@ -481,6 +508,17 @@ const struct cordon_command cordon_cmd_session_attach = {
 	.summary = "connect this terminal with a session's",
 	.details = "For sessions that were started with --terminal. Ctrl-] leaves; the session goes on.\n",
 	.run = run_attach,
+};
+
+const struct cordon_command cordon_cmd_session_exec = {
+	.name = "session exec",
+	.operands = "ID -- CMD [ARG]...",
+	.summary = "run another command inside a session, with all its layers",
+	.details = "It sees what the agent sees and is held by the same layers, but neither can trace or signal the other. It ends\n"
+		   "with the session, and is killed when this command is.\n"
+		   "\n"
+		   "Exit status: the command's own; 125 refused, 126 not executable, 127 not found, 128+N killed by signal N.\n",
+	.run = run_exec,
 };
 
 const struct cordon_command cordon_cmd_session_wait = {

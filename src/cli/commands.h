@@ -23,6 +23,7 @@ extern const struct cordon_command cordon_cmd_session_get;
 extern const struct cordon_command cordon_cmd_session_send;
 extern const struct cordon_command cordon_cmd_session_output;
 extern const struct cordon_command cordon_cmd_session_attach;
+extern const struct cordon_command cordon_cmd_session_exec;
 extern const struct cordon_command cordon_cmd_session_wait;
 extern const struct cordon_command cordon_cmd_session_stop;
 extern const struct cordon_command cordon_cmd_session_cleanup;

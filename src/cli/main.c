@@ -47,6 +47,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_session_send,
 	&cordon_cmd_session_output,
 	&cordon_cmd_session_attach,
+	&cordon_cmd_session_exec,
 	&cordon_cmd_session_wait,
 	&cordon_cmd_session_stop,
 	&cordon_cmd_session_cleanup,

@@ -90,7 +90,7 @@ void cordon_cli_hold_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int open_signals(void)
+int cordon_cli_open_signals(void)
 {
 	sigset_t set;
 
@@ -126,7 +126,7 @@ static void empty(int fd)
 int cordon_cli_follow(const struct cordon_cli *cli, const struct cordon_store *store, const char *id, int64_t since,
 		      bool ours, json_t **ret_session, struct cordon_error *err)
 {
-	autofd int signals = open_signals();
+	autofd int signals = cordon_cli_open_signals();
 	autofd int watch = open_watch(store, id);
 	struct signalfd_siginfo info;
 
@@ -236,7 +236,7 @@ int cordon_cli_attach(const struct cordon_store *store, const char *id, struct c
 		r = cordon_control_ask(fd, json_pack("{s:s}", "op", "attach"), NULL, err);
 	if (r < 0)
 		return r;
-	signals = open_signals();
+	signals = cordon_cli_open_signals();
 	if (terminal) {
 		raw = saved;
 		cfmakeraw(&raw);
@@ -254,9 +254,9 @@ int cordon_cli_session_exit(const json_t *session)
 	const json_t *code = json_object_get(session, "exit_code");
 	const json_t *signal = json_object_get(session, "signal");
 
-	if (!state || cordon_streq(state, "refused") || cordon_streq(state, "lost"))
+	if (state && (cordon_streq(state, "refused") || cordon_streq(state, "lost")))
 		return CORDON_EXIT_REFUSED;
-	if (cordon_streq(state, "timeout"))
+	if (state && cordon_streq(state, "timeout"))
 		return CORDON_EXIT_TIMEOUT;
 	if (json_is_integer(signal))
 		return CORDON_EXIT_SIGNAL + (int)json_integer_value(signal);

@@ -12,6 +12,8 @@ void cordon_cli_print_event(const json_t *event, bool all);
 
 /* Keeps SIGINT, SIGTERM, SIGHUP and SIGWINCH for the descriptor that follow and attach look at. */
 void cordon_cli_hold_signals(void);
+/* That descriptor. */
+int cordon_cli_open_signals(void);
 
 /*
  * Prints events after `since` until the session ends; a SIGINT or SIGTERM meanwhile stops the session when `ours`, else

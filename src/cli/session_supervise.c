@@ -4,13 +4,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/time.h"
 #include "cli/commands.h"
 #include "cli/run_events.h"
 #include "cli/session_streams.h"
-#include "sandbox/launch.h"
+#include "sandbox/enter.h"
 #include "sandbox/report.h"
 #include "sandbox/runs.h"
 #include "store/session_internal.h"
@@ -33,6 +34,7 @@ struct supervisor {
 	int taken_fd;
 	int timer;	/* the end of the grace time that a stop asked for */
 	bool stop;	/* asked for, not yet passed on */
+	uint32_t entered; /* programs that were started by exec so far */
 	bool announced; /* whoever started us has been told */
 };
 
@@ -140,10 +142,74 @@ static json_t *on_child(struct supervisor *s, const json_t *request)
 	return success(s);
 }
 
-static json_t *handle(void *data, const char *op, const json_t *request, bool *ret_attach)
+/* Pointers into the array's own strings, ended by NULL. */
+static char **string_list(const json_t *array)
+{
+	char **list = calloc(json_array_size(array) + 1, sizeof(char *));
+	size_t i;
+	json_t *item;
+
+	json_array_foreach(array, i, item) {
+		if (list)
+			list[i] = (char *)(uintptr_t)json_string_value(item); /* NOLINT: execve takes no const */
+	}
+	return list;
+}
+
+/* Starts a further program; the answer comes at its end. */
+static json_t *on_exec(struct supervisor *s, struct cordon_control_client *client, const json_t *request)
+{
+	json_t *command = json_object_get(request, "command");
+	struct cordon_audit_event entry = { .type = CORDON_AUDIT_CALL, .op = "execute" };
+	struct cordon_error err = { 0 };
+	autofree char **argv = NULL;
+
+	if (!s->announced || client->fds[CORDON_CONTROL_FDS - 1] < 0)
+		return failure(CORDON_KIND_CONFLICT, "the session has not started yet");
+	if (cordon_command_judge("command", command, &err) < 0)
+		return failure(err.kind, err.message);
+	argv = string_list(command);
+	entry.path = argv ? argv[0] : NULL;
+	/* As with a run: nothing is started that is not recorded. */
+	if (!argv || cordon_audit_write(s->events.audit, &entry, &err) < 0 ||
+	    cordon_enter(&s->child, s->entered + 1, argv, client->fds, &err) < 0)
+		return failure(err.kind, err.message);
+	for (size_t i = 0; i < CORDON_CONTROL_FDS; i++)
+		cordon_closep(&client->fds[i]);
+	client->number = ++s->entered;
+	note(s, "notice", "exec: %s", argv[0]);
+	return NULL;
+}
+
+static void on_left(void *data, uint32_t number, int status, const struct cordon_error *why)
+{
+	struct supervisor *s = data;
+	json_t *reply;
+
+	if (why)
+		reply = json_pack("{s:b, s:i, s:{s:s, s:s}}", "ok", 1, "exit_code",
+				  why->kind == CORDON_KIND_NOT_FOUND ? CORDON_EXIT_NOT_FOUND : CORDON_EXIT_NOT_EXECUTABLE, "why", "kind",
+				  cordon_kind_name(why->kind), "message", why->message);
+	else if (WIFSIGNALED(status))
+		reply = json_pack("{s:b, s:i}", "ok", 1, "signal", WTERMSIG(status));
+	else
+		reply = json_pack("{s:b, s:i}", "ok", 1, "exit_code", WEXITSTATUS(status));
+	cordon_control_tell(&s->control, number, reply);
+}
+
+static void on_gone(void *data, uint32_t number)
 {
 	struct supervisor *s = data;
 
+	cordon_enter_end(&s->child, number);
+}
+
+static json_t *handle(void *data, struct cordon_control_client *client, const char *op, const json_t *request)
+{
+	struct supervisor *s = data;
+
+	if (cordon_streq(op, "exec"))
+		return on_exec(s, client, request);
 	if (cordon_streq(op, "send"))
 		return on_send(s, request);
 	if (cordon_streq(op, "stop"))
@@ -154,7 +220,7 @@ static json_t *handle(void *data, const char *op, const json_t *request, bool *r
 		return failure(CORDON_KIND_USAGE, "unknown request");
 	if (!s->streams.terminal)
 		return failure(CORDON_KIND_CONFLICT, "the session has no terminal");
-	*ret_attach = true;
+	client->attached = true;
 	return success(s);
 }
 
@@ -290,20 +356,6 @@ static int fill_env(const struct supervisor *s, struct cordon_buf *storage, char
 	return r < 0 ? cordon_fail(err, r, CORDON_KIND_LIMIT, "the environment is too large") : 0;
 }
 
-/* Pointers into the record's own strings, ended by NULL. */
-static char **string_list(const json_t *array)
-{
-	char **list = calloc(json_array_size(array) + 1, sizeof(char *));
-	size_t i;
-	json_t *item;
-
-	json_array_foreach(array, i, item) {
-		if (list)
-			list[i] = (char *)(uintptr_t)json_string_value(item); /* NOLINT: execve takes no const */
-	}
-	return list;
-}
-
 static int build_plan(struct supervisor *s, struct cordon_error *err)
 {
 	autobuf struct cordon_buf storage = CORDON_BUF((size_t)32 << 20);
@@ -325,6 +377,7 @@ static int build_plan(struct supervisor *s, struct cordon_error *err)
 		.argv = argv,
 		.net_none = cordon_streq(cordon_record_text(s->record, "network"), "none"),
 		.best_effort = json_is_true(json_object_get(s->record, "best_effort")),
+		.enterable = true,
 		.terminal = s->streams.terminal,
 		.limits = { .memory_bytes = (uint64_t)json_integer_value(json_object_get(limits, "memory_bytes")),
 			    .pids = (uint32_t)json_integer_value(json_object_get(limits, "pids")) },
@@ -390,7 +443,7 @@ static int prepare(struct supervisor *s, struct cordon_error *err)
 		return r;
 	ids.project_id = cordon_record_text(s->record, "project_id");
 	ids.workspace_id = cordon_record_text(s->record, "workspace_id");
-	s->control = (struct cordon_control){ .listen_fd = -1, .handle = handle, .frame = on_frame, .data = s,
+	s->control = (struct cordon_control){ .listen_fd = -1, .handle = handle, .gone = on_gone, .frame = on_frame, .data = s,
 					      .recent = &s->streams.recent };
 	s->streams.log = &s->log;
 	s->streams.control = &s->control;
@@ -468,7 +521,7 @@ static void refuse(struct supervisor *s, const struct cordon_error *err)
 
 static void supervise(struct supervisor *s)
 {
-	struct cordon_observer observer = { .event = on_event, .data = s, .fds = on_fds, .serve = on_serve };
+	struct cordon_observer observer = { .event = on_event, .data = s, .fds = on_fds, .serve = on_serve, .left = on_left };
 	struct cordon_result result;
 	struct cordon_error err = { 0 };
 

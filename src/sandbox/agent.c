@@ -173,7 +173,7 @@ static void install_filter(const struct cordon_inside *in)
 
 _Noreturn static void run_program(const struct cordon_inside *in)
 {
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_NO_EXEC, .code = -ENOENT };
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_NO_EXEC, .code = -ENOENT, .index = in->number };
 
 	for (char **path = in->plan->candidates; *path; path++) {
 		execve(*path, in->plan->argv, in->plan->env);

@@ -61,33 +61,46 @@ static int set_pair(struct cordon_plan *plan, const char *name, const char *valu
 	return assignment ? set(plan, assignment) : -ENOMEM;
 }
 
-/* Full paths to try for argv[0], in the order of the agent's PATH. */
-static int find_candidates(struct cordon_plan *plan)
+static char *join(struct cordon_arena *arena, const char *fmt, ...) CORDON_PRINTF(2, 3);
+
+static char *join(struct cordon_arena *arena, const char *fmt, ...)
 {
-	const char *path = CORDON_SANDBOX_PATH, *name = plan->argv[0];
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = cordon_arena_vprintf(arena, fmt, args);
+	va_end(args);
+	return text;
+}
+
+char **cordon_env_candidates(struct cordon_arena *arena, char *const *env, size_t n_env, const char *name)
+{
+	const char *path = CORDON_SANDBOX_PATH;
+	char **candidates;
 	size_t n = 2;
 
-	for (size_t i = 0; i < plan->n_env; i++)
-		if (strncmp(plan->env[i], "PATH=", 5) == 0)
-			path = plan->env[i] + 5;
+	for (size_t i = 0; i < n_env; i++)
+		if (strncmp(env[i], "PATH=", 5) == 0)
+			path = env[i] + 5;
 	for (const char *p = path; *p; p++)
 		n += *p == ':';
-	plan->candidates = cordon_plan_alloc(plan, (n + 1) * sizeof(*plan->candidates));
-	if (!plan->candidates)
-		return -ENOMEM;
+	candidates = cordon_arena_alloc(arena, (n + 1) * sizeof(*candidates));
+	if (!candidates)
+		return NULL;
 	if (strchr(name, '/')) {
-		plan->candidates[0] = plan->argv[0];
-		return 0;
+		candidates[0] = cordon_arena_strdup(arena, name);
+		return candidates[0] ? candidates : NULL;
 	}
 	n = 0;
 	for (const char *p = path;;) {
 		size_t len = strcspn(p, ":");
 
 		/* An empty entry would mean the current directory, which the agent's files fill: leave it out. */
-		if (len && !(plan->candidates[n++] = cordon_plan_printf(plan, "%.*s/%s", (int)len, p, name)))
-			return -ENOMEM;
+		if (len && !(candidates[n++] = join(arena, "%.*s/%s", (int)len, p, name)))
+			return NULL;
 		if (!p[len])
-			return 0;
+			return candidates;
 		p += len + 1;
 	}
 }
@@ -147,7 +160,8 @@ static int fill(struct cordon_plan *plan, const struct cordon_run_spec *spec)
 	for (size_t i = 0; i < spec->n_env; i++)
 		if ((r = set(plan, spec->env[i])) < 0)
 			return r;
-	return find_candidates(plan);
+	plan->candidates = cordon_env_candidates(plan->arena, plan->env, plan->n_env, plan->argv[0]);
+	return plan->candidates ? 0 : -ENOMEM;
 }
 
 int cordon_plan_env(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)

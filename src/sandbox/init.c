@@ -17,7 +17,7 @@
 
 #include "base/path.h"
 #include "base/resolve.h"
-#include "sandbox/inside.h"
+#include "sandbox/enter.h"
 
 #define GUARDS_MAX 4096
 #define DIRS_MAX 512
@@ -27,6 +27,7 @@
 struct init {
 	struct cordon_inside *in;
 	pid_t agent;
+	struct cordon_door door;
 	int signals;
 	int mount_table;
 	int dirs[DIRS_MAX];
@@ -188,7 +189,7 @@ static bool end_the_rest(void)
 	return false;
 }
 
-static void reap(const struct init *init)
+static void reap(struct init *init)
 {
 	int status;
 	pid_t pid;
@@ -196,8 +197,10 @@ static void reap(const struct init *init)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		struct cordon_notice notice = { .kind = CORDON_NOTICE_EXITED, .code = status };
 
-		if (pid != init->agent)
+		if (pid != init->agent) {
+			cordon_door_reaped(&init->door, init->in, pid, status);
 			continue;
+		}
 		notice.index = end_the_rest();
 		getrusage(RUSAGE_CHILDREN, &notice.usage);
 		cordon_notice_send(init->in->ctl, &notice, -1);
@@ -220,7 +223,7 @@ static void on_signal(struct init *init)
 		check(init);
 }
 
-static void on_notice(const struct init *init)
+static void on_notice(struct init *init)
 {
 	struct cordon_notice notice;
 	int fd;
@@ -228,10 +231,13 @@ static void on_notice(const struct init *init)
 
 	if (r == 0 || (r < 0 && r != -EAGAIN))
 		_exit(125); /* the supervisor is gone */
-	if (r == 1 && notice.kind == CORDON_NOTICE_TERMINATE) {
+	if (r != 1)
+		return;
+	if (notice.kind == CORDON_NOTICE_TERMINATE) {
 		kill(-1, SIGTERM);
 		kill(-1, SIGCONT);
 	}
+	cordon_door_notice(&init->door, init->in, &notice, fd);
 }
 
 /* Our copies of the agent's streams would keep its pipes open. */
@@ -274,11 +280,13 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 {
 	static struct init init; /* zeroed, and not on the stack: it is touched only where it is used */
 	struct pollfd fds[3];
+	uint64_t keep = 0;
 	int r;
 
 	init.in = in;
 	init.agent = agent;
 	init.mount_table = -1;
+	init.door = (struct cordon_door)CORDON_DOOR_CLOSED;
 	let_go_of_streams(in);
 	block_signals(&init);
 	init.guarding = has_guards(in->plan);
@@ -289,8 +297,11 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 		pins_moved(&init);
 		watch_dirs(&init);
 	}
-	/* Mounting is all that is left to do, and only inside our own namespaces. */
-	r = cordon_caps_keep(init.guarding ? (uint64_t)1 << CAP_SYS_ADMIN : 0);
+	/* Mounting is all that is left to do, and only inside our own namespaces; and emptying the bounding set, which mounting
+	 * needs, of those who enter later. */
+	if (init.guarding)
+		keep = (uint64_t)1 << CAP_SYS_ADMIN | (uint64_t)in->plan->enterable << CAP_SETPCAP;
+	r = cordon_caps_keep(keep);
 	if (r < 0)
 		cordon_inside_fail(in, r, "drop", "capabilities of init");
 	check(&init);

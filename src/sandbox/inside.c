@@ -24,7 +24,7 @@ static void copy_text(char *dst, size_t size, const char *src)
 
 _Noreturn void cordon_inside_fail(const struct cordon_inside *in, int code, const char *what, const char *object)
 {
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_FAILED, .code = code };
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_FAILED, .code = code, .index = in->number };
 
 	copy_text(notice.what, sizeof(notice.what), what);
 	copy_text(notice.object, sizeof(notice.object), object);

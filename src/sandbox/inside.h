@@ -26,6 +26,7 @@ struct cordon_inside {
 	int peer;              /* between PID 1 and the agent's process until both have done their part; -1 in the lower tier */
 	int go;                /* the agent's process may go on. An eventfd: a socket would make it wait for PID 1's processor */
 	mode_t umask;
+	uint32_t number;       /* 0: the agent; else the further program that this process becomes */
 	struct cordon_mounts mounts;
 };
 

@@ -72,6 +72,8 @@ struct cordon_observer {
 	 */
 	size_t (*fds)(void *data, struct pollfd *ret_fds);
 	bool (*serve)(void *data, const struct pollfd *fds, size_t n);
+	/* NULL, or told of a program that entered (enter.h): its wait status, or why it could not be started. */
+	void (*left)(void *data, uint32_t number, int status, const struct cordon_error *why);
 	/* NULL, or told of every path before the call goes on. The run is then watched with CORDON_SECCOMP_LEARN. */
 	void (*sight)(void *data, const struct cordon_sight *sight);
 };

@@ -351,6 +351,7 @@ static int build(struct cordon_plan *plan, const struct cordon_run_spec *spec, s
 	plan->net_none = spec->net_none;
 	plan->terminal = spec->terminal;
 	plan->best_effort = spec->best_effort;
+	plan->enterable = spec->enterable;
 	plan->limits = spec->limits;
 	plan->tmp_size = spec->tmp_size ? spec->tmp_size : CORDON_TMP_SIZE_DEFAULT;
 	plan->timeout_ms = spec->timeout_ms;

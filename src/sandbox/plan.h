@@ -51,6 +51,7 @@ struct cordon_run_spec {
 	char *const *argv;            /* NULL-terminated */
 	bool net_none;
 	bool best_effort;
+	bool enterable;
 	bool terminal;                /* give the agent a pty for the streams that are terminals */
 	struct cordon_limits limits;
 	uint64_t tmp_size;            /* bytes of the private file system; 0: CORDON_TMP_SIZE_DEFAULT */
@@ -145,6 +146,7 @@ struct cordon_plan {
 	bool net_none;
 	bool terminal;
 	bool best_effort;
+	bool enterable;      /* further programs may be started inside later (enter.h) */
 	struct cordon_step *steps;
 	size_t n_steps;
 	size_t cap_steps;
@@ -171,6 +173,8 @@ struct cordon_plan *cordon_plan_free(struct cordon_plan *plan);
 void *cordon_plan_alloc(struct cordon_plan *plan, size_t size);
 char *cordon_plan_printf(struct cordon_plan *plan, const char *fmt, ...) CORDON_PRINTF(2, 3);
 struct cordon_step *cordon_plan_step(struct cordon_plan *plan, cordon_step_kind kind, const char *path);
+/* Full paths to try for a program, in the order of the PATH in env, NULL-terminated; NULL without memory. */
+char **cordon_env_candidates(struct cordon_arena *arena, char *const *env, size_t n_env, const char *name);
 int cordon_plan_note(struct cordon_plan *plan, const char *fmt, ...) CORDON_PRINTF(2, 3);
 
 /* Parts of the build, each in a file of its own. */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/time.h"
+#include "sandbox/enter.h"
 #include "sandbox/launch.h"
 #include "sandbox/lens_process.h"
 #include "sandbox/quarantine.h"
@@ -20,7 +21,7 @@ struct supervisor {
 	struct cordon_child *child;
 	const struct cordon_observer *observer;
 	struct cordon_result *result;
-	struct cordon_watch *watch;
+	struct cordon_watch *watches[1 + CORDON_ENTER_MAX]; /* of the agent, and of programs that entered */
 	struct cordon_terminal *terminal;
 	struct cordon_lens_process lens;
 	int signals;
@@ -125,7 +126,8 @@ static void on_made(const struct supervisor *s, const struct cordon_notice *noti
 	guard = &s->child->plan->guards[notice->index];
 	event.path = guard->inside;
 	event.rule = guard->path;
-	event.by_agent = s->watch && cordon_watch_blames_agent(s->watch, guard);
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
+		event.by_agent |= s->watches[i] && cordon_watch_blames_agent(s->watches[i], guard);
 	if (event.by_agent)
 		event.held = cordon_quarantine_take(s->child->policy->root.fd, guard, s->child->quarantine_fd) == 0;
 	s->result->protected_made++;
@@ -154,14 +156,56 @@ static void on_lens_death(struct supervisor *s)
 	cordon_lens_stop(&s->lens);
 }
 
+/* A further program could not be started, or has ended. */
+static void on_left(const struct supervisor *s, const struct cordon_notice *notice)
+{
+	struct cordon_error err = { 0 };
+
+	if (!s->observer->left)
+		return;
+	if (notice->kind == CORDON_NOTICE_NO_EXEC)
+		cordon_fail(&err, notice->code, notice->code == -ENOENT ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO, "cannot run it: %s",
+			    notice->code == -ENOENT ? "no such program in the sandbox" : strerror(-notice->code));
+	else if (notice->kind == CORDON_NOTICE_FAILED)
+		cordon_fail(&err, notice->code, CORDON_KIND_IO, "cannot enter the sandbox: %s %s: %s", notice->what, notice->object,
+			    strerror(-notice->code));
+	s->observer->left(s->observer->data, notice->index, notice->code, err.code ? &err : NULL);
+}
+
+/* True when the watch has taken the listener. */
+static bool add_watch(struct supervisor *s, int listener)
+{
+	for (size_t i = 0; listener >= 0 && i < CORDON_ARRAY_SIZE(s->watches); i++) {
+		if (s->watches[i])
+			continue;
+		s->watches[i] = cordon_watch_new(s->child, s->observer, listener);
+		return s->watches[i] != NULL;
+	}
+	return false;
+}
+
+static void end_watch(struct supervisor *s, size_t i)
+{
+	if (!s->watches[i])
+		return;
+	s->result->violations += cordon_watch_count(s->watches[i]);
+	s->watches[i] = cordon_watch_free(s->watches[i]);
+}
+
 static void on_notice(struct supervisor *s, const struct cordon_notice *notice, int fd)
 {
 	switch ((cordon_notice_kind)notice->kind) {
 	case CORDON_NOTICE_FAILED:
-		on_failed(s, notice);
+		notice->index ? on_left(s, notice) : on_failed(s, notice);
 		break;
 	case CORDON_NOTICE_NO_EXEC:
-		s->no_exec = -notice->code;
+		if (notice->index)
+			on_left(s, notice);
+		else
+			s->no_exec = -notice->code;
+		break;
+	case CORDON_NOTICE_LEFT:
+		on_left(s, notice);
 		break;
 	case CORDON_NOTICE_PTY:
 		if (!s->terminal && fd >= 0 && (s->terminal = calloc(1, sizeof(*s->terminal)))) {
@@ -174,7 +218,7 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		fd = -1;
 		break;
 	case CORDON_NOTICE_LISTENER:
-		if (!s->watch && fd >= 0 && (s->watch = cordon_watch_new(s->child, s->observer, fd)))
+		if (add_watch(s, fd))
 			fd = -1;
 		break;
 	case CORDON_NOTICE_STARTED:
@@ -195,6 +239,9 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 	case CORDON_NOTICE_GO:
 	case CORDON_NOTICE_LENS_READY:
 	case CORDON_NOTICE_TERMINATE:
+	case CORDON_NOTICE_STREAM:
+	case CORDON_NOTICE_ENTER:
+	case CORDON_NOTICE_LEAVE:
 		break;
 	}
 	if (fd >= 0)
@@ -275,7 +322,7 @@ static bool may_leave(const struct supervisor *s)
 /* Until PID 1, and with it everything inside, is gone, or as good as gone. */
 static void loop(struct supervisor *s)
 {
-	enum { PID, CTL, SIGNALS, OOM, WATCH, LENS, EXEC, TERMINAL, N = TERMINAL + 2 };
+	enum { PID, CTL, SIGNALS, OOM, LENS, EXEC, TERMINAL, WATCH = TERMINAL + 2, N = WATCH + 1 + CORDON_ENTER_MAX };
 	struct pollfd fds[N + CORDON_OBSERVER_FDS];
 
 	fds[PID] = (struct pollfd){ .fd = s->child->pidfd, .events = POLLIN };
@@ -289,7 +336,8 @@ static void loop(struct supervisor *s)
 		size_t n_more;
 		int wait = !s->deadline ? -1 : s->deadline <= now ? 0 : s->deadline - now > 60000 ? 60000 : (int)(s->deadline - now);
 
-		fds[WATCH] = (struct pollfd){ .fd = s->watch ? cordon_watch_fd(s->watch) : -1, .events = POLLIN };
+		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
+			fds[WATCH + i] = (struct pollfd){ .fd = s->watches[i] ? cordon_watch_fd(s->watches[i]) : -1, .events = POLLIN };
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
 		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
@@ -300,10 +348,9 @@ static void loop(struct supervisor *s)
 			end_tree(s);
 		if (fds[CTL].revents && !on_ctl(s))
 			fds[CTL].fd = -1;
-		if (fds[WATCH].revents && !cordon_watch_serve(s->watch, fds[WATCH].revents)) {
-			s->result->violations += cordon_watch_count(s->watch);
-			s->watch = cordon_watch_free(s->watch);
-		}
+		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
+			if (fds[WATCH + i].revents && !cordon_watch_serve(s->watches[i], fds[WATCH + i].revents))
+				end_watch(s, i);
 		if (fds[EXEC].revents)
 			on_exec(s);
 		serve_caller(s, fds + N, n_more);
@@ -369,10 +416,8 @@ static void finish(struct supervisor *s)
 		;
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_tier_kill_all(SIGKILL); /* no namespace does it for us */
-	if (s->watch) {
-		s->result->violations += cordon_watch_count(s->watch);
-		s->watch = cordon_watch_free(s->watch);
-	}
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
+		end_watch(s, i);
 	cordon_lens_stop(&s->lens);
 	if (s->terminal)
 		cordon_terminal_end(s->terminal);

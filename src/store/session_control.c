@@ -63,21 +63,67 @@ static cordon_kind kind_named(const char *name)
 	return CORDON_KIND_INTERNAL;
 }
 
-int cordon_control_ask(int fd, json_t *request, json_t **ret_answer, struct cordon_error *err)
+/* The first byte, with descriptors on it. */
+static int send_fds(int fd, const int fds[static CORDON_CONTROL_FDS])
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int) * CORDON_CONTROL_FDS)];
+	} control = { 0 };
+	struct iovec iov = { (char[]){ ' ' }, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int) * CORDON_CONTROL_FDS);
+	memcpy(CMSG_DATA(c), fds, sizeof(int) * CORDON_CONTROL_FDS);
+	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_request(int fd, json_t *request)
 {
 	autofree char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-	autobuf struct cordon_buf line = CORDON_BUF(CORDON_CONTROL_REQUEST_MAX);
-	json_auto_t *answer = NULL;
-	const json_t *error;
 	int r = text ? cordon_write_all(fd, text, strlen(text)) : -ENOMEM;
 
 	json_decref(request);
-	if (r == 0)
-		r = cordon_write_all(fd, "\n", 1);
-	if (r == 0)
-		r = read_line(fd, &line);
+	return r < 0 ? r : cordon_write_all(fd, "\n", 1);
+}
+
+static int went_away(int code, struct cordon_error *err)
+{
+	return cordon_fail(err, code, CORDON_KIND_CONFLICT, "the session ended before it answered");
+}
+
+int cordon_control_ask_with(int fd, json_t *request, const int fds[static CORDON_CONTROL_FDS], struct cordon_error *err)
+{
+	struct timeval forever = { 0 };
+	int r = send_fds(fd, fds);
+
 	if (r < 0)
-		return cordon_fail(err, r, CORDON_KIND_CONFLICT, "the session ended before it answered");
+		json_decref(request);
+	else
+		r = send_request(fd, request);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
+	return r < 0 ? went_away(r, err) : 0;
+}
+
+int cordon_control_ask(int fd, json_t *request, json_t **ret_answer, struct cordon_error *err)
+{
+	int r = send_request(fd, request);
+
+	return r < 0 ? went_away(r, err) : cordon_control_answer(fd, ret_answer, err);
+}
+
+int cordon_control_answer(int fd, json_t **ret_answer, struct cordon_error *err)
+{
+	autobuf struct cordon_buf line = CORDON_BUF(CORDON_CONTROL_REQUEST_MAX);
+	json_auto_t *answer = NULL;
+	const json_t *error;
+	int r = read_line(fd, &line);
+
+	if (r < 0)
+		return went_away(r, err);
 	answer = json_loadb(line.data ? line.data : "", line.len, JSON_REJECT_DUPLICATES, NULL);
 	error = json_object_get(answer, "error");
 	if (!answer || error) {
@@ -146,7 +192,9 @@ int cordon_control_open(struct cordon_control *control, int session_dir_fd, stru
 	struct sockaddr_un address;
 
 	for (size_t i = 0; i < CORDON_CONTROL_CLIENTS; i++)
-		control->clients[i] = (struct cordon_control_client){ .fd = -1, .in = CORDON_BUF(CORDON_CONTROL_REQUEST_MAX),
+		control->clients[i] = (struct cordon_control_client){ .fd = -1,
+								      .fds = { -1, -1, -1 },
+								      .in = CORDON_BUF(CORDON_CONTROL_REQUEST_MAX),
 								      .out = CORDON_BUF(OUT_MAX) };
 	address_of(session_dir_fd, &address);
 	unlinkat(session_dir_fd, SOCKET_NAME, 0); /* of an earlier supervisor of this session */
@@ -162,6 +210,9 @@ static void drop(struct cordon_control_client *client)
 {
 	cordon_closep(&client->fd);
 	client->attached = false;
+	client->number = 0;
+	for (size_t i = 0; i < CORDON_CONTROL_FDS; i++)
+		cordon_closep(&client->fds[i]);
 	cordon_buf_done(&client->in);
 	cordon_buf_done(&client->out);
 }
@@ -218,24 +269,41 @@ static void show_to(struct cordon_control_client *client, const char *bytes, siz
 	}
 }
 
+/* False when the client had to be dropped. */
+static bool put_answer(struct cordon_control_client *client, const json_t *reply)
+{
+	autofree char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
+
+	if (text && cordon_buf_adds(&client->out, text) == 0 && cordon_buf_addc(&client->out, '\n') == 0)
+		return true;
+	drop(client);
+	return false;
+}
+
 static void answer(struct cordon_control *control, struct cordon_control_client *client, const char *line, size_t len)
 {
 	json_auto_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *op = json_string_value(json_object_get(request, "op"));
-	json_auto_t *reply = NULL;
-	autofree char *text = NULL;
-	bool attach = false;
+	json_auto_t *reply = op ? control->handle(control->data, client, op, request) : NULL;
 
-	if (op)
-		reply = control->handle(control->data, op, request, &attach);
-	text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
-	if (!text || cordon_buf_adds(&client->out, text) < 0 || cordon_buf_addc(&client->out, '\n') < 0) {
-		drop(client);
+	if (client->number || !put_answer(client, reply))
 		return;
-	}
-	client->attached = attach;
-	if (attach && control->recent)
+	if (client->attached && control->recent)
 		show_to(client, control->recent->data, control->recent->len);
+}
+
+void cordon_control_tell(struct cordon_control *control, uint32_t number, json_t *reply)
+{
+	for (size_t i = 0; i < CORDON_CONTROL_CLIENTS; i++) {
+		struct cordon_control_client *client = &control->clients[i];
+
+		if (client->fd < 0 || client->number != number)
+			continue;
+		client->number = 0;
+		if (put_answer(client, reply))
+			write_out(client);
+	}
+	json_decref(reply);
 }
 
 /* Works off what has come: one request per line, or frames once attached. */
@@ -267,14 +335,43 @@ static void work_off(struct cordon_control *control, struct cordon_control_clien
 	}
 }
 
+/* Bytes, and descriptors: those that came first are kept, more are not wanted. */
+static ssize_t receive(struct cordon_control_client *client, char *bytes, size_t size)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int) * CORDON_CONTROL_FDS)];
+	} control;
+	struct iovec iov = { bytes, size };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(client->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+		size_t count = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (i < CORDON_CONTROL_FDS && client->fds[i] < 0)
+				client->fds[i] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
 static void read_in(struct cordon_control *control, struct cordon_control_client *client)
 {
 	char chunk[65536];
-	ssize_t n = recv(client->fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+	ssize_t n = receive(client, chunk, sizeof(chunk));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0 || cordon_buf_add(&client->in, chunk, (size_t)n) < 0) {
+		if (client->number)
+			control->gone(control->data, client->number);
 		drop(client);
 		return;
 	}

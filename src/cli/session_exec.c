@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A further command in a session: its streams are pipes, because a file of ours would lead out of the sandbox. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include "base/io.h"
+#include "cli/session_exec.h"
+#include "cli/session_follow.h"
+#include "store/session_control.h"
+
+struct relay {
+	int control;
+	int input;     /* our end of its standard input, or -1 */
+	int output[2]; /* of its standard output and error, or -1 */
+	bool ours;     /* there may be more on our standard input */
+	size_t start, end;
+	char waiting[65536];
+};
+
+static int make_pipes(struct relay *relay, int ret_inner[static 3])
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	ret_inner[0] = pair[0];
+	relay->input = pair[1];
+	for (int i = 0; i < 2; i++) {
+		if (pipe2(pair, O_CLOEXEC) < 0)
+			return -errno;
+		relay->output[i] = pair[0];
+		ret_inner[1 + i] = pair[1];
+	}
+	if (fcntl(relay->input, F_SETFL, O_NONBLOCK) < 0 || fcntl(relay->output[0], F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(relay->output[1], F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+static void give(struct relay *relay)
+{
+	ssize_t n;
+
+	if (relay->start == relay->end) {
+		n = read(STDIN_FILENO, relay->waiting, sizeof(relay->waiting));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			return;
+		relay->start = 0;
+		relay->end = n > 0 ? (size_t)n : 0;
+		relay->ours = n > 0;
+	}
+	n = relay->end ? write(relay->input, relay->waiting + relay->start, relay->end - relay->start) : 0;
+	if (n > 0)
+		relay->start += (size_t)n;
+	/* At the end of ours, or when the command reads no more. */
+	if (!relay->ours || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		cordon_closep(&relay->input);
+		relay->ours = false;
+	}
+}
+
+/* False when there is nothing more now. */
+static bool take(struct relay *relay, int which)
+{
+	char chunk[65536];
+	ssize_t n = read(relay->output[which], chunk, sizeof(chunk));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return errno == EINTR;
+	if (n <= 0 || cordon_write_all(which == 0 ? STDOUT_FILENO : STDERR_FILENO, chunk, (size_t)n) < 0) {
+		cordon_closep(&relay->output[which]);
+		return false;
+	}
+	return true;
+}
+
+/* Until there is an answer: 0; or a signal: its number. */
+static int pass_on(struct relay *relay, int signals)
+{
+	for (;;) {
+		bool full = relay->start < relay->end;
+		struct pollfd fds[] = {
+			{ .fd = relay->control, .events = POLLIN },
+			{ .fd = signals, .events = POLLIN },
+			{ .fd = relay->output[0], .events = POLLIN },
+			{ .fd = relay->output[1], .events = POLLIN },
+			{ .fd = full ? relay->input : relay->ours ? STDIN_FILENO : -1, .events = full ? POLLOUT : POLLIN },
+		};
+		struct signalfd_siginfo info;
+
+		if (poll(fds, CORDON_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			return SIGHUP;
+		if (fds[1].revents && read(signals, &info, sizeof(info)) > 0 && info.ssi_signo != SIGWINCH)
+			return (int)info.ssi_signo;
+		for (int i = 0; i < 2; i++)
+			if (fds[2 + i].revents)
+				take(relay, i);
+		if (fds[4].revents)
+			give(relay);
+		if (!fds[0].revents)
+			continue;
+		/* What it wrote before its end is in the pipes by now. */
+		for (int i = 0; i < 2; i++)
+			while (relay->output[i] >= 0 && take(relay, i))
+				;
+		return 0;
+	}
+}
+
+int cordon_cli_session_exec(const struct cordon_store *store, const char *id, json_t *command, json_t **ret_answer,
+			    int *ret_signal, struct cordon_error *err)
+{
+	struct relay relay = { .control = -1, .input = -1, .output = { -1, -1 }, .ours = true };
+	int inner[3] = { -1, -1, -1 };
+	autofd int signals = cordon_cli_open_signals();
+	autofd int dir = -1;
+	int r = cordon_session_open(store, id, &dir, err);
+
+	if (r == 0)
+		r = cordon_control_connect(dir, &relay.control, err);
+	if (r == 0 && (r = make_pipes(&relay, inner)) < 0)
+		cordon_fail_errno(err, r, "cannot make a pipe");
+	if (r == 0)
+		r = cordon_control_ask_with(relay.control, json_pack("{s:s, s:O}", "op", "exec", "command", command), inner, err);
+	for (int i = 0; i < 3; i++)
+		cordon_closep(&inner[i]);
+	if (r == 0) {
+		signal(SIGPIPE, SIG_IGN);
+		*ret_signal = pass_on(&relay, signals);
+		r = *ret_signal ? 1 : cordon_control_answer(relay.control, ret_answer, err);
+	}
+	cordon_closep(&relay.control);
+	cordon_closep(&relay.input);
+	cordon_closep(&relay.output[0]);
+	cordon_closep(&relay.output[1]);
+	return r;
+}
