@@ -48,9 +48,11 @@ void cordon_cli_print_event(const json_t *event, bool all)
 		return;
 	if (cordon_streq(type, "stdout"))
 		print_text(stdout, json_string_value(text), json_string_length(text));
-	else if (cordon_streq(type, "stderr"))
+	else
+		fflush(stdout); /* what came first is shown first, wherever both lead */
+	if (cordon_streq(type, "stderr"))
 		print_text(stderr, json_string_value(text), json_string_length(text));
-	else if (all) {
+	else if (all && !cordon_streq(type, "stdout")) {
 		fprintf(stderr, "[%s] ", type);
 		print_text(stderr, json_string_value(text), json_string_length(text));
 		fputc('\n', stderr);

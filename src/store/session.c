@@ -15,7 +15,7 @@
 
 json_t *cordon_session_public(const json_t *record)
 {
-	static const char *const hidden[] = { "boot_id", "pid", "env_pass", "env", "context", NULL };
+	static const char *const hidden[] = { "pid", "env_pass", "env", "context", NULL };
 
 	return cordon_record_public(record, hidden);
 }
