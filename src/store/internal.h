@@ -107,9 +107,11 @@ int cordon_project_republish(const struct cordon_stage *stage, const char *id);
 int cordon_workspace_recover(const struct cordon_store *store, int stage_fd, const char *project, const char *id);
 
 /* list.c. The records "<name><path>" for every name of the directory that ends in `suffix`, as `show` shows them. */
-int cordon_record_list(int dir_fd, const char *path, const char *suffix, const struct cordon_list_query *query,
-		       json_t *(*show)(const json_t *), json_t **ret_list, size_t *ret_total,
-		       struct cordon_error *err);
+struct cordon_store_order *cordon_store_order_new(void);
+struct cordon_store_order *cordon_store_order_free(struct cordon_store_order *order);
+int cordon_record_list(const struct cordon_store *store, int dir_fd, const char *path, const char *suffix,
+		       const struct cordon_list_query *query, json_t *(*show)(const json_t *), json_t **ret_list,
+		       size_t *ret_total, struct cordon_error *err);
 
 /* workspace.c. `id` was judged; -ENOENT with kind not_found. */
 int cordon_workspace_read(const struct cordon_project *project, const char *id, json_t **ret_record,

@@ -18,6 +18,7 @@ int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
 		r = cordon_store_dir(store.home.fd, "projects", &store.trees_fd, err);
 	if (r < 0)
 		return r;
+	store.order = cordon_store_order_new();
 	/* A repair that fails is reported by `cordon gc`; it is no reason to refuse everything else. */
 	cordon_store_repair(&store, &repaired, NULL);
 	*ret_store = store;
@@ -27,6 +28,7 @@ int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
 
 void cordon_store_done(struct cordon_store *store)
 {
+	store->order = cordon_store_order_free(store->order);
 	cordon_closep(&store->projects_fd);
 	cordon_closep(&store->sessions_fd);
 	cordon_closep(&store->staging_fd);

@@ -31,12 +31,15 @@
 #define CORDON_EXTERNAL_MAX 1024
 #define CORDON_LIST_MAX 100000
 
+struct cordon_store_order;
+
 struct cordon_store {
 	struct cordon_home home;
 	int projects_fd; /* state/projects */
 	int sessions_fd; /* state/sessions */
 	int staging_fd;  /* state/staging */
 	int trees_fd;    /* projects */
+	struct cordon_store_order *order; /* of the last list, so that its next page is not sorted out again; list.c */
 };
 
 #define CORDON_STORE_NONE \
