@@ -19,7 +19,9 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
 #endif
 
-#define RECENT_NS 50000000LL /* a creation let through longer ago than this does not explain a guarded name */
+/* A creation let through longer ago than this does not explain a guarded name. A thread that the processors have no time
+ * for may well take that long from our answer to its deed; in doubt the name is taken away, which loses nothing. */
+#define RECENT_NS 1000000000LL
 #define SLACK_NS 10000000LL
 #define DENIED_NS 2000000000LL
 
@@ -38,6 +40,7 @@ struct cordon_watch {
 	struct seccomp_notif *notif;
 	struct seccomp_notif_resp *resp;
 	struct recent recent[CORDON_WATCH_RECENT];
+	int64_t doubt; /* when the last creation was let through that made nothing it had named and is not among those */
 	size_t next_recent;
 	int64_t *denied; /* per guard: when its name was last refused */
 	struct cordon_reports *reports;
@@ -173,16 +176,6 @@ static const struct cordon_guard *guarded(const struct cordon_watch *watch, cons
 	return found;
 }
 
-static void remember(struct cordon_watch *watch, const struct cordon_touch *touch)
-{
-	struct recent *r = &watch->recent[watch->next_recent++ % CORDON_WATCH_RECENT];
-
-	r->at = now_ns();
-	r->path[0] = '\0';
-	if (touch->known)
-		memcpy(r->path, touch->path, strlen(touch->path) + 1);
-}
-
 /* Whether a creation that was let through made what it had named. */
 static bool explained(int root_fd, const struct recent *r)
 {
@@ -201,11 +194,25 @@ static bool explained(int root_fd, const struct recent *r)
 	return (int64_t)st.stx_btime.tv_sec * 1000000000LL + st.stx_btime.tv_nsec >= r->at - SLACK_NS;
 }
 
+static void remember(struct cordon_watch *watch, const struct cordon_touch *touch)
+{
+	struct recent *r = &watch->recent[watch->next_recent++ % CORDON_WATCH_RECENT];
+	int64_t now = now_ns();
+
+	/* Many harmless ones must not push out the one that was not. */
+	if (r->at && now - r->at < RECENT_NS && !explained(watch->root_fd, r))
+		watch->doubt = r->at;
+	r->at = now;
+	r->path[0] = '\0';
+	if (touch->known)
+		memcpy(r->path, touch->path, strlen(touch->path) + 1);
+}
+
 bool cordon_watch_blames_agent(const struct cordon_watch *watch, const struct cordon_guard *guard)
 {
 	int64_t now = now_ns();
 
-	if (now - watch->denied[guard - watch->child->plan->guards] < DENIED_NS)
+	if (now - watch->denied[guard - watch->child->plan->guards] < DENIED_NS || now - watch->doubt < RECENT_NS)
 		return true;
 	for (size_t i = 0; i < CORDON_WATCH_RECENT; i++)
 		if (watch->recent[i].at && now - watch->recent[i].at < RECENT_NS && !explained(watch->root_fd, &watch->recent[i]))
