@@ -24,6 +24,14 @@ static const char *const kind_names[] = {
 	[CORDON_KIND_INTERNAL] = "internal",
 };
 
+cordon_kind cordon_kind_parse(const char *name)
+{
+	for (int kind = CORDON_KIND_USAGE; name && kind < CORDON_KIND__MAX; kind++)
+		if (cordon_streq(kind_names[kind], name))
+			return (cordon_kind)kind;
+	return CORDON_KIND_INTERNAL;
+}
+
 const char *cordon_kind_name(cordon_kind kind)
 {
 	return (unsigned int)kind < CORDON_KIND__MAX ? kind_names[kind] : "internal";

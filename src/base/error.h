@@ -26,4 +26,7 @@ void cordon_error_hint(struct cordon_error *err, const char *fmt, ...) CORDON_PR
 #define cordon_error_prefix(...) (cordon_error_prefix(__VA_ARGS__), -1)
 #endif
 
+/* The kind of this name, as cordon_kind_name() gives it; internal for any other and for NULL. */
+cordon_kind cordon_kind_parse(const char *name);
+
 #endif

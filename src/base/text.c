@@ -146,3 +146,17 @@ void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n)
 	if (size)
 		dst[at] = '\0';
 }
+
+int cordon_text_escape_lines(struct cordon_buf *buf, const char *s, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0, len; r == 0 && i < n; i += len) {
+		bool plain = s[i] == '\n' || s[i] == '\t' || s[i] == '\\';
+
+		len = cordon_utf8_char(s + i, n - i);
+		len = len ? len : 1;
+		r = plain ? cordon_buf_addc(buf, s[i]) : cordon_text_escape(buf, s + i, len);
+	}
+	return r;
+}

@@ -15,7 +15,9 @@ bool cordon_utf8_valid(const char *s, size_t n);
  * controls and invalid bytes become \n, \t, \r, \e, \xNN or \u{NNNN}; a backslash becomes \\.
  */
 int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n);
-/* The same into a fixed buffer, cut at a whole character; for error messages and code that must not allocate. */
+/* The same for text of several lines: newlines, tabs and backslashes stay as they are. */
+int cordon_text_escape_lines(struct cordon_buf *buf, const char *s, size_t n);
+/* The first into a fixed buffer, cut at a whole character; for error messages and code that must not allocate. */
 void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n);
 /* Whether the escape would only touch backslashes: text that is safe to show, or was escaped before. */
 bool cordon_text_safe(const char *s, size_t n);

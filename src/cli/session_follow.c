@@ -27,15 +27,8 @@ static void print_text(FILE *stream, const char *text, size_t n)
 		fwrite(text, 1, n, stream);
 		return;
 	}
-	for (size_t i = 0; i < n;) {
-		size_t len = cordon_utf8_char(text + i, n - i);
-		bool plain = text[i] == '\n' || text[i] == '\t' || text[i] == '\\';
-
-		len = len ? len : 1;
-		if ((plain ? cordon_buf_add(&safe, text + i, 1) : cordon_text_escape(&safe, text + i, len)) < 0)
-			return;
-		i += len;
-	}
+	if (cordon_text_escape_lines(&safe, text, n) < 0)
+		return;
 	fwrite(safe.data ? safe.data : "", 1, safe.len, stream);
 }
 

@@ -53,16 +53,7 @@ char *cordon_mcp_transcript(const json_t *output)
 
 		if (!agent)
 			cordon_buf_addf(&text, "%s[%s] ", text.len && text.data[text.len - 1] != '\n' ? "\n" : "", type);
-		for (const char *p = bytes; *p;) {
-			size_t n = cordon_utf8_char(p, strlen(p));
-
-			n = n ? n : 1;
-			if (*p == '\n' || *p == '\t' || *p == '\\')
-				cordon_buf_addc(&text, *p);
-			else
-				cordon_text_escape(&text, p, n);
-			p += n;
-		}
+		cordon_text_escape_lines(&text, bytes, strlen(bytes));
 		if (!agent)
 			cordon_buf_addc(&text, '\n');
 	}

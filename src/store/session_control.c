@@ -55,14 +55,6 @@ static int read_line(int fd, struct cordon_buf *line)
 	}
 }
 
-static cordon_kind kind_named(const char *name)
-{
-	for (int kind = CORDON_KIND_USAGE; name && kind < CORDON_KIND__MAX; kind++)
-		if (cordon_streq(cordon_kind_name((cordon_kind)kind), name))
-			return (cordon_kind)kind;
-	return CORDON_KIND_INTERNAL;
-}
-
 /* The first byte, with descriptors on it. */
 static int send_fds(int fd, const int fds[static CORDON_CONTROL_FDS])
 {
@@ -129,7 +121,7 @@ int cordon_control_answer(int fd, json_t **ret_answer, struct cordon_error *err)
 	if (!answer || error) {
 		const char *message = json_string_value(json_object_get(error, "message"));
 
-		cordon_fail(err, -EINVAL, kind_named(json_string_value(json_object_get(error, "kind"))), "%s",
+		cordon_fail(err, -EINVAL, cordon_kind_parse(json_string_value(json_object_get(error, "kind"))), "%s",
 			    message ? message : "the session gave no proper answer");
 		return -EINVAL;
 	}

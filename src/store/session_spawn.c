@@ -80,9 +80,8 @@ static int read_ready(int fd, int64_t *ret_index, struct cordon_error *err)
 		*ret_index = json_integer_value(json_object_get(answer, "last_event_index"));
 		return 0;
 	}
-	for (int kind = CORDON_KIND_USAGE; kind < CORDON_KIND__MAX; kind++)
-		if (cordon_streq(cordon_kind_name((cordon_kind)kind), cordon_record_text(answer, "kind")))
-			cordon_fail(err, -ECANCELED, (cordon_kind)kind, "%s", cordon_record_text(answer, "message"));
+	cordon_fail(err, -ECANCELED, cordon_kind_parse(cordon_record_text(answer, "kind")), "%s",
+		    cordon_record_text(answer, "message"));
 	if (*cordon_record_text(answer, "hint"))
 		cordon_error_hint(err, "%s", cordon_record_text(answer, "hint"));
 	return -ECANCELED;

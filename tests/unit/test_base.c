@@ -169,6 +169,24 @@ static void escape_that_does_not_fit_changes_nothing(void **state)
 	assert_string_equal(fixed, "abcd");
 }
 
+static void text_of_several_lines_keeps_them(void **state)
+{
+	autobuf struct cordon_buf lines = CORDON_BUF(100);
+
+	(void)state;
+	assert_int_equal(cordon_text_escape_lines(&lines, "a\tb\\\n\x1b[31m\xff\xc3\xa9\r", 14), 0);
+	assert_string_equal(lines.data, "a\tb\\\n\\e[31m\\xff\xc3\xa9\\r");
+}
+
+static void kinds_are_found_by_name(void **state)
+{
+	(void)state;
+	for (int kind = CORDON_KIND_USAGE; kind < CORDON_KIND__MAX; kind++)
+		assert_int_equal(cordon_kind_parse(cordon_kind_name((cordon_kind)kind)), kind);
+	assert_int_equal(cordon_kind_parse("no such kind"), CORDON_KIND_INTERNAL);
+	assert_int_equal(cordon_kind_parse(NULL), CORDON_KIND_INTERNAL);
+}
+
 static void paths_are_compared_by_component(void **state)
 {
 	(void)state;
@@ -293,6 +311,8 @@ int main(void)
 		cmocka_unit_test(utf8_takes_the_shortest_form_only),
 		cmocka_unit_test(escaped_text_stays_on_its_line),
 		cmocka_unit_test(escape_that_does_not_fit_changes_nothing),
+		cmocka_unit_test(text_of_several_lines_keeps_them),
+		cmocka_unit_test(kinds_are_found_by_name),
 		cmocka_unit_test(paths_are_compared_by_component),
 		cmocka_unit_test(paths_are_cleaned_by_their_text),
 		cmocka_unit_test(numbers_take_nothing_but_digits),
