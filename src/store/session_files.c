@@ -54,16 +54,32 @@ static int place(const struct cordon_stage *stage, int dir_fd, const char *name,
 	return -EEXIST;
 }
 
+/* Everything is judged before anything is written, so that a refused message leaves nothing. */
+static int judge_all(const json_t *attachments, struct cordon_error *err)
+{
+	size_t i;
+	json_t *attachment;
+
+	json_array_foreach(attachments, i, attachment) {
+		autobuf struct cordon_buf bytes = CORDON_BUF(CORDON_MESSAGE_MAX * 4);
+		int r = judge_name(cordon_record_text(attachment, "filename"), err);
+
+		if (r == 0)
+			r = decode(cordon_record_text(attachment, "data"), &bytes, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int attach_one(const struct cordon_stage *stage, int dir_fd, const json_t *attachment, json_t *names,
 		      struct cordon_error *err)
 {
 	autobuf struct cordon_buf bytes = CORDON_BUF(CORDON_MESSAGE_MAX * 4);
 	const char *name = cordon_record_text(attachment, "filename");
 	char placed[NAME_MAX + 1];
-	int r = judge_name(name, err);
+	int r = decode(cordon_record_text(attachment, "data"), &bytes, err);
 
-	if (r == 0)
-		r = decode(cordon_record_text(attachment, "data"), &bytes, err);
 	if (r == 0)
 		r = cordon_write_file(stage->fd, "attachment", 0644, bytes.data, bytes.len, err);
 	if (r < 0)
@@ -85,11 +101,12 @@ int cordon_session_attach_files(const struct cordon_store *store, const struct c
 	autofd int dir = -1;
 	size_t i;
 	json_t *attachment;
-	int r = 0;
+	int r;
 
 	if (json_array_size(attachments) > ATTACHMENTS_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "at most %d attachments", ATTACHMENTS_MAX);
-	if (json_array_size(attachments)) {
+	r = judge_all(attachments, err);
+	if (r == 0 && json_array_size(attachments)) {
 		r = cordon_project_workspaces(project, &workspaces, err);
 		if (r == 0)
 			r = cordon_store_dir(workspaces, workspace, &top, err);

@@ -7,7 +7,7 @@ import select
 
 import pytest
 
-MESSAGES = 100_000
+MESSAGES = 50_000  # as root, and as many others as an ordinary user
 MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
 SEEDS = [
     {"method": "server/discover"},
@@ -20,8 +20,17 @@ SEEDS = [
     {"method": "tools/call", "params": {"name": "policy_check", "arguments": {"project_id": "PROJECT", "path": "a/../b"}}},
     {"method": "tools/call", "params": {"name": "project_delete", "arguments": {"project_id": "PROJECT"}, "requestState": "1.2", "inputResponses": {"approve": {"action": "accept"}}}},
     {"method": "tools/call", "params": {"name": "project", "arguments": {"action": "list"}}},
+    {"method": "tools/call", "params": {"name": "workspace_create", "arguments": {"project_id": "x", "workspace_id": "y", "external_id": "z", "source": "s"}}},
+    {"method": "tools/call", "params": {"name": "session_start", "arguments": {"project_id": "PROJECT", "workspace_id": "missing", "create_workspace": False, "command": ["/bin/true"], "message": "m", "attachments": [{"filename": "f", "data": "eA=="}], "context": {"a": "b"}}}},
+    {"method": "tools/call", "params": {"name": "session_send", "arguments": {"session_id": "SESSION", "message": "m"}}},
+    {"method": "tools/call", "params": {"name": "session_output", "arguments": {"session_id": "SESSION", "since_index": 3, "max_events": 2}}},
+    {"method": "tools/call", "params": {"name": "session_get", "arguments": {"session_id": "SESSION"}}},
+    {"method": "tools/call", "params": {"name": "session_list", "arguments": {"project_id": "PROJECT", "status": "active", "limit": 3}}},
+    {"method": "tools/call", "params": {"name": "session_stop", "arguments": {"session_id": "x", "grace_seconds": 0}}},
+    {"method": "tools/call", "params": {"name": "session", "arguments": {"action": "events", "session_id": "SESSION"}}},
     {"method": "resources/list"},
     {"method": "resources/read", "params": {"uri": "cordon://project/PROJECT/workspace/abc"}},
+    {"method": "resources/read", "params": {"uri": "cordon://session/SESSION/log"}},
     {"method": "resources/templates/list"},
     {"method": "resources/subscribe", "params": {"uri": "cordon://projects"}},
     {"method": "prompts/get", "params": {"name": "explain_denial", "arguments": {"project_id": "x", "path": "y"}}},
@@ -52,9 +61,9 @@ def mutate(value, generator, depth=0):
     return generator.choice(VALUES)
 
 
-def fuzzed(generator, number, project):
+def fuzzed(generator, number, project, session):
     """One line: mutated as JSON, and every third time as bytes too."""
-    seed = json.loads(json.dumps(generator.choice(SEEDS)).replace("PROJECT", project))
+    seed = json.loads(json.dumps(generator.choice(SEEDS)).replace("PROJECT", project).replace("SESSION", session))
     message = {"jsonrpc": "2.0", "id": number, **seed}
     if generator.random() < 0.6:
         message.setdefault("params", {})["_meta"] = dict(MODERN)
@@ -87,9 +96,10 @@ def snapshot(box):
 
 
 @pytest.mark.limit(600)
-def test_a_hundred_thousand_fuzzed_messages_crash_nothing(raw, box, cordon):
-    generator = random.Random(20261115)
+def test_a_hundred_thousand_fuzzed_messages_crash_nothing(raw, box, cordon, leftovers):
+    generator = random.Random(f"20261115 {box.who.name}")
     project = cordon("project", "create", "p", "--json").json()["id"]
+    session = cordon("session", "start", project, "--detach", "--json", "--", "/bin/cat").json()["session_id"]
     box.write("outside/file", "x")
     before = snapshot(box)
     server = raw()
@@ -98,7 +108,7 @@ def test_a_hundred_thousand_fuzzed_messages_crash_nothing(raw, box, cordon):
     pending, sent, answers, expected = b"", 0, 0, 0
     while sent < MESSAGES or pending:
         if not pending and sent < MESSAGES:
-            lines = [fuzzed(generator, number, project) for number in range(sent, min(sent + 500, MESSAGES))]
+            lines = [fuzzed(generator, number, project, session) for number in range(sent, min(sent + 500, MESSAGES))]
             sent += len(lines)
             for line in lines:
                 server.wire.saw("client", line, malformed=True)
@@ -123,6 +133,12 @@ def test_a_hundred_thousand_fuzzed_messages_crash_nothing(raw, box, cordon):
     assert snapshot(box) == before
     got = cordon("project", "get", project, "--json").json()
     assert got["name"] and cordon("project", "list", "--json").returncode == 0
+    # The session was written to and asked about, and goes on; what else was started is known, and can be stopped.
+    assert cordon("session", "get", session, "--json").json()["status"] == "active"
+    for active in cordon("session", "list", "--status", "active", "--json").json()["sessions"]:
+        assert cordon("session", "stop", active["session_id"]).returncode == 0
+    leftovers.assert_none(30)
+    assert snapshot(box) == before
 
 
 def check(line):
@@ -146,7 +162,7 @@ WEAPONS = ["..", "../../etc/passwd", "/etc", "/", ".", "", "a/b", "a\\b", "-o x"
 def test_ids_and_paths_as_weapons_are_refused(raw, box, cordon, weapon):
     server = raw("--approved")
     made = server.ask(1, "tools/call", {"name": "project_create", "arguments": {"name": "p"}})["result"]["structuredContent"]
-    before = sorted(str(p) for p in box.state.rglob("*") if "audit" not in str(p))
+    before = sorted(str(p) for p in box.state.rglob("*") if not {"audit", "lock", "locks"} & set(p.parts))
     for name, args in (
         ("project_get", {"project_id": weapon}),
         ("project_update", {"project_id": weapon, "name": "x"}),
@@ -156,6 +172,15 @@ def test_ids_and_paths_as_weapons_are_refused(raw, box, cordon, weapon):
         ("workspace_get", {"project_id": made["id"], "workspace_id": weapon}),
         ("workspace_delete", {"project_id": made["id"], "workspace_id": weapon}),
         ("workspace_list", {"project_id": weapon}),
+        ("session_start", {"project_id": weapon, "command": ["/bin/true"]}),
+        ("session_start", {"project_id": made["id"], "workspace_id": weapon, "create_workspace": True, "command": ["/bin/true"]}),
+        ("session_start", {"project_id": made["id"], "command": ["/bin/true"], "parent_session_id": weapon}),
+        ("session_start", {"project_id": made["id"], "command": ["/bin/true"], "attachments": [{"filename": weapon, "data": "not base64"}]}),
+        ("session_get", {"session_id": weapon}),
+        ("session_output", {"session_id": weapon}),
+        ("session_send", {"session_id": weapon, "message": "m"}),
+        ("session_stop", {"session_id": weapon}),
+        ("session_list", {"project_id": weapon}),
         ("policy_check", {"project_id": weapon, "path": "x"}),
         ("policy_check", {"project_id": made["id"], "workspace_id": weapon, "path": "x"}),
     ):
@@ -166,7 +191,8 @@ def test_ids_and_paths_as_weapons_are_refused(raw, box, cordon, weapon):
         assert str(box.state) not in text and len(text) < 8000
         assert "\x1b" not in answer["content"][0]["text"] and "\u202e" not in answer["content"][0]["text"]
     assert server.ask(3, "resources/read", {"uri": f"cordon://project/{weapon}"})["error"]["code"] == -32602
-    assert sorted(str(p) for p in box.state.rglob("*") if "audit" not in str(p)) == before
+    after = sorted(str(p) for p in box.state.rglob("*") if not {"audit", "lock", "locks"} & set(p.parts))
+    assert [path for path in after if path not in before] == [] and len(after) == len(before)
 
 
 def test_no_string_with_nul_is_a_message(raw):
