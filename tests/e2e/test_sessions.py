@@ -140,6 +140,30 @@ def test_a_killed_supervisor_takes_its_session_with_it_and_leaves_it_lost(sessio
     leftovers.assert_none()
 
 
+def test_what_a_reboot_leaves_is_lost_and_stands_in_nobodys_way(sessions, box):
+    """After a reboot the files say that sessions run, and no process holds their locks."""
+    project = sessions.create(command=["cat"])
+    session = sessions.start("--message", "before")["session_id"]
+    poll(lambda: sessions.text(session) == "before\n", what="the echo")
+    files = {path: path.read_bytes() for path in sessions.state(session).iterdir() if path.is_file()}
+    mark = box.state / "state" / "projects" / project / "active" / f"{sessions.project['default_workspace_id']}.{session}"
+    assert mark.exists()
+    sessions.cordon("session", "stop", session)
+    for path, content in files.items():
+        box.write(path, content.decode())
+    box.write(mark, "")
+    assert sessions.ask("session", "list", project, "--status", "active")["total"] == 0
+    record = sessions.get(session)
+    assert (record["status"], record["state"]) == ("failed", "lost") and "went down" in record["error"]["message"]
+    assert sessions.cordon("session", "wait", session).returncode == 125
+    assert sessions.text(session) == "before\n"  # what was logged is still there
+    again = sessions.start("--message", "after")
+    assert again["session_id"] == session and again["spawned"] is True
+    poll(lambda: sessions.text(session).endswith("after\n"), what="the echo of the resumed session")
+    sessions.cordon("session", "stop", session)
+    assert sessions.ask("project", "delete", project)["deleted"] is True
+
+
 def test_a_running_session_keeps_its_project_and_workspace(sessions):
     project = sessions.create()
     session = sessions.start("--workspace", "w", "--create-workspace", command=["sleep", "1000"])["session_id"]
@@ -344,6 +368,12 @@ class Terminal:
     def type(self, text):
         os.write(self.main, text.encode())
 
+    def shows(self, text):
+        """Whether it has come within a moment."""
+        while text.encode() not in self.shown and select.select([self.main], [], [], 0.1)[0]:
+            self.shown += os.read(self.main, 65536)
+        return text.encode() in self.shown
+
     def wait_for(self, text, seconds=15):
         deadline = time.monotonic() + seconds
         while text.encode() not in self.shown:
@@ -368,9 +398,7 @@ def test_a_terminal_can_be_attached_and_left(sessions, cordon):
     one.wait_for("<hello>")
     subprocess.run(["stty", "rows", "33", "cols", "99"], stdin=one.main, check=True)
     one.process.send_signal(signal.SIGWINCH)
-    time.sleep(0.3)
-    one.type("again\n")
-    one.wait_for("33 99")
+    poll(lambda: one.type("again\n") or one.shows("33 99"), what="the new size")
     one.type("\x1d")
     assert one.process.wait(10) == 0
     one.close()
