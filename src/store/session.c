@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include "base/resolve.h"
 #include "base/time.h"
@@ -58,7 +59,12 @@ int cordon_session_write(const struct cordon_store *store, const char *id, json_
 		r = cordon_no_memory(err);
 	if (r == 0)
 		r = cordon_stage_temp(store, &stage, err);
-	return r < 0 ? r : cordon_stage_record(&stage, dir, "record.json", record, err);
+	if (r == 0)
+		r = cordon_stage_record(&stage, dir, "record.json", record, err);
+	/* The list of sessions shows how each stands; those who watch the list see a change of its directory. */
+	if (r == 0)
+		futimens(store->sessions_fd, NULL);
+	return r;
 }
 
 int cordon_session_publish(const struct cordon_store *store, const struct cordon_project *project,

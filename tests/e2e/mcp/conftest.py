@@ -48,7 +48,7 @@ def sdk(base_dir):
     if not shared.exists():
         partial = base_dir / f"mcp-node.{os.getpid()}"
         shutil.copytree(target, partial, symlinks=True, copy_function=link_or_copy)
-        for name in ("bridge.mjs", "validate.mjs"):
+        for name in ("bridge.mjs", "schemas.mjs", "validate.mjs"):
             shutil.copy(HERE / name, partial)
         subprocess.run(["chmod", "-R", "a+rX", str(partial)], check=True)
         partial.rename(shared)

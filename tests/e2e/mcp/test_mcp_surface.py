@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole surface at once: every tool with its schemas, hints and texts, every resource with completion and updates, every prompt."""
+import json
+import queue
+import subprocess
+
+import pytest
+
+from support import callers
+
+from .conftest import node
+
+MISSING = "00000000-0000-4000-8000-000000000000"
+# read only, destructive, idempotent, open world
+HINTS = {
+    "project_create": (False, False, False, False),
+    "project_list": (True, False, True, False),
+    "project_get": (True, False, True, False),
+    "project_update": (False, True, True, False),
+    "project_delete": (False, True, True, False),
+    "workspace_create": (False, False, True, False),
+    "workspace_list": (True, False, True, False),
+    "workspace_get": (True, False, True, False),
+    "workspace_delete": (False, True, True, False),
+    "session_start": (False, False, False, True),
+    "session_send": (False, False, False, True),
+    "session_output": (True, False, True, False),
+    "session_get": (True, False, True, False),
+    "session_list": (True, False, True, False),
+    "session_stop": (False, True, True, False),
+    "policy_check": (True, False, True, False),
+}
+
+
+@pytest.fixture
+def who():
+    """What a server says about itself does not depend on who runs it."""
+    return callers().get("root") or callers()["user"]
+
+
+def ask(server, method, **params):
+    answer = server.ask(f"{method} {len(params)}", method, params)
+    assert "result" in answer, answer
+    return answer["result"]
+
+
+def call(server, tool, **arguments):
+    return ask(server, "tools/call", name=tool, arguments=arguments)
+
+
+def judge_schemas(sdk, entries):
+    """[(schema, values)] by Ajv's reading of 2020-12."""
+    text = "".join(json.dumps({"schema": schema, "values": values}) + "\n" for schema, values in entries)
+    done = subprocess.run([node(sdk), str(sdk / "schemas.mjs")], cwd=sdk, input=text.encode(), capture_output=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_tool_has_all_four_hints(raw):
+    tools = {tool["name"]: tool["annotations"] for tool in ask(raw(), "tools/list")["tools"]}
+    keys = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+    assert {name: tuple(hints[key] for key in keys) for name, hints in tools.items()} == HINTS
+
+
+def test_the_judge_of_schemas_can_say_no(sdk):
+    wrong, right, misfit = judge_schemas(sdk, [({"type": "thing"}, []), ({"type": "object", "required": ["a"]}, [{"a": 1}]), ({"type": "object", "required": ["a"]}, [{}])])
+    assert wrong["schema"] and right == {"schema": None, "values": [None]} and misfit["values"][0]
+
+
+def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(raw, sdk):
+    server = raw("--approved")
+    tools = {tool["name"]: tool for tool in ask(server, "tools/list")["tools"]}
+    answers = {name: [] for name in tools}
+
+    def use(tool, **arguments):
+        answer = call(server, tool, **arguments)
+        assert not answer.get("isError"), answer
+        answers[tool].append((arguments, answer))
+        return answer["structuredContent"]
+
+    project = use("project_create", name="p", workspace_isolation=True, protected_paths=["AGENTS.md"], agent_command=["/bin/cat"], limits={"pids": 50}, description="d")["id"]
+    use("project_list", name_contains="P")
+    use("project_get", project_id=project)
+    use("project_update", project_id=project, description="new")
+    use("workspace_create", project_id=project, workspace_id="w", external_id="e", source="s")
+    use("workspace_list", project_id=project)
+    use("workspace_get", project_id=project, workspace_id="w")
+    use("policy_check", project_id=project, path="AGENTS.md", operation="write")
+    ended = use("session_start", project_id=project, workspace_id="w", command=["/bin/echo", "hello there"], wait_seconds=30)
+    session = use("session_start", project_id=project)["session_id"]
+    use("session_send", session_id=session, message="one more thing")
+    use("session_output", session_id=session, since_index=-1, wait_seconds=10)
+    use("session_output", session_id=ended["session_id"])
+    use("session_get", session_id=session)
+    use("session_list", project_id=project)
+    use("session_stop", session_id=session, grace_seconds=0)
+    use("workspace_delete", project_id=project, workspace_id="w")
+    use("project_delete", project_id=project)
+    failures = {}
+    for name in tools:
+        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}}
+        arguments = needs.get(name, {"session_id": MISSING} if name.startswith("session_") and name != "session_start" else {"project_id": "x"})
+        failures[name] = call(server, name, **arguments)
+        assert failures[name]["isError"] is True and failures[name]["structuredContent"]["error"]["kind"], name
+    assert all(answers.values())
+    entries = [(tool["inputSchema"], [arguments for arguments, _ in answers[name]]) for name, tool in tools.items()]
+    entries += [(tool["outputSchema"], [answer["structuredContent"] for _, answer in answers[name]] + [failures[name]["structuredContent"]]) for name, tool in tools.items()]
+    for (schema, values), verdict in zip(entries, judge_schemas(sdk, entries)):
+        assert verdict == {"schema": None, "values": [None] * len(values)}, (schema, verdict)
+    for name, used in answers.items():
+        for _, answer in used:
+            text, data = answer["content"][0]["text"], answer["structuredContent"]
+            if "events" in data:
+                assert all(event["text"].strip() in text for event in data["events"]) and data["session_id"] in text and data["status"] in text
+            else:
+                assert json.loads(text) == data, name
+    for name, answer in failures.items():
+        error = answer["structuredContent"]["error"]
+        assert error["kind"] in answer["content"][0]["text"] and error["message"] in answer["content"][0]["text"], name
+
+
+def test_other_spellings_are_accepted_and_not_advertised(raw):
+    server = raw("--approved")
+    listed = {tool["name"] for tool in ask(server, "tools/list")["tools"]}
+    assert listed == set(HINTS)
+    project = call(server, "project", action="create", name="p", agent_command=["/bin/cat"])["structuredContent"]["id"]
+    began = call(server, "session_spawn", project_id=project, prompt="hello")["structuredContent"]
+    session = began["session_id"]
+    assert call(server, "session_message", session_id=session, prompt="again")["structuredContent"]["spawned"] is False
+    shown = call(server, "session_events", session_id=session, wait_seconds=10)["structuredContent"]
+    assert shown["session_id"] == session
+    assert call(server, "session", action="get", session_id=session)["structuredContent"]["status"] == "active"
+    assert call(server, "session", action="list", project_id=project)["structuredContent"]["total"] == 1
+    assert call(server, "workspace", action="list", project_id=project)["structuredContent"]["total"] == 1
+    assert call(server, "session_end", session_id=session, grace_seconds=0)["structuredContent"]["status"] != "active"
+    wrong = call(server, "session", action="fly")
+    assert wrong["isError"] and all(action in wrong["content"][0]["text"] for action in ("start", "send", "output", "get", "list", "stop"))
+    assert listed == {tool["name"] for tool in ask(server, "tools/list")["tools"]}
+
+
+def test_every_resource_is_read_completed_and_listened_to(raw):
+    server = raw("--approved")
+    project = call(server, "project_create", name="p", agent_command=["/bin/cat"])["structuredContent"]
+    session = call(server, "session_start", project_id=project["id"])["structuredContent"]["session_id"]
+    values = {"project_id": project["id"], "workspace_id": project["default_workspace_id"], "session_id": session}
+    listed = [resource["uri"] for resource in ask(server, "resources/list")["resources"]]
+    templates = [template["uriTemplate"] for template in ask(server, "resources/templates/list")["resourceTemplates"]]
+    day = next(uri for uri in listed if "/audit/" in uri).rpartition("/")[2]
+    values["day"] = day
+    uris = listed + [template.format(**values) for template in templates]
+    assert {uri.split("/")[2] for uri in uris} == {"projects", "project", "sessions", "session", "audit"}
+    for uri in uris:
+        (content,) = ask(server, "resources/read", uri=uri)["contents"]
+        assert content["uri"] == uri and content["mimeType"] and "text" in content
+        if content["mimeType"] == "application/json":
+            json.loads(content["text"])
+    for template in templates:
+        for name in [part.partition("}")[0] for part in template.split("{")[1:]]:
+            got = ask(server, "completion/complete", ref={"type": "ref/resource", "uri": template}, argument={"name": name, "value": values[name][:4]}, context={"arguments": {"project_id": project["id"]}})
+            assert values[name] in got["completion"]["values"], (template, name)
+    # Each of them changes, and that is told.
+    wanted = set(uris)
+    server.request("l", "subscriptions/listen", {"notifications": {"resourceSubscriptions": sorted(wanted)}})
+    assert set(server.receive()["params"]["notifications"]["resourceSubscriptions"]) == wanted
+    call_later = [
+        ("session_send", {"session_id": session, "message": "hello"}),
+        ("project_update", {"project_id": project["id"], "description": "new"}),
+        ("workspace_create", {"project_id": project["id"]}),
+        ("session_stop", {"session_id": session, "grace_seconds": 0}),
+        ("session_start", {"project_id": project["id"], "command": ["/bin/true"], "wait_seconds": 30}),
+        ("project_create", {"name": "q"}),
+    ]
+    for number, (tool, arguments) in enumerate(call_later):
+        server.request(number, "tools/call", {"name": tool, "arguments": arguments})
+    told, answered = set(), 0
+    while told != wanted or answered < len(call_later):
+        try:
+            message = server.receive(10)
+        except queue.Empty:
+            pytest.fail(f"not told of {wanted - told}")
+        if "method" in message:
+            told.add(message["params"]["uri"])
+        else:
+            answered += 1
+            assert not message["result"].get("isError"), message
+
+
+def test_every_prompt_says_what_to_do_and_completes(raw):
+    server = raw()
+    project = call(server, "project_create", name="p")["structuredContent"]["id"]
+    prompts = ask(server, "prompts/list")["prompts"]
+    assert {prompt["name"] for prompt in prompts} == {"explain_denial", "propose_policy"}
+    for prompt in prompts:
+        assert prompt["title"] and prompt["description"] and all(argument["description"] for argument in prompt["arguments"])
+        given = {argument["name"]: f"value of {argument['name']}" for argument in prompt["arguments"]}
+        text = ask(server, "prompts/get", name=prompt["name"], arguments=given)["messages"][0]["content"]["text"]
+        assert all(f"- {name}: {value}" in text for name, value in given.items()) and "policy" in prompt["name"] + text
+        got = ask(server, "completion/complete", ref={"type": "ref/prompt", "name": prompt["name"]}, argument={"name": "project_id", "value": ""})
+        assert got["completion"]["values"] == [project]
+
+
+def test_the_instructions_name_what_there_is(raw):
+    server = raw()
+    text = ask(server, "server/discover")["instructions"]
+    assert text == server.initialize()["instructions"] and len(text.splitlines()) == 5
+    for word in ("project", "workspace", "session", "/workspace", "protected_paths", "approval", "policy_check"):
+        assert word in text
