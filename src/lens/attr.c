@@ -123,9 +123,19 @@ void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
-	autofd int fd = lens_open_node(lens, node, false);
+	autofd int fd = -1;
 
 	(void)fi;
+	/* Every change in a directory has the kernel ask for its times, most often right after the change. */
+	if (S_ISDIR(node->type)) {
+		int dir_fd = lens_open_recent(lens, node);
+
+		if (dir_fd >= 0) {
+			reply_attr(req, node, dir_fd);
+			return;
+		}
+	}
+	fd = lens_open_node(lens, node, false);
 	/* Open, and its name was taken away on the host: the file is still there. */
 	if (fd == -ESTALE && node->file_fd >= 0)
 		reply_attr(req, node, node->file_fd);

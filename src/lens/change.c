@@ -86,8 +86,7 @@ static void reply_made(fuse_req_t req, const struct place *place)
 
 /*
  * Makes a file and opens it, in one request. A mode that would not let it be opened again (git makes its objects
- * 0444 and then writes them) leaves one way to read and write it: the descriptor it was made with, which is kept
- * until it is released.
+ * 0444 and then writes them) leaves one way to read and write it: the descriptor it was made with, which is kept.
  */
 void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
@@ -116,10 +115,10 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		return;
 	}
 	fi->keep_cache = 1;
-	fi->fh = fd >= 0 && (mode & (S_IRUSR | S_IWUSR)) != (S_IRUSR | S_IWUSR) ? LENS_HANDLE(cordon_steal_fd(&fd)) : 0;
+	fi->fh = fd >= 0 && (mode & (S_IRUSR | S_IWUSR)) != (S_IRUSR | S_IWUSR) ?
+			 lens_handle_keep(place.lens, cordon_steal_fd(&fd)) : 0;
 	if (fuse_reply_create(req, &entry, fi) < 0) {
-		if (fi->fh)
-			(void)close(LENS_HANDLE_FD(fi->fh));
+		lens_handle_drop(place.lens, fi->fh);
 		lens_node_forget(place.lens, lens_node(place.lens, entry.ino), 1);
 	}
 }
@@ -127,8 +126,7 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 void lens_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	if (fi->fh)
-		(void)close(LENS_HANDLE_FD(fi->fh));
+	lens_handle_drop(fuse_req_userdata(req), fi->fh);
 	fuse_reply_err(req, 0);
 }
 

@@ -44,13 +44,39 @@ void lens_file_close(struct lens *lens, struct lens_node *node)
 	lens->n_files--;
 }
 
+uint64_t lens_handle_keep(struct lens *lens, int fd)
+{
+	struct lens_handle *handle = &lens->handles[++lens->last_handle % LENS_HANDLES_MAX];
+
+	if (handle->number)
+		(void)close(handle->fd);
+	*handle = (struct lens_handle){ .number = lens->last_handle, .fd = fd };
+	return handle->number;
+}
+
+/* -1 for 0, and for one that had to make room. */
+static int handle_fd(const struct lens *lens, uint64_t number)
+{
+	const struct lens_handle *handle = &lens->handles[number % LENS_HANDLES_MAX];
+
+	return number && handle->number == number ? handle->fd : -1;
+}
+
+void lens_handle_drop(struct lens *lens, uint64_t number)
+{
+	if (handle_fd(lens, number) < 0)
+		return;
+	(void)close(handle_fd(lens, number));
+	lens->handles[number % LENS_HANDLES_MAX].number = 0;
+}
+
 int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle)
 {
 	autofd int path_fd = -1;
-	int fd;
+	int fd = handle_fd(lens, handle);
 
-	if (handle)
-		return LENS_HANDLE_FD(handle);
+	if (fd >= 0)
+		return fd;
 	if (node->file_fd >= 0) {
 		unlist(lens, node);
 		list(lens, node);
@@ -83,8 +109,9 @@ int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle)
 	path_fd = lens_open_node(lens, node, true);
 	if (path_fd < 0)
 		return path_fd;
-	if (!handle)
+	fd = handle_fd(lens, handle);
+	if (fd < 0)
 		return lens_reopen(path_fd, O_WRONLY);
-	fd = fcntl(LENS_HANDLE_FD(handle), F_DUPFD_CLOEXEC, 3);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return fd < 0 ? -errno : fd;
 }

@@ -27,6 +27,7 @@
 #define LENS_BUCKETS (1u << 16)
 #define LENS_NODES_MAX (1u << 18)	/* above, the kernel is asked to forget; twice that many is an error */
 #define LENS_FILES_MAX 512		/* descriptors kept open for reading and listing */
+#define LENS_HANDLES_MAX 256		/* files that only the descriptor they were made with can write */
 #define LENS_RECENT 16			/* directories in which names were just looked up */
 #define LENS_RECENT_NS 1000000		/* how long they need not be verified anew for another name */
 #define LENS_MARKS_MAX (1u << 15)	/* directories whose changes the host reports to us */
@@ -40,9 +41,6 @@
 #define LENS_BELIEVE 86400.0
 #define LENS_DOUBT 0.5
 
-/* A file handle of the kernel's: 0, or a descriptor that only its maker can use (lens_op_create). */
-#define LENS_HANDLE(fd) ((uint64_t)(fd) + 1)
-#define LENS_HANDLE_FD(handle) ((int)((handle) - 1))
 
 /* Tells files apart for as long as one of them lives; the time of birth tells a reused inode number. */
 struct lens_id {
@@ -102,6 +100,13 @@ struct lens_recent {
 	int64_t until; /* CLOCK_MONOTONIC, ns */
 };
 
+/* A descriptor that only the maker of its file can use (lens_op_create). The kernel says when it is closed only as
+ * long as it sends OPEN, so the oldest one makes room for the next. */
+struct lens_handle {
+	uint64_t number; /* how the kernel knows it; never used again, 0: free */
+	int fd;
+};
+
 /* What was read of a directory and not asked for yet. */
 struct lens_listing {
 	const struct lens_node *node;
@@ -128,6 +133,8 @@ struct lens {
 	size_t n_temps;
 	struct lens_listing listing;
 	struct lens_recent recent[LENS_RECENT];
+	struct lens_handle handles[LENS_HANDLES_MAX]; /* at number % LENS_HANDLES_MAX */
+	uint64_t last_handle;
 	char *bytes; /* LENS_REQUEST_MAX, for reads */
 	/* notice.c */
 	int teller_fd; /* socket of the teller, or -1 */
@@ -203,6 +210,9 @@ int lens_stat(int fd, const char *name, struct statx *ret);
 
 /* The node's descriptor, open for reading or listing; belongs to the node. `handle` is a file handle or 0. */
 int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle);
+/* Keeps the descriptor a file was made with; returns the handle for the kernel. */
+uint64_t lens_handle_keep(struct lens *lens, int fd);
+void lens_handle_drop(struct lens *lens, uint64_t handle);
 /* A new descriptor for writing, the caller's to close. */
 int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle);
 void lens_file_close(struct lens *lens, struct lens_node *node);

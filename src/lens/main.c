@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/io.h"
+#include "base/sys.h"
 #include "lens/lens.h"
 #include "policy/handover.h"
 #include "sandbox/landlock.h"
@@ -130,6 +131,7 @@ static int settle(pid_t parent, struct cordon_error *err)
 		return cordon_fail_errno(err, -errno, "prctl(PR_SET_NO_NEW_PRIVS)");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return cordon_fail_errno(err, -errno, "prctl(PR_SET_DUMPABLE)");
+	cordon_sys_prompt();
 	(void)umask(0); /* the kernel applied the caller's */
 	if (chdir("/") < 0)
 		return cordon_fail_errno(err, -errno, "chdir");

@@ -24,6 +24,7 @@
 /* CLOSE_WRITE is all that tells of content written through a shared mapping. */
 #define EVENTS (NAME_EVENTS | DATA_EVENTS | FAN_ATTRIB | FAN_ONDIR | FAN_EVENT_ON_CHILD)
 #define HANDLE_MAX 32 /* bytes of a file handle we remember; longer ones get no mark */
+#define REST_MS 5 /* after a report of nothing but own changes */
 #define TRIM_MAX 1024 /* names dropped at one time when there are too many nodes */
 
 struct lens_mark {
@@ -288,9 +289,10 @@ static void drop_names(struct lens *lens, bool leaves)
 	free(batch);
 }
 
-static void read_reports(struct lens *lens)
+/* False when all of them were of the lens's own changes. */
+static bool read_reports(struct lens *lens, pid_t self)
 {
-	pid_t self = getpid();
+	bool foreign = false;
 	char events[16384];
 	ssize_t n;
 
@@ -303,13 +305,17 @@ static void read_reports(struct lens *lens)
 			memcpy(&meta, at, sizeof(meta));
 			if (meta.event_len < sizeof(meta) || meta.event_len > (size_t)(end - at))
 				break;
+			if (meta.pid == self && !(meta.mask & FAN_Q_OVERFLOW))
+				continue;
+			foreign = true;
 			report.mask = meta.mask;
 			if (meta.mask & FAN_Q_OVERFLOW)
 				drop_names(lens, false);
-			else if (meta.pid != self && parse_report(at, meta.event_len, &report))
+			else if (parse_report(at, meta.event_len, &report))
 				tell(lens, &report);
 		}
 	}
+	return foreign;
 }
 
 static void drop_stale(struct lens *lens)
@@ -340,16 +346,20 @@ static void drop_stale(struct lens *lens)
 
 void lens_notice_run(struct lens *lens)
 {
+	pid_t self = getpid();
+	bool resting = false;
+
 	while (!__atomic_load_n(&lens->ending, __ATOMIC_ACQUIRE)) {
 		struct pollfd fds[] = {
 			{ .fd = lens->wake_fd, .events = POLLIN },
-			{ .fd = lens->watch_fd, .events = POLLIN },
+			{ .fd = resting ? -1 : lens->watch_fd, .events = POLLIN },
 		};
 
-		if (poll(fds, CORDON_ARRAY_SIZE(fds), -1) <= 0)
+		/* Every change that goes through the lens is reported, too: those are let come together, so that they do
+		 * not cost a switch of processes each. */
+		if (poll(fds, CORDON_ARRAY_SIZE(fds), resting ? REST_MS : -1) < 0)
 			continue;
-		if (fds[1].revents)
-			read_reports(lens);
+		resting = fds[1].revents && !read_reports(lens, self);
 		if (fds[0].revents)
 			drop_stale(lens);
 	}

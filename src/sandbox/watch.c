@@ -24,6 +24,7 @@
 #define RECENT_NS 1000000000LL
 #define SLACK_NS 10000000LL
 #define DENIED_NS 2000000000LL
+#define TURNS_OF_SEVERAL 16 /* of 64 */
 
 struct recent {
 	int64_t at; /* CLOCK_REALTIME ns, comparable with file times */
@@ -44,6 +45,9 @@ struct cordon_watch {
 	size_t next_recent;
 	int64_t *denied; /* per guard: when its name was last refused */
 	struct cordon_reports *reports;
+	uint32_t last_pid;
+	uint64_t turns; /* of the last 64 calls: whether each came from another process than the one before */
+	bool apart;	/* the kernel wakes us and the callers where it likes */
 	int root_fd; /* of the agent's tree; nothing inside can change a process's root */
 	struct cordon_touch touches[CORDON_TOUCHES_MAX];
 };
@@ -77,6 +81,7 @@ struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const st
 		return cordon_watch_free(watch);
 	/* Best effort: halves the cost of a trapped call on 6.6 and later. */
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
+	cordon_sys_prompt();
 	watch->listener = listener;
 	watch->reporting = child->variant == CORDON_SECCOMP_FULL || child->variant == CORDON_SECCOMP_LEARN;
 	return watch;
@@ -258,13 +263,23 @@ static bool still_there(const struct cordon_watch *watch)
 	return ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &watch->notif->id) == 0;
 }
 
+static bool makes_names(const struct cordon_watch *watch, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (watch->touches[i].creates)
+			return true;
+	return false;
+}
+
 static void serve_one(struct cordon_watch *watch)
 {
 	pid_t pid = (pid_t)watch->notif->pid;
 	size_t n = cordon_watch_read_call(watch->notif, watch->touches);
 	bool made[CORDON_TOUCHES_MAX] = { false };
 
-	if (!still_there(watch))
+	/* What was read is used before the answer only by calls that make names, by who learns, and to find the tree; all
+	 * others are told after it, and an answer that arrives says as well that the process was there. */
+	if ((watch->root_fd < 0 || watch->observer->sight || makes_names(watch, n)) && !still_there(watch))
 		return;
 	if (watch->root_fd < 0)
 		find_root(watch, pid);
@@ -296,14 +311,30 @@ static void serve_one(struct cordon_watch *watch)
 			cordon_reports_take(watch->reports, watch->root_fd, pid, &watch->touches[i], made[i]);
 }
 
+/* A process that calls again and again is answered fastest on its own processor. Several at a time must not be: each answer
+ * would draw one more of them to the processor that we are on. */
+static void choose_processor(struct cordon_watch *watch)
+{
+	bool apart;
+
+	watch->turns = watch->turns << 1 | (watch->notif->pid != watch->last_pid);
+	watch->last_pid = watch->notif->pid;
+	apart = __builtin_popcountll(watch->turns) > TURNS_OF_SEVERAL;
+	if (apart != watch->apart)
+		ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, apart ? 0 : SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	watch->apart = apart;
+}
+
 bool cordon_watch_serve(struct cordon_watch *watch, short revents)
 {
 	if (!(revents & POLLIN))
 		return false; /* every process under the filter is gone */
 	memset(watch->notif, 0, watch->sizes.seccomp_notif);
-	if (ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_RECV, watch->notif) == 0)
+	if (ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_RECV, watch->notif) == 0) {
+		choose_processor(watch);
 		serve_one(watch);
-	else if (errno != ENOENT && errno != EINTR)
+	} else if (errno != ENOENT && errno != EINTR) {
 		return false;
+	}
 	return true;
 }

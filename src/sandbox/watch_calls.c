@@ -135,9 +135,10 @@ static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PAT
 }
 
 /* The absolute form of what the process named, in its own terms. */
-static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, char ret[static CORDON_PATH_MAX])
+static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, struct cordon_touch *touch)
 {
 	pid_t pid = (pid_t)notif->pid;
+	char *ret = touch->path;
 	char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX], what[24] = "cwd";
 	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
 
@@ -148,6 +149,7 @@ static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_a
 	memcpy(name, ret, strlen(ret) + 1);
 	if (dir != AT_FDCWD)
 		snprintf(what, sizeof(what), "fd/%d", dir);
+	touch->direct = *name && !strchr(name, '/') && !cordon_streq(name, ".") && !cordon_streq(name, "..");
 	return read_link_of(pid, what, base) && cordon_path_join(base, name, ret, CORDON_PATH_MAX) == 0;
 }
 
@@ -245,7 +247,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
 		touches[i].op = "write";
 		touches[i].writes = true;
-		touches[i].creates = touches[i].known = touches[i].follows = false;
+		touches[i].creates = touches[i].known = touches[i].follows = touches[i].direct = false;
 		touches[i].path[0] = '\0';
 	}
 	if (call->kind == CALL_BIND) {
@@ -256,7 +258,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	/* utimensat(fd, NULL, ...) and the like act on a descriptor, which was judged when it was opened. */
 	if (!notif->data.args[call->path])
 		return 0;
-	touches[0].known = read_path(notif, call->dir, call->path, touches[0].path);
+	touches[0].known = read_path(notif, call->dir, call->path, &touches[0]);
 	if (call->kind == CALL_LOOK && (!touches[0].known || is_empty(notif, call->path)))
 		return 0;
 	switch (call->kind) {
@@ -292,7 +294,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 		touches[0].follows = call->kind == CALL_LINK && follows(notif);
 		touches[1].op = call->kind == CALL_RENAME ? "rename" : "create";
 		touches[1].creates = true;
-		touches[1].known = read_path(notif, call->dir2, call->path2, touches[1].path);
+		touches[1].known = read_path(notif, call->dir2, call->path2, &touches[1]);
 		n = 2;
 		break;
 	case CALL_CHANGE:

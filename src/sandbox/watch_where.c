@@ -214,6 +214,18 @@ static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_
 	return taken == AGAIN ? LOST : taken;
 }
 
+/* A name in a directory whose true path is known leads nowhere else unless it is a link: one look tells. */
+static finding find_direct(int root_fd, const char *path, bool follow, char ret[static CORDON_PATH_MAX])
+{
+	char first;
+	ssize_t n = root_fd < 0 ? -1 : readlinkat(root_fd, path + strspn(path, "/"), &first, 1);
+
+	if (root_fd < 0 || (n >= 0 && follow) || (n < 0 && errno != EINVAL && errno != ENOENT))
+		return LOST;
+	memcpy(ret, path, strlen(path) + 1);
+	return n >= 0 || errno == EINVAL ? FOUND : MISSING;
+}
+
 bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, char ret[static CORDON_PATH_MAX])
 {
 	const struct cordon_step *best = NULL;
@@ -264,11 +276,18 @@ bool cordon_where_find(const struct cordon_plan *plan, int root_fd, pid_t pid, c
 		       struct cordon_where *ret)
 {
 	char path[CORDON_PATH_MAX];
+	finding found = LOST;
 
 	memcpy(path, touch->path, strlen(touch->path) + 1);
-	if (may_stand_for_another(path) && !replace_process_link(root_fd, pid, path))
-		return false;
-	switch (find_inside(root_fd, pid, path, touch->follows, ret->inside)) {
+	if (may_stand_for_another(path)) {
+		if (!replace_process_link(root_fd, pid, path))
+			return false;
+	} else if (touch->direct) {
+		found = find_direct(root_fd, path, touch->follows, ret->inside);
+	}
+	if (found == LOST)
+		found = find_inside(root_fd, pid, path, touch->follows, ret->inside);
+	switch (found) {
 	case FOUND:
 		ret->shown = ret->exists = true;
 		return cordon_where_to_host(plan, ret->inside, ret->host);

@@ -79,6 +79,27 @@ def test_a_file_made_read_only_is_written_by_who_made_it(lens):
     assert lens.read("object") == "cont" and (lens.root / "object").stat().st_mode & 0o777 == 0o444
 
 
+def test_files_made_read_only_cost_a_bounded_number_of_descriptors(lens):
+    """The kernel does not say when they are closed: the oldest makes room for the next, and no other is taken for it."""
+    lens.write("first")
+    process = lens.start_python(
+        """
+        read("first")
+        kept = os.open("kept", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o444)
+        for i in range(700):
+            fd = os.open(f"object{i}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o444)
+            os.write(fd, str(i).encode())
+            os.close(fd)
+        print(answer(os.write, kept, b"late"), flush=True)
+        sys.stdin.readline()
+        """
+    )
+    assert process.stdout.readline() == b"EACCES\n"
+    assert len(os.listdir(f"/proc/{lens.lens_pid()}/fd")) < 400
+    process.communicate(b"\n", timeout=20)
+    assert [lens.read(f"object{i}") for i in range(700)] == [str(i) for i in range(700)] and lens.read("kept") == ""
+
+
 def test_locks_hold_between_processes_of_the_run(lens):
     lens.write("lock")
     out = lens.python(
