@@ -153,7 +153,7 @@ static void fill_streams(const struct cordon_inside *in)
 
 static void install_filter(const struct cordon_inside *in)
 {
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_LISTENER };
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_STARTED };
 	int listener = -1;
 	int r = 0;
 
@@ -163,12 +163,11 @@ static void install_filter(const struct cordon_inside *in)
 		r = cordon_seccomp_install(in->variant, &listener);
 	if (r < 0)
 		cordon_inside_fail(in, r, "install", "the system call filter");
-	if (listener < 0)
-		return;
 	r = cordon_notice_send(in->ctl, &notice, listener);
 	if (r < 0)
 		cordon_inside_fail(in, r, "hand over", "the system call listener");
-	close(listener);
+	if (listener >= 0)
+		close(listener);
 }
 
 _Noreturn static void run_program(const struct cordon_inside *in)
@@ -187,7 +186,6 @@ _Noreturn static void run_program(const struct cordon_inside *in)
 
 _Noreturn void cordon_agent(struct cordon_inside *in)
 {
-	struct cordon_notice started = { .kind = CORDON_NOTICE_STARTED };
 	int ruleset = -1;
 	int r;
 
@@ -219,7 +217,6 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	/* Whatever the caller left open at whatever number. Ours are close-on-exec from birth. */
 	if (syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		cordon_inside_fail(in, -errno, "close", "inherited descriptors");
-	cordon_notice_send(in->ctl, &started, -1);
 	install_filter(in);
 	run_program(in);
 }

@@ -20,8 +20,7 @@ typedef enum cordon_notice_kind {
 	CORDON_NOTICE_NO_EXEC,   /* the program could not be started: code, object */
 	CORDON_NOTICE_PTY,       /* with the master of the agent's terminal */
 	CORDON_NOTICE_FUSE,      /* with the FUSE device of the view, mounted; waits for LENS_READY */
-	CORDON_NOTICE_LISTENER,  /* with the seccomp listener */
-	CORDON_NOTICE_STARTED,   /* all layers are on, the program is about to run */
+	CORDON_NOTICE_STARTED,   /* all layers are on, the program is about to run; with the seccomp listener, if there is one */
 	CORDON_NOTICE_EXITED,    /* code: wait status of the agent; usage of all; index 1: nothing but init is left inside */
 	CORDON_NOTICE_LEFT,      /* a further program has ended: index; code: wait status */
 	CORDON_NOTICE_LOST,      /* a protected mount dissolved and was bound again; index: plan step */

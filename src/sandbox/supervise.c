@@ -217,12 +217,10 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		on_fuse(s, fd);
 		fd = -1;
 		break;
-	case CORDON_NOTICE_LISTENER:
-		if (add_watch(s, fd))
-			fd = -1;
-		break;
 	case CORDON_NOTICE_STARTED:
 		s->started = true;
+		if (fd >= 0 && add_watch(s, fd))
+			fd = -1;
 		break;
 	case CORDON_NOTICE_EXITED:
 		s->exited = true;
