@@ -264,7 +264,8 @@ class Raw(Lines):
         super().__init__(process)
 
     def took(self, line):
-        self.wire.saw("server", line)
+        if line.endswith(b"\n"):  # half a line is what a killed server leaves, and no message
+            self.wire.saw("server", line)
         self.queue.put(line)
 
     def write(self, data, malformed=True):

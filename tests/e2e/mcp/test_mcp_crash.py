@@ -28,7 +28,7 @@ def whole(box, cordon):
         assert json.loads((box.state / "projects" / project["id"] / "metadata.json").read_text())["name"] == project["name"]
         workspaces = cordon("workspace", "list", project["id"], "--json").json()["workspaces"]
         assert sorted(w["id"] for w in workspaces) == sorted(p.name for p in (box.state / "projects" / project["id"] / "workspaces").iterdir())
-    assert [p for p in box.state.rglob("*") if p.name.endswith(".tmp")] == []
+    poll(lambda: not [p for p in box.state.rglob("*") if p.name.endswith(".tmp")], what="a store without temporary files")
     return projects
 
 
