@@ -106,7 +106,7 @@ def test_a_server_killed_at_random_instants_keeps_what_it_acknowledged(box, cord
         for session in active:
             cordon("session", "stop", session, "--grace", "0")
         acknowledged["sessions"] = set()
-    assert len(acknowledged["projects"]) > ROUNDS / 4 and len(acknowledged["workspaces"]) > ROUNDS / 4
+    assert acknowledged["projects"] and acknowledged["workspaces"], "no server lived long enough to be asked anything"
     quiet(box, cordon)
 
 
