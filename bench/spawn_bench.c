@@ -4,8 +4,9 @@
  *
  *     spawn_bench ROUNDS NAME COMMAND [ARG]... [';' NAME COMMAND [ARG]...]...
  *
- * Every round runs each command once, beginning with another one each time; the first tenth of the rounds warms up. One
- * line per command: name, median, tenth and ninetieth percentile in microseconds, and the median as a multiple of the
+ * Every round runs each command once, beginning with another one each time; the first tenth of the rounds warms up. After
+ * each the kernel gets a moment to take apart what the command left (network and mount namespaces go in the background), so
+ * that nobody's figure holds another's remains. One line per command: name, median, tenth and ninetieth percentile in microseconds, and the median as a multiple of the
  * first command's. A command that does not exit with 0 ends the measurement.
  */
 #include <errno.h>
@@ -21,6 +22,7 @@
 
 #define COMMANDS_MAX 16
 #define ROUNDS_MAX 10000
+#define SETTLE_NS 20000000
 
 struct command {
 	const char *name;
@@ -106,9 +108,11 @@ int main(int argc, char **argv)
 		commands[i].us = times[i];
 	for (long round = -warm; round < rounds; round++) {
 		for (size_t i = 0; i < n; i++) {
+			const struct timespec settle = { .tv_nsec = SETTLE_NS };
 			struct command *command = &commands[((size_t)(round + warm) + i) % n];
 			double us = measure(command, &actions);
 
+			nanosleep(&settle, NULL);
 			if (round >= 0)
 				command->us[round] = us;
 		}

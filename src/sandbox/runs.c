@@ -13,6 +13,7 @@
 
 #define RECORD_MAX ((size_t)4 << 20)
 #define RECORD_MAGIC "cordon-run 1"
+#define SPARE "spare-run" /* in state/ */
 
 /* A record is a list of strings, each ended by NUL: the magic, the root, then the protected paths. */
 static int write_record(int fd, const struct cordon_policy *policy)
@@ -26,7 +27,10 @@ static int write_record(int fd, const struct cordon_policy *policy)
 	for (size_t i = 0; i < policy->n_protected; i++)
 		if ((r = cordon_buf_add(&text, policy->protected_paths[i].path, strlen(policy->protected_paths[i].path) + 1)) < 0)
 			return r;
-	return cordon_write_all(fd, text.data, text.len);
+	r = cordon_write_all(fd, text.data, text.len);
+	if (r == 0 && ftruncate(fd, (off_t)text.len) < 0)
+		r = -errno;
+	return r;
 }
 
 /* Next string of a record; NULL at its end or when it is not ended properly. */
@@ -110,6 +114,26 @@ static int compare_all(int dir_fd, const struct cordon_policy *policy, bool *ret
 	return r;
 }
 
+/* A locked file of the run's name. Making and removing one is most of what a record costs, so one is kept for the next. */
+static int make_record(const struct cordon_home *home, int dir_fd, const char *run_id)
+{
+	int fd;
+
+	if (renameat2(home->state_fd, SPARE, dir_fd, run_id, RENAME_NOREPLACE) == 0) {
+		fd = openat(dir_fd, run_id, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		/* Who laid it down has not let go of it yet. */
+		cordon_closep(&fd);
+		unlinkat(dir_fd, run_id, 0);
+	}
+	fd = openat(dir_fd, run_id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd < 0 ? -errno : fd;
+	cordon_closep(&fd);
+	return -EBUSY;
+}
+
 int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,
 		      struct cordon_run_record *ret_record, struct cordon_error *err)
 {
@@ -127,9 +151,9 @@ int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const 
 	r = compare_all(dir, policy, &dead, err);
 	if (r < 0)
 		return r;
-	fd = openat(dir, run_id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return cordon_fail_errno(err, -errno, "cannot record the run %s", run_id);
+	fd = make_record(home, dir, run_id);
+	if (fd < 0)
+		return cordon_fail_errno(err, fd, "cannot record the run %s", run_id);
 	r = write_record(fd, policy);
 	if (r < 0) {
 		unlinkat(dir, run_id, 0);
@@ -139,6 +163,7 @@ int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const 
 	if (dead)
 		cordon_runs_gc(home, &counts, NULL); /* rare; what it can't remove now is for the next one */
 	cordon_copy(ret_record->id, sizeof(ret_record->id), run_id, strlen(run_id));
+	ret_record->state_fd = home->state_fd;
 	ret_record->dir_fd = cordon_steal_fd(&dir);
 	ret_record->fd = cordon_steal_fd(&fd);
 	return 0;
@@ -146,7 +171,7 @@ int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const 
 
 void cordon_runs_leave(struct cordon_run_record *record)
 {
-	if (record->dir_fd >= 0)
+	if (record->dir_fd >= 0 && renameat2(record->dir_fd, record->id, record->state_fd, SPARE, RENAME_NOREPLACE) < 0)
 		unlinkat(record->dir_fd, record->id, 0);
 	cordon_closep(&record->fd);
 	cordon_closep(&record->dir_fd);

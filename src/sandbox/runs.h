@@ -17,7 +17,8 @@
 
 struct cordon_run_record {
 	int dir_fd;
-	int fd; /* holds the lock */
+	int fd;       /* holds the lock */
+	int state_fd; /* the home's, borrowed */
 	char id[CORDON_UUID_SIZE];
 };
 
@@ -26,6 +27,7 @@ struct cordon_run_record {
 /* kind conflict (-EBUSY) when a live run protects what this one would not. */
 int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,
 		      struct cordon_run_record *ret_record, struct cordon_error *err);
+/* Before the home is closed. */
 void cordon_runs_leave(struct cordon_run_record *record);
 
 struct cordon_gc_counts {
