@@ -15,7 +15,7 @@
 static const char *file;
 static long opens;
 static atomic_long worked, interrupted, failed, signals;
-static atomic_bool stop;
+static atomic_bool go, stop;
 
 static void on_signal(int number)
 {
@@ -26,6 +26,8 @@ static void on_signal(int number)
 static void *opener(void *unused)
 {
 	(void)unused;
+	while (!go)
+		usleep(100);
 	for (long i = 0; i < opens; i++) {
 		int fd = open(file, O_RDONLY | O_CLOEXEC);
 
@@ -48,6 +50,7 @@ static void *shooter(void *targets)
 	for (unsigned int i = 0; !stop; i++) {
 		pthread_kill(all[i % 16], SIGUSR1);
 		usleep(50);
+		go = signals > 0;
 	}
 	return NULL;
 }
