@@ -27,7 +27,7 @@ static void *opener(void *unused)
 {
 	(void)unused;
 	while (!go)
-		usleep(100);
+		usleep(1000);
 	for (long i = 0; i < opens; i++) {
 		int fd = open(file, O_RDONLY | O_CLOEXEC);
 
@@ -63,21 +63,24 @@ int main(int argc, char **argv)
 	pthread_t gun;
 	long n;
 
-	if (argc != 4)
+	n = argc == 4 ? strtol(argv[1], NULL, 10) : 0;
+	if (n < 16 || n > 2000)
 		return 2;
-	n = strtol(argv[1], NULL, 10);
 	opens = strtol(argv[2], NULL, 10);
 	file = argv[3];
 	sigaction(SIGUSR1, &action, NULL);
-	for (long i = 0; i < n && i < 2000; i++)
+	for (long i = 0; i < n; i++) {
 		if (pthread_create(&threads[i], NULL, opener, NULL))
 			return 3;
-	pthread_create(&gun, NULL, shooter, threads);
+		/* It rains on the first sixteen before anybody works. */
+		if (i == 15)
+			pthread_create(&gun, NULL, shooter, threads);
+	}
 	for (long i = 16; i < n; i++)
 		pthread_join(threads[i], NULL);
 	stop = true; /* the first sixteen are shot at: they must exist until nobody shoots */
 	pthread_join(gun, NULL);
-	for (long i = 0; i < 16 && i < n; i++)
+	for (long i = 0; i < 16; i++)
 		pthread_join(threads[i], NULL);
 	printf("worked %ld\ninterrupted %ld\nfailed %ld\nsignals %ld\n", worked, interrupted, failed, signals);
 	return 0;
