@@ -174,8 +174,8 @@ def household(box):
 
 
 def snapshot(state):
-    """Names and content of everything that is kept, but for what every run adds."""
-    return {str(p): p.read_bytes() for p in sorted(state.rglob("*")) if p.is_file() and "audit" not in str(p)}
+    """Names and content of everything that is kept, but for what every run adds or uses again."""
+    return {str(p): p.read_bytes() for p in sorted(state.rglob("*")) if p.is_file() and "audit" not in str(p) and p.name != "spare-run"}
 
 
 HUNT = r"""
