@@ -54,6 +54,16 @@ int cordon_read_file(int dir_fd, const char *path, int flags, struct cordon_buf 
 	return cordon_read_fd(fd, path, buf, err);
 }
 
+int cordon_open_terminal_again(int fd)
+{
+	char path[32];
+
+	if (!isatty(fd))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 int cordon_write_all(int fd, const void *bytes, size_t n)
 {
 	const char *p = bytes;

@@ -20,6 +20,10 @@ int cordon_read_fd(int fd, const char *name, struct cordon_buf *buf, struct cord
 /* Writes all of it, across short writes and EINTR. 0 or -errno. */
 int cordon_write_all(int fd, const void *bytes, size_t n);
 
+/* A description of our own of a terminal that others write to as well, so that O_NONBLOCK is ours alone. -1 for what is no
+ * terminal, or one that may not be opened again. */
+int cordon_open_terminal_again(int fd);
+
 /*
  * Replaces `name` in dir_fd in one step: an unpredictable temporary name, fsync, rename, fsync of the directory. The
  * old file stays whole on any failure. Follows no link: a link under that name is replaced, not followed.

@@ -162,6 +162,7 @@ static int start(struct run *run, char **argv)
 	if (cordon_run_session_run(&run->session, &observer, &child, &result, &err) < 0)
 		return refuse(run, &err);
 	print_result(run, &child, &result);
+	cordon_voice_flush(&run->session.events.voice);
 	if (result.error.code && !(run->cli->json && !run->args->result))
 		cordon_cli_fail(run->cli, &result.error);
 	if (wants_summary(run, &result))

@@ -6,12 +6,14 @@
 #include "sandbox/landlock.h"
 #include "sandbox/report.h"
 
+#define WORKSPACE "WORKSPACE"
+
 int cordon_run_events_init(struct cordon_run_events *events, struct cordon_cli *cli, const struct cordon_home *home,
 			   const char *run_id, const struct cordon_policy *policy, bool quiet, struct cordon_error *err)
 {
 	struct cordon_audit_ids ids = { .session_id = run_id };
 
-	events->cli = cli;
+	cordon_voice_init(&events->voice, cli);
 	events->policy = policy;
 	return quiet ? 0 : cordon_audit_open(home, &ids, &events->audit, err);
 }
@@ -19,6 +21,7 @@ int cordon_run_events_init(struct cordon_run_events *events, struct cordon_cli *
 void cordon_run_events_done(struct cordon_run_events *events)
 {
 	events->audit = cordon_audit_close(events->audit);
+	cordon_voice_done(&events->voice);
 }
 
 static const char *mode_of(const struct cordon_run_events *events)
@@ -48,7 +51,7 @@ static void say_missing(const struct cordon_run_events *events, const json_t *mi
 		if (cordon_buf_addf(&names, "%s%s", i ? ", " : "", json_string_value(name)) < 0)
 			return;
 	if (names.len)
-		cordon_cli_log(events->cli, "INFO", "best effort: not active here: %s", names.data);
+		cordon_cli_log(events->voice.cli, "INFO", "best effort: not active here: %s", names.data);
 }
 
 int cordon_run_events_start(struct cordon_run_events *events, const struct cordon_plan *plan, struct cordon_error *err)
@@ -65,24 +68,24 @@ int cordon_run_events_start(struct cordon_run_events *events, const struct cordo
 }
 
 /* The seed's words. */
-static void say_violation(const struct cordon_run_events *events, const struct cordon_event *event)
+static void say_violation(struct cordon_run_events *events, const struct cordon_event *event)
 {
-	const struct cordon_cli *cli = events->cli;
+	struct cordon_voice *voice = &events->voice;
 
 	if (event->count > 1) {
-		cordon_cli_workspace_log(cli, "  (%u times: %s %s)", event->count, event->op, event->path);
+		cordon_voice_line(voice, WORKSPACE, "  (%u times: %s %s)", event->count, event->op, event->path);
 		return;
 	}
 	if (event->reason == CORDON_REASON_PROTECTED)
-		cordon_cli_workspace_log(cli, "BLOCKED: Change of a protected path");
+		cordon_voice_line(voice, WORKSPACE, "BLOCKED: Change of a protected path");
 	else if (event->verdict == CORDON_WARN)
-		cordon_cli_workspace_log(cli, "WARNING: File access outside workspace (permissive mode)");
+		cordon_voice_line(voice, WORKSPACE, "WARNING: File access outside workspace (permissive mode)");
 	else
-		cordon_cli_workspace_log(cli, "BLOCKED: File access outside workspace");
-	cordon_cli_workspace_log(cli, "  File: %s", event->path);
-	cordon_cli_workspace_log(cli, "  Operation: %s", event->op);
+		cordon_voice_line(voice, WORKSPACE, "BLOCKED: File access outside workspace");
+	cordon_voice_line(voice, WORKSPACE, "  File: %s", event->path);
+	cordon_voice_line(voice, WORKSPACE, "  Operation: %s", event->op);
 	if (event->verdict != CORDON_WARN && event->reason != CORDON_REASON_PROTECTED && events->policy->folders)
-		cordon_cli_workspace_log(cli, "  Workspace folders: %s", events->policy->folders);
+		cordon_voice_line(voice, WORKSPACE, "  Workspace folders: %s", events->policy->folders);
 }
 
 static void take_violation(struct cordon_run_events *events, const struct cordon_event *event)
@@ -99,7 +102,7 @@ static void take_untold(struct cordon_run_events *events, const struct cordon_ev
 {
 	struct cordon_audit_event out = { .type = CORDON_AUDIT_VIOLATION };
 
-	cordon_cli_workspace_log(events->cli, "  (%u more accesses outside workspace are not listed)", event->count);
+	cordon_voice_line(&events->voice, WORKSPACE, "  (%u more accesses outside workspace are not listed)", event->count);
 	record(events, &out, json_pack("{s:I}", "count", (json_int_t)event->count), NULL);
 }
 
@@ -108,8 +111,8 @@ static void take_lost(struct cordon_run_events *events, const struct cordon_even
 	struct cordon_audit_event out = { .type = CORDON_AUDIT_PROTECTED_LOST, .path = event->path,
 					  .success = event->held ? CORDON_AUDIT_SUCCEEDED : CORDON_AUDIT_FAILED };
 
-	cordon_cli_workspace_log(events->cli, "WARNING: the host replaced a protected path; it is %s: %s",
-				 event->held ? "protected again" : "gone, and protected should it return", event->path);
+	cordon_voice_line(&events->voice, WORKSPACE, "WARNING: the host replaced a protected path; it is %s: %s",
+			  event->held ? "protected again" : "gone, and protected should it return", event->path);
 	record(events, &out, NULL, NULL);
 }
 
@@ -120,11 +123,11 @@ static void take_made(struct cordon_run_events *events, const struct cordon_even
 					  .success = event->held ? CORDON_AUDIT_SUCCEEDED : CORDON_AUDIT_FAILED };
 
 	if (event->by_agent)
-		cordon_cli_workspace_log(events->cli, "BLOCKED: a protected name came to be and %s: %s",
-					 event->held ? "was taken away" : "could not be taken away", event->path);
+		cordon_voice_line(&events->voice, WORKSPACE, "BLOCKED: a protected name came to be and %s: %s",
+				  event->held ? "was taken away" : "could not be taken away", event->path);
 	else
-		cordon_cli_workspace_log(events->cli, "WARNING: the host made a protected path; it is protected from now on: %s",
-					 event->path);
+		cordon_voice_line(&events->voice, WORKSPACE,
+				  "WARNING: the host made a protected path; it is protected from now on: %s", event->path);
 	record(events, &out, json_pack("{s:b}", "by_agent", event->by_agent), NULL);
 }
 
@@ -147,12 +150,12 @@ void cordon_run_events_take(void *data, const struct cordon_event *event)
 		take_made(events, event);
 		break;
 	case CORDON_EVENT_LIMIT:
-		cordon_cli_log(events->cli, "LIMIT", "%s limit was reached", event->op);
+		cordon_voice_line(&events->voice, "LIMIT", "%s limit was reached", event->op);
 		record(events, &out, NULL, NULL);
 		break;
 	case CORDON_EVENT_HARD_LINK:
-		cordon_cli_workspace_log(events->cli, "a protected path had other names (hard links) and was copied apart: %s",
-					 event->path);
+		cordon_voice_line(&events->voice, WORKSPACE,
+				  "a protected path had other names (hard links) and was copied apart: %s", event->path);
 		out.type = CORDON_AUDIT_GRANT;
 		out.op = "copy_apart";
 		record(events, &out, json_pack("{s:i}", "files", (int)event->count), NULL);
@@ -160,6 +163,7 @@ void cordon_run_events_take(void *data, const struct cordon_event *event)
 	case CORDON_EVENT_STARTED:
 		break;
 	}
+	cordon_voice_say(&events->voice);
 }
 
 void cordon_run_events_end(struct cordon_run_events *events, const struct cordon_result *result)

@@ -4,11 +4,11 @@
 #define CORDON_CLI_RUN_EVENTS_H
 
 #include "audit/audit.h"
-#include "cli/cli.h"
+#include "cli/voice.h"
 #include "sandbox/launch.h"
 
 struct cordon_run_events {
-	struct cordon_cli *cli;
+	struct cordon_voice voice;
 	const struct cordon_policy *policy;
 	struct cordon_audit *audit;
 	bool hush; /* what is only warned of is recorded, not said */
@@ -17,6 +17,7 @@ struct cordon_run_events {
 /* With `quiet` (a dry run) nothing is recorded. */
 int cordon_run_events_init(struct cordon_run_events *events, struct cordon_cli *cli, const struct cordon_home *home,
 			   const char *run_id, const struct cordon_policy *policy, bool quiet, struct cordon_error *err);
+/* Says what stderr has not taken yet. */
 void cordon_run_events_done(struct cordon_run_events *events);
 
 /* A run does not begin without its record. */

@@ -452,7 +452,7 @@ static int prepare(struct supervisor *s, struct cordon_error *err)
 	    (r = cordon_control_open(&s->control, s->dir_fd, err)) < 0 || (r = build_policy(s, err)) < 0 ||
 	    (r = cordon_audit_open(&s->store.home, &ids, &s->events.audit, err)) < 0)
 		return r;
-	s->events.cli = s->cli;
+	cordon_voice_init(&s->events.voice, s->cli);
 	s->events.policy = s->policy;
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (s->timer < 0)

@@ -6,6 +6,8 @@
 #include "base/io.h"
 #include "sandbox/terminal.h"
 
+#define END_WAIT_MS 5000
+
 void cordon_terminal_begin(struct cordon_terminal *terminal, int master, const bool streams[static 3])
 {
 	struct termios raw;
@@ -13,9 +15,10 @@ void cordon_terminal_begin(struct cordon_terminal *terminal, int master, const b
 	terminal->master = master;
 	terminal->input = streams[0] ? 0 : -1;
 	terminal->output = streams[1] ? 1 : streams[2] ? 2 : streams[0] ? 0 : -1;
+	terminal->own_output = cordon_open_terminal_again(terminal->output);
 	terminal->raw = false;
 	terminal->in.start = terminal->in.end = terminal->out.start = terminal->out.end = 0;
-	/* A full pipe of ours must never stop the supervisor from ending the run. */
+	/* A full terminal, whichever, must never stop the supervisor from ending the run. */
 	fcntl(master, F_SETFL, fcntl(master, F_GETFL) | O_NONBLOCK);
 	cordon_terminal_resize(terminal);
 	if (terminal->input < 0 || tcgetattr(terminal->input, &terminal->saved) < 0)
@@ -30,11 +33,18 @@ void cordon_terminal_begin(struct cordon_terminal *terminal, int master, const b
 void cordon_terminal_poll(const struct cordon_terminal *terminal, struct pollfd fds[static 2])
 {
 	bool room_in = terminal->in.end < sizeof(terminal->in.data);
+	bool waiting = terminal->out.start < terminal->out.end;
 
 	fds[0] = (struct pollfd){ .fd = terminal->master >= 0 && room_in ? terminal->input : -1, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = terminal->master, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = terminal->master, .events = waiting ? 0 : POLLIN };
+	/* Input and output are nearly always one terminal, so one entry tells of both. */
+	if (waiting && terminal->master >= 0) {
+		fds[1].fd = -1;
+		fds[0].events = fds[0].fd >= 0 ? POLLIN | POLLOUT : POLLOUT;
+		fds[0].fd = fds[0].fd >= 0 ? fds[0].fd : terminal->own_output;
+	}
 	if (terminal->in.start < terminal->in.end)
-		fds[1].events |= POLLOUT;
+		fds[1] = (struct pollfd){ .fd = terminal->master, .events = (short)(fds[1].events | POLLOUT) };
 }
 
 static bool fill(struct cordon_flow *flow, int fd)
@@ -57,23 +67,38 @@ static void drain(struct cordon_flow *flow, int fd)
 		flow->start += (size_t)n;
 }
 
+/* What the user's terminal does not take now stays for the next time. */
 static void show(struct cordon_terminal *terminal)
 {
-	if (terminal->output >= 0)
-		cordon_write_all(terminal->output, terminal->out.data + terminal->out.start,
-				 terminal->out.end - terminal->out.start);
-	terminal->out.start = terminal->out.end = 0;
+	struct cordon_flow *out = &terminal->out;
+
+	if (terminal->own_output >= 0) {
+		ssize_t n = write(terminal->own_output, out->data + out->start, out->end - out->start);
+
+		if (n > 0)
+			out->start += (size_t)n;
+		if (out->start < out->end && (n >= 0 || errno == EAGAIN || errno == EINTR))
+			return;
+	} else if (terminal->output >= 0) {
+		cordon_write_all(terminal->output, out->data + out->start, out->end - out->start);
+	}
+	out->start = out->end = 0;
 }
 
 void cordon_terminal_move(struct cordon_terminal *terminal, const struct pollfd fds[static 2])
 {
+	bool waiting = terminal->out.start < terminal->out.end;
+
 	if (terminal->master < 0)
 		return;
-	if (fds[0].fd >= 0 && fds[0].revents && !fill(&terminal->in, terminal->input))
+	if (fds[0].fd >= 0 && fds[0].fd == terminal->input && fds[0].revents & ~POLLOUT && !fill(&terminal->in, terminal->input))
 		terminal->input = -1; /* the user's terminal hung up */
 	if (terminal->in.start < terminal->in.end)
 		drain(&terminal->in, terminal->master);
-	if (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) {
+	if (waiting) {
+		if (fds[0].revents)
+			show(terminal);
+	} else if (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) {
 		bool open = fill(&terminal->out, terminal->master);
 
 		show(terminal);
@@ -90,17 +115,29 @@ void cordon_terminal_resize(const struct cordon_terminal *terminal)
 		ioctl(terminal->master, TIOCSWINSZ, &size);
 }
 
+/* Waits for the user's terminal as long as it takes anything; one that nobody reads must not keep us for ever. */
+static bool show_all(struct cordon_terminal *terminal)
+{
+	struct pollfd ready = { .fd = terminal->own_output, .events = POLLOUT };
+
+	while (terminal->out.start < terminal->out.end) {
+		size_t before = terminal->out.start;
+
+		show(terminal);
+		if (terminal->out.start == before && poll(&ready, 1, END_WAIT_MS) == 0)
+			return false;
+	}
+	return true;
+}
+
 void cordon_terminal_end(struct cordon_terminal *terminal)
 {
-	while (terminal->master >= 0) {
-		size_t before = terminal->out.end;
-
-		if (!fill(&terminal->out, terminal->master) || terminal->out.end == before)
+	while (terminal->master >= 0 && show_all(terminal))
+		if (!fill(&terminal->out, terminal->master) || !terminal->out.end)
 			break;
-		show(terminal);
-	}
 	if (terminal->raw)
 		tcsetattr(0, TCSADRAIN, &terminal->saved);
 	terminal->raw = false;
 	cordon_closep(&terminal->master);
+	cordon_closep(&terminal->own_output);
 }

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support import TOP
+from support import TOP, poll
 
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B", "-c")
 WATCHED = {
@@ -300,6 +300,37 @@ def test_any_number_of_different_violations_costs_a_bounded_number_of_lines(box,
 def test_with_json_the_reports_are_only_in_the_log(box, repo, cordon):
     result = cordon("run", "--json", "--workspace", "lib", "--", *PYTHON, PRELUDE + "read('other/o')", cwd=repo)
     assert result.json("stderr")["violations"] == 1 and [r["path"] for r in records(box)] == [f"{repo}/other/o"]
+
+
+def test_a_report_is_one_piece_among_what_the_agent_says(agent, repo):
+    result = agent("strict", "pid = os.fork()\nwhile pid == 0: os.write(2, b'agent\\n')\n"
+                   "for i in range(300): do(os.open, f'other/n{i}', os.O_RDONLY)\nos.kill(pid, 9)")
+    pieces = "".join(line for line in result.stderr.splitlines(True) if line != "agent\n")
+    assert pieces == "".join(said("strict", f"{repo}/other/n{i}", "read") for i in range(300))
+    lines = result.stderr.splitlines()
+    assert "agent" in lines, result
+    torn = [lines[i:i + 4] for i, line in enumerate(lines) if "BLOCKED" in line and "agent" in lines[i:i + 4]]
+    assert not torn, torn
+
+
+STALLED = {
+    "ends": (".", "completed"),
+    "goes on and on": ("while True: make('other/again')", "timeout"),
+}
+
+
+@pytest.mark.parametrize("then", STALLED)
+def test_reports_that_nobody_reads_hold_up_neither_the_run_nor_its_time_limit(box, repo, cordon, then):
+    # The pipe takes 64 KiB and is full long before the end; the reports wait, and are there for who reads them later.
+    code, state = STALLED[then]
+    code = PRELUDE + "def print(*args): pass\nfor i in range(512): make(f'other/{i:0200}')\n" + code.strip(".")
+    run = cordon.start("run", "--workspace", "lib", "--workspace-mode", "strict", "--timeout", "4s", "--grace", "1s", "--result",
+                       str(box.path / "result"), "--", *PYTHON, code, cwd=repo)
+    poll((box.path / "result").exists, 60, "the end of the run")
+    assert json.loads((box.path / "result").read_text())["state"] == state
+    err = run.communicate(timeout=30)[1].decode()
+    assert err.startswith("".join(said("strict", f"{repo}/other/{i:0200}", "create") for i in range(512)))
+    assert run.returncode == (0 if state == "completed" else 124)
 
 
 STORM = r"""

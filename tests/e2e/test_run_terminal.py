@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a terminal the agent gets one of its own: job control, resize and Ctrl-C work; the user's is left as it was."""
 import fcntl
+import json
 import os
 import pty
 import select
 import signal
 import struct
+import subprocess
 import termios
 import time
 
 import pytest
+
+from support import poll
 
 
 class Terminal:
@@ -115,3 +119,38 @@ def test_much_output_arrives_whole(terminal, repo):
     text = t.expect(b"the-end", seconds=60)
     assert text.replace(b"\r", b"").split() == [str(i).encode() for i in range(1, 20001)]
     assert t.process.wait(15) == 0
+
+
+def test_reports_begin_in_the_first_column_while_the_terminal_is_raw(box, terminal):
+    repo = box.repo("repo", files={"lib/a": "a\n", "other/o": "o\n"})
+    t = terminal("run", "--workspace", "lib", "--no-summary", "--", "sh", "-c", "cat other/o; echo x > other/n; echo the-end", cwd=repo)
+    said = t.expect(b"the-end")
+    assert said.count(b"[WORKSPACE]") == 6 and said.count(b"\n") == said.count(b"\r\n") > 6, said
+    assert t.process.wait(15) == 0
+
+
+def test_output_on_a_terminal_that_nobody_reads_does_not_hold_up_the_time_limit(box, cordon, repo):
+    master, slave = pty.openpty()
+    os.fchown(slave, box.who.uid, box.who.gid)
+    run = cordon.start("run", "--timeout", "2s", "--grace", "1s", "--no-summary", "--result", str(box.path / "result"), "--", "yes",
+                       cwd=repo, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    poll((box.path / "result").exists, 60, "the end of the run")
+    assert json.loads((box.path / "result").read_text())["state"] == "timeout"
+    os.close(master)
+    assert run.wait(30) == 124
+
+
+@pytest.mark.parametrize("streams", [{}, {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}])
+def test_reports_on_a_terminal_that_nobody_reads_do_not_hold_up_the_time_limit(box, cordon, streams):
+    repo = box.repo("repo", files={"lib/a": "a\n"})
+    master, slave = pty.openpty()
+    os.fchown(slave, box.who.uid, box.who.gid)  # as login does
+    run = cordon.start("run", "--workspace", "lib", "--workspace-mode", "strict", "--no-summary", "--timeout", "3s", "--grace", "1s",
+                       "--result", str(box.path / "result"), "--", "sh", "-c", "i=0; while :; do i=$((i+1)); (: <other$i) 2>/dev/null; done",
+                       cwd=repo, stdin=streams.get("stdin", slave), stdout=streams.get("stdout", slave), stderr=slave)
+    os.close(slave)
+    poll((box.path / "result").exists, 60, "the end of the run")
+    assert json.loads((box.path / "result").read_text())["state"] == "timeout"
+    os.close(master)
+    assert run.wait(30) == 124
