@@ -245,6 +245,13 @@ int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_eve
 	return r;
 }
 
+uint64_t cordon_audit_unrecorded(struct cordon_audit *audit)
+{
+	if (audit->pending_failed)
+		report_dropped(audit, cordon_time_monotonic());
+	return audit->pending_failed;
+}
+
 struct cordon_audit *cordon_audit_close(struct cordon_audit *audit)
 {
 	if (!audit)

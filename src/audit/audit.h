@@ -83,6 +83,9 @@ struct cordon_audit;
 /* Makes state/audit and its files when they are missing. Writes nothing. */
 int cordon_audit_open(const struct cordon_home *home, const struct cordon_audit_ids *ids,
 		      struct cordon_audit **ret_audit, struct cordon_error *err);
+/* How many events so far are neither recorded nor counted in a record, because the log could not be written; tries once
+ * more to write their count. */
+uint64_t cordon_audit_unrecorded(struct cordon_audit *audit);
 /* Writes a pending `dropped` record and syncs what deserves it. Accepts NULL; always returns NULL. */
 struct cordon_audit *cordon_audit_close(struct cordon_audit *audit);
 

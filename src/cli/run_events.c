@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens during a run, told to the person on stderr and to the audit log. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/run_events.h"
@@ -20,7 +21,14 @@ int cordon_run_events_init(struct cordon_run_events *events, struct cordon_cli *
 
 void cordon_run_events_done(struct cordon_run_events *events)
 {
+	uint64_t lost = events->audit ? cordon_audit_unrecorded(events->audit) : 0;
+
 	events->audit = cordon_audit_close(events->audit);
+	cordon_voice_flush(&events->voice);
+	/* The one thing that the log itself can't tell. */
+	if (lost)
+		cordon_cli_notice(events->voice.cli, "WARNING: %" PRIu64 " events are missing in the audit log: it could not be written",
+				  lost);
 	cordon_voice_done(&events->voice);
 }
 

@@ -12,6 +12,7 @@ import re
 import select
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -495,3 +496,39 @@ def test_a_reader_does_not_wait_for_a_stopped_reader(log):
     log.write("--event", "end")
     assert time.monotonic() - began < 2
     assert stuck.poll() is None
+
+
+@pytest.fixture
+def small_disk(box):
+    """CORDON_HOME on a file system of its own, which can be filled."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount something on the host")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=4m,mode=700,uid={box.who.uid},gid={box.who.gid}", "none", box.state], check=True)
+    yield box.state
+    subprocess.run(["umount", "-l", box.state], check=True)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_full_disk_stops_no_run_that_runs_and_is_told(box, cordon, small_disk, options):
+    repo = box.repo(files={"lib/a": "a\n", "other/o": "o\n"})
+    run = cordon.start("run", "--workspace", "lib", "--workspace-mode", "strict", *options, "--", "sh", "-c",
+                       "touch lib/up; while ! [ -e lib/go ]; do sleep 0.02; done; for i in $(seq 40); do cat other/o$i; done; touch lib/over",
+                       cwd=repo)
+    poll((repo / "lib/up").exists, 20, "the start")
+    with open(small_disk / "fill", "wb", buffering=0) as fill, pytest.raises(OSError):
+        while True:
+            fill.write(bytes(65536) if os.statvfs(small_disk).f_bfree > 32 else b"x" * 512)
+    # What is left of the last page of the log takes some records.
+    box.write("repo/lib/go")
+    err = run.communicate(timeout=30)[1].decode()
+    assert run.returncode == 0 and (repo / "lib/over").exists()
+    missing = re.search(r"WARNING: (\d+) events are missing in the audit log: it could not be written", err)
+    log = (small_disk / "state/audit/audit.jsonl").read_text()
+    # Forty refused reads and the end.
+    assert missing and int(missing.group(1)) == 41 - log.count("other/o"), err
+    assert cordon("audit", "verify").returncode == 0
+    refused = cordon("run", "--", "touch", "more", cwd=repo)
+    assert refused.returncode == 125 and "No space left on device" in refused.stderr and not (repo / "more").exists()
+    os.unlink(small_disk / "fill")
+    assert cordon("run", "--", "touch", "more", cwd=repo).stderr == "" and (repo / "more").exists()
+    assert cordon("audit", "verify").returncode == 0
