@@ -36,7 +36,7 @@ static unsigned int uses_of(const struct cordon_sight *sight)
 	uses |= moves ? CORDON_LEARN_MOVED : 0;
 	if (!sight->type)
 		return sight->creates ? uses | CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN : CORDON_LEARN_ABSENT;
-	uses |= S_ISDIR(sight->type) ? CORDON_LEARN_DIRECTORY : 0;
+	uses |= CORDON_LEARN_STOOD | (S_ISDIR(sight->type) ? CORDON_LEARN_DIRECTORY : 0);
 	if (goes)
 		return uses | CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN;
 	/* mkdir -p, O_EXCL: what is there already is only found to be there. */

@@ -74,11 +74,12 @@ int cordon_learn_add(struct cordon_learn *learn, const char *path, unsigned int 
 	if (r < 0)
 		return r;
 	learn->sorted = false;
+	learn->last_dir = NULL;
 	for (at = hash_of(path) & (learn->n_slots - 1); learn->slots[at]; at = (at + 1) & (learn->n_slots - 1)) {
 		struct cordon_learn_item *item = &learn->items[learn->slots[at] - 1];
 
 		if (cordon_streq(item->path, path)) {
-			item->uses |= uses;
+			item->uses |= uses & ~(unsigned int)CORDON_LEARN_STOOD;
 			return 0;
 		}
 	}
@@ -106,7 +107,15 @@ void cordon_learn_sort(struct cordon_learn *learn)
 {
 	if (!learn->sorted && learn->n)
 		qsort(learn->items, learn->n, sizeof(*learn->items), by_component);
+	learn->last_dir = NULL;
 	learn->sorted = true; /* the slots are stale until the next addition */
+}
+
+const struct cordon_learn_item *cordon_learn_find(const struct cordon_learn *learn, const char *path)
+{
+	const struct cordon_learn_item key = { (char *)(uintptr_t)path, 0 };
+
+	return learn->n ? bsearch(&key, learn->items, learn->n, sizeof(key), by_component) : NULL;
 }
 
 void cordon_learn_each(struct cordon_learn *learn, cordon_learn_fn fn, void *data)
@@ -144,7 +153,7 @@ size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy
 		struct cordon_decision decision;
 
 		if (need == CORDON_NEED_NOTHING || (need == CORDON_NEED_PROBE && !lens) ||
-		    (need == CORDON_NEED_WRITE && cordon_learn_is_passing(item, lens)))
+		    (need == CORDON_NEED_WRITE && cordon_learn_is_passing(learn, item, lens)))
 			continue;
 		cordon_policy_decide(policy, item->path,
 				     access == CORDON_ACCESS_WRITE ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);

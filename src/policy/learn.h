@@ -31,6 +31,7 @@ enum cordon_learn_use {
 	CORDON_LEARN_ABSENT = 1 << 7,	 /* only asked for: nothing was there */
 	CORDON_LEARN_GONE = 1 << 8,	 /* made, and not there any more at the end */
 	CORDON_LEARN_LINKED = 1 << 9,	 /* reached through a symbolic link */
+	CORDON_LEARN_STOOD = 1 << 10,	 /* was there when it was first seen; counts only then */
 };
 
 struct cordon_learn;

@@ -12,6 +12,7 @@
 enum shape {
 	SINGLE, /* dir/name, and what lies below */
 	CHANCE, /* dir/na*me: part of the name is different every time */
+	CHANCE_TREE, /* dir/na*me/ **: the same of a directory */
 	LEVEL,	/* dir/ *.type */
 	DEEP,	/* dir/ ** / *.type */
 	ALL,	/* dir/ * */
@@ -72,17 +73,6 @@ static int push(struct list *list, enum shape shape, const char *dir, size_t dir
 	}
 	list->items[list->n++] = made_of;
 	return 0;
-}
-
-bool cordon_learn_is_passing(const struct cordon_learn_item *item, bool patterns)
-{
-	const char *name = cordon_path_base(item->path);
-	size_t from, to;
-
-	if (!(item->uses & CORDON_LEARN_GONE))
-		return false;
-	return (patterns && (item->uses & CORDON_LEARN_MOVED) && cordon_learn_temporary(name)) ||
-	       cordon_learn_random(name, &from, &to);
 }
 
 static bool has_type(const struct candidate *c, const char *type)
@@ -260,11 +250,11 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 	size_t len = strlen(item->path), from, to;
 	bool directory = item->uses & CORDON_LEARN_DIRECTORY;
 
-	if (m->need == CORDON_NEED_WRITE && cordon_learn_is_passing(item, m->patterns)) {
-		if (item->uses & CORDON_LEARN_MOVED && m->patterns && cordon_learn_temporary(name))
+	if (m->need == CORDON_NEED_WRITE && m->patterns && cordon_learn_is_passing(m->learn, item, true)) {
+		if (cordon_learn_is_save(m->learn, item))
 			return 0;
-		if (m->patterns && cordon_learn_random(name, &from, &to)) {
-			int r = push(&m->list, CHANCE, item->path, len, NULL, true);
+		if (cordon_learn_random(name, &from, &to)) {
+			int r = push(&m->list, directory ? CHANCE_TREE : CHANCE, item->path, len, NULL, true);
 
 			if (r == 0)
 				m->list.items[m->list.n - 1].note = "a name that is different every time";
@@ -371,15 +361,16 @@ static int pattern_of(const struct candidate *c, struct cordon_buf *buf)
 
 	if (c->shape == EXACT)
 		return add_exact(buf, c->dir);
-	if (c->shape == CHANCE && cordon_learn_random(c->dir + base, &from, &to)) {
-		if ((r = add_name(buf, c->dir, base + from)) < 0 || (r = cordon_buf_addc(buf, '*')) < 0)
+	if ((c->shape == CHANCE || c->shape == CHANCE_TREE) && cordon_learn_random(c->dir + base, &from, &to)) {
+		if ((r = add_name(buf, c->dir, base + from)) < 0 || (r = cordon_buf_addc(buf, '*')) < 0 ||
+		    (r = add_name(buf, c->dir + base + to, strlen(c->dir + base + to))) < 0)
 			return r;
-		return cordon_buf_adds(buf, c->dir + base + to);
+		return c->shape == CHANCE ? 0 : cordon_buf_adds(buf, "/**");
 	}
 	if (c->shape == SINGLE && !*c->dir)
 		return cordon_buf_adds(buf, "**");
 	r = add_name(buf, c->dir, strlen(c->dir));
-	if (r < 0 || c->shape == SINGLE || c->shape == CHANCE)
+	if (r < 0 || c->shape == SINGLE || c->shape == CHANCE || c->shape == CHANCE_TREE)
 		return r;
 	if (*c->dir && (r = cordon_buf_addc(buf, '/')) < 0)
 		return r;

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "policy/learn_names.h"
+#include "policy/temp_names.h"
 
 static const struct {
 	const char *pattern; /* of one component */
@@ -89,7 +90,8 @@ const char *cordon_learn_type(const char *name)
 	return dot[1 + n] || n > 12 ? NULL : dot + 1;
 }
 
-/* A run of six or more letters and digits of at least two sorts, as mkstemp() and its relatives make them. */
+/* A run of six or more letters and digits of at least two sorts, as mkstemp() and its relatives make them. Capitals or
+ * digits alone are no word either; small letters alone may well be one. */
 static bool random_run(const char *s, size_t n)
 {
 	bool lower = false, upper = false, digit = false;
@@ -99,11 +101,18 @@ static bool random_run(const char *s, size_t n)
 		upper |= s[i] >= 'A' && s[i] <= 'Z';
 		digit |= s[i] >= '0' && s[i] <= '9';
 	}
-	return n >= 6 && lower + upper + digit >= 2;
+	return n >= 6 && (!lower || upper || digit);
 }
 
 bool cordon_learn_random(const char *name, size_t *ret_from, size_t *ret_to)
 {
+	size_t fixed = cordon_temp_fixed(name);
+
+	if (fixed) {
+		*ret_from = fixed;
+		*ret_to = strlen(name);
+		return true;
+	}
 	for (size_t i = 0; name[i];) {
 		size_t n = 0, keep = 0;
 
@@ -120,16 +129,4 @@ bool cordon_learn_random(const char *name, size_t *ret_from, size_t *ret_to)
 		i += n ? n : 1;
 	}
 	return false;
-}
-
-bool cordon_learn_temporary(const char *name)
-{
-	static const char *const shapes[] = { "*~",    ".*.sw?",     ".#*",	 "#*#",	       "*.lock",
-					      "*.tmp", "*.tmp[.-]*", "*.[0-9]*", "*___jb_*___" };
-	size_t from, to;
-
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(shapes); i++)
-		if (fnmatch(shapes[i], name, FNM_NOESCAPE) == 0)
-			return true;
-	return cordon_learn_random(name, &from, &to);
 }

@@ -9,7 +9,5 @@
 const char *cordon_learn_type(const char *name);
 /* Whether part of the name looks made by chance: the bytes from *ret_from up to *ret_to. */
 bool cordon_learn_random(const char *name, size_t *ret_from, size_t *ret_to);
-/* Whether it looks like the name of an atomic save, which the lens lets through beside what may be written. */
-bool cordon_learn_temporary(const char *name);
 
 #endif

@@ -16,6 +16,10 @@ struct cordon_learn {
 	uint32_t *slots;
 	size_t n_slots;
 	bool sorted;
+	/* Of learn_temps.c. */
+	const char *last_dir;
+	size_t last_dir_len;
+	bool last_answer;
 };
 
 /* What a path needs to be used again as it was. */
@@ -30,8 +34,11 @@ enum cordon_learn_need {
 
 void cordon_learn_sort(struct cordon_learn *learn);
 enum cordon_learn_need cordon_learn_need(const struct cordon_learn_item *item);
-/* A temporary name of an atomic save, which is let through by the lens beside its file and needs no grant; or one with
- * a part made by chance, which no grant by that name would help. */
-bool cordon_learn_is_passing(const struct cordon_learn_item *item, bool patterns);
+/* The item of a path, or NULL; only when sorted. */
+const struct cordon_learn_item *cordon_learn_find(const struct cordon_learn *learn, const char *path);
+/* A temporary name of an atomic save that the lens will let through beside its file; it needs no grant. */
+bool cordon_learn_is_save(struct cordon_learn *learn, const struct cordon_learn_item *item);
+/* That, or a name with a part made by chance, which no grant of that very name would help. */
+bool cordon_learn_is_passing(struct cordon_learn *learn, const struct cordon_learn_item *item, bool patterns);
 
 #endif

@@ -80,6 +80,35 @@ def test_an_atomic_save_needs_no_grant_of_its_temporary_name(cordon, repo):
     assert again.returncode == 0 and (repo / "src/a.ts").read_text() == "edited\n", again
 
 
+TEMPORARY = {
+    # A name that the lens would not let through: no file to be written stands beside it at first, or it says none.
+    "a file renamed to a new name": ("t=docs/tmpxyz$(od -An -N2 -tx1 /dev/urandom | tr -d ' ')_ && cp lib/x.c $t && mv $t docs/new.c", ["docs/new.c", "docs/tmp*"], "docs/new.c"),
+    "a name of the command's own": ("t=docs/work.aB$(od -An -N2 -tx1 /dev/urandom | tr -d ' ') && sort docs/e.txt >$t && mv $t docs/e.txt", ["docs/e.txt", "docs/work.*"], None),
+    "a directory with files in it": ("d=workAb1$(od -An -N2 -tx1 /dev/urandom | tr -d ' ') && mkdir $d && mkdir $d/in && cp lib/x.c $d/in/y && mv $d/in/y docs/new.c && rm -r $d",
+                                     ["docs/new.c", "wor*/**"], "docs/new.c"),
+    "a directory renamed as a whole": ("d=.workAb1$(od -An -N2 -tx1 /dev/urandom | tr -d ' ') && mkdir $d && cp lib/x.c $d/x.c && mv $d dist", [".work*/**", "dist"], "dist/x.c"),
+}
+
+
+@pytest.mark.parametrize("kind", TEMPORARY)
+def test_temporary_names_of_every_run_are_granted_by_the_part_that_stays(cordon, box, repo, kind):
+    script, granted, made = TEMPORARY[kind]
+    for _ in range(3):
+        policy = learn(cordon, repo, "set -e; " + script, "--force")
+        left = [path.name for path in repo.glob("**/*ork*")] + [path.name for path in repo.glob("docs/tmp*")]
+        assert not left
+        if made:
+            box.run("rm", "-rf", str(repo / made.split("/x")[0]))
+        again = enforce(cordon, repo, "set -e; " + script)
+        assert again.returncode == 0, (again, policy)
+        assert not made or (repo / made).read_text() == "int x;\n"
+        if made:
+            box.run("rm", "-rf", str(repo / made.split("/x")[0]))
+    assert len(policy["rw"]) == len(granted), policy
+    other = enforce(cordon, repo, "echo x >docs/other; echo x >other; mkdir dir; cat docs/d.md")
+    assert other.stdout == "" and not (repo / "other").exists() and not (repo / "docs/other").exists()
+
+
 def test_what_is_only_looked_at_can_be_looked_at_again(cordon, repo):
     script = "test -f lib/x.c && test -d docs && test ! -e nowhere && cat src/*.ts src/deep/*.ts >/dev/null"
     policy = learn(cordon, repo, script)

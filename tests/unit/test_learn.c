@@ -6,18 +6,19 @@
 #include "base/buf.h"
 
 /* "r path", "w path", "c path" (made), "l dir/" (listed), "d dir/" (looked at), "m dir/" (made), "a path" (absent),
- * "t path" (made, renamed away), "g path" (made and gone), separated by blanks after commas. */
+ * "t path" (made, renamed away), "g path" (made and gone), "k dir" (the same), separated by blanks after commas. */
 static unsigned int uses_of(char c)
 {
 	switch (c) {
-	case 'r': return CORDON_LEARN_READ;
-	case 'w': return CORDON_LEARN_WRITTEN;
+	case 'r': return CORDON_LEARN_READ | CORDON_LEARN_STOOD;
+	case 'w': return CORDON_LEARN_WRITTEN | CORDON_LEARN_STOOD;
 	case 'c': return CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE;
 	case 'l': return CORDON_LEARN_LISTED | CORDON_LEARN_DIRECTORY;
 	case 'd': return CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY;
 	case 'm': return CORDON_LEARN_MADE | CORDON_LEARN_DIRECTORY;
 	case 'a': return CORDON_LEARN_ABSENT;
 	case 't': return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_MOVED | CORDON_LEARN_GONE;
+	case 'k': return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_GONE | CORDON_LEARN_DIRECTORY;
 	case 'g': return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_GONE;
 	default: fail_msg("no use %c", c); return 0;
 	}
@@ -94,6 +95,16 @@ static const struct row {
 	{ "r src/a.py, r src/b.py, r src/c.py, a src/d.py, a conf.ini", "ro conf.ini, ro src/*.py", false },
 	/* Temporary names of atomic saves are the lens's business; others of chance become a pattern. */
 	{ "w src/a.ts, t src/sedXy12Ab", "rw src/a.ts", false },
+	/* The lens lets such a name through only beside a file that is there, or that the name says. */
+	{ "c src/a.ts, t src/sedXy12Ab", "rw src/a.ts, rw src/sed*", false },
+	{ "c src/a.ts, t src/a.ts.Xy12Ab", "rw src/a.ts", false },
+	{ "w a.txt, t tmp.Xy12Ab", "rw a.txt, rw tmp.*", false },
+	{ "w a.txt, g job-Xy12Ab[1]", "rw a.txt, rw job-*\\[1\\]", false },
+	{ "w a.txt, g tmpabcdefgh", "rw a.txt, rw tmp*", false },
+	{ "w a.txt, g work.ABCDEF", "rw a.txt, rw work.*", false },
+	{ "w a.txt, g work.sorted", "rw a.txt, rw work.sorted", false },
+	{ "k tmpXy12Ab, g tmpXy12Ab/x, g tmpXy12Ab/d/y", "rw tmp*/**", false },
+	{ "c d/x, t d/tmpXy12Ab, m d/tmpXy12Ab", "rw d/tmp*/**, rw d/x", false },
 	{ "g work/cc1Ab2Cd.o", "rw work/cc*.o", false },
 	{ "g work/plain.o", "rw work/plain.o", false },
 	/* Secrets are never granted. */
