@@ -40,6 +40,7 @@ struct cordon_protected {
 struct cordon_policy {
 	struct cordon_root root;
 	cordon_mode mode;
+	bool reports; /* somebody asked for a mode by its name: attempts to leave the scope are told, whatever kind it is */
 	bool read_only; /* every write grant counts as read */
 	struct cordon_grant *grants;
 	size_t n_grants;

@@ -55,7 +55,13 @@ static bool guards_names(const struct cordon_plan *plan)
 	return false;
 }
 
-/* A folder workspace reports every attempt to leave it, in either mode; elsewhere only guarded names are watched. */
+/* A folder workspace reports every attempt to leave it, in either mode, and so does a mode that was asked for by its name;
+ * elsewhere only guarded names are watched. */
+static bool reports(const struct cordon_plan *plan, const struct cordon_policy *policy)
+{
+	return plan->mode == CORDON_MODE_PERMISSIVE || policy->folders || policy->reports;
+}
+
 static int choose_layers(const struct cordon_plan *plan, bool learning, struct cordon_child *child, struct cordon_error *err)
 {
 	child->landlock_abi = cordon_landlock_abi();
@@ -67,9 +73,8 @@ static int choose_layers(const struct cordon_plan *plan, bool learning, struct c
 		return -EOPNOTSUPP;
 	}
 	child->variant = learning ? CORDON_SECCOMP_LEARN :
-			 plan->mode == CORDON_MODE_PERMISSIVE || child->policy->folders ? CORDON_SECCOMP_FULL :
-			 guards_names(plan)						? CORDON_SECCOMP_CREATE :
-											  CORDON_SECCOMP_BASE;
+			 reports(plan, child->policy) ? CORDON_SECCOMP_FULL :
+			 guards_names(plan) ? CORDON_SECCOMP_CREATE : CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
 		child->terminal[fd] = plan->terminal && isatty(fd);
 	return 0;

@@ -313,6 +313,25 @@ def test_a_report_is_one_piece_among_what_the_agent_says(agent, repo):
     assert not torn, torn
 
 
+ASKED = {
+    "option": (("--workspace-mode", "strict", "--rw", "lib/**/*.ts"), {}),
+    "variable": (("--rw", "lib/**/*.ts"), {"WORKSPACE_MODE": "strict"}),
+    "file": (("--policy", "../policy.yaml"), {}),
+    "nobody": (("--rw", "lib/**/*.ts"), {}),
+}
+
+
+@pytest.mark.parametrize("by", ASKED)
+def test_a_mode_asked_for_by_name_reports_whatever_kind_of_scope_there_is(box, repo, cordon, by):
+    options, env = ASKED[by]
+    box.write("policy.yaml", "version: 1\nmode: strict\nrw:\n  - lib/**/*.ts\n")
+    result = cordon("run", *options, "--", *PYTHON, PRELUDE + "make('lib/n.ts'); make('lib/n.sh'); read('other/o'); read('lib/n.ts')", cwd=repo, env=env)
+    assert result.stdout == "done\nEACCES\nEACCES\ndone\n" and not (repo / "lib/n.sh").exists(), result
+    told = [] if by == "nobody" else [(f"{repo}/lib/n.sh", "create"), (f"{repo}/other/o", "read")]
+    assert result.stderr == "".join(said("strict", *one).replace("[WORKSPACE]   Workspace folders: lib\n", "") for one in told)
+    assert [(r["path"], r["op"]) for r in records(box)] == told
+
+
 STALLED = {
     "ends": (".", "completed"),
     "goes on and on": ("while True: make('other/again')", "timeout"),
