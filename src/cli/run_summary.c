@@ -36,13 +36,29 @@ static const char *plural(size_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* Names on one line, as many as fit well. */
+static void tell_removed(const struct cordon_cli *cli, const struct cordon_changes *changes)
+{
+	autobuf struct cordon_buf names = CORDON_BUF(CORDON_SUMMARY_FOLDERS * 2 * CORDON_PATH_MAX);
+	size_t shown = changes->n_removed_from < CORDON_SUMMARY_FOLDERS ? changes->n_removed_from : CORDON_SUMMARY_FOLDERS;
+
+	for (size_t i = 0; i < shown; i++)
+		if (cordon_buf_addf(&names, "%s%s", i ? ", " : "", *changes->removed_from[i] ? changes->removed_from[i] : ".") < 0)
+			return;
+	if (changes->n_removed_from > shown && cordon_buf_addf(&names, " and %zu more", changes->n_removed_from - shown) < 0)
+		return;
+	if (shown)
+		cordon_cli_log(cli, TAG, "files were removed from, or came and went in: %s", names.data);
+}
+
 static void tell_changes(const struct cordon_cli *cli, const struct cordon_changes *changes)
 {
 	if (changes->created + changes->modified == 0)
-		cordon_cli_log(cli, TAG, "no file was changed");
+		cordon_cli_log(cli, TAG, "no file was created or changed");
 	else
 		cordon_cli_log(cli, TAG, "%zu file%s created, %zu changed", changes->created, plural(changes->created),
 			       changes->modified);
+	tell_removed(cli, changes);
 	if (changes->n_executes)
 		cordon_cli_log(cli, TAG, "of what was created or changed the host may execute:");
 	for (size_t i = 0; i < changes->n_executes && i < CORDON_CHANGES_SHOWN_MAX; i++)

@@ -9,6 +9,7 @@
 #include "sandbox/launch.h"
 
 #define CORDON_SUMMARY_REFUSED 5 /* attempts that are shown */
+#define CORDON_SUMMARY_FOLDERS 5 /* folders from which something was removed */
 
 struct cordon_run_summary {
 	struct timespec since;

@@ -16,6 +16,7 @@ struct walk {
 	struct cordon_changes *changes;
 	char **dirs; /* still to be read, relative to the root */
 	size_t n, cap;
+	bool explained; /* something in the folder that is being read is new, and so may be its time for that */
 };
 
 static int push(struct walk *walk, const char *path)
@@ -77,6 +78,7 @@ static int look_at(struct walk *walk, int dir_fd, const char *dir, const char *n
 	}
 	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
 		return 0;
+	walk->explained |= reached(&st.stx_ctime, &walk->since);
 	if (S_ISDIR(st.stx_mode)) {
 		/* Objects are many, have names of their content, and are executed by nobody. */
 		bool objects = cordon_streq(name, "objects") && in_git(path);
@@ -94,6 +96,21 @@ static bool exhausted(struct walk *walk)
 	return walk->changes->stopped;
 }
 
+/* A folder whose time is new though nothing in it is. */
+static int emptied(struct walk *walk, int fd, const char *dir)
+{
+	struct cordon_changes *changes = walk->changes;
+	struct statx st;
+
+	if (walk->explained || changes->stopped || in_git(dir) || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 ||
+	    !reached(&st.stx_mtime, &walk->since))
+		return 0;
+	if (changes->n_removed_from++ >= CORDON_CHANGES_SHOWN_MAX)
+		return 0;
+	changes->removed_from[changes->n_removed_from - 1] = strdup(dir);
+	return changes->removed_from[changes->n_removed_from - 1] ? 0 : -ENOMEM;
+}
+
 static int read_dir(struct walk *walk, const char *dir)
 {
 	int fd = cordon_open_beneath(walk->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -105,6 +122,7 @@ static int read_dir(struct walk *walk, const char *dir)
 			close(fd);
 		return 0;
 	}
+	walk->explained = false;
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
 		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 			continue;
@@ -113,6 +131,8 @@ static int read_dir(struct walk *walk, const char *dir)
 			break;
 		r = look_at(walk, dirfd(stream), dir, entry->d_name);
 	}
+	if (r == 0)
+		r = emptied(walk, dirfd(stream), dir);
 	closedir(stream);
 	return r;
 }
@@ -194,7 +214,9 @@ int cordon_changes_find(const struct cordon_policy *policy, const struct timespe
 
 void cordon_changes_done(struct cordon_changes *changes)
 {
-	for (size_t i = 0; i < CORDON_CHANGES_SHOWN_MAX; i++)
+	for (size_t i = 0; i < CORDON_CHANGES_SHOWN_MAX; i++) {
 		free(changes->executes[i].path);
+		free(changes->removed_from[i]);
+	}
 	*changes = (struct cordon_changes){ 0 };
 }

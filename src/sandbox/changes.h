@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which files of the writable part of the root changed since a moment, by their times; for the summary after a run.
- * What the host itself changed meanwhile can't be told apart. Deletions leave no trace and are not counted. The walk
- * follows no link and is bounded in entries and time; it says when it stopped.
+ * What the host itself changed meanwhile can't be told apart. A file that is gone leaves no trace but the time of its
+ * folder: where that is new and nothing in it is, something was removed, or came and went. The walk follows no link and
+ * is bounded in entries and time; it says when it stopped.
  */
 #ifndef CORDON_SANDBOX_CHANGES_H
 #define CORDON_SANDBOX_CHANGES_H
@@ -25,6 +26,8 @@ struct cordon_changes {
 	size_t created, modified;				 /* files and links; git's own data is not counted */
 	struct cordon_change executes[CORDON_CHANGES_SHOWN_MAX]; /* git's own included */
 	size_t n_executes;					 /* all of them; the first are above */
+	char *removed_from[CORDON_CHANGES_SHOWN_MAX]; /* folders, relative to the root; "" is the root */
+	size_t n_removed_from;			      /* all of them; the first are above */
 	size_t looked;
 	bool stopped;
 };

@@ -24,9 +24,32 @@ def summary(cordon, repo, script, *options):
 
 
 def test_created_and_changed_files_are_counted(cordon, repo):
-    assert summary(cordon, repo, "cat src/a.ts; ls docs") == ["no file was changed"]
+    assert summary(cordon, repo, "cat src/a.ts; ls docs") == ["no file was created or changed"]
     lines = summary(cordon, repo, "echo 1 >new.c; mkdir x; echo 2 >x/y.c; echo 3 >>src/a.ts")
     assert lines == ["2 files created, 1 changed"]
+
+
+@pytest.mark.parametrize("options", [(), ("--workspace", "src,docs"), ("--rw", "**/*.ts", "--rw", "docs"), ("--lens", "always")])
+def test_folders_that_lost_files_are_named(cordon, box, repo, options):
+    box.write("repo/docs/sub/x", "x")
+    time.sleep(0.05)
+    lines = summary(cordon, repo, "rm src/b.ts; rm -r docs/sub", *options)
+    assert lines[0] == "no file was created or changed", lines
+    assert lines[1].partition(": ")[0] == "files were removed from, or came and went in", lines
+    assert sorted(lines[1].partition(": ")[2].split(", ")) == ["docs", "src"]
+    assert summary(cordon, repo, "ls src docs; cat src/a.ts", *options)[:1] == ["no file was created or changed"]
+    # A new name explains the time of its folder.
+    assert summary(cordon, repo, "mv src/a.ts src/c.ts", *options)[0] == "0 files created, 1 changed"
+
+
+def test_folders_that_lost_files_are_bounded_and_escaped(cordon, box, repo):
+    for i in range(8):
+        box.write(f"repo/d{i}/x\x1b[2J/y", "y")
+    time.sleep(0.05)
+    lines = summary(cordon, repo, "rm */*/y")
+    assert len(lines) == 2 and lines[1].endswith(" and 3 more") and lines[1].count("\\e[2J") == 5 and "\x1b" not in lines[1], lines
+    time.sleep(0.05)
+    assert summary(cordon, repo, "rm -r d0 src docs")[1].endswith("in: .")
 
 
 def test_what_the_host_may_execute_is_named(cordon, repo):
@@ -41,13 +64,13 @@ def test_what_the_host_may_execute_is_named(cordon, repo):
 def test_hooks_of_a_repository_made_inside_are_named(cordon, repo):
     lines = summary(cordon, repo, "mkdir -p n/.git/hooks n/.git/objects/aa; echo x >n/.git/hooks/pre-commit; echo x >n/.git/objects/aa/bb; "
                     "echo x >n/.git/hooks/post-merge.sample; echo x >n/.git/index")
-    assert lines == ["no file was changed", "of what was created or changed the host may execute:", "  created n/.git/hooks/pre-commit (git)"]
+    assert lines == ["no file was created or changed", "of what was created or changed the host may execute:", "  created n/.git/hooks/pre-commit (git)"]
 
 
 def test_refused_attempts_are_counted_and_the_first_shown(cordon, repo):
     lines = summary(cordon, repo, "for i in 1 2 3; do cat docs/d.md; done; echo x >Makefile; true", "--workspace", "src",
                     "--workspace-mode", "strict")
-    assert lines[:2] == ["no file was changed", "4 attempts refused:"]
+    assert lines[:2] == ["no file was created or changed", "4 attempts refused:"]
     assert lines[2] == f"  read {repo}/docs/d.md" and lines[3].endswith(f" {repo}/Makefile") and len(lines) == 4
     assert summary(cordon, repo, "echo x >src/n.ts", "--workspace", "src", "--workspace-mode", "strict")[1:] == ["no attempt was refused"]
 
