@@ -66,6 +66,9 @@ static void tell_changes(const struct cordon_cli *cli, const struct cordon_chang
 			       changes->executes[i].path, changes->executes[i].who);
 	if (changes->n_executes > CORDON_CHANGES_SHOWN_MAX)
 		cordon_cli_log(cli, TAG, "  and %zu more", changes->n_executes - CORDON_CHANGES_SHOWN_MAX);
+	if (changes->n_unread)
+		cordon_cli_log(cli, TAG, "%zu folder%s that changed can't be read: %s%s", changes->n_unread, plural(changes->n_unread),
+			       changes->unread, changes->n_unread > 1 ? ", ..." : "");
 	if (changes->stopped)
 		cordon_cli_log(cli, TAG, "only the first %zu names were looked at: there may be more", changes->looked);
 }

@@ -111,6 +111,19 @@ static int emptied(struct walk *walk, int fd, const char *dir)
 	return changes->removed_from[changes->n_removed_from - 1] ? 0 : -ENOMEM;
 }
 
+/* A folder that was made unreadable hides what is in it from us, not from who knows its name. */
+static int unreadable(struct walk *walk, const char *dir)
+{
+	autofd int fd = cordon_open_beneath(walk->policy->root.fd, dir, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct statx st;
+
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !S_ISDIR(st.stx_mode) ||
+	    !reached(&st.stx_ctime, &walk->since) || walk->changes->n_unread++)
+		return 0;
+	walk->changes->unread = strdup(dir);
+	return walk->changes->unread ? 0 : -ENOMEM;
+}
+
 static int read_dir(struct walk *walk, const char *dir)
 {
 	int fd = cordon_open_beneath(walk->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -120,7 +133,7 @@ static int read_dir(struct walk *walk, const char *dir)
 	if (!stream) {
 		if (fd >= 0)
 			close(fd);
-		return 0;
+		return fd == -EACCES ? unreadable(walk, dir) : 0;
 	}
 	walk->explained = false;
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
@@ -218,5 +231,6 @@ void cordon_changes_done(struct cordon_changes *changes)
 		free(changes->executes[i].path);
 		free(changes->removed_from[i]);
 	}
+	free(changes->unread);
 	*changes = (struct cordon_changes){ 0 };
 }

@@ -28,6 +28,8 @@ struct cordon_changes {
 	size_t n_executes;					 /* all of them; the first are above */
 	char *removed_from[CORDON_CHANGES_SHOWN_MAX]; /* folders, relative to the root; "" is the root */
 	size_t n_removed_from;			      /* all of them; the first are above */
+	char *unread;	 /* the first folder that changed and can't be read, or NULL */
+	size_t n_unread; /* all of them */
 	size_t looked;
 	bool stopped;
 };

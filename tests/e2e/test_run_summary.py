@@ -61,6 +61,14 @@ def test_what_the_host_may_execute_is_named(cordon, repo):
                     "changed tool", "created n/.envrc"}
 
 
+def test_a_folder_that_was_made_unreadable_is_named(box, cordon, repo):
+    box.mkdir("repo/old", mode=0o311)
+    time.sleep(0.05)
+    lines = summary(cordon, repo, "mkdir -p node_modules/.bin; echo x >node_modules/.bin/tool; chmod 755 node_modules/.bin/tool; chmod 311 node_modules/.bin")
+    told = "  created node_modules/.bin/tool (npm and its relatives)" if box.who.is_root else "1 folder that changed can't be read: node_modules/.bin"
+    assert told in lines, lines
+
+
 def test_hooks_of_a_repository_made_inside_are_named(cordon, repo):
     lines = summary(cordon, repo, "mkdir -p n/.git/hooks n/.git/objects/aa; echo x >n/.git/hooks/pre-commit; echo x >n/.git/objects/aa/bb; "
                     "echo x >n/.git/hooks/post-merge.sample; echo x >n/.git/index")
