@@ -83,8 +83,10 @@ static void watch_dirs(struct init *init)
 static bool pins_moved(struct init *init)
 {
 	const struct cordon_plan *plan = init->in->plan;
+	struct stat own = { 0 };
 	bool moved = false;
 
+	fstat(init->in->mounts.root_fd, &own);
 	for (size_t i = 0; i < plan->n_steps && i < CORDON_MOUNTS_MAX; i++) {
 		struct stat st = { 0 };
 
@@ -92,10 +94,22 @@ static bool pins_moved(struct init *init)
 			continue;
 		if (fstatat(init->in->mounts.root_fd, plan->steps[i].path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			st.st_ino = 0;
+		else if (st.st_dev == own.st_dev)
+			continue; /* a directory of ours stands there, which nobody moves */
 		moved |= init->held[i] != st.st_ino;
 		init->held[i] = st.st_ino;
 	}
 	return moved;
+}
+
+/* What was pinned, which is not what stands there if the host was quick. */
+static void remember_pins(struct init *init)
+{
+	const struct cordon_plan *plan = init->in->plan;
+
+	for (size_t i = 0; i < plan->n_steps && i < CORDON_MOUNTS_MAX; i++)
+		if (plan->steps[i].kind == CORDON_STEP_PIN)
+			init->held[i] = plan->steps[i].ino;
 }
 
 /* Binds again what dissolved, and tells. */
@@ -294,7 +308,7 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 		init.mount_table = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 		if (init.mount_table < 0)
 			cordon_inside_fail(in, -errno, "watch", "the mount table");
-		pins_moved(&init);
+		remember_pins(&init);
 		watch_dirs(&init);
 	}
 	/* Mounting is all that is left to do, and only inside our own namespaces; and emptying the bounding set, which mounting

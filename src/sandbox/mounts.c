@@ -145,21 +145,26 @@ static int make_dir(const struct applier *a, const struct cordon_step *step)
 	return mkdirat(a->m->root_fd, step->path + 1, step->mode) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* INVARIANT: what was judged is what is mounted. */
+static int check_identity(int fd, dev_t dev, ino_t ino)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_dev == dev && st.st_ino == ino ? 0 : -ESTALE;
+}
+
 static int bind_step(const struct applier *a, const struct cordon_step *step)
 {
 	uint64_t attributes = MOUNT_ATTR_NOSUID | (step->flags & CORDON_STEP_IS_DEVICE ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
 			      (step->flags & CORDON_STEP_READ_ONLY ? MOUNT_ATTR_RDONLY : 0);
 	autofd int source = cordon_open_beneath(a->slash_fd, step->source + 1, O_PATH | O_CLOEXEC);
 	autofd int target = -1;
-	struct stat st;
+	int r = source < 0 ? source : check_identity(source, step->dev, step->ino);
 
-	if (source < 0)
-		return source;
-	/* INVARIANT: what was judged is what is mounted. */
-	if (fstat(source, &st) < 0)
-		return -errno;
-	if (st.st_dev != step->dev || st.st_ino != step->ino)
-		return -ESTALE;
+	if (r < 0)
+		return r;
 	target = open_inside(a->m, step->path);
 	if (target < 0)
 		return target;
@@ -227,6 +232,18 @@ static int hidden_workspace(const struct cordon_mounts *m, int workspace)
 	return r;
 }
 
+/* The pins hold names of the tree that the agent is shown, and of no other that took its place meanwhile. */
+static int open_pin_base(const struct applier *a)
+{
+	const struct cordon_plan *plan = a->plan;
+	int fd = cordon_open_beneath(a->slash_fd, plan->pin_base + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? fd : check_identity(fd, plan->pin_base_dev, plan->pin_base_ino);
+
+	if (r < 0 && fd >= 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
 /* The steps hold pins deepest first: a pinned directory hides what lies below it in the hidden mount. */
 static int pin_steps(struct applier *a)
 {
@@ -240,7 +257,7 @@ static int pin_steps(struct applier *a)
 		if (step->kind != CORDON_STEP_PIN)
 			continue;
 		if (hidden < 0) {
-			workspace = cordon_open_beneath(a->slash_fd, a->plan->pin_base + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+			workspace = open_pin_base(a);
 			hidden = workspace < 0 ? workspace : hidden_workspace(a->m, workspace);
 			if (hidden < 0)
 				return failed(a, hidden, "pin", a->plan->pin_base);

@@ -144,10 +144,23 @@ int cordon_plan_parents(struct cordon_plan *plan, const char *path, char *ret_ho
 	return 0;
 }
 
+int cordon_plan_anchor(const struct cordon_plan *plan, const char **path)
+{
+	bool in_root = cordon_path_within(*path, plan->root);
+
+	if (in_root)
+		*path += strlen(plan->root);
+	while (**path == '/')
+		(*path)++;
+	return in_root ? plan->root_fd : plan->slash_fd;
+}
+
 /* Looks at a canonical host path without following anything. */
 static int identify(const struct cordon_plan *plan, const char *source, struct stat *ret_st, struct cordon_error *err)
 {
-	autofd int fd = cordon_open_beneath(plan->slash_fd, source + 1, O_PATH | O_CLOEXEC);
+	const char *path = source;
+	int anchor = cordon_plan_anchor(plan, &path);
+	autofd int fd = cordon_open_beneath(anchor, path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
 		return cordon_fail_errno(err, fd, "cannot open %s", source);
@@ -378,6 +391,7 @@ int cordon_plan_build(const struct cordon_run_spec *spec, struct cordon_plan **r
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	}
 	plan->slash_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	plan->root_fd = spec->policy->root.fd;
 	r = plan->slash_fd < 0 ? cordon_fail_errno(err, -errno, "cannot open /") : build(plan, spec, err);
 	cordon_closep(&plan->slash_fd);
 	if (r < 0) {

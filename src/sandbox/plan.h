@@ -128,6 +128,7 @@ struct cordon_guard {
 struct cordon_plan {
 	struct cordon_arena *arena;
 	int slash_fd;        /* the host's root, while the plan is built */
+	int root_fd;         /* the workspace that was judged, the policy's; while the plan is built */
 	cordon_tier tier;
 	const char *tmp;     /* inside: what TMPDIR and TEMP_DIR name */
 	const char *run_id;
@@ -135,6 +136,8 @@ struct cordon_plan {
 	const char *at;      /* inside */
 	const char *pin_base; /* the host directory that holds all pinned names: the root, or / in permissive mode */
 	const char *pin_base_at; /* the same inside */
+	dev_t pin_base_dev;      /* identity of the base when the plan was made */
+	ino_t pin_base_ino;
 	const char *cwd;     /* inside */
 	const char *hostname;
 	const char *user;    /* name of uid, for passwd and USER */
@@ -196,6 +199,10 @@ typedef int (*cordon_boundary_fn)(void *data, const char *path, cordon_access ac
 				  struct cordon_error *err);
 int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy *policy, cordon_boundary_fn fn, void *data,
 			   struct cordon_error *err);
+
+/* While the plan is built: the descriptor from which a canonical host path is to be looked at, with *path turned into the
+ * rest of it. What lies in the workspace is looked for in the directory that was judged, whatever bears its name by now. */
+int cordon_plan_anchor(const struct cordon_plan *plan, const char **path);
 
 /* Whether an inside path lies on a file system of ours, which nobody outside has. */
 bool cordon_plan_is_private(const struct cordon_plan *plan, const char *path);

@@ -53,8 +53,10 @@ static cordon_access access_of(const struct protect *p, const char *path)
 static int pin(struct protect *p, const char *path, struct cordon_error *err)
 {
 	CORDON_UNCLEARED char inside[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
+	const char *way = host;
 	struct cordon_step *step;
 	struct stat st;
+	int anchor;
 
 	if (p->plan->lens)
 		return 0; /* which refuses to rename or remove what leads to a protected name */
@@ -64,7 +66,8 @@ static int pin(struct protect *p, const char *path, struct cordon_error *err)
 	if (has_step(p->plan, CORDON_STEP_PIN, 0, inside))
 		return 0;
 	/* What is compared at the end is the entry itself; the way to it was walked without links by the caller. */
-	if (lstat(host, &st) < 0)
+	anchor = cordon_plan_anchor(p->plan, &way);
+	if (fstatat(anchor, way, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
 		return cordon_fail_errno(err, -errno, "cannot stat %s", host);
 	step = cordon_plan_step(p->plan, CORDON_STEP_PIN, inside);
 	if (!step || !(step->source = cordon_arena_strdup(p->plan->arena, path)))
@@ -407,8 +410,16 @@ static bool folds_case(const struct cordon_root *root)
 int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
 {
 	struct protect p = { .plan = plan, .policy = spec->policy };
-	int r = hide_home(&p, spec->home_path, err);
+	const char *base = plan->pin_base;
+	int anchor = cordon_plan_anchor(plan, &base);
+	struct stat st;
+	int r;
 
+	if (fstatat(anchor, base, &st, AT_EMPTY_PATH) < 0)
+		return cordon_fail_errno(err, -errno, "cannot stat %s", plan->pin_base);
+	plan->pin_base_dev = st.st_dev;
+	plan->pin_base_ino = st.st_ino;
+	r = hide_home(&p, spec->home_path, err);
 	p.root_access = access_of(&p, "");
 	if (r == 0 && spec->home_asked && !cordon_streq(spec->home_asked, spec->home_path))
 		r = hold_way_to_home(&p, spec->home_asked, err);

@@ -2,6 +2,7 @@
 """Class C: starting in a tree that the last agent prepared, and what must never be seen inside."""
 import ctypes
 import errno
+import itertools
 import json
 import os
 import subprocess
@@ -25,17 +26,24 @@ def exchange(a, b):
 class Flipper:
     """Does something again and again in a thread, while runs start."""
 
+    CALM, STORM = 0.2, 0.0002
+
     def __init__(self, flip):
         self.flip = flip
-        self.rounds = 0
+        self.moments = []  # of the flips, as time.time() tells
+        self.pause = self.STORM
         self.stopped = False
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
         while not self.stopped:
             self.flip()
-            self.rounds += 1
-            time.sleep(0.0002)
+            self.moments.append(time.time())
+            time.sleep(self.pause)
+
+    def hit(self, begin, end):
+        """Whether there was a flip between two moments."""
+        return any(begin < moment < end for moment in self.moments)
 
     def __enter__(self):
         self.thread.start()
@@ -56,24 +64,39 @@ def trees(box):
     return box.path / "trees"
 
 
-AGENT = ("cat which; pwd -P; echo evil >AGENTS.md; echo evil >deep/held.txt; mv deep moved; mv AGENTS.md moved; echo evil >.git/config; "
-         "mv .git gone; true")
+AGENT = ("date +%s.%N; cat which AGENTS.md deep/held.txt; pwd -P; echo evil >AGENTS.md; echo evil >deep/held.txt; mv deep moved; "
+         "mv AGENTS.md moved; echo evil >.git/config; mv .git gone; true")
+TRIES, SECONDS = 1000, 200
 
 
-def start_many(box, cordon, root, rounds=25):
-    """Starts runs one after the other; what each agent saw."""
-    seen = []
-    for _ in range(rounds):
+def start_until(enough, flipper, box, cordon, root):
+    """Starts runs one after the other until `enough(hits, refused)`, where hits are what agents saw whose start a flip hit.
+
+    The storm calms when a start is refused and rises when one comes through, so that a machine of any speed shows both.
+    """
+    hits, refused, deadline = [], 0, time.monotonic() + SECONDS
+    for _ in range(TRIES):
+        began = time.time()
         result = cordon("run", "--root", str(root), "--protect", "AGENTS.md", "--protect", "deep/held.txt", "--", "/bin/sh", "-c", AGENT,
                         cwd=box.path)
         if result.returncode == 125:
             # Nothing was started, and one line says why.
             assert result.stdout == "" and len(result.stderr.splitlines()) == 1, result
-            seen.append(None)
-            continue
-        assert result.returncode == 0, result
-        seen.append(result.stdout.splitlines())
-    return seen
+            refused += 1
+            flipper.pause = min(flipper.pause * 2, flipper.CALM)
+        else:
+            assert result.returncode == 0, result
+            when, which, prompt, held, where = result.stdout.splitlines()
+            # One tree, and no mixture of both.
+            assert (prompt, held) == (f"prompt of {which}", f"held by {which}"), result
+            if flipper.hit(began, float(when)):
+                hits.append((which, where))
+            flipper.pause = max(flipper.pause / 2, flipper.STORM)
+        if enough(hits, refused):
+            return hits
+        if time.monotonic() > deadline:
+            break
+    raise AssertionError(f"not enough came through or was refused in {TRIES} starts or {SECONDS} s: {hits}, {refused} refused")
 
 
 def assert_trees_unharmed(trees):
@@ -84,27 +107,29 @@ def assert_trees_unharmed(trees):
     assert "evil" not in (trees / "a/.git/config").read_text() and not (trees / "b/.git/config").exists()
 
 
+@pytest.mark.limit(240)
 def test_c1_a_link_in_the_root_that_flips_leads_to_one_tree_or_the_other(box, cordon, trees):
+    targets = itertools.cycle("ba")
+
     def flip():
-        for name in ("b", "a"):
-            (trees / "next").symlink_to(name)
-            os.rename(trees / "next", trees / "current")
+        (trees / "next").symlink_to(next(targets))
+        os.rename(trees / "next", trees / "current")
 
     with Flipper(flip) as flipper:
-        seen = start_many(box, cordon, trees / "current")
-    assert flipper.rounds > 25 and [s for s in seen if s], seen
-    for which, where in filter(None, seen):
-        assert where == str(trees / which)
+        hits = start_until(lambda hits, _: len(hits) > 12 and {which for which, _ in hits} == {"a", "b"}, flipper, box, cordon,
+                           trees / "current")
+    assert all(where == str(trees / which) for which, where in hits), hits
     assert_trees_unharmed(trees)
 
 
+@pytest.mark.limit(240)
 def test_c1_directories_that_are_exchanged_during_the_start_are_noticed_or_held(box, cordon, trees):
     """The names are real here: the path that was judged leads to another tree a moment later."""
     with Flipper(lambda: exchange(trees / "a", trees / "b")) as flipper:
-        seen = start_many(box, cordon, trees / "a")
-    if flipper.rounds % 2:
+        hits = start_until(lambda hits, refused: len(hits) >= 15 and refused >= 50, flipper, box, cordon, trees / "a")
+    if len(flipper.moments) % 2:
         exchange(trees / "a", trees / "b")
-    assert flipper.rounds > 25, seen  # how many starts came through between two exchanges is luck
+    assert all(where == str(trees / "a") for _, where in hits), hits
     assert_trees_unharmed(trees)
 
 
@@ -115,10 +140,17 @@ def test_c1_control_what_checks_a_path_and_then_uses_it_shows_the_other_tree(box
 
     check_then_use = ("test -f {root}/.git/config || exit 3; sleep 0.01; bwrap --bind / / --ro-bind-try {root}/.git/config "
                       "{root}/.git/config sh -c 'echo evil >{root}/.git/config'")
-    with Flipper(flip):
-        for _ in range(25):
-            box.run("/bin/sh", "-c", check_then_use.format(root=trees / "a"))
-    assert any("evil" in (trees / name / ".git/config").read_text() for name in ("a", "b") if (trees / name / ".git/config").exists())
+    def harmed():
+        configs = [trees / name / ".git/config" for name in ("a", "b")]
+        return any("evil" in config.read_text() for config in configs if config.exists())
+
+    for _ in range(10):
+        with Flipper(flip):
+            for _ in range(25):
+                box.run("/bin/sh", "-c", check_then_use.format(root=trees / "a"))
+        if harmed():
+            return
+    raise AssertionError("no check was followed by a flip, so that this storm proves nothing")
 
 
 @pytest.mark.parametrize("name, below", [(".factory", "settings.json"), (".claude", "settings.json"), (".vscode", "tasks.json"),
