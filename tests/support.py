@@ -212,8 +212,9 @@ class Box:
     def run(self, *args, input=None, timeout=DEFAULT_TIMEOUT, **options):
         """Runs a command to its end; one that takes longer than `timeout` seconds is a failure with what it said."""
         began = time.monotonic()
-        stdin = subprocess.PIPE if input is not None else subprocess.DEVNULL
-        process = self.start(*args, stdin=stdin, **options)
+        if input is not None:
+            options["stdin"] = subprocess.PIPE
+        process = self.start(*args, **options)
         try:
             out, err = process.communicate(to_bytes(input), timeout=timeout)
         except subprocess.TimeoutExpired:
