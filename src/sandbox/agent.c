@@ -113,12 +113,14 @@ static int rights_class(cordon_right right)
 static int make_ruleset(const struct cordon_inside *in)
 {
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int ruleset = cordon_landlock_begin(in->landlock_abi);
-	int r;
+	int ruleset, r;
 
+	if (root < 0)
+		cordon_inside_fail(in, -errno, "open", "/");
+	ruleset = cordon_landlock_begin(in->landlock_abi);
 	if (ruleset < 0)
 		cordon_inside_fail(in, ruleset, "begin", "the Landlock domain");
-	r = root < 0 ? -errno : cordon_landlock_allow(ruleset, in->landlock_abi, root, CORDON_LANDLOCK_LIST);
+	r = cordon_landlock_allow(ruleset, in->landlock_abi, root, CORDON_LANDLOCK_LIST);
 	if (r < 0)
 		cordon_inside_fail(in, r, "Landlock rule", "/");
 	for (size_t i = 0; i < in->plan->n_steps; i++) {

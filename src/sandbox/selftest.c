@@ -157,7 +157,7 @@ static int test(int base, const char *path, struct cordon_selftests *ret, struct
 	struct cordon_run_spec spec = { .run_id = id, .argv = argv, .net_none = true };
 	struct cordon_policy *policy = NULL;
 	struct cordon_plan *plan = NULL;
-	autofd int output = memfd_create("cordon-selftest", MFD_CLOEXEC);
+	autofd int output = -1;
 	int r = prepare(base, path, &policy, err);
 
 	if (r < 0)
@@ -165,8 +165,10 @@ static int test(int base, const char *path, struct cordon_selftests *ret, struct
 	memcpy(text, script, sizeof(script));
 	spec.policy = policy;
 	setenv(CANARY, "1", 1);
-	if (output < 0 || (r = cordon_uuid_new(id)) < 0 || (r = cordon_path_join(path, "secret", secret, sizeof(secret))) < 0)
-		r = cordon_fail_errno(err, output < 0 ? -errno : r, "cannot prepare the self-test");
+	output = memfd_create("cordon-selftest", MFD_CLOEXEC);
+	r = output < 0 ? -errno : 0;
+	if (r < 0 || (r = cordon_uuid_new(id)) < 0 || (r = cordon_path_join(path, "secret", secret, sizeof(secret))) < 0)
+		cordon_fail_errno(err, r, "cannot prepare the self-test");
 	if (r == 0)
 		r = cordon_plan_build(&spec, &plan, err);
 	if (r == 0)
