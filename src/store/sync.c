@@ -23,6 +23,18 @@ int cordon_workspace_path(const struct cordon_store *store, const char *project_
 	return r < 0 ? cordon_fail_errno(err, r, "the path of workspace %s", workspace) : 0;
 }
 
+/* A workspace that must exist, by what the caller calls it: its project, which stays as long as it is held, and its id. */
+static int hold_workspace(const struct cordon_store *store, const char *project_id, const char *workspace_id,
+			  struct cordon_project *project, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err)
+{
+	json_auto_t *record = NULL;
+	int r = cordon_id_workspace("workspace_id", workspace_id, ret_id, err);
+
+	if (r == 0)
+		r = cordon_project_hold(store, project_id, LOCK_SH, project, err);
+	return r < 0 ? r : cordon_workspace_read(project, ret_id, &record, err);
+}
+
 static int open_workspace(const struct cordon_project *project, const char *id, int *ret_fd, struct cordon_error *err)
 {
 	autofd int workspaces = -1;
@@ -61,18 +73,13 @@ int cordon_workspace_sync(const struct cordon_store *store, const char *project_
 	static const char *const names[] = { "AGENTS.md", ".factory" };
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
-	json_auto_t *record = NULL;
 	json_auto_t *copied = json_array();
 	char id[CORDON_ID_SIZE];
 	autofd int locks = -1;
 	autofd int lock = -1;
 	autofd int workspace = -1;
-	int r = cordon_id_workspace("workspace_id", workspace_id, id, err);
+	int r = hold_workspace(store, project_id, workspace_id, &project, id, err);
 
-	if (r == 0)
-		r = cordon_project_hold(store, project_id, LOCK_SH, &project, err);
-	if (r == 0)
-		r = cordon_workspace_read(&project, id, &record, err);
 	if (r == 0)
 		r = cordon_store_dir(project.state_fd, "locks", &locks, err);
 	if (r == 0)
@@ -131,14 +138,9 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 			    struct cordon_policy **ret_policy, bool *ret_isolated, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
-	json_auto_t *record = NULL;
 	char id[CORDON_ID_SIZE];
-	int r = cordon_id_workspace("workspace_id", workspace_id, id, err);
+	int r = hold_workspace(store, project_id, workspace_id, &project, id, err);
 
-	if (r == 0)
-		r = cordon_project_hold(store, project_id, LOCK_SH, &project, err);
-	if (r == 0)
-		r = cordon_workspace_read(&project, id, &record, err);
 	if (r == 0)
 		r = cordon_policy_of(&project, id, project.record, ret_policy, err);
 	if (r < 0)
