@@ -131,6 +131,21 @@ static bool is_vim_probe(const char *name)
 	return cordon_parse_u64(name, 4913, 99999, &number) == 0 && (number - 4913) % 123 == 0;
 }
 
+/* perl -i takes eight letters and digits and nothing else. What could be a word (Makefile, CITATION, generate) is none:
+ * there must be a capital or a digit behind the first letter, and they must not all be capitals. */
+static bool is_perl(const char *name)
+{
+	bool chance = false, capitals = true;
+
+	if (!all(name, is_word, 8, 8))
+		return false;
+	for (size_t i = 0; i < 8; i++) {
+		capitals &= name[i] >= 'A' && name[i] <= 'Z';
+		chance |= i > 0 && !is_letter(name[i]);
+	}
+	return chance && !capitals;
+}
+
 size_t cordon_temp_fixed(const char *name)
 {
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(generic_shapes); i++) {
@@ -144,5 +159,5 @@ size_t cordon_temp_fixed(const char *name)
 
 bool cordon_temp_of_any(const char *name)
 {
-	return cordon_temp_fixed(name) > 0 || is_vim_probe(name);
+	return cordon_temp_fixed(name) > 0 || is_vim_probe(name) || is_perl(name);
 }
