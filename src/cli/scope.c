@@ -188,7 +188,8 @@ static int settle_mode(const struct cordon_scope *scope, const struct cordon_man
 	if (r < 0)
 		return cordon_error_prefix(err, r, "--workspace-mode");
 	cordon_policy_set_mode(policy, mode);
-	policy->reports = scope->mode || (scope->file && scope->file->mode_where) || env->has_mode;
+	/* A policy file is written once and used by many; who runs it says whether to watch. */
+	policy->reports = scope->mode || env->has_mode;
 	return 0;
 }
 

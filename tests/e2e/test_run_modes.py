@@ -316,7 +316,7 @@ def test_a_report_is_one_piece_among_what_the_agent_says(agent, repo):
 ASKED = {
     "option": (("--workspace-mode", "strict", "--rw", "lib/**/*.ts"), {}),
     "variable": (("--rw", "lib/**/*.ts"), {"WORKSPACE_MODE": "strict"}),
-    "file": (("--policy", "../policy.yaml"), {}),
+    "option, of a file": (("--policy", "../policy.yaml", "--workspace-mode", "strict"), {}),
     "nobody": (("--rw", "lib/**/*.ts"), {}),
 }
 
