@@ -11,6 +11,8 @@
 #include "base/sys.h"
 #include "sandbox/watch_calls.h"
 
+#define SHORT_PATH 256
+
 enum { CWD = -1, NONE = -2 };
 
 typedef enum cordon_call_kind {
@@ -102,14 +104,17 @@ static bool read_memory(pid_t pid, uint64_t address, void *into, size_t n)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
 }
 
-/* A string that may end right before an unmapped page: never asks for bytes of the next page it does not need. */
+/* A string that may end right before an unmapped page: never asks for bytes of the next page it does not need. Nearly all
+ * are short, and a page of somebody else's memory is not to be fetched for them. */
 static bool read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX])
 {
-	size_t at = 0;
+	size_t at = 0, most = SHORT_PATH;
 
 	while (at < CORDON_PATH_MAX) {
 		size_t n = 4096 - ((address + at) & 4095);
 
+		if (n > most)
+			n = most;
 		if (n > CORDON_PATH_MAX - at)
 			n = CORDON_PATH_MAX - at;
 		if (!read_memory(pid, address + at, ret + at, n))
@@ -117,6 +122,7 @@ static bool read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH
 		if (memchr(ret + at, '\0', n))
 			return true;
 		at += n;
+		most = CORDON_PATH_MAX;
 	}
 	return false;
 }
@@ -134,23 +140,26 @@ static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PAT
 	return true;
 }
 
-/* The absolute form of what the process named, in its own terms. */
-static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, struct cordon_touch *touch)
+/* Puts the directory that a relative path starts from before it. */
+static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 {
-	pid_t pid = (pid_t)notif->pid;
-	char *ret = touch->path;
-	char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX], what[24] = "cwd";
-	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
+	CORDON_UNCLEARED char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX];
+	char what[24] = "cwd";
 
-	if (!read_string(pid, notif->data.args[path_arg], ret))
-		return false;
-	if (ret[0] == '/')
-		return true;
-	memcpy(name, ret, strlen(ret) + 1);
+	memcpy(name, touch->path, strlen(touch->path) + 1);
 	if (dir != AT_FDCWD)
 		snprintf(what, sizeof(what), "fd/%d", dir);
 	touch->direct = *name && !strchr(name, '/') && !cordon_streq(name, ".") && !cordon_streq(name, "..");
-	return read_link_of(pid, what, base) && cordon_path_join(base, name, ret, CORDON_PATH_MAX) == 0;
+	return read_link_of(pid, what, base) && cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) == 0;
+}
+
+/* The absolute form of what the process named, in its own terms. */
+static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, struct cordon_touch *touch)
+{
+	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
+
+	return read_string((pid_t)notif->pid, notif->data.args[path_arg], touch->path) &&
+	       (touch->path[0] == '/' || read_start((pid_t)notif->pid, dir, touch));
 }
 
 static bool is_empty(const struct seccomp_notif *notif, int path_arg)

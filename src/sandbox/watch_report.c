@@ -192,6 +192,21 @@ static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct
 	return verdict;
 }
 
+bool cordon_reports_pass(const struct cordon_reports *reports, int root_fd, const struct cordon_touch *touch)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	CORDON_UNCLEARED struct cordon_decision decision;
+
+	if (!touch->known)
+		return false;
+	if (!reports->root_in_system && cordon_where_plainly_system(touch->path))
+		return true;
+	if (!cordon_where_plainly_within(reports->child->plan, root_fd, touch, path))
+		return false;
+	cordon_policy_decide(reports->child->policy, path, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
+	return decision.verdict == CORDON_ALLOW;
+}
+
 void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid, const struct cordon_touch *touch,
 			 bool made)
 {
@@ -209,9 +224,7 @@ void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid,
 		violation(reports, &found, "(unreadable)");
 		return;
 	}
-	if (!reports->root_in_system && cordon_where_plainly_system(touch->path))
-		return;
-	if (!cordon_where_find(plan, root_fd, pid, touch, where))
+	if (cordon_reports_pass(reports, root_fd, touch) || !cordon_where_find(plan, root_fd, pid, touch, where))
 		return;
 	within = cordon_path_within(where->host, plan->root);
 	if (!within && cordon_where_is_system(where->inside))

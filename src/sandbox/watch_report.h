@@ -19,6 +19,8 @@ struct cordon_reports *cordon_reports_new(const struct cordon_child *child, cons
 /* Tells what is still to be told. Accepts NULL; always returns NULL. */
 struct cordon_reports *cordon_reports_free(struct cordon_reports *reports);
 
+/* Whether it is plain that nobody is told of this one: quick, before or after the fact, and from any thread. */
+bool cordon_reports_pass(const struct cordon_reports *reports, int root_fd, const struct cordon_touch *touch);
 /* Judges one path that a process acted on, after the fact, and tells it if it lies outside the scope. `made` says that
  * nothing stood there before. `root_fd` as for cordon_where_find(). */
 void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid, const struct cordon_touch *touch,

@@ -131,12 +131,18 @@ static bool replace_process_link(int root_fd, pid_t pid, char path[static CORDON
 	return cordon_path_join(target, rest + strspn(rest, "/"), path, CORDON_PATH_MAX) == 0;
 }
 
-static int open_inside(int root_fd, const char *path, int flags)
+static int open_resolving(int root_fd, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = { .flags = (uint64_t)(unsigned int)(O_PATH | O_CLOEXEC | flags),
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve };
 
+	errno = EBADF;
 	return root_fd < 0 ? -1 : cordon_sys_openat2(root_fd, path, &how, sizeof(how));
+}
+
+static int open_inside(int root_fd, const char *path, int flags)
+{
+	return open_resolving(root_fd, path, flags, 0);
 }
 
 /* The name of what is open. */
@@ -226,6 +232,26 @@ static finding find_direct(int root_fd, const char *path, bool follow, char ret[
 	return n >= 0 || errno == EINVAL ? FOUND : MISSING;
 }
 
+bool cordon_where_plainly_within(const struct cordon_plan *plan, int root_fd, const struct cordon_touch *touch,
+				 char ret[static CORDON_PATH_MAX])
+{
+	const char *rest = touch->path + strlen(plan->at);
+	bool there = false;
+
+	if (!cordon_path_within(touch->path, plan->at) || climbs(touch->path))
+		return false;
+	if (touch->direct) {
+		there = find_direct(root_fd, touch->path, touch->follows, ret) != LOST;
+	} else {
+		int fd = open_resolving(root_fd, touch->path, touch->follows ? 0 : O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+
+		there = fd >= 0 || errno == ENOENT;
+		if (fd >= 0)
+			close(fd);
+	}
+	return there && cordon_path_clean(rest + strspn(rest, "/"), ret, CORDON_PATH_MAX) == 0;
+}
+
 bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, char ret[static CORDON_PATH_MAX])
 {
 	const struct cordon_step *best = NULL;
@@ -275,7 +301,7 @@ bool cordon_where_exists(int root_fd, const char *path)
 bool cordon_where_find(const struct cordon_plan *plan, int root_fd, pid_t pid, const struct cordon_touch *touch,
 		       struct cordon_where *ret)
 {
-	char path[CORDON_PATH_MAX];
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	finding found = LOST;
 
 	memcpy(path, touch->path, strlen(touch->path) + 1);

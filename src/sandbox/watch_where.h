@@ -25,6 +25,11 @@ bool cordon_where_is_system(const char *path);
 /* The host's name of what stands at an inside path: the agent may see the root, a share or its home elsewhere. */
 bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, char ret[static CORDON_PATH_MAX]);
 
+/* Whether a path leads by no link to a place in the workspace, be something there or not; `ret` is that place below the root.
+ * At most two system calls, which is what most calls of a build get. False says nothing. */
+bool cordon_where_plainly_within(const struct cordon_plan *plan, int root_fd, const struct cordon_touch *touch,
+				 char ret[static CORDON_PATH_MAX]);
+
 /* Whether something stands at a path of the agent's now; for what a call is about to change. */
 bool cordon_where_exists(int root_fd, const char *path);
 
