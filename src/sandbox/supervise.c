@@ -21,6 +21,7 @@ struct supervisor {
 	struct cordon_child *child;
 	const struct cordon_observer *observer;
 	struct cordon_result *result;
+	pthread_mutex_t lock; /* held but while we wait: see watch.h */
 	struct cordon_watch *watches[1 + CORDON_ENTER_MAX]; /* of the agent, and of programs that entered */
 	struct cordon_terminal *terminal;
 	struct cordon_lens_process lens;
@@ -178,7 +179,7 @@ static bool add_watch(struct supervisor *s, int listener)
 	for (size_t i = 0; listener >= 0 && i < CORDON_ARRAY_SIZE(s->watches); i++) {
 		if (s->watches[i])
 			continue;
-		s->watches[i] = cordon_watch_new(s->child, s->observer, listener);
+		s->watches[i] = cordon_watch_new(s->child, s->observer, listener, &s->lock);
 		return s->watches[i] != NULL;
 	}
 	return false;
@@ -190,6 +191,19 @@ static void end_watch(struct supervisor *s, size_t i)
 		return;
 	s->result->violations += cordon_watch_count(s->watches[i]);
 	s->watches[i] = cordon_watch_free(s->watches[i]);
+}
+
+/* Without it every trapped call would wait for ever: then it fails with ENOSYS. */
+static void on_watch(struct supervisor *s, size_t i, short revents)
+{
+	int r = cordon_watch_wake(s->watches[i], revents);
+
+	if (r < 0 && !s->result->error.code)
+		cordon_fail(&s->result->error, r, CORDON_KIND_IO, "cannot start the watch: %s", strerror(-r));
+	if (r < 0)
+		end_tree(s);
+	if (r <= 0)
+		end_watch(s, i);
 }
 
 static void on_notice(struct supervisor *s, const struct cordon_notice *notice, int fd)
@@ -317,6 +331,17 @@ static bool may_leave(const struct supervisor *s)
 	return s->empty && !s->child->limits.n_groups && s->lens.pid <= 0;
 }
 
+/* Waits without the lock. 0, or -errno. */
+static int wait_for(struct supervisor *s, struct pollfd *fds, size_t n, int ms)
+{
+	int r;
+
+	pthread_mutex_unlock(&s->lock);
+	r = poll(fds, n, ms) < 0 && errno != EINTR ? -errno : 0;
+	pthread_mutex_lock(&s->lock);
+	return r;
+}
+
 /* Until PID 1, and with it everything inside, is gone, or as good as gone. */
 static void loop(struct supervisor *s)
 {
@@ -335,20 +360,20 @@ static void loop(struct supervisor *s)
 		int wait = !s->deadline ? -1 : s->deadline <= now ? 0 : s->deadline - now > 60000 ? 60000 : (int)(s->deadline - now);
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
-			fds[WATCH + i] = (struct pollfd){ .fd = s->watches[i] ? cordon_watch_fd(s->watches[i]) : -1, .events = POLLIN };
+			fds[WATCH + i] = cordon_watch_poll(s->watches[i]);
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
 		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
 		if (s->terminal)
 			cordon_terminal_poll(s->terminal, &fds[TERMINAL]);
 		n_more = s->observer->fds ? s->observer->fds(s->observer->data, fds + N) : 0;
-		if (poll(fds, N + n_more, wait) < 0 && errno != EINTR)
+		if (wait_for(s, fds, N + n_more, wait) < 0)
 			end_tree(s);
 		if (fds[CTL].revents && !on_ctl(s))
 			fds[CTL].fd = -1;
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
-			if (fds[WATCH + i].revents && !cordon_watch_serve(s->watches[i], fds[WATCH + i].revents))
-				end_watch(s, i);
+			if (fds[WATCH + i].revents)
+				on_watch(s, i, fds[WATCH + i].revents);
 		if (fds[EXEC].revents)
 			on_exec(s);
 		serve_caller(s, fds + N, n_more);
@@ -440,13 +465,15 @@ static void finish(struct supervisor *s)
 void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer, struct cordon_result *ret_result)
 {
 	struct supervisor s = { .child = child, .observer = observer, .result = ret_result, .signals = -1,
-				.lens = CORDON_LENS_PROCESS_NONE };
+				.lens = CORDON_LENS_PROCESS_NONE, .lock = PTHREAD_MUTEX_INITIALIZER };
 	uint64_t begun = now_ms();
 
 	*ret_result = (struct cordon_result){ .started = child->started };
+	pthread_mutex_lock(&s.lock);
 	begin(&s);
 	loop(&s);
 	finish(&s);
+	pthread_mutex_unlock(&s.lock);
 	conclude(&s);
 	clock_gettime(CLOCK_REALTIME, &ret_result->ended);
 	ret_result->duration_ms = now_ms() - begun;

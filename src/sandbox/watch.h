@@ -9,25 +9,30 @@
  *
  * It does two things: in every run with guarded names it refuses their creation early (what races past is caught
  * by PID 1), and in a permissive or reporting run it tells of accesses outside the scope.
+ *
+ * From the first call on it has a thread of its own, which waits for calls and nothing else: the kernel then runs it on the
+ * processor of who called, and the caller there again after the answer. All that is judged and told it shares with the thread
+ * that made the watch, by a lock which that one holds whenever it does not wait: the observer hears one at a time.
  */
 #ifndef CORDON_SANDBOX_WATCH_H
 #define CORDON_SANDBOX_WATCH_H
 
-#include "sandbox/launch.h"
+#include <pthread.h>
 
-#define CORDON_WATCH_RECENT 16 /* creations that were let through, kept to tell who made a guarded name */
+#include "sandbox/launch.h"
 
 struct cordon_watch;
 
-/* NULL without memory. The listener becomes the watch's. */
-struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const struct cordon_observer *observer,
-				      int listener);
+/* NULL without memory. The listener becomes the watch's; the lock is held by the caller now and in every function below. */
+struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const struct cordon_observer *observer, int listener,
+				      pthread_mutex_t *lock);
+/* Gives the lock up while the thread ends. Accepts NULL; always returns NULL. */
 struct cordon_watch *cordon_watch_free(struct cordon_watch *watch);
-int cordon_watch_fd(const struct cordon_watch *watch);
-/* Answers one call, when poll() said that one is there. False when the listener is at its end. */
-bool cordon_watch_serve(struct cordon_watch *watch, short revents);
-/* Whether the guarded name `dir`/`name` was probably made from inside: the agent tried to make that very name lately,
- * or a creation that was let through just before it did not make what it said it would. */
+/* What to poll for on the listener. */
+struct pollfd cordon_watch_poll(const struct cordon_watch *watch);
+/* When poll() has something to say: 1; 0 when every process under the filter is gone; or -errno. */
+int cordon_watch_wake(struct cordon_watch *watch, short revents);
+/* Whether a guarded name was probably made from inside. */
 bool cordon_watch_blames_agent(const struct cordon_watch *watch, const struct cordon_guard *guard);
 /* Violations seen so far. */
 unsigned int cordon_watch_count(const struct cordon_watch *watch);

@@ -4,6 +4,7 @@ what the host sees. The agent is a Python program that makes one call after the 
 import json
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -420,6 +421,22 @@ def test_a_million_refused_opens_neither_hang_nor_fill_the_log(box, repo, cordon
     dropped = sum(record["detail"]["count"] for record in records(box, "dropped"))
     assert len(records(box)) + dropped == 512 + 1 + 1
     print(f"{total} refused opens in {result.seconds:.1f} s")
+
+
+@pytest.mark.parametrize("way", ["time-out", "signal"])
+def test_a_watched_run_ends_in_the_middle_of_a_storm(box, repo, cordon, way):
+    source = box.write("storm.c", STORM)
+    subprocess.run(["cc", "-O2", "-pthread", "-o", repo / "lib/storm", source], check=True)
+    words = ["--timeout", "1s"] if way == "time-out" else []
+    process = cordon.start("run", "--workspace", "lib", "--workspace-mode", "strict", "--result", str(box.path / "result"), *words,
+                           "--", "lib/storm", "1000000000", cwd=repo)
+    said_first = process.stderr.readline()
+    if way == "signal":
+        process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert said_first.decode() == WATCHED["strict"] and out == b"", err[-500:]
+    done = json.loads((box.path / "result").read_text())
+    assert done["state"] == ("timeout" if words else "cancelled") and done["violations"] > 0, done
 
 
 def test_the_document_lists_the_system_directories_of_the_code():
