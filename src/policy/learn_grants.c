@@ -250,6 +250,8 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 	size_t len = strlen(item->path), from, to;
 	bool directory = item->uses & CORDON_LEARN_DIRECTORY;
 
+	if (m->patterns && (m->need == CORDON_NEED_LIST || m->need == CORDON_NEED_LOOK))
+		return push(&m->list, m->need == CORDON_NEED_LIST ? ALL : EXACT, item->path, len, NULL, false);
 	if (m->need == CORDON_NEED_WRITE && m->patterns && cordon_learn_is_passing(m->learn, item, true)) {
 		if (cordon_learn_is_save(m->learn, item))
 			return 0;
@@ -283,11 +285,16 @@ static int step(struct maker *m, struct level *level, struct level *ret_below)
 	       (m->items[next]->path[end] == '/' || !m->items[next]->path[end]))
 		next++;
 	level->next = next; /* what lies below a path that is granted itself is granted too */
-	if (!path[end])
-		return push_item(m, m->items[at]);
+	*ret_below = (struct level){ .next = at, .end = next, .dir_len = end, .from = m->list.n };
+	if (!path[end]) {
+		int r = push_item(m, m->items[at]);
+
+		/* But not what lies below a folder that was only listed. */
+		ret_below->next++;
+		return r == 0 && m->patterns && m->need == CORDON_NEED_LIST && next > at + 1 ? 1 : r;
+	}
 	if (end == 4 && strncmp(path, ".git", 4) == 0)
 		return push(&m->list, SINGLE, path, end, NULL, false);
-	*ret_below = (struct level){ .next = at, .end = next, .dir_len = end, .from = m->list.n };
 	return 1;
 }
 
@@ -449,18 +456,17 @@ static int gather(struct maker *m, const struct cordon_learn_grants *grants, enu
 static int directories(struct maker *m, struct cordon_learn_grants *grants, enum cordon_learn_need need,
 		       struct cordon_error *err)
 {
-	enum shape shape = !m->patterns ? SINGLE : need == CORDON_NEED_LIST ? ALL : EXACT;
 	const char *note = need == CORDON_NEED_LIST ? "listed" : m->patterns ? "looked at, not into" : "looked at";
 	int r = gather(m, grants, need, err);
+	size_t kept = 0;
 
-	for (size_t i = 0; r == 0 && i < m->n; i++) {
-		/* A folder that leads to another one of these is seen for that. */
-		size_t len = strlen(m->items[i]->path);
-
-		if (i + 1 < m->n && cordon_path_within(m->items[i + 1]->path, m->items[i]->path))
-			continue;
-		r = push(&m->list, shape, m->items[i]->path, len, NULL, false);
-	}
+	/* A folder that leads to another one of these is seen for that. But one that was listed showed its files, too. */
+	for (size_t i = 0; i < m->n; i++)
+		if (need == CORDON_NEED_LIST || i + 1 == m->n || !cordon_path_within(m->items[i + 1]->path, m->items[i]->path))
+			m->items[kept++] = m->items[i];
+	m->n = kept;
+	if (r == 0 && m->n)
+		r = solve(m);
 	return r < 0 ? r : append_all(m, grants, CORDON_ACCESS_READ, note);
 }
 

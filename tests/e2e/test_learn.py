@@ -117,6 +117,18 @@ def test_what_is_only_looked_at_can_be_looked_at_again(cordon, repo):
     assert DENIED in enforce(cordon, repo, "cat docs/d.md").stderr
 
 
+def test_folders_that_are_walked_become_few_grants_that_show_the_same(cordon, box, repo):
+    for i in range(60):
+        box.write(f"repo/pkg/p{i}/lib/x.js", "x")
+        box.write(f"repo/pkg/p{i}/index.js", "x")
+    script = "find pkg src .git -name '*.js' -o -name '*.ts' -o -name HEAD | sort"
+    policy = learn(cordon, repo, "set -e; " + script)
+    assert policy["ro"] == [".git", "pkg", "src/*", "src/deep/*"] and "rw" not in policy
+    plain = box.run("/bin/sh", "-c", script, cwd=repo)
+    again = enforce(cordon, repo, script)
+    assert again.returncode == 0 and again.stdout == plain.stdout and len(plain.stdout.split()) == 128, again
+
+
 def test_secrets_are_never_granted(cordon, repo):
     policy = learn(cordon, repo, "cat .env keys/server.pem lib/x.c")
     text = (repo / "learned.yaml").read_text()

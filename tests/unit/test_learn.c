@@ -89,6 +89,11 @@ static const struct row {
 	{ "l src, d src/deep, r src/deep/a.c", "ro src/deep/a.c", false },
 	{ "l docs", "ro docs/*", false },
 	{ "d docs", "ro doc[s]", false },
+	{ "l docs, l docs/old, l docs/new", "ro docs/*, ro docs/new/*, ro docs/old/*", false },
+	{ "l p, l p/a, l p/b, l p/c, l p/d, l q/a", "ro p, ro q/a/*", false },
+	{ "l p/a/1, l p/b/1, l p/c/1, l p/d/1, l p/e/1", "ro p", false },
+	{ "d p/a, d p/b, d p/c, d p/d, d p/e", "ro p", false },
+	{ "l .git, l .git/a, l .git/b, l .git/c, l .git/d, l .git/e/f", "ro .git", false },
 	{ "d docs, d docs/old", "ro docs/ol[d]", false },
 	{ "l , d , r a.c", "ro a.c", false },
 	/* Names that were asked for in vain. */
