@@ -10,6 +10,9 @@
 #include "cli/run_session.h"
 #include "policy/learn.h"
 
+#define CORDON_LEARNED_SEARCH_MAX 200000 /* names that are looked at to find secrets in granted folders */
+#define CORDON_LEARNED_SEARCH_MS 2000
+
 struct cordon_learned {
 	const struct cordon_policy *policy; /* of the run that is learned from */
 	struct cordon_learn *inside;
@@ -18,6 +21,7 @@ struct cordon_learned {
 	struct cordon_learn_grants grants;
 	bool patterns;
 	bool truncated;		     /* there were more paths than can be remembered */
+	bool unsearched;	     /* secrets that nobody used were not looked for everywhere */
 	size_t n_secrets, n_outside; /* left out, once the text is made */
 };
 
@@ -25,6 +29,9 @@ int cordon_learned_init(struct cordon_learned *learned, const struct cordon_poli
 			struct cordon_error *err);
 void cordon_learned_done(struct cordon_learned *learned);
 void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_sight *sight);
+
+/* Adds secrets in the tree that the grants would open though nobody used them. */
+int cordon_learned_find_secrets(struct cordon_learned *learned, struct cordon_error *err);
 
 /* `output` is named in the text, or NULL. */
 int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,

@@ -118,8 +118,17 @@ static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 		if (!cordon_pattern_match(w->compiled[i], path, NULL))
 			continue;
 		quoted = cordon_pattern_quote(path);
-		if (!quoted || !cordon_utf8_valid(path, strlen(path)))
+		if (!quoted) {
+			w->r = -ENOMEM;
 			return 0;
+		}
+		/* A byte that is no text can't stand in a policy file. */
+		for (char *p = quoted; *p;) {
+			size_t len = cordon_utf8_char(p, strlen(p));
+
+			*p = len ? *p : '?';
+			p += len ? len : 1;
+		}
 		put(w, w->n++ ? "  - " : "deny:\n  - ");
 		put_quoted(w, quoted);
 		put(w, "  # %s\n", cordon_learn_secret(path));
@@ -142,7 +151,7 @@ static unsigned int tell_secret(void *data, const char *path, unsigned int uses)
 	struct writer *w = data;
 	const char *sort = cordon_learn_secret(path);
 
-	if (!sort || uses & CORDON_LEARN_ABSENT)
+	if (!sort || uses & CORDON_LEARN_ABSENT || uses == CORDON_LEARN_STOOD)
 		return 0;
 	w->learned->n_secrets++;
 	if (!within_limit(w,
@@ -302,6 +311,8 @@ static int write_text(struct writer *w, const struct cordon_run_session *run, co
 			w->n = 1;
 		}
 		cordon_learn_each(learned->inside, deny_secret, w);
+		if (learned->unsearched)
+			put(w, "# The tree is too large to look for secrets everywhere: see that no grant opens one.\n");
 	}
 	put_settings(w, run->options);
 	w->n = 0;
@@ -410,7 +421,9 @@ int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_
 	for (int round = 0; r == 0 && refused && round < 4; round++) {
 		struct fallback fallback = { .learned = learned, .round = round };
 
-		r = render(learned, run, output, ret_text, err);
+		r = cordon_learned_find_secrets(learned, err);
+		if (r == 0)
+			r = render(learned, run, output, ret_text, err);
 		if (r == 0)
 			r = refused_by(ret_text, run, &fallback, &refused, err);
 	}

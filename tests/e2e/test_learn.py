@@ -147,6 +147,33 @@ def test_a_secret_inside_a_granted_folder_is_denied_by_name(cordon, box, repo):
     assert result.stdout == "a.c" and DENIED in result.stderr
 
 
+SWEPT = {
+    "by a listing": ("ls cfg", ["cfg/*"]),
+    "by a type": ("cat cfg/x.json cfg/y.json cfg/z.json", ["cfg/*.json"]),
+    "by a folder": ("cat cfg/?.*", ["cfg"]),
+    "by folders that were walked": ("find cfg -name '*.zip'; ls cfg/d1 cfg/d2 cfg/d3 cfg/d4", ["cfg"]),
+}
+
+
+@pytest.mark.parametrize("how", SWEPT)
+def test_a_secret_that_nobody_used_is_not_opened(cordon, box, repo, how):
+    script, granted = SWEPT[how]
+    for name in ("x.json", "y.json", "z.json", "1.c", "2.h", "3.S", "4.ld", "5.mk", "d1/a", "d2/a", "d3/a", "d4/a"):
+        box.write(f"repo/cfg/{name}", name)
+    secrets = ["cfg/secrets.json", "cfg/.env", "cfg/d3/id_rsa", "cfg/d4/secrets/inner/a"]
+    for name in secrets:
+        box.write(f"repo/{name}", "hunter2\n")
+    odd = repo / "cfg" / os.fsdecode(b"od\xffd.pem")
+    odd.write_text("hunter2\n")
+    box.own(odd)
+    policy = learn(cordon, repo, script)
+    assert policy["ro"] == granted, policy
+    result = enforce(cordon, repo, f"{script}; find cfg -type f | xargs -d '\\n' cat; cat {' '.join(secrets)} cfg/od*")
+    assert "hunter2" not in result.stdout, (result, policy)
+    assert ("d4/a" in result.stdout) == (granted == ["cfg"]) and "x.json" in result.stdout
+    assert "looked at)" not in (repo / "learned.yaml").read_text()
+
+
 def test_places_outside_the_root_are_comments(cordon, box, repo):
     box.write("elsewhere/data.txt", "data\n")
     script = f"cat {box.path}/elsewhere/data.txt lib/x.c; echo x >{box.path}/elsewhere/made"
