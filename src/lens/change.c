@@ -91,7 +91,7 @@ static void reply_made(fuse_req_t req, const struct place *place)
 void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	autoplace struct place place;
-	struct fuse_entry_param entry;
+	struct fuse_entry_param entry = { 0 };
 	autofd int fd = -1;
 	int r = place_open(req, parent, name, &place);
 

@@ -212,7 +212,7 @@ int lens_stat(int fd, const char *name, struct statx *ret);
 int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle);
 /* Keeps the descriptor a file was made with; returns the handle for the kernel. */
 uint64_t lens_handle_keep(struct lens *lens, int fd);
-void lens_handle_drop(struct lens *lens, uint64_t handle);
+void lens_handle_drop(struct lens *lens, uint64_t number);
 /* A new descriptor for writing, the caller's to close. */
 int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle);
 void lens_file_close(struct lens *lens, struct lens_node *node);

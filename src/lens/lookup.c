@@ -132,7 +132,7 @@ void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *dir = lens_node(lens, parent);
 	int dir_fd = lens_open_recent(lens, dir);
-	struct fuse_entry_param entry;
+	struct fuse_entry_param entry = { 0 };
 	int r = dir_fd < 0 ? dir_fd : lens_lookup(lens, fuse_req_ctx(req), dir, dir_fd, name, &entry);
 
 	if (r == -ENOENT) {
