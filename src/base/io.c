@@ -81,6 +81,27 @@ int cordon_write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
+int cordon_copy_bytes(int from, int to, uint64_t *budget)
+{
+	char chunk[65536];
+
+	for (;;) {
+		ssize_t n = read(from, chunk, sizeof(chunk));
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		if ((uint64_t)n > *budget)
+			return -E2BIG;
+		*budget -= (uint64_t)n;
+		r = cordon_write_all(to, chunk, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+}
+
 /* Owner first: changing it may clear bits of the mode. */
 static int set_owner_and_mode(int fd, mode_t mode, const struct stat *old)
 {

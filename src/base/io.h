@@ -20,6 +20,9 @@ int cordon_read_fd(int fd, const char *name, struct cordon_buf *buf, struct cord
 /* Writes all of it, across short writes and EINTR. 0 or -errno. */
 int cordon_write_all(int fd, const void *bytes, size_t n);
 
+/* Writes to `to` what `from` gives until its end; -E2BIG when that is more than *budget, which is used up. 0 or -errno. */
+int cordon_copy_bytes(int from, int to, uint64_t *budget);
+
 /* A description of our own of a terminal that others write to as well, so that O_NONBLOCK is ours alone. -1 for what is no
  * terminal, or one that may not be opened again. */
 int cordon_open_terminal_again(int fd);

@@ -4,23 +4,6 @@
 
 #include "base/text.h"
 
-static uint32_t decode(const char *s, size_t n)
-{
-	const unsigned char *u = (const unsigned char *)s;
-
-	switch (n) {
-	case 1:
-		return u[0];
-	case 2:
-		return (uint32_t)(u[0] & 0x1f) << 6 | (u[1] & 0x3f);
-	case 3:
-		return (uint32_t)(u[0] & 0x0f) << 12 | (uint32_t)(u[1] & 0x3f) << 6 | (u[2] & 0x3f);
-	default:
-		return (uint32_t)(u[0] & 0x07) << 18 | (uint32_t)(u[1] & 0x3f) << 12 |
-		       (uint32_t)(u[2] & 0x3f) << 6 | (u[3] & 0x3f);
-	}
-}
-
 size_t cordon_utf8_char(const char *s, size_t n)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -45,7 +28,7 @@ size_t cordon_utf8_char(const char *s, size_t n)
 	for (size_t i = 1; i < len; i++)
 		if ((u[i] & 0xc0) != 0x80)
 			return 0;
-	c = decode(s, len);
+	c = cordon_utf8_decode(s, len);
 	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
 		return 0;
 	return len;
@@ -76,7 +59,7 @@ bool cordon_text_safe(const char *s, size_t n)
 	for (size_t i = 0; i < n;) {
 		size_t len = cordon_utf8_char(s + i, n - i);
 
-		if (!len || speaks(decode(s + i, len)))
+		if (!len || speaks(cordon_utf8_decode(s + i, len)))
 			return false;
 		i += len;
 	}
@@ -93,7 +76,7 @@ static size_t escape_one(const char *s, size_t n, char out[static 16], size_t *r
 		*ret_len = (size_t)snprintf(out, 16, "\\x%02x", (unsigned int)(unsigned char)*s);
 		return 1;
 	}
-	c = decode(s, len);
+	c = cordon_utf8_decode(s, len);
 	if (c == '\\')
 		*ret_len = (size_t)snprintf(out, 16, "\\\\");
 	else if (!speaks(c)) {

@@ -8,6 +8,24 @@
 /* Length of the valid UTF-8 character at s (1 to 4), or 0 when the bytes there are not one. No overlong forms,
  * no surrogates. */
 size_t cordon_utf8_char(const char *s, size_t n);
+/* The character that the first n bytes are (1 to 4); they were found valid. */
+static inline uint32_t cordon_utf8_decode(const char *s, size_t n)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	switch (n) {
+	case 1:
+		return u[0];
+	case 2:
+		return (uint32_t)(u[0] & 0x1f) << 6 | (u[1] & 0x3f);
+	case 3:
+		return (uint32_t)(u[0] & 0x0f) << 12 | (uint32_t)(u[1] & 0x3f) << 6 | (u[2] & 0x3f);
+	default:
+		return (uint32_t)(u[0] & 0x07) << 18 | (uint32_t)(u[1] & 0x3f) << 12 |
+		       (uint32_t)(u[2] & 0x3f) << 6 | (u[3] & 0x3f);
+	}
+}
+
 bool cordon_utf8_valid(const char *s, size_t n);
 
 /*

@@ -36,27 +36,6 @@ static DIR *list(int dir_fd)
 	return dir;
 }
 
-static int copy_bytes(int src, int dst, struct cordon_copy_budget *budget)
-{
-	char chunk[65536];
-
-	for (;;) {
-		ssize_t n = read(src, chunk, sizeof(chunk));
-		int r;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : 0;
-		if ((uint64_t)n > budget->bytes)
-			return -E2BIG;
-		budget->bytes -= (uint64_t)n;
-		r = cordon_write_all(dst, chunk, (size_t)n);
-		if (r < 0)
-			return r;
-	}
-}
-
 static int too_much(const char *path, struct cordon_error *err)
 {
 	return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
@@ -72,7 +51,7 @@ static int copy_file(int src, const struct stat *st, int dst_fd, const char *nam
 
 	if (dst < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
-	r = copy_bytes(src, dst, budget);
+	r = cordon_copy_bytes(src, dst, &budget->bytes);
 	if (r == -E2BIG)
 		return too_much(path, err);
 	if (r == 0 && (fchmod(dst, (st->st_mode & 0755) | 0600) < 0 || fsync(dst) < 0))

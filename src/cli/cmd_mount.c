@@ -13,11 +13,6 @@ static const struct cordon_option options[] = {
 	{ 0 },
 };
 
-static int set(void *data, int key, const char *arg, struct cordon_error *err)
-{
-	return cordon_scope_set(data, key, arg, err);
-}
-
 static int report(struct cordon_cli *cli, const char *dir, const struct cordon_links *links)
 {
 	for (size_t i = 0; i < links->n; i++)
@@ -57,22 +52,7 @@ static int mount_folders(struct cordon_cli *cli, const struct cordon_manager *ws
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_scope scope = { 0 };
-	struct cordon_manager ws;
-	struct cordon_error err = { 0 };
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &scope, &first, &err);
-
-	if (r != 0)
-		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
-	if (argc - first < 1 || argc - first > 2)
-		return cordon_cli_usage(cli, "a list of folders and a directory are expected, not %d arguments",
-					argc - first);
-	r = cordon_manager_open(cli, &scope, argc - first == 2 ? argv[first] : NULL, &ws);
-	if (r)
-		return r;
-	r = mount_folders(cli, &ws, argv[argc - 1]);
-	cordon_manager_done(&ws);
-	return r;
+	return cordon_links_command(cli, argc, argv, mount_folders);
 }
 
 const struct cordon_command cordon_cmd_mount = {

@@ -41,6 +41,10 @@ int cordon_links_make(struct cordon_links *links, int dir_fd, struct cordon_erro
  * refused. */
 int cordon_links_remove(struct cordon_links *links, int dir_fd, struct cordon_error *err);
 
+/* What 'mount' and 'unmount' have in common: options and operands ([FOLDERS] DIR), then `act` with DIR. An exit code. */
+int cordon_links_command(struct cordon_cli *cli, int argc, char **argv,
+			 int (*act)(struct cordon_cli *cli, const struct cordon_manager *ws, const char *dir));
+
 /* [{"folder","path","target","state"}]; "path" is in the directory. */
 json_t *cordon_links_json(const struct cordon_links *links);
 

@@ -23,23 +23,10 @@ struct parser {
 
 uint32_t cordon_char_at(const char *s, size_t n, size_t *ret_len)
 {
-	const unsigned char *u = (const unsigned char *)s;
 	size_t len = cordon_utf8_char(s, n);
 
 	*ret_len = len ? len : 1;
-	switch (len) {
-	case 0:
-		return CORDON_CHAR_INVALID + u[0];
-	case 1:
-		return u[0];
-	case 2:
-		return (uint32_t)(u[0] & 0x1f) << 6 | (u[1] & 0x3f);
-	case 3:
-		return (uint32_t)(u[0] & 0x0f) << 12 | (uint32_t)(u[1] & 0x3f) << 6 | (u[2] & 0x3f);
-	default:
-		return (uint32_t)(u[0] & 0x07) << 18 | (uint32_t)(u[1] & 0x3f) << 12 | (uint32_t)(u[2] & 0x3f) << 6 |
-		       (u[3] & 0x3f);
-	}
+	return len ? cordon_utf8_decode(s, len) : CORDON_CHAR_INVALID + (unsigned char)*s;
 }
 
 void *cordon_pattern_grow(void *array, size_t n, size_t size)

@@ -38,27 +38,10 @@ static void copy_attributes(int from, int to)
 	}
 }
 
-static int copy_content(int from, int to)
-{
-	char block[64 << 10];
-
-	for (;;) {
-		ssize_t n = read(from, block, sizeof(block));
-		int r;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : 0;
-		r = cordon_write_all(to, block, (size_t)n);
-		if (r < 0)
-			return r;
-	}
-}
-
 /* Gives `name` in dir_fd an inode of its own. */
 static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 {
+	uint64_t budget = CORDON_HARDLINKS_SIZE_MAX; /* it may grow while it is copied */
 	autofd int from = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	autofd int to = -1;
 	char uuid[CORDON_UUID_SIZE], temp[NAME_MAX + 1];
@@ -77,7 +60,7 @@ static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 	to = openat(dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s apart from its other names", name);
-	r = copy_content(from, to);
+	r = cordon_copy_bytes(from, to, &budget);
 	if (r == 0) {
 		struct timespec times[2] = { st.st_atim, st.st_mtim };
 
