@@ -177,6 +177,7 @@ int main(int argc, char **argv)
 	/* The heap of a start grows and shrinks many times by what one step needs; pages that are not touched cost nothing. */
 	mallopt(M_TOP_PAD, 1 << 20);
 	mallopt(M_TRIM_THRESHOLD, 16 << 20);
+	mallopt(M_ARENA_MAX, 1); /* the watch's thread needs next to nothing, and no heap of its own */
 	cordon_title_init(argc, argv);
 	fill_streams();
 	/* A closed pipe is an error of the write that meets it, not the end of the process. */
