@@ -209,6 +209,10 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 
 	if (r == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
 		r = change_owner(fuse_req_ctx(req), attr, to_set);
+	/* INVARIANT: a temporary name can be removed when the lens ends, so we keep our way to it. */
+	if (r == 0 && (to_set & FUSE_SET_ATTR_MODE) && S_ISDIR(node->type) &&
+	    (attr->st_mode & (S_IWUSR | S_IXUSR)) != (S_IWUSR | S_IXUSR) && lens_temps_below(lens, node))
+		r = -EBUSY;
 	if (r == 0 && (to_set & FUSE_SET_ATTR_MODE))
 		r = change_mode(fd, attr->st_mode);
 	if (r == 0 && (to_set & FUSE_SET_ATTR_SIZE))

@@ -297,6 +297,8 @@ bool lens_temp_shape(const struct lens *lens, const char *dir_path, int dir_fd, 
 struct lens_temp *lens_temp_find(const struct lens *lens, const struct lens_node *parent, const char *name);
 int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name, const struct lens_id *id);
 void lens_temp_drop(struct lens *lens, struct lens_temp *temp);
+/* Whether there is one in the directory or below it. */
+bool lens_temps_below(const struct lens *lens, const struct lens_node *dir);
 /* Removes from the host what is left of them. */
 void lens_temps_clean(struct lens *lens);
 

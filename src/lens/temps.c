@@ -108,6 +108,15 @@ void lens_temp_drop(struct lens *lens, struct lens_temp *temp)
 	}
 }
 
+bool lens_temps_below(const struct lens *lens, const struct lens_node *dir)
+{
+	for (const struct lens_temp *temp = lens->temps; temp; temp = temp->next)
+		for (const struct lens_node *node = temp->parent; node; node = node->names ? node->names->parent : NULL)
+			if (node == dir)
+				return true;
+	return false;
+}
+
 void lens_temps_clean(struct lens *lens)
 {
 	while (lens->temps) {

@@ -65,6 +65,24 @@ def test_what_is_left_of_them_is_gone_when_the_lens_ends(tree, shape):
     assert tree.names("src") == ["a.ts", "secret.txt"]
 
 
+@pytest.mark.parametrize("mode", [0, 0o444, 0o555, 0o600, 0o200, 0o100])
+def test_no_directory_can_be_closed_over_what_is_left_of_them(tree, mode):
+    out = tree.python(
+        f"""
+        os.makedirs("src/x.ts/in/y.ts")
+        write("src/x.ts/a.ts.lock", "evil")
+        write("src/x.ts/in/y.ts/a.ts.tmp", "evil")
+        out["held"] = [answer(os.chmod, name, {mode}) for name in ("src/x.ts", "src/x.ts/in/y.ts")]
+        os.rename("src/x.ts/in/y.ts/a.ts.tmp", "src/x.ts/in/y.ts/a.ts")
+        out["free"] = answer(os.chmod, "src/x.ts/in/y.ts", {mode})
+        out["open"] = [answer(os.chmod, "src/x.ts", 0o300), answer(os.chmod, "src/x.ts", 0o755)]
+        """,
+        rules=TS,
+    )
+    assert out == {"held": ["EBUSY", "EBUSY"], "free": "ok", "open": ["ok", "ok"]}
+    assert tree.names("src/x.ts") == ["in"]
+
+
 def test_a_lens_that_is_told_to_end_cleans_up_too(tree):
     process = tree.start("sh", "-c", "echo x >src/a.ts.lock; echo made; exec sleep 60", rules=TS)
     assert process.stdout.readline() == b"made\n"
