@@ -94,6 +94,7 @@ int cordon_policy_file_apply(const struct cordon_policy_file *file, struct cordo
 		policy->mode = file->mode;
 	if (file->read_only)
 		policy->read_only = true;
+	policy->no_editor_temps |= !file->editor_temps;
 	return 0;
 }
 

@@ -380,6 +380,7 @@ static const struct key top_keys[] = {
 	{ .name = "share", .read = read_shares },
 	{ .name = "net", .read = read_net },
 	{ .name = "lens", .read = read_lens },
+	{ .name = "editor_temps", .read = read_bool, .slot = SLOT(editor_temps), .where = SLOT(editor_temps_where) },
 	{ .name = "limits", .read = read_limits },
 	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
 };
@@ -467,7 +468,7 @@ static int make_file(struct cordon_tree *tree, size_t before, struct cordon_poli
 		cordon_tree_free(tree);
 		return no_memory(errors, "the policy file");
 	}
-	*file = (struct cordon_policy_file){ .tree = tree, .default_protect = true };
+	*file = (struct cordon_policy_file){ .tree = tree, .default_protect = true, .editor_temps = true };
 	if (want_collection(&reader, tree->root, CORDON_NODE_MAPPING, "a policy file") &&
 	    read_keys(&reader, tree->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
 		return no_memory(errors, tree->name);

@@ -19,6 +19,7 @@
  *     share: ["/opt/data:/data:ro"]
  *     net: host                     # or none
  *     lens: auto                    # or always, never
+ *     editor_temps: true            # names that editors use while they save
  *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
  *     best_effort: false
  *
@@ -70,6 +71,8 @@ struct cordon_policy_file {
 	struct cordon_setting_list protect;
 	bool default_protect; /* true unless the file says false */
 	const char *default_protect_where;
+	bool editor_temps; /* the same */
+	const char *editor_temps_where;
 	struct cordon_env_setting *env;
 	size_t n_env;
 	struct cordon_setting_list keep_env;
@@ -101,7 +104,7 @@ struct cordon_policy_file *cordon_policy_file_free(struct cordon_policy_file *fi
 void cordon_policy_file_freep(struct cordon_policy_file **file);
 
 /*
- * Adds grants, folders, protected paths, mode and read_only to a policy. Folders are looked up in the policy's root;
+ * Adds grants, folders, protected paths, mode, read_only and editor_temps to a policy. Folders are looked up in the policy's root;
  * a missing one is an error at its place in the file. On failure the policy is as it was.
  */
 int cordon_policy_file_apply(const struct cordon_policy_file *file, struct cordon_policy *policy,

@@ -42,6 +42,7 @@ struct cordon_policy {
 	cordon_mode mode;
 	bool reports; /* somebody asked for a mode by its name: attempts to leave the scope are told, whatever kind it is */
 	bool read_only; /* every write grant counts as read */
+	bool no_editor_temps; /* the temporary names of atomic saves are judged like any other */
 	struct cordon_grant *grants;
 	size_t n_grants;
 	struct cordon_protected *protected_paths;

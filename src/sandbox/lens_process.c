@@ -99,7 +99,7 @@ int cordon_lens_start(const struct cordon_policy *policy, int fuse_fd, struct co
 		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
 	status_read = pipe_fds[0];
 	status_write = pipe_fds[1];
-	r = cordon_handover_write(policy, true, policy_fd, err);
+	r = cordon_handover_write(policy, !policy->no_editor_temps, policy_fd, err);
 	if (r < 0)
 		return r;
 	if (lseek(policy_fd, 0, SEEK_SET) < 0)

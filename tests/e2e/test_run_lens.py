@@ -38,6 +38,16 @@ def test_agent_can_access_files_in_scope_by_name(cordon, repo):
     assert sorted(p.name for p in (repo / "src").rglob("*.ts")) == ["y.ts", "z.ts"]
 
 
+def test_temporary_names_of_saves_are_judged_like_others_when_a_policy_says_so(cordon, repo):
+    for temps, saved in (("true", True), ("false", False)):
+        (repo / "policy.yaml").write_text(f"version: 1\nrw: ['src/**/*.ts']\neditor_temps: {temps}\n")
+        result = sh(cordon, "sed -i s/a/saved/ src/a.ts && echo saved; echo x >src/a.ts~ && mv src/a.ts~ src/deep/c.ts && echo moved; "
+                    "echo in >src/deep/er/b.ts && echo written", "--policy", "policy.yaml", cwd=repo)
+        assert result.stdout == ("saved\nmoved\n" if saved else "") + "written\n", result
+        assert (repo / "src/a.ts").read_text() == "saved\n" and (repo / "src/deep/er/b.ts").read_text() == "in\n"
+    assert not [p for p in (repo / "src").rglob("*") if p.name.startswith("sed") or p.name.endswith("~")]
+
+
 def test_agent_cannot_access_files_outside_scope_by_name(cordon, repo):
     result = sh(cordon, "cat src/build.sh; cat docs/d.md; echo x >src/new.sh; echo x >src/build.sh; mv src/a.ts src/a.sh; "
                 "ln src/a.ts src/alias.sh; mv src/build.sh src/got.ts; ln -s ../docs/d.md src/link.ts; cat src/link.ts; cat AGENTS.md",

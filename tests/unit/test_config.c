@@ -119,6 +119,7 @@ static void check_full(const struct cordon_policy_file *file)
 	assert_true(file->read_only);
 	check_list(&file->protect, (const char *const[]){ "AGENTS.md", ".factory/", NULL });
 	assert_false(file->default_protect);
+	assert_false(file->editor_temps);
 	assert_int_equal(file->n_env, 4);
 	assert_string_equal(file->env[0].name, "CI");
 	assert_string_equal(file->env[0].value, "1");
@@ -181,6 +182,7 @@ static void what_a_file_does_not_say_has_the_default(void **state)
 	assert_null(file->home.text);
 	assert_false(file->read_only);
 	assert_true(file->default_protect);
+	assert_true(file->editor_temps);
 	assert_int_equal(file->net, CORDON_NET_HOST);
 	assert_int_equal(file->rw.n + file->ro.n + file->deny.n + file->n_env + file->n_shares, 0);
 	assert_int_equal(file->limits.timeout_ms, 0);
