@@ -4,7 +4,10 @@
 In README.md and docs/*.md a fenced block is run when its first line is ```console (lines after "$ " are commands, the
 lines below them what they print; a line "..." stands for any lines) or ```sh test (must succeed). The blocks of one
 document share one copy of the sample repository of scripts/demo, at /home/you/project as far as they can see.
+
+The commands in the EXAMPLES of manual pages are run in another, which has a Makefile.
 """
+import json
 import os
 import pty
 import re
@@ -87,6 +90,83 @@ def test_examples_print_what_the_document_says(document, box, project):
             done = box.run("sh", "-c", f"exec 2>&1\n{command}", cwd=project, env=env)
             printed = done.stdout.replace(str(box.path), SHOWN_HOME).splitlines()
             assert matches(expected, printed), f"{place}: $ {command}\n" + "\n".join(printed)
+
+
+# What an example of a manual page ends with when that is not success.
+STATUS = {
+    "cordon check --rw src --ro docs src/new/file.c docs/guide.md": 1,
+    "cordon check --workspace lib,src --deny '**/.env' lib/a.ts lib/.env": 1,
+}
+FOLLOWS = "cordon audit --follow --run 9d1c20aa"  # has no end
+
+
+def manual_commands(page):
+    """The commands among the examples of a page: lines after "$ ", and literal blocks that begin with cordon."""
+    section = re.search(r"^\.Sh EXAMPLES\n(.*?)(?=^\.Sh )", page.read_text(), re.MULTILINE | re.DOTALL)
+    if not section:
+        return []
+    found = re.findall(r"^\.Dl \$ (.*)$|^\.Bd -literal.*\n(cordon (?:.*\n)*?)\.Ed$", section.group(1), re.MULTILINE)
+    return [(line or block.rstrip("\n")).replace(r"\-", "-").replace(r"\(dq", '"').replace(r"\e", "\\") for line, block in found]
+
+
+MANUAL = {page.name: commands for page in sorted((TOP / "man").glob("*.[1-8]")) if (commands := manual_commands(page))}
+
+
+@pytest.mark.parametrize("page", MANUAL)
+def test_examples_of_the_manual_work(page, box, cordon, project):
+    (project / "cordon.yaml").unlink()  # the examples make their own
+    box.write("project/Makefile", "test:\n\t@cp lib/math.ts src/copy.ts && echo tested\n")
+    cordon("run", "--workspace", "lib", "--workspace-mode", "strict", "--", "cat", "docs/notes.md", cwd=project)  # for the log
+    made = cordon("project", "create", "examples", "--isolation", "--json", "--", "cat")
+    env = {"PATH": f"{box.bin}:/usr/local/bin:/usr/bin:/bin", "NO_COLOR": "1", "PROJECT": made.json()["id"]}
+    for command in MANUAL[page]:
+        if command == FOLLOWS:
+            done = box.run("timeout", "--preserve-status", "-s", "INT", "1", "bash", "-c", f"exec {command}", cwd=project, env=env)
+            assert done.returncode == 0 and done.stderr == "", str(done)
+            continue
+        done = box.run("bash", "-c", command, cwd=project, env=env)
+        assert done.returncode == STATUS.get(command, 0), str(done)
+        assert "make test" not in command or done.stdout == "tested\n", str(done)
+
+
+def test_the_manual_has_the_examples_that_are_waited_for():
+    commands = [command for page in MANUAL.values() for command in page]
+    assert len(commands) > 15 and {*STATUS, FOLLOWS} <= set(commands)
+
+
+def test_the_example_of_a_policy_file_and_its_error_are_as_the_manual_says(box, cordon, project):
+    text = (TOP / "man/cordon.yaml.5").read_text()
+    policy = re.search(r"^\.Bd -literal.*\n(version: 1\n(?:.*\n)*?)\.Ed$", text, re.MULTILINE).group(1)
+    box.write("project/cordon.yaml", policy)
+    box.mkdir("project/tests")
+    asked = {"lib/new.ts": "allow", "docs/deep/a.md": "allow", "docs/a.txt": "deny", "lib/.env": "deny", "secrets/key": "deny", "AGENTS.md": "deny"}
+    done = cordon("check", "--policy", "cordon.yaml", *asked, cwd=project)
+    assert done.stdout == "".join(f"{verdict} {name}\n" for name, verdict in asked.items()), str(done)
+    assert cordon("check", "--policy", "cordon.yaml", "--op", "read", "docs/a.txt", cwd=project).stdout == "allow docs/a.txt\n"
+    error = re.search(r"^\.Dl (cordon\.yaml:5:13: .*)$", text, re.MULTILINE).group(1)
+    box.write("project/cordon.yaml", "version: 1\n\n\n\nrw: [a, src/**.ts]\n")
+    done = cordon("check", "--policy", "cordon.yaml", "a", cwd=project)
+    assert done.returncode == 1 and done.stdout == "" and error in done.stderr, str(done)
+
+
+def test_the_manual_knows_every_key_of_a_policy_file(box, cordon, project):
+    page = (TOP / "man/cordon.yaml.5").read_text()
+    told = set(re.findall(r"^\.It Ic (\w+) :", page, re.MULTILINE))
+    box.write("project/cordon.yaml", "version: 1\nqqqqqqqqqq: 1\n")
+    known = re.search("known are ([a-z_, ]+)", cordon("check", "--policy", "cordon.yaml", "a", cwd=project).stderr)
+    assert known and set(known.group(1).split(", ")) == told
+
+
+def test_events_of_the_log_are_the_same_in_all_documents(cordon):
+    listed = set(json.loads((TOP / "docs/audit-schema.json").read_text())["properties"]["event"]["enum"])
+    page = (TOP / "man/cordon-audit.1").read_text()
+    told = page[page.index(".It Fl -kind"):page.index(".It Fl -run")]
+    assert set(re.findall(r"^\.Cm (\w+)", told, re.MULTILINE)) == listed
+    section = (TOP / "docs/audit.md").read_text().split("## What is recorded", 1)[1].split("\n## ", 1)[0]
+    assert {name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)} == listed
+    refused = cordon("audit", "--kind", "nothing")
+    assert refused.returncode == 2 and set(refused.stderr.split("there are: ")[1].split()) == listed
+    assert cordon("audit", "--kind", ",".join(sorted(listed))).returncode == 0
 
 
 def test_the_readme_is_one_screen_with_three_commands():
