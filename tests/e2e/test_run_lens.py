@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support import descendants, poll
+from support import command_line, descendants, poll
 
 DENIED = "Permission denied"
 READ_ONLY = "Read-only file system"
@@ -116,7 +116,7 @@ def test_the_death_of_the_lens_ends_the_run_with_a_clear_error(cordon, repo):
     process = cordon.start("run", "--lens", "always", "--", "sh", "-c", "echo up; cat /dev/zero >/dev/null & while :; do ls >/dev/null; done",
                            cwd=repo)
     assert process.stdout.readline() == b"up\n"
-    lens = poll(lambda: [p for p in descendants(process.pid) if b"cordon-lens" in open(f"/proc/{p}/cmdline", "rb").read()])
+    lens = poll(lambda: [p for p in descendants(process.pid) if "cordon-lens" in command_line(p)])
     os.kill(lens[0], signal.SIGKILL)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 125 and b"cordon-lens died" in err
