@@ -270,7 +270,7 @@ static void put_head(struct writer *w, const struct cordon_run_session *run, con
 
 	cordon_time_format(cordon_time_now(), now);
 	put(w, "# Learned by cordon learn on %.10s from:", now);
-	for (size_t i = 0; run->plan->argv[i] && i < 16; i++) {
+	for (size_t i = 0; i < 16 && run->plan->argv[i]; i++) {
 		char shown[200];
 
 		cordon_text_escape_fixed(shown, sizeof(shown), run->plan->argv[i], strlen(run->plan->argv[i]));
