@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounded copies, numbers with units, UUIDs. */
+/* Bounded copies, descriptors that stay, numbers with units, UUIDs. */
 #include <limits.h>
 #include <sys/random.h>
 
@@ -12,6 +12,22 @@ int cordon_copy(char *dst, size_t size, const char *src, size_t n)
 	memcpy(dst, src, n);
 	dst[n] = '\0';
 	return 0;
+}
+
+void cordon_close_except(const int *kept, size_t n)
+{
+	for (unsigned int from = 3;;) {
+		unsigned int next = ~0U;
+
+		for (size_t i = 0; i < n; i++)
+			if (kept[i] >= 0 && (unsigned int)kept[i] >= from && (unsigned int)kept[i] < next)
+				next = (unsigned int)kept[i];
+		if (next > from)
+			(void)close_range(from, next == ~0U ? next : next - 1, 0);
+		if (next == ~0U)
+			return;
+		from = next + 1;
+	}
 }
 
 /* Reads leading digits only, so that no sign, blank or base prefix slips in as it would with strtoull. */

@@ -48,6 +48,10 @@ static inline int cordon_steal_fd(int *fd)
 	return r;
 }
 
+/* Closes every descriptor from 3 on but those in `kept`, which may hold -1 and may be in any order. Safe in a child that
+ * was just cloned. */
+void cordon_close_except(const int *kept, size_t n);
+
 #define cordon_steal_ptr(p)                        \
 	({                                         \
 		__typeof__(*(p)) steal_tmp_ = *(p);\

@@ -87,20 +87,11 @@ static int parse(int argc, char **argv, struct arguments *ret)
 /* Closes every descriptor that was not handed over on purpose. */
 static void close_others(const struct arguments *args)
 {
-	for (unsigned int from = 3;;) {
-		unsigned int next = ~0u;
-		const int kept[] = { args->root_fd, args->policy_fd, args->fuse_fd, args->status_fd };
+	const int kept[] = { args->root_fd, args->policy_fd, args->fuse_fd, args->status_fd };
 
-		for (size_t i = 0; i < CORDON_ARRAY_SIZE(kept); i++)
-			if (kept[i] >= (int)from && (unsigned int)kept[i] < next)
-				next = (unsigned int)kept[i];
-		if (next > from)
-			(void)close_range(from, next - 1, 0);
-		if (next == ~0u)
-			break;
-		(void)fcntl((int)next, F_SETFD, FD_CLOEXEC);
-		from = next + 1;
-	}
+	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kept); i++)
+		(void)fcntl(kept[i], F_SETFD, FD_CLOEXEC);
 }
 
 static int drop_capabilities(void)

@@ -126,16 +126,6 @@ int lens_teller_device(int fuse_fd)
 	return cordon_steal_fd(&clone);
 }
 
-/* Only the socket and the clone stay open: holding the lens's device would keep it from closing. */
-static void keep_only(int a, int b)
-{
-	int low = a < b ? a : b, high = a < b ? b : a;
-
-	(void)close_range(3, (unsigned int)low - 1, 0);
-	(void)close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
-	(void)close_range((unsigned int)high + 1, ~0u, 0);
-}
-
 int lens_teller_start(struct lens *lens, int device)
 {
 	int sockets[2];
@@ -152,13 +142,15 @@ int lens_teller_start(struct lens *lens, int device)
 	if (pid == 0) {
 		struct teller teller = { .socket = sockets[1], .device = device };
 		static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+		const int kept[] = { teller.socket, teller.device };
 
 		/* It ends when the lens has ended, not before and not by a signal to the group. */
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(ignored); i++)
 			(void)signal(ignored[i], SIG_IGN);
 		(void)prctl(PR_SET_PDEATHSIG, 0);
 		(void)prctl(PR_SET_DUMPABLE, 0);
-		keep_only(teller.socket, teller.device);
+		/* Holding the lens's device would keep it from closing. */
+		cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 		teller_run(&teller);
 	}
 	(void)close(sockets[1]);

@@ -122,19 +122,6 @@ static pid_t fork_child(int *ret_pidfd)
 	return pid;
 }
 
-/* PID 1 keeps nothing of the supervisor's but what it is given: a lock must end with its holder, and the other end of a
- * pipe to the agent with whoever writes to it. */
-static void keep_only(int one, int other)
-{
-	unsigned int low = (unsigned int)(one < other ? one : other), high = (unsigned int)(one < other ? other : one);
-
-	if (low > 3)
-		syscall(SYS_close_range, 3, low - 1, 0);
-	if (high > low + 1)
-		syscall(SYS_close_range, low + 1, high - 1, 0);
-	syscall(SYS_close_range, high + 1, ~0U, 0);
-}
-
 static int start(struct cordon_child *child, struct cordon_error *err)
 {
 	bool full = child->plan->tier == CORDON_TIER_FULL;
@@ -156,9 +143,12 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 		struct cordon_inside in = { .plan = child->plan, .limits = &child->limits, .variant = child->variant,
 					    .landlock_abi = child->landlock_abi, .ctl = pair[1], .exec_fd = exec[1], .peer = -1, .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
+		const int kept[] = { pair[1], exec[1] };
 
 		memcpy(in.terminal, child->terminal, sizeof(in.terminal));
-		keep_only(pair[1], exec[1]);
+		/* PID 1 keeps nothing of the supervisor's but what it is given: a lock must end with its holder, and the
+		 * other end of a pipe to the agent with whoever writes to it. */
+		cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 		cordon_title_set("cordon-init");
 		if (!full)
 			cordon_tier_build(&in);

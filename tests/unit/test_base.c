@@ -2,6 +2,9 @@
 /* Buffers, errors, text, paths and numbers: the promises of src/base that need no file. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
@@ -299,6 +302,46 @@ static void uuids_are_random_and_checked(void **state)
 	assert_false(cordon_uuid_valid(a));
 }
 
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* 3, and 10 to 19, are open; then only `kept` are, and 0 to 2. In a child: the test's own stay. */
+static void assert_stay(const int *kept, size_t n)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		for (int fd = 3; fd < 20; fd = fd == 3 ? 10 : fd + 1)
+			if (dup2(0, fd) != fd)
+				_exit(2);
+		cordon_close_except(kept, n);
+		for (int fd = 0; fd < 64; fd++) {
+			bool wanted = fd < 3;
+
+			for (size_t i = 0; i < n; i++)
+				wanted |= kept[i] == fd;
+			if (is_open(fd) != wanted)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void descriptors_are_closed_but_for_those_that_are_named(void **state)
+{
+	(void)state;
+	assert_stay(NULL, 0);
+	assert_stay((const int[]){ 3 }, 1);
+	assert_stay((const int[]){ 19, 3, 11, 10 }, 4);
+	assert_stay((const int[]){ -1, 12, 12, -1, 2 }, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +361,7 @@ int main(void)
 		cmocka_unit_test(numbers_take_nothing_but_digits),
 		cmocka_unit_test(durations_and_sizes_have_units),
 		cmocka_unit_test(uuids_are_random_and_checked),
+		cmocka_unit_test(descriptors_are_closed_but_for_those_that_are_named),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
