@@ -5,10 +5,12 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "lens/lens.h"
 
 #define XATTR_PREFIX "user."
+#define FRESH_NS 20000000 /* times of files may be as coarse as the kernel's tick, 10 ms at most */
 
 static struct timespec time_of(const struct statx_timestamp *t)
 {
@@ -58,7 +60,7 @@ void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, cons
 	};
 }
 
-double lens_attr_belief(const struct lens_node *node, const struct statx *stx)
+static double belief(const struct lens_node *node, const struct statx *stx)
 {
 	/* A directory is reported on through its own mark. */
 	if (S_ISDIR(node->type))
@@ -72,51 +74,95 @@ double lens_attr_belief(const struct lens_node *node, const struct statx *stx)
 	return node->names->parent->mark ? LENS_BELIEVE : LENS_DOUBT;
 }
 
-static bool same_content(const struct lens_node *node, const struct statx *stx)
+static bool is_fresh(const struct statx *stx)
 {
-	return node->size == (off_t)stx->stx_size && node->mtime.tv_sec == stx->stx_mtime.tv_sec &&
-	       node->mtime.tv_nsec == (long)stx->stx_mtime.tv_nsec;
+	struct timespec now;
+	int64_t seconds;
+
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	seconds = now.tv_sec - stx->stx_ctime.tv_sec;
+	if (seconds < 0 || seconds > 1)
+		return seconds < 0;
+	return seconds * 1000000000 + now.tv_nsec - (long)stx->stx_ctime.tv_nsec < FRESH_NS;
 }
 
 static void remember(struct lens_node *node, const struct statx *stx)
 {
-	node->mtime = time_of(&stx->stx_mtime);
+	node->ctime = time_of(&stx->stx_ctime);
 	node->size = (off_t)stx->stx_size;
+	node->fresh = is_fresh(stx);
+	node->told = true;
 }
 
-void lens_attr_told(struct lens *lens, struct lens_node *node, const struct statx *stx)
+/* By the time of change, which nobody can set back. A content that was fresh when it was told is not trusted for longer
+ * than that: it may have changed again at what counts as the same time. */
+static bool as_told(const struct lens_node *node, const struct statx *stx)
 {
-	bool doubted = S_ISREG(node->type) && lens_attr_belief(node, stx) < LENS_BELIEVE;
-
-	if (doubted && node->doubted && !same_content(node, stx))
-		lens_notice_stale(lens, node);
-	node->doubted = doubted;
-	if (doubted)
-		remember(node, stx);
+	return node->told && node->size == (off_t)stx->stx_size && node->ctime.tv_sec == stx->stx_ctime.tv_sec &&
+	       node->ctime.tv_nsec == (long)stx->stx_ctime.tv_nsec && (!node->fresh || is_fresh(stx));
 }
 
-void lens_attr_own_change(struct lens_node *node, int fd)
+/* Whether the kernel may hold content that is not there any more. Without reports it compares times by itself. */
+static bool is_outdated(const struct lens *lens, const struct lens_node *node, const struct statx *stx)
+{
+	return node->doubted && node->told && lens->watch_fd >= 0 && !as_told(node, stx);
+}
+
+double lens_attr_told(const struct lens *lens, struct lens_node *node, const struct statx *stx)
+{
+	double seconds = belief(node, stx);
+
+	node->doubted = S_ISREG(node->type) && seconds < LENS_BELIEVE;
+	if (is_outdated(lens, node, stx) || node->drop > lens->dropped) {
+		node->size = (off_t)stx->stx_size;
+		return 0;
+	}
+	remember(node, stx);
+	return seconds;
+}
+
+bool lens_attr_as_told(const struct lens_node *node, int fd)
 {
 	struct statx stx;
 
-	if (node->doubted && lens_stat(fd, "", &stx) == 0)
+	return node->doubted && lens_stat(fd, "", &stx) == 0 && as_told(node, &stx);
+}
+
+void lens_attr_own_change(struct lens_node *node, int fd, bool was_as_told)
+{
+	struct statx stx;
+
+	if (was_as_told && lens_stat(fd, "", &stx) == 0)
 		remember(node, &stx);
 }
 
-static void reply_attr(fuse_req_t req, struct lens_node *node, int fd)
+/* When the kernel may hold other content, the answer waits until it does not; one that may not wait makes it ask again.
+ * A new size has it drop the content by itself, at once: it would not hear of the size in an answer that waited. */
+static void reply_attr(fuse_req_t req, struct lens_node *node, int fd, bool may_wait)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct statx stx;
 	struct stat st;
+	double seconds;
+	bool resized;
 	int r = lens_stat(fd, "", &stx);
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return;
 	}
-	lens_attr_told(lens, node, &stx);
+	resized = node->size != (off_t)stx.stx_size;
+	seconds = lens_attr_told(lens, node, &stx);
 	lens_attr(lens, fuse_req_ctx(req), fd, "", &stx, node->writable, &st);
-	fuse_reply_attr(req, &st, lens_attr_belief(node, &stx));
+	if (seconds > 0 || resized || !may_wait) {
+		fuse_reply_attr(req, &st, seconds);
+		return;
+	}
+	r = lens_late_attr(req, node, &st);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		remember(node, &stx);
 }
 
 void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -131,18 +177,18 @@ void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		int dir_fd = lens_open_recent(lens, node);
 
 		if (dir_fd >= 0) {
-			reply_attr(req, node, dir_fd);
+			reply_attr(req, node, dir_fd, true);
 			return;
 		}
 	}
 	fd = lens_open_node(lens, node, false);
 	/* Open, and its name was taken away on the host: the file is still there. */
 	if (fd == -ESTALE && node->file_fd >= 0)
-		reply_attr(req, node, node->file_fd);
+		reply_attr(req, node, node->file_fd, true);
 	else if (fd < 0)
 		fuse_reply_err(req, -fd);
 	else
-		reply_attr(req, node, fd);
+		reply_attr(req, node, fd, true);
 }
 
 static void proc_path(char *ret, size_t size, int fd)
@@ -205,6 +251,7 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
 	autofd int fd = lens_open_node(lens, node, true);
+	bool as_told_before = fd >= 0 && lens_attr_as_told(node, fd);
 	int r = fd < 0 ? fd : 0;
 
 	if (r == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
@@ -224,8 +271,9 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 		fuse_reply_err(req, -r);
 		return;
 	}
-	lens_attr_own_change(node, fd);
-	reply_attr(req, node, fd);
+	lens_attr_own_change(node, fd, as_told_before);
+	/* The kernel lets nothing be written back meanwhile, for which dropping the content might wait. */
+	reply_attr(req, node, fd, false);
 }
 
 /* Only plain attributes of users: labels and capabilities are the host's. */

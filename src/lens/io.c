@@ -29,6 +29,7 @@ void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t siz
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
 	autofd int fd = lens_file_write(lens, node, fi->fh);
+	bool as_told;
 	size_t done = 0;
 	ssize_t n = 0;
 
@@ -36,13 +37,14 @@ void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t siz
 		fuse_reply_err(req, -fd);
 		return;
 	}
+	as_told = lens_attr_as_told(node, fd);
 	while (done < size && (n = pwrite(fd, bytes + done, size - done, off + (off_t)done)) > 0)
 		done += (size_t)n;
 	if (done == 0 && n < 0) {
 		fuse_reply_err(req, errno);
 		return;
 	}
-	lens_attr_own_change(node, fd);
+	lens_attr_own_change(node, fd, as_told);
 	fuse_reply_write(req, done);
 }
 
@@ -63,12 +65,13 @@ void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, o
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
 	autofd int fd = lens_file_write(lens, node, fi->fh);
+	bool as_told = fd >= 0 && lens_attr_as_told(node, fd);
 	int r = fd < 0 ? fd : 0;
 
 	if (r == 0 && fallocate(fd, mode, offset, length) < 0)
 		r = -errno;
 	if (r == 0)
-		lens_attr_own_change(node, fd);
+		lens_attr_own_change(node, fd, as_told);
 	fuse_reply_err(req, -r);
 }
 
@@ -96,6 +99,7 @@ void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, st
 	struct lens_node *out = lens_node(lens, ino_out);
 	int from = lens_file(lens, lens_node(lens, ino_in), fi_in->fh);
 	autofd int to = from < 0 ? -1 : lens_file_write(lens, out, fi_out->fh);
+	bool as_told;
 	ssize_t n;
 
 	if (from < 0 || to < 0) {
@@ -105,11 +109,12 @@ void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, st
 	/* In pieces, so that one long copy does not keep every other request waiting. */
 	if (len > LENS_COPY_MAX)
 		len = LENS_COPY_MAX;
+	as_told = lens_attr_as_told(out, to);
 	n = copy_file_range(from, &off_in, to, &off_out, len, (unsigned int)flags);
 	if (n < 0) {
 		fuse_reply_err(req, errno);
 		return;
 	}
-	lens_attr_own_change(out, to);
+	lens_attr_own_change(out, to, as_told);
 	fuse_reply_write(req, (size_t)n);
 }

@@ -13,6 +13,7 @@
  *
  * Two threads: one serves requests and holds `lock` while it does; the other (notice.c) hears what changes on the
  * host. What the kernel must drop for it goes to a process of its own (teller.c), which the kernel may keep waiting.
+ * Changes of which nobody hears show when the kernel asks for attributes; that answer waits for the teller (late.c).
  */
 #ifndef CORDON_LENS_LENS_H
 #define CORDON_LENS_LENS_H
@@ -76,12 +77,15 @@ struct lens_node {
 	mode_t type;	   /* S_IFMT part */
 	bool writable;	   /* rights of its names: write, or only read */
 	bool gone;	   /* taken out of the table of ids: only the pin leads to it */
-	bool doubted;	   /* changes of its content on the host may go unreported */
+	bool told;	   /* the kernel was told of the content below */
+	bool doubted;	   /* its changes may go unreported */
+	bool fresh;	   /* so new that another change may bear the same time */
 	int pin_fd;	   /* O_PATH descriptor of a file without a name, or -1 */
 	int file_fd;	   /* open for reading or listing, or -1; counted in lens.n_files */
 	struct lens_node *newer, *older; /* list of open files, by use */
-	struct timespec mtime;		 /* with size: the content as last told, where it is doubted */
+	struct timespec ctime;		 /* with size: the content as last told */
 	off_t size;
+	uint64_t drop; /* the last time the kernel was asked to drop the content; see lens.dropped */
 	struct lens_mark *mark; /* directories: how the host's reports name it, or NULL */
 };
 
@@ -115,6 +119,8 @@ struct lens_listing {
 	_Alignas(8) char entries[32768];
 };
 
+struct lens_late;
+
 struct lens {
 	pthread_mutex_t lock;
 	struct cordon_policy *policy;
@@ -136,9 +142,14 @@ struct lens {
 	struct lens_handle handles[LENS_HANDLES_MAX]; /* at number % LENS_HANDLES_MAX */
 	uint64_t last_handle;
 	char *bytes; /* LENS_REQUEST_MAX, for reads */
-	/* notice.c */
-	int teller_fd; /* socket of the teller, or -1 */
+	/* late.c: of the serving thread alone */
+	struct lens_late *late, **late_end;
+	uint64_t last_drop, dropped; /* the kernel has dropped what was asked for up to this */
+	/* teller.c */
+	int teller_fd;	/* socket of the teller, or -1 */
+	int content_fd; /* the same for content that an answer waits for */
 	pid_t teller;
+	/* notice.c */
 	int watch_fd; /* fanotify, or -1: then nothing is believed for long */
 	int wake_fd;
 	struct lens_mark **marks;
@@ -225,11 +236,13 @@ int lens_reopen(int path_fd, int flags);
  * owner's bits say what the lens can do with it: ids of others have no place in the namespace of the view. */
 void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, const char *name, const struct statx *stx,
 	       bool writable, struct stat *ret);
-double lens_attr_belief(const struct lens_node *node, const struct statx *stx);
-/* Remembers the content as told now; when it differs from before, the kernel is made to read it again. */
-void lens_attr_told(struct lens *lens, struct lens_node *node, const struct statx *stx);
-/* The content was changed through the view: what is there now is known. */
-void lens_attr_own_change(struct lens_node *node, int fd);
+/* For how long the kernel may believe what it is told now. Not at all (0) when the content is not the one that it was
+ * told of, and may hold: then it asks for the attributes before it reads, and that answer waits until it is dropped. */
+double lens_attr_told(const struct lens *lens, struct lens_node *node, const struct statx *stx);
+/* Around a change of content or attributes through the view: what is there afterwards counts as told, if what was there
+ * before did. */
+bool lens_attr_as_told(const struct lens_node *node, int fd);
+void lens_attr_own_change(struct lens_node *node, int fd, bool as_told);
 void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi);
 void lens_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags);
@@ -312,6 +325,18 @@ void lens_teller_stop(struct lens *lens);
 /* The kernel shall drop attributes (and content) of a node, or a name. May wait; the lock must not be held. */
 void lens_tell_inode(const struct lens *lens, uint64_t ino, bool content);
 void lens_tell_entry(const struct lens *lens, uint64_t parent, const char *name);
+
+/* The same for content that an answer waits for, of the serving thread: never waits; -EAGAIN when there is no room.
+ * Numbers grow from 1 on; the other call says up to which of them it is done (all of them without a teller). */
+int lens_tell_content(const struct lens *lens, uint64_t ino, uint64_t number);
+uint64_t lens_told_content(const struct lens *lens);
+
+/* ---- late.c ---- */
+
+/* Has the kernel drop the content of the node, and then answers with these attributes; 0 or -ENOMEM. */
+int lens_late_attr(fuse_req_t req, struct lens_node *node, const struct stat *attr);
+/* Before a request is read: gives answers that are due, and when others are not yet, waits for those or a request. */
+void lens_late_serve(struct lens *lens);
 
 /* ---- notice.c ---- */
 

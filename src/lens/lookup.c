@@ -66,17 +66,19 @@ static int make_entry(struct lens *lens, const struct fuse_ctx *ctx, struct lens
 {
 	bool writable = rights == LENS_WRITE;
 	struct lens_node *node = lens_node_take(lens, parent, name, stx, writable);
+	double entry_timeout = parent->mark ? LENS_BELIEVE : LENS_DOUBT;
 
 	if (!node)
 		return -ENOMEM;
 	if (S_ISDIR(node->type))
 		watch_directory(lens, node, dir_fd, name);
-	lens_attr_told(lens, node, stx);
 	*ret = (struct fuse_entry_param){
 		.ino = lens_ino(lens, node),
 		.generation = node->generation,
-		.attr_timeout = lens_attr_belief(node, stx),
-		.entry_timeout = parent->mark ? LENS_BELIEVE : LENS_DOUBT,
+		.attr_timeout = lens_attr_told(lens, node, stx),
+		/* Where the attributes are asked for soon, the name is instead: the answer serves for both, and a mode
+		 * that is told with it counts even when the content must be dropped. */
+		.entry_timeout = node->doubted ? LENS_DOUBT : entry_timeout,
 	};
 	lens_attr(lens, ctx, dir_fd, name, stx, writable, &ret->attr);
 	return 0;

@@ -29,7 +29,7 @@ struct arguments {
 #define REQUEST_TIMEOUT 300
 
 static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER, .root_fd = -1, .watch_fd = -1, .wake_fd = -1,
-			    .teller_fd = -1 };
+			    .teller_fd = -1, .content_fd = -1, .late_end = &lens.late };
 static int fuse_fd = -1, null_fd = -1;
 /* The request whose answer begins the session, for patch_init(). */
 static uint64_t init_unique;
@@ -359,6 +359,7 @@ static int serve(int status_fd)
 	int r = 0;
 
 	while (!fuse_session_exited(lens.session)) {
+		lens_late_serve(&lens);
 		r = fuse_session_receive_buf(lens.session, &buf);
 		if (r == -EINTR || r == -EAGAIN)
 			continue;

@@ -7,6 +7,9 @@
  * could not end, its device would stay open, and run and lens would wait for each other for ever. So the teller has
  * a device of its own (a clone) and nothing else: when the lens dies, its device closes, the kernel ends the
  * requests it had taken, and the locks are let go. Requests that nobody had taken yet are refused by the teller.
+ *
+ * Two threads pass messages on. The one for content that an answer waits for (late.c) waits for pages and nothing
+ * else; the other takes all that the second thread of the lens tells, and names among it wait for directories.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -36,14 +39,15 @@ struct message {
 
 /* ---- the lens's side ---- */
 
-static void send_message(const struct lens *lens, struct message *message, size_t body)
+static int send_message(int socket, struct message *message, size_t body, int flags)
 {
 	ssize_t n;
 
 	message->header.len = (uint32_t)(sizeof(message->header) + body);
 	do
-		n = send(lens->teller_fd, message, message->header.len, MSG_NOSIGNAL);
+		n = send(socket, message, message->header.len, MSG_NOSIGNAL | flags);
 	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
 }
 
 void lens_tell_inode(const struct lens *lens, uint64_t ino, bool content)
@@ -51,7 +55,7 @@ void lens_tell_inode(const struct lens *lens, uint64_t ino, bool content)
 	struct message message = { .header.error = FUSE_NOTIFY_INVAL_INODE,
 				   .inode = { .ino = ino, .off = content ? 0 : -1, .len = 0 } };
 
-	send_message(lens, &message, sizeof(message.inode));
+	(void)send_message(lens->teller_fd, &message, sizeof(message.inode), 0);
 }
 
 void lens_tell_entry(const struct lens *lens, uint64_t parent, const char *name)
@@ -63,13 +67,32 @@ void lens_tell_entry(const struct lens *lens, uint64_t parent, const char *name)
 		return;
 	message.entry.parent = parent;
 	message.entry.namelen = (uint32_t)n;
-	send_message(lens, &message, sizeof(message.entry) + n + 1);
+	(void)send_message(lens->teller_fd, &message, sizeof(message.entry) + n + 1, 0);
+}
+
+int lens_tell_content(const struct lens *lens, uint64_t ino, uint64_t number)
+{
+	struct message message = { .header = { .error = FUSE_NOTIFY_INVAL_INODE, .unique = number },
+				   .inode = { .ino = ino, .off = 0, .len = 0 } };
+
+	return send_message(lens->content_fd, &message, sizeof(message.inode), MSG_DONTWAIT);
+}
+
+uint64_t lens_told_content(const struct lens *lens)
+{
+	uint64_t number = lens->dropped;
+	ssize_t n;
+
+	while ((n = recv(lens->content_fd, &number, sizeof(number), MSG_DONTWAIT)) == (ssize_t)sizeof(number))
+		;
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? number : UINT64_MAX;
 }
 
 /* ---- the teller ---- */
 
 struct teller {
 	int socket;
+	int content;
 	int device;
 };
 
@@ -99,20 +122,44 @@ static void *refuse_rest(void *data)
 	return NULL;
 }
 
-/* Passes messages on until the lens is gone. */
-static void teller_run(struct teller *teller)
+/* Passes messages on until the lens is gone, and their numbers back. */
+static void pass_on(int socket, int device)
 {
 	struct message message;
-	pthread_t thread;
 	ssize_t n;
 
-	if (pthread_create(&thread, NULL, refuse_rest, teller) != 0)
-		_exit(1);
-	while ((n = recv(teller->socket, &message, sizeof(message), 0)) != 0) {
-		/* What the kernel does not know needs no dropping. */
-		if (n > 0 && write(teller->device, &message, (size_t)n) < 0 && errno == ENODEV)
-			break;
+	while ((n = recv(socket, &message, sizeof(message), 0)) != 0) {
+		uint64_t number;
+
+		if (n < (ssize_t)sizeof(message.header))
+			continue;
+		number = message.header.unique;
+		message.header.unique = 0; /* what marks it as no answer */
+		/* What the kernel does not know needs no dropping; nor does anything when the view is gone. */
+		n = write(device, &message, (size_t)n);
+		if (number)
+			(void)send(socket, &number, sizeof(number), MSG_NOSIGNAL);
 	}
+}
+
+static void *pass_content(void *data)
+{
+	const struct teller *teller = data;
+
+	pass_on(teller->content, teller->device);
+	return NULL;
+}
+
+static void teller_run(struct teller *teller)
+{
+	pthread_t rest, content;
+
+	if (pthread_create(&rest, NULL, refuse_rest, teller) != 0 ||
+	    pthread_create(&content, NULL, pass_content, teller) != 0)
+		_exit(1);
+	pass_on(teller->socket, teller->device);
+	/* It may be waiting for what only refuse_rest() can end. */
+	(void)pthread_join(content, NULL);
 	_exit(0);
 }
 
@@ -128,21 +175,25 @@ int lens_teller_device(int fuse_fd)
 
 int lens_teller_start(struct lens *lens, int device)
 {
-	int sockets[2];
+	int names[2], contents[2];
+	autofd int own = -1, own_content = -1, its = -1, its_content = -1;
 	pid_t pid;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, names) < 0)
 		return -errno;
+	own = names[0];
+	its = names[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, contents) < 0)
+		return -errno;
+	own_content = contents[0];
+	its_content = contents[1];
 	pid = fork();
-	if (pid < 0) {
-		(void)close(sockets[0]);
-		(void)close(sockets[1]);
+	if (pid < 0)
 		return -errno;
-	}
 	if (pid == 0) {
-		struct teller teller = { .socket = sockets[1], .device = device };
+		struct teller teller = { .socket = its, .content = its_content, .device = device };
 		static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
-		const int kept[] = { teller.socket, teller.device };
+		const int kept[] = { teller.socket, teller.content, teller.device };
 
 		/* It ends when the lens has ended, not before and not by a signal to the group. */
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(ignored); i++)
@@ -153,8 +204,8 @@ int lens_teller_start(struct lens *lens, int device)
 		cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 		teller_run(&teller);
 	}
-	(void)close(sockets[1]);
-	lens->teller_fd = sockets[0];
+	lens->teller_fd = cordon_steal_fd(&own);
+	lens->content_fd = cordon_steal_fd(&own_content);
 	lens->teller = pid;
 	return 0;
 }
@@ -162,6 +213,7 @@ int lens_teller_start(struct lens *lens, int device)
 void lens_teller_stop(struct lens *lens)
 {
 	cordon_closep(&lens->teller_fd);
+	cordon_closep(&lens->content_fd);
 	if (lens->teller > 0)
 		(void)waitpid(lens->teller, NULL, 0);
 }

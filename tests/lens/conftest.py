@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import textwrap
+import time
 
 import pytest
 
@@ -34,8 +35,34 @@ out = {}
 '''
 
 
+# Answers questions of the test line by line, so that the kernel's caches are warm when something changes.
+SERVER = """
+for line in sys.stdin:
+    print(json.dumps(eval(line)), flush=True)
+"""
+
 # A sanitized lens is not dumpable, so that its leaks cannot be looked for.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1", "UBSAN_OPTIONS": "halt_on_error=1"}
+
+
+class Asker:
+    """Questions to code that runs inside the view."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def __call__(self, expression):
+        self.process.stdin.write(expression.encode() + b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        return json.loads(line)
+
+    def within_a_second(self, expression, wanted):
+        deadline = time.monotonic() + 1.0
+        while (got := self(expression)) != wanted and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert got == wanted, f"{expression}: {got!r} after a second"
 
 
 class Lens:
@@ -82,6 +109,9 @@ class Lens:
     def start_python(self, code, rules=("--rw", "**")):
         """The same, left running: talk to it over its stdin and stdout, line by line."""
         return self.start(*self.script(code), rules=rules, stdin=subprocess.PIPE)
+
+    def asker(self, rules=("--rw", "**"), within=()):
+        return Asker(self.start(*within, *self.script(SERVER), rules=rules, stdin=subprocess.PIPE))
 
     def lens_pid(self):
         return int(poll(lambda: self.pid_file.exists() and self.pid_file.read_text(), what="the lens's pid"))

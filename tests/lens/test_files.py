@@ -270,9 +270,7 @@ def test_a_hard_link_is_judged_by_the_name_it_is_reached_by(lens):
         out["before"] = [oct(os.stat(p).st_mode & 0o777) for p in ("src/a.ts", "lib/a.ts")]
         out["ro"] = [answer(write, "lib/a.ts"), answer(os.chmod, "lib/a.ts", 0o600), answer(os.unlink, "lib/a.ts")]
         out["rw"] = answer(write, "src/a.ts", "two")
-        end = time.time() + 5
-        while read("lib/a.ts") == "one" and time.time() < end:
-            time.sleep(0.1)
+        time.sleep(1.1)
         out["after"] = [read("lib/a.ts"), answer(write, "lib/a.ts")]
         """,
         rules=("--rw", "src/**/*.ts", "--ro", "lib/**/*.ts"),

@@ -12,11 +12,6 @@ from support import poll, read_stat
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 RENAME_EXCHANGE = 2
-# Answers questions of the test line by line, so that the kernel's caches are warm when something changes.
-SERVER = """
-for line in sys.stdin:
-    print(json.dumps(eval(line)), flush=True)
-"""
 
 
 def exchange(a, b):
@@ -24,31 +19,11 @@ def exchange(a, b):
         raise OSError(ctypes.get_errno(), "renameat2")
 
 
-class Asker:
-    """Questions to code that runs inside the view."""
-
-    def __init__(self, lens, rules=("--rw", "**")):
-        self.process = lens.start_python(SERVER, rules=rules)
-
-    def __call__(self, expression):
-        self.process.stdin.write(expression.encode() + b"\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, self.process.stderr.read()
-        return eval(line, {"true": True, "false": False, "null": None})
-
-    def within_a_second(self, expression, wanted):
-        deadline = time.monotonic() + 1.0
-        while (got := self(expression)) != wanted and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert got == wanted, f"{expression}: {got!r} after a second"
-
-
 @pytest.mark.parametrize("name", ["f.txt", "deep/er/f.txt"])
 def test_changes_on_the_host_are_seen_within_a_second(lens, name):
     path = lens.write(name, "one")
     other = lens.write("deep/other", "x")
-    ask = Asker(lens)
+    ask = lens.asker()
     there = os.path.dirname(name) or "."
     read, listing, size = f'answer(read, "{name}")', f'names("{there}")', f'answer(lambda: str(os.stat("{name}").st_size))'
     assert ask(read) == "one" and ask(size) == "3" and "f.txt" in ask(listing)
@@ -82,8 +57,7 @@ def test_where_nothing_reports_changes_they_are_seen_within_a_second_all_the_sam
     path = lens.write("d/f", "one")
     inner = lens.box.mkdir("inner")
     command = [str(lens.box.bin / "mount_lens"), "--lens", str(lens.box.bin / "cordon-lens"), "--root", str(lens.view), "--at", str(inner)]
-    ask = Asker.__new__(Asker)
-    ask.process = lens.start(*command, "--rw", "**", "--", *lens.script(SERVER), stdin=-1)
+    ask = lens.asker(within=(*command, "--rw", "**", "--"))
     assert ask('read("d/f")') == "one" and ask('names("d")') == ["f"]
     path.write_text("two")
     ask.within_a_second('read("d/f")', "two")
@@ -99,7 +73,7 @@ def test_where_nothing_reports_changes_they_are_seen_within_a_second_all_the_sam
 
 def test_directories_that_the_host_makes_moves_and_removes_are_followed(lens):
     lens.write("a/f", "one")
-    ask = Asker(lens)
+    ask = lens.asker()
     assert ask('read("a/f")') == "one" and ask('answer(read, "b/f")') == "ENOENT"
     (lens.root / "a").rename(lens.root / "b")
     ask.within_a_second('[answer(read, "a/f"), answer(read, "b/f")]', ["ENOENT", "one"])
@@ -114,7 +88,7 @@ def test_directories_that_the_host_makes_moves_and_removes_are_followed(lens):
 def test_a_second_name_on_the_host_is_another_way_to_change_a_file(lens):
     outside = lens.box.write("outside", "one")
     os.link(outside, lens.root / "inside")
-    ask = Asker(lens)
+    ask = lens.asker()
     assert ask('read("inside")') == "one"
     outside.write_text("two")
     ask.within_a_second('read("inside")', "two")
@@ -127,7 +101,7 @@ def test_writes_through_a_mapping_on_the_host_are_seen_when_it_ends(lens):
     import mmap
 
     path = lens.write("m", "one.")
-    ask = Asker(lens)
+    ask = lens.asker()
     assert ask('read("m")') == "one."
     with path.open("r+b") as stream:
         area = mmap.mmap(stream.fileno(), 4)
@@ -176,7 +150,7 @@ def test_what_the_host_replaces_under_a_protected_name_stays_protected(lens):
 def test_an_open_file_stays_itself_when_the_host_swaps_its_name(lens):
     lens.write("a.ts", "first")
     lens.write("b.txt", "FOREIGN")
-    ask = Asker(lens, rules=("--rw", "*.ts"))
+    ask = lens.asker(rules=("--rw", "*.ts"))
     assert ask('globals().update(fd=os.open("a.ts", os.O_RDWR)) or os.pread(fd, 10, 0).decode()') == "first"
     exchange(lens.root / "a.ts", lens.root / "b.txt")
     time.sleep(0.3)
