@@ -195,11 +195,16 @@ static bool uniform(const struct lens *lens, const char *path)
 	return false;
 }
 
+/* What may still be looked at before a directory is moved. */
+struct effort {
+	size_t entries, levels;
+};
+
 static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
-		       size_t *budget);
+		       struct effort *left);
 
 static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *entry, const char *from,
-		       const char *to, size_t *budget)
+		       const char *to, struct effort *left)
 {
 	char from_path[CORDON_PATH_MAX], to_path[CORDON_PATH_MAX];
 	struct stat st;
@@ -207,7 +212,7 @@ static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *e
 
 	if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 		return 0;
-	if ((*budget)-- == 0 || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (left->entries-- == 0 || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    cordon_path_join(from, entry->d_name, from_path, sizeof(from_path)) < 0 ||
 	    cordon_path_join(to, entry->d_name, to_path, sizeof(to_path)) < 0)
 		return -EXDEV;
@@ -215,16 +220,16 @@ static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *e
 	if (lens_judge_change(lens, from_path, directory, LENS_REMOVE) < 0 ||
 	    lens_judge_change(lens, to_path, directory, LENS_CREATE) < 0)
 		return -EXDEV;
-	return directory ? judge_below(lens, dirfd(dir), entry->d_name, from_path, to_path, budget) : 0;
+	return directory ? judge_below(lens, dirfd(dir), entry->d_name, from_path, to_path, left) : 0;
 }
 
 static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
-		       size_t *budget)
+		       struct effort *left)
 {
-	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = left->levels ? openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	const struct dirent *entry;
 	DIR *dir;
-	int r = 0;
+	int r;
 
 	if (fd < 0)
 		return -EXDEV;
@@ -233,20 +238,25 @@ static int judge_below(const struct lens *lens, int dir_fd, const char *name, co
 		close(fd);
 		return -ENOMEM;
 	}
-	errno = 0;
-	while (r == 0 && (entry = readdir(dir)) != NULL)
-		r = judge_entry(lens, dir, entry, from, to, budget);
+	left->levels--;
+	do {
+		errno = 0;
+		entry = readdir(dir);
+		/* A list that cannot be read to its end says nothing of the rest. */
+		r = entry ? judge_entry(lens, dir, entry, from, to, left) : errno ? -EXDEV : 0;
+	} while (r == 0 && entry);
+	left->levels++;
 	closedir(dir);
 	return r;
 }
 
 int lens_judge_move(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to)
 {
-	size_t budget = LENS_MOVE_MAX;
+	struct effort left = { .entries = LENS_MOVE_MAX, .levels = LENS_MOVE_LEVELS };
 
 	if (uniform(lens, from) && uniform(lens, to))
 		return 0;
-	return judge_below(lens, dir_fd, name, from, to, &budget);
+	return judge_below(lens, dir_fd, name, from, to, &left);
 }
 
 /* Adds a protected path unless it is the root itself: a link that lands there must not freeze the workspace. */

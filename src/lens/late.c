@@ -2,8 +2,8 @@
 /*
  * Answers that wait until the kernel has dropped content that is out of date.
  *
- * Where changes on the host go unreported, they show in the attributes that the kernel asks for when it does not believe
- * the old ones any more, which it does before it opens a file. What it holds of the content must be gone when it
+ * Where changes on the host go unreported, they show in the attributes that the kernel asks for when it does not
+ * believe the old ones any more, which it does before it opens a file. What it holds of the content must be gone when it
  * gets the answer, or the file that is being opened is read as it was.
  *
  * Only an answer to GETATTR may wait. To drop content the kernel waits for pages, and thereby for reads and writes of

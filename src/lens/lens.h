@@ -36,6 +36,7 @@
 #define LENS_REQUEST_MAX (256u << 10)	/* bytes in one read or write */
 #define LENS_COPY_MAX (16u << 20)	/* bytes copied in one request */
 #define LENS_MOVE_MAX 4096		/* entries judged one by one before a directory is moved */
+#define LENS_MOVE_LEVELS 64		/* and how deep they may lie: each level costs stack and a descriptor */
 #define LENS_STALE_MAX 4096		/* nodes waiting to be dropped from the kernel's caches */
 
 /* How long the kernel may believe an answer, in seconds: when the host's changes are reported to us, and when not. */

@@ -2,6 +2,7 @@
 """What a scope by name means to a run (seed 002, class B of the threats), looked at from inside and from the host."""
 import os
 import stat
+import subprocess
 
 import pytest
 
@@ -167,6 +168,28 @@ def test_a_directory_moves_only_when_all_of_it_may(tree):
     )
     assert out == {"mixed": "EXDEV", "pure": "ok", "read": ["1", "2", "ENOENT"]}
     assert tree.read("src/deep/key.pem") == "SECRET\n" and tree.read("src/moved/sub/two.ts") == "changed"
+
+
+def test_a_directory_too_deep_to_be_judged_is_copied_and_crashes_nobody(lens):
+    """Judging all of it would take more stack than there is."""
+    lens.write("src/f.ts", "1")
+    out = lens.python(
+        """
+        view = os.getcwd()
+        os.makedirs("src/top")
+        os.chdir("src/top")
+        for _ in range(1200):
+            os.mkdir("a")
+            os.chdir("a")
+        os.chdir(view)
+        out["deep"] = [answer(os.rename, "src/top", "src/other"), answer(read, "src/f.ts")]
+        os.makedirs("src/near/" + "a/" * 50)
+        out["near"] = answer(os.rename, "src/near", "src/moved")
+        """,
+        rules=TS,
+    )
+    subprocess.run(["rm", "-r", str(lens.root / "src")], check=True)  # too deep for Python, too
+    assert out == {"deep": ["EXDEV", "1"], "near": "ok"}
 
 
 def test_moving_a_directory_does_not_carry_a_denied_file_into_sight(tree):
