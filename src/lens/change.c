@@ -101,10 +101,11 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		fd = openat(place.dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, mode & 01777);
 		r = fd < 0 ? -errno : 0;
 	}
-	/* Somebody was faster, and the caller does not mind: what stands there is looked up. */
+	/* Somebody was faster, and the caller does not mind. What is answered with here counts as made: it would be neither
+	 * truncated nor asked for its mode. So the kernel shall look the name up again and open what stands there. */
 	if (r == -EEXIST && !(fi->flags & O_EXCL))
-		r = lens_lookup(place.lens, fuse_req_ctx(req), place.dir, place.dir_fd, name, &entry);
-	else if (r == 0)
+		r = -ESTALE;
+	if (r == 0)
 		r = entry_made(req, &place, &entry);
 	if (r == 0 && !S_ISREG(entry.attr.st_mode)) {
 		lens_node_forget(place.lens, lens_node(place.lens, entry.ino), 1);

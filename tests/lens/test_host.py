@@ -71,6 +71,27 @@ def test_where_nothing_reports_changes_they_are_seen_within_a_second_all_the_sam
     assert ask('write("d/h", "inner")') is None and lens.read("d/h") == "inner"
 
 
+def test_a_file_that_the_host_makes_a_moment_before_the_run_is_truncated_all_the_same(lens):
+    """The lens is stopped, so that the host's file comes after the run believed that there is none, and before it makes one."""
+    for name in ("f", "g"):
+        ask = lens.asker()
+        assert ask(f'answer(os.stat, "{name}")') == "ENOENT"
+        pid = lens.lens_pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            lens.write(name, "older and longer")
+            flags = "" if name == "f" else ", flags=os.O_CREAT | os.O_EXCL"
+            ask.process.stdin.write(f'answer(write, "{name}", "new"{flags})\n'.encode())
+            ask.process.stdin.flush()
+            time.sleep(0.2)  # for the run to ask; were it later, the lens would have heard of the file
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert ask("1") == ("ok" if name == "f" else "EEXIST") and ask("2") == 1
+        assert lens.read(name) == ("new" if name == "f" else "older and longer")
+        ask.process.kill()
+        ask.process.wait()
+
+
 def test_directories_that_the_host_makes_moves_and_removes_are_followed(lens):
     lens.write("a/f", "one")
     ask = lens.asker()
