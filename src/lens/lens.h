@@ -309,6 +309,9 @@ int lens_pin(struct lens *lens, struct lens_node *parent, int dir_fd, const char
  * a symbolic link, which only one shape may be. */
 bool lens_temp_shape(const struct lens *lens, const char *dir_path, int dir_fd, const char *name, bool link);
 struct lens_temp *lens_temp_find(const struct lens *lens, const struct lens_node *parent, const char *name);
+/* The same, if it is this file: the host may have put another in its place. */
+struct lens_temp *lens_temp_find_file(const struct lens *lens, const struct lens_node *parent, const char *name,
+				      const struct lens_id *id);
 int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name, const struct lens_id *id);
 void lens_temp_drop(struct lens *lens, struct lens_temp *temp);
 /* Whether there is one in the directory or below it. */

@@ -20,11 +20,10 @@ static enum lens_rights rights_of(struct lens *lens, struct lens_node *parent, i
 				  const char *path, const struct statx *stx)
 {
 	enum lens_rights rights = lens_judge(lens, path);
-	const struct lens_temp *temp = rights < LENS_WRITE ? lens_temp_find(lens, parent, name) : NULL;
 	struct lens_id id = lens_id_of(stx);
 	char target[CORDON_PATH_MAX];
 
-	if (temp && lens_id_equal(&temp->id, &id))
+	if (rights < LENS_WRITE && lens_temp_find_file(lens, parent, name, &id))
 		return LENS_WRITE;
 	if (rights >= LENS_READ || S_ISDIR(stx->stx_mode))
 		return rights;
@@ -187,7 +186,7 @@ static int link_target(struct lens *lens, struct lens_node *node, char ret[stati
 		r = lens_path_below(lens, name->parent, name->text, path);
 		if (r < 0)
 			return r;
-		if (!lens_temp_find(lens, name->parent, name->text) && !lens_judge_link(lens, path, ret))
+		if (!lens_temp_find_file(lens, name->parent, name->text, &node->id) && !lens_judge_link(lens, path, ret))
 			return -EACCES;
 	}
 	return 0;

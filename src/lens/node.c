@@ -272,11 +272,11 @@ int lens_path_below(const struct lens *lens, const struct lens_node *parent, con
 		    char ret[static CORDON_PATH_MAX])
 {
 	size_t n = strlen(text);
-	char *end = ret + CORDON_PATH_MAX - 1 - n;
-	char *begin;
+	char *begin, *end;
 
 	if (n >= CORDON_PATH_MAX)
 		return -ENAMETOOLONG;
+	end = ret + CORDON_PATH_MAX - 1 - n;
 	begin = climb(lens, parent, end, ret);
 	if (!begin)
 		return -ENAMETOOLONG;
@@ -332,7 +332,7 @@ static int open_by_name(struct lens *lens, struct lens_node *node, const struct 
 		return r;
 	/* The names of a temporary file are out of scope; having been made by this run is what admits them. */
 	rights = lens_judge(lens, path);
-	if (rights < LENS_WRITE && lens_temp_find(lens, name->parent, name->text))
+	if (rights < LENS_WRITE && lens_temp_find_file(lens, name->parent, name->text, &node->id))
 		rights = LENS_WRITE;
 	if (write && (rights < LENS_WRITE || (!node->writable && !S_ISDIR(node->type))))
 		return refusal(lens, path);

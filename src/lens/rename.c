@@ -40,11 +40,9 @@ static int end_open(struct lens *lens, fuse_ino_t dir, const char *name, struct 
 		return r;
 	ret->exists = r == 0;
 	if (ret->exists) {
-		struct lens_temp *temp = lens_temp_find(lens, ret->dir, name);
 		struct lens_id id = lens_id_of(&ret->stx);
 
-		if (temp && lens_id_equal(&temp->id, &id))
-			ret->temp = temp;
+		ret->temp = lens_temp_find_file(lens, ret->dir, name, &id);
 	}
 	return 0;
 }

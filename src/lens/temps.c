@@ -70,6 +70,14 @@ struct lens_temp *lens_temp_find(const struct lens *lens, const struct lens_node
 	return NULL;
 }
 
+struct lens_temp *lens_temp_find_file(const struct lens *lens, const struct lens_node *parent, const char *name,
+				      const struct lens_id *id)
+{
+	struct lens_temp *temp = lens_temp_find(lens, parent, name);
+
+	return temp && lens_id_equal(&temp->id, id) ? temp : NULL;
+}
+
 int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name, const struct lens_id *id)
 {
 	struct lens_temp *temp = lens_temp_find(lens, parent, name);

@@ -242,3 +242,19 @@ def test_git_locks_beside_files_in_scope(tree):
     done = tree.run("git", "config", "--file", "src/conf.ts", "a.b", "2", rules=TS)
     assert done.returncode == 0, str(done)
     assert "b = 2" in tree.read("src/conf.ts") and tree.names("src") == ["a.ts", "conf.ts", "secret.txt"]
+
+
+def test_what_the_host_puts_in_the_place_of_one_is_judged_by_its_name(lens):
+    lens.write("src/a.ts", "a")
+    ask = lens.asker(rules=("--ro", "src", "--rw", "src/*.ts"))
+    assert ask("[answer(write, 'src/a.ts~', 'mine'), answer(os.chmod, 'src/a.ts~', 0o600)]") == ["ok", "ok"]
+    (lens.root / "src/a.ts~").unlink()
+    lens.box.mkdir("root/src/a.ts~").chmod(0o755)
+    ask.within_a_second("os.path.isdir('src/a.ts~')", True)
+    assert ask("[answer(os.chmod, 'src/a.ts~', 0o700), answer(os.setxattr, 'src/a.ts~', 'user.x', b''), answer(os.rmdir, 'src/a.ts~')]") == ["EROFS"] * 3
+    assert (lens.root / "src/a.ts~").stat().st_mode & 0o777 == 0o755
+    (lens.root / "src/a.ts~").rmdir()
+    lens.write("src/a.ts~", "the host's", mode=0o644)
+    ask.within_a_second("read('src/a.ts~')", "the host's")
+    assert ask("[answer(write, 'src/a.ts~'), answer(os.chmod, 'src/a.ts~', 0o600), answer(os.unlink, 'src/a.ts~')]") == ["EACCES", "EROFS", "EROFS"]
+    assert lens.read("src/a.ts~") == "the host's"
