@@ -43,25 +43,28 @@ enum lens_rights lens_rights(struct lens *lens, struct lens_node *parent, int di
 	return rights_of(lens, parent, dir_fd, name, path, &stx);
 }
 
-/* Has a new directory's changes reported before anything in it is told. */
-static void watch_directory(struct lens *lens, struct lens_node *node, int dir_fd, const char *name)
+/* Has a new directory's changes reported before anything of it is told: what `stx` says is looked at again. */
+static void watch_directory(struct lens *lens, struct lens_node *node, int dir_fd, const char *name, struct statx *stx)
 {
 	autofd int fd = -1;
-	struct statx stx;
+	struct statx found;
 	struct lens_id id;
 
 	if (node->mark || lens->watch_fd < 0)
 		return;
 	fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || lens_stat(fd, "", &stx) < 0)
+	if (fd < 0 || lens_stat(fd, "", &found) < 0)
 		return;
-	id = lens_id_of(&stx);
-	if (lens_id_equal(&id, &node->id))
-		lens_notice_watch(lens, node, fd);
+	id = lens_id_of(&found);
+	if (!lens_id_equal(&id, &node->id))
+		return;
+	lens_notice_watch(lens, node, fd);
+	if (lens_stat(fd, "", &found) == 0)
+		*stx = found;
 }
 
 static int make_entry(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd,
-		      const char *name, const struct statx *stx, enum lens_rights rights, struct fuse_entry_param *ret)
+		      const char *name, struct statx *stx, enum lens_rights rights, struct fuse_entry_param *ret)
 {
 	bool writable = rights == LENS_WRITE;
 	struct lens_node *node = lens_node_take(lens, parent, name, stx, writable);
@@ -70,7 +73,7 @@ static int make_entry(struct lens *lens, const struct fuse_ctx *ctx, struct lens
 	if (!node)
 		return -ENOMEM;
 	if (S_ISDIR(node->type))
-		watch_directory(lens, node, dir_fd, name);
+		watch_directory(lens, node, dir_fd, name, stx);
 	*ret = (struct fuse_entry_param){
 		.ino = lens_ino(lens, node),
 		.generation = node->generation,
