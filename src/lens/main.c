@@ -199,8 +199,9 @@ static int catch_signals(struct cordon_error *err)
 
 static void op_init(void *data, struct fuse_conn_info *conn)
 {
-	unsigned int unwanted = FUSE_CAP_ATOMIC_O_TRUNC /* there is no open to truncate with */
-				| FUSE_CAP_SPLICE_READ | FUSE_CAP_IOCTL_DIR | FUSE_CAP_READDIRPLUS_AUTO;
+	/* There is no open to truncate with, and no node but those we gave out: they are addresses. */
+	unsigned int unwanted = FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ |
+				FUSE_CAP_IOCTL_DIR | FUSE_CAP_READDIRPLUS_AUTO;
 
 	(void)data;
 	/* With reports of what changes on the host, content stays in the kernel's cache until one comes; without,
