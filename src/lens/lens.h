@@ -159,6 +159,7 @@ struct lens {
 	size_t n_stale;
 	bool all_stale;
 	bool ending;
+	bool untold; /* the teller is gone: what the kernel holds cannot be put right any more */
 };
 
 /* What a request wants to do to a name, for the choice of the refusal. */

@@ -459,5 +459,5 @@ int main(int argc, char **argv)
 	/* Nothing can be made any more when the temporary names are removed. */
 	lens_temps_clean(&lens);
 	lens_teller_stop(&lens);
-	return r < 0 ? 1 : 0;
+	return r < 0 || lens.untold ? 1 : 0;
 }

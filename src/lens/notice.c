@@ -25,6 +25,7 @@
 #define EVENTS (NAME_EVENTS | DATA_EVENTS | FAN_ATTRIB | FAN_ONDIR | FAN_EVENT_ON_CHILD)
 #define HANDLE_MAX 32 /* bytes of a file handle we remember; longer ones get no mark */
 #define REST_MS 5 /* after a report of nothing but own changes */
+#define READS_MAX 16 /* reports are read in pieces; so many of them before something else is looked at */
 #define TRIM_MAX 1024 /* names dropped at one time when there are too many nodes */
 
 struct lens_mark {
@@ -296,7 +297,8 @@ static bool read_reports(struct lens *lens, pid_t self)
 	char events[16384];
 	ssize_t n;
 
-	while ((n = read(lens->watch_fd, events, sizeof(events))) > 0) {
+	/* A part of them at a time: a busy host must not keep the rest of the work, nor the end, waiting. */
+	for (int i = 0; i < READS_MAX && (n = read(lens->watch_fd, events, sizeof(events))) > 0; i++) {
 		struct fanotify_event_metadata meta;
 		const char *end = events + n;
 		struct report report;
@@ -353,6 +355,7 @@ void lens_notice_run(struct lens *lens)
 		struct pollfd fds[] = {
 			{ .fd = lens->wake_fd, .events = POLLIN },
 			{ .fd = resting ? -1 : lens->watch_fd, .events = POLLIN },
+			{ .fd = lens->teller_fd, .events = POLLRDHUP },
 		};
 
 		/* Every change that goes through the lens is reported, too: those are let come together, so that they do
@@ -362,6 +365,10 @@ void lens_notice_run(struct lens *lens)
 		resting = fds[1].revents && !read_reports(lens, self);
 		if (fds[0].revents)
 			drop_stale(lens);
+		/* Better no view than one that is wrong for a day. */
+		lens->untold = fds[2].revents;
+		if (lens->untold)
+			break;
 	}
 }
 

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import pathlib
 import signal
 import time
 
@@ -240,6 +241,38 @@ def test_the_death_of_the_lens_in_the_middle_of_work_hangs_nobody(lens):
     ended = eval(out.splitlines()[-1])["ended"]
     # EIO is what a read of a page gives that could not be had.
     assert len(ended) == 4 and set(ended) <= {"ENOTCONN", "ECONNABORTED", "EIO"}, (out, err)
+
+
+def children(pid):
+    return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_the_death_of_the_teller_is_the_end_of_the_lens(lens):
+    """Without it the kernel would believe for a day what is no longer true."""
+    lens.write("f", "one")
+    ask = lens.asker()
+    assert ask("read('f')") == "one"
+    (teller,) = children(lens.lens_pid())
+    os.kill(teller, signal.SIGKILL)
+    poll(lambda: ask("answer(os.stat, 'missing')") in ("ENOTCONN", "ECONNABORTED"), what="the end of the view")
+    lens.write("f", "two")
+    assert ask("answer(read, 'f')") != "two"
+    ask.process.communicate(timeout=20)
+    assert ask.process.returncode == 121  # mount_lens: the lens ended with a status
+
+
+def test_a_busy_host_does_not_keep_the_lens_from_its_end(lens):
+    process = lens.start_python("print(names(), flush=True); sys.stdin.readline()")
+    assert process.stdout.readline() == b"[]\n"
+    script = f'cd {lens.root}; i=0; while :; do i=$((i + 1)); : >busy$1-$((i % 500)); done'
+    busy = [lens.box.start("/bin/sh", "-c", script, "sh", str(i)) for i in range(3)]
+    poll(lambda: len(lens.names()) > 500, what="the host's work")
+    try:
+        process.communicate(b"\n", timeout=20)
+        assert process.returncode == 0 and None in {other.poll() for other in busy}
+    finally:
+        for other in busy:
+            other.kill()
 
 
 def test_the_lens_ends_with_its_supervisor_and_with_the_view(lens):
