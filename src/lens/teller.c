@@ -22,8 +22,12 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "lens/lens.h"
+
+#define UNKNOWN_MAX 256
+#define UNKNOWN_TRIES 12 /* 1 ms and twice as long each time: 4 s */
 
 /* A message as the device takes it; the name ends with a NUL. */
 struct message {
@@ -122,21 +126,81 @@ static void *refuse_rest(void *data)
 	return NULL;
 }
 
+/*
+ * A node that the kernel did not know when it was told of it. Perhaps it has forgotten it. Or the answer that it will know
+ * it by is on its way to the process that asked, with attributes of before the change, which would then be believed.
+ */
+struct unknown {
+	struct fuse_notify_inval_inode_out inode;
+	int64_t due; /* ms, CLOCK_MONOTONIC */
+	unsigned int tries;
+};
+
+struct unknowns {
+	struct unknown nodes[UNKNOWN_MAX];
+	size_t n;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* False when the kernel does not know the node. */
+static bool pass(int device, struct message *message, size_t n)
+{
+	message->header.unique = 0; /* what marks it as no answer */
+	return write(device, message, n) >= 0 || errno != ENOENT || message->header.error != FUSE_NOTIFY_INVAL_INODE;
+}
+
+/* Tells the kernel again of those that are due; returns for how long there is nothing to do, as poll() takes it. */
+static int pass_again(int device, struct unknowns *unknowns)
+{
+	int64_t now = now_ms(), next = INT64_MAX;
+
+	for (size_t i = 0; i < unknowns->n;) {
+		struct unknown *unknown = &unknowns->nodes[i];
+		struct message message = { .header = { .len = sizeof(message.header) + sizeof(message.inode),
+						       .error = FUSE_NOTIFY_INVAL_INODE },
+					   .inode = unknown->inode };
+
+		if (unknown->due <= now) {
+			if (pass(device, &message, message.header.len) || ++unknown->tries == UNKNOWN_TRIES) {
+				*unknown = unknowns->nodes[--unknowns->n];
+				continue;
+			}
+			unknown->due = now + (1 << unknown->tries);
+		}
+		next = unknown->due < next ? unknown->due : next;
+		i++;
+	}
+	return next == INT64_MAX ? -1 : (int)(next - now);
+}
+
 /* Passes messages on until the lens is gone, and their numbers back. */
 static void pass_on(int socket, int device)
 {
+	struct unknowns unknowns = { .n = 0 };
 	struct message message;
-	ssize_t n;
 
-	while ((n = recv(socket, &message, sizeof(message), 0)) != 0) {
+	for (;;) {
+		struct pollfd ready = { .fd = socket, .events = POLLIN };
 		uint64_t number;
+		ssize_t n;
 
+		if (unknowns.n && poll(&ready, 1, pass_again(device, &unknowns)) <= 0)
+			continue;
+		n = recv(socket, &message, sizeof(message), 0);
+		if (n == 0)
+			break;
 		if (n < (ssize_t)sizeof(message.header))
 			continue;
 		number = message.header.unique;
-		message.header.unique = 0; /* what marks it as no answer */
-		/* What the kernel does not know needs no dropping; nor does anything when the view is gone. */
-		n = write(device, &message, (size_t)n);
+		if (!pass(device, &message, (size_t)n) && unknowns.n < UNKNOWN_MAX)
+			unknowns.nodes[unknowns.n++] = (struct unknown){ .inode = message.inode, .due = now_ms() + 1 };
 		if (number)
 			(void)send(socket, &number, sizeof(number), MSG_NOSIGNAL);
 	}
