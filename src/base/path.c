@@ -43,6 +43,14 @@ int cordon_path_clean(const char *path, char *ret, size_t size)
 	return cordon_copy(ret, size, out, at);
 }
 
+bool cordon_path_is_deleted(const char *path)
+{
+	static const char mark[] = " (deleted)";
+	size_t n = strlen(path);
+
+	return n >= sizeof(mark) - 1 && memcmp(path + n - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0;
+}
+
 int cordon_path_join(const char *dir, const char *name, char *ret, size_t size)
 {
 	size_t n = strlen(dir), len = strlen(name);

@@ -16,6 +16,9 @@ bool cordon_path_within(const char *path, const char *dir);
  */
 int cordon_path_clean(const char *path, char *ret, size_t size);
 
+/* Whether a path ends as the kernel shows names that were removed; a file may truly be called that. */
+bool cordon_path_is_deleted(const char *path);
+
 /* dir + "/" + name, without doubling or losing a slash; -ENAMETOOLONG. Either may be "". */
 int cordon_path_join(const char *dir, const char *name, char *ret, size_t size);
 

@@ -29,7 +29,7 @@ struct cordon_watch {
 	int listener;
 	bool reporting;
 	bool begun; /* the program runs: before, the calls are our own process's, which nobody can look into */
-	int root_fd; /* of the agent's tree; nothing inside can change a process's root */
+	struct cordon_places places; /* nothing inside can change a process's root */
 	atomic_bool settled; /* both are known */
 	struct cordon_watch_guards *guards;
 	struct cordon_reports *reports;
@@ -61,7 +61,8 @@ struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const st
 	watch->child = child;
 	watch->observer = observer;
 	watch->lock = lock;
-	watch->listener = watch->root_fd = -1;
+	watch->listener = -1;
+	watch->places = (struct cordon_places){ child->plan, .root_fd = -1, .workspace_fd = child->policy->root.fd };
 	watch->guards = cordon_watch_guards_new(child);
 	watch->reports = cordon_reports_new(child, observer);
 	if (!watch->guards || !watch->reports || syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &watch->sizes) < 0)
@@ -101,7 +102,7 @@ struct cordon_watch *cordon_watch_free(struct cordon_watch *watch)
 	end_receiver(watch);
 	cordon_reports_free(watch->reports);
 	cordon_closep(&watch->listener);
-	cordon_closep(&watch->root_fd);
+	cordon_closep(&watch->places.root_fd);
 	free(watch->guards);
 	free(watch->notif);
 	free(watch->resp);
@@ -116,7 +117,7 @@ unsigned int cordon_watch_count(const struct cordon_watch *watch)
 
 bool cordon_watch_blames_agent(const struct cordon_watch *watch, const struct cordon_guard *guard)
 {
-	return cordon_watch_guards_blame(watch->guards, watch->root_fd, guard);
+	return cordon_watch_guards_blame(watch->guards, watch->places.root_fd, guard);
 }
 
 /* False when the process died meanwhile: what was read may be of another one. */
@@ -144,7 +145,7 @@ static void find_root(struct cordon_watch *watch, pid_t pid)
 	char link[40];
 
 	snprintf(link, sizeof(link), "/proc/%d/root", (int)pid);
-	watch->root_fd = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	watch->places.root_fd = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* A process that was killed meanwhile may have left its number to another, whose memory we then read. */
@@ -165,7 +166,7 @@ static bool makes_names(const struct cordon_watch *watch, size_t n)
 static bool is_nobodys_business(const struct cordon_watch *watch, size_t n)
 {
 	return n == 1 && watch->settled && watch->reporting && !watch->observer->sight && !watch->touches[0].creates &&
-	       cordon_reports_pass(watch->reports, watch->root_fd, &watch->touches[0]);
+	       cordon_reports_pass(watch->reports, &watch->places, &watch->touches[0]);
 }
 
 /* With the lock. */
@@ -176,15 +177,15 @@ static void serve_judged(struct cordon_watch *watch, size_t n)
 
 	/* What was read is used before the answer only by calls that make names, by who learns, and to find the tree; all
 	 * others are told after it, and an answer that arrives says as well that the process was there. */
-	if ((watch->root_fd < 0 || watch->observer->sight || makes_names(watch, n)) && !still_there(watch))
+	if ((watch->places.root_fd < 0 || watch->observer->sight || makes_names(watch, n)) && !still_there(watch))
 		return;
-	if (watch->root_fd < 0)
+	if (watch->places.root_fd < 0)
 		find_root(watch, pid);
 	if (!watch->begun && n == 1 && !watch->touches[0].known && cordon_streq(watch->touches[0].op, "execute"))
 		n = 0;
 	else
 		watch->begun = true;
-	watch->settled = watch->begun && watch->root_fd >= 0;
+	watch->settled = watch->begun && watch->places.root_fd >= 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct cordon_touch *touch = &watch->touches[i];
@@ -192,14 +193,14 @@ static void serve_judged(struct cordon_watch *watch, size_t n)
 
 		if (!touch->creates)
 			continue;
-		guard = cordon_watch_guards_judge(watch->guards, watch->root_fd, touch);
+		guard = cordon_watch_guards_judge(watch->guards, watch->places.root_fd, touch);
 		if (guard) {
 			if (answer(watch, -EACCES))
 				cordon_reports_refused(watch->reports, guard);
 			return;
 		}
 		/* Afterwards it is too late to tell whether an open wrote a file or made it. */
-		made[i] = watch->reporting && touch->known && touch->follows && !cordon_where_exists(watch->root_fd, touch->path);
+		made[i] = watch->reporting && touch->known && touch->follows && !cordon_where_exists(&watch->places, pid, touch);
 	}
 	for (size_t i = 0; watch->observer->sight && i < n; i++)
 		cordon_sight_tell(watch->child, watch->observer, &watch->touches[i]);
@@ -208,7 +209,7 @@ static void serve_judged(struct cordon_watch *watch, size_t n)
 	/* A call that changes names is the only one that could have changed these since: all others wait for the lock. */
 	for (size_t i = 0; watch->reporting && i < n; i++)
 		if (!cordon_streq(watch->touches[i].op, "look"))
-			cordon_reports_take(watch->reports, watch->root_fd, pid, &watch->touches[i], made[i]);
+			cordon_reports_take(watch->reports, &watch->places, pid, &watch->touches[i], made[i]);
 }
 
 /* Whether every process under the filter is gone. */

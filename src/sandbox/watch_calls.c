@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -140,6 +141,16 @@ static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PAT
 	return true;
 }
 
+/* Whether a name that ends as the kernel marks removed ones is of such a one. */
+static bool is_removed(pid_t pid, const char *what)
+{
+	char link[64];
+	struct stat st;
+
+	snprintf(link, sizeof(link), "/proc/%d/%s", (int)pid, what);
+	return stat(link, &st) == 0 && st.st_nlink == 0;
+}
+
 /* Puts the directory that a relative path starts from before it. */
 static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 {
@@ -150,7 +161,10 @@ static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 	if (dir != AT_FDCWD)
 		snprintf(what, sizeof(what), "fd/%d", dir);
 	touch->direct = *name && !strchr(name, '/') && !cordon_streq(name, ".") && !cordon_streq(name, "..");
-	return read_link_of(pid, what, base) && cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) == 0;
+	if (!read_link_of(pid, what, base))
+		return false;
+	touch->nameless = cordon_path_is_deleted(base) && is_removed(pid, what);
+	return cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) == 0;
 }
 
 /* The absolute form of what the process named, in its own terms. */
@@ -172,19 +186,20 @@ static bool is_empty(const struct seccomp_notif *notif, int path_arg)
 static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_touch *touch)
 {
 	struct sockaddr_un address = { 0 };
-	char base[CORDON_PATH_MAX];
-	size_t n = notif->data.args[2] > sizeof(address) ? sizeof(address) : (size_t)notif->data.args[2];
+	char name[sizeof(address.sun_path) + 1] = "", base[CORDON_PATH_MAX];
+	int len = (int)notif->data.args[2]; /* as much of it as the kernel reads */
+	size_t n = len > (int)sizeof(address) ? sizeof(address) : (size_t)len;
 
-	if (n <= sizeof(address.sun_family) || !read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
+	if (len <= (int)sizeof(address.sun_family) || !read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
 		return false;
 	if (address.sun_family != AF_UNIX || !address.sun_path[0])
 		return false;
-	address.sun_path[sizeof(address.sun_path) - 1] = '\0';
-	if (address.sun_path[0] == '/')
-		touch->known = cordon_copy(touch->path, sizeof(touch->path), address.sun_path, strlen(address.sun_path)) == 0;
+	memcpy(name, address.sun_path, sizeof(address.sun_path)); /* which need not end */
+	if (name[0] == '/')
+		touch->known = cordon_copy(touch->path, sizeof(touch->path), name, strlen(name)) == 0;
 	else
 		touch->known = read_link_of((pid_t)notif->pid, "cwd", base) &&
-			       cordon_path_join(base, address.sun_path, touch->path, sizeof(touch->path)) == 0;
+			       cordon_path_join(base, name, touch->path, sizeof(touch->path)) == 0;
 	return true;
 }
 
@@ -256,7 +271,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
 		touches[i].op = "write";
 		touches[i].writes = true;
-		touches[i].creates = touches[i].known = touches[i].follows = touches[i].direct = false;
+		touches[i].creates = touches[i].known = touches[i].follows = touches[i].direct = touches[i].nameless = false;
 		touches[i].path[0] = '\0';
 	}
 	if (call->kind == CALL_BIND) {

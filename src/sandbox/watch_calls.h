@@ -14,6 +14,7 @@ struct cordon_touch {
 	bool creates;     /* a name may come to be */
 	bool follows;     /* a link at the end is followed; false: the name itself is meant */
 	bool known;       /* false: the path could not be read */
+	bool nameless;    /* the descriptor it starts from is of something without a name */
 	bool direct;      /* `path` is one name in a directory whose true path the kernel told */
 	char path[CORDON_PATH_MAX]; /* absolute, as the process sees it, not yet resolved */
 };

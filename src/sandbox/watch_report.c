@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the accesses that the watch sees are told, and how often. */
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
+#include "policy/temp_names.h"
 #include "sandbox/watch_report.h"
 
 #define INDEX_SIZE (2 * CORDON_WATCH_REPORTS) /* half full at most, so that a search is short */
@@ -121,6 +123,13 @@ void cordon_reports_refused(struct cordon_reports *reports, const struct cordon_
 	violation(reports, &found, guard->inside);
 }
 
+/* What may be a temporary name: its path below the root, and how much of it is the directory. */
+struct save {
+	const struct cordon_policy *policy;
+	const char *path;
+	size_t dir_len;
+};
+
 /* The step whose mount the agent meets at an inside path; NULL for what stands on no mount but our bare tree. */
 static const struct cordon_step *covering(const struct cordon_plan *plan, const char *inside)
 {
@@ -192,22 +201,69 @@ static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct
 	return verdict;
 }
 
-bool cordon_reports_pass(const struct cordon_reports *reports, int root_fd, const struct cordon_touch *touch)
+bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places, const struct cordon_touch *touch)
 {
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	CORDON_UNCLEARED struct cordon_decision decision;
 
-	if (!touch->known)
-		return false;
+	if (!touch->known || touch->nameless)
+		return touch->nameless;
 	if (!reports->root_in_system && cordon_where_plainly_system(touch->path))
 		return true;
-	if (!cordon_where_plainly_within(reports->child->plan, root_fd, touch, path))
+	if (!cordon_where_plainly_within(places, touch, path))
 		return false;
 	cordon_policy_decide(reports->child->policy, path, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
 	return decision.verdict == CORDON_ALLOW;
 }
 
-void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid, const struct cordon_touch *touch,
+/* A name that the lens lets through for a save, though no grant covers it. */
+static bool beside_writable(void *data, const char *name, size_t n)
+{
+	const struct save *save = data;
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	CORDON_UNCLEARED struct cordon_decision decision;
+
+	if (save->dir_len + n >= sizeof(path))
+		return false;
+	memcpy(path, save->path, save->dir_len);
+	if (cordon_copy(path + save->dir_len, sizeof(path) - save->dir_len, name, n) < 0)
+		return false;
+	cordon_policy_decide(save->policy, path, CORDON_OP_WRITE, &decision);
+	return decision.verdict == CORDON_ALLOW;
+}
+
+static bool is_save(const struct cordon_plan *plan, const struct cordon_policy *policy, const char *path)
+{
+	const char *name = cordon_path_base(path);
+	struct save save = { .policy = policy, .path = path, .dir_len = (size_t)(name - path) };
+
+	return plan->lens && !policy->no_editor_temps &&
+	       (cordon_temp_of_name(name, false, beside_writable, &save) || cordon_temp_of_name(name, true, beside_writable, &save) ||
+		cordon_temp_of_any(name));
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What a decision against a place in the root is not told for. */
+static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_policy *policy, const struct cordon_where *where,
+			  const struct cordon_touch *touch, const char *path, const struct cordon_decision *decision)
+{
+	if (decision->verdict == CORDON_WARN && !touch->writes && !where->exists)
+		return true; /* nothing is there to be read */
+	if (decision->reason != CORDON_REASON_NO_GRANT)
+		return false;
+	/* A listing of what leads to a grant, and of nothing else. */
+	if (plan->mode == CORDON_MODE_STRICT && !touch->writes && cordon_policy_leads(policy, path) && is_dir(where->host))
+		return true;
+	return is_save(plan, policy, path);
+}
+
+void cordon_reports_take(struct cordon_reports *reports, const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
 			 bool made)
 {
 	const struct cordon_plan *plan = reports->child->plan;
@@ -224,7 +280,7 @@ void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid,
 		violation(reports, &found, "(unreadable)");
 		return;
 	}
-	if (cordon_reports_pass(reports, root_fd, touch) || !cordon_where_find(plan, root_fd, pid, touch, where))
+	if (cordon_reports_pass(reports, places, touch) || !cordon_where_find(places, pid, touch, where))
 		return;
 	within = cordon_path_within(where->host, plan->root);
 	if (!within && cordon_where_is_system(where->inside))
@@ -242,13 +298,11 @@ void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid,
 	cordon_policy_judge(policy, &resolved, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
 	if (!within && decision.verdict != CORDON_ALLOW)
 		decision.verdict = judge_outside(plan, where, touch, decision.verdict);
-	else if (within && decision.verdict == CORDON_WARN && !touch->writes && !where->exists)
-		return; /* nothing is there to be read */
-	else if (within && plan->mode == CORDON_MODE_STRICT && !touch->writes && cordon_policy_leads(policy, resolved.path))
-		return; /* a listing of what leads to a grant, and of nothing else */
+	else if (within && is_no_attempt(plan, policy, where, touch, resolved.path, &decision))
+		return;
 	if (decision.verdict == CORDON_ALLOW)
 		return;
-	if (made && (where->shown || !where->exists))
+	if (made)
 		found.op = "create";
 	found.verdict = decision.verdict;
 	found.reason = decision.reason;

@@ -20,10 +20,10 @@ struct cordon_reports *cordon_reports_new(const struct cordon_child *child, cons
 struct cordon_reports *cordon_reports_free(struct cordon_reports *reports);
 
 /* Whether it is plain that nobody is told of this one: quick, before or after the fact, and from any thread. */
-bool cordon_reports_pass(const struct cordon_reports *reports, int root_fd, const struct cordon_touch *touch);
+bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places, const struct cordon_touch *touch);
 /* Judges one path that a process acted on, after the fact, and tells it if it lies outside the scope. `made` says that
- * nothing stood there before. `root_fd` as for cordon_where_find(). */
-void cordon_reports_take(struct cordon_reports *reports, int root_fd, pid_t pid, const struct cordon_touch *touch,
+ * nothing stood there before. */
+void cordon_reports_take(struct cordon_reports *reports, const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
 			 bool made);
 /* Tells the refusal of a guarded name. */
 void cordon_reports_refused(struct cordon_reports *reports, const struct cordon_guard *guard);

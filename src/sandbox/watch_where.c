@@ -2,6 +2,7 @@
 /* Where a path that the agent named leads. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/resolve.h"
@@ -19,24 +20,12 @@ static bool climbs(const char *path)
 	return false;
 }
 
-/* Below /proc and /dev there are names that stand for what a process has open, and lead anywhere. */
-static bool may_stand_for_another(const char *path)
-{
-	return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd", 7) == 0 || strncmp(path, "/dev/std", 8) == 0 ||
-	       strncmp(path, "//", 2) == 0;
-}
-
 bool cordon_where_is_system(const char *path)
 {
 	for (const char *const *dir = cordon_watch_system; *dir; dir++)
 		if (cordon_path_within(path, *dir))
 			return true;
 	return cordon_streq(path, "/");
-}
-
-bool cordon_where_plainly_system(const char *path)
-{
-	return cordon_where_is_system(path) && !may_stand_for_another(path) && !climbs(path);
 }
 
 /* The next component of *p, without slashes and "."; its length, 0 at the end. */
@@ -58,77 +47,153 @@ static bool is(const char *p, size_t n, const char *word)
 	return n == strlen(word) && memcmp(p, word, n) == 0;
 }
 
-/* /proc/PID/cwd, root, exe, fd/N, map_files/X, also below task/TID: `p` stands behind /proc; true with the end of it. */
-static bool process_link(const char *p, const char **ret_process, size_t *ret_len, const char **ret_what,
-			 const char **ret_end)
+/* Below /proc and /dev there are names that stand for what a process has open, and lead anywhere. */
+static bool may_stand_for_another(const char *path)
 {
-	size_t n = component(&p);
+	size_t n = component(&path);
+	const char *next = path + n;
 
-	*ret_process = p;
-	*ret_len = n;
-	if (!is(p, n, "self") && !is(p, n, "thread-self") && (n == 0 || strspn(p, "0123456789") < n))
+	if (is(path, n, "proc"))
+		return true;
+	if (!is(path, n, "dev"))
 		return false;
-	p += n;
-	n = component(&p);
-	if (is(p, n, "task")) {
-		p += n;
-		p += component(&p);
-		n = component(&p);
-	}
-	*ret_what = p;
-	if (is(p, n, "fd") || is(p, n, "map_files")) {
-		p += n;
-		n = component(&p);
-		*ret_end = p + n;
-		return n > 0;
-	}
-	*ret_end = p + n;
-	return is(p, n, "cwd") || is(p, n, "root") || is(p, n, "exe");
+	n = component(&next);
+	return is(next, n, "fd") || is(next, n, "stdin") || is(next, n, "stdout") || is(next, n, "stderr");
 }
 
-/* Puts in the place of such a name what it stands for. False when that has no path (a pipe, a socket). */
-static bool replace_process_link(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX])
+bool cordon_where_plainly_system(const char *path)
 {
-	const char *p = path, *process, *what, *end;
-	char link[CORDON_PATH_MAX], target[CORDON_PATH_MAX], rest[CORDON_PATH_MAX];
-	size_t n = component(&p), len;
+	return cordon_where_is_system(path) && !may_stand_for_another(path) && !climbs(path);
+}
+
+/* The names behind /proc of a path, "." and ".." worked off: those that are passed on the way to such a name are true
+ * directories. */
+struct proc_names {
+	const char *at[6];
+	size_t len[6], n;
+};
+
+/* PID/cwd, root, exe, fd/N, map_files/X, also below PID/task/TID; the number of the name that says which, or 0. */
+static size_t process_link(const struct proc_names *names)
+{
+	size_t what = names->n > 2 && is(names->at[1], names->len[1], "task") ? 3 : 1;
+	const char *process = names->at[0];
+	size_t len = names->n ? names->len[0] : 0;
+
+	if (names->n <= what || (!is(process, len, "self") && !is(process, len, "thread-self") && strspn(process, "0123456789") < len))
+		return 0;
+	if (is(names->at[what], names->len[what], "fd") || is(names->at[what], names->len[what], "map_files"))
+		return names->n == what + 2 ? what : 0;
+	return names->n == what + 1 && (is(names->at[what], names->len[what], "cwd") || is(names->at[what], names->len[what], "root") ||
+					is(names->at[what], names->len[what], "exe"))
+		       ? what
+		       : 0;
+}
+
+/* /dev/fd and the streams are links to /proc/self/fd. */
+static bool replace_dev(char path[static CORDON_PATH_MAX])
+{
+	static const char *const streams[] = { "stdin", "stdout", "stderr" };
+	CORDON_UNCLEARED char link[CORDON_PATH_MAX];
+	const char *p = path, *name, *after;
+	size_t n = component(&p);
+	int r = -1;
+
+	if (!is(p, n, "dev"))
+		return true;
+	name = p + n;
+	n = component(&name);
+	after = name + n;
+	if (is(name, n, "fd"))
+		r = snprintf(link, sizeof(link), "/proc/self/fd%s", after);
+	for (int i = 0; i < 3; i++)
+		if (is(name, n, streams[i]))
+			r = snprintf(link, sizeof(link), "/proc/self/fd/%d%s", i, after);
+	if (r < 0 || (size_t)r >= sizeof(link))
+		return false;
+	memcpy(path, link, (size_t)r + 1);
+	return true;
+}
+
+/* The process that /proc/self is for a thread. */
+static pid_t leader_of(pid_t tid)
+{
+	char path[40], text[512];
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	cordon_closep(&fd);
+	if (n <= 0)
+		return tid;
+	text[n] = '\0';
+	at = strstr(text, "\nTgid:");
+	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : tid;
+}
+
+/* Where such a link leads, or false for what has no name: a pipe, a file that was removed or never had one. */
+static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names *names, size_t what, char ret[static CORDON_PATH_MAX])
+{
+	const char *last = names->at[names->n - 1] + names->len[names->n - 1];
+	char link[CORDON_PATH_MAX];
+	struct stat st;
+	int base = AT_FDCWD, r;
 	ssize_t got;
 
-	if (is(p, n, "dev")) {
-		const char *name = p + n, *after;
-		static const char *const streams[] = { "stdin", "stdout", "stderr" };
-		int r = -1;
-
-		n = component(&name);
-		after = name + n;
-		if (is(name, n, "fd"))
-			r = snprintf(link, sizeof(link), "/proc/self/fd%s", after);
-		for (int i = 0; i < 3; i++)
-			if (is(name, n, streams[i]))
-				r = snprintf(link, sizeof(link), "/proc/self/fd/%d%s", i, after);
-		if (r < 0 || (size_t)r >= sizeof(link))
-			return true;
-		memcpy(path, link, (size_t)r + 1);
-		p = path;
-		n = component(&p);
-	}
-	if (!is(p, n, "proc") || !process_link(p + n, &process, &len, &what, &end))
-		return true;
-	if (process[0] >= '0' && process[0] <= '9') {
+	if (strspn(names->at[0], "0123456789") > 0) {
 		/* A number of the run's own pid namespace: its /proc knows it. */
-		snprintf(link, sizeof(link), "proc/%.*s/%.*s", (int)len, process, (int)(end - what), what);
-		got = root_fd < 0 ? -1 : readlinkat(root_fd, link, target, sizeof(target) - 1);
+		base = root_fd;
+		r = snprintf(link, sizeof(link), "proc/%.*s/%.*s", (int)names->len[0], names->at[0], (int)(last - names->at[what]), names->at[what]);
 	} else {
-		snprintf(link, sizeof(link), "/proc/%d/%.*s", (int)pid, (int)(end - what), what);
-		got = readlink(link, target, sizeof(target) - 1);
+		pid_t pid = is(names->at[0], names->len[0], "self") ? leader_of(tid) : tid;
+
+		r = snprintf(link, sizeof(link), "/proc/%d/%.*s", (int)pid, (int)(last - names->at[what]), names->at[what]);
 	}
-	if (got <= 0)
-		return true;
-	target[got] = '\0';
-	if (target[0] != '/')
+	if (r < 0 || (size_t)r >= sizeof(link) || (base != AT_FDCWD && base < 0))
 		return false;
-	memcpy(rest, end, strlen(end) + 1);
-	return cordon_path_join(target, rest + strspn(rest, "/"), path, CORDON_PATH_MAX) == 0;
+	got = readlinkat(base, link, ret, CORDON_PATH_MAX - 1);
+	if (got <= 0 || ret[0] != '/')
+		return false;
+	ret[got] = '\0';
+	return !cordon_path_is_deleted(ret) || fstatat(base, link, &st, 0) < 0 || st.st_nlink > 0;
+}
+
+typedef enum replacing { AS_IT_IS, REPLACED, NAMELESS } replacing;
+
+/* Puts in the place of a name that stands for another what it stands for, once. */
+static replacing replace_process_link(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX])
+{
+	CORDON_UNCLEARED char target[CORDON_PATH_MAX], rest[CORDON_PATH_MAX];
+	struct proc_names names = { .n = 0 };
+	const char *p = path;
+	size_t n, what = 0;
+
+	if (!replace_dev(path))
+		return NAMELESS;
+	n = component(&p);
+	if (!is(p, n, "proc"))
+		return AS_IT_IS;
+	for (p += n; !what && names.n < CORDON_ARRAY_SIZE(names.at) && (n = component(&p)) > 0; p += n) {
+		if (!is(p, n, "..")) {
+			names.at[names.n] = p;
+			names.len[names.n++] = n;
+			what = process_link(&names);
+		} else if (names.n-- == 0) {
+			memmove(path, p + n, strlen(p + n) + 1); /* out of /proc again */
+			if (!*path)
+				memcpy(path, "/", 2);
+			return REPLACED;
+		}
+	}
+	if (!what)
+		return AS_IT_IS;
+	memcpy(rest, p, strlen(p) + 1);
+	if (!follow_process_link(root_fd, pid, &names, what, target))
+		return NAMELESS;
+	return cordon_path_join(target, rest + strspn(rest, "/"), path, CORDON_PATH_MAX) == 0 ? REPLACED : NAMELESS;
 }
 
 static int open_resolving(int root_fd, const char *path, int flags, uint64_t resolve)
@@ -200,6 +265,33 @@ static finding find_by_parent(int root_fd, char path[static CORDON_PATH_MAX], bo
 	return cordon_path_join(target[0] == '/' ? "" : dir, target, path, CORDON_PATH_MAX) == 0 ? AGAIN : LOST;
 }
 
+/* Resolves as much of a path as there is: what comes behind may be one of the names that only we can follow. False when
+ * that changes nothing. */
+static bool find_stem(int root_fd, char path[static CORDON_PATH_MAX])
+{
+	CORDON_UNCLEARED char stem[CORDON_PATH_MAX], name[CORDON_PATH_MAX];
+	size_t len = strlen(path);
+	int fd = -1;
+
+	memcpy(stem, path, len + 1);
+	while (fd < 0 && len > 0) {
+		while (len > 0 && stem[len - 1] == '/')
+			len--;
+		while (len > 0 && stem[len - 1] != '/')
+			len--;
+		stem[len] = '\0';
+		fd = len ? open_inside(root_fd, stem, O_DIRECTORY) : -1;
+	}
+	if (fd < 0 || !name_of(fd, name)) {
+		cordon_closep(&fd);
+		return false;
+	}
+	close(fd);
+	memcpy(stem, path + len, strlen(path + len) + 1);
+	return cordon_path_join(name, stem, name, sizeof(name)) == 0 && !cordon_streq(name, path) &&
+	       cordon_copy(path, CORDON_PATH_MAX, name, strlen(name)) == 0;
+}
+
 static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX], bool follow,
 				     char ret[static CORDON_PATH_MAX])
 {
@@ -214,8 +306,14 @@ static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_
 			return taken;
 		}
 		taken = find_by_parent(root_fd, path, follow, ret);
-		if (taken == AGAIN && may_stand_for_another(path) && !replace_process_link(root_fd, pid, path))
-			return LOST;
+		if ((taken == AGAIN || (taken == LOST && find_stem(root_fd, path))) && may_stand_for_another(path)) {
+			replacing replaced = replace_process_link(root_fd, pid, path);
+
+			if (replaced == NAMELESS)
+				return LOST;
+			if (replaced == REPLACED)
+				taken = AGAIN;
+		}
 	}
 	return taken == AGAIN ? LOST : taken;
 }
@@ -232,18 +330,21 @@ static finding find_direct(int root_fd, const char *path, bool follow, char ret[
 	return n >= 0 || errno == EINVAL ? FOUND : MISSING;
 }
 
-bool cordon_where_plainly_within(const struct cordon_plan *plan, int root_fd, const struct cordon_touch *touch,
-				 char ret[static CORDON_PATH_MAX])
+bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch, char ret[static CORDON_PATH_MAX])
 {
+	const struct cordon_plan *plan = places->plan;
 	const char *rest = touch->path + strlen(plan->at);
-	bool there = false;
+	/* INVARIANT: nobody here waits for the lens, which may be slow, or dead: its view is not looked at, but what it shows. */
+	int base = plan->lens ? places->workspace_fd : places->root_fd;
+	const char *way = plan->lens ? rest : touch->path;
+	bool there;
 
 	if (!cordon_path_within(touch->path, plan->at) || climbs(touch->path))
 		return false;
 	if (touch->direct) {
-		there = find_direct(root_fd, touch->path, touch->follows, ret) != LOST;
+		there = find_direct(base, way, touch->follows, ret) != LOST;
 	} else {
-		int fd = open_resolving(root_fd, touch->path, touch->follows ? 0 : O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+		int fd = open_resolving(base, way, touch->follows ? 0 : O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
 
 		there = fd >= 0 || errno == ENOENT;
 		if (fd >= 0)
@@ -288,31 +389,38 @@ static bool find_outside(const struct cordon_plan *plan, const char *path, bool 
 	return true;
 }
 
-bool cordon_where_exists(int root_fd, const char *path)
+bool cordon_where_exists(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch)
 {
-	int fd = open_inside(root_fd, path, 0);
+	CORDON_UNCLEARED struct cordon_where where;
 
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
+	return cordon_where_find(places, pid, touch, &where) && (where.exists || faccessat(AT_FDCWD, where.host, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-bool cordon_where_find(const struct cordon_plan *plan, int root_fd, pid_t pid, const struct cordon_touch *touch,
-		       struct cordon_where *ret)
+bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch, struct cordon_where *ret)
 {
+	const struct cordon_plan *plan = places->plan;
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	replacing replaced = REPLACED;
 	finding found = LOST;
 
+	if (touch->nameless)
+		return false;
 	memcpy(path, touch->path, strlen(touch->path) + 1);
-	if (may_stand_for_another(path)) {
-		if (!replace_process_link(root_fd, pid, path))
+	for (unsigned int links = 0; replaced == REPLACED && links < CORDON_LINKS_MAX && may_stand_for_another(path); links++)
+		replaced = replace_process_link(places->root_fd, pid, path);
+	if (replaced == NAMELESS)
+		return false;
+	if (plan->lens && cordon_path_within(path, plan->at)) {
+		if (!find_outside(plan, path, touch->follows, ret))
 			return false;
-	} else if (touch->direct) {
-		found = find_direct(root_fd, path, touch->follows, ret->inside);
+		memcpy(ret->inside, ret->host, strlen(ret->host) + 1);
+		ret->shown = cordon_path_within(ret->host, plan->root);
+		return true;
 	}
+	if (touch->direct && cordon_streq(path, touch->path))
+		found = find_direct(places->root_fd, path, touch->follows, ret->inside);
 	if (found == LOST)
-		found = find_inside(root_fd, pid, path, touch->follows, ret->inside);
+		found = find_inside(places->root_fd, pid, path, touch->follows, ret->inside);
 	switch (found) {
 	case FOUND:
 		ret->shown = ret->exists = true;
@@ -325,7 +433,8 @@ bool cordon_where_find(const struct cordon_plan *plan, int root_fd, pid_t pid, c
 	case LOST:
 		break;
 	}
-	if (!find_outside(plan, path, touch->follows, ret))
+	/* The host's own /proc knows nothing of the run's processes. */
+	if (cordon_path_within(path, "/proc") || !find_outside(plan, path, touch->follows, ret))
 		return false;
 	memcpy(ret->inside, climbs(path) ? ret->host : path, strlen(climbs(path) ? ret->host : path) + 1);
 	return true;

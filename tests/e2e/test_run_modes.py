@@ -173,6 +173,14 @@ WAYS = {
     "/proc/self/fd": "d = os.open({out!r} + '/f', os.O_PATH); read(f'/proc/self/fd/{{d}}')",
     "/dev/fd": "d = os.open({out!r}, os.O_PATH); read(f'/dev/fd/{{d}}/f')",
     "link to /proc/self/root": "read('lib/to-proc')",
+    "/proc/self/root twice": "read('/proc/self/root/proc/self/root' + {out!r} + '/f')",
+    "/proc/self/cwd behind dots": "read('/proc/self/fd/../cwd/../out/f')",
+    "/proc/self/cwd behind dots out of /proc": "read('/proc/self/../../usr/../proc/./self/cwd/../out/f')",
+    "/proc/self/root behind a link to /proc": "read('lib/proc/self/root' + {out!r} + '/f')",
+    "/proc/self/fd of a thread with descriptors of its own":
+        "d = os.open({out!r}, os.O_PATH); e = os.open('lib', os.O_PATH); n = 77; os.dup2(d, n)\n"
+        "def other(): libc.unshare(0x400); os.dup2(e, n); read('/proc/self/fd/77/f')\n"
+        "import ctypes, threading; libc = ctypes.CDLL(None); t = threading.Thread(target=other); t.start(); t.join()",
 }
 
 
@@ -183,6 +191,7 @@ def test_a_report_names_what_the_path_leads_to(box, repo, agent, way):
     box.link("repo/lib/to-out", out)
     box.link("repo/lib/to-link", "to-f")
     box.link("repo/lib/to-proc", f"/proc/self/root{out}/f")
+    box.link("repo/lib/proc", "/proc")
     result = agent("permissive", WAYS[way].format(out=out))
     assert result.stdout == "done\n" and result.stderr == said("permissive", f"{out}/f", "read"), result
 
@@ -195,6 +204,79 @@ def test_a_link_in_the_workspace_is_not_what_it_leads_to(box, repo, agent, mode)
                    "do(os.utime, 'lib/touched', follow_symlinks=False); do(os.lstat, '../out/f'); do(os.open, 'lib/again', os.O_PATH)")
     assert "E" not in result.stdout.replace("ENOENT", "", 2 if mode == "strict" else 0), result
     assert result.stderr == "" and (box.path / "out/f").read_text() == "outside\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--lens", "always"]], ids=["mounts", "lens"])
+def test_writing_what_is_there_is_no_creation_though_it_is_hidden(box, repo, agent, options):
+    before = snapshot(repo / "other")
+    result = agent("strict", "make('other/o'); make('other/new')", *options)
+    assert result.stderr == said("strict", f"{repo}/other/o", "write") + said("strict", f"{repo}/other/new", "create"), result
+    assert "done" not in result.stdout and snapshot(repo / "other") == before
+
+
+@pytest.mark.parametrize("options", [[], ["--lens", "always"]], ids=["mounts", "lens"])
+def test_strict_reports_what_is_denied_in_the_workspace(box, repo, agent, options):
+    box.write("repo/lib/b.sh", "secret\n")
+    result = agent("strict", "read('lib/b.sh'); read('lib/a'); read('lib')", "--deny", "**/*.sh", *options)
+    assert result.stdout.splitlines()[0] in ("EACCES", "ENOENT") and result.stdout.splitlines()[1:] == ["done", "done"]
+    assert result.stderr == said("strict", f"{repo}/lib/b.sh", "read"), result
+
+
+def test_strict_reports_a_link_in_the_view_of_the_lens_that_leads_outside(box, repo, agent):
+    box.link("repo/lib/ln", "../other/o")
+    box.link("repo/lib/far", str(box.path / "out/f"))
+    result = agent("strict", "read('lib/ln'); read('lib/far')", "--lens", "always")
+    assert result.stdout == "EACCES\nEACCES\n"
+    assert result.stderr == said("strict", f"{repo}/other/o", "read") + said("strict", f"{box.path}/out/f", "read"), result
+
+
+def test_a_save_that_the_lens_lets_through_is_no_violation(box, repo, cordon):
+    box.write("repo/lib/a.ts", "one\n")
+    result = cordon("run", "--workspace-mode", "strict", "--rw", "lib/**/*.ts", "--", "sed", "-i", "s/one/two/", "lib/a.ts", cwd=repo)
+    assert (result.returncode, result.stderr, (repo / "lib/a.ts").read_text()) == (0, "", "two\n")
+    result = cordon("run", "--workspace-mode", "strict", "--rw", "lib/**/*.ts", "--", *PYTHON, PRELUDE + "make('lib/b.py'); make('lib/c.ts.lock')",
+                    cwd=repo)
+    assert result.stdout == "EACCES\ndone\n" and "lib/b.py" in result.stderr and "lock" not in result.stderr, result
+
+
+@pytest.mark.parametrize("mode", WATCHED)
+def test_what_has_no_name_is_not_reported(agent, mode):
+    result = agent(mode, """
+m = os.memfd_create("x", 0)
+os.write(m, open("/usr/bin/true", "rb").read())
+do(os.open, f"/proc/self/fd/{m}", os.O_RDONLY)
+if os.fork() == 0:
+    os.execve(m, ["x"], {})
+print(os.wait()[1])
+d = os.open("lib/gone", os.O_RDWR | os.O_CREAT)
+os.unlink("lib/gone")
+do(os.open, f"/proc/self/fd/{d}", os.O_RDONLY)
+""")
+    assert (result.stdout, result.stderr) == ("done\n0\ndone\n", ""), result
+
+
+BIND = """
+import ctypes, mmap, os, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+os.chdir({out!r})
+memory = mmap.mmap(-1, 8192)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc.munmap(ctypes.c_void_p(start + 4096), 4096)
+s = socket.socket(socket.AF_UNIX)
+address = struct.pack("=H", socket.AF_UNIX) + {name!r}.encode()
+at = start + 4096 - len(address)
+ctypes.memmove(at, address, len(address))
+print(libc.syscall(49, s.fileno(), ctypes.c_void_p(at), ctypes.c_ulong(7 << 32 | len(address))))
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of bind(2) is that of x86-64")
+def test_a_socket_is_reported_by_as_much_of_its_address_as_the_kernel_reads(box, repo, agent):
+    out = f"{box.path}/out"
+    result = agent("permissive", BIND.format(out=out, name="sock"))
+    assert result.stdout == "0\n" and result.stderr == said("permissive", f"{out}/sock", "create"), result
+    assert os.path.exists(f"{out}/sock")
 
 
 @pytest.mark.parametrize("mode", WATCHED)
