@@ -17,6 +17,8 @@
 #include "sandbox/terminal.h"
 #include "sandbox/watch.h"
 
+#define LENS_GRACE_MS 1000
+
 struct supervisor {
 	struct cordon_child *child;
 	const struct cordon_observer *observer;
@@ -33,6 +35,7 @@ struct supervisor {
 	bool empty;        /* and nothing but PID 1, which is ending, is left inside */
 	bool ending;       /* SIGTERM was sent */
 	bool killed;
+	bool lens_told;    /* to end */
 	bool timed_out;
 	int cancelled_by;  /* signal, or 0 */
 	int status;
@@ -62,6 +65,13 @@ static void end_tree(struct supervisor *s)
 	s->ending = s->killed = true;
 	s->deadline = 0;
 	syscall(SYS_pidfd_send_signal, s->child->pidfd, SIGKILL, NULL, 0);
+	/* Who waits for an answer of the lens can't even be killed before it comes, or the lens is gone. It cleans up if it
+	 * can; one that hangs does not. */
+	if (s->lens.pidfd >= 0) {
+		syscall(SYS_pidfd_send_signal, s->lens.pidfd, s->lens_told ? SIGKILL : SIGTERM, NULL, 0);
+		s->deadline = s->lens_told ? 0 : now_ms() + LENS_GRACE_MS;
+		s->lens_told = true;
+	}
 }
 
 static void on_deadline(struct supervisor *s)
@@ -439,9 +449,9 @@ static void finish(struct supervisor *s)
 		;
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_tier_kill_all(SIGKILL); /* no namespace does it for us */
+	cordon_lens_stop(&s->lens); /* before the watch, which may just be looking at something of the lens's */
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 		end_watch(s, i);
-	cordon_lens_stop(&s->lens);
 	if (s->terminal)
 		cordon_terminal_end(s->terminal);
 	free(s->terminal);

@@ -122,6 +122,20 @@ def test_the_death_of_the_lens_ends_the_run_with_a_clear_error(cordon, repo):
     assert process.returncode == 125 and b"cordon-lens died" in err
 
 
+@pytest.mark.parametrize("scope", [["--workspace", "src", "--workspace-mode", "strict", "--lens", "always"], ["--rw", "src/**/*.ts"]],
+                         ids=["watched", "patterns"])
+def test_a_lens_that_hangs_holds_up_neither_the_time_limit_nor_the_end(cordon, repo, leftovers, scope):
+    process = cordon.start("run", "--timeout", "2s", "--grace", "1s", *scope, "--", "sh", "-c",
+                           "echo up; i=0; while :; do i=$((i+1)); cat src/$i.ts; done 2>/dev/null", cwd=repo)
+    assert process.stdout.readline() == b"up\n"
+    lens = poll(lambda: [p for p in descendants(process.pid) if "cordon-lens" in command_line(p)])
+    os.kill(lens[0], signal.SIGSTOP)
+    process.communicate(timeout=30)
+    assert process.returncode == 124
+    poll(lambda: not descendants(), what="the end of the lens")
+    leftovers.assert_none()
+
+
 def test_nothing_is_left_of_a_lens(cordon, repo, leftovers):
     assert sh(cordon, "ls >/dev/null", "--lens", "always", cwd=repo).returncode == 0
     poll(lambda: not descendants(), what="the end of the lens")
