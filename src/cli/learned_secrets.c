@@ -89,7 +89,7 @@ int cordon_learned_find_secrets(struct cordon_learned *learned, struct cordon_er
 	struct search search = { .learned = learned, .deadline = cordon_time_monotonic() + CORDON_LEARNED_SEARCH_MS };
 	int r;
 
-	search.grants = calloc(n + 1, sizeof(*search.grants));
+	search.grants = calloc(n + 1, sizeof(struct cordon_pattern *));
 	r = search.grants ? 0 : cordon_fail_errno(err, -ENOMEM, "learned paths");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = cordon_pattern_compile(learned->grants.items[i].pattern, &search.grants[i], err);

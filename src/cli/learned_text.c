@@ -126,7 +126,8 @@ static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 		for (char *p = quoted; *p;) {
 			size_t len = cordon_utf8_char(p, strlen(p));
 
-			*p = len ? *p : '?';
+			if (!len)
+				*p = '?';
 			p += len ? len : 1;
 		}
 		put(w, w->n++ ? "  - " : "deny:\n  - ");
