@@ -8,7 +8,7 @@
 
 int main(int argc, char **argv)
 {
-	long n = argc == 3 ? atol(argv[2]) : 0;
+	long n = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
 	char path[4096];
 
 	if (n <= 0 || mkdir(argv[1], 0755) < 0)
