@@ -18,6 +18,7 @@
 #include "sandbox/watch.h"
 
 #define LENS_GRACE_MS 1000
+#define LOCK_MS 100
 
 struct supervisor {
 	struct cordon_child *child;
@@ -341,6 +342,25 @@ static bool may_leave(const struct supervisor *s)
 	return s->empty && !s->child->limits.n_groups && s->lens.pid <= 0;
 }
 
+/* Takes the lock. The watch may hold it while it looks at what a link of the agent's leads to, and that may lie in the view of
+ * a lens that hangs. When the run has to end, the lens has to, then; what waits for it gets an error. */
+static void take_lock(struct supervisor *s)
+{
+	struct pollfd signals = { .fd = s->signals, .events = POLLIN };
+	struct timespec until;
+
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOCK_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		if (pthread_mutex_timedlock(&s->lock, &until) == 0)
+			return;
+		if (s->lens.pidfd >= 0 && ((s->deadline && now_ms() >= s->deadline) || poll(&signals, 1, 0) == 1))
+			syscall(SYS_pidfd_send_signal, s->lens.pidfd, SIGKILL, NULL, 0);
+	}
+}
+
 /* Waits without the lock. 0, or -errno. */
 static int wait_for(struct supervisor *s, struct pollfd *fds, size_t n, int ms)
 {
@@ -348,7 +368,7 @@ static int wait_for(struct supervisor *s, struct pollfd *fds, size_t n, int ms)
 
 	pthread_mutex_unlock(&s->lock);
 	r = poll(fds, n, ms) < 0 && errno != EINTR ? -errno : 0;
-	pthread_mutex_lock(&s->lock);
+	take_lock(s);
 	return r;
 }
 

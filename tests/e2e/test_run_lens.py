@@ -122,11 +122,14 @@ def test_the_death_of_the_lens_ends_the_run_with_a_clear_error(cordon, repo):
     assert process.returncode == 125 and b"cordon-lens died" in err
 
 
-@pytest.mark.parametrize("scope", [["--workspace", "src", "--workspace-mode", "strict", "--lens", "always"], ["--rw", "src/**/*.ts"]],
-                         ids=["watched", "patterns"])
-def test_a_lens_that_hangs_holds_up_neither_the_time_limit_nor_the_end(cordon, repo, leftovers, scope):
+WATCHED = ["--workspace", "src", "--workspace-mode", "strict", "--lens", "always"]
+
+
+@pytest.mark.parametrize("scope, way", [(WATCHED, "src"), (WATCHED, "/tmp/link"), (["--rw", "src/**/*.ts"], "src")],
+                         ids=["watched", "watched through a link", "patterns"])
+def test_a_lens_that_hangs_holds_up_neither_the_time_limit_nor_the_end(cordon, repo, leftovers, scope, way):
     process = cordon.start("run", "--timeout", "2s", "--grace", "1s", *scope, "--", "sh", "-c",
-                           "echo up; i=0; while :; do i=$((i+1)); cat src/$i.ts; done 2>/dev/null", cwd=repo)
+                           f"ln -s $PWD/src /tmp/link; echo up; i=0; while :; do i=$((i+1)); cat {way}/$i.ts; done 2>/dev/null", cwd=repo)
     assert process.stdout.readline() == b"up\n"
     lens = poll(lambda: [p for p in descendants(process.pid) if "cordon-lens" in command_line(p)])
     os.kill(lens[0], signal.SIGSTOP)
