@@ -175,8 +175,8 @@ static void serve_judged(struct cordon_watch *watch, size_t n)
 	pid_t pid = (pid_t)watch->notif->pid;
 	bool made[CORDON_TOUCHES_MAX] = { false };
 
-	/* What was read is used before the answer only by calls that make names, by who learns, and to find the tree; all
-	 * others are told after it, and an answer that arrives says as well that the process was there. */
+	/* What was read decides before the answer only about calls that make names, for who learns, and where the tree is; of all
+	 * others something is told after it, and an answer that arrives says that the process was there. */
 	if ((watch->places.root_fd < 0 || watch->observer->sight || makes_names(watch, n)) && !still_there(watch))
 		return;
 	if (watch->places.root_fd < 0)
@@ -204,12 +204,15 @@ static void serve_judged(struct cordon_watch *watch, size_t n)
 	}
 	for (size_t i = 0; watch->observer->sight && i < n; i++)
 		cordon_sight_tell(watch->child, watch->observer, &watch->touches[i]);
-	if (!answer(watch, 0))
-		return;
-	/* A call that changes names is the only one that could have changed these since: all others wait for the lock. */
+	/* Before it goes on: then it may be gone, and with it what its names stand for. */
 	for (size_t i = 0; watch->reporting && i < n; i++)
 		if (!cordon_streq(watch->touches[i].op, "look"))
-			cordon_reports_take(watch->reports, &watch->places, pid, &watch->touches[i], made[i]);
+			cordon_reports_look(watch->reports, i, &watch->places, pid, &watch->touches[i], made[i]);
+	if (!answer(watch, 0))
+		return;
+	for (size_t i = 0; watch->reporting && i < n; i++)
+		if (!cordon_streq(watch->touches[i].op, "look"))
+			cordon_reports_tell(watch->reports, i);
 }
 
 /* Whether every process under the filter is gone. */

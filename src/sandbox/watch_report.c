@@ -19,6 +19,13 @@ struct report {
 	char *path;
 };
 
+/* What is to be told of a path of the call that is being judged. */
+struct looked {
+	bool outside;
+	struct report found;
+	char path[CORDON_PATH_MAX];
+};
+
 struct cordon_reports {
 	const struct cordon_child *child;
 	const struct cordon_observer *observer;
@@ -29,6 +36,7 @@ struct cordon_reports {
 	struct report items[CORDON_WATCH_REPORTS]; /* in the order in which they came */
 	uint16_t index[INDEX_SIZE];                /* position + 1; 0: free */
 	struct cordon_where where;
+	struct looked looked[CORDON_TOUCHES_MAX];
 };
 
 struct cordon_reports *cordon_reports_new(const struct cordon_child *child, const struct cordon_observer *observer)
@@ -263,8 +271,15 @@ static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_po
 	return is_save(plan, policy, path);
 }
 
-void cordon_reports_take(struct cordon_reports *reports, const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
-			 bool made)
+static void keep(struct looked *looked, const struct report *found, const char *path)
+{
+	looked->found = *found;
+	memcpy(looked->path, path, strlen(path) + 1);
+	looked->outside = true;
+}
+
+void cordon_reports_look(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,
+			 const struct cordon_touch *touch, bool made)
 {
 	const struct cordon_plan *plan = reports->child->plan;
 	const struct cordon_policy *policy = reports->child->policy;
@@ -274,10 +289,11 @@ void cordon_reports_take(struct cordon_reports *reports, const struct cordon_pla
 	struct cordon_decision decision;
 	bool within;
 
+	reports->looked[i].outside = false;
 	if (!touch->known) {
 		found.verdict = plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_WARN : CORDON_DENY;
 		found.reason = CORDON_REASON_UNRESOLVABLE;
-		violation(reports, &found, "(unreadable)");
+		keep(&reports->looked[i], &found, "(unreadable)");
 		return;
 	}
 	if (cordon_reports_pass(reports, places, touch) || !cordon_where_find(places, pid, touch, where))
@@ -307,5 +323,12 @@ void cordon_reports_take(struct cordon_reports *reports, const struct cordon_pla
 	found.verdict = decision.verdict;
 	found.reason = decision.reason;
 	found.rule = decision.rule;
-	violation(reports, &found, where->host);
+	keep(&reports->looked[i], &found, where->host);
+}
+
+void cordon_reports_tell(struct cordon_reports *reports, size_t i)
+{
+	if (reports->looked[i].outside)
+		violation(reports, &reports->looked[i].found, reports->looked[i].path);
+	reports->looked[i].outside = false;
 }

@@ -21,10 +21,12 @@ struct cordon_reports *cordon_reports_free(struct cordon_reports *reports);
 
 /* Whether it is plain that nobody is told of this one: quick, before or after the fact, and from any thread. */
 bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places, const struct cordon_touch *touch);
-/* Judges one path that a process acted on, after the fact, and tells it if it lies outside the scope. `made` says that
- * nothing stood there before. */
-void cordon_reports_take(struct cordon_reports *reports, const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
-			 bool made);
+/* Judges the `i`th path of a call, before the call goes on: what is named by what a process has open can only be seen as long
+ * as it stands still. `made` says that nothing stands there. */
+void cordon_reports_look(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,
+			 const struct cordon_touch *touch, bool made);
+/* Tells it if it lies outside the scope, once it is sure that the process was there. */
+void cordon_reports_tell(struct cordon_reports *reports, size_t i);
 /* Tells the refusal of a guarded name. */
 void cordon_reports_refused(struct cordon_reports *reports, const struct cordon_guard *guard);
 /* Violations so far, told or not. */
