@@ -24,7 +24,9 @@ static int input_file(const char *text, size_t size)
 
 static void check_record(const char *line, size_t n)
 {
-	static const struct cordon_audit_filter filter = { .has_since = true, .types = 1 << CORDON_AUDIT_END, .run = "abcd" };
+	static const struct cordon_audit_filter filter = { .has_since = true,
+							   .types = 1 << CORDON_AUDIT_END,
+							   .run = "abcd" };
 	autobuf struct cordon_buf text = CORDON_BUF(16 * 65536);
 	autorecord struct cordon_audit_record record = { 0 };
 
@@ -71,8 +73,11 @@ static void check_render(const char *text, size_t size)
 	const struct cordon_audit_ids ids = { .session_id = text, .agent = text };
 	json_t *words = json_array();
 	json_t *detail = json_pack("{s:o?, s:o}", "text", cordon_audit_text(text), "words", words);
-	struct cordon_audit_event event = { .type = (cordon_audit_type)(size % CORDON_AUDIT__MAX), .op = text, .path = text,
-					    .rule = text, .detail = detail };
+	struct cordon_audit_event event = { .type = (cordon_audit_type)(size % CORDON_AUDIT__MAX),
+					    .op = text,
+					    .path = text,
+					    .rule = text,
+					    .detail = detail };
 	autobuf struct cordon_buf body = CORDON_BUF(CORDON_AUDIT_LINE_MAX), line = CORDON_BUF(CORDON_AUDIT_LINE_MAX);
 	struct cordon_audit_record record;
 

@@ -11,7 +11,8 @@ static int check(const struct cordon_gitconfig_entry *entry, void *data)
 {
 	size_t *entries = data;
 
-	assert(strlen(entry->section) < CORDON_GITCONFIG_NAME_MAX && strlen(entry->subsection) < CORDON_GITCONFIG_NAME_MAX);
+	assert(strlen(entry->section) < CORDON_GITCONFIG_NAME_MAX &&
+	       strlen(entry->subsection) < CORDON_GITCONFIG_NAME_MAX);
 	assert(*entry->key && strlen(entry->key) < CORDON_GITCONFIG_NAME_MAX);
 	for (const char *c = entry->key; *c; c++)
 		assert((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '-');

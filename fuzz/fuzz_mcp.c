@@ -58,7 +58,8 @@ static void open_all(void)
 
 	snprintf(home, sizeof(home), "%s/cordon-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (!mkdtemp(home) || setenv("CORDON_HOME", home, 1) < 0 || cordon_store_open(&store, NULL) < 0 ||
-	    cordon_project_create(&store, settings, NULL, &made, NULL) < 0 || cordon_mcp_new(&store, &options, &mcp, NULL) < 0)
+	    cordon_project_create(&store, settings, NULL, &made, NULL) < 0 ||
+	    cordon_mcp_new(&store, &options, &mcp, NULL) < 0)
 		abort();
 	snprintf(project, sizeof(project), "%s", json_string_value(json_object_get(made, "id")));
 }
@@ -77,7 +78,8 @@ static void check_answer(struct cordon_mcp_channel *channel, const json_t *messa
 	else
 		assert(json_is_object(result) != json_is_object(error));
 	if (error)
-		assert(json_is_integer(json_object_get(error, "code")) && json_is_string(json_object_get(error, "message")));
+		assert(json_is_integer(json_object_get(error, "code")) &&
+		       json_is_string(json_object_get(error, "message")));
 	free(text);
 }
 

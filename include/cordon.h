@@ -43,11 +43,11 @@ typedef enum cordon_kind {
 
 /* Lives on the caller's stack; start from `struct cordon_error err = {0};`. */
 struct cordon_error {
-	int code;           /* negative errno, 0 when nothing went wrong */
-	cordon_kind kind;   /* what sort of failure */
-	char message[768];  /* one line: what failed and on which object, control characters escaped */
-	char where[512];    /* "file:line:column" or "", for configuration */
-	char hint[256];     /* what to do about it, or "" */
+	int code;	   /* negative errno, 0 when nothing went wrong */
+	cordon_kind kind;  /* what sort of failure */
+	char message[768]; /* one line: what failed and on which object, control characters escaped */
+	char where[512];   /* "file:line:column" or "", for configuration */
+	char hint[256];	   /* what to do about it, or "" */
 };
 
 typedef enum cordon_access { CORDON_ACCESS_NONE, CORDON_ACCESS_READ, CORDON_ACCESS_WRITE } cordon_access;
@@ -57,10 +57,10 @@ typedef enum cordon_verdict { CORDON_ALLOW, CORDON_WARN, CORDON_DENY } cordon_ve
 
 /* Which kind of rule decided. */
 typedef enum cordon_reason {
-	CORDON_REASON_GRANT,        /* the most specific matching grant */
-	CORDON_REASON_DENY,         /* a `none` grant, which always wins */
+	CORDON_REASON_GRANT,	    /* the most specific matching grant */
+	CORDON_REASON_DENY,	    /* a `none` grant, which always wins */
 	CORDON_REASON_PROTECTED,    /* a protected path or something below one */
-	CORDON_REASON_NO_GRANT,     /* inside the root, no grant matches */
+	CORDON_REASON_NO_GRANT,	    /* inside the root, no grant matches */
 	CORDON_REASON_OUTSIDE_ROOT, /* resolves to a place outside the root */
 	CORDON_REASON_UNRESOLVABLE, /* a loop of links, or a name that cannot be */
 	CORDON_REASON__MAX
@@ -69,9 +69,9 @@ typedef enum cordon_reason {
 struct cordon_decision {
 	cordon_verdict verdict;
 	cordon_reason reason;
-	cordon_access access;           /* rights the path has under the policy, whatever was asked */
-	const char *rule;               /* text of the deciding pattern or path, or NULL; the policy's memory */
-	const char *rule_where;         /* "file:line:column" or the option it came from, or NULL */
+	cordon_access access;		/* rights the path has under the policy, whatever was asked */
+	const char *rule;		/* text of the deciding pattern or path, or NULL; the policy's memory */
+	const char *rule_where;		/* "file:line:column" or the option it came from, or NULL */
 	char resolved[CORDON_PATH_MAX]; /* relative to the root ("" is the root), absolute when outside */
 };
 
@@ -87,8 +87,7 @@ CORDON_API int cordon_policy_grant(struct cordon_policy *policy, const char *pat
 				   struct cordon_error *err);
 /* Grants write access to each folder of a comma-separated list (blanks around entries are dropped, `\,` is a
  * comma). Folders are resolved first: each must exist and lie inside the root. */
-CORDON_API int cordon_policy_grant_folders(struct cordon_policy *policy, const char *folders,
-					   struct cordon_error *err);
+CORDON_API int cordon_policy_grant_folders(struct cordon_policy *policy, const char *folders, struct cordon_error *err);
 /* Protects a path relative to the root against every change; a trailing slash is ignored. */
 CORDON_API int cordon_policy_protect(struct cordon_policy *policy, const char *path, struct cordon_error *err);
 CORDON_API void cordon_policy_set_mode(struct cordon_policy *policy, cordon_mode mode);

@@ -30,13 +30,13 @@ struct cordon_audit {
 	char *names[5]; /* in the order of struct cordon_audit_ids */
 	struct bucket buckets[CORDON_AUDIT__MAX];
 	struct cordon_audit_counts counts;
-	uint64_t pending;		       /* dropped since the last `dropped` record; the same by type, */
+	uint64_t pending; /* dropped since the last `dropped` record; the same by type, */
 	uint64_t pending_by[CORDON_AUDIT__MAX];
-	uint64_t pending_failed;	       /* and those that could not be written */
-	int64_t opened, reported, synced;      /* monotonic: this handle, the last `dropped`, the last sync */
-	int64_t failed;			       /* monotonic: the last failure, 0 when there was none */
-	bool unsynced;			       /* something was written since the last sync */
-	bool noteworthy;		       /* more than start and end was written */
+	uint64_t pending_failed;	  /* and those that could not be written */
+	int64_t opened, reported, synced; /* monotonic: this handle, the last `dropped`, the last sync */
+	int64_t failed;			  /* monotonic: the last failure, 0 when there was none */
+	bool unsynced;			  /* something was written since the last sync */
+	bool noteworthy;		  /* more than start and end was written */
 };
 
 static struct cordon_audit *release(struct cordon_audit *audit)

@@ -62,15 +62,15 @@ struct cordon_audit_ids {
  * path can be told from its written form. All is borrowed. */
 struct cordon_audit_event {
 	cordon_audit_type type;
-	const char *op;		/* "read", "write", "create", "delete", "rename", "execute", ... */
+	const char *op; /* "read", "write", "create", "delete", "rename", "execute", ... */
 	const char *path;
-	const char *rule;	/* text of the deciding pattern or path */
-	const char *mode;	/* "strict", "permissive" */
-	const char *decision;	/* "allow", "warn", "deny" */
+	const char *rule;     /* text of the deciding pattern or path */
+	const char *mode;     /* "strict", "permissive" */
+	const char *decision; /* "allow", "warn", "deny" */
 	const char *request_id;
 	cordon_audit_success success;
-	cordon_kind kind;	/* of a failure or refusal */
-	json_t *detail;		/* an object; see cordon_audit_text() for its strings */
+	cordon_kind kind; /* of a failure or refusal */
+	json_t *detail;	  /* an object; see cordon_audit_text() for its strings */
 };
 
 struct cordon_audit_counts {

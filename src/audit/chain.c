@@ -13,10 +13,10 @@
 
 /* What a writer found when log and head were apart. */
 struct findings {
-	size_t torn;	 /* bytes of an unfinished last line */
-	size_t foreign;	 /* whole lines that do not chain */
-	uint64_t lost;	 /* records the head knows and the log has no more */
-	bool headless;	 /* there were records but no readable head */
+	size_t torn;	/* bytes of an unfinished last line */
+	size_t foreign; /* whole lines that do not chain */
+	uint64_t lost;	/* records the head knows and the log has no more */
+	bool headless;	/* there were records but no readable head */
 };
 
 /* Opens or makes a plain file of ours. */
@@ -53,8 +53,12 @@ static int open_log(struct cordon_chain *chain, uint64_t number)
 int cordon_chain_open(const struct cordon_home *home, struct cordon_chain *ret_chain, struct cordon_error *err)
 {
 	struct cordon_chain chain = {
-		.dir_fd = -1, .head_fd = -1, .log_fd = -1,
-		.rotate = CORDON_CHAIN_ROTATE, .keep = CORDON_CHAIN_KEEP, .wait_ms = CORDON_CHAIN_LOCK_MS,
+		.dir_fd = -1,
+		.head_fd = -1,
+		.log_fd = -1,
+		.rotate = CORDON_CHAIN_ROTATE,
+		.keep = CORDON_CHAIN_KEEP,
+		.wait_ms = CORDON_CHAIN_LOCK_MS,
 	};
 	int r = cordon_home_subdir(home, "audit", &chain.dir_fd, err);
 

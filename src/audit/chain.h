@@ -21,26 +21,26 @@
 
 #define CORDON_CHAIN_LOG "audit.jsonl"
 #define CORDON_CHAIN_NAME_SIZE 40
-#define CORDON_CHAIN_ROTATE (64 << 20)	/* bytes at which a new file is begun */
-#define CORDON_CHAIN_KEEP 15		/* earlier files that are kept: with the current one 1 GiB in all */
+#define CORDON_CHAIN_ROTATE (64 << 20) /* bytes at which a new file is begun */
+#define CORDON_CHAIN_KEEP 15	       /* earlier files that are kept: with the current one 1 GiB in all */
 #define CORDON_CHAIN_KEEP_MAX 256
-#define CORDON_CHAIN_LOCK_MS 5000	/* how long to wait for another process */
+#define CORDON_CHAIN_LOCK_MS 5000 /* how long to wait for another process */
 
 struct cordon_chain_head {
-	uint64_t seq;	/* of the last record, 0 before the first */
-	uint64_t file;	/* the number audit.jsonl will get; starts at 1 */
-	uint64_t size;	/* of audit.jsonl */
+	uint64_t seq;  /* of the last record, 0 before the first */
+	uint64_t file; /* the number audit.jsonl will get; starts at 1 */
+	uint64_t size; /* of audit.jsonl */
 	char hash[CORDON_AUDIT_HASH_SIZE];
 };
 
 struct cordon_chain {
 	int dir_fd, head_fd, log_fd;
-	uint64_t file;	/* the number of what log_fd is */
+	uint64_t file; /* the number of what log_fd is */
 	uint64_t rotate;
 	unsigned int keep;
 	int64_t wait_ms; /* for the lock */
-	bool open_line;	/* under the lock: the log ends without a newline */
-	bool made;	/* this handle made a file, so the directory must be synced too */
+	bool open_line;	 /* under the lock: the log ends without a newline */
+	bool made;	 /* this handle made a file, so the directory must be synced too */
 };
 
 int cordon_chain_open(const struct cordon_home *home, struct cordon_chain *ret_chain, struct cordon_error *err);

@@ -9,10 +9,10 @@
 
 struct cordon_line {
 	off_t start;
-	off_t end;		/* behind the newline, when there is one */
-	bool whole;		/* ends in a newline; only the last line of a file may not */
-	const char *text;	/* without the newline; NULL when it is longer than any record can be */
-	size_t n;		/* length of the line, also when it is too long */
+	off_t end;			   /* behind the newline, when there is one */
+	bool whole;			   /* ends in a newline; only the last line of a file may not */
+	const char *text;		   /* without the newline; NULL when it is longer than any record can be */
+	size_t n;			   /* length of the line, also when it is too long */
 	char hash[CORDON_AUDIT_HASH_SIZE]; /* of the n bytes */
 };
 

@@ -8,8 +8,7 @@
 
 #define RUN_SHOWN 8 /* characters of a session id in a line for a person */
 
-int cordon_audit_since_parse(const char *text, int64_t now, struct cordon_audit_filter *filter,
-			     struct cordon_error *err)
+int cordon_audit_since_parse(const char *text, int64_t now, struct cordon_audit_filter *filter, struct cordon_error *err)
 {
 	uint64_t back;
 	int64_t since;
@@ -43,8 +42,8 @@ int cordon_audit_kinds_parse(const char *list, struct cordon_audit_filter *filte
 
 		if (cordon_audit_type_parse(p, n, &type) < 0) {
 			autobuf struct cordon_buf names = CORDON_BUF(1024);
-			int r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "no such event: %.*s", (int)(n < 200 ? n : 200),
-					    p);
+			int r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "no such event: %.*s",
+					    (int)(n < 200 ? n : 200), p);
 
 			name_kinds(&names);
 			cordon_error_hint(err, "there are: %s", names.data ? names.data : "");
@@ -63,9 +62,10 @@ int cordon_audit_run_parse(const char *run, struct cordon_audit_filter *filter, 
 {
 	size_t n = strlen(run);
 
-	if (n < CORDON_AUDIT_RUN_MIN || strspn(run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != n)
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a run id, or less than %d characters of one: %s",
-				   CORDON_AUDIT_RUN_MIN, run);
+	if (n < CORDON_AUDIT_RUN_MIN ||
+	    strspn(run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != n)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+				   "not a run id, or less than %d characters of one: %s", CORDON_AUDIT_RUN_MIN, run);
 	filter->run = run;
 	return 0;
 }
@@ -145,16 +145,18 @@ static int add_columns(struct cordon_buf *buf, const struct cordon_audit_record 
 	if (record->session_id)
 		cordon_text_escape_fixed(run, sizeof(run), record->session_id, strlen(record->session_id));
 	snprintf(shown, sizeof(shown), "%-17s", event);
-	return cordon_buf_addf(buf, "%s  %s%s%s  %-*s ", when, paint ? paint : "", shown, paint ? "\x1b[0m" : "", RUN_SHOWN,
-			       run);
+	return cordon_buf_addf(buf, "%s  %s%s%s  %-*s ", when, paint ? paint : "", shown, paint ? "\x1b[0m" : "",
+			       RUN_SHOWN, run);
 }
 
 int cordon_audit_format(const struct cordon_audit_record *record, bool colour, struct cordon_buf *ret_text)
 {
 	/* These speak for themselves and come first; the rest follows with its name. */
 	static const char *const plain[] = { "decision", "op", "path" };
-	static const char *const named[] = { "rule",	   "mode",	      "kind",	      "success",   "project_id",
-					     "agent",	   "orchestrator_id", "workspace_id", "request_id" };
+	static const char *const named[] = {
+		"rule",		"mode",	     "kind", "success", "project_id", "agent", "orchestrator_id",
+		"workspace_id", "request_id"
+	};
 	json_t *detail = json_object_get(record->object, "detail");
 	json_t *value;
 	const char *key;

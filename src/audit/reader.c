@@ -15,7 +15,7 @@ struct cordon_audit_reader {
 	uint64_t number; /* that file's */
 	off_t at;	 /* behind the last line handed out */
 	uint64_t line;
-	bool follows;	 /* an unfinished last line may yet be ended */
+	bool follows; /* an unfinished last line may yet be ended */
 	struct cordon_audit_record record;
 	struct cordon_lines lines;
 };
@@ -99,7 +99,9 @@ int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_a
 			return 0;
 		reader->at = line.end;
 		reader->line++;
-		*ret_item = (struct cordon_audit_item){ .file = file->name, .line = reader->line, .text = line.text, .n = line.n };
+		*ret_item = (struct cordon_audit_item){
+			.file = file->name, .line = reader->line, .text = line.text, .n = line.n
+		};
 		if (line.text && cordon_audit_parse(line.text, line.n, &reader->record) == 0)
 			ret_item->record = reader->record;
 		else
@@ -163,8 +165,7 @@ int cordon_audit_reader_refresh(struct cordon_audit_reader *reader, struct cordo
 	cordon_chain_view_done(&reader->view);
 	reader->view = view;
 	/* The file may be gone by now; then what is there is read from its beginning. */
-	enter(reader, index, view.files[index].number == reader->number && reader->at <= view.files[index].size ?
-				     reader->at :
-				     0);
+	enter(reader, index,
+	      view.files[index].number == reader->number && reader->at <= view.files[index].size ? reader->at : 0);
 	return 0;
 }

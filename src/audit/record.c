@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "base/time.h"
 
-#define FRONT_MAX 192	/* {"v":1,"seq":…,"prev":"…","time":"…", */
+#define FRONT_MAX 192 /* {"v":1,"seq":…,"prev":"…","time":"…", */
 #define BODY_MAX (CORDON_AUDIT_LINE_MAX - FRONT_MAX - 1)
-#define MEMBERS_MAX 24	/* of a detail object that must be cut */
-#define KEY_MAX 64	/* of a member's name there */
+#define MEMBERS_MAX 24 /* of a detail object that must be cut */
+#define KEY_MAX 64     /* of a member's name there */
 
 /* How long a string, or a member of detail, may be in the line: the first that makes the body fit is taken. The last
  * fits always: 11 fields and 24 members of at most 128 bytes and their keys. */
@@ -301,7 +301,8 @@ int cordon_audit_render_line(uint64_t seq, const char *prev, int64_t time, const
 
 static bool is_hash(const char *s)
 {
-	return s && strlen(s) == CORDON_AUDIT_HASH_SIZE - 1 && strspn(s, "0123456789abcdef") == CORDON_AUDIT_HASH_SIZE - 1;
+	return s && strlen(s) == CORDON_AUDIT_HASH_SIZE - 1 &&
+	       strspn(s, "0123456789abcdef") == CORDON_AUDIT_HASH_SIZE - 1;
 }
 
 int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *ret_record)
@@ -319,8 +320,8 @@ int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *r
 	record.session_id = json_string_value(json_object_get(record.object, "session_id"));
 	time = json_string_value(json_object_get(record.object, "time"));
 	seq = json_integer_value(json_object_get(record.object, "seq"));
-	if (json_integer_value(json_object_get(record.object, "v")) != CORDON_AUDIT_VERSION || !record.event || seq < 1 ||
-	    !is_hash(record.prev) || !time || cordon_time_parse(time, &record.time) < 0)
+	if (json_integer_value(json_object_get(record.object, "v")) != CORDON_AUDIT_VERSION || !record.event ||
+	    seq < 1 || !is_hash(record.prev) || !time || cordon_time_parse(time, &record.time) < 0)
 		goto bad;
 	record.seq = (uint64_t)seq;
 	cordon_audit_type_parse(record.event, strlen(record.event), &record.type);

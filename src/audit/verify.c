@@ -45,10 +45,10 @@ static void found(struct cordon_audit_finding *finding, struct place place, cons
 	va_end(args);
 }
 
-#define broken(s, place, ...)                                                    \
-	do {                                                                     \
-		if ((s)->report.breaks++ == 0)                                   \
-			found(&(s)->report.first_break, (place), __VA_ARGS__);   \
+#define broken(s, place, ...)                                                                                          \
+	do {                                                                                                           \
+		if ((s)->report.breaks++ == 0)                                                                         \
+			found(&(s)->report.first_break, (place), __VA_ARGS__);                                         \
 	} while (0)
 
 static void torn(struct state *s, struct place place, const char *what)
@@ -120,7 +120,8 @@ static void judge_record(struct state *s, struct place place, const struct cordo
 			broken(s, place, "record %llu expected, %llu found: a record was inserted or reordered",
 			       (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
 		else if (!cordon_streq(record->prev, s->hash))
-			broken(s, s->last.file ? s->last : place, "changed after it was written: the next record names another hash");
+			broken(s, s->last.file ? s->last : place,
+			       "changed after it was written: the next record names another hash");
 	}
 	s->known = true;
 	s->seq = record->seq;
@@ -205,8 +206,7 @@ static void judge_whole(struct state *s)
 	memcpy(s->report.last_hash, s->hash, sizeof(s->hash));
 }
 
-int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report,
-			struct cordon_error *err)
+int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report, struct cordon_error *err)
 {
 	struct cordon_lines lines;
 	autoview struct cordon_chain_view view = { 0 };

@@ -19,7 +19,10 @@ struct cordon_buf {
 };
 
 /* `struct cordon_buf b = CORDON_BUF(4096);` */
-#define CORDON_BUF(maximum) { .max = (maximum) }
+#define CORDON_BUF(maximum)                                                                                            \
+	{                                                                                                              \
+		.max = (maximum)                                                                                       \
+	}
 #define autobuf CORDON_CLEANUP(cordon_buf_done)
 
 void cordon_buf_done(struct cordon_buf *buf);

@@ -76,9 +76,9 @@ int cordon_fail(struct cordon_error *err, int code, cordon_kind kind, const char
 
 int cordon_fail_errno(struct cordon_error *err, int code, const char *fmt, ...)
 {
-	cordon_kind kind = code == -ENOMEM || code == -EMFILE || code == -ENFILE ? CORDON_KIND_LIMIT :
-			   code == -ENOENT					  ? CORDON_KIND_NOT_FOUND :
-										    CORDON_KIND_IO;
+	cordon_kind kind = code == -ENOMEM || code == -EMFILE || code == -ENFILE ? CORDON_KIND_LIMIT
+			   : code == -ENOENT					 ? CORDON_KIND_NOT_FOUND
+										 : CORDON_KIND_IO;
 	va_list args;
 	size_t len;
 

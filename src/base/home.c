@@ -55,9 +55,9 @@ static int find_path(char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 		r = -EINVAL;
 	if (r < 0)
 		return cordon_fail(err, r, CORDON_KIND_CONFIG, "%s cannot be the state directory: %s: %s", name, base,
-				   r == -EXDEV	? "it contains '..'" :
-				   r == -EINVAL ? "it is the root of the file system" :
-						  "it is too long");
+				   r == -EXDEV	  ? "it contains '..'"
+				   : r == -EINVAL ? "it is the root of the file system"
+						  : "it is too long");
 	return 0;
 }
 
@@ -97,8 +97,7 @@ static int fail_open(struct cordon_error *err, int code, const char *path)
 }
 
 /* Opens one directory in `parent`, making it when it is missing. `path` is its name for errors. */
-static int open_or_make(int parent, const char *name, int flags, const char *path, int *ret_fd,
-			struct cordon_error *err)
+static int open_or_make(int parent, const char *name, int flags, const char *path, int *ret_fd, struct cordon_error *err)
 {
 	int fd = openat(parent, name, flags | DIR_FLAGS);
 
@@ -205,7 +204,8 @@ int cordon_home_subdir(const struct cordon_home *home, const char *path, int *re
 	int r = cordon_path_clean(path, clean, sizeof(clean));
 
 	if (r < 0 || !*clean || *clean == '/')
-		return cordon_fail(err, r < 0 ? r : -EINVAL, CORDON_KIND_INTERNAL, "no directory below state/: %s", path);
+		return cordon_fail(err, r < 0 ? r : -EINVAL, CORDON_KIND_INTERNAL, "no directory below state/: %s",
+				   path);
 	for (const char *p = clean; *p;) {
 		size_t n = strcspn(p, "/");
 		int next = -1;

@@ -13,13 +13,16 @@
 #include "base/error.h"
 
 struct cordon_home {
-	int fd;       /* the home itself, O_PATH */
-	int state_fd; /* state/, which is never mounted in any sandbox */
+	int fd;			    /* the home itself, O_PATH */
+	int state_fd;		    /* state/, which is never mounted in any sandbox */
 	char path[CORDON_PATH_MAX]; /* canonical */
 	char asked[CORDON_PATH_MAX]; /* as the environment names it, clean; links above the last component are followed */
 };
 
-#define CORDON_HOME_NONE { .fd = -1, .state_fd = -1 }
+#define CORDON_HOME_NONE                                                                                               \
+	{                                                                                                              \
+		.fd = -1, .state_fd = -1                                                                               \
+	}
 #define autohome CORDON_CLEANUP(cordon_home_done)
 
 int cordon_home_open(struct cordon_home *ret_home, struct cordon_error *err);

@@ -22,7 +22,8 @@ int cordon_read_fd(int fd, const char *name, struct cordon_buf *buf, struct cord
 			n = read(fd, &byte, 1);
 			if (n == 0)
 				return 0;
-			return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s is larger than %zu bytes", name, buf->max);
+			return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s is larger than %zu bytes", name,
+					   buf->max);
 		}
 		space = buf->cap - buf->len - 1;
 		if (space > buf->max - buf->len)
@@ -109,8 +110,7 @@ static int set_owner_and_mode(int fd, mode_t mode, const struct stat *old)
 
 	if (old && fstat(fd, &st) < 0)
 		return -errno;
-	if (old && (st.st_uid != old->st_uid || st.st_gid != old->st_gid) &&
-	    fchown(fd, old->st_uid, old->st_gid) < 0)
+	if (old && (st.st_uid != old->st_uid || st.st_gid != old->st_gid) && fchown(fd, old->st_uid, old->st_gid) < 0)
 		return -errno;
 	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
@@ -147,8 +147,7 @@ static int write_and_rename(int dir_fd, const char *name, mode_t mode, const str
 	return 0;
 }
 
-int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
-		      struct cordon_error *err)
+int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n, struct cordon_error *err)
 {
 	return write_and_rename(dir_fd, name, mode, NULL, bytes, n, err);
 }

@@ -31,8 +31,7 @@ int cordon_open_terminal_again(int fd);
  * Replaces `name` in dir_fd in one step: an unpredictable temporary name, fsync, rename, fsync of the directory. The
  * old file stays whole on any failure. Follows no link: a link under that name is replaced, not followed.
  */
-int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
-		      struct cordon_error *err);
+int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n, struct cordon_error *err);
 /* The same for a file that exists: mode and owner are those of `old`. -EPERM when we may not give it to its owner. */
 int cordon_replace_file(int dir_fd, const char *name, const struct stat *old, const void *bytes, size_t n,
 			struct cordon_error *err);

@@ -190,7 +190,8 @@ void cordon_resolve(const struct cordon_root *root, const char *path, struct cor
 /* Whether an absolute path is canonical but for slashes and dots, in one call; true for nearly all of them. */
 static bool already_canonical(const char *absolute, char ret[static CORDON_PATH_MAX])
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
 	autofd int fd = -1;
 
 	if (cordon_path_clean(absolute, ret, CORDON_PATH_MAX) < 0)

@@ -21,8 +21,8 @@ static inline uint32_t cordon_utf8_decode(const char *s, size_t n)
 	case 3:
 		return (uint32_t)(u[0] & 0x0f) << 12 | (uint32_t)(u[1] & 0x3f) << 6 | (u[2] & 0x3f);
 	default:
-		return (uint32_t)(u[0] & 0x07) << 18 | (uint32_t)(u[1] & 0x3f) << 12 |
-		       (uint32_t)(u[2] & 0x3f) << 6 | (u[3] & 0x3f);
+		return (uint32_t)(u[0] & 0x07) << 18 | (uint32_t)(u[1] & 0x3f) << 12 | (uint32_t)(u[2] & 0x3f) << 6 |
+		       (u[3] & 0x3f);
 	}
 }
 

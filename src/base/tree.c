@@ -62,8 +62,8 @@ static int copy_file(int src, const struct stat *st, int dst_fd, const char *nam
 static int copy_entry(int src_fd, const char *name, int dst_fd, const char *path, unsigned int depth,
 		      struct cordon_copy_budget *budget, struct cordon_error *err);
 
-static int copy_dir(int src, const struct stat *st, int dst_fd, const char *name, const char *path,
-		    unsigned int depth, struct cordon_copy_budget *budget, struct cordon_error *err)
+static int copy_dir(int src, const struct stat *st, int dst_fd, const char *name, const char *path, unsigned int depth,
+		    struct cordon_copy_budget *budget, struct cordon_error *err)
 {
 	autodir DIR *dir = list(src);
 	autofd int dst = -1;
@@ -160,8 +160,8 @@ static int merge_dir(int src_fd, const char *name, int dst_fd, const char *path,
 		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
 	dst = openat(dst_fd, name, OPEN_DIR);
 	if (dst < 0)
-		return errno == ELOOP || errno == ENOTDIR ? in_the_way(path, err) :
-							    cordon_fail_errno(err, -errno, "cannot copy %s", path);
+		return errno == ELOOP || errno == ENOTDIR ? in_the_way(path, err)
+							  : cordon_fail_errno(err, -errno, "cannot copy %s", path);
 	while (errno = 0, (entry = readdir(dir))) {
 		char below[CORDON_PATH_MAX];
 		int r;

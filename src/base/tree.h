@@ -18,7 +18,10 @@ struct cordon_copy_budget {
 	size_t entries;
 };
 
-#define CORDON_COPY_BUDGET { .bytes = CORDON_COPY_BYTES_MAX, .entries = CORDON_COPY_ENTRIES_MAX }
+#define CORDON_COPY_BUDGET                                                                                             \
+	{                                                                                                              \
+		.bytes = CORDON_COPY_BYTES_MAX, .entries = CORDON_COPY_ENTRIES_MAX                                     \
+	}
 
 /*
  * Copies the regular file or directory `name` of src_fd to dst_fd, where that name must not exist. Directories hold

@@ -52,11 +52,11 @@ static inline int cordon_steal_fd(int *fd)
  * was just cloned. */
 void cordon_close_except(const int *kept, size_t n);
 
-#define cordon_steal_ptr(p)                        \
-	({                                         \
-		__typeof__(*(p)) steal_tmp_ = *(p);\
-		*(p) = NULL;                       \
-		steal_tmp_;                        \
+#define cordon_steal_ptr(p)                                                                                            \
+	({                                                                                                             \
+		__typeof__(*(p)) steal_tmp_ = *(p);                                                                    \
+		*(p) = NULL;                                                                                           \
+		steal_tmp_;                                                                                            \
 	})
 
 static inline bool cordon_streq(const char *a, const char *b)

@@ -18,7 +18,7 @@
 /* Exit codes of cordon itself (design: API). */
 enum {
 	CORDON_EXIT_OK = 0,
-	CORDON_EXIT_NO = 1,	/* the answer is no; refused or failed, for commands that start no agent */
+	CORDON_EXIT_NO = 1, /* the answer is no; refused or failed, for commands that start no agent */
 	CORDON_EXIT_USAGE = 2,
 	CORDON_EXIT_TIMEOUT = 124,
 	CORDON_EXIT_REFUSED = 125, /* refused or failed before the agent started */
@@ -31,12 +31,12 @@ enum {
 enum cordon_arg { CORDON_ARG_NONE, CORDON_ARG_TEXT, CORDON_ARG_FILE, CORDON_ARG_DIR, CORDON_ARG_CHOICE };
 
 struct cordon_option {
-	const char *name;      /* without dashes; NULL ends the table */
-	char letter;           /* short form, or 0 */
+	const char *name; /* without dashes; NULL ends the table */
+	char letter;	  /* short form, or 0 */
 	enum cordon_arg arg;
-	const char *meta;      /* how help calls the argument: "PATTERN"; for CHOICE "read|write" */
-	const char *help;      /* one line */
-	int key;               /* what the callback gets; CORDON_KEY_COMMON and above are taken */
+	const char *meta; /* how help calls the argument: "PATTERN"; for CHOICE "read|write" */
+	const char *help; /* one line */
+	int key;	  /* what the callback gets; CORDON_KEY_COMMON and above are taken */
 };
 
 #define CORDON_OPTIONS_MAX 64
@@ -46,10 +46,10 @@ struct cordon_option {
 struct cordon_cli;
 
 struct cordon_command {
-	const char *name;      /* "check-file", "agent add" */
-	const char *operands;  /* "FILE FOLDERS", "[PATH]", "-- CMD [ARG]..."; completion reads the words (completion.c) */
-	const char *summary;   /* one line, lower case, no full stop */
-	const char *details;   /* paragraphs for --help, or NULL */
+	const char *name;     /* "check-file", "agent add" */
+	const char *operands; /* "FILE FOLDERS", "[PATH]", "-- CMD [ARG]..."; completion reads the words (completion.c) */
+	const char *summary; /* one line, lower case, no full stop */
+	const char *details; /* paragraphs for --help, or NULL */
 	const struct cordon_option *options;
 	int (*run)(struct cordon_cli *cli, int argc, char **argv); /* argv[0] is the command; returns an exit code */
 };
@@ -57,8 +57,8 @@ struct cordon_command {
 /* State of one invocation; lives in main(). */
 struct cordon_cli {
 	const struct cordon_command *command;
-	bool json;             /* --json was given; set by the option parser for every command */
-	int failure_exit;      /* what cordon_cli_fail() returns: 1, or 125 for commands that start an agent */
+	bool json;	  /* --json was given; set by the option parser for every command */
+	int failure_exit; /* what cordon_cli_fail() returns: 1, or 125 for commands that start an agent */
 };
 
 /* Options every command has: --json, --help. Appended to each table by the parser, help and completions. */

@@ -66,8 +66,8 @@ static int show(const struct cordon_cli *cli, const struct arguments *args, cons
 	}
 	if (!cordon_audit_match(&args->filter, &item->record))
 		return 0;
-	r = cli->json ? cordon_buf_add(&text, item->text, item->n) :
-			cordon_audit_format(&item->record, args->colour, &text);
+	r = cli->json ? cordon_buf_add(&text, item->text, item->n)
+		      : cordon_audit_format(&item->record, args->colour, &text);
 	if (r == 0)
 		r = cordon_buf_addc(&text, '\n');
 	if (r == 0 && fwrite(text.data, 1, text.len, stdout) != text.len)

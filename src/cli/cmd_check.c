@@ -118,13 +118,12 @@ const struct cordon_command cordon_cmd_check = {
 	.name = "check",
 	.operands = "PATH...",
 	.summary = "say whether paths are allowed",
-	.details =
-		"Prints 'allow PATH' or 'deny PATH' for each, in order; a relative PATH is relative to the root.\n"
-		"Judges as in strict mode unless --workspace-mode, the policy file or WORKSPACE_MODE says permissive,\n"
-		"and then prints 'warn PATH' for what is let through with a warning.\n"
-		"\n"
-		"Exit status: 0 all are allowed, 1 one is not, 2 wrong usage. With --stdin or --stdin0: 0 when every\n"
-		"question was answered.\n",
+	.details = "Prints 'allow PATH' or 'deny PATH' for each, in order; a relative PATH is relative to the root.\n"
+		   "Judges as in strict mode unless --workspace-mode, the policy file or WORKSPACE_MODE says permissive,\n"
+		   "and then prints 'warn PATH' for what is let through with a warning.\n"
+		   "\n"
+		   "Exit status: 0 all are allowed, 1 one is not, 2 wrong usage. With --stdin or --stdin0: 0 when every\n"
+		   "question was answered.\n",
 	.options = options,
 	.run = run,
 };

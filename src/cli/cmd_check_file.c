@@ -164,13 +164,12 @@ const struct cordon_command cordon_cmd_check_file = {
 	.name = "check-file",
 	.operands = "FILE [FOLDERS]",
 	.summary = "say whether a file lies in a workspace folder",
-	.details =
-		"FILE is relative to the repository root or absolute, and need not exist. Links are followed and\n"
-		"names compared by component. Without FOLDERS WORKSPACE_FOLDERS is read. With --stdin or --stdin0\n"
-		"there is no FILE, and 'inside NAME' or 'outside NAME' is printed for each.\n"
-		"\n"
-		"Exit status: 0 inside, 1 outside, 2 wrong usage. With --stdin or --stdin0: 0 when every question was\n"
-		"answered.\n",
+	.details = "FILE is relative to the repository root or absolute, and need not exist. Links are followed and\n"
+		   "names compared by component. Without FOLDERS WORKSPACE_FOLDERS is read. With --stdin or --stdin0\n"
+		   "there is no FILE, and 'inside NAME' or 'outside NAME' is printed for each.\n"
+		   "\n"
+		   "Exit status: 0 inside, 1 outside, 2 wrong usage. With --stdin or --stdin0: 0 when every question was\n"
+		   "answered.\n",
 	.options = options,
 	.run = run,
 };

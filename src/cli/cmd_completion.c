@@ -288,8 +288,7 @@ static void zsh_group(const char *group, size_t len, size_t first)
 	printf("\t(%.*s)\n\t\tif (( CURRENT == 3 )); then\n\t\t\tcommands=(\n", (int)len, group);
 	for (size_t j = first; cordon_commands[j]; j++)
 		if (second_word(first, j))
-			zsh_described(second_word(first, j), strlen(second_word(first, j)),
-				      cordon_commands[j]->summary);
+			zsh_described(second_word(first, j), strlen(second_word(first, j)), cordon_commands[j]->summary);
 	printf("\t\t\t)\n\t\t\t_describe command commands\n\t\tfi\n\t\tcase $words[3] in\n\t\t(");
 	put_second_words(first, "|");
 	printf(") name=\"$name $words[3]\"; shift words; (( CURRENT-- )) ;;\n\t\tesac\n\t\t;;\n");
@@ -401,8 +400,7 @@ const struct cordon_command cordon_cmd_completion = {
 	.name = "completion",
 	.operands = "bash|zsh|fish",
 	.summary = "print completions for a shell",
-	.details =
-		"For bash: source <(cordon completion bash). An installation puts the files where the shells look.\n",
+	.details = "For bash: source <(cordon completion bash). An installation puts the files where the shells look.\n",
 	.options = options,
 	.run = run,
 };

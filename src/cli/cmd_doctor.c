@@ -19,7 +19,8 @@ struct front_end {
 	const char *why;
 };
 
-static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], bool self_test, struct front_end ret[static 3])
+static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], bool self_test,
+			 struct front_end ret[static 3])
 {
 	const char *missing = NULL;
 
@@ -39,7 +40,8 @@ static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], 
 		ret[1] = (struct front_end){ "run, name patterns", "does not work", "FUSE" };
 	ret[2] = (struct front_end){ "limits on the whole tree", "works", "" };
 	if (!p[CORDON_PROBE_MEMORY].ok)
-		ret[2] = (struct front_end){ "limits on the whole tree", p[CORDON_PROBE_PIDS].ok ? "processes and CPUs only" : "does not work",
+		ret[2] = (struct front_end){ "limits on the whole tree",
+					     p[CORDON_PROBE_PIDS].ok ? "processes and CPUs only" : "does not work",
 					     "memory limit" };
 	return 3;
 }
@@ -51,22 +53,25 @@ static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p
 	int r;
 
 	for (size_t i = 0; i < CORDON_PROBE__MAX; i++)
-		json_array_append_new(probes, json_pack("{s:s, s:b, s:s, s:s, s:b, s:s?}", "name", p[i].name, "ok", p[i].ok, "detail",
-							p[i].detail, "needed_by", p[i].needed_by, "required", p[i].required, "fix",
-							p[i].ok ? NULL : p[i].fix));
+		json_array_append_new(probes, json_pack("{s:s, s:b, s:s, s:s, s:b, s:s?}", "name", p[i].name, "ok",
+							p[i].ok, "detail", p[i].detail, "needed_by", p[i].needed_by,
+							"required", p[i].required, "fix", p[i].ok ? NULL : p[i].fix));
 	for (size_t i = 0; i < tests->n; i++)
-		json_array_append_new(items, json_pack("{s:s, s:b}", "name", tests->items[i].name, "ok", tests->items[i].ok));
+		json_array_append_new(items,
+				      json_pack("{s:s, s:b}", "name", tests->items[i].name, "ok", tests->items[i].ok));
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", ends[i].name, "state", ends[i].state, "why", ends[i].why));
-	r = cordon_cli_print_json(cli, json_pack("{s:b, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "probes", probes, "front_ends", fronts,
-						 "self_test", "ok", tests->ok, "promises", items, "error", err->message));
+		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", ends[i].name, "state", ends[i].state,
+							"why", ends[i].why));
+	r = cordon_cli_print_json(cli, json_pack("{s:b, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "probes", probes,
+						 "front_ends", fronts, "self_test", "ok", tests->ok, "promises", items,
+						 "error", err->message));
 	return r ? r : ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
 }
 
 static void line(bool ok, bool colour, const char *name, const char *detail)
 {
-	printf("  %s%-7s%s %-24s %s\n", colour ? ok ? "\033[32m" : "\033[31m" : "", ok ? "ok" : "missing", colour ? "\033[0m" : "", name,
-	       detail);
+	printf("  %s%-7s%s %-24s %s\n", colour ? ok ? "\033[32m" : "\033[31m" : "", ok ? "ok" : "missing",
+	       colour ? "\033[0m" : "", name, detail);
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
@@ -102,8 +107,8 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		printf("  %-26s %s%s%s\n", ends[i].name, ends[i].state, *ends[i].why ? ": " : "", ends[i].why);
 	printf("\nself-test in a live sandbox\n");
 	for (size_t i = 0; i < tests.n; i++)
-		printf("  %s%-7s%s %s\n", colour ? tests.items[i].ok ? "\033[32m" : "\033[31m" : "", tests.items[i].ok ? "ok" : "FAILED",
-		       colour ? "\033[0m" : "", tests.items[i].name);
+		printf("  %s%-7s%s %s\n", colour ? tests.items[i].ok ? "\033[32m" : "\033[31m" : "",
+		       tests.items[i].ok ? "ok" : "FAILED", colour ? "\033[0m" : "", tests.items[i].name);
 	if (err.code)
 		printf("  FAILED  %s\n", err.message);
 	return ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;

@@ -21,8 +21,8 @@ static void record(const struct cordon_home *home, const struct cordon_gc_counts
 
 	if (!counts->records && !counts->cgroups && !counts->directories)
 		return;
-	event.detail = json_pack("{s:I, s:I, s:I}", "records", (json_int_t)counts->records, "cgroups", (json_int_t)counts->cgroups,
-				 "directories", (json_int_t)counts->directories);
+	event.detail = json_pack("{s:I, s:I, s:I}", "records", (json_int_t)counts->records, "cgroups",
+				 (json_int_t)counts->cgroups, "directories", (json_int_t)counts->directories);
 	if (cordon_audit_open(home, &ids, &audit, NULL) == 0)
 		cordon_audit_write(audit, &event, NULL);
 	cordon_audit_close(audit);
@@ -44,11 +44,12 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_fail(cli, &err);
 	record(&home, &counts);
 	if (cli->json)
-		return cordon_cli_print_json(cli, json_pack("{s:I, s:I, s:I, s:I}", "records", (json_int_t)counts.records, "cgroups",
-							    (json_int_t)counts.cgroups, "directories",
-							    (json_int_t)counts.directories, "live", (json_int_t)counts.live));
-	printf("removed %zu records, %zu cgroups and %zu directories of dead runs; %zu runs live\n", counts.records, counts.cgroups,
-	       counts.directories, counts.live);
+		return cordon_cli_print_json(cli,
+					     json_pack("{s:I, s:I, s:I, s:I}", "records", (json_int_t)counts.records,
+						       "cgroups", (json_int_t)counts.cgroups, "directories",
+						       (json_int_t)counts.directories, "live", (json_int_t)counts.live));
+	printf("removed %zu records, %zu cgroups and %zu directories of dead runs; %zu runs live\n", counts.records,
+	       counts.cgroups, counts.directories, counts.live);
 	return CORDON_EXIT_OK;
 }
 

@@ -67,9 +67,8 @@ const struct cordon_command cordon_cmd_infer_scope = {
 	.name = "infer-scope",
 	.operands = "[FOLDERS]",
 	.summary = "print the fileScope patterns of workspace folders as JSON",
-	.details =
-		"One line: for each folder the patterns of its sh, js, ts, py, json, md, yaml and yml files. A folder\n"
-		"need not exist yet, but must lie inside the repository. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
+	.details = "One line: for each folder the patterns of its sh, js, ts, py, json, md, yaml and yml files. A folder\n"
+		   "need not exist yet, but must lie inside the repository. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
 	.options = options,
 	.run = run,
 };

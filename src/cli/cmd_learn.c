@@ -115,11 +115,12 @@ static void tell(const struct learner *learner, const struct cordon_result *resu
 	const struct cordon_learned *learned = &learner->learned;
 
 	if (learner->cli->json) {
-		json_t *object = json_pack(
-			"{s:s, s:o, s:o, s:o, s:i, s:i, s:b, s:i}", "kind", "learned", "output",
-			cordon_cli_json_text(learner->args->output), "rw", patterns(learned, CORDON_ACCESS_WRITE), "ro",
-			patterns(learned, CORDON_ACCESS_READ), "secrets", (int)learned->n_secrets, "outside",
-			(int)learned->n_outside, "complete", !learned->truncated, "exit_code", result->own_exit);
+		json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:i, s:i, s:b, s:i}", "kind", "learned", "output",
+					   cordon_cli_json_text(learner->args->output), "rw",
+					   patterns(learned, CORDON_ACCESS_WRITE), "ro",
+					   patterns(learned, CORDON_ACCESS_READ), "secrets", (int)learned->n_secrets,
+					   "outside", (int)learned->n_outside, "complete", !learned->truncated,
+					   "exit_code", result->own_exit);
 		char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 
 		json_decref(object);
@@ -134,8 +135,7 @@ static void tell(const struct learner *learner, const struct cordon_result *resu
 			       "not granted, see the comments: %zu secrets, %zu places outside the root",
 			       learned->n_secrets, learned->n_outside);
 	if (learned->truncated)
-		cordon_cli_log(learner->cli, "LEARN",
-			       "more than %d paths were used; the policy covers those seen first",
+		cordon_cli_log(learner->cli, "LEARN", "more than %d paths were used; the policy covers those seen first",
 			       CORDON_LEARN_PATHS_MAX);
 	if (result->own_exit)
 		cordon_cli_log(learner->cli, "LEARN", "the command failed; the policy covers what it used until then");
@@ -222,10 +222,9 @@ const struct cordon_command cordon_cmd_learn = {
 	.name = "learn",
 	.operands = "-- CMD [ARG]...",
 	.summary = "run a command and write the policy that it needs",
-	.details =
-		"The command may reach what the user could reach, as in a permissive run; what the host would execute stays\n"
-		"protected. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
-		"Secrets and places outside the root are never granted: they stand in the file as comments.\n",
+	.details = "The command may reach what the user could reach, as in a permissive run; what the host would execute stays\n"
+		   "protected. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
+		   "Secrets and places outside the root are never granted: they stand in the file as comments.\n",
 	.options = options,
 	.run = learn,
 };

@@ -63,8 +63,10 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 }
 
 static const struct cordon_option options[] = {
-	{ "approved", 0, CORDON_ARG_NONE, NULL, "delete and widen access without asking a person each time", OPT_APPROVED },
-	{ "session", 0, CORDON_ARG_TEXT, "ID", "serve the agent of this session, and only what it may have", OPT_SESSION },
+	{ "approved", 0, CORDON_ARG_NONE, NULL, "delete and widen access without asking a person each time",
+	  OPT_APPROVED },
+	{ "session", 0, CORDON_ARG_TEXT, "ID", "serve the agent of this session, and only what it may have",
+	  OPT_SESSION },
 	{ "self-test", 0, CORDON_ARG_NONE, NULL, "print what the server says about itself, and end", OPT_SELF_TEST },
 	{ 0 },
 };

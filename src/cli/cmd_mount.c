@@ -59,10 +59,9 @@ const struct cordon_command cordon_cmd_mount = {
 	.name = "mount",
 	.operands = "[FOLDERS] DIR",
 	.summary = "link workspace folders into a worker's directory",
-	.details =
-		"Makes DIR/FOLDER a symbolic link to each folder, all or none; what is there already stays. DIR is made when\n"
-		"it is missing. The links are a convenience and protect nothing: 'cordon run --workspace' holds the\n"
-		"boundary. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
+	.details = "Makes DIR/FOLDER a symbolic link to each folder, all or none; what is there already stays. DIR is made when\n"
+		   "it is missing. The links are a convenience and protect nothing: 'cordon run --workspace' holds the\n"
+		   "boundary. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
 	.options = options,
 	.run = run,
 };

@@ -33,30 +33,36 @@ enum {
 };
 
 /* What create and update have in common. */
-#define SETTING_OPTIONS                                                                                              \
-	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the project is for", OPT_DESCRIPTION },                    \
-	{ "isolation", 0, CORDON_ARG_NONE, NULL, "agents see their own workspace only", OPT_ISOLATION },              \
-	{ "protect", 0, CORDON_ARG_TEXT, "PATH", "path in the workspace that agents can't change; repeatable",        \
-	  OPT_PROTECT },                                                                                              \
-	{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },               \
-	{ "network", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NETWORK },         \
-	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "variable of the agents' environment; repeatable", OPT_ENV },      \
-	{ "env-pass", 0, CORDON_ARG_TEXT, "NAME", "variable taken from cordon's environment; repeatable",             \
-	  OPT_ENV_PASS },                                                                                             \
-	{ "max-sessions", 0, CORDON_ARG_TEXT, "N", "sessions at once (default: 10)", OPT_MAX_SESSIONS },              \
-	{ "max-recursion-depth", 0, CORDON_ARG_TEXT, "N", "sessions started by sessions (default: 3)",                \
-	  OPT_MAX_DEPTH },                                                                                            \
-	{ "max-agents-per-session", 0, CORDON_ARG_TEXT, "N", "child sessions of one session (default: 50)",           \
-	  OPT_MAX_AGENTS },                                                                                           \
-	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "how long a session may take", OPT_TIMEOUT },                    \
-	{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of a session", OPT_MEMORY },                                  \
-	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                      \
-	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",                 \
-	  OPT_BEST_EFFORT },                                                                                          \
-	{ "model", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_MODEL },                                 \
-	{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_AUTONOMY },                           \
-	{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_REASONING },                         \
-	{ "disable-tool", 0, CORDON_ARG_TEXT, "NAME", "handed on to the agent; repeatable", OPT_DISABLE_TOOL }
+#define SETTING_OPTIONS                                                                                                  \
+	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the project is for", OPT_DESCRIPTION },                       \
+		{ "isolation", 0, CORDON_ARG_NONE, NULL, "agents see their own workspace only", OPT_ISOLATION },         \
+		{ "protect",  0, CORDON_ARG_TEXT, "PATH", "path in the workspace that agents can't change; repeatable",  \
+		  OPT_PROTECT },                                                                                         \
+		{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },          \
+		{ "network", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NETWORK },    \
+		{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "variable of the agents' environment; repeatable", OPT_ENV }, \
+		{ "env-pass",  0, CORDON_ARG_TEXT, "NAME", "variable taken from cordon's environment; repeatable",       \
+		  OPT_ENV_PASS },                                                                                        \
+		{ "max-sessions", 0, CORDON_ARG_TEXT, "N", "sessions at once (default: 10)", OPT_MAX_SESSIONS },         \
+		{ "max-recursion-depth", 0, CORDON_ARG_TEXT, "N", "sessions started by sessions (default: 3)",           \
+		  OPT_MAX_DEPTH },                                                                                       \
+		{ "max-agents-per-session",                                                                              \
+		  0,                                                                                                     \
+		  CORDON_ARG_TEXT,                                                                                       \
+		  "N",                                                                                                   \
+		  "child sessions of one session (default: 50)",                                                         \
+		  OPT_MAX_AGENTS },                                                                                      \
+		{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "how long a session may take", OPT_TIMEOUT },               \
+		{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of a session", OPT_MEMORY },                             \
+		{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                 \
+		{ "best-effort",  0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",           \
+		  OPT_BEST_EFFORT },                                                                                     \
+		{ "model", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_MODEL },                            \
+		{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_AUTONOMY },                      \
+		{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_REASONING },                    \
+	{                                                                                                                \
+		"disable-tool", 0, CORDON_ARG_TEXT, "NAME", "handed on to the agent; repeatable", OPT_DISABLE_TOOL       \
+	}
 
 static const struct cordon_option create_options[] = {
 	SETTING_OPTIONS,
@@ -109,12 +115,12 @@ static int set_env(json_t *settings, const char *arg, struct cordon_error *err)
 
 static int set_limit(json_t *settings, int key, const char *arg, struct cordon_error *err)
 {
-	const char *name = key == OPT_MAX_SESSIONS ? "max_sessions" :
-			   key == OPT_MAX_DEPTH	   ? "max_recursion_depth" :
-			   key == OPT_MAX_AGENTS   ? "max_agents_per_session" :
-			   key == OPT_TIMEOUT	   ? "timeout_seconds" :
-			   key == OPT_MEMORY	   ? "memory_bytes" :
-						     "pids";
+	const char *name = key == OPT_MAX_SESSIONS ? "max_sessions"
+			   : key == OPT_MAX_DEPTH  ? "max_recursion_depth"
+			   : key == OPT_MAX_AGENTS ? "max_agents_per_session"
+			   : key == OPT_TIMEOUT	   ? "timeout_seconds"
+			   : key == OPT_MEMORY	   ? "memory_bytes"
+						   : "pids";
 	uint64_t value;
 	int r;
 
@@ -284,7 +290,8 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	if (cordon_project_list(&store, &query, &projects, &total, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
-		return cordon_cli_print_json(cli, json_pack("{s:o, s:I}", "projects", projects, "total", (json_int_t)total));
+		return cordon_cli_print_json(cli,
+					     json_pack("{s:o, s:I}", "projects", projects, "total", (json_int_t)total));
 	cordon_cli_print_table(columns, projects);
 	json_decref(projects);
 	return CORDON_EXIT_OK;

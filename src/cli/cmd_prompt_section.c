@@ -134,9 +134,8 @@ const struct cordon_command cordon_cmd_prompt_section = {
 	.name = "prompt-section",
 	.operands = "[FOLDERS] [MODE]",
 	.summary = "print the prompt section that tells an agent about its workspace",
-	.details =
-		"The section informs; what holds the boundary is 'cordon run'. MODE is strict or permissive. What is left\n"
-		"out is taken from WORKSPACE_FOLDERS and WORKSPACE_MODE; without either the mode is permissive.\n",
+	.details = "The section informs; what holds the boundary is 'cordon run'. MODE is strict or permissive. What is left\n"
+		   "out is taken from WORKSPACE_FOLDERS and WORKSPACE_MODE; without either the mode is permissive.\n",
 	.options = options,
 	.run = run,
 };

@@ -20,12 +20,14 @@ enum {
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_OPTIONS,
 	CORDON_RUN_OPTIONS,
-	{ "lens", 0, CORDON_ARG_CHOICE, "auto|always|never", "judge names at every operation (default: where a pattern needs it)",
-	  CORDON_RUN_LENS },
-	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some", CORDON_RUN_BEST_EFFORT },
+	{ "lens", 0, CORDON_ARG_CHOICE, "auto|always|never",
+	  "judge names at every operation (default: where a pattern needs it)", CORDON_RUN_LENS },
+	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some",
+	  CORDON_RUN_BEST_EFFORT },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
-	{ "summary", 0, CORDON_ARG_NONE, NULL, "say afterwards what changed and was refused (default: on a terminal)", KEY_SUMMARY },
+	{ "summary", 0, CORDON_ARG_NONE, NULL, "say afterwards what changed and was refused (default: on a terminal)",
+	  KEY_SUMMARY },
 	{ "no-summary", 0, CORDON_ARG_NONE, NULL, "do not", KEY_NO_SUMMARY },
 	{ 0 },
 };
@@ -82,7 +84,8 @@ static int open_result(struct run *run, struct cordon_error *err)
 
 	if (!base)
 		return 0;
-	if (base != run->args->result && cordon_copy(dir, sizeof(dir), run->args->result, (size_t)(base - run->args->result)) < 0)
+	if (base != run->args->result &&
+	    cordon_copy(dir, sizeof(dir), run->args->result, (size_t)(base - run->args->result)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "cannot write the result");
 	run->result_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return run->result_fd < 0 ? cordon_fail_errno(err, -errno, "cannot write %s", run->args->result) : 0;
@@ -106,7 +109,8 @@ static void print_result(const struct run *run, const struct cordon_child *child
 		struct cordon_error err = { 0 };
 
 		if (run->result_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
-			cordon_write_file(run->result_fd, cordon_path_base(run->args->result), 0644, line.data, line.len, &err);
+			cordon_write_file(run->result_fd, cordon_path_base(run->args->result), 0644, line.data,
+					  line.len, &err);
 		if (err.code)
 			cordon_cli_fail(run->cli, &err);
 	} else {

@@ -144,7 +144,8 @@ static bool begin(struct cordon_cli *cli, int argc, char **argv, int least, int 
 		return false;
 	}
 	if (argc - *ret_first < least || argc - *ret_first > most) {
-		*ret_exit = cordon_cli_usage(cli, "expected: %s", *cli->command->operands ? cli->command->operands : "no argument");
+		*ret_exit = cordon_cli_usage(cli, "expected: %s",
+					     *cli->command->operands ? cli->command->operands : "no argument");
 		return false;
 	}
 	return cordon_cli_open_store(cli, ret_store, ret_exit);
@@ -220,7 +221,8 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 	if (code < 0) {
 		/* From the supervisor: the program is not there, or can't be run. */
 		if (code == -ECANCELED && strncmp(err.message, "cannot run ", 11) == 0)
-			cli->failure_exit = err.kind == CORDON_KIND_NOT_FOUND ? CORDON_EXIT_NOT_FOUND : CORDON_EXIT_NOT_EXECUTABLE;
+			cli->failure_exit = err.kind == CORDON_KIND_NOT_FOUND ? CORDON_EXIT_NOT_FOUND
+									      : CORDON_EXIT_NOT_EXECUTABLE;
 		return cordon_cli_fail(cli, &err);
 	}
 	if (args.detach)
@@ -231,8 +233,14 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "session_id", "ID" },	      { "status", "STATUS" },  { "state", "STATE" },	    { "project_id", "PROJECT" },
-		{ "workspace_id", "WORKSPACE" }, { "command", "COMMAND" }, { "created_at", "CREATED" }, { 0 },
+		{ "session_id", "ID" },
+		{ "status", "STATUS" },
+		{ "state", "STATE" },
+		{ "project_id", "PROJECT" },
+		{ "workspace_id", "WORKSPACE" },
+		{ "command", "COMMAND" },
+		{ "created_at", "CREATED" },
+		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
@@ -248,7 +256,8 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	if (cordon_session_list(&store, &args.query, &sessions, &total, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
-		return cordon_cli_print_json(cli, json_pack("{s:o, s:I}", "sessions", sessions, "total", (json_int_t)total));
+		return cordon_cli_print_json(cli,
+					     json_pack("{s:o, s:I}", "sessions", sessions, "total", (json_int_t)total));
 	cordon_cli_print_table(columns, sessions);
 	json_decref(sessions);
 	return CORDON_EXIT_OK;
@@ -281,10 +290,11 @@ static int run_send(struct cordon_cli *cli, int argc, char **argv)
 		return code;
 	if (argc - first == 1 && !args.request.end_input)
 		return cordon_cli_usage(cli, "a message is expected, or --end-input");
-	if (cordon_session_send(&store, argv[first], argc - first == 2 ? argv[first + 1] : NULL, args.request.end_input, &last,
-				&err) < 0)
+	if (cordon_session_send(&store, argv[first], argc - first == 2 ? argv[first + 1] : NULL, args.request.end_input,
+				&last, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, json_pack("{s:s, s:I}", "session_id", argv[first], "last_event_index", (json_int_t)last));
+	return cordon_cli_answer(cli, json_pack("{s:s, s:I}", "session_id", argv[first], "last_event_index",
+						(json_int_t)last));
 }
 
 static int run_output(struct cordon_cli *cli, int argc, char **argv)
@@ -347,7 +357,8 @@ static int run_exec(struct cordon_cli *cli, int argc, char **argv)
 		return r > 0 ? CORDON_EXIT_SIGNAL + signal : cordon_cli_fail(cli, &err);
 	why = json_object_get(answer, "why");
 	if (why) {
-		cordon_fail(&err, -ENOEXEC, CORDON_KIND_IO, "%s: %s", argv[first + 1], json_string_value(json_object_get(why, "message")));
+		cordon_fail(&err, -ENOEXEC, CORDON_KIND_IO, "%s: %s", argv[first + 1],
+			    json_string_value(json_object_get(why, "message")));
 		cli->failure_exit = (int)json_integer_value(json_object_get(answer, "exit_code"));
 		return cordon_cli_fail(cli, &err);
 	}
@@ -452,7 +463,8 @@ static const struct cordon_option stop_options[] = {
 };
 
 static const struct cordon_option cleanup_options[] = {
-	{ "max-age-hours", 0, CORDON_ARG_TEXT, "N", "keep those that ended later than this ago (default: 24)", OPT_MAX_AGE },
+	{ "max-age-hours", 0, CORDON_ARG_TEXT, "N", "keep those that ended later than this ago (default: 24)",
+	  OPT_MAX_AGE },
 	{ 0 },
 };
 

@@ -224,9 +224,9 @@ static void judge_all(struct tree *t, struct listing *listing, cordon_mark dir_m
 			continue;
 		}
 		entry->mark = judge(t, entry->type);
-		entry->notable =
-			entry->mark != dir_mark ||
-			(entry->type == DT_DIR && !cordon_mark_uniform(t->policy, t->path, entry->mark, &except));
+		entry->notable = entry->mark != dir_mark ||
+				 (entry->type == DT_DIR &&
+				  !cordon_mark_uniform(t->policy, t->path, entry->mark, &except));
 		pop(t, len);
 	}
 }
@@ -500,10 +500,9 @@ const struct cordon_command cordon_cmd_tree = {
 	.name = "tree",
 	.operands = "[PATH]",
 	.summary = "show the tree as an agent would see it",
-	.details =
-		"Each entry is marked rw, ro, protected or denied, in permissive mode also warn. A directory in which\n"
-		"everything is alike is one line with the number of its entries; one below the depth that is not is called\n"
-		"mixed. Takes the options of 'cordon check' and judges as it does.\n",
+	.details = "Each entry is marked rw, ro, protected or denied, in permissive mode also warn. A directory in which\n"
+		   "everything is alike is one line with the number of its entries; one below the depth that is not is called\n"
+		   "mixed. Takes the options of 'cordon check' and judges as it does.\n",
 	.options = options,
 	.run = run,
 };

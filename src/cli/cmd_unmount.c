@@ -29,8 +29,8 @@ static int report(struct cordon_cli *cli, const char *dir, const struct cordon_l
 	}
 	if (!cli->json)
 		return CORDON_EXIT_OK;
-	return cordon_cli_print_json(
-		cli, json_pack("{s:o, s:o}", "dir", cordon_cli_json_text(dir), "links", cordon_links_json(links)));
+	return cordon_cli_print_json(cli, json_pack("{s:o, s:o}", "dir", cordon_cli_json_text(dir), "links",
+						    cordon_links_json(links)));
 }
 
 static int unmount_folders(struct cordon_cli *cli, const struct cordon_manager *ws, const char *dir)
@@ -63,9 +63,8 @@ const struct cordon_command cordon_cmd_unmount = {
 	.name = "unmount",
 	.operands = "[FOLDERS] DIR",
 	.summary = "remove the links that 'cordon mount' made",
-	.details =
-		"Removes only links that lead to the folders, then directories that have become empty; never data. A folder\n"
-		"need not exist any more. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
+	.details = "Removes only links that lead to the folders, then directories that have become empty; never data. A folder\n"
+		   "need not exist any more. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
 	.options = options,
 	.run = run,
 };

@@ -24,8 +24,8 @@ static int report(struct cordon_cli *cli, const char *prd, const struct cordon_p
 	}
 	cordon_cli_workspace_log(cli, "Updated fileScope for %zu stories", changes->n);
 	if (cli->json)
-		return cordon_cli_print_json(
-			cli, json_pack("{s:o, s:o}", "prd", cordon_cli_json_text(prd), "updated", stories));
+		return cordon_cli_print_json(cli, json_pack("{s:o, s:o}", "prd", cordon_cli_json_text(prd), "updated",
+							    stories));
 	json_decref(stories);
 	return CORDON_EXIT_OK;
 }
@@ -64,8 +64,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first < 1 || argc - first > 2)
-		return cordon_cli_usage(cli, "a list of folders and a PRD are expected, not %d arguments",
-					argc - first);
+		return cordon_cli_usage(cli, "a list of folders and a PRD are expected, not %d arguments", argc - first);
 	if (argc - first == 2)
 		folders = argv[first];
 	r = cordon_manager_open(cli, &scope, folders, &ws);
@@ -80,9 +79,8 @@ const struct cordon_command cordon_cmd_update_prd = {
 	.name = "update-prd",
 	.operands = "[FOLDERS] PRD",
 	.summary = "give a fileScope to the stories of a PRD that lack one",
-	.details =
-		"Stories with a fileScope of their own are left alone, and so is every other byte of the file, which is\n"
-		"replaced in one step. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
+	.details = "Stories with a fileScope of their own are left alone, and so is every other byte of the file, which is\n"
+		   "replaced in one step. Without FOLDERS WORKSPACE_FOLDERS is read.\n",
 	.options = options,
 	.run = run,
 };

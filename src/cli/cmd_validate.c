@@ -85,11 +85,10 @@ const struct cordon_command cordon_cmd_validate = {
 	.name = "validate",
 	.operands = "[FOLDERS]",
 	.summary = "check that workspace folders exist inside the repository",
-	.details =
-		"FOLDERS is a comma-separated list, relative to the repository root or absolute; every bad folder is\n"
-		"reported. Without it WORKSPACE_FOLDERS is read.\n"
-		"\n"
-		"Exit status: 0 all are valid, 1 one is not, 2 wrong usage.\n",
+	.details = "FOLDERS is a comma-separated list, relative to the repository root or absolute; every bad folder is\n"
+		   "reported. Without it WORKSPACE_FOLDERS is read.\n"
+		   "\n"
+		   "Exit status: 0 all are valid, 1 one is not, 2 wrong usage.\n",
 	.options = options,
 	.run = run,
 };

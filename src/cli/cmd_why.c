@@ -124,11 +124,10 @@ const struct cordon_command cordon_cmd_why = {
 	.name = "why",
 	.operands = "PATH",
 	.summary = "explain what is decided about a path",
-	.details =
-		"Prints the decision, where the path leads, the rule that decided and where it stands, and what to change to\n"
-		"get the other answer. Takes the options of 'cordon check' and judges as it does.\n"
-		"\n"
-		"Exit status: 0 when there is an answer, whatever it is.\n",
+	.details = "Prints the decision, where the path leads, the rule that decided and where it stands, and what to change to\n"
+		   "get the other answer. Takes the options of 'cordon check' and judges as it does.\n"
+		   "\n"
+		   "Exit status: 0 when there is an answer, whatever it is.\n",
 	.options = options,
 	.run = run,
 };

@@ -43,8 +43,8 @@ static bool begin(struct cordon_cli *cli, int argc, char **argv, int wanted, str
 		return false;
 	}
 	if (argc - first != wanted) {
-		*ret_exit = cordon_cli_usage(cli, wanted == 1 ? "the id of a project is expected" :
-								"the ids of a project and a workspace are expected");
+		*ret_exit = cordon_cli_usage(cli, wanted == 1 ? "the id of a project is expected"
+							      : "the ids of a project and a workspace are expected");
 		return false;
 	}
 	for (int i = 0; i < wanted; i++)
@@ -84,8 +84,12 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "id", "ID" },		    { "source", "SOURCE" },	      { "external_id", "EXTERNAL ID" },
-		{ "created_at", "CREATED" }, { "last_session_at", "LAST SESSION" }, { 0 },
+		{ "id", "ID" },
+		{ "source", "SOURCE" },
+		{ "external_id", "EXTERNAL ID" },
+		{ "created_at", "CREATED" },
+		{ "last_session_at", "LAST SESSION" },
+		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
@@ -148,7 +152,8 @@ static int run_delete(struct cordon_cli *cli, int argc, char **argv)
 		return code;
 	if (cordon_workspace_delete(&store, args.operands[0], args.operands[1], &deleted, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, json_pack("{s:s, s:b}", "workspace_id", args.operands[1], "deleted", (int)deleted));
+	return cordon_cli_answer(cli,
+				 json_pack("{s:s, s:b}", "workspace_id", args.operands[1], "deleted", (int)deleted));
 }
 
 static const struct cordon_option create_options[] = {

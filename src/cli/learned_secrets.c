@@ -34,7 +34,8 @@ static int push(struct search *search, const char *path)
 static bool granted(const struct search *search, const char *path, bool leads)
 {
 	for (size_t i = 0; i < search->learned->grants.n; i++)
-		if (cordon_pattern_match(search->grants[i], path, NULL) || (leads && cordon_pattern_leads(search->grants[i], path)))
+		if (cordon_pattern_match(search->grants[i], path, NULL) ||
+		    (leads && cordon_pattern_leads(search->grants[i], path)))
 			return true;
 	return false;
 }
@@ -45,7 +46,9 @@ static int look_at(struct search *search, const char *path, int dir_fd, const st
 	bool directory = entry->d_type == DT_DIR;
 
 	if (cordon_learn_secret(path)) {
-		int r = granted(search, path, false) ? cordon_learn_add(search->learned->inside, path, CORDON_LEARN_STOOD) : 0;
+		int r = granted(search, path, false)
+				? cordon_learn_add(search->learned->inside, path, CORDON_LEARN_STOOD)
+				: 0;
 
 		return r == -E2BIG ? 0 : r;
 	}
@@ -57,7 +60,8 @@ static int look_at(struct search *search, const char *path, int dir_fd, const st
 
 static int read_dir(struct search *search, const char *dir)
 {
-	int fd = cordon_open_beneath(search->learned->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = cordon_open_beneath(search->learned->policy->root.fd, dir,
+				     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 	int r = 0;
 

@@ -360,8 +360,7 @@ static void widen(void *data, const char *path, cordon_access access)
 	char wider[CORDON_PATH_MAX];
 	const char *base = cordon_path_base(path);
 
-	if (fallback->round > 0 && base > path &&
-	    cordon_copy(wider, sizeof(wider), path, (size_t)(base - path - 1)) == 0)
+	if (fallback->round > 0 && base > path && cordon_copy(wider, sizeof(wider), path, (size_t)(base - path - 1)) == 0)
 		path = wider;
 	if (fallback->r == 0)
 		fallback->r = cordon_learn_grant_add(&fallback->learned->grants, path, access, NULL);
@@ -386,8 +385,8 @@ static int refused_by(const struct cordon_buf *text, const struct cordon_run_ses
 				   errors.n ? errors.items[0].message : "out of memory");
 	if (file->default_protect && (r = cordon_protect_defaults_add(policy, err)) < 0)
 		return r;
-	*ret_refused =
-		cordon_learn_check(fallback->learned->inside, policy, fallback->learned->grants.lens, widen, fallback);
+	*ret_refused = cordon_learn_check(fallback->learned->inside, policy, fallback->learned->grants.lens, widen,
+					  fallback);
 	return fallback->r < 0 ? cordon_fail_errno(err, fallback->r, "learned policy") : 0;
 }
 
@@ -429,7 +428,6 @@ int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_
 			r = refused_by(ret_text, run, &fallback, &refused, err);
 	}
 	if (r == 0 && refused)
-		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL,
-				   "no policy was found that allows all that was used");
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "no policy was found that allows all that was used");
 	return r;
 }

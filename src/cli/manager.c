@@ -166,14 +166,14 @@ void cordon_manager_violation(const struct cordon_cli *cli, cordon_mode mode, co
 
 void cordon_manager_say_disabled(const struct cordon_cli *cli, const struct cordon_root *root)
 {
-	cordon_cli_notice(cli, "Workspace checks are disabled (WORKSPACE_ENABLED=false): the repository is the scope, %s",
+	cordon_cli_notice(cli,
+			  "Workspace checks are disabled (WORKSPACE_ENABLED=false): the repository is the scope, %s",
 			  root->path);
 }
 
 static int outside(const char *folder, struct cordon_error *err)
 {
-	return cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "Workspace folder is outside repository: %s",
-			   folder);
+	return cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "Workspace folder is outside repository: %s", folder);
 }
 
 int cordon_manager_place(const struct cordon_root *root, const char *folder, char ret_place[static CORDON_PATH_MAX],

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 struct cordon_column {
-	const char *key;    /* of the record; NULL ends the table */
+	const char *key; /* of the record; NULL ends the table */
 	const char *header;
 };
 

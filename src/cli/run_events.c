@@ -27,7 +27,8 @@ void cordon_run_events_done(struct cordon_run_events *events)
 	cordon_voice_flush(&events->voice);
 	/* The one thing that the log itself can't tell. */
 	if (lost)
-		cordon_cli_notice(events->voice.cli, "WARNING: %" PRIu64 " events are missing in the audit log: it could not be written",
+		cordon_cli_notice(events->voice.cli,
+				  "WARNING: %" PRIu64 " events are missing in the audit log: it could not be written",
 				  lost);
 	cordon_voice_done(&events->voice);
 }
@@ -37,7 +38,8 @@ static const char *mode_of(const struct cordon_run_events *events)
 	return events->policy->mode == CORDON_MODE_STRICT ? "strict" : "permissive";
 }
 
-static int record(struct cordon_run_events *events, struct cordon_audit_event *event, json_t *detail, struct cordon_error *err)
+static int record(struct cordon_run_events *events, struct cordon_audit_event *event, json_t *detail,
+		  struct cordon_error *err)
 {
 	int r;
 
@@ -69,9 +71,10 @@ int cordon_run_events_start(struct cordon_run_events *events, const struct cordo
 
 	if (plan->best_effort)
 		say_missing(events, missing);
-	return record(events, &event, json_pack("{s:o, s:s, s:b, s:s, s:o}", "command", cordon_audit_text(plan->argv[0]), "net",
-						plan->net_none ? "none" : "host", "best_effort", plan->best_effort, "tier",
-						plan->tier == CORDON_TIER_FULL ? "full" : "landlock", "missing", missing),
+	return record(events, &event,
+		      json_pack("{s:o, s:s, s:b, s:s, s:o}", "command", cordon_audit_text(plan->argv[0]), "net",
+				plan->net_none ? "none" : "host", "best_effort", plan->best_effort, "tier",
+				plan->tier == CORDON_TIER_FULL ? "full" : "landlock", "missing", missing),
 		      err);
 }
 
@@ -98,8 +101,11 @@ static void say_violation(struct cordon_run_events *events, const struct cordon_
 
 static void take_violation(struct cordon_run_events *events, const struct cordon_event *event)
 {
-	struct cordon_audit_event out = { .type = CORDON_AUDIT_VIOLATION, .op = event->op, .path = event->path,
-					  .rule = event->rule, .decision = cordon_verdict_name(event->verdict) };
+	struct cordon_audit_event out = { .type = CORDON_AUDIT_VIOLATION,
+					  .op = event->op,
+					  .path = event->path,
+					  .rule = event->rule,
+					  .decision = cordon_verdict_name(event->verdict) };
 
 	if (!events->hush || event->verdict != CORDON_WARN)
 		say_violation(events, event);
@@ -110,13 +116,15 @@ static void take_untold(struct cordon_run_events *events, const struct cordon_ev
 {
 	struct cordon_audit_event out = { .type = CORDON_AUDIT_VIOLATION };
 
-	cordon_voice_line(&events->voice, WORKSPACE, "  (%u more accesses outside workspace are not listed)", event->count);
+	cordon_voice_line(&events->voice, WORKSPACE, "  (%u more accesses outside workspace are not listed)",
+			  event->count);
 	record(events, &out, json_pack("{s:I}", "count", (json_int_t)event->count), NULL);
 }
 
 static void take_lost(struct cordon_run_events *events, const struct cordon_event *event)
 {
-	struct cordon_audit_event out = { .type = CORDON_AUDIT_PROTECTED_LOST, .path = event->path,
+	struct cordon_audit_event out = { .type = CORDON_AUDIT_PROTECTED_LOST,
+					  .path = event->path,
 					  .success = event->held ? CORDON_AUDIT_SUCCEEDED : CORDON_AUDIT_FAILED };
 
 	cordon_voice_line(&events->voice, WORKSPACE, "WARNING: the host replaced a protected path; it is %s: %s",
@@ -126,8 +134,11 @@ static void take_lost(struct cordon_run_events *events, const struct cordon_even
 
 static void take_made(struct cordon_run_events *events, const struct cordon_event *event)
 {
-	struct cordon_audit_event out = { .type = CORDON_AUDIT_PROTECTED_CREATED, .path = event->path, .rule = event->rule,
-					  .op = "create", .decision = event->by_agent ? "deny" : "allow",
+	struct cordon_audit_event out = { .type = CORDON_AUDIT_PROTECTED_CREATED,
+					  .path = event->path,
+					  .rule = event->rule,
+					  .op = "create",
+					  .decision = event->by_agent ? "deny" : "allow",
 					  .success = event->held ? CORDON_AUDIT_SUCCEEDED : CORDON_AUDIT_FAILED };
 
 	if (event->by_agent)
@@ -135,7 +146,8 @@ static void take_made(struct cordon_run_events *events, const struct cordon_even
 				  event->held ? "was taken away" : "could not be taken away", event->path);
 	else
 		cordon_voice_line(&events->voice, WORKSPACE,
-				  "WARNING: the host made a protected path; it is protected from now on: %s", event->path);
+				  "WARNING: the host made a protected path; it is protected from now on: %s",
+				  event->path);
 	record(events, &out, json_pack("{s:b}", "by_agent", event->by_agent), NULL);
 }
 
@@ -177,21 +189,22 @@ void cordon_run_events_take(void *data, const struct cordon_event *event)
 void cordon_run_events_end(struct cordon_run_events *events, const struct cordon_result *result)
 {
 	struct cordon_audit_event event = { .type = CORDON_AUDIT_END,
-					    .success = result->state == CORDON_STATE_COMPLETED ? CORDON_AUDIT_SUCCEEDED :
-												 CORDON_AUDIT_FAILED,
+					    .success = result->state == CORDON_STATE_COMPLETED ? CORDON_AUDIT_SUCCEEDED
+											       : CORDON_AUDIT_FAILED,
 					    .kind = result->error.code ? result->error.kind : CORDON_KIND_NONE };
 
 	record(events, &event,
-	       json_pack("{s:s, s:i, s:i, s:I, s:i}", "state", cordon_state_name(result->state), "exit_code", result->exit_code,
-			 "signal", result->signal, "duration_ms", (json_int_t)result->duration_ms, "violations",
-			 (int)result->violations),
+	       json_pack("{s:s, s:i, s:i, s:I, s:i}", "state", cordon_state_name(result->state), "exit_code",
+			 result->exit_code, "signal", result->signal, "duration_ms", (json_int_t)result->duration_ms,
+			 "violations", (int)result->violations),
 	       NULL);
 }
 
 void cordon_run_events_refused(struct cordon_run_events *events, const struct cordon_error *err)
 {
-	struct cordon_audit_event event = { .type = CORDON_AUDIT_REFUSAL, .success = CORDON_AUDIT_FAILED, .kind = err->kind,
-					    .decision = "deny" };
+	struct cordon_audit_event event = {
+		.type = CORDON_AUDIT_REFUSAL, .success = CORDON_AUDIT_FAILED, .kind = err->kind, .decision = "deny"
+	};
 
 	record(events, &event, json_pack("{s:o}", "message", cordon_audit_text(err->message)), NULL);
 }

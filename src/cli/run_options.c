@@ -17,7 +17,8 @@ static int append(struct cordon_run_list *list, const char *text, struct cordon_
 	return 0;
 }
 
-static int append_share(struct cordon_run_options *options, const struct cordon_share_value *share, struct cordon_error *err)
+static int append_share(struct cordon_run_options *options, const struct cordon_share_value *share,
+			struct cordon_error *err)
 {
 	struct cordon_share_value *bigger = realloc(options->shares, (options->n_shares + 1) * sizeof(*bigger));
 
@@ -36,7 +37,8 @@ static int set_env(struct cordon_run_options *options, const char *arg, struct c
 	if (r < 0)
 		return r;
 	if (!arg[n])
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s has no value; use NAME=VALUE, or --keep-env NAME", arg);
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+				   "%s has no value; use NAME=VALUE, or --keep-env NAME", arg);
 	return append(&options->env, arg, err);
 }
 
@@ -45,10 +47,13 @@ int cordon_run_absolute(const char *path, char ret[static CORDON_PATH_MAX], stru
 	char cwd[CORDON_PATH_MAX];
 
 	if (path[0] == '/')
-		return cordon_copy(ret, CORDON_PATH_MAX, path, strlen(path)) < 0 ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", path) : 0;
+		return cordon_copy(ret, CORDON_PATH_MAX, path, strlen(path)) < 0
+			       ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", path)
+			       : 0;
 	if (!getcwd(cwd, sizeof(cwd)))
 		return cordon_fail_errno(err, -errno, "cannot tell the current directory");
-	return cordon_path_join(cwd, path, ret, CORDON_PATH_MAX) < 0 ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", path) : 0;
+	return cordon_path_join(cwd, path, ret, CORDON_PATH_MAX) < 0 ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", path)
+								     : 0;
 }
 
 static int set_share(struct cordon_run_options *options, const char *arg, struct cordon_error *err)

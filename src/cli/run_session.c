@@ -8,7 +8,8 @@
 #include "cli/run_session.h"
 
 /* A policy file that the agent could write would be its own master at the next run. */
-static int protect_policy_file(const struct cordon_run_options *options, struct cordon_policy *policy, struct cordon_error *err)
+static int protect_policy_file(const struct cordon_run_options *options, struct cordon_policy *policy,
+			       struct cordon_error *err)
 {
 	struct cordon_resolved found;
 	char path[CORDON_PATH_MAX];
@@ -34,7 +35,9 @@ static int choose_tier(struct cordon_run_session *run, struct cordon_error *err)
 		return 0;
 	run->tier = CORDON_TIER_LANDLOCK;
 	snprintf(run->tier_tmp, sizeof(run->tier_tmp), "%s%s", CORDON_TIER_TMP, run->id);
-	cordon_cli_log(run->cli, "INFO", "best effort: no namespaces here (%s); Landlock and seccomp alone hold the folders", strerror(-r));
+	cordon_cli_log(run->cli, "INFO",
+		       "best effort: no namespaces here (%s); Landlock and seccomp alone hold the folders",
+		       strerror(-r));
 	if (!run->dry && mkdir(run->tier_tmp, 0700) < 0) {
 		r = cordon_fail_errno(err, -errno, "cannot make %s", run->tier_tmp);
 		run->tier_tmp[0] = '\0';
@@ -67,7 +70,9 @@ static int build_plan(struct cordon_run_session *run, char **argv, struct cordon
 		.net_none = options->net == CORDON_NET_NONE,
 		.best_effort = options->best_effort,
 		.terminal = true,
-		.limits = { .memory_bytes = options->memory, .pids = (uint32_t)options->pids, .cpu_millis = (uint32_t)options->cpus },
+		.limits = { .memory_bytes = options->memory,
+			    .pids = (uint32_t)options->pids,
+			    .cpu_millis = (uint32_t)options->cpus },
 		.tmp_size = options->tmp_size,
 		.timeout_ms = options->timeout_ms,
 		.grace_ms = options->grace_ms,
@@ -77,7 +82,8 @@ static int build_plan(struct cordon_run_session *run, char **argv, struct cordon
 	if (!shares)
 		return cordon_fail_errno(err, -ENOMEM, "shares");
 	for (size_t i = 0; i < options->n_shares; i++)
-		shares[i] = (struct cordon_share){ options->shares[i].source, options->shares[i].target, options->shares[i].read_only };
+		shares[i] = (struct cordon_share){ options->shares[i].source, options->shares[i].target,
+						   options->shares[i].read_only };
 	if (options->home) {
 		r = cordon_run_absolute(options->home, run->home_dir, err);
 		if (r < 0)
@@ -115,8 +121,8 @@ int cordon_run_session_plan(struct cordon_run_session *run, char **argv, struct 
 	return r < 0 ? r : build_plan(run, argv, err);
 }
 
-int cordon_run_session_run(struct cordon_run_session *run, const struct cordon_observer *observer, struct cordon_child *ret_child,
-			   struct cordon_result *ret_result, struct cordon_error *err)
+int cordon_run_session_run(struct cordon_run_session *run, const struct cordon_observer *observer,
+			   struct cordon_child *ret_child, struct cordon_result *ret_result, struct cordon_error *err)
 {
 	int r;
 

@@ -34,17 +34,18 @@ struct cordon_run_session {
 	char tier_tmp[sizeof(CORDON_TIER_TMP) + CORDON_UUID_SIZE]; /* "" while there is none */
 };
 
-#define CORDON_RUN_SESSION(cli_, options_)                                                                                  \
-	{                                                                                                                   \
-		.cli = (cli_), .options = (options_), .home = CORDON_HOME_NONE, .record = CORDON_RUN_RECORD_NONE, .taken_fd = -1 \
+#define CORDON_RUN_SESSION(cli_, options_)                                                                             \
+	{                                                                                                              \
+		.cli = (cli_), .options = (options_), .home = CORDON_HOME_NONE, .record = CORDON_RUN_RECORD_NONE,      \
+		.taken_fd = -1                                                                                         \
 	}
 
 /* Returns 0, or an exit code after having printed why. */
 int cordon_run_session_open(struct cordon_run_session *run);
 int cordon_run_session_plan(struct cordon_run_session *run, char **argv, struct cordon_error *err);
 /* Fails before the agent has started only. The child is for its layers; it is over. */
-int cordon_run_session_run(struct cordon_run_session *run, const struct cordon_observer *observer, struct cordon_child *ret_child,
-			   struct cordon_result *ret_result, struct cordon_error *err);
+int cordon_run_session_run(struct cordon_run_session *run, const struct cordon_observer *observer,
+			   struct cordon_child *ret_child, struct cordon_result *ret_result, struct cordon_error *err);
 void cordon_run_session_done(struct cordon_run_session *run);
 
 #endif

@@ -40,12 +40,15 @@ static const char *plural(size_t n)
 static void tell_removed(const struct cordon_cli *cli, const struct cordon_changes *changes)
 {
 	autobuf struct cordon_buf names = CORDON_BUF(CORDON_SUMMARY_FOLDERS * 2 * CORDON_PATH_MAX);
-	size_t shown = changes->n_removed_from < CORDON_SUMMARY_FOLDERS ? changes->n_removed_from : CORDON_SUMMARY_FOLDERS;
+	size_t shown = changes->n_removed_from < CORDON_SUMMARY_FOLDERS ? changes->n_removed_from
+									: CORDON_SUMMARY_FOLDERS;
 
 	for (size_t i = 0; i < shown; i++)
-		if (cordon_buf_addf(&names, "%s%s", i ? ", " : "", *changes->removed_from[i] ? changes->removed_from[i] : ".") < 0)
+		if (cordon_buf_addf(&names, "%s%s", i ? ", " : "",
+				    *changes->removed_from[i] ? changes->removed_from[i] : ".") < 0)
 			return;
-	if (changes->n_removed_from > shown && cordon_buf_addf(&names, " and %zu more", changes->n_removed_from - shown) < 0)
+	if (changes->n_removed_from > shown &&
+	    cordon_buf_addf(&names, " and %zu more", changes->n_removed_from - shown) < 0)
 		return;
 	if (shown)
 		cordon_cli_log(cli, TAG, "files were removed from, or came and went in: %s", names.data);
@@ -67,8 +70,8 @@ static void tell_changes(const struct cordon_cli *cli, const struct cordon_chang
 	if (changes->n_executes > CORDON_CHANGES_SHOWN_MAX)
 		cordon_cli_log(cli, TAG, "  and %zu more", changes->n_executes - CORDON_CHANGES_SHOWN_MAX);
 	if (changes->n_unread)
-		cordon_cli_log(cli, TAG, "%zu folder%s that changed can't be read: %s%s", changes->n_unread, plural(changes->n_unread),
-			       changes->unread, changes->n_unread > 1 ? ", ..." : "");
+		cordon_cli_log(cli, TAG, "%zu folder%s that changed can't be read: %s%s", changes->n_unread,
+			       plural(changes->n_unread), changes->unread, changes->n_unread > 1 ? ", ..." : "");
 	if (changes->stopped)
 		cordon_cli_log(cli, TAG, "only the first %zu names were looked at: there may be more", changes->looked);
 }

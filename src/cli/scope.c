@@ -19,8 +19,7 @@ static const struct {
 static int set_once(const char **slot, const char *option, const char *arg, struct cordon_error *err)
 {
 	if (*slot)
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s was given twice: %s and %s", option, *slot,
-				   arg);
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s was given twice: %s and %s", option, *slot, arg);
 	*slot = arg;
 	return 0;
 }

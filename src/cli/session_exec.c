@@ -86,7 +86,10 @@ static int pass_on(struct relay *relay, int signals)
 			{ .fd = signals, .events = POLLIN },
 			{ .fd = relay->output[0], .events = POLLIN },
 			{ .fd = relay->output[1], .events = POLLIN },
-			{ .fd = full ? relay->input : relay->ours ? STDIN_FILENO : -1, .events = full ? POLLOUT : POLLIN },
+			{ .fd = full	      ? relay->input
+				: relay->ours ? STDIN_FILENO
+					      : -1,
+			  .events = full ? POLLOUT : POLLIN },
 		};
 		struct signalfd_siginfo info;
 
@@ -123,7 +126,8 @@ int cordon_cli_session_exec(const struct cordon_store *store, const char *id, js
 	if (r == 0 && (r = make_pipes(&relay, inner)) < 0)
 		cordon_fail_errno(err, r, "cannot make a pipe");
 	if (r == 0)
-		r = cordon_control_ask_with(relay.control, json_pack("{s:s, s:O}", "op", "exec", "command", command), inner, err);
+		r = cordon_control_ask_with(relay.control, json_pack("{s:s, s:O}", "op", "exec", "command", command),
+					    inner, err);
 	for (int i = 0; i < 3; i++)
 		cordon_closep(&inner[i]);
 	if (r == 0) {

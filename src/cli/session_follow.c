@@ -14,7 +14,7 @@
 #include "cli/session_follow.h"
 #include "store/session_control.h"
 
-#define LOOK_MS 500 /* how often to look when nothing is announced */
+#define LOOK_MS 500    /* how often to look when nothing is announced */
 #define LEAVE_KEY 0x1d /* Ctrl-] */
 #define STOP_GRACE_MS 5000
 
@@ -154,7 +154,8 @@ static void send_size(int fd)
 	char text[32];
 
 	if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
-		cordon_frame_send(fd, 'w', text, (size_t)snprintf(text, sizeof(text), "%u %u", size.ws_col, size.ws_row));
+		cordon_frame_send(fd, 'w', text,
+				  (size_t)snprintf(text, sizeof(text), "%u %u", size.ws_col, size.ws_row));
 }
 
 /* Shows what came; false at the end of the session, or when what comes makes no sense. */

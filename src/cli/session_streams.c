@@ -127,8 +127,9 @@ static void keep(struct cordon_streams *streams, struct cordon_stream *stream, c
 	stream->n_rest = n - whole;
 	memcpy(stream->rest, bytes + whole, stream->n_rest);
 	if (whole)
-		cordon_session_log_add(streams->log, stream->type, streams->terminal || stream == &streams->out[0] ? "assistant" : NULL,
-				       bytes, whole);
+		cordon_session_log_add(streams->log, stream->type,
+				       streams->terminal || stream == &streams->out[0] ? "assistant" : NULL, bytes,
+				       whole);
 }
 
 /* Keeps the second half when it is full. */

@@ -15,18 +15,18 @@
 #define CORDON_INPUT_MAX ((size_t)4 << 20) /* what an agent has not read yet */
 
 struct cordon_stream {
-	int fd;		 /* our end, or -1 */
+	int fd;		  /* our end, or -1 */
 	const char *type; /* of the events */
-	char rest[4];	 /* the beginning of a character whose end has not come */
+	char rest[4];	  /* the beginning of a character whose end has not come */
 	size_t n_rest;
 };
 
 struct cordon_streams {
 	struct cordon_stream out[2];
-	int in_fd;	 /* our end of the standard input, or of the terminal; -1 when it was closed */
-	int inner[3];	 /* the agent's ends, until it has them */
+	int in_fd;    /* our end of the standard input, or of the terminal; -1 when it was closed */
+	int inner[3]; /* the agent's ends, until it has them */
 	bool terminal;
-	bool end_input;	 /* close the input when all of it was taken */
+	bool end_input; /* close the input when all of it was taken */
 	struct cordon_buf input;
 	struct cordon_buf recent; /* the end of what a terminal showed */
 	struct cordon_session_log *log;

@@ -32,18 +32,18 @@ struct supervisor {
 	struct cordon_run_events events;
 	struct cordon_run_record run;
 	int taken_fd;
-	int timer;	/* the end of the grace time that a stop asked for */
-	bool stop;	/* asked for, not yet passed on */
+	int timer;	  /* the end of the grace time that a stop asked for */
+	bool stop;	  /* asked for, not yet passed on */
 	uint32_t entered; /* programs that were started by exec so far */
-	bool announced; /* whoever started us has been told */
+	bool announced;	  /* whoever started us has been told */
 };
 
 /* Says to whoever waits for the start how it went. */
 static void announce(struct supervisor *s, const struct cordon_error *err)
 {
-	json_auto_t *answer = err ? json_pack("{s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message", err->message,
-					      "hint", err->hint) :
-				    json_pack("{s:I}", "last_event_index", (json_int_t)s->log.last);
+	json_auto_t *answer = err ? json_pack("{s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message",
+					      err->message, "hint", err->hint)
+				  : json_pack("{s:I}", "last_event_index", (json_int_t)s->log.last);
 	autofree char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
 
 	if (s->announced)
@@ -136,7 +136,8 @@ static json_t *on_child(struct supervisor *s, const json_t *request)
 	json_t *children = json_object_get(s->record, "child_sessions");
 
 	if ((json_int_t)json_array_size(children) >= json_integer_value(json_object_get(request, "max")))
-		return failure(CORDON_KIND_LIMIT, "the session has started as many sessions as it may (max_agents_per_session)");
+		return failure(CORDON_KIND_LIMIT,
+			       "the session has started as many sessions as it may (max_agents_per_session)");
 	json_array_append(children, json_object_get(request, "session_id"));
 	cordon_session_write(&s->store, s->id, s->record, NULL);
 	return success(s);
@@ -188,8 +189,9 @@ static void on_left(void *data, uint32_t number, int status, const struct cordon
 
 	if (why)
 		reply = json_pack("{s:b, s:i, s:{s:s, s:s}}", "ok", 1, "exit_code",
-				  why->kind == CORDON_KIND_NOT_FOUND ? CORDON_EXIT_NOT_FOUND : CORDON_EXIT_NOT_EXECUTABLE, "why", "kind",
-				  cordon_kind_name(why->kind), "message", why->message);
+				  why->kind == CORDON_KIND_NOT_FOUND ? CORDON_EXIT_NOT_FOUND
+								     : CORDON_EXIT_NOT_EXECUTABLE,
+				  "why", "kind", cordon_kind_name(why->kind), "message", why->message);
 	else if (WIFSIGNALED(status))
 		reply = json_pack("{s:b, s:i}", "ok", 1, "signal", WTERMSIG(status));
 	else
@@ -233,7 +235,8 @@ static void set_size(struct supervisor *s, const char *bytes, size_t n)
 	if (cordon_copy(size, sizeof(size), bytes, n) < 0 || !(blank = strchr(size, ' ')))
 		return;
 	*blank = '\0';
-	if (cordon_parse_u64(size, 1, UINT16_MAX, &columns) == 0 && cordon_parse_u64(blank + 1, 1, UINT16_MAX, &rows) == 0)
+	if (cordon_parse_u64(size, 1, UINT16_MAX, &columns) == 0 &&
+	    cordon_parse_u64(blank + 1, 1, UINT16_MAX, &rows) == 0)
 		cordon_streams_resize(&s->streams, (unsigned short)columns, (unsigned short)rows);
 }
 
@@ -381,8 +384,8 @@ static int build_plan(struct supervisor *s, struct cordon_error *err)
 		.terminal = s->streams.terminal,
 		.limits = { .memory_bytes = (uint64_t)json_integer_value(json_object_get(limits, "memory_bytes")),
 			    .pids = (uint32_t)json_integer_value(json_object_get(limits, "pids")) },
-		.timeout_ms = timeout ? (uint64_t)timeout :
-					(uint64_t)json_integer_value(json_object_get(limits, "timeout_seconds")) * 1000,
+		.timeout_ms = timeout ? (uint64_t)timeout
+				      : (uint64_t)json_integer_value(json_object_get(limits, "timeout_seconds")) * 1000,
 	};
 	int r;
 
@@ -400,8 +403,9 @@ static int build_policy(struct supervisor *s, struct cordon_error *err)
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	int r = cordon_project_hold(&s->store, cordon_record_text(s->record, "project_id"), LOCK_SH, &project, err);
 
-	return r < 0 ? r :
-		       cordon_policy_of(&project, cordon_record_text(s->record, "workspace_id"), s->record, &s->policy, err);
+	return r < 0 ? r
+		     : cordon_policy_of(&project, cordon_record_text(s->record, "workspace_id"), s->record, &s->policy,
+					err);
 }
 
 /* What a person should know about a session that is not what it may look like. */
@@ -443,7 +447,11 @@ static int prepare(struct supervisor *s, struct cordon_error *err)
 		return r;
 	ids.project_id = cordon_record_text(s->record, "project_id");
 	ids.workspace_id = cordon_record_text(s->record, "workspace_id");
-	s->control = (struct cordon_control){ .listen_fd = -1, .handle = handle, .gone = on_gone, .frame = on_frame, .data = s,
+	s->control = (struct cordon_control){ .listen_fd = -1,
+					      .handle = handle,
+					      .gone = on_gone,
+					      .frame = on_frame,
+					      .data = s,
 					      .recent = &s->streams.recent };
 	s->streams.log = &s->log;
 	s->streams.control = &s->control;
@@ -485,8 +493,8 @@ static int launch(struct supervisor *s, const struct cordon_observer *observer, 
 /* Puts the result into the record; the seed knows three words for how a session stands. */
 static void conclude(struct supervisor *s, const struct cordon_result *result)
 {
-	static const char *const kept[] = { "state", "exit_code", "signal", "started_at", "ended_at", "duration_ms",
-					    "violations", "enforcement", "protected", "error" };
+	static const char *const kept[] = { "state",	   "exit_code",	 "signal",	"started_at", "ended_at",
+					    "duration_ms", "violations", "enforcement", "protected",  "error" };
 	json_auto_t *report = cordon_result_json(s->run_id, s->plan, s->child.plan ? &s->child : NULL, result);
 	bool fine = result->state == CORDON_STATE_COMPLETED || result->state == CORDON_STATE_CANCELLED;
 
@@ -521,7 +529,9 @@ static void refuse(struct supervisor *s, const struct cordon_error *err)
 
 static void supervise(struct supervisor *s)
 {
-	struct cordon_observer observer = { .event = on_event, .data = s, .fds = on_fds, .serve = on_serve, .left = on_left };
+	struct cordon_observer observer = {
+		.event = on_event, .data = s, .fds = on_fds, .serve = on_serve, .left = on_left
+	};
 	struct cordon_result result;
 	struct cordon_error err = { 0 };
 
@@ -559,14 +569,21 @@ static void leave(struct supervisor *s)
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct supervisor s = { .cli = cli, .store = CORDON_STORE_NONE, .dir_fd = -1, .log = CORDON_SESSION_LOG_NONE,
-				.control = { .listen_fd = -1 }, .run = CORDON_RUN_RECORD_NONE, .taken_fd = -1, .timer = -1,
-				.streams = { .in_fd = -1, .inner = { -1, -1, -1 }, .out = { { .fd = -1 }, { .fd = -1 } } } };
+	struct supervisor s = { .cli = cli,
+				.store = CORDON_STORE_NONE,
+				.dir_fd = -1,
+				.log = CORDON_SESSION_LOG_NONE,
+				.control = { .listen_fd = -1 },
+				.run = CORDON_RUN_RECORD_NONE,
+				.taken_fd = -1,
+				.timer = -1,
+				.streams = {
+					.in_fd = -1, .inner = { -1, -1, -1 }, .out = { { .fd = -1 }, { .fd = -1 } } } };
 	struct cordon_error err = { 0 };
 
 	/* Only `session start` passes these on; they must not go further. */
-	if (fcntl(CORDON_SUPERVISOR_ALIVE, F_SETFD, FD_CLOEXEC) < 0 || fcntl(CORDON_SUPERVISOR_READY, F_SETFD, FD_CLOEXEC) < 0 ||
-	    argc != 2)
+	if (fcntl(CORDON_SUPERVISOR_ALIVE, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(CORDON_SUPERVISOR_READY, F_SETFD, FD_CLOEXEC) < 0 || argc != 2)
 		return cordon_cli_usage(cli, "this command is started by 'cordon session start'");
 	cli->json = true; /* nothing for a person to read: the log and the record tell */
 	if (cordon_id_uuid("session_id", argv[1], s.id, &err) < 0 || cordon_uuid_new(s.run_id) < 0 ||

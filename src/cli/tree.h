@@ -25,7 +25,6 @@ cordon_mark cordon_mark_of(const struct cordon_policy *policy, const struct cord
  * the policy goes; nothing is read from disk. Patterns that begin with a double star, and so lead everywhere, do not
  * count: *ret_except is the text of the first of them that could differ, or NULL.
  */
-bool cordon_mark_uniform(const struct cordon_policy *policy, const char *dir, cordon_mark mark,
-			 const char **ret_except);
+bool cordon_mark_uniform(const struct cordon_policy *policy, const char *dir, cordon_mark mark, const char **ret_except);
 
 #endif

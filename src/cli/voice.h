@@ -15,7 +15,7 @@ struct cordon_voice {
 	struct cordon_buf piece;      /* being put together */
 	struct cordon_buf waiting;
 	unsigned int left_out; /* pieces for which there was no room */
-	int terminal;          /* stderr again, if it is a terminal; else -1 */
+	int terminal;	       /* stderr again, if it is a terminal; else -1 */
 };
 
 void cordon_voice_init(struct cordon_voice *voice, const struct cordon_cli *cli);

@@ -59,8 +59,7 @@ static bool want_text(const struct reader *reader, const struct cordon_node *nod
 
 	if (node->type == CORDON_NODE_BAD)
 		return false;
-	if (node->type == CORDON_NODE_SCALAR &&
-	    !(bare && (node->len == 0 || reader->tree->format == CORDON_FORMAT_JSON)))
+	if (node->type == CORDON_NODE_SCALAR && !(bare && (node->len == 0 || reader->tree->format == CORDON_FORMAT_JSON)))
 		return true;
 	cordon_node_fail(reader->tree, node, reader->errors,
 			 !bare				     ? NULL
@@ -92,8 +91,7 @@ static int read_version(struct reader *reader, const struct cordon_node *node, c
 	if (node->type == CORDON_NODE_SCALAR && cordon_streq(node->text, VERSION))
 		return 0;
 	if (node->type != CORDON_NODE_BAD)
-		cordon_node_fail(reader->tree, node, reader->errors, "write " VERSION, "%s must be " VERSION,
-				 key->name);
+		cordon_node_fail(reader->tree, node, reader->errors, "write " VERSION, "%s must be " VERSION, key->name);
 	return 0;
 }
 

@@ -92,8 +92,8 @@ static int lock(const struct update *update, int fd)
 static int open_locked(const struct update *update, int *ret_fd, struct stat *ret_st)
 {
 	for (;;) {
-		autofd int fd =
-			openat(update->dir_fd, update->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		autofd int fd = openat(update->dir_fd, update->name,
+				       O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		struct stat st, now;
 		int r;
 

@@ -106,9 +106,7 @@ static int format_of(const char *path, cordon_format *ret_format)
 	static const struct {
 		const char *ext;
 		cordon_format format;
-	} known[] = { { ".yaml", CORDON_FORMAT_YAML },
-		      { ".yml", CORDON_FORMAT_YAML },
-		      { ".json", CORDON_FORMAT_JSON } };
+	} known[] = { { ".yaml", CORDON_FORMAT_YAML }, { ".yml", CORDON_FORMAT_YAML }, { ".json", CORDON_FORMAT_JSON } };
 	size_t len = strlen(path);
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(known); i++) {

@@ -50,8 +50,7 @@ int cordon_build_fail(struct cordon_builder *builder, size_t line, size_t column
 	return code;
 }
 
-int cordon_build_fail_at(struct cordon_builder *builder, size_t offset, int code, const char *hint, const char *fmt,
-			 ...)
+int cordon_build_fail_at(struct cordon_builder *builder, size_t offset, int code, const char *hint, const char *fmt, ...)
 {
 	size_t line, column;
 	va_list args;

@@ -264,8 +264,8 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 		r = change_mode(fd, attr->st_mode);
 	if (r == 0 && (to_set & FUSE_SET_ATTR_SIZE))
 		r = change_size(lens, node, fi ? fi->fh : 0, attr->st_size);
-	if (r == 0 && (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
-				 FUSE_SET_ATTR_MTIME_NOW)))
+	if (r == 0 &&
+	    (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW)))
 		r = change_times(fd, attr, to_set);
 	if (r < 0) {
 		fuse_reply_err(req, -r);

@@ -116,8 +116,9 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		return;
 	}
 	fi->keep_cache = 1;
-	fi->fh = fd >= 0 && (mode & (S_IRUSR | S_IWUSR)) != (S_IRUSR | S_IWUSR) ?
-			 lens_handle_keep(place.lens, cordon_steal_fd(&fd)) : 0;
+	fi->fh = fd >= 0 && (mode & (S_IRUSR | S_IWUSR)) != (S_IRUSR | S_IWUSR)
+			 ? lens_handle_keep(place.lens, cordon_steal_fd(&fd))
+			 : 0;
 	if (fuse_reply_create(req, &entry, fi) < 0) {
 		lens_handle_drop(place.lens, fi->fh);
 		lens_node_forget(place.lens, lens_node(place.lens, entry.ino), 1);

@@ -30,9 +30,9 @@ static const struct entry *entry_at(struct lens *lens, const struct lens_node *n
 	*ret_error = 0;
 	if (listing->node != node || listing->next != off || listing->at >= listing->end) {
 		listing->node = NULL;
-		n = lseek(fd, off, SEEK_SET) < 0 ?
-			    -1 :
-			    syscall(SYS_getdents64, fd, listing->entries, sizeof(listing->entries));
+		n = lseek(fd, off, SEEK_SET) < 0
+			    ? -1
+			    : syscall(SYS_getdents64, fd, listing->entries, sizeof(listing->entries));
 		if (n <= 0) {
 			*ret_error = n < 0 ? -errno : 0;
 			return NULL;
@@ -68,8 +68,7 @@ static bool visible(struct lens *lens, struct lens_node *node, int fd, const str
 	return lens_rights(lens, node, fd, entry->name) != LENS_HIDDEN;
 }
 
-static size_t add_plain(fuse_req_t req, struct lens_node *node, int fd, const struct entry *entry, char *at,
-			size_t room)
+static size_t add_plain(fuse_req_t req, struct lens_node *node, int fd, const struct entry *entry, char *at, size_t room)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct stat st = { .st_ino = entry->ino, .st_mode = (mode_t)entry->type << 12 };
@@ -90,8 +89,7 @@ static bool listed_only(struct lens *lens, struct lens_node *node, int fd, const
 	return lens_stat(fd, entry->name, &stx) == -EACCES && visible(lens, node, fd, entry);
 }
 
-static size_t add_plus(fuse_req_t req, struct lens_node *node, int fd, const struct entry *entry, char *at,
-		       size_t room)
+static size_t add_plus(fuse_req_t req, struct lens_node *node, int fd, const struct entry *entry, char *at, size_t room)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct fuse_entry_param param = { .attr.st_ino = entry->ino, .attr.st_mode = (mode_t)entry->type << 12 };

@@ -23,8 +23,7 @@ void lens_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct
 		fuse_reply_buf(req, lens->bytes, (size_t)n);
 }
 
-void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off,
-		   struct fuse_file_info *fi)
+void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
@@ -59,8 +58,7 @@ void lens_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_fil
 		fuse_reply_err(req, (datasync ? fdatasync(fd) : fsync(fd)) < 0 ? errno : 0);
 }
 
-void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
-		       struct fuse_file_info *fi)
+void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length, struct fuse_file_info *fi)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);

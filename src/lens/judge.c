@@ -203,8 +203,8 @@ struct effort {
 static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
 		       struct effort *left);
 
-static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *entry, const char *from,
-		       const char *to, struct effort *left)
+static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *entry, const char *from, const char *to,
+		       struct effort *left)
 {
 	char from_path[CORDON_PATH_MAX], to_path[CORDON_PATH_MAX];
 	struct stat st;

@@ -26,23 +26,22 @@
 #include "policy/policy.h"
 
 #define LENS_BUCKETS (1u << 16)
-#define LENS_NODES_MAX (1u << 18)	/* above, the kernel is asked to forget; twice that many is an error */
-#define LENS_FILES_MAX 512		/* descriptors kept open for reading and listing */
-#define LENS_HANDLES_MAX 256		/* files that only the descriptor they were made with can write */
-#define LENS_RECENT 16			/* directories in which names were just looked up */
-#define LENS_RECENT_NS 1000000		/* how long they need not be verified anew for another name */
-#define LENS_MARKS_MAX (1u << 15)	/* directories whose changes the host reports to us */
-#define LENS_TEMPS_MAX 1024		/* temporary names of atomic saves that live at one time */
-#define LENS_REQUEST_MAX (256u << 10)	/* bytes in one read or write */
-#define LENS_COPY_MAX (16u << 20)	/* bytes copied in one request */
-#define LENS_MOVE_MAX 4096		/* entries judged one by one before a directory is moved */
-#define LENS_MOVE_LEVELS 64		/* and how deep they may lie: each level costs stack and a descriptor */
-#define LENS_STALE_MAX 4096		/* nodes waiting to be dropped from the kernel's caches */
+#define LENS_NODES_MAX (1u << 18)     /* above, the kernel is asked to forget; twice that many is an error */
+#define LENS_FILES_MAX 512	      /* descriptors kept open for reading and listing */
+#define LENS_HANDLES_MAX 256	      /* files that only the descriptor they were made with can write */
+#define LENS_RECENT 16		      /* directories in which names were just looked up */
+#define LENS_RECENT_NS 1000000	      /* how long they need not be verified anew for another name */
+#define LENS_MARKS_MAX (1u << 15)     /* directories whose changes the host reports to us */
+#define LENS_TEMPS_MAX 1024	      /* temporary names of atomic saves that live at one time */
+#define LENS_REQUEST_MAX (256u << 10) /* bytes in one read or write */
+#define LENS_COPY_MAX (16u << 20)     /* bytes copied in one request */
+#define LENS_MOVE_MAX 4096	      /* entries judged one by one before a directory is moved */
+#define LENS_MOVE_LEVELS 64	      /* and how deep they may lie: each level costs stack and a descriptor */
+#define LENS_STALE_MAX 4096	      /* nodes waiting to be dropped from the kernel's caches */
 
 /* How long the kernel may believe an answer, in seconds: when the host's changes are reported to us, and when not. */
 #define LENS_BELIEVE 86400.0
 #define LENS_DOUBT 0.5
-
 
 /* Tells files apart for as long as one of them lives; the time of birth tells a reused inode number. */
 struct lens_id {
@@ -74,19 +73,19 @@ struct lens_node {
 	struct lens_name *names;     /* none: the root, or a file whose last name was taken away */
 	uint64_t lookups;	     /* references the kernel holds */
 	uint64_t generation;
-	size_t children;   /* names and temporary names below it */
-	mode_t type;	   /* S_IFMT part */
-	bool writable;	   /* rights of its names: write, or only read */
-	bool gone;	   /* taken out of the table of ids: only the pin leads to it */
-	bool told;	   /* the kernel was told of the content below */
-	bool doubted;	   /* its changes may go unreported */
-	bool fresh;	   /* so new that another change may bear the same time */
-	int pin_fd;	   /* O_PATH descriptor of a file without a name, or -1 */
-	int file_fd;	   /* open for reading or listing, or -1; counted in lens.n_files */
+	size_t children;		 /* names and temporary names below it */
+	mode_t type;			 /* S_IFMT part */
+	bool writable;			 /* rights of its names: write, or only read */
+	bool gone;			 /* taken out of the table of ids: only the pin leads to it */
+	bool told;			 /* the kernel was told of the content below */
+	bool doubted;			 /* its changes may go unreported */
+	bool fresh;			 /* so new that another change may bear the same time */
+	int pin_fd;			 /* O_PATH descriptor of a file without a name, or -1 */
+	int file_fd;			 /* open for reading or listing, or -1; counted in lens.n_files */
 	struct lens_node *newer, *older; /* list of open files, by use */
 	struct timespec ctime;		 /* with size: the content as last told */
 	off_t size;
-	uint64_t drop; /* the last time the kernel was asked to drop the content; see lens.dropped */
+	uint64_t drop;		/* the last time the kernel was asked to drop the content; see lens.dropped */
 	struct lens_mark *mark; /* directories: how the host's reports name it, or NULL */
 };
 
@@ -280,11 +279,9 @@ void lens_listing_drop(struct lens *lens, const struct lens_node *node);
 /* ---- io.c ---- */
 
 void lens_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off,
-		   struct fuse_file_info *fi);
+void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi);
 void lens_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
-		       struct fuse_file_info *fi);
+void lens_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length, struct fuse_file_info *fi);
 void lens_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
 void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, struct fuse_file_info *fi_in,
 			     fuse_ino_t ino_out, off_t off_out, struct fuse_file_info *fi_out, size_t len, int flags);

@@ -127,8 +127,7 @@ int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_n
 	r = lens_stat(dir_fd, name, &stx);
 	if (r < 0)
 		return r;
-	return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights_of(lens, parent, dir_fd, name, path, &stx),
-			  ret);
+	return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights_of(lens, parent, dir_fd, name, path, &stx), ret);
 }
 
 void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

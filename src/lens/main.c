@@ -28,8 +28,13 @@ struct arguments {
 #define INIT_REQUEST_TIMEOUT_AT 40	       /* in struct fuse_init_out: a 16-bit number */
 #define REQUEST_TIMEOUT 300
 
-static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER, .root_fd = -1, .watch_fd = -1, .wake_fd = -1,
-			    .teller_fd = -1, .content_fd = -1, .late_end = &lens.late };
+static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .root_fd = -1,
+			    .watch_fd = -1,
+			    .wake_fd = -1,
+			    .teller_fd = -1,
+			    .content_fd = -1,
+			    .late_end = &lens.late };
 static int fuse_fd = -1, null_fd = -1;
 /* The request whose answer begins the session, for patch_init(). */
 static uint64_t init_unique;

@@ -198,8 +198,8 @@ static struct lens_node *find_by_id(const struct lens *lens, const struct lens_i
 	return NULL;
 }
 
-struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, const char *text,
-				 const struct statx *stx, bool writable)
+struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, const char *text, const struct statx *stx,
+				 bool writable)
 {
 	struct lens_id id = lens_id_of(stx);
 	struct lens_node *node = find_by_id(lens, &id, stx->stx_mode & S_IFMT, writable);

@@ -24,8 +24,8 @@
 /* CLOSE_WRITE is all that tells of content written through a shared mapping. */
 #define EVENTS (NAME_EVENTS | DATA_EVENTS | FAN_ATTRIB | FAN_ONDIR | FAN_EVENT_ON_CHILD)
 #define HANDLE_MAX 32 /* bytes of a file handle we remember; longer ones get no mark */
-#define REST_MS 5 /* after a report of nothing but own changes */
-#define READS_MAX 16 /* reports are read in pieces; so many of them before something else is looked at */
+#define REST_MS 5     /* after a report of nothing but own changes */
+#define READS_MAX 16  /* reports are read in pieces; so many of them before something else is looked at */
 #define TRIM_MAX 1024 /* names dropped at one time when there are too many nodes */
 
 struct lens_mark {
@@ -50,8 +50,8 @@ static struct lens_mark **bucket_of(const struct lens *lens, int type, const uns
 static bool is_local(int fd)
 {
 	static const unsigned long types[] = {
-		0xef53 /* ext */, 0x58465342 /* xfs */, 0x9123683e /* btrfs */,	  0x01021994 /* tmpfs */, 0xf2f52010 /* f2fs */,
-		0x2fc12fc1 /* zfs */, 0xca451a4e /* bcachefs */, 0x794c7630 /* overlay */,
+		0xef53 /* ext */,      0x58465342 /* xfs */, 0x9123683e /* btrfs */,	0x01021994 /* tmpfs */,
+		0xf2f52010 /* f2fs */, 0x2fc12fc1 /* zfs */, 0xca451a4e /* bcachefs */, 0x794c7630 /* overlay */,
 	};
 	struct statfs st;
 

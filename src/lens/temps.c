@@ -26,8 +26,8 @@ static bool writable(void *data, const char *name, size_t n)
 	const struct beside *beside = data;
 	char text[NAME_MAX + 1], path[CORDON_PATH_MAX];
 
-	return cordon_copy(text, sizeof(text), name, n) == 0 && !cordon_streq(text, ".") &&
-	       !cordon_streq(text, "..") && cordon_path_join(beside->dir_path, text, path, sizeof(path)) == 0 &&
+	return cordon_copy(text, sizeof(text), name, n) == 0 && !cordon_streq(text, ".") && !cordon_streq(text, "..") &&
+	       cordon_path_join(beside->dir_path, text, path, sizeof(path)) == 0 &&
 	       lens_judge(beside->lens, path) == LENS_WRITE;
 }
 

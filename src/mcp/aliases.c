@@ -14,24 +14,15 @@ static const struct {
 static const struct {
 	const char *tool, *action, *to;
 } actions[] = {
-	{ "project", "create", "project_create" },
-	{ "project", "list", "project_list" },
-	{ "project", "get", "project_get" },
-	{ "project", "update", "project_update" },
-	{ "project", "delete", "project_delete" },
-	{ "workspace", "create", "workspace_create" },
-	{ "workspace", "list", "workspace_list" },
-	{ "workspace", "get", "workspace_get" },
-	{ "workspace", "delete", "workspace_delete" },
-	{ "session", "start", "session_start" },
-	{ "session", "spawn", "session_start" },
-	{ "session", "send", "session_send" },
-	{ "session", "message", "session_send" },
-	{ "session", "output", "session_output" },
-	{ "session", "events", "session_output" },
-	{ "session", "get", "session_get" },
-	{ "session", "list", "session_list" },
-	{ "session", "stop", "session_stop" },
+	{ "project", "create", "project_create" },     { "project", "list", "project_list" },
+	{ "project", "get", "project_get" },	       { "project", "update", "project_update" },
+	{ "project", "delete", "project_delete" },     { "workspace", "create", "workspace_create" },
+	{ "workspace", "list", "workspace_list" },     { "workspace", "get", "workspace_get" },
+	{ "workspace", "delete", "workspace_delete" }, { "session", "start", "session_start" },
+	{ "session", "spawn", "session_start" },       { "session", "send", "session_send" },
+	{ "session", "message", "session_send" },      { "session", "output", "session_output" },
+	{ "session", "events", "session_output" },     { "session", "get", "session_get" },
+	{ "session", "list", "session_list" },	       { "session", "stop", "session_stop" },
 	{ "session", "end", "session_stop" },
 };
 
@@ -79,7 +70,8 @@ int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err)
 	if (prompt && (cordon_streq(*name, "session_start") || cordon_streq(*name, "session_send"))) {
 		json_t *renamed = json_copy(*args);
 
-		if (!renamed || (!json_object_get(renamed, "message") && json_object_set(renamed, "message", prompt) < 0))
+		if (!renamed ||
+		    (!json_object_get(renamed, "message") && json_object_set(renamed, "message", prompt) < 0))
 			return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 		json_object_del(renamed, "prompt");
 		json_decref(*args);

@@ -51,9 +51,11 @@ static void widening(const json_t *project, const json_t *changes, struct cordon
 			break;
 		}
 	}
-	if (network && cordon_streq(network, "host") && cordon_streq(json_string_value(json_object_get(project, "network")), "none"))
+	if (network && cordon_streq(network, "host") &&
+	    cordon_streq(json_string_value(json_object_get(project, "network")), "none"))
 		add_reason(ret_text, "agents would get the host's network");
-	if (json_is_true(json_object_get(changes, "best_effort")) && !json_is_true(json_object_get(project, "best_effort")))
+	if (json_is_true(json_object_get(changes, "best_effort")) &&
+	    !json_is_true(json_object_get(project, "best_effort")))
 		add_reason(ret_text, "sessions would start although a protection is missing");
 	json_array_foreach(names, i, item) {
 		if (lacks(json_object_get(project, "env_pass"), item)) {
@@ -83,9 +85,12 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 	if (!given || cordon_text_escape(&name, given, strlen(given)) < 0)
 		return false;
 	if (cordon_streq(tool, "project_delete"))
-		cordon_buf_addf(ret_question, "Delete project %s (%s) with all its workspaces and files?", name.data, id);
-	if (cordon_streq(tool, "workspace_delete") && workspace && cordon_workspace_get(store, id, workspace, &found, NULL) == 0)
-		cordon_buf_addf(ret_question, "Delete workspace %s of project %s with all its files?", workspace, name.data);
+		cordon_buf_addf(ret_question, "Delete project %s (%s) with all its workspaces and files?", name.data,
+				id);
+	if (cordon_streq(tool, "workspace_delete") && workspace &&
+	    cordon_workspace_get(store, id, workspace, &found, NULL) == 0)
+		cordon_buf_addf(ret_question, "Delete workspace %s of project %s with all its files?", workspace,
+				name.data);
 	if (cordon_streq(tool, "project_update"))
 		widening(project, args, &reasons);
 	if (reasons.len)
@@ -135,8 +140,8 @@ bool cordon_mcp_state_holds(const struct cordon_mcp_request *request, const char
 static json_t *form(const char *question)
 {
 	return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:b}}, s:[s]}}", "message", question, "requestedSchema", "type",
-			 "object", "properties", "approve", "type", "boolean", "title", "Approve", "default", 0, "required",
-			 "approve");
+			 "object", "properties", "approve", "type", "boolean", "title", "Approve", "default", 0,
+			 "required", "approve");
 }
 
 static bool says_yes(const json_t *answer)
@@ -162,8 +167,10 @@ static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mc
 	json_t *params;
 	char state[CORDON_MCP_STATE_SIZE];
 
-	if (given && (!json_is_string(given) || !cordon_mcp_state_holds(request, tool->name, args, json_string_value(given))))
-		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "requestState is not valid for this call, or expired");
+	if (given &&
+	    (!json_is_string(given) || !cordon_mcp_state_holds(request, tool->name, args, json_string_value(given))))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+				       "requestState is not valid for this call, or expired");
 	if (given && answer) {
 		if (says_yes(answer))
 			return CORDON_MCP_APPROVED;
@@ -175,8 +182,8 @@ static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mc
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "out of memory");
 	params = form(question);
 	json_object_set_new(params, "mode", json_string("form"));
-	*ret_result = json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required", "inputRequests", "approve",
-				"method", "elicitation/create", "params", params, "requestState", state);
+	*ret_result = json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required", "inputRequests",
+				"approve", "method", "elicitation/create", "params", params, "requestState", state);
 	return 0;
 }
 
@@ -258,7 +265,8 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 	if (request->modern) {
 		fault->data = json_pack("{s:{s:{}}}", "requiredCapabilities", "elicitation");
 		return cordon_mcp_fail(fault, CORDON_MCP_MISSING_CAPABILITY,
-				       "%s needs a person's approval, and this client can't ask for it (elicitation)", tool->name);
+				       "%s needs a person's approval, and this client can't ask for it (elicitation)",
+				       tool->name);
 	}
 	/* The handshake's versions are dates: elicitation came with 2025-06-18. */
 	if (can_ask(request) && strcmp(request->channel->version, "2025-06-18") >= 0)

@@ -40,7 +40,8 @@ int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_sessions); i++)
 		if (cordon_streq(tool, of_sessions[i]))
 			return is_ours(mcp, cordon_mcp_arg(args, "session_id")) ? 0 : denied("that session", err);
-	if (!cordon_streq(tool, "session_start") && !cordon_streq(tool, "policy_check") && !cordon_streq(tool, "project_get"))
+	if (!cordon_streq(tool, "session_start") && !cordon_streq(tool, "policy_check") &&
+	    !cordon_streq(tool, "project_get"))
 		return denied(tool, err);
 	if (cordon_session_get(mcp->store, mcp->options.session, &own, err) < 0)
 		return err->code;

@@ -39,8 +39,7 @@ struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *r
 	return call;
 }
 
-struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method,
-					    json_t *params)
+struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method, json_t *params)
 {
 	struct cordon_mcp_call *call = cordon_mcp_call_begin(request);
 	json_t *message;

@@ -88,8 +88,9 @@ static int check_reference(const json_t *ref, const char *argument, struct cordo
 		    strstr(cordon_mcp_templates[place].path, wanted.data))
 			return 0;
 	}
-	return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
-			       "ref must name a prompt or a resource template of this server, and argument one of its arguments");
+	return cordon_mcp_fail(
+		fault, CORDON_MCP_INVALID_PARAMS,
+		"ref must name a prompt or a resource template of this server, and argument one of its arguments");
 }
 
 int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
@@ -123,7 +124,7 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 		offer(values, prefix, "read", &total);
 		offer(values, prefix, "write", &total);
 	}
-	*ret_result = json_pack("{s:{s:o, s:I, s:b}}", "completion", "values", values, "total", (json_int_t)total, "hasMore",
-				total > VALUES_MAX);
+	*ret_result = json_pack("{s:{s:o, s:I, s:b}}", "completion", "values", values, "total", (json_int_t)total,
+				"hasMore", total > VALUES_MAX);
 	return 0;
 }

@@ -44,7 +44,7 @@ struct cordon_mcp_request {
 	json_t *id;
 	const char *method;
 	json_t *params; /* an object, maybe empty */
-	json_t *meta;   /* params._meta, an object, maybe empty */
+	json_t *meta;	/* params._meta, an object, maybe empty */
 	bool modern;
 	int64_t began; /* monotonic milliseconds */
 };
@@ -184,12 +184,9 @@ bool cordon_mcp_state_holds(const struct cordon_mcp_request *request, const char
 			    const char *state);
 
 /* resources.c */
-int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result,
-			      struct cordon_mcp_fault *fault);
-int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_result,
-			      struct cordon_mcp_fault *fault);
-int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result,
-			      struct cordon_mcp_fault *fault);
+int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
+int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 
 /* bound.c: a server for one session. -EPERM with err; and whether a resource may be seen. */
 int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err);

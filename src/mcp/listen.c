@@ -95,13 +95,15 @@ static int check_filter(const json_t *filter, struct cordon_mcp_fault *fault)
 	for (i = 0; i < CORDON_ARRAY_SIZE(flags); i++) {
 		item = json_object_get(filter, flags[i]);
 		if (item && !json_is_boolean(item))
-			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "notifications.%s must be a boolean", flags[i]);
+			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "notifications.%s must be a boolean",
+					       flags[i]);
 	}
 	if (uris && !json_is_array(uris))
-		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "notifications.resourceSubscriptions must be an array");
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+				       "notifications.resourceSubscriptions must be an array");
 	if (json_array_size(uris) > CORDON_MCP_LISTEN_URIS_MAX)
-		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "at most %d resources can be listened to at once",
-				       CORDON_MCP_LISTEN_URIS_MAX);
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+				       "at most %d resources can be listened to at once", CORDON_MCP_LISTEN_URIS_MAX);
 	json_array_foreach(uris, i, item) {
 		if (!json_is_string(item))
 			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
@@ -126,7 +128,8 @@ int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, s
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "too many subscriptions");
 	agreed = json_object();
 	/* Tools and prompts never change here, so there is nothing to promise about them. */
-	if (json_is_true(json_object_get(filter, "resourcesListChanged")) && cordon_mcp_watch(request->mcp, &projects) == 0) {
+	if (json_is_true(json_object_get(filter, "resourcesListChanged")) &&
+	    cordon_mcp_watch(request->mcp, &projects) == 0) {
 		listen->lists = true;
 		json_object_set_new(agreed, "resourcesListChanged", json_true());
 	}
@@ -228,7 +231,8 @@ void cordon_mcp_listens_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channe
 static void tell(const struct cordon_mcp_listen *listen, const char *method, const char *uri)
 {
 	cordon_mcp_notify(listen->channel, method,
-			  json_pack("{s:o*, s:s*}", "_meta", listen->id ? subscription_meta(listen->id) : NULL, "uri", uri));
+			  json_pack("{s:o*, s:s*}", "_meta", listen->id ? subscription_meta(listen->id) : NULL, "uri",
+				    uri));
 }
 
 void cordon_mcp_listens_changed(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri)

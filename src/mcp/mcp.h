@@ -39,7 +39,7 @@ struct cordon_mcp_channel {
 	bool initialized;      /* legacy: the handshake was made */
 	char version[16];      /* legacy: what was agreed on */
 	json_t *capabilities;  /* legacy: the client's */
-	json_t *client;        /* legacy: clientInfo */
+	json_t *client;	       /* legacy: clientInfo */
 	uint64_t next_request; /* legacy: ids of requests that we send */
 };
 
@@ -47,7 +47,7 @@ struct cordon_mcp_offer;
 
 struct cordon_mcp_options {
 	const struct cordon_mcp_offer *offer; /* tools, resources and prompts to serve; NULL: cordon's own */
-	const char *session; /* serve only what the agent of this session may have; NULL: everything */
+	const char *session;		      /* serve only what the agent of this session may have; NULL: everything */
 	bool approved; /* the operator consented in advance to deletions and to settings that widen access */
 };
 

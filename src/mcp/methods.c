@@ -40,9 +40,9 @@ int cordon_mcp_cache(const struct cordon_mcp_request *request, json_t *result, i
 	if (!request->modern)
 		return 0;
 	return json_object_set_new(result, "ttlMs", json_integer(ttl_ms)) < 0 ||
-			       json_object_set_new(result, "cacheScope", json_string(scope)) < 0 ?
-		       -ENOMEM :
-		       0;
+			       json_object_set_new(result, "cacheScope", json_string(scope)) < 0
+		       ? -ENOMEM
+		       : 0;
 }
 
 json_t *cordon_mcp_discover(struct cordon_mcp *mcp)

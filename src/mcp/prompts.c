@@ -74,12 +74,12 @@ int cordon_mcp_prompts_list(struct cordon_mcp_request *request, json_t **ret_res
 
 		for (size_t k = 0; k < CORDON_ARRAY_SIZE(prompts[i].arguments) && prompts[i].arguments[k].name; k++)
 			json_array_append_new(arguments,
-					      json_pack("{s:s, s:s, s:b}", "name", prompts[i].arguments[k].name, "description",
-							prompts[i].arguments[k].description, "required",
+					      json_pack("{s:s, s:s, s:b}", "name", prompts[i].arguments[k].name,
+							"description", prompts[i].arguments[k].description, "required",
 							(int)prompts[i].arguments[k].required));
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "name", prompts[i].name, "title",
-						      prompts[i].title, "description", prompts[i].description, "arguments",
-						      arguments));
+						      prompts[i].title, "description", prompts[i].description,
+						      "arguments", arguments));
 	}
 	result = json_pack("{s:o}", "prompts", list);
 	cordon_mcp_cache(request, result, PROMPTS_TTL_MS, "public");
@@ -96,17 +96,19 @@ static int add_arguments(const struct prompt *prompt, json_t *given, struct cord
 
 	json_object_foreach(given, key, value) {
 		if (!cordon_mcp_prompt_has(prompt->name, key))
-			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "%s has no argument %.80s", prompt->name, key);
+			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "%s has no argument %.80s",
+					       prompt->name, key);
 		if (!json_is_string(value) || json_string_length(value) > ARGUMENT_MAX)
-			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "%s must be a string of at most %d bytes", key,
-					       ARGUMENT_MAX);
+			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+					       "%s must be a string of at most %d bytes", key, ARGUMENT_MAX);
 	}
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(prompt->arguments) && prompt->arguments[i].name; i++) {
 		const char *name = prompt->arguments[i].name;
 
 		value = json_object_get(given, name);
 		if (!value && prompt->arguments[i].required)
-			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "%s needs the argument %s", prompt->name, name);
+			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "%s needs the argument %s",
+					       prompt->name, name);
 		if (!value)
 			continue;
 		/* On one line and without control characters: a value can't pass for another part of the prompt. */
@@ -133,7 +135,7 @@ int cordon_mcp_prompts_get(struct cordon_mcp_request *request, json_t **ret_resu
 	r = add_arguments(prompt, given, &text, fault);
 	if (r < 0)
 		return r;
-	*ret_result = json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", prompt->description, "messages", "role",
-				"user", "content", "type", "text", "text", text.data);
+	*ret_result = json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", prompt->description, "messages",
+				"role", "user", "content", "type", "text", "text", text.data);
 	return 0;
 }

@@ -68,8 +68,8 @@ void cordon_mcp_send_result(const struct cordon_mcp_request *request, json_t *re
 
 json_t *cordon_mcp_client_capability(const struct cordon_mcp_request *request, const char *name)
 {
-	json_t *all = request->modern ? json_object_get(request->meta, CORDON_META_CAPABILITIES) :
-					request->channel->capabilities;
+	json_t *all = request->modern ? json_object_get(request->meta, CORDON_META_CAPABILITIES)
+				      : request->channel->capabilities;
 
 	return json_object_get(all, name);
 }
@@ -92,7 +92,8 @@ static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fa
 	size_t i = 0;
 
 	if (version && !json_is_string(version))
-		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta[\"%s\"] must be a string", CORDON_META_VERSION);
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta[\"%s\"] must be a string",
+				       CORDON_META_VERSION);
 	if (version && !cordon_streq(json_string_value(version), CORDON_MCP_MODERN)) {
 		fault->data = json_pack("{s:o, s:O}", "supported", cordon_mcp_versions(), "requested", version);
 		return cordon_mcp_fail(fault, CORDON_MCP_UNSUPPORTED_VERSION, "Unsupported protocol version");
@@ -105,9 +106,11 @@ static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fa
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "inputResponses must be an object");
 	json_object_foreach(answers, key, answer) {
 		if (!json_is_object(answer))
-			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "inputResponses.%.80s must be an object", key);
+			return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+					       "inputResponses.%.80s must be an object", key);
 	}
-	while (json_is_string(level) && i < CORDON_ARRAY_SIZE(levels) && !cordon_streq(levels[i], json_string_value(level)))
+	while (json_is_string(level) && i < CORDON_ARRAY_SIZE(levels) &&
+	       !cordon_streq(levels[i], json_string_value(level)))
 		i++;
 	if (level && (!json_is_string(level) || i == CORDON_ARRAY_SIZE(levels)))
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "_meta[\"%s\"] is no log level",
@@ -140,7 +143,8 @@ static int serve(struct cordon_mcp_request *request, json_t **ret_result, struct
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "progressToken must be a string or an integer");
 	if (cordon_mcp_call_find(request->mcp, request->channel, request->id) ||
 	    cordon_mcp_listen_has(request->mcp, request->channel, request->id))
-		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_REQUEST, "a request with this id is still being served");
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_REQUEST,
+				       "a request with this id is still being served");
 	return method->serve(request, ret_result, fault);
 }
 

@@ -38,8 +38,7 @@ static void today(char ret_day[static CORDON_TIME_SIZE])
 	ret_day[10] = '\0';
 }
 
-int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result,
-			      struct cordon_mcp_fault *fault)
+int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	struct cordon_list_query query = { .limit = CORDON_MCP_PAGE };
 	struct cordon_error err = { 0 };
@@ -57,7 +56,8 @@ int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_r
 	if (request->mcp->options.session) {
 		struct cordon_mcp_uri own = { .place = CORDON_MCP_SESSION_LOG };
 
-		cordon_copy(own.id, sizeof(own.id), request->mcp->options.session, strlen(request->mcp->options.session));
+		cordon_copy(own.id, sizeof(own.id), request->mcp->options.session,
+			    strlen(request->mcp->options.session));
 		add(list, &own, NULL);
 		*ret_result = json_pack("{s:o}", "resources", list);
 		cordon_mcp_cache(request, *ret_result, 0, "private");
@@ -83,7 +83,8 @@ int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_r
 	}
 	result = json_pack("{s:o}", "resources", list);
 	if (query.offset + json_array_size(projects) < total)
-		json_object_set_new(result, "nextCursor", cordon_mcp_cursor_make(query.offset + json_array_size(projects)));
+		json_object_set_new(result, "nextCursor",
+				    cordon_mcp_cursor_make(query.offset + json_array_size(projects)));
 	cordon_mcp_cache(request, result, 0, "private");
 	*ret_result = result;
 	return 0;
@@ -130,7 +131,8 @@ static int read_audit(const struct cordon_store *store, const char *day, struct 
 		    item.record.time >= filter.since + DAY_MS)
 			continue;
 		if (ret_text->len + item.n + 1 > AUDIT_TEXT_MAX) {
-			const char *half = memchr(ret_text->data + AUDIT_TEXT_MAX / 2, '\n', ret_text->len - AUDIT_TEXT_MAX / 2);
+			const char *half = memchr(ret_text->data + AUDIT_TEXT_MAX / 2, '\n',
+						  ret_text->len - AUDIT_TEXT_MAX / 2);
 			size_t kept = half ? ret_text->len - (size_t)(half + 1 - ret_text->data) : 0;
 
 			memmove(ret_text->data, ret_text->data + ret_text->len - kept, kept);
@@ -155,7 +157,9 @@ static int read_log(const struct cordon_store *store, const char *id, struct cor
 	if (r < 0)
 		return r;
 	text = cordon_mcp_transcript(output);
-	return text && cordon_buf_adds(ret_text, text) == 0 ? 0 : cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "the log is too long");
+	return text && cordon_buf_adds(ret_text, text) == 0
+		       ? 0
+		       : cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "the log is too long");
 }
 
 static int read_place(const struct cordon_store *store, const struct cordon_mcp_uri *uri, json_t **ret_value,
@@ -191,8 +195,8 @@ static int read_place(const struct cordon_store *store, const struct cordon_mcp_
 		r = cordon_project_list(store, &query, &list, &total, err);
 	}
 	if (r == 0)
-		*ret_value = json_pack("{s:o, s:I}", uri->place == CORDON_MCP_PROJECTS ? "projects" : "workspaces", list, "total",
-				       (json_int_t)total);
+		*ret_value = json_pack("{s:o, s:I}", uri->place == CORDON_MCP_PROJECTS ? "projects" : "workspaces",
+				       list, "total", (json_int_t)total);
 	return r;
 }
 
@@ -220,8 +224,9 @@ int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_r
 		return not_found(request, wanted, fault);
 	r = read_place(request->mcp->store, &uri, &value, &text, &err);
 	if (r < 0)
-		return err.kind == CORDON_KIND_NOT_FOUND ? not_found(request, wanted, fault) :
-							   cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "%s", err.message);
+		return err.kind == CORDON_KIND_NOT_FOUND
+			       ? not_found(request, wanted, fault)
+			       : cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "%s", err.message);
 	if (value)
 		dumped = json_dumps(value, JSON_INDENT(2));
 	result = json_pack("{s:[{s:s, s:s, s:s}]}", "contents", "uri", wanted, "mimeType", mime_of(uri.place), "text",

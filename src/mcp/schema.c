@@ -57,7 +57,8 @@ static int check_enum(const json_t *choices, const json_t *value, const char *at
 			return 0;
 		cordon_buf_addf(&list, "%s%s", list.len ? ", " : "", json_string_value(choice));
 	}
-	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be one of %s", at, list.len ? list.data : "nothing");
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be one of %s", at,
+			   list.len ? list.data : "nothing");
 }
 
 static int unknown(json_t *properties, const char *key, const char *at, struct cordon_error *err)

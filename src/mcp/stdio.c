@@ -12,9 +12,9 @@
 #include "base/time.h"
 #include "mcp/mcp.h"
 
-#define OUT_MAX ((size_t)256 << 20)  /* answers that a client has not taken */
-#define OUT_FULL ((size_t)8 << 20)   /* from here on no more input is read */
-#define FLUSH_MS 2000		     /* how long the last answers may take to leave */
+#define OUT_MAX ((size_t)256 << 20) /* answers that a client has not taken */
+#define OUT_FULL ((size_t)8 << 20)  /* from here on no more input is read */
+#define FLUSH_MS 2000		    /* how long the last answers may take to leave */
 
 struct stdio {
 	struct cordon_mcp *mcp;

@@ -53,13 +53,13 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 		const struct cordon_mcp_tool *tool = request->mcp->offer->tools[i];
 		const json_t *schemas = schemas_of(request->mcp, tool);
 
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
-					tool->title, "description", tool->description, "inputSchema",
-					json_object_get(schemas, "input"), "outputSchema",
-					json_object_get(schemas, "output"), "annotations", "title", tool->title,
-					"readOnlyHint", (int)tool->read_only, "destructiveHint", (int)tool->destructive,
-					"idempotentHint", (int)tool->idempotent, "openWorldHint", (int)tool->open_world));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:s, s:b, s:b, s:b, s:b}}", "name",
+						      tool->name, "title", tool->title, "description", tool->description,
+						      "inputSchema", json_object_get(schemas, "input"), "outputSchema",
+						      json_object_get(schemas, "output"), "annotations", "title",
+						      tool->title, "readOnlyHint", (int)tool->read_only,
+						      "destructiveHint", (int)tool->destructive, "idempotentHint",
+						      (int)tool->idempotent, "openWorldHint", (int)tool->open_world));
 	}
 	result = json_pack("{s:o}", "tools", list);
 	cordon_mcp_cache(request, result, LIST_TTL_MS, "public");
@@ -101,14 +101,14 @@ json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_e
 /* One record for each call: who asked for what, how it ended and how long it took. */
 static void record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
 {
-	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT) : request->channel->client;
+	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
+					       : request->channel->client;
 	const json_t *args = json_object_get(request->params, "arguments");
 	const char *who = json_string_value(json_object_get(client, "name"));
-	json_auto_t *detail = json_pack(
-		"{s:s, s:o*, s:o*, s:o*, s:I}", "tool", name, "client", cordon_audit_text(who), "trace",
-		cordon_audit_text(cordon_mcp_arg(request->meta, "traceparent")), "project_id",
-		cordon_audit_text(cordon_mcp_arg(args, "project_id")), "duration_ms",
-		(json_int_t)(cordon_time_monotonic() - request->began));
+	json_auto_t *detail = json_pack("{s:s, s:o*, s:o*, s:o*, s:I}", "tool", name, "client", cordon_audit_text(who),
+					"trace", cordon_audit_text(cordon_mcp_arg(request->meta, "traceparent")),
+					"project_id", cordon_audit_text(cordon_mcp_arg(args, "project_id")),
+					"duration_ms", (json_int_t)(cordon_time_monotonic() - request->began));
 	struct cordon_audit_event event = {
 		.type = CORDON_AUDIT_CALL,
 		.success = err ? CORDON_AUDIT_FAILED : CORDON_AUDIT_SUCCEEDED,
@@ -144,7 +144,8 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
-	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments", &err);
+	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments",
+					&err);
 
 	if (r == 0)
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);

@@ -13,8 +13,8 @@ extern const struct cordon_mcp_tool cordon_mcp_project_create, cordon_mcp_projec
 
 /* A list answers at most this many records unless the caller asks for more. */
 #define CORDON_MCP_LIST_DEFAULT 100
-#define CORDON_MCP_LIST_INPUT                                                                                        \
-	"\"limit\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 100},"                    \
+#define CORDON_MCP_LIST_INPUT                                                                                          \
+	"\"limit\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 100},"                     \
 	"\"offset\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 100000, \"default\": 0}"
 
 void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query);

@@ -32,8 +32,8 @@ static int to_root(const char *path, bool isolated, const char *workspace, char 
 static json_t *describe(const char *path, const char *operation, const char *verdict, const char *reason,
 			const char *rule, const char *text, const char *remedy)
 {
-	json_t *answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "path", path, "operation", operation, "verdict", verdict,
-				   "reason", reason, "explanation", text);
+	json_t *answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "path", path, "operation", operation, "verdict",
+				   verdict, "reason", reason, "explanation", text);
 
 	if (answer && rule)
 		json_object_set_new(answer, "rule", json_string(rule));
@@ -72,7 +72,8 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 	r = to_root(path, isolated, cordon_mcp_arg(workspace, "id"), below, sizeof(below));
 	if (r == -EXDEV) {
 		*ret_result = describe(path, operation, op == CORDON_OP_READ ? "outside" : "deny", "outside_root", NULL,
-				       "outside " INSIDE " an agent sees a read-only system and private temporary directories, nothing "
+				       "outside " INSIDE
+				       " an agent sees a read-only system and private temporary directories, nothing "
 				       "else of the host",
 				       "use a path below " INSIDE);
 		r = 0;
@@ -82,8 +83,8 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 			r = cordon_policy_explain(policy, &decision, op, &text, &remedy);
 		if (r == 0)
 			*ret_result = describe(path, operation, cordon_verdict_name(decision.verdict),
-					       cordon_reason_name(decision.reason), decision.rule, text.data ? text.data : "",
-					       remedy.data);
+					       cordon_reason_name(decision.reason), decision.rule,
+					       text.data ? text.data : "", remedy.data);
 		else if (!err->code)
 			cordon_fail_errno(err, r, "cannot explain the decision");
 	} else {
@@ -98,9 +99,10 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 const struct cordon_mcp_tool cordon_mcp_policy_check = {
 	.name = "policy_check",
 	.title = "Check policy",
-	.description = "Say whether an agent in a workspace may read or write a path, which rule decides, and what would change it. "
-		       "Nothing is touched. Absolute paths are as the agent sees them (/workspace/...), relative ones start where "
-		       "it starts.",
+	.description =
+		"Say whether an agent in a workspace may read or write a path, which rule decides, and what would change it. "
+		"Nothing is touched. Absolute paths are as the agent sees them (/workspace/...), relative ones start where "
+		"it starts.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"path\"], \"properties\": {"
 		 "\"project_id\": {\"type\": \"string\"},"
 		 "\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"

@@ -4,39 +4,39 @@
 #include "mcp/tools.h"
 
 /* What create and update take alike; the store judges the values. */
-#define SETTINGS                                                                                                     \
-	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                              \
-	"\"workspace_isolation\": {\"type\": \"boolean\", \"default\": false,"                                        \
-	" \"description\": \"Agents see only their own workspace, at /workspace\"},"                                  \
-	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [],"              \
-	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"}," \
+#define SETTINGS                                                                                                          \
+	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                                  \
+	"\"workspace_isolation\": {\"type\": \"boolean\", \"default\": false,"                                            \
+	" \"description\": \"Agents see only their own workspace, at /workspace\"},"                                      \
+	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [],"                  \
+	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"},"  \
 	"\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"}," \
-	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                 \
-	" \"description\": \"Program and arguments that sessions run\"},"                                             \
-	"\"network\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"], \"default\": \"host\"},"                 \
-	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"                          \
-	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                      \
-	" \"description\": \"Variables taken from the server's environment\"},"                                       \
-	"\"best_effort\": {\"type\": \"boolean\", \"default\": false,"                                                \
-	" \"description\": \"Start sessions although a protection is missing\"},"                                     \
-	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"                       \
-	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"},"                \
-	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"},"          \
-	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}}},"                             \
+	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                     \
+	" \"description\": \"Program and arguments that sessions run\"},"                                                 \
+	"\"network\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"], \"default\": \"host\"},"                     \
+	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"                              \
+	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                          \
+	" \"description\": \"Variables taken from the server's environment\"},"                                           \
+	"\"best_effort\": {\"type\": \"boolean\", \"default\": false,"                                                    \
+	" \"description\": \"Start sessions although a protection is missing\"},"                                         \
+	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"                           \
+	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"},"                    \
+	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"},"              \
+	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}}},"                                 \
 	"\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
-	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                               \
+	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
 	"\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
 
 #define PROJECT_ID "\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"}"
 
-#define RECORD                                                                                                       \
-	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"}, \"description\": {\"type\": \"string\"},"  \
-	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"},"                             \
-	"\"default_workspace_id\": {\"type\": \"string\"}, \"remote_url\": {\"type\": \"string\"},"                   \
-	"\"workspace_isolation\": {\"type\": \"boolean\"},"                                                           \
-	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                              \
+#define RECORD                                                                                                             \
+	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"}, \"description\": {\"type\": \"string\"},"       \
+	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"},"                                  \
+	"\"default_workspace_id\": {\"type\": \"string\"}, \"remote_url\": {\"type\": \"string\"},"                        \
+	"\"workspace_isolation\": {\"type\": \"boolean\"},"                                                                \
+	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
 	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, \"limits\": {\"type\": \"object\"}," \
-	"\"network\": {\"type\": \"string\"}, \"env\": {\"type\": \"object\"}, \"env_pass\": {\"type\": \"array\"},"  \
+	"\"network\": {\"type\": \"string\"}, \"env\": {\"type\": \"object\"}, \"env_pass\": {\"type\": \"array\"},"       \
 	"\"best_effort\": {\"type\": \"boolean\"}, \"agent\": {\"type\": \"object\"}"
 
 #define ALWAYS "[\"id\", \"name\", \"workspace_isolation\", \"protected_paths\", \"default_workspace_id\"]"
@@ -80,7 +80,8 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 
 	(void)ret_text;
 	json_object_del(changes, "project_id");
-	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &project, &running, err);
+	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &project, &running,
+				  err);
 	if (r < 0)
 		return r;
 	json_object_set_new(project, "sessions_with_earlier_settings", running);
@@ -108,8 +109,7 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 		       "deleted.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
 		 "\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256},"
-		 "\"init_git\": {\"type\": \"boolean\", \"default\": true},"
-		 SETTINGS "}}",
+		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS "}}",
 	.output = "{" RECORD "}",
 	.always = ALWAYS,
 	.call = project_create,
@@ -119,8 +119,8 @@ const struct cordon_mcp_tool cordon_mcp_project_get = {
 	.name = "project_get",
 	.title = "Get project",
 	.description = "Show a project's record and settings, workspace_isolation and protected_paths among them.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
-		 PROJECT_ID "}}",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
+		 "}}",
 	.output = "{" RECORD "}",
 	.always = ALWAYS,
 	.read_only = true,
@@ -133,8 +133,8 @@ const struct cordon_mcp_tool cordon_mcp_project_list = {
 	.title = "List projects",
 	.description = "List projects, oldest first.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
-		 "\"name_contains\": {\"type\": \"string\", \"description\": \"Part of the name, ignoring case\"},"
-		 CORDON_MCP_LIST_INPUT "}}",
+		 "\"name_contains\": {\"type\": \"string\", \"description\": \"Part of the name, ignoring case\"}," CORDON_MCP_LIST_INPUT
+		 "}}",
 	.output = "{\"projects\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
 	.always = "[\"projects\", \"total\"]",
 	.read_only = true,
@@ -147,9 +147,10 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.title = "Update project",
 	.description = "Change settings for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
-		 PROJECT_ID ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS "}}",
-	.output = "{" RECORD ", \"sessions_with_earlier_settings\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
+		 ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS "}}",
+	.output = "{" RECORD
+		  ", \"sessions_with_earlier_settings\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}",
 	.always = ALWAYS,
 	.destructive = true,
 	.idempotent = true,
@@ -161,8 +162,8 @@ const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.title = "Delete project",
 	.description = "Delete a project with all its workspaces and files. Needs a person's approval; refused while a session runs. "
 		       "Deleting one that does not exist succeeds.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
-		 PROJECT_ID "}}",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
+		 "}}",
 	.output = "{\"project_id\": {\"type\": \"string\"}, \"deleted\": {\"type\": \"boolean\"}}",
 	.always = "[\"project_id\", \"deleted\"]",
 	.destructive = true,

@@ -57,8 +57,9 @@ char *cordon_mcp_transcript(const json_t *output)
 		if (!agent)
 			cordon_buf_addc(&text, '\n');
 	}
-	cordon_buf_addf(&text, "%s[session %s is %s, last_index %lld]", text.len && text.data[text.len - 1] != '\n' ? "\n" : "",
-			cordon_mcp_arg(output, "session_id"), cordon_mcp_arg(output, "status"),
+	cordon_buf_addf(&text, "%s[session %s is %s, last_index %lld]",
+			text.len && text.data[text.len - 1] != '\n' ? "\n" : "", cordon_mcp_arg(output, "session_id"),
+			cordon_mcp_arg(output, "status"),
 			(long long)json_integer_value(json_object_get(output, "last_index")));
 	return cordon_buf_steal(&text);
 }
@@ -143,7 +144,8 @@ static bool has_grown(const struct cordon_store *store, struct waiting *waiting)
 	struct stat st = { 0 };
 	bool grown;
 
-	if (cordon_session_open(store, waiting->id, &dir, NULL) < 0 || fstatat(dir, "events", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (cordon_session_open(store, waiting->id, &dir, NULL) < 0 ||
+	    fstatat(dir, "events", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return true;
 	grown = st.st_size != waiting->size || st.st_ino != waiting->inode;
 	waiting->size = st.st_size;
@@ -210,7 +212,8 @@ static bool step(struct cordon_mcp_call *call, int64_t now)
 	}
 	if (!ended)
 		cordon_fail(&err, -ETIMEDOUT, CORDON_KIND_LIMIT, "session %s has not ended yet", waiting->id);
-	cordon_mcp_tool_answer(&call->request, "session_stop", ended ? json_incref(session) : NULL, NULL, ended ? NULL : &err);
+	cordon_mcp_tool_answer(&call->request, "session_stop", ended ? json_incref(session) : NULL, NULL,
+			       ended ? NULL : &err);
 	return true;
 }
 
@@ -233,7 +236,8 @@ static int wait_for(struct cordon_mcp_request *request, const struct cordon_mcp_
 	if (!call) {
 		free(waiting);
 		json_decref(answer);
-		return cordon_fail(err, -EAGAIN, CORDON_KIND_LIMIT, "too many calls are waiting; ask again without wait_seconds");
+		return cordon_fail(err, -EAGAIN, CORDON_KIND_LIMIT,
+				   "too many calls are waiting; ask again without wait_seconds");
 	}
 	*waiting = (struct waiting){ .what = what, .since = since, .max = max, .until = now + wait_ms, .answer = answer };
 	cordon_copy(waiting->id, sizeof(waiting->id), id, strlen(id));
@@ -261,8 +265,8 @@ static void read_request(const struct cordon_mcp_request *request, const json_t 
 		.end_input = json_is_true(json_object_get(args, "end_input")),
 		.context = json_object_get(args, "context"),
 		.attachments = json_object_get(args, "attachments"),
-		.parent = request->mcp->options.session ? request->mcp->options.session :
-							  cordon_mcp_arg(args, "parent_session_id"),
+		.parent = request->mcp->options.session ? request->mcp->options.session
+							: cordon_mcp_arg(args, "parent_session_id"),
 	};
 }
 
@@ -283,8 +287,8 @@ static int session_start(struct cordon_mcp_request *request, json_t *args, json_
 		*ret_result = answer;
 		return 0;
 	}
-	return wait_for(request, &cordon_mcp_session_start, FOR_END, cordon_mcp_arg(answer, "session_id"), -1, 0, wait * 1000,
-			answer, err);
+	return wait_for(request, &cordon_mcp_session_start, FOR_END, cordon_mcp_arg(answer, "session_id"), -1, 0,
+			wait * 1000, answer, err);
 }
 
 static int session_send(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -309,7 +313,8 @@ static int session_send(struct cordon_mcp_request *request, json_t *args, json_t
 	if (r == 0)
 		*ret_result = json_pack("{s:s, s:O, s:b, s:b, s:I, s:O}", "session_id", id, "workspace_id",
 					json_object_get(session, "workspace_id"), "spawned", 0, "workspace_created", 0,
-					"last_event_index", (json_int_t)last, "status", json_object_get(session, "status"));
+					"last_event_index", (json_int_t)last, "status",
+					json_object_get(session, "status"));
 	return r;
 }
 
@@ -350,8 +355,8 @@ static int session_output(struct cordon_mcp_request *request, json_t *args, json
 	if (wait && json_array_size(json_object_get(output, "events")) == 0 &&
 	    cordon_streq(cordon_mcp_arg(session, "status"), "active")) {
 		json_decref(output);
-		return wait_for(request, &cordon_mcp_session_output, FOR_OUTPUT, cordon_mcp_arg(session, "session_id"), since, max,
-				wait * 1000, NULL, err);
+		return wait_for(request, &cordon_mcp_session_output, FOR_OUTPUT, cordon_mcp_arg(session, "session_id"),
+				since, max, wait * 1000, NULL, err);
 	}
 	if (json_is_true(json_object_get(args, "include_children")))
 		add_children(store, session, output);
@@ -414,51 +419,55 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 
 #define SESSION_ID "\"session_id\": {\"type\": \"string\", \"description\": \"UUID of the session\"}"
 
-#define WHERE                                                                                                        \
-	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                           \
-	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"    \
-	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                          \
-	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                \
-	" \"description\": \"Do not resume the latest session of the workspace\"},"                                   \
+#define WHERE                                                                                                                   \
+	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                                     \
+	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"              \
+	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                                    \
+	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                          \
+	" \"description\": \"Do not resume the latest session of the workspace\"},"                                             \
 	"\"external_id\": {\"type\": \"string\", \"maxLength\": 1024}, \"source\": {\"type\": \"string\", \"maxLength\": 256}," \
-	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                       \
-	" \"description\": \"Default: the project's agent_command\"},"                                                \
+	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                 \
+	" \"description\": \"Default: the project's agent_command\"},"                                                          \
 	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"}," \
-	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"             \
-	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                  \
-	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                 \
-	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                             \
-	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                           \
+	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                       \
+	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                            \
+	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                           \
+	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                                       \
+	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                                     \
 	"\"parent_session_id\": {\"type\": \"string\"}"
 
 #define WAIT "\"wait_seconds\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 3600, \"default\": 0"
 
-#define ANSWER                                                                                                       \
+#define ANSWER                                                                                                                     \
 	"{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"spawned\": {\"type\": \"boolean\"}," \
-	"\"workspace_created\": {\"type\": \"boolean\"}, \"last_event_index\": {\"type\": \"integer\"},"              \
-	"\"status\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\"}, \"exit_code\": {\"type\": \"integer\"}," \
-	"\"signal\": {\"type\": \"integer\"}, \"duration_ms\": {\"type\": \"integer\"}, \"violations\": {\"type\": \"integer\"}," \
+	"\"workspace_created\": {\"type\": \"boolean\"}, \"last_event_index\": {\"type\": \"integer\"},"                           \
+	"\"status\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\"}, \"exit_code\": {\"type\": \"integer\"},"           \
+	"\"signal\": {\"type\": \"integer\"}, \"duration_ms\": {\"type\": \"integer\"}, \"violations\": {\"type\": \"integer\"},"  \
 	"\"events\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}"
 
-#define ANSWER_ALWAYS "[\"session_id\", \"workspace_id\", \"spawned\", \"workspace_created\", \"last_event_index\", \"status\"]"
+#define ANSWER_ALWAYS                                                                                                  \
+	"[\"session_id\", \"workspace_id\", \"spawned\", \"workspace_created\", \"last_event_index\", \"status\"]"
 
-#define RECORD                                                                                                       \
+#define RECORD                                                                                                                       \
 	"{\"session_id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}," \
-	"\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]}, \"state\": {\"type\": \"string\"}," \
-	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"}, \"turns\": {\"type\": \"array\"}," \
-	"\"depth\": {\"type\": \"integer\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"                       \
+	"\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]}, \"state\": {\"type\": \"string\"},"  \
+	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"}, \"turns\": {\"type\": \"array\"},"          \
+	"\"depth\": {\"type\": \"integer\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"                                      \
 	"\"protected_paths\": {\"type\": \"array\"}, \"enforcement\": {\"type\": \"object\"}}"
 
-#define RECORD_ALWAYS "[\"session_id\", \"project_id\", \"workspace_id\", \"status\", \"workspace_isolation\", \"protected_paths\"]"
+#define RECORD_ALWAYS                                                                                                  \
+	"[\"session_id\", \"project_id\", \"workspace_id\", \"status\", \"workspace_isolation\", \"protected_paths\"]"
 
 const struct cordon_mcp_tool cordon_mcp_session_start = {
 	.name = "session_start",
 	.title = "Start session",
-	.description = "Run the project's agent, or a command, in a workspace, inside a sandbox. Without a command the latest session "
-		       "of the workspace is resumed. Returns when the program runs, or with wait_seconds when it has ended or the "
-		       "time is over; cancelling then stops it. A session lives until its program ends or session_stop; its record "
-		       "stays for session_output.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" WHERE ","
+	.description =
+		"Run the project's agent, or a command, in a workspace, inside a sandbox. Without a command the latest session "
+		"of the workspace is resumed. Returns when the program runs, or with wait_seconds when it has ended or the "
+		"time is over; cancelling then stops it. A session lives until its program ends or session_stop; its record "
+		"stays for session_output.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" WHERE
+		 ","
 		 "\"message\": {\"type\": \"string\", \"description\": \"Goes to its standard input\"}," WAIT "}}}",
 	.output = ANSWER,
 	.always = ANSWER_ALWAYS,
@@ -471,8 +480,8 @@ const struct cordon_mcp_tool cordon_mcp_session_send = {
 	.title = "Send to session",
 	.description = "Send a line to a session's standard input: to session_id, or to the latest session of a workspace, which is "
 		       "started when it does not run.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"message\"], \"properties\": {" SESSION_ID ","
-		 WHERE ", \"message\": {\"type\": \"string\"}}}",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"message\"], \"properties\": {" SESSION_ID
+		 "," WHERE ", \"message\": {\"type\": \"string\"}}}",
 	.output = ANSWER,
 	.always = ANSWER_ALWAYS,
 	.open_world = true,
@@ -482,9 +491,11 @@ const struct cordon_mcp_tool cordon_mcp_session_send = {
 const struct cordon_mcp_tool cordon_mcp_session_output = {
 	.name = "session_output",
 	.title = "Read session output",
-	.description = "Read what a session wrote and what happened to it, after since_index (-1: all of the last 1000 events). With "
-		       "wait_seconds it waits for something new. `more` says that the result was cut: ask again from the last index.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID ","
+	.description =
+		"Read what a session wrote and what happened to it, after since_index (-1: all of the last 1000 events). With "
+		"wait_seconds it waits for something new. `more` says that the result was cut: ask again from the last index.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
+		 ","
 		 "\"since_index\": {\"type\": \"integer\", \"minimum\": -1, \"default\": -1},"
 		 "\"max_events\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000},"
 		 "\"include_children\": {\"type\": \"boolean\", \"default\": false}," WAIT "}}}",
@@ -519,7 +530,8 @@ const struct cordon_mcp_tool cordon_mcp_session_list = {
 	.description = "List sessions, oldest first.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
 		 "\"project_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"},"
-		 "\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]}, " CORDON_MCP_LIST_INPUT "}}",
+		 "\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]}, " CORDON_MCP_LIST_INPUT
+		 "}}",
 	.output = "{\"sessions\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
 	.always = "[\"sessions\", \"total\"]",
 	.read_only = true,
@@ -532,7 +544,8 @@ const struct cordon_mcp_tool cordon_mcp_session_stop = {
 	.title = "Stop session",
 	.description = "End a session with everything in it: SIGTERM, then SIGKILL after grace_seconds. Returns its record when it has "
 		       "ended; one that has ended already is fine.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID ","
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
+		 ","
 		 "\"grace_seconds\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 300, \"default\": 5}}}",
 	.output = RECORD,
 	.always = RECORD_ALWAYS,

@@ -36,13 +36,13 @@ json_t *cordon_mcp_list_result(const char *key, json_t *records, size_t total)
 	return json_pack("{s:o, s:I}", key, records, "total", (json_int_t)total);
 }
 
-#define IDS                                                                                                          \
-	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                           \
+#define IDS                                                                                                            \
+	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                            \
 	"\"workspace_id\": {\"type\": \"string\", \"description\": \"1 to 64 of a-z, 0-9 and '-'; upper case is folded\"}"
 
-#define RECORD                                                                                                       \
+#define RECORD                                                                                                            \
 	"\"id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"}, \"created_at\": {\"type\": \"string\"}," \
-	"\"last_session_at\": {\"type\": \"string\"}, \"external_id\": {\"type\": \"string\"},"                       \
+	"\"last_session_at\": {\"type\": \"string\"}, \"external_id\": {\"type\": \"string\"},"                           \
 	"\"source\": {\"type\": \"string\"}"
 
 static int workspace_create(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -55,8 +55,8 @@ static int workspace_create(struct cordon_mcp_request *request, json_t *args, js
 	};
 	json_t *workspace = NULL;
 	bool created;
-	int r = cordon_workspace_create(request->mcp->store, cordon_mcp_arg(args, "project_id"), &wanted, &workspace, &created,
-					err);
+	int r = cordon_workspace_create(request->mcp->store, cordon_mcp_arg(args, "project_id"), &wanted, &workspace,
+					&created, err);
 
 	(void)ret_text;
 	if (r < 0)
@@ -76,7 +76,8 @@ static int workspace_list(struct cordon_mcp_request *request, json_t *args, json
 
 	(void)ret_text;
 	cordon_mcp_list_query(args, &query);
-	r = cordon_workspace_list(request->mcp->store, cordon_mcp_arg(args, "project_id"), &query, &workspaces, &total, err);
+	r = cordon_workspace_list(request->mcp->store, cordon_mcp_arg(args, "project_id"), &query, &workspaces, &total,
+				  err);
 	if (r == 0)
 		*ret_result = cordon_mcp_list_result("workspaces", workspaces, total);
 	return r;
@@ -106,10 +107,12 @@ static int workspace_delete(struct cordon_mcp_request *request, json_t *args, js
 const struct cordon_mcp_tool cordon_mcp_workspace_create = {
 	.name = "workspace_create",
 	.title = "Create workspace",
-	.description = "Create a workspace, or return the one that exists (by workspace_id, else by external_id and source) and touch "
-		       "nothing. The project's AGENTS.md (isolated projects) and .factory are copied into a new one. It lives until "
-		       "it is deleted.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" IDS ","
+	.description =
+		"Create a workspace, or return the one that exists (by workspace_id, else by external_id and source) and touch "
+		"nothing. The project's AGENTS.md (isolated projects) and .factory are copied into a new one. It lives until "
+		"it is deleted.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" IDS
+		 ","
 		 "\"external_id\": {\"type\": \"string\", \"maxLength\": 1024, \"description\": \"Whose workspace it is, elsewhere\"},"
 		 "\"source\": {\"type\": \"string\", \"maxLength\": 256, \"description\": \"Where external_id comes from\"}}}",
 	.output = "{" RECORD ", \"created\": {\"type\": \"boolean\"}}",

@@ -10,13 +10,15 @@
 const struct cordon_mcp_template cordon_mcp_templates[CORDON_MCP_PLACE__MAX] = {
 	[CORDON_MCP_PROJECTS] = { "projects", "Projects", "All projects with their settings", NULL },
 	[CORDON_MCP_PROJECT] = { "project/{project_id}", "Project", "Record and settings of a project", NULL },
-	[CORDON_MCP_WORKSPACES] = { "project/{project_id}/workspaces", "Workspaces", "The workspaces of a project", NULL },
-	[CORDON_MCP_WORKSPACE] = { "project/{project_id}/workspace/{workspace_id}", "Workspace", "Record of a workspace",
-				   NULL },
+	[CORDON_MCP_WORKSPACES] = { "project/{project_id}/workspaces", "Workspaces", "The workspaces of a project",
+				    NULL },
+	[CORDON_MCP_WORKSPACE] = { "project/{project_id}/workspace/{workspace_id}", "Workspace",
+				   "Record of a workspace", NULL },
 	[CORDON_MCP_SESSIONS] = { "sessions", "Sessions", "Sessions that run, and those that have ended", NULL },
 	[CORDON_MCP_SESSION] = { "session/{session_id}", "Session", "Record of a session", NULL },
 	[CORDON_MCP_SESSION_LOG] = { "session/{session_id}/log", "Session log", "What a session wrote", "text/plain" },
-	[CORDON_MCP_AUDIT] = { "audit/{day}", "Audit", "What happened on a day (YYYY-MM-DD, UTC), one JSON record per line",
+	[CORDON_MCP_AUDIT] = { "audit/{day}", "Audit",
+			       "What happened on a day (YYYY-MM-DD, UTC), one JSON record per line",
 			       "application/jsonl" },
 };
 

@@ -12,7 +12,8 @@
 #include "mcp/internal.h"
 
 #define INTERVAL_MS 250
-#define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
+#define EVENTS                                                                                                         \
+	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 struct watch {
 	struct watch *next;

@@ -10,13 +10,13 @@
 #define MERGE_MAX 2000 /* candidates that are compared with each other; more are too many anyway */
 
 enum shape {
-	SINGLE, /* dir/name, and what lies below */
-	CHANCE, /* dir/na*me: part of the name is different every time */
+	SINGLE,	     /* dir/name, and what lies below */
+	CHANCE,	     /* dir/na*me: part of the name is different every time */
 	CHANCE_TREE, /* dir/na*me/ **: the same of a directory */
-	LEVEL,	/* dir/ *.type */
-	DEEP,	/* dir/ ** / *.type */
-	ALL,	/* dir/ * */
-	EXACT,	/* the directory itself, nothing in it */
+	LEVEL,	     /* dir/ *.type */
+	DEEP,	     /* dir/ ** / *.type */
+	ALL,	     /* dir/ * */
+	EXACT,	     /* the directory itself, nothing in it */
 };
 
 struct candidate {
@@ -101,8 +101,8 @@ static int merge_type(struct list *list, size_t from, const char *dir, size_t di
 		return -ENOMEM;
 	for (size_t i = from; i < list->n; i++) {
 		struct candidate c = list->items[i];
-		bool here =
-			c.shape == SINGLE && (size_t)(cordon_path_base(c.dir) - c.dir) == (dir_len ? dir_len + 1 : 0);
+		bool here = c.shape == SINGLE &&
+			    (size_t)(cordon_path_base(c.dir) - c.dir) == (dir_len ? dir_len + 1 : 0);
 
 		if (!has_type(&c, type) || (direct && !here)) {
 			list->items[kept++] = c;
@@ -462,7 +462,8 @@ static int directories(struct maker *m, struct cordon_learn_grants *grants, enum
 
 	/* A folder that leads to another one of these is seen for that. But one that was listed showed its files, too. */
 	for (size_t i = 0; i < m->n; i++)
-		if (need == CORDON_NEED_LIST || i + 1 == m->n || !cordon_path_within(m->items[i + 1]->path, m->items[i]->path))
+		if (need == CORDON_NEED_LIST || i + 1 == m->n ||
+		    !cordon_path_within(m->items[i + 1]->path, m->items[i]->path))
 			m->items[kept++] = m->items[i];
 	m->n = kept;
 	if (r == 0 && m->n)

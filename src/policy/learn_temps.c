@@ -58,7 +58,8 @@ bool cordon_learn_is_save(struct cordon_learn *learn, const struct cordon_learn_
 	const char *name = cordon_path_base(item->path);
 	struct beside beside = { learn, item->path, (size_t)(name - item->path) };
 
-	if (!(item->uses & CORDON_LEARN_GONE) || !(item->uses & CORDON_LEARN_MOVED) || item->uses & CORDON_LEARN_DIRECTORY)
+	if (!(item->uses & CORDON_LEARN_GONE) || !(item->uses & CORDON_LEARN_MOVED) ||
+	    item->uses & CORDON_LEARN_DIRECTORY)
 		return false;
 	return cordon_temp_of_name(name, false, written_beside, &beside) ||
 	       (cordon_temp_of_any(name) && any_beside(&beside));

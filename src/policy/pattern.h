@@ -60,7 +60,8 @@ bool cordon_pattern_covers(const struct cordon_pattern *pattern, const char *dir
 bool cordon_pattern_leads(const struct cordon_pattern *pattern, const char *dir);
 
 /* The same, and more specific than `bar`, so that the match could win against a grant of that specificity. */
-bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir, const struct cordon_specificity *bar);
+bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir,
+				 const struct cordon_specificity *bar);
 
 /* The alternatives, for whoever turns grants into mounts. cordon_pattern_literal() is the unescaped path when the
  * i-th alternative is a plain subtree (`src`, `src/**`, `**` as ""), NULL when it must judge by name. */

@@ -149,8 +149,8 @@ static int add_atom(struct compiler *c, enum token_kind kind, uint32_t first, ui
 static int add_component(struct compiler *c, enum component_kind kind, uint32_t first, uint32_t n)
 {
 	struct cordon_pattern *pattern = c->pattern;
-	struct component *components =
-		cordon_pattern_grow(pattern->components, pattern->n_components, sizeof(*components));
+	struct component *components = cordon_pattern_grow(pattern->components, pattern->n_components,
+							   sizeof(*components));
 
 	if (!components)
 		return no_memory(c);

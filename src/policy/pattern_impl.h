@@ -109,8 +109,7 @@ struct cordon_subject {
 
 static inline bool cordon_edges_fit(const struct cordon_edges *edges, const struct cordon_subject *subject)
 {
-	return !(((subject->head ^ edges->head) & edges->head_mask) |
-		 ((subject->tail ^ edges->tail) & edges->tail_mask));
+	return !(((subject->head ^ edges->head) & edges->head_mask) | ((subject->tail ^ edges->tail) & edges->tail_mask));
 }
 
 /* False when the path is not clean and relative, or too long. */
@@ -143,7 +142,6 @@ int cordon_pattern_tokenize(struct cordon_pattern *pattern, struct cordon_error 
 /* Makes room for one more; the array, its length and the size of one element. NULL without memory. */
 void *cordon_pattern_grow(void *array, size_t n, size_t size);
 /* "bad pattern `...` at column N: message". The hint is set by the caller. */
-int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message,
-			struct cordon_error *err);
+int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message, struct cordon_error *err);
 
 #endif

@@ -268,7 +268,8 @@ static bool is_beyond(const struct cordon_specificity *a, const struct cordon_sp
 	return a->literal_prefix > bar->literal_prefix;
 }
 
-bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir, const struct cordon_specificity *bar)
+bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir,
+				 const struct cordon_specificity *bar)
 {
 	CORDON_UNCLEARED struct cordon_subject subject;
 

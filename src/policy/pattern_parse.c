@@ -37,8 +37,7 @@ void *cordon_pattern_grow(void *array, size_t n, size_t size)
 	return realloc(array, (n ? 2 * n : 8) * size);
 }
 
-int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message,
-			struct cordon_error *err)
+int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message, struct cordon_error *err)
 {
 	/* A long pattern is cut, so that the message behind it is not. */
 	int shown = strlen(pattern->text) > 256 ? 253 : 256;
@@ -70,8 +69,7 @@ static int add_token(struct parser *p, enum token_kind kind, uint32_t value, siz
 	if (!tokens)
 		return no_memory(p);
 	pattern->tokens = tokens;
-	tokens[pattern->n_tokens++] =
-		(struct token){ .kind = (uint8_t)kind, .column = (uint16_t)column, .value = value };
+	tokens[pattern->n_tokens++] = (struct token){ .kind = (uint8_t)kind, .column = (uint16_t)column, .value = value };
 	return 0;
 }
 
@@ -153,8 +151,7 @@ static int parse_member(struct parser *p, struct char_class *set, size_t open_co
 		if (high < low)
 			return fail(p, column, "the range is backwards", "write the lower end first, as in [a-z]");
 		if ((low >= CORDON_CHAR_INVALID) != (high >= CORDON_CHAR_INVALID))
-			return fail(p, column, "the range mixes a character with a byte that is none",
-				    "use two ranges");
+			return fail(p, column, "the range mixes a character with a byte that is none", "use two ranges");
 	}
 	return add_range(p, set, low, high);
 }

@@ -119,7 +119,8 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 	autofd int fd = -1;
 
 	/* Nearly always there is nothing, or no link on the way, and one call tells; this is on the way of every start. */
-	new->missing = !strchr(path, '/') && fstatat(policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+	new->missing = !strchr(path, '/') && fstatat(policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+		       errno == ENOENT;
 	if (new->missing)
 		return 0;
 	fd = cordon_open_beneath(policy->root.fd, path, O_PATH | O_CLOEXEC);

@@ -34,14 +34,14 @@ struct cordon_protected {
 	char *target; /* where links in it lead, inside the root; NULL when that is the same. Protected too. */
 	char *where;
 	bool by_default; /* from the built-in list, not asked for */
-	bool missing;    /* a name in the root itself that was not there when it was added */
+	bool missing;	 /* a name in the root itself that was not there when it was added */
 };
 
 struct cordon_policy {
 	struct cordon_root root;
 	cordon_mode mode;
 	bool reports; /* somebody asked for a mode by its name: attempts to leave the scope are told, whatever kind it is */
-	bool read_only; /* every write grant counts as read */
+	bool read_only;	      /* every write grant counts as read */
 	bool no_editor_temps; /* the temporary names of atomic saves are judged like any other */
 	struct cordon_grant *grants;
 	size_t n_grants;
@@ -53,8 +53,8 @@ struct cordon_policy {
 /* The public calls of cordon.h with the place a rule came from (copied; may be NULL). A protected path must be
  * relative, not empty, not ".", without ".."; a repeated one is folded. One that is a FIFO, socket or device, or a
  * link that leads out of the root, is refused with kind policy_denied. */
-int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access,
-			    const char *where, struct cordon_error *err);
+int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access, const char *where,
+			    struct cordon_error *err);
 int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,
 				struct cordon_error *err);
 /* The part of that judgement which needs no root; `ret_clean` gets the path as a policy keeps it. */

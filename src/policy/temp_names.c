@@ -15,27 +15,27 @@ struct shape {
 };
 
 static const struct shape shapes[] = {
-	{ "", "~", NOTHING, false },		     /* emacs, vim backups */
-	{ ".", ".sw", LETTER, false },		     /* vim swap files */
-	{ ".#", "", NOTHING, true },		     /* emacs locks */
-	{ "#", "#", NOTHING, false },		     /* emacs autosaves */
-	{ "", ".lock", NOTHING, false },	     /* git, and many others */
-	{ "", ".tmp", WORDS, false },		     /* NAME.tmp, .tmp.PID, .tmp-TIME */
+	{ "", "~", NOTHING, false },	 /* emacs, vim backups */
+	{ ".", ".sw", LETTER, false },	 /* vim swap files */
+	{ ".#", "", NOTHING, true },	 /* emacs locks */
+	{ "#", "#", NOTHING, false },	 /* emacs autosaves */
+	{ "", ".lock", NOTHING, false }, /* git, and many others */
+	{ "", ".tmp", WORDS, false },	 /* NAME.tmp, .tmp.PID, .tmp-TIME */
 	{ ".", ".tmp", WORDS, false },
-	{ "", ".", DIGITS, false },		     /* write-file-atomic (npm, prettier), gofmt */
-	{ "", ".", RANDOM_6, false },		     /* mkstemp */
-	{ ".", ".", RANDOM_6, false },		     /* rsync */
-	{ "", ".", RANDOM_6_MARKED, false },	     /* GNU patch: one letter in front */
-	{ "", "___jb_tmp___", NOTHING, false },	     /* JetBrains */
+	{ "", ".", DIGITS, false },		/* write-file-atomic (npm, prettier), gofmt */
+	{ "", ".", RANDOM_6, false },		/* mkstemp */
+	{ ".", ".", RANDOM_6, false },		/* rsync */
+	{ "", ".", RANDOM_6_MARKED, false },	/* GNU patch: one letter in front */
+	{ "", "___jb_tmp___", NOTHING, false }, /* JetBrains */
 	{ "", "___jb_old___", NOTHING, false },
 };
 
 /* Shapes that do not say which file they are for: they need one beside them. */
 static const struct shape generic_shapes[] = {
 	{ "sed", "", RANDOM_6, false },
-	{ "tmp", "", RANDOM_8, false },		     /* Python's tempfile */
-	{ ".tmp", "", RANDOM_6, false },	     /* Rust's tempfile */
-	{ ".goutputstream-", "", RANDOM_6, false },  /* GLib */
+	{ "tmp", "", RANDOM_8, false },		    /* Python's tempfile */
+	{ ".tmp", "", RANDOM_6, false },	    /* Rust's tempfile */
+	{ ".goutputstream-", "", RANDOM_6, false }, /* GLib */
 };
 
 static bool is_digit(char c)

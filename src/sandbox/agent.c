@@ -131,7 +131,8 @@ static int make_ruleset(const struct cordon_inside *in)
 		if (class < 0)
 			continue;
 		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
-		r = fd < 0 ? fd : cordon_landlock_allow(ruleset, in->landlock_abi, fd, (enum cordon_landlock_class)class);
+		r = fd < 0 ? fd
+			   : cordon_landlock_allow(ruleset, in->landlock_abi, fd, (enum cordon_landlock_class) class);
 		if (r < 0)
 			cordon_inside_fail(in, r, "Landlock rule", step->path);
 		close(fd);

@@ -10,13 +10,13 @@
 
 #include <sys/types.h>
 
-#include "cordon.h"
 #include "base/util.h"
+#include "cordon.h"
 
-#define CORDON_CGROUP_LEVELS 32                  /* ancestors looked at, from our own group upwards */
+#define CORDON_CGROUP_LEVELS 32 /* ancestors looked at, from our own group upwards */
 #define CORDON_CGROUP_MOUNTINFO_MAX (8 << 20)
-#define CORDON_CGROUP_TEXT_MAX (64 << 10)        /* of one file of a group */
-#define CORDON_CGROUP_SELF "cordon-supervisor"   /* where a supervisor steps aside, see cordon_cgroup_step_aside() */
+#define CORDON_CGROUP_TEXT_MAX (64 << 10)      /* of one file of a group */
+#define CORDON_CGROUP_SELF "cordon-supervisor" /* where a supervisor steps aside, see cordon_cgroup_step_aside() */
 
 enum cordon_controller {
 	CORDON_CONTROLLER_MEMORY,

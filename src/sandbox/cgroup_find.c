@@ -97,7 +97,8 @@ static bool own_path(const char *cgroup, const char *controller, char *ret, size
 			bool match = *controller ? list_has(list + 1, list_len, controller) : list_len == 0;
 
 			if (match)
-				return cordon_copy(ret, size, path + 1, n - (size_t)(path + 1 - cgroup)) == 0 && *ret == '/';
+				return cordon_copy(ret, size, path + 1, n - (size_t)(path + 1 - cgroup)) == 0 &&
+				       *ret == '/';
 		}
 		cgroup += n;
 		cgroup += strspn(cgroup, "\n");

@@ -102,8 +102,8 @@ static int emptied(struct walk *walk, int fd, const char *dir)
 	struct cordon_changes *changes = walk->changes;
 	struct statx st;
 
-	if (walk->explained || changes->stopped || in_git(dir) || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 ||
-	    !reached(&st.stx_mtime, &walk->since))
+	if (walk->explained || changes->stopped || in_git(dir) ||
+	    statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !reached(&st.stx_mtime, &walk->since))
 		return 0;
 	if (changes->n_removed_from++ >= CORDON_CHANGES_SHOWN_MAX)
 		return 0;

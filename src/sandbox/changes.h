@@ -26,8 +26,8 @@ struct cordon_changes {
 	size_t created, modified;				 /* files and links; git's own data is not counted */
 	struct cordon_change executes[CORDON_CHANGES_SHOWN_MAX]; /* git's own included */
 	size_t n_executes;					 /* all of them; the first are above */
-	char *removed_from[CORDON_CHANGES_SHOWN_MAX]; /* folders, relative to the root; "" is the root */
-	size_t n_removed_from;			      /* all of them; the first are above */
+	char *removed_from[CORDON_CHANGES_SHOWN_MAX];		 /* folders, relative to the root; "" is the root */
+	size_t n_removed_from;					 /* all of them; the first are above */
 	char *unread;	 /* the first folder that changed and can't be read, or NULL */
 	size_t n_unread; /* all of them */
 	size_t looked;

@@ -37,7 +37,8 @@ static int judge_streams(const int streams[static 3], struct cordon_error *err)
 		struct stat st;
 
 		if (fstat(streams[i], &st) < 0 || !S_ISFIFO(st.st_mode))
-			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "the streams of a further program must be pipes");
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+					   "the streams of a further program must be pipes");
 	}
 	return 0;
 }

@@ -33,7 +33,10 @@ struct cordon_door {
 	} programs[CORDON_ENTER_MAX];
 };
 
-#define CORDON_DOOR_CLOSED { .streams = { -1, -1, -1 } }
+#define CORDON_DOOR_CLOSED                                                                                             \
+	{                                                                                                              \
+		.streams = { -1, -1, -1 }                                                                              \
+	}
 
 /* A notice that PID 1 has nothing else to do with; takes fd. */
 void cordon_door_notice(struct cordon_door *door, struct cordon_inside *in, const struct cordon_notice *notice, int fd);

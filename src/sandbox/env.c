@@ -147,9 +147,10 @@ static int fill(struct cordon_plan *plan, const struct cordon_run_spec *spec)
 	if (!plan->user || !plan->env || copy_argv(plan, spec->argv) < 0 || place_home(plan, spec) < 0)
 		return -ENOMEM;
 	if ((r = set_pair(plan, "PATH", CORDON_SANDBOX_PATH)) < 0 || (r = set_pair(plan, "HOME", plan->home)) < 0 ||
-	    (r = set_pair(plan, "USER", plan->user)) < 0 || (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
-	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 || (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 ||
-	    (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0)
+	    (r = set_pair(plan, "USER", plan->user)) < 0 ||
+	    (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
+	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 ||
+	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0)
 		return r;
 	for (size_t i = 0; i < spec->n_keep_env; i++) {
 		const char *value = getenv(spec->keep_env[i]);

@@ -18,7 +18,7 @@ struct cordon_gitconfig_entry {
 	const char *section;
 	const char *subsection; /* "" when there is none */
 	const char *key;
-	const char *value;      /* NULL for a key without "="; cut off after CORDON_PATH_MAX bytes */
+	const char *value; /* NULL for a key without "="; cut off after CORDON_PATH_MAX bytes */
 };
 
 /* Returns non-zero to stop; the parser returns that value. */

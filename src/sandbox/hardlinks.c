@@ -20,7 +20,8 @@ struct search {
 
 static int too_large(const struct search *s, struct cordon_error *err)
 {
-	cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "protected path %s is too large to be searched for hard links", s->path);
+	cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "protected path %s is too large to be searched for hard links",
+		    s->path);
 	cordon_error_hint(err, "protect the files that matter instead of the whole directory");
 	return -E2BIG;
 }
@@ -51,8 +52,8 @@ static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 	if (from < 0 || fstat(from, &st) < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s apart from its other names", name);
 	if (!S_ISREG(st.st_mode) || st.st_size > CORDON_HARDLINKS_SIZE_MAX)
-		return cordon_fail(err, -EFBIG, CORDON_KIND_LIMIT, "%s has other names (hard links) and is too large to be copied apart",
-				   name);
+		return cordon_fail(err, -EFBIG, CORDON_KIND_LIMIT,
+				   "%s has other names (hard links) and is too large to be copied apart", name);
 	r = cordon_uuid_new(uuid);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot copy %s", name);
@@ -105,12 +106,14 @@ static int search_dir(struct search *s, int fd, unsigned int depth, struct cordo
 		if (++s->entries > CORDON_HARDLINKS_ENTRIES_MAX || depth > CORDON_HARDLINKS_DEPTH_MAX)
 			r = too_large(s, err);
 		else if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			r = errno == ENOENT ? 0 : cordon_fail_errno(err, -errno, "cannot stat %s in %s", entry->d_name, s->path);
+			r = errno == ENOENT
+				    ? 0
+				    : cordon_fail_errno(err, -errno, "cannot stat %s in %s", entry->d_name, s->path);
 		else if (S_ISDIR(st.st_mode)) {
 			int sub = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-			r = sub < 0 ? cordon_fail_errno(err, -errno, "cannot open %s in %s", entry->d_name, s->path) :
-				      search_dir(s, sub, depth + 1, err);
+			r = sub < 0 ? cordon_fail_errno(err, -errno, "cannot open %s in %s", entry->d_name, s->path)
+				    : search_dir(s, sub, depth + 1, err);
 		} else {
 			r = visit(s, dirfd(dir), entry->d_name, &st, err);
 		}

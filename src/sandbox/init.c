@@ -22,7 +22,7 @@
 #define GUARDS_MAX 4096
 #define DIRS_MAX 512
 #define END_TRIES 20 /* tenths of a second that the end of left-over processes may take */
-#define POLL_MS 50 /* how often names are looked at where the kernel has no directory notification */
+#define POLL_MS 50   /* how often names are looked at where the kernel has no directory notification */
 
 struct init {
 	struct cordon_inside *in;
@@ -33,9 +33,9 @@ struct init {
 	int dirs[DIRS_MAX];
 	size_t n_dirs;
 	ino_t held[CORDON_MOUNTS_MAX]; /* per pin: what stood there when it was last pinned and watched, 0: nothing */
-	bool blind; /* some directory can't be watched: look from time to time */
+	bool blind;		       /* some directory can't be watched: look from time to time */
 	bool guarding;
-	uint64_t made[GUARDS_MAX]; /* identity of what stands under a guarded name and was reported, 0: nothing */
+	uint64_t made[GUARDS_MAX];	 /* identity of what stands under a guarded name and was reported, 0: nothing */
 	uint8_t gone[CORDON_MOUNTS_MAX]; /* protected steps whose path the host removed */
 };
 
@@ -153,7 +153,8 @@ static void check_guards(struct init *init)
 			continue;
 		}
 		/* What was taken away may be made again before we look, even with the same inode number. */
-		identity = (st.stx_ino << 1 | 1) ^ (uint64_t)st.stx_btime.tv_sec << 32 ^ (uint64_t)st.stx_btime.tv_nsec << 2;
+		identity = (st.stx_ino << 1 | 1) ^ (uint64_t)st.stx_btime.tv_sec << 32 ^
+			   (uint64_t)st.stx_btime.tv_nsec << 2;
 		if (init->made[i] == identity)
 			continue;
 		init->made[i] = identity;

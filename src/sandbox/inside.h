@@ -20,13 +20,13 @@ struct cordon_inside {
 	const struct cordon_limits_state *limits;
 	enum cordon_seccomp_variant variant;
 	unsigned int landlock_abi;
-	int ctl;               /* the notice socket */
-	int exec_fd;           /* held by the agent's process alone: closed by its exec */
-	bool terminal[3];      /* which standard streams become the agent's terminal */
-	int peer;              /* between PID 1 and the agent's process until both have done their part; -1 in the lower tier */
-	int go;                /* the agent's process may go on. An eventfd: a socket would make it wait for PID 1's processor */
+	int ctl;	  /* the notice socket */
+	int exec_fd;	  /* held by the agent's process alone: closed by its exec */
+	bool terminal[3]; /* which standard streams become the agent's terminal */
+	int peer; /* between PID 1 and the agent's process until both have done their part; -1 in the lower tier */
+	int go;	  /* the agent's process may go on. An eventfd: a socket would make it wait for PID 1's processor */
 	mode_t umask;
-	uint32_t number;       /* 0: the agent; else the further program that this process becomes */
+	uint32_t number; /* 0: the agent; else the further program that this process becomes */
 	struct cordon_mounts mounts;
 };
 

@@ -22,7 +22,7 @@
 #define FS_MAKE_FIFO (1ULL << 10)
 #define FS_MAKE_BLOCK (1ULL << 11)
 #define FS_MAKE_SYM (1ULL << 12)
-#define FS_REFER (1ULL << 13)     /* ABI 2; without it no rename or link crosses directories */
+#define FS_REFER (1ULL << 13)	  /* ABI 2; without it no rename or link crosses directories */
 #define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */
 #define FS_IOCTL_DEV (1ULL << 15) /* ABI 5 */
 
@@ -37,8 +37,8 @@
 
 #define FS_READ (FS_EXECUTE | FS_READ_FILE | FS_READ_DIR)
 /* No MAKE_CHAR, no MAKE_BLOCK: even a whiteout, the one device anybody may make, is no work of an agent. */
-#define FS_WRITE                                                                                                     \
-	(FS_READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |       \
+#define FS_WRITE                                                                                                       \
+	(FS_READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |         \
 	 FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
 
 struct ruleset_attr {

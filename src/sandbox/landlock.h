@@ -18,9 +18,9 @@
 #define CORDON_LANDLOCK_ABI_KNOWN 7    /* newer kernels are used as this one */
 
 enum cordon_landlock_class {
-	CORDON_LANDLOCK_LIST,   /* list directories; no file content, no execution */
-	CORDON_LANDLOCK_READ,   /* read files, list directories, execute */
-	CORDON_LANDLOCK_WRITE,  /* READ; write, truncate, create and remove, rename and link across directories. No
+	CORDON_LANDLOCK_LIST,	/* list directories; no file content, no execution */
+	CORDON_LANDLOCK_READ,	/* read files, list directories, execute */
+	CORDON_LANDLOCK_WRITE,	/* READ; write, truncate, create and remove, rename and link across directories. No
 	                           device nodes. */
 	CORDON_LANDLOCK_DEVICE, /* read, write and ioctl device nodes: one node, or a directory of them such as
 	                           devpts; nothing can be created */

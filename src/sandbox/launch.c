@@ -36,7 +36,8 @@ static int break_hard_links(const struct cordon_plan *plan, const struct cordon_
 		if (fstatat(policy->root.fd, guard->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return cordon_fail_errno(err, -errno, "cannot stat protected path %s", guard->path);
 		for (size_t j = 0; j < plan->n_steps; j++) {
-			if ((plan->steps[j].flags & CORDON_STEP_PROTECT) && cordon_streq(plan->steps[j].path, guard->inside)) {
+			if ((plan->steps[j].flags & CORDON_STEP_PROTECT) &&
+			    cordon_streq(plan->steps[j].path, guard->inside)) {
 				plan->steps[j].dev = st.st_dev;
 				plan->steps[j].ino = st.st_ino;
 			}
@@ -62,19 +63,21 @@ static bool reports(const struct cordon_plan *plan, const struct cordon_policy *
 	return plan->mode == CORDON_MODE_PERMISSIVE || policy->folders || policy->reports;
 }
 
-static int choose_layers(const struct cordon_plan *plan, bool learning, struct cordon_child *child, struct cordon_error *err)
+static int choose_layers(const struct cordon_plan *plan, bool learning, struct cordon_child *child,
+			 struct cordon_error *err)
 {
 	child->landlock_abi = cordon_landlock_abi();
 	if (child->landlock_abi < CORDON_LANDLOCK_ABI_REQUIRED && !plan->best_effort) {
 		cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
-			    "this kernel's Landlock (ABI %u) lacks signal and socket scopes (ABI %d)", child->landlock_abi,
-			    CORDON_LANDLOCK_ABI_REQUIRED);
+			    "this kernel's Landlock (ABI %u) lacks signal and socket scopes (ABI %d)",
+			    child->landlock_abi, CORDON_LANDLOCK_ABI_REQUIRED);
 		cordon_error_hint(err, "use Linux 6.12 or newer with landlock in the lsm= list, or --best-effort");
 		return -EOPNOTSUPP;
 	}
-	child->variant = learning ? CORDON_SECCOMP_LEARN :
-			 reports(plan, child->policy) ? CORDON_SECCOMP_FULL :
-			 guards_names(plan) ? CORDON_SECCOMP_CREATE : CORDON_SECCOMP_BASE;
+	child->variant = learning			? CORDON_SECCOMP_LEARN
+			 : reports(plan, child->policy) ? CORDON_SECCOMP_FULL
+			 : guards_names(plan)		? CORDON_SECCOMP_CREATE
+							: CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
 		child->terminal[fd] = plan->terminal && isatty(fd);
 	return 0;
@@ -82,9 +85,12 @@ static int choose_layers(const struct cordon_plan *plan, bool learning, struct c
 
 static int no_namespaces(int code, struct cordon_error *err)
 {
-	cordon_fail(err, code, CORDON_KIND_KERNEL_UNSUPPORTED, "cannot make the namespaces of a sandbox: %s", strerror(-code));
-	cordon_error_hint(err, code == -ENOSPC ? "raise user.max_user_namespaces; see 'cordon doctor'" :
-						 "allow user namespaces for this user (see 'cordon doctor'), or use --best-effort");
+	cordon_fail(err, code, CORDON_KIND_KERNEL_UNSUPPORTED, "cannot make the namespaces of a sandbox: %s",
+		    strerror(-code));
+	cordon_error_hint(err,
+			  code == -ENOSPC
+				  ? "raise user.max_user_namespaces; see 'cordon doctor'"
+				  : "allow user namespaces for this user (see 'cordon doctor'), or use --best-effort");
 	return code;
 }
 
@@ -107,7 +113,9 @@ static pid_t clone_child(uint64_t more_flags, int cgroup_fd, int *ret_pidfd)
 /* The lower tier: an ordinary child. Whatever it leaves behind becomes ours, so that it can be ended. */
 static pid_t fork_child(int *ret_pidfd)
 {
-	struct clone_args args = { .flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd };
+	struct clone_args args = { .flags = CLONE_PIDFD,
+				   .exit_signal = SIGCHLD,
+				   .pidfd = (uint64_t)(uintptr_t)ret_pidfd };
 	pid_t pid;
 
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
@@ -140,8 +148,14 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 	/* Signals wait until the supervisor's loop looks at them; the child starts with none pending. */
 	child->pid = full ? clone_child(0, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
-		struct cordon_inside in = { .plan = child->plan, .limits = &child->limits, .variant = child->variant,
-					    .landlock_abi = child->landlock_abi, .ctl = pair[1], .exec_fd = exec[1], .peer = -1, .go = -1,
+		struct cordon_inside in = { .plan = child->plan,
+					    .limits = &child->limits,
+					    .variant = child->variant,
+					    .landlock_abi = child->landlock_abi,
+					    .ctl = pair[1],
+					    .exec_fd = exec[1],
+					    .peer = -1,
+					    .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
 		const int kept[] = { pair[1], exec[1] };
 
@@ -183,7 +197,12 @@ int cordon_namespaces_probe(void)
 int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy, int quarantine_fd,
 		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err)
 {
-	struct cordon_child child = { .plan = plan, .policy = policy, .pid = -1, .pidfd = -1, .ctl = -1, .exec_fd = -1,
+	struct cordon_child child = { .plan = plan,
+				      .policy = policy,
+				      .pid = -1,
+				      .pidfd = -1,
+				      .ctl = -1,
+				      .exec_fd = -1,
 				      .quarantine_fd = quarantine_fd };
 	struct cordon_limits limits = plan->limits;
 	int r = choose_layers(plan, observer->sight != NULL, &child, err);

@@ -30,10 +30,12 @@ static int find_lens(char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 				return 0;
 		}
 	}
-	if (cordon_copy(ret, CORDON_PATH_MAX, CORDON_LIBEXEC "/cordon-lens", sizeof(CORDON_LIBEXEC "/cordon-lens") - 1) == 0 &&
+	if (cordon_copy(ret, CORDON_PATH_MAX, CORDON_LIBEXEC "/cordon-lens",
+			sizeof(CORDON_LIBEXEC "/cordon-lens") - 1) == 0 &&
 	    access(ret, X_OK) == 0)
 		return 0;
-	cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "cordon-lens is neither beside cordon nor in %s", CORDON_LIBEXEC);
+	cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "cordon-lens is neither beside cordon nor in %s",
+		    CORDON_LIBEXEC);
 	cordon_error_hint(err, "install it, or name folders and single files instead of patterns");
 	return -ENOENT;
 }
@@ -46,7 +48,8 @@ struct handed {
 _Noreturn static void become_lens(const char *path, const struct handed *handed, pid_t parent)
 {
 	const int numbers[] = { handed->root, handed->policy, handed->fuse, handed->status, (int)parent };
-	char texts[5][16], name[] = "cordon-lens", options[5][12] = { "--root-fd", "--policy-fd", "--fuse-fd", "--status-fd", "--parent" };
+	char texts[5][16], name[] = "cordon-lens",
+			   options[5][12] = { "--root-fd", "--policy-fd", "--fuse-fd", "--status-fd", "--parent" };
 	char *argv[12] = { name }, *env[] = { NULL };
 	sigset_t none;
 	int high[4];

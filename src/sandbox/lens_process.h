@@ -10,7 +10,10 @@ struct cordon_lens_process {
 	int pidfd; /* readable when it ended; -1 when there is none */
 };
 
-#define CORDON_LENS_PROCESS_NONE { .pid = -1, .pidfd = -1 }
+#define CORDON_LENS_PROCESS_NONE                                                                                       \
+	{                                                                                                              \
+		.pid = -1, .pidfd = -1                                                                                 \
+	}
 
 /* Starts the lens that lies beside our own program, else the installed one, and waits until it answers. Takes the
  * device. */

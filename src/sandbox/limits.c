@@ -406,7 +406,8 @@ static enum cordon_limits_by fall_back(struct cordon_limits_state *state, enum c
 	case CORDON_LIMIT_MEMORY:
 		return CORDON_LIMITS_BY_RLIMIT;
 	case CORDON_LIMIT_PIDS:
-		return state->limits.user_namespace && nproc_holds() ? CORDON_LIMITS_BY_RLIMIT : CORDON_LIMITS_BY_NOTHING;
+		return state->limits.user_namespace && nproc_holds() ? CORDON_LIMITS_BY_RLIMIT
+								     : CORDON_LIMITS_BY_NOTHING;
 	case CORDON_LIMIT_CPUS:
 		return choose_cpus(state) == 0 ? CORDON_LIMITS_BY_AFFINITY : CORDON_LIMITS_BY_NOTHING;
 	case CORDON_LIMIT__MAX:
@@ -519,7 +520,8 @@ void cordon_limits_hit(const struct cordon_limits_state *state, struct cordon_li
 				       sizeof(text)) == 0 &&
 		    cordon_cgroup_value(text, "oom_kill") > 0)
 			ret_hits->memory = true;
-		if (cordon_cgroup_read(fd, "pids.events", text, sizeof(text)) == 0 && cordon_cgroup_value(text, "max") > 0)
+		if (cordon_cgroup_read(fd, "pids.events", text, sizeof(text)) == 0 &&
+		    cordon_cgroup_value(text, "max") > 0)
 			ret_hits->pids = true;
 	}
 }

@@ -29,15 +29,15 @@
 
 #define CORDON_LIMITS_PREFIX "cordon-"
 #define CORDON_LIMITS_MEMORY_MIN (1024 * 1024)
-#define CORDON_LIMITS_CPU_MIN 10            /* thousandths of a CPU: the kernel's smallest quota */
+#define CORDON_LIMITS_CPU_MIN 10 /* thousandths of a CPU: the kernel's smallest quota */
 #define CORDON_LIMITS_CPU_MAX (8192 * 1000)
-#define CORDON_LIMITS_CPUS 8192             /* CPUs an affinity mask of ours can name */
-#define CORDON_LIMITS_GROUPS 4              /* one of v2, or up to three of v1, or both */
+#define CORDON_LIMITS_CPUS 8192 /* CPUs an affinity mask of ours can name */
+#define CORDON_LIMITS_GROUPS 4	/* one of v2, or up to three of v1, or both */
 
 /* What was asked for; 0 is no limit. */
 struct cordon_limits {
 	uint64_t memory_bytes;
-	uint32_t pids;       /* processes and threads of the agent */
+	uint32_t pids;	     /* processes and threads of the agent */
 	uint32_t pids_own;   /* cordon's own processes inside (init), which are not counted against the agent */
 	uint32_t cpu_millis; /* 1500 is one CPU and a half */
 	bool user_namespace; /* the run has a user namespace of its own (else RLIMIT_NPROC is no limit for the run) */

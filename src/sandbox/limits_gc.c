@@ -102,7 +102,8 @@ int cordon_limits_gc(cordon_limits_fate_fn fate, void *data, size_t *ret_removed
 			sweep_tree(&sweep, &trees->v1[c]);
 	}
 	if (sweep.first_error < 0)
-		return cordon_fail_errno(err, sweep.first_error, "a control group of a run that is gone cannot be removed");
+		return cordon_fail_errno(err, sweep.first_error,
+					 "a control group of a run that is gone cannot be removed");
 	*ret_removed = sweep.removed;
 	return 0;
 }

@@ -110,8 +110,10 @@ static int begin(struct applier *a)
 {
 	char size[24], inodes[24];
 	uint64_t mib = a->plan->tmp_size >> 20;
-	const char *options[] = { "size", number(size, a->plan->tmp_size), "nr_inodes",
-				  number(inodes, (mib < 16 ? 16 : mib) * INODES_PER_MIB), "mode", "0755", NULL };
+	const char *options[] = { "size",      number(size, a->plan->tmp_size),
+				  "nr_inodes", number(inodes, (mib < 16 ? 16 : mib) * INODES_PER_MIB),
+				  "mode",      "0755",
+				  NULL };
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return failed(a, -errno, "make mounts private", "/");
@@ -157,7 +159,8 @@ static int check_identity(int fd, dev_t dev, ino_t ino)
 
 static int bind_step(const struct applier *a, const struct cordon_step *step)
 {
-	uint64_t attributes = MOUNT_ATTR_NOSUID | (step->flags & CORDON_STEP_IS_DEVICE ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
+	uint64_t attributes = MOUNT_ATTR_NOSUID |
+			      (step->flags & CORDON_STEP_IS_DEVICE ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
 			      (step->flags & CORDON_STEP_READ_ONLY ? MOUNT_ATTR_RDONLY : 0);
 	autofd int source = cordon_open_beneath(a->slash_fd, step->source + 1, O_PATH | O_CLOEXEC);
 	autofd int target = -1;
@@ -306,7 +309,9 @@ static int lens_step(const struct applier *a, const struct cordon_step *step)
 {
 	autofd int device = cordon_open_beneath(a->slash_fd, "dev/fuse", O_RDWR | O_CLOEXEC);
 	char fd[24], uid[24], gid[24];
-	const char *options[] = { "fd", NULL, "rootmode", "40000", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL };
+	const char *options[] = {
+		"fd", NULL, "rootmode", "40000", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL
+	};
 	int r;
 
 	if (device < 0)
@@ -360,16 +365,23 @@ static int enter_root(struct applier *a)
 	return 0;
 }
 
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data, struct cordon_mounts *ret_mounts,
-			struct cordon_failure *fail)
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data,
+			struct cordon_mounts *ret_mounts, struct cordon_failure *fail)
 {
 	static const char *const names[] = {
-		[CORDON_STEP_DIR] = "make directory", [CORDON_STEP_FILE] = "make file",	 [CORDON_STEP_LINK] = "make link",
-		[CORDON_STEP_FREEZE] = "freeze",      [CORDON_STEP_BIND] = "mount",	 [CORDON_STEP_PRIVATE] = "mount",
-		[CORDON_STEP_MASK] = "mask",	      [CORDON_STEP_DEVPTS] = "mount",
+		[CORDON_STEP_DIR] = "make directory",
+		[CORDON_STEP_FILE] = "make file",
+		[CORDON_STEP_LINK] = "make link",
+		[CORDON_STEP_FREEZE] = "freeze",
+		[CORDON_STEP_BIND] = "mount",
+		[CORDON_STEP_PRIVATE] = "mount",
+		[CORDON_STEP_MASK] = "mask",
+		[CORDON_STEP_DEVPTS] = "mount",
 		[CORDON_STEP_LENS] = "show through the lens",
 	};
-	struct applier a = { .plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_view = serve_view, .data = data, .fail = fail };
+	struct applier a = {
+		.plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_view = serve_view, .data = data, .fail = fail
+	};
 	bool own_places = false;
 	int r = begin(&a);
 
@@ -386,12 +398,14 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_vie
 		}
 		r = apply_step(&a, step);
 		if (r < 0)
-			failed(&a, r, names[step->kind] ? names[step->kind] : "apply", step->source ? step->source : step->path);
+			failed(&a, r, names[step->kind] ? names[step->kind] : "apply",
+			       step->source ? step->source : step->path);
 	}
 	if (r == 0)
 		r = pin_steps(&a);
 	if (r == 0) {
-		r = mount_fs(&a, "proc", NULL, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, "/proc");
+		r = mount_fs(&a, "proc", NULL,
+			     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, "/proc");
 		if (r < 0)
 			failed(&a, r, "mount", "/proc");
 	}

@@ -10,13 +10,16 @@
 
 /* What PID 1 keeps to bind and pin again when the host replaces something. */
 struct cordon_mounts {
-	int root_fd;      /* the new root */
-	int mask_dir_fd;  /* an empty, unreadable directory and file of ours */
+	int root_fd;	 /* the new root */
+	int mask_dir_fd; /* an empty, unreadable directory and file of ours */
 	int mask_file_fd;
-	int pins_fd;      /* a directory nobody can reach; hidden mounts of the workspace are stacked there */
+	int pins_fd; /* a directory nobody can reach; hidden mounts of the workspace are stacked there */
 };
 
-#define CORDON_MOUNTS_NONE { -1, -1, -1, -1 }
+#define CORDON_MOUNTS_NONE                                                                                             \
+	{                                                                                                              \
+		-1, -1, -1, -1                                                                                         \
+	}
 
 /* What failed, for the one line the user sees. */
 struct cordon_failure {
@@ -28,8 +31,8 @@ struct cordon_failure {
 typedef int (*cordon_view_fn)(void *data, int fuse_fd);
 
 /* Builds the tree and makes it the root; the umask must be 0. 0 or -errno with *fail filled. */
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data, struct cordon_mounts *ret_mounts,
-			struct cordon_failure *fail);
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data,
+			struct cordon_mounts *ret_mounts, struct cordon_failure *fail);
 
 /* One protected step again, after the host replaced what it stands on. 0 when it is (again) protected, 1 when it was
  * already, -ENOENT when there is nothing to protect, or another -errno. */

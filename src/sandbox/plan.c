@@ -91,8 +91,7 @@ static const struct cordon_step *covering(const struct cordon_plan *plan, const 
 		const struct cordon_step *s = &plan->steps[i];
 
 		if ((s->kind == CORDON_STEP_BIND || s->kind == CORDON_STEP_MASK || s->kind == CORDON_STEP_PROC) &&
-		    cordon_path_within(path, s->path) &&
-		    (!best || strlen(s->path) >= strlen(best->path)))
+		    cordon_path_within(path, s->path) && (!best || strlen(s->path) >= strlen(best->path)))
 			best = s;
 	}
 	return best;
@@ -118,8 +117,8 @@ static int make_ancestors(struct cordon_plan *plan, const char *path, struct cor
 			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 		there = made(plan, part);
 		if (there && there->kind != CORDON_STEP_DIR) {
-			cordon_fail(err, -ENOTDIR, CORDON_KIND_POLICY_DENIED, "%s can't lie below %s, which is no directory inside",
-				    path, part);
+			cordon_fail(err, -ENOTDIR, CORDON_KIND_POLICY_DENIED,
+				    "%s can't lie below %s, which is no directory inside", path, part);
 			return -ENOTDIR;
 		}
 		if (!there && !cordon_plan_step(plan, CORDON_STEP_DIR, part))
@@ -137,8 +136,8 @@ int cordon_plan_parents(struct cordon_plan *plan, const char *path, char *ret_ho
 	if (!cover)
 		return make_ancestors(plan, path, err);
 	if (cover->kind != CORDON_STEP_BIND)
-		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED, "%s lies below %s, which the sandbox needs itself", path,
-				   cover->path);
+		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED,
+				   "%s lies below %s, which the sandbox needs itself", path, cover->path);
 	if (ret_host && cordon_path_join(cover->source, path + strlen(cover->path), ret_host, CORDON_PATH_MAX) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 	return 0;
@@ -212,8 +211,8 @@ bool cordon_plan_is_private(const struct cordon_plan *plan, const char *path)
 	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct cordon_step *s = &plan->steps[i];
 
-		if ((s->kind == CORDON_STEP_BIND || s->kind == CORDON_STEP_PRIVATE) && cordon_path_within(path, s->path) &&
-		    (!best || strlen(s->path) >= strlen(best->path)))
+		if ((s->kind == CORDON_STEP_BIND || s->kind == CORDON_STEP_PRIVATE) &&
+		    cordon_path_within(path, s->path) && (!best || strlen(s->path) >= strlen(best->path)))
 			best = s;
 	}
 	return best && best->kind == CORDON_STEP_PRIVATE;
@@ -264,7 +263,8 @@ int cordon_plan_apart(const struct cordon_plan *plan, const char *option, const 
 	if (!cordon_path_within(source, plan->root) && !cordon_path_within(plan->root, source))
 		return 0;
 	cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,
-		    "%s %s overlaps the workspace %s: what is protected there could be changed through it", option, source, plan->root);
+		    "%s %s overlaps the workspace %s: what is protected there could be changed through it", option,
+		    source, plan->root);
 	cordon_error_hint(err, "choose a directory that lies apart from it, or share it read-only");
 	return -EINVAL;
 }
@@ -279,21 +279,22 @@ static int plan_shares(struct cordon_plan *plan, const struct cordon_run_spec *s
 		int r;
 
 		if (share->source[0] != '/' || (share->target && share->target[0] != '/'))
-			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--share %s: paths must be absolute", share->source);
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--share %s: paths must be absolute",
+					   share->source);
 		cordon_resolve(&slash, share->source, &found);
 		if (found.place != CORDON_PLACE_INSIDE || !found.exists)
 			return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "--share %s: no such file or directory",
 					   share->source);
 		if (cordon_path_join("/", found.path, source, sizeof(source)) < 0 ||
 		    cordon_path_clean(share->target ? share->target : source, target, sizeof(target)) < 0)
-			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--share %s: the path is too long or holds '..'",
-					   share->source);
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+					   "--share %s: the path is too long or holds '..'", share->source);
 		if (spec->home_path && cordon_path_within(spec->home_path, source))
 			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
 					   "--share %s holds cordon's own records (%s)", source, spec->home_path);
 		if (spec->home_path && cordon_path_within(source, spec->home_path))
-			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "--share %s lies in cordon's own records",
-					   source);
+			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
+					   "--share %s lies in cordon's own records", source);
 		r = share->read_only ? 0 : cordon_plan_apart(plan, "--share", source, err);
 		if (r < 0)
 			return r;
@@ -322,7 +323,8 @@ static int plan_cwd(struct cordon_plan *plan, const struct cordon_run_spec *spec
 /* Directories the sandbox builds itself; a root at or above one of them can't be shown. */
 static int check_root(const char *root, const char *at, struct cordon_error *err)
 {
-	static const char *const own[] = { "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev", "/sys", "/run" };
+	static const char *const own[] = { "/usr", "/bin",  "/sbin", "/lib", "/lib64",
+					   "/etc", "/proc", "/dev",  "/sys", "/run" };
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(own); i++) {
 		if (!cordon_path_within(own[i], at) && !cordon_path_within(own[i], root))
@@ -374,9 +376,9 @@ static int build(struct cordon_plan *plan, const struct cordon_run_spec *spec, s
 		return r;
 	if (plan->tier == CORDON_TIER_LANDLOCK)
 		return (r = cordon_plan_lower_tier(plan, spec, err)) < 0 ? r : plan_cwd(plan, spec, err);
-	if ((r = cordon_plan_system(plan, spec, err)) < 0 ||
-	    (r = cordon_plan_scope(plan, spec, err)) < 0 || (r = plan_shares(plan, spec, err)) < 0 ||
-	    (r = cordon_plan_protect(plan, spec, err)) < 0 || (r = plan_cwd(plan, spec, err)) < 0)
+	if ((r = cordon_plan_system(plan, spec, err)) < 0 || (r = cordon_plan_scope(plan, spec, err)) < 0 ||
+	    (r = plan_shares(plan, spec, err)) < 0 || (r = cordon_plan_protect(plan, spec, err)) < 0 ||
+	    (r = plan_cwd(plan, spec, err)) < 0)
 		return r;
 	return order_steps(plan) < 0 ? cordon_fail_errno(err, -ENOMEM, "plan") : 0;
 }

@@ -35,27 +35,27 @@ struct cordon_run_spec {
 	const char *run_id;
 	cordon_tier tier;
 	cordon_lens_use lens;
-	const char *tier_tmp;         /* lower tier: the host directory that serves as /tmp and home */
+	const char *tier_tmp;	      /* lower tier: the host directory that serves as /tmp and home */
 	struct cordon_policy *policy; /* names that must not come to be are added to it */
-	const char *home_path;        /* canonical $CORDON_HOME, never to be seen inside; or NULL */
-	const char *home_asked;       /* the same as the environment names it, maybe through links; or NULL */
-	const char *at;               /* where the agent sees the root; NULL: the same path */
-	const char *cwd;              /* host directory of the caller; the root when it lies outside */
-	const char *home;             /* host directory that becomes HOME, or NULL for a private one */
-	char *const *env;             /* "K=V" */
+	const char *home_path;	      /* canonical $CORDON_HOME, never to be seen inside; or NULL */
+	const char *home_asked;	      /* the same as the environment names it, maybe through links; or NULL */
+	const char *at;		      /* where the agent sees the root; NULL: the same path */
+	const char *cwd;	      /* host directory of the caller; the root when it lies outside */
+	const char *home;	      /* host directory that becomes HOME, or NULL for a private one */
+	char *const *env;	      /* "K=V" */
 	size_t n_env;
-	char *const *keep_env;        /* names taken from our environment */
+	char *const *keep_env; /* names taken from our environment */
 	size_t n_keep_env;
 	const struct cordon_share *shares;
 	size_t n_shares;
-	char *const *argv;            /* NULL-terminated */
+	char *const *argv; /* NULL-terminated */
 	bool net_none;
 	bool best_effort;
 	bool enterable;
-	bool terminal;                /* give the agent a pty for the streams that are terminals */
+	bool terminal; /* give the agent a pty for the streams that are terminals */
 	struct cordon_limits limits;
-	uint64_t tmp_size;            /* bytes of the private file system; 0: CORDON_TMP_SIZE_DEFAULT */
-	uint64_t timeout_ms;          /* 0: none */
+	uint64_t tmp_size;   /* bytes of the private file system; 0: CORDON_TMP_SIZE_DEFAULT */
+	uint64_t timeout_ms; /* 0: none */
 	uint64_t grace_ms;
 };
 
@@ -87,16 +87,16 @@ typedef enum cordon_step_kind {
 	CORDON_STEP_PIN,     /* what stands here in the workspace can't be renamed or removed; it stays usable */
 	CORDON_STEP_PROC,
 	CORDON_STEP_DEVPTS,
-	CORDON_STEP_LENS,    /* the workspace as cordon-lens shows it */
-	CORDON_STEP_RULE,    /* lower tier: a Landlock rule on the host's own tree, no mount */
+	CORDON_STEP_LENS, /* the workspace as cordon-lens shows it */
+	CORDON_STEP_RULE, /* lower tier: a Landlock rule on the host's own tree, no mount */
 	CORDON_STEP__MAX
 } cordon_step_kind;
 
 #define CORDON_STEP_READ_ONLY (1u << 0)
 #define CORDON_STEP_IS_DEVICE (1u << 1) /* keeps device nodes usable */
-#define CORDON_STEP_PROTECT (1u << 2)   /* a protected path: watched, bound again when it dissolves */
+#define CORDON_STEP_PROTECT (1u << 2)	/* a protected path: watched, bound again when it dissolves */
 #define CORDON_STEP_IS_DIR (1u << 3)
-#define CORDON_STEP_SYSTEM (1u << 4)    /* part of what the freeze makes read-only */
+#define CORDON_STEP_SYSTEM (1u << 4) /* part of what the freeze makes read-only */
 
 struct cordon_step {
 	cordon_step_kind kind;
@@ -107,7 +107,7 @@ struct cordon_step {
 	const char *source; /* on the host, canonical; for PIN: relative to pin_base */
 	const char *text;
 	size_t text_len;
-	dev_t dev;          /* identity of source when the plan was made */
+	dev_t dev; /* identity of source when the plan was made */
 	ino_t ino;
 };
 
@@ -115,7 +115,7 @@ typedef enum cordon_guard_state { CORDON_GUARD_PRESENT, CORDON_GUARD_ABSENT, COR
 
 /* A protected path as found. Absent ones are guarded: (dir, name) is the first name that must not come to be. */
 struct cordon_guard {
-	const char *path;   /* relative to the root, as asked for */
+	const char *path; /* relative to the root, as asked for */
 	const char *where;
 	bool by_default;
 	cordon_guard_state state;
@@ -127,38 +127,38 @@ struct cordon_guard {
 
 struct cordon_plan {
 	struct cordon_arena *arena;
-	int slash_fd;        /* the host's root, while the plan is built */
-	int root_fd;         /* the workspace that was judged, the policy's; while the plan is built */
+	int slash_fd; /* the host's root, while the plan is built */
+	int root_fd;  /* the workspace that was judged, the policy's; while the plan is built */
 	cordon_tier tier;
-	const char *tmp;     /* inside: what TMPDIR and TEMP_DIR name */
+	const char *tmp; /* inside: what TMPDIR and TEMP_DIR name */
 	const char *run_id;
-	const char *root;    /* host, canonical */
-	const char *at;      /* inside */
-	const char *pin_base; /* the host directory that holds all pinned names: the root, or / in permissive mode */
+	const char *root;	 /* host, canonical */
+	const char *at;		 /* inside */
+	const char *pin_base;	 /* the host directory that holds all pinned names: the root, or / in permissive mode */
 	const char *pin_base_at; /* the same inside */
-	dev_t pin_base_dev;      /* identity of the base when the plan was made */
+	dev_t pin_base_dev;	 /* identity of the base when the plan was made */
 	ino_t pin_base_ino;
-	const char *cwd;     /* inside */
+	const char *cwd; /* inside */
 	const char *hostname;
-	const char *user;    /* name of uid, for passwd and USER */
-	const char *home;    /* inside */
+	const char *user; /* name of uid, for passwd and USER */
+	const char *home; /* inside */
 	uid_t uid;
 	gid_t gid;
 	cordon_mode mode;
-	bool lens;           /* the workspace is seen through cordon-lens */
+	bool lens; /* the workspace is seen through cordon-lens */
 	bool net_none;
 	bool terminal;
 	bool best_effort;
-	bool enterable;      /* further programs may be started inside later (enter.h) */
+	bool enterable; /* further programs may be started inside later (enter.h) */
 	struct cordon_step *steps;
 	size_t n_steps;
 	size_t cap_steps;
 	struct cordon_guard *guards;
 	size_t n_guards;
 	bool fold_case; /* names that differ only in case are one name in the root's file system */
-	char **env;  /* NULL-terminated */
+	char **env;	/* NULL-terminated */
 	size_t n_env;
-	char **argv; /* NULL-terminated */
+	char **argv;	   /* NULL-terminated */
 	char **candidates; /* full paths to try for argv[0], NULL-terminated */
 	struct cordon_limits limits;
 	uint64_t tmp_size;
@@ -197,8 +197,8 @@ int cordon_plan_bind(struct cordon_plan *plan, const char *source, const char *p
 /* Where a grant names something literally, the rights in force there (plan_scope.c); for the lower tier. */
 typedef int (*cordon_boundary_fn)(void *data, const char *path, cordon_access access, cordon_access outer,
 				  struct cordon_error *err);
-int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy *policy, cordon_boundary_fn fn, void *data,
-			   struct cordon_error *err);
+int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy *policy, cordon_boundary_fn fn,
+			   void *data, struct cordon_error *err);
 
 /* While the plan is built: the descriptor from which a canonical host path is to be looked at, with *path turned into the
  * rest of it. What lies in the workspace is looked for in the directory that was judged, whatever bears its name by now. */

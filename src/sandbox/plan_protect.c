@@ -180,7 +180,8 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 	if (r < 0 || p->plan->lens)
 		return r;
 	/* No Landlock rule of its own: what it lies in may be read at least, and the mount is read-only. */
-	return cordon_plan_bind(p->plan, source, inside, CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT, CORDON_RIGHT_NONE, err);
+	return cordon_plan_bind(p->plan, source, inside, CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT, CORDON_RIGHT_NONE,
+				err);
 }
 
 static int protect_path(struct protect *p, const struct cordon_protected *asked, const char *path, unsigned int hops,
@@ -219,13 +220,13 @@ static bool one_hop(const char *dir, const char *target, const char *rest, char 
 		}
 		target += target[1] == '.' ? 3 : 2;
 	}
-	return cordon_path_join(at, target, joined, sizeof(joined)) == 0 && cordon_path_join(joined, rest, at, sizeof(at)) == 0 &&
-	       cordon_path_clean(at, ret, CORDON_PATH_MAX) == 0;
+	return cordon_path_join(at, target, joined, sizeof(joined)) == 0 &&
+	       cordon_path_join(joined, rest, at, sizeof(at)) == 0 && cordon_path_clean(at, ret, CORDON_PATH_MAX) == 0;
 }
 
 /* `link` is a symbolic link in the real directory `dir`; `rest` is what follows it in the protected path. */
-static int protect_link(struct protect *p, const struct cordon_protected *asked, const char *dir, const char *link, const char *rest,
-			unsigned int hops, struct cordon_error *err)
+static int protect_link(struct protect *p, const struct cordon_protected *asked, const char *dir, const char *link,
+			const char *rest, unsigned int hops, struct cordon_error *err)
 {
 	struct cordon_resolved found;
 	char through[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
@@ -357,8 +358,8 @@ static int hide_home(struct protect *p, const char *home, struct cordon_error *e
 	if (!home || cordon_path_join(home, "state", state, sizeof(state)) < 0)
 		return 0;
 	if (cordon_path_within(p->plan->root, state) || cordon_streq(p->plan->root, home))
-		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s can't be a workspace: it holds cordon's own records",
-				   p->plan->root);
+		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
+				   "%s can't be a workspace: it holds cordon's own records", p->plan->root);
 	/* A workspace that lies in our directory (projects) shows itself; the records beside it are hidden alone. */
 	if (cordon_path_within(p->plan->root, home))
 		home = state;
@@ -371,8 +372,8 @@ static int hide_home(struct protect *p, const char *home, struct cordon_error *e
 		const char *source = p->plan->steps[i].kind == CORDON_STEP_BIND ? p->plan->steps[i].source : "/";
 
 		if (cordon_path_within(source, home) && !cordon_streq(source, home))
-			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s can't be granted: it lies in cordon's own records",
-					   source);
+			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
+					   "%s can't be granted: it lies in cordon's own records", source);
 	}
 	if (p->policy->mode == CORDON_MODE_STRICT) {
 		const char *rel = home + strlen(base);
@@ -427,8 +428,8 @@ int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_run_spec *
 		const struct cordon_protected *asked = &spec->policy->protected_paths[i];
 
 		/* What came to be since then is found by PID 1, as what comes later is. */
-		r = asked->missing ? protect_absent(&p, asked, asked->path, "", asked->path, err) :
-				     protect_path(&p, asked, asked->path, 0, err);
+		r = asked->missing ? protect_absent(&p, asked, asked->path, "", asked->path, err)
+				   : protect_path(&p, asked, asked->path, 0, err);
 	}
 	plan->fold_case = plan->n_guards && folds_case(&spec->policy->root);
 	return r;

@@ -59,13 +59,17 @@ static int choose_lens(struct cordon_plan *plan, const struct cordon_run_spec *s
 	if (plan->lens && access("/dev/fuse", R_OK | W_OK) < 0) {
 		int r = -errno;
 
-		cordon_fail(err, r, CORDON_KIND_KERNEL_UNSUPPORTED, "%s%s needs the lens, but /dev/fuse can't be used: %s",
-			    grant ? "pattern " : "--lens always", grant ? cordon_pattern_text(grant->pattern) : "", strerror(-r));
-		cordon_error_hint(err, "give this user access to /dev/fuse (see 'cordon doctor'), or name folders and single files");
+		cordon_fail(err, r, CORDON_KIND_KERNEL_UNSUPPORTED,
+			    "%s%s needs the lens, but /dev/fuse can't be used: %s", grant ? "pattern " : "--lens always",
+			    grant ? cordon_pattern_text(grant->pattern) : "", strerror(-r));
+		cordon_error_hint(
+			err,
+			"give this user access to /dev/fuse (see 'cordon doctor'), or name folders and single files");
 		return r;
 	}
 	if (grant && !plan->lens) {
-		cordon_fail(err, -ENOTSUP, CORDON_KIND_POLICY_DENIED, "pattern %s judges files by name, which needs the lens",
+		cordon_fail(err, -ENOTSUP, CORDON_KIND_POLICY_DENIED,
+			    "pattern %s judges files by name, which needs the lens",
 			    cordon_pattern_text(grant->pattern));
 		cordon_error_hint(err, "leave out --lens never, or name folders and single files");
 		return -ENOTSUP;
@@ -83,8 +87,8 @@ static int plan_view(struct cordon_plan *plan, struct cordon_error *err)
 	if (r < 0)
 		return r;
 	if (*host && !cordon_streq(host, plan->root))
-		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED, "%s lies in a part of the system that is shown as it is",
-				   plan->at);
+		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED,
+				   "%s lies in a part of the system that is shown as it is", plan->at);
 	if (!*host && !cordon_plan_step(plan, CORDON_STEP_DIR, plan->at))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step = cordon_plan_step(plan, CORDON_STEP_LENS, plan->at);
@@ -164,7 +168,8 @@ static int plan_placeholders(struct scope *scope, const char *dir, struct cordon
 		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 			continue;
 		if (++shown > CORDON_PLACEHOLDERS_MAX) {
-			r = cordon_plan_note(scope->plan, "%s/%s has more than %d entries; those beyond are absent, not denied",
+			r = cordon_plan_note(scope->plan,
+					     "%s/%s has more than %d entries; those beyond are absent, not denied",
 					     scope->plan->at, dir, CORDON_PLACEHOLDERS_MAX);
 			break;
 		}
@@ -172,7 +177,8 @@ static int plan_placeholders(struct scope *scope, const char *dir, struct cordon
 			continue;
 		if (cordon_policy_leads(scope->policy, rel))
 			continue; /* the folder itself, or a directory on the way to one */
-		step = cordon_plan_step(scope->plan, entry->d_type == DT_DIR ? CORDON_STEP_DIR : CORDON_STEP_FILE, inside);
+		step = cordon_plan_step(scope->plan, entry->d_type == DT_DIR ? CORDON_STEP_DIR : CORDON_STEP_FILE,
+					inside);
 		if (!step)
 			r = -ENOMEM;
 		else
@@ -191,10 +197,12 @@ static int plan_way(struct scope *scope, const char *path, struct cordon_error *
 		bool known = false;
 		int r;
 
-		if (cordon_copy(part, sizeof(part), path, (size_t)(slash - path)) < 0 || inside_path(scope, part, inside) < 0)
+		if (cordon_copy(part, sizeof(part), path, (size_t)(slash - path)) < 0 ||
+		    inside_path(scope, part, inside) < 0)
 			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 		for (size_t i = 0; i < scope->plan->n_steps; i++)
-			known |= scope->plan->steps[i].kind == CORDON_STEP_DIR && cordon_streq(scope->plan->steps[i].path, inside);
+			known |= scope->plan->steps[i].kind == CORDON_STEP_DIR &&
+				 cordon_streq(scope->plan->steps[i].path, inside);
 		if (known)
 			continue;
 		if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_DIR, inside)))
@@ -219,8 +227,8 @@ static int plan_skeleton(struct scope *scope, struct cordon_error *err)
 	if (r < 0)
 		return r;
 	if (*host)
-		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED, "%s lies in a part of the system that is shown as it is",
-				   scope->plan->at);
+		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED,
+				   "%s lies in a part of the system that is shown as it is", scope->plan->at);
 	if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_DIR, scope->plan->at)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step->mode = SKELETON_MODE;
@@ -238,7 +246,8 @@ static int plan_absent(struct scope *scope, const char *path, struct cordon_erro
 	return cordon_policy_add_protected(policy, path, "a narrower grant", true, err);
 }
 
-static int plan_boundary(void *data, const char *path, cordon_access access, cordon_access outer, struct cordon_error *err)
+static int plan_boundary(void *data, const char *path, cordon_access access, cordon_access outer,
+			 struct cordon_error *err)
 {
 	struct scope *scope = data;
 	char source[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
@@ -248,7 +257,8 @@ static int plan_boundary(void *data, const char *path, cordon_access access, cor
 
 	if (!*path && access == CORDON_ACCESS_NONE)
 		return plan_skeleton(scope, err);
-	if (cordon_path_join(scope->plan->root, path, source, sizeof(source)) < 0 || inside_path(scope, path, inside) < 0)
+	if (cordon_path_join(scope->plan->root, path, source, sizeof(source)) < 0 ||
+	    inside_path(scope, path, inside) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 	fd = cordon_open_beneath(scope->policy->root.fd, path, O_PATH | O_CLOEXEC);
 	if (fd == -ELOOP) {
@@ -261,7 +271,8 @@ static int plan_boundary(void *data, const char *path, cordon_access access, cor
 			return plan_absent(scope, path, err);
 		if (access != CORDON_ACCESS_WRITE)
 			return 0;
-		cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "grant %s does not exist in %s", path, scope->plan->root);
+		cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "grant %s does not exist in %s", path,
+			    scope->plan->root);
 		cordon_error_hint(err, "make it first, or grant its parent");
 		return -ENOENT;
 	}
@@ -283,8 +294,8 @@ static int plan_boundary(void *data, const char *path, cordon_access access, cor
 				access == CORDON_ACCESS_READ ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 }
 
-int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy *policy, cordon_boundary_fn fn, void *data,
-			   struct cordon_error *err)
+int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy *policy, cordon_boundary_fn fn,
+			   void *data, struct cordon_error *err)
 {
 	struct scope scope = { .plan = plan, .policy = policy };
 	int r = gather(&scope, err);
@@ -307,5 +318,6 @@ int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_run_spec *sp
 
 	if (r < 0)
 		return r;
-	return plan->lens ? plan_view(plan, err) : cordon_plan_boundaries(plan, spec->policy, plan_boundary, &scope, err);
+	return plan->lens ? plan_view(plan, err)
+			  : cordon_plan_boundaries(plan, spec->policy, plan_boundary, &scope, err);
 }

@@ -14,11 +14,12 @@
  * the rest is mounted read-only. Nothing here holds secrets: no shadow, no ssh or TLS keys, no tool configuration that
  * may carry tokens. */
 static const char *const etc_copied[] = {
-	"gai.conf", "host.conf", "hosts", "localtime", "nsswitch.conf", "os-release", "protocols", "resolv.conf", "services",
-	"ssl/openssl.cnf",
+	"gai.conf",   "host.conf", "hosts",	  "localtime", "nsswitch.conf",
+	"os-release", "protocols", "resolv.conf", "services",  "ssl/openssl.cnf",
 };
 static const char *const etc_mounted[] = {
-	"alternatives", "fonts", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "pki", "ssl/certs",
+	"alternatives", "fonts", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
+	"ld.so.cache",	"pki",	 "ssl/certs",
 };
 #define ETC_FILE_MAX ((size_t)64 << 10)
 
@@ -97,13 +98,15 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 	if (!add(plan, CORDON_STEP_DIR, "/etc/ssl", NULL, 0755))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	passwd = add(plan, CORDON_STEP_FILE, "/etc/passwd",
-		     cordon_plan_printf(plan, "%s%s:x:%u:%u::%s:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-					plan->uid ? "root:x:0:0:root:/root:/bin/sh\n" : "", plan->user, plan->uid, plan->gid,
-					plan->home),
+		     cordon_plan_printf(
+			     plan,
+			     "%s%s:x:%u:%u::%s:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			     plan->uid ? "root:x:0:0:root:/root:/bin/sh\n" : "", plan->user, plan->uid, plan->gid,
+			     plan->home),
 		     0444);
 	group = add(plan, CORDON_STEP_FILE, "/etc/group",
-		    cordon_plan_printf(plan, "%s%s:x:%u:\nnogroup:x:65534:\n", plan->gid ? "root:x:0:\n" : "", plan->user,
-				       plan->gid),
+		    cordon_plan_printf(plan, "%s%s:x:%u:\nnogroup:x:65534:\n", plan->gid ? "root:x:0:\n" : "",
+				       plan->user, plan->gid),
 		    0444);
 	if (!passwd || !passwd->text || !group || !group->text)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
@@ -122,7 +125,8 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 		    cordon_path_join("/etc", etc_mounted[i], path, sizeof(path)) < 0)
 			continue;
 		/* The rule on /etc covers it. */
-		r = cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY | CORDON_STEP_SYSTEM, CORDON_RIGHT_NONE, err);
+		r = cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY | CORDON_STEP_SYSTEM, CORDON_RIGHT_NONE,
+				     err);
 	}
 	return r;
 }
@@ -143,7 +147,8 @@ static int plan_dev(struct cordon_plan *plan, struct cordon_error *err)
 
 		snprintf(path, sizeof(path), "/dev/%s", devices[i]);
 		/* A device can be written on a read-only mount; its mode and times, which root owns, can't be changed. */
-		r = cordon_plan_bind(plan, path, path, CORDON_STEP_IS_DEVICE | CORDON_STEP_READ_ONLY, CORDON_RIGHT_DEVICE, err);
+		r = cordon_plan_bind(plan, path, path, CORDON_STEP_IS_DEVICE | CORDON_STEP_READ_ONLY,
+				     CORDON_RIGHT_DEVICE, err);
 	}
 	return r;
 }
@@ -178,9 +183,10 @@ static int plan_home(struct cordon_plan *plan, const struct cordon_run_spec *spe
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "--home %s: no such directory", spec->home);
 	if (cordon_path_join("/", found.path, source, sizeof(source)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "--home %s", spec->home);
-	if (spec->home_path && (cordon_path_within(spec->home_path, source) || cordon_path_within(source, spec->home_path)))
-		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "--home %s holds cordon's own records (%s)", source,
-				   spec->home_path);
+	if (spec->home_path &&
+	    (cordon_path_within(spec->home_path, source) || cordon_path_within(source, spec->home_path)))
+		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "--home %s holds cordon's own records (%s)",
+				   source, spec->home_path);
 	r = cordon_plan_apart(plan, "--home", source, err);
 	return r < 0 ? r : cordon_plan_bind(plan, source, plan->home, 0, CORDON_RIGHT_WRITE, err);
 }
@@ -191,7 +197,8 @@ static int plan_home(struct cordon_plan *plan, const struct cordon_run_spec *spe
  */
 static int plan_host(struct cordon_plan *plan, struct cordon_error *err)
 {
-	static const char *const own[] = { "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr" };
+	static const char *const own[] = { "bin",    "dev",  "etc", "lib",  "lib32", "lib64",
+					   "libx32", "proc", "run", "sbin", "sys",   "usr" };
 	DIR *dir = opendir("/");
 	int r = bind_system(plan, "/etc", "/etc", err);
 
@@ -235,12 +242,14 @@ int cordon_plan_system(struct cordon_plan *plan, const struct cordon_run_spec *s
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	if (!permissive && (r = plan_etc(plan, err)) < 0)
 		return r;
-	if (!permissive && (!add(plan, CORDON_STEP_DIR, "/var", NULL, 0755) || !add(plan, CORDON_STEP_LINK, "/var/tmp", "/tmp", 0) ||
-			    !add(plan, CORDON_STEP_LINK, "/var/run", "/run", 0)))
+	if (!permissive &&
+	    (!add(plan, CORDON_STEP_DIR, "/var", NULL, 0755) || !add(plan, CORDON_STEP_LINK, "/var/tmp", "/tmp", 0) ||
+	     !add(plan, CORDON_STEP_LINK, "/var/run", "/run", 0)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	if ((r = plan_dev(plan, err)) < 0)
 		return r;
-	if (!add(plan, CORDON_STEP_DEVPTS, "/dev/pts", NULL, 0) || !(proc = add(plan, CORDON_STEP_PROC, "/proc", NULL, 0)))
+	if (!add(plan, CORDON_STEP_DEVPTS, "/dev/pts", NULL, 0) ||
+	    !(proc = add(plan, CORDON_STEP_PROC, "/proc", NULL, 0)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	plan->steps[plan->n_steps - 2].right = CORDON_RIGHT_DEVICE;
 	proc->right = CORDON_RIGHT_READ;

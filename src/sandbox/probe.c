@@ -95,10 +95,12 @@ static void probe_notify(struct cordon_probe *p)
 
 static void probe_limits(struct cordon_probe ret[static CORDON_PROBE__MAX])
 {
-	static const cordon_probe_id ids[] = { [CORDON_LIMIT_MEMORY] = CORDON_PROBE_MEMORY, [CORDON_LIMIT_PIDS] = CORDON_PROBE_PIDS,
-					       [CORDON_LIMIT_CPUS] = CORDON_PROBE_CPUS };
-	struct cordon_limits limits = { .memory_bytes = 64 << 20, .pids = 16, .cpu_millis = 1000, .user_namespace = true,
-					.best_effort = true };
+	static const cordon_probe_id ids[] = {
+		[CORDON_LIMIT_MEMORY] = CORDON_PROBE_MEMORY, [CORDON_LIMIT_PIDS] = CORDON_PROBE_PIDS, [CORDON_LIMIT_CPUS] = CORDON_PROBE_CPUS
+	};
+	struct cordon_limits limits = {
+		.memory_bytes = 64 << 20, .pids = 16, .cpu_millis = 1000, .user_namespace = true, .best_effort = true
+	};
 	struct cordon_limits_state state = { 0 };
 	struct cordon_error err = { 0 };
 	char id[CORDON_UUID_SIZE];
@@ -113,7 +115,10 @@ static void probe_limits(struct cordon_probe ret[static CORDON_PROBE__MAX])
 
 		/* A limit on each process is none on their sum; one on a user namespace's processes is. */
 		p->ok = tree || (mechanism && i != CORDON_LIMIT_MEMORY);
-		snprintf(p->detail, sizeof(p->detail), "%s%s", mechanism ? mechanism : r < 0 ? strerror(-r) : "nothing holds it",
+		snprintf(p->detail, sizeof(p->detail), "%s%s",
+			 mechanism ? mechanism
+			 : r < 0   ? strerror(-r)
+				   : "nothing holds it",
 			 mechanism && !p->ok ? " (per process only)" : "");
 	}
 	if (r == 0) {
@@ -136,17 +141,38 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 	static const char cgroup_fix[] = "delegate a cgroup: systemd-run --user --scope -p Delegate=yes cordon ...";
 	static const struct cordon_probe known[] = {
 		[CORDON_PROBE_NAMESPACES] = { .name = "namespaces", .needed_by = "every run", .required = true },
-		[CORDON_PROBE_LANDLOCK] = { .name = "Landlock", .needed_by = "every run", .required = true, .fix = "Linux 6.12 or newer with landlock in the lsm= list" },
-		[CORDON_PROBE_SECCOMP] = { .name = "seccomp", .needed_by = "every run; its listener the watch", .required = true, .fix = "a kernel with CONFIG_SECCOMP_FILTER" },
-		[CORDON_PROBE_MOUNT_API] = { .name = "mounts by descriptor", .needed_by = "every run", .required = true, .fix = "Linux 5.12 or newer" },
-		[CORDON_PROBE_OPENAT2] = { .name = "openat2", .needed_by = "every run (a slower walk does without)", .required = false,
+		[CORDON_PROBE_LANDLOCK] = { .name = "Landlock",
+					    .needed_by = "every run",
+					    .required = true,
+					    .fix = "Linux 6.12 or newer with landlock in the lsm= list" },
+		[CORDON_PROBE_SECCOMP] = { .name = "seccomp",
+					   .needed_by = "every run; its listener the watch",
+					   .required = true,
+					   .fix = "a kernel with CONFIG_SECCOMP_FILTER" },
+		[CORDON_PROBE_MOUNT_API] = { .name = "mounts by descriptor",
+					     .needed_by = "every run",
+					     .required = true,
+					     .fix = "Linux 5.12 or newer" },
+		[CORDON_PROBE_OPENAT2] = { .name = "openat2",
+					   .needed_by = "every run (a slower walk does without)",
+					   .required = false,
 					   .fix = "allow openat2 in the service's system call filter" },
-		[CORDON_PROBE_NOTIFY] = { .name = "directory notification", .needed_by = "protected paths (polling does without)", .required = false,
+		[CORDON_PROBE_NOTIFY] = { .name = "directory notification",
+					  .needed_by = "protected paths (polling does without)",
+					  .required = false,
 					  .fix = "sysctl -w fs.dir-notify-enable=1" },
-		[CORDON_PROBE_MEMORY] = { .name = "memory limit", .needed_by = "--memory", .required = false, .fix = cgroup_fix },
-		[CORDON_PROBE_PIDS] = { .name = "process limit", .needed_by = "--pids", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_MEMORY] = { .name = "memory limit",
+					  .needed_by = "--memory",
+					  .required = false,
+					  .fix = cgroup_fix },
+		[CORDON_PROBE_PIDS] = { .name = "process limit",
+					.needed_by = "--pids",
+					.required = false,
+					.fix = cgroup_fix },
 		[CORDON_PROBE_CPUS] = { .name = "CPU limit", .needed_by = "--cpus", .required = false, .fix = cgroup_fix },
-		[CORDON_PROBE_FUSE] = { .name = "FUSE", .needed_by = "patterns that judge names (src/**/*.ts)", .required = false,
+		[CORDON_PROBE_FUSE] = { .name = "FUSE",
+					.needed_by = "patterns that judge names (src/**/*.ts)",
+					.required = false,
 					.fix = "chmod 0666 /dev/fuse, as distributions do (or a udev rule)" },
 	};
 

@@ -22,10 +22,10 @@ typedef enum cordon_probe_id {
 struct cordon_probe {
 	const char *name;      /* "user namespaces" */
 	const char *needed_by; /* which front ends */
-	bool required;         /* no run without it */
+	bool required;	       /* no run without it */
 	bool ok;
-	char detail[160];      /* "ABI 7", "cgroup1", or what the kernel said */
-	const char *fix;       /* a command or a sentence, or NULL */
+	char detail[160]; /* "ABI 7", "cgroup1", or what the kernel said */
+	const char *fix;  /* a command or a sentence, or NULL */
 };
 
 void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX]);

@@ -130,9 +130,11 @@ int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protec
 		if (r != -E2BIG && r != -ENAMETOOLONG)
 			return cordon_fail_errno(err, r, "cannot list what git would execute in %s", root->path);
 		r = cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
-				"git's metadata in %s name more submodules, worktrees or files than can be protected", root->path);
-		cordon_error_hint(err, "clean up .git (git worktree prune), or start with --no-default-protect and name what "
-				       "matters with --protect");
+				"git's metadata in %s name more submodules, worktrees or files than can be protected",
+				root->path);
+		cordon_error_hint(err,
+				  "clean up .git (git worktree prune), or start with --no-default-protect and name what "
+				  "matters with --protect");
 		return r;
 	}
 	*ret_list = c.list;

@@ -21,9 +21,9 @@
 #include "policy/policy.h"
 
 #define CORDON_PROTECT_DEFAULTS_MAX 768
-#define CORDON_PROTECT_MODULES_MAX 256         /* directories looked at below .git/modules; the same for worktrees */
-#define CORDON_PROTECT_DEPTH_MAX 8             /* levels below .git/modules */
-#define CORDON_PROTECT_INCLUDES_MAX 32         /* configuration files read for one root */
+#define CORDON_PROTECT_MODULES_MAX 256	       /* directories looked at below .git/modules; the same for worktrees */
+#define CORDON_PROTECT_DEPTH_MAX 8	       /* levels below .git/modules */
+#define CORDON_PROTECT_INCLUDES_MAX 32	       /* configuration files read for one root */
 #define CORDON_PROTECT_CONFIG_MAX (256 * 1024) /* bytes of one configuration file */
 
 struct cordon_protect_list {

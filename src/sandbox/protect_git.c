@@ -20,18 +20,61 @@
 
 /* The hooks of githooks(5), for a hooks directory that cannot be protected as a whole. */
 static const char *const hook_names[] = {
-	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-post-changelist", "p4-pre-submit",
-	"p4-prepare-changelist", "post-applypatch", "post-checkout", "post-commit", "post-index-change", "post-merge",
-	"post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
-	"pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg", "proc-receive", "push-to-checkout",
-	"reference-transaction", "sendemail-validate", "update",
+	"applypatch-msg",
+	"commit-msg",
+	"fsmonitor-watchman",
+	"p4-changelist",
+	"p4-post-changelist",
+	"p4-pre-submit",
+	"p4-prepare-changelist",
+	"post-applypatch",
+	"post-checkout",
+	"post-commit",
+	"post-index-change",
+	"post-merge",
+	"post-receive",
+	"post-rewrite",
+	"post-update",
+	"pre-applypatch",
+	"pre-auto-gc",
+	"pre-commit",
+	"pre-merge-commit",
+	"pre-push",
+	"pre-rebase",
+	"pre-receive",
+	"prepare-commit-msg",
+	"proc-receive",
+	"push-to-checkout",
+	"reference-transaction",
+	"sendemail-validate",
+	"update",
 };
 
 /* Keys whose value is a command, in whatever section; all of `alias` and `pager` are too. */
 static const char *const command_keys[] = {
-	"alternaterefscommand", "askpass", "clean", "cmd", "command", "difffilter", "driver", "editor", "external",
-	"fsmonitor", "gitproxy", "helper", "pager", "process", "program", "receivepack", "recentobjectshook", "smudge",
-	"sshcommand", "textconv", "tocmd", "update", "uploadpack",
+	"alternaterefscommand",
+	"askpass",
+	"clean",
+	"cmd",
+	"command",
+	"difffilter",
+	"driver",
+	"editor",
+	"external",
+	"fsmonitor",
+	"gitproxy",
+	"helper",
+	"pager",
+	"process",
+	"program",
+	"receivepack",
+	"recentobjectshook",
+	"smudge",
+	"sshcommand",
+	"textconv",
+	"tocmd",
+	"update",
+	"uploadpack",
 };
 
 /* One git directory while its configuration is read. */
@@ -39,7 +82,7 @@ struct git_dir {
 	struct cordon_protect_collector *c;
 	const char *dir;      /* relative to the root; "" for a bare repository */
 	const char *worktree; /* where relative names start, relative to the root; NULL when unknown */
-	bool is_module;       /* below .git/modules: core.worktree says where its files are */
+	bool is_module;	      /* below .git/modules: core.worktree says where its files are */
 };
 
 /* The configuration file that is being read. */
@@ -208,7 +251,8 @@ static int collect_submodule(struct cordon_protect_collector *c, const char *wor
 		return collect_git_dir(c, path, worktree, false);
 	case CORDON_PROTECT_MISSING:
 		/* Not checked out: the directory is there and empty, and a planted .git in it would be obeyed. */
-		return cordon_protect_type_of(c, worktree) == CORDON_PROTECT_DIR ? cordon_protect_collect(c, "", path) : 0;
+		return cordon_protect_type_of(c, worktree) == CORDON_PROTECT_DIR ? cordon_protect_collect(c, "", path)
+										 : 0;
 	case CORDON_PROTECT_FILE:
 	case CORDON_PROTECT_OTHER:
 		break;
@@ -248,8 +292,9 @@ static int on_entry(const struct cordon_gitconfig_entry *entry, void *data)
 		return locate(git->c, git->worktree, entry->value, path) ? collect_hooks(git, path) : 0;
 	if (core && cordon_streq(entry->key, "attributesfile"))
 		return locate(git->c, git->worktree, entry->value, path) &&
-				       cordon_protect_type_of(git->c, path) != CORDON_PROTECT_DIR ?
-			       cordon_protect_collect(git->c, "", path) : 0;
+				       cordon_protect_type_of(git->c, path) != CORDON_PROTECT_DIR
+			       ? cordon_protect_collect(git->c, "", path)
+			       : 0;
 	if (core && cordon_streq(entry->key, "worktree") && git->is_module)
 		return locate(git->c, git->dir, entry->value, path) ? collect_submodule(git->c, path) : 0;
 	return is_command(entry) ? collect_command(git, entry->value) : 0;
@@ -337,7 +382,8 @@ static int collect_modules(struct cordon_protect_collector *c, const char *dir, 
 			break;
 		switch (cordon_protect_type_of(c, path)) {
 		case CORDON_PROTECT_DIR:
-			r = is_git_dir(c, path) ? collect_git_dir(c, path, NULL, true) : collect_modules(c, path, depth + 1);
+			r = is_git_dir(c, path) ? collect_git_dir(c, path, NULL, true)
+						: collect_modules(c, path, depth + 1);
 			break;
 		case CORDON_PROTECT_OTHER:
 			r = cordon_protect_collect(c, "", path); /* a link: git would follow it */

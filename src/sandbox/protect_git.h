@@ -10,7 +10,7 @@ struct cordon_protect_collector {
 	const struct cordon_root *root;
 	struct cordon_protect_list list;
 	size_t cap;
-	size_t modules_left;  /* entries below .git/modules */
+	size_t modules_left; /* entries below .git/modules */
 	size_t worktrees_left;
 	size_t includes_left; /* files that configuration files include */
 	size_t bytes_left;    /* of all that is read */

@@ -14,10 +14,10 @@
 const char *cordon_step_name(cordon_step_kind kind)
 {
 	static const char *const names[] = {
-		[CORDON_STEP_DIR] = "directory", [CORDON_STEP_FILE] = "file",	    [CORDON_STEP_LINK] = "link",
-		[CORDON_STEP_FREEZE] = "freeze", [CORDON_STEP_BIND] = "bind",	    [CORDON_STEP_PRIVATE] = "private",
-		[CORDON_STEP_MASK] = "mask",	 [CORDON_STEP_PIN] = "pin",	    [CORDON_STEP_PROC] = "proc",
-		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_RULE] = "rule",	    [CORDON_STEP_LENS] = "lens",
+		[CORDON_STEP_DIR] = "directory", [CORDON_STEP_FILE] = "file", [CORDON_STEP_LINK] = "link",
+		[CORDON_STEP_FREEZE] = "freeze", [CORDON_STEP_BIND] = "bind", [CORDON_STEP_PRIVATE] = "private",
+		[CORDON_STEP_MASK] = "mask",	 [CORDON_STEP_PIN] = "pin",   [CORDON_STEP_PROC] = "proc",
+		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_RULE] = "rule", [CORDON_STEP_LENS] = "lens",
 	};
 
 	return (unsigned int)kind < CORDON_STEP__MAX ? names[kind] : "?";
@@ -54,7 +54,8 @@ static json_t *texts(char *const *items)
 
 static json_t *step_json(const struct cordon_step *step)
 {
-	json_t *object = json_pack("{s:s, s:o}", "step", cordon_step_name(step->kind), "path", cordon_audit_text(step->path));
+	json_t *object = json_pack("{s:s, s:o}", "step", cordon_step_name(step->kind), "path",
+				   cordon_audit_text(step->path));
 
 	if (step->source)
 		json_object_set_new(object, "source", cordon_audit_text(step->source));
@@ -78,18 +79,21 @@ static json_t *guards_json(const struct cordon_plan *plan)
 	for (size_t i = 0; i < plan->n_guards; i++) {
 		const struct cordon_guard *guard = &plan->guards[i];
 
-		json_array_append_new(array, json_pack("{s:o, s:s, s:b, s:o, s:b}", "path", cordon_audit_text(guard->path), "state",
-						       guard_state_name(guard->state), "by_default", guard->by_default, "where",
-						       text_or_null(guard->where), "hard_links", guard->hard_links));
+		json_array_append_new(array,
+				      json_pack("{s:o, s:s, s:b, s:o, s:b}", "path", cordon_audit_text(guard->path),
+						"state", guard_state_name(guard->state), "by_default", guard->by_default,
+						"where", text_or_null(guard->where), "hard_links", guard->hard_links));
 	}
 	return array;
 }
 
 static json_t *limits_json(const struct cordon_plan *plan, const struct cordon_limits_state *state)
 {
-	static const char *const names[] = { [CORDON_LIMIT_MEMORY] = "memory", [CORDON_LIMIT_PIDS] = "pids",
-					     [CORDON_LIMIT_CPUS] = "cpus" };
-	const uint64_t values[] = { [CORDON_LIMIT_MEMORY] = plan->limits.memory_bytes, [CORDON_LIMIT_PIDS] = plan->limits.pids,
+	static const char *const names[] = {
+		[CORDON_LIMIT_MEMORY] = "memory", [CORDON_LIMIT_PIDS] = "pids", [CORDON_LIMIT_CPUS] = "cpus"
+	};
+	const uint64_t values[] = { [CORDON_LIMIT_MEMORY] = plan->limits.memory_bytes,
+				    [CORDON_LIMIT_PIDS] = plan->limits.pids,
 				    [CORDON_LIMIT_CPUS] = plan->limits.cpu_millis };
 	json_t *object = json_object();
 
@@ -99,7 +103,10 @@ static json_t *limits_json(const struct cordon_plan *plan, const struct cordon_l
 
 		if (!values[i])
 			continue;
-		limit = json_pack("{s:I}", i == CORDON_LIMIT_CPUS ? "thousandths" : i == CORDON_LIMIT_PIDS ? "processes" : "bytes",
+		limit = json_pack("{s:I}",
+				  i == CORDON_LIMIT_CPUS   ? "thousandths"
+				  : i == CORDON_LIMIT_PIDS ? "processes"
+							   : "bytes",
 				  (json_int_t)values[i]);
 		if (state)
 			json_object_set_new(limit, "mechanism", mechanism ? json_string(mechanism) : json_null());
@@ -120,12 +127,13 @@ json_t *cordon_plan_json(const struct cordon_plan *plan)
 		json_array_append_new(steps, step_json(&plan->steps[i]));
 	for (size_t i = 0; i < plan->n_notes; i++)
 		json_array_append_new(notes, cordon_audit_text(plan->notes[i]));
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "version", PLAN_VERSION,
-			 "session_id", plan->run_id, "root", cordon_audit_text(plan->root), "at", cordon_audit_text(plan->at), "cwd",
-			 cordon_audit_text(plan->cwd), "mode", plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net",
-			 plan->net_none ? "none" : "host", "hostname", plan->hostname, "uid", (int)plan->uid, "gid", (int)plan->gid,
-			 "argv", texts(plan->argv), "env", texts(plan->env), "limits", limits_json(plan, NULL), "steps", steps,
-			 "protected", guards_json(plan), "notes", notes);
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+			 PLAN_VERSION, "session_id", plan->run_id, "root", cordon_audit_text(plan->root), "at",
+			 cordon_audit_text(plan->at), "cwd", cordon_audit_text(plan->cwd), "mode",
+			 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net",
+			 plan->net_none ? "none" : "host", "hostname", plan->hostname, "uid", (int)plan->uid, "gid",
+			 (int)plan->gid, "argv", texts(plan->argv), "env", texts(plan->env), "limits",
+			 limits_json(plan, NULL), "steps", steps, "protected", guards_json(plan), "notes", notes);
 }
 
 static int add_escaped(struct cordon_buf *text, const char *s)
@@ -135,14 +143,14 @@ static int add_escaped(struct cordon_buf *text, const char *s)
 
 static int step_text(const struct cordon_step *step, struct cordon_buf *text)
 {
-	const char *mark = step->kind == CORDON_STEP_LENS	 ? "lens" :
-			   step->kind == CORDON_STEP_MASK	 ? "denied" :
-			   step->flags & CORDON_STEP_PROTECT	 ? "protected" :
-			   step->kind == CORDON_STEP_PIN	 ? "pinned" :
-			   step->kind == CORDON_STEP_PRIVATE	 ? step->right == CORDON_RIGHT_WRITE ? "private" : "closed" :
-			   step->flags & CORDON_STEP_IS_DEVICE	 ? "device" :
-			   step->flags & CORDON_STEP_READ_ONLY || step->right == CORDON_RIGHT_READ ? "ro" :
-								   "rw";
+	const char *mark = step->kind == CORDON_STEP_LENS      ? "lens"
+			   : step->kind == CORDON_STEP_MASK    ? "denied"
+			   : step->flags & CORDON_STEP_PROTECT ? "protected"
+			   : step->kind == CORDON_STEP_PIN     ? "pinned"
+			   : step->kind == CORDON_STEP_PRIVATE ? step->right == CORDON_RIGHT_WRITE ? "private" : "closed"
+			   : step->flags & CORDON_STEP_IS_DEVICE				     ? "device"
+			   : step->flags & CORDON_STEP_READ_ONLY || step->right == CORDON_RIGHT_READ ? "ro"
+												     : "rw";
 	int r;
 
 	if (step->kind != CORDON_STEP_BIND && step->kind != CORDON_STEP_MASK && step->kind != CORDON_STEP_PIN &&
@@ -164,8 +172,8 @@ int cordon_plan_text(const struct cordon_plan *plan, struct cordon_buf *ret_text
 	    (r = cordon_buf_adds(ret_text, "\nseen at    ")) < 0 || (r = add_escaped(ret_text, plan->at)) < 0 ||
 	    (r = cordon_buf_adds(ret_text, "\nstarts in  ")) < 0 || (r = add_escaped(ret_text, plan->cwd)) < 0 ||
 	    (r = cordon_buf_addf(ret_text, "\nmode       %s\nnetwork    %s\nas         %s (uid %u)\n\nmounts\n",
-				 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", plan->net_none ? "none" : "the host's",
-				 plan->user, plan->uid)) < 0)
+				 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive",
+				 plan->net_none ? "none" : "the host's", plan->user, plan->uid)) < 0)
 		return r;
 	for (size_t i = 0; i < plan->n_steps; i++)
 		if ((r = step_text(&plan->steps[i], ret_text)) < 0)
@@ -175,8 +183,8 @@ int cordon_plan_text(const struct cordon_plan *plan, struct cordon_buf *ret_text
 	for (size_t i = 0; i < plan->n_guards; i++) {
 		if (plan->guards[i].state != CORDON_GUARD_ABSENT)
 			continue;
-		if ((r = cordon_buf_adds(ret_text, "  ")) < 0 || (r = add_escaped(ret_text, plan->guards[i].inside)) < 0 ||
-		    (r = cordon_buf_addc(ret_text, '\n')) < 0)
+		if ((r = cordon_buf_adds(ret_text, "  ")) < 0 ||
+		    (r = add_escaped(ret_text, plan->guards[i].inside)) < 0 || (r = cordon_buf_addc(ret_text, '\n')) < 0)
 			return r;
 	}
 	if ((r = cordon_buf_adds(ret_text, "\nenvironment\n")) < 0)
@@ -186,8 +194,8 @@ int cordon_plan_text(const struct cordon_plan *plan, struct cordon_buf *ret_text
 		    (r = cordon_buf_addc(ret_text, '\n')) < 0)
 			return r;
 	for (size_t i = 0; i < plan->n_notes; i++)
-		if ((r = cordon_buf_adds(ret_text, "\nnote: ")) < 0 || (r = add_escaped(ret_text, plan->notes[i])) < 0 ||
-		    (r = cordon_buf_addc(ret_text, '\n')) < 0)
+		if ((r = cordon_buf_adds(ret_text, "\nnote: ")) < 0 ||
+		    (r = add_escaped(ret_text, plan->notes[i])) < 0 || (r = cordon_buf_addc(ret_text, '\n')) < 0)
 			return r;
 	return 0;
 }
@@ -249,37 +257,46 @@ static json_t *enforcement_json(const struct cordon_child *child)
 	for (size_t i = 0; i < LAYERS; i++)
 		json_object_set_new(on, layers[i].name, json_boolean(child && layers[i].on));
 	json_object_set_new(on, "lens", json_boolean(child && child->plan->lens));
-	json_object_set_new(on, "watch", json_string(!child || child->variant == CORDON_SECCOMP_BASE ? "off" :
-						     child->variant == CORDON_SECCOMP_CREATE	      ? "guarded names" :
-													"all accesses"));
-	return json_pack("{s:s, s:o, s:o}", "tier", !child ? "none" : full ? "full" : "landlock", "layers", on, "missing", missing);
+	json_object_set_new(on, "watch",
+			    json_string(!child || child->variant == CORDON_SECCOMP_BASE ? "off"
+					: child->variant == CORDON_SECCOMP_CREATE	? "guarded names"
+											: "all accesses"));
+	return json_pack("{s:s, s:o, s:o}", "tier",
+			 !child ? "none"
+			 : full ? "full"
+				: "landlock",
+			 "layers", on, "missing", missing);
 }
 
 json_t *cordon_result_json(const char *run_id, const struct cordon_plan *plan, const struct cordon_child *child,
 			   const struct cordon_result *result)
 {
 	const struct rusage *usage = &result->usage;
-	json_t *object = json_pack(
-		"{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:i, s:{s:I, s:I, s:I}, s:{s:i, s:i}, s:o}", "version", RESULT_VERSION,
-		"session_id", run_id, "state", cordon_state_name(result->state), "exit_code",
-		result->exit_code >= 0 ? json_integer(result->exit_code) : json_null(), "signal",
-		result->signal ? json_integer(result->signal) : json_null(), "started_at", time_json(&result->started), "ended_at",
-		time_json(&result->ended), "duration_ms", (json_int_t)result->duration_ms, "violations", (int)result->violations,
-		"resources", "user_ms", (json_int_t)usage->ru_utime.tv_sec * 1000 + usage->ru_utime.tv_usec / 1000, "system_ms",
-		(json_int_t)usage->ru_stime.tv_sec * 1000 + usage->ru_stime.tv_usec / 1000, "max_rss_bytes",
-		(json_int_t)usage->ru_maxrss * 1024, "protected_events", "lost", (int)result->protected_lost, "made",
-		(int)result->protected_made, "enforcement", enforcement_json(child));
+	json_t *object = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:i, s:{s:I, s:I, s:I}, s:{s:i, s:i}, s:o}",
+				   "version", RESULT_VERSION, "session_id", run_id, "state",
+				   cordon_state_name(result->state), "exit_code",
+				   result->exit_code >= 0 ? json_integer(result->exit_code) : json_null(), "signal",
+				   result->signal ? json_integer(result->signal) : json_null(), "started_at",
+				   time_json(&result->started), "ended_at", time_json(&result->ended), "duration_ms",
+				   (json_int_t)result->duration_ms, "violations", (int)result->violations, "resources",
+				   "user_ms", (json_int_t)usage->ru_utime.tv_sec * 1000 + usage->ru_utime.tv_usec / 1000,
+				   "system_ms",
+				   (json_int_t)usage->ru_stime.tv_sec * 1000 + usage->ru_stime.tv_usec / 1000,
+				   "max_rss_bytes", (json_int_t)usage->ru_maxrss * 1024, "protected_events", "lost",
+				   (int)result->protected_lost, "made", (int)result->protected_made, "enforcement",
+				   enforcement_json(child));
 
 	if (object && plan) {
 		json_object_set_new(object, "limits", limits_json(plan, child ? &child->limits : NULL));
 		json_object_set_new(object, "limits_hit",
-				    json_pack("{s:b, s:b, s:b}", "memory", result->hits.memory, "pids", result->hits.pids, "timeout",
-					      result->state == CORDON_STATE_TIMEOUT));
+				    json_pack("{s:b, s:b, s:b}", "memory", result->hits.memory, "pids",
+					      result->hits.pids, "timeout", result->state == CORDON_STATE_TIMEOUT));
 		json_object_set_new(object, "protected", guards_json(plan));
 	}
 	if (object && result->error.code)
-		json_object_set_new(object, "error", json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(result->error.kind),
-							       "message", result->error.message, "where", result->error.where,
-							       "hint", result->error.hint));
+		json_object_set_new(object, "error",
+				    json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(result->error.kind),
+					      "message", result->error.message, "where", result->error.where, "hint",
+					      result->error.hint));
 	return object;
 }

@@ -25,7 +25,8 @@ static int write_record(int fd, const struct cordon_policy *policy)
 	    (r = cordon_buf_add(&text, policy->root.path, strlen(policy->root.path) + 1)) < 0)
 		return r;
 	for (size_t i = 0; i < policy->n_protected; i++)
-		if ((r = cordon_buf_add(&text, policy->protected_paths[i].path, strlen(policy->protected_paths[i].path) + 1)) < 0)
+		if ((r = cordon_buf_add(&text, policy->protected_paths[i].path,
+					strlen(policy->protected_paths[i].path) + 1)) < 0)
 			return r;
 	r = cordon_write_all(fd, text.data, text.len);
 	if (r == 0 && ftruncate(fd, (off_t)text.len) < 0)
@@ -63,7 +64,8 @@ static bool protects(const struct cordon_policy *policy, const char *absolute)
 }
 
 /* Compares with one other record. One whose run is dead is for gc, which tells left-overs by it. */
-static int compare(int dir_fd, const char *name, const struct cordon_policy *policy, bool *ret_dead, struct cordon_error *err)
+static int compare(int dir_fd, const char *name, const struct cordon_policy *policy, bool *ret_dead,
+		   struct cordon_error *err)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(RECORD_MAX);
 	autofd int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -87,8 +89,8 @@ static int compare(int dir_fd, const char *name, const struct cordon_policy *pol
 		if (cordon_path_join(root, path, absolute, sizeof(absolute)) < 0 ||
 		    !cordon_path_within(absolute, policy->root.path) || protects(policy, absolute))
 			continue;
-		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "run %s is active in %s and protects %s, which this run would not", name,
-			    root, absolute);
+		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
+			    "run %s is active in %s and protects %s, which this run would not", name, root, absolute);
 		cordon_error_hint(err, "protect it here too, or wait for that run to end");
 		return -EBUSY;
 	}
@@ -199,7 +201,8 @@ static size_t remove_directories(int runs_fd)
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		struct stat st;
 
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || !cordon_uuid_valid(entry->d_name + strlen(prefix)) ||
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+		    !cordon_uuid_valid(entry->d_name + strlen(prefix)) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
 		    st.st_uid != geteuid() || fate_of(entry->d_name + strlen(prefix), &runs_fd) != CORDON_RUN_GONE)
 			continue;

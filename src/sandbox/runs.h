@@ -17,12 +17,15 @@
 
 struct cordon_run_record {
 	int dir_fd;
-	int fd;       /* holds the lock */
+	int fd;	      /* holds the lock */
 	int state_fd; /* the home's, borrowed */
 	char id[CORDON_UUID_SIZE];
 };
 
-#define CORDON_RUN_RECORD_NONE { .dir_fd = -1, .fd = -1 }
+#define CORDON_RUN_RECORD_NONE                                                                                         \
+	{                                                                                                              \
+		.dir_fd = -1, .fd = -1                                                                                 \
+	}
 
 /* kind conflict (-EBUSY) when a live run protects what this one would not. */
 int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,

@@ -11,13 +11,14 @@
 #endif
 
 /* The kernel's structure wants a pointer to writable memory, which it only reads. */
-#define PROGRAM(array) { .len = CORDON_ARRAY_SIZE(array), .filter = (struct sock_filter *)(uintptr_t)(array) }
+#define PROGRAM(array)                                                                                                 \
+	{                                                                                                              \
+		.len = CORDON_ARRAY_SIZE(array), .filter = (struct sock_filter *)(uintptr_t)(array)                    \
+	}
 
 static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
-	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),
-	[CORDON_SECCOMP_CREATE] = PROGRAM(filter_create),
-	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full),
-	[CORDON_SECCOMP_LEARN] = PROGRAM(filter_learn),
+	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),	      [CORDON_SECCOMP_CREATE] = PROGRAM(filter_create),
+	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full),	      [CORDON_SECCOMP_LEARN] = PROGRAM(filter_learn),
 	[CORDON_SECCOMP_PIN_CPUS] = PROGRAM(filter_pin_cpus),
 };
 

@@ -17,7 +17,7 @@
 #include "base/util.h"
 
 enum cordon_seccomp_variant {
-	CORDON_SECCOMP_BASE,   /* every run */
+	CORDON_SECCOMP_BASE, /* every run */
 	/* BASE, and a notification for every call that can make a name: open with O_CREAT, creat, openat2, mkdir, mknod,
 	 * symlink, link, rename, bind */
 	CORDON_SECCOMP_CREATE,

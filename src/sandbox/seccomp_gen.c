@@ -27,39 +27,39 @@
 
 /* Constants of Linux, spelled out where headers hide or lack them. */
 #define NEW_NAMESPACES 0x7e020000U /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
-#define NEW_TIME 0x00000080U       /* CLONE_NEWTIME; for clone(2) these bits are the exit signal */
+#define NEW_TIME 0x00000080U	   /* CLONE_NEWTIME; for clone(2) these bits are the exit signal */
 #define X32_BIT 0x40000000U
-#define RANDOMIZE_OFF 0x0040000U   /* ADDR_NO_RANDOMIZE */
-#define TTY_STI 0x5412U            /* TIOCSTI */
-#define TTY_LINUX 0x541cU          /* TIOCLINUX */
-#define TTY_CONS 0x541dU           /* TIOCCONS */
-#define TTY_SETD 0x5423U           /* TIOCSETD */
-#define PRIO_OF_USER 2U            /* PRIO_USER */
-#define IOPRIO_OF_USER 3U          /* IOPRIO_WHO_USER */
+#define RANDOMIZE_OFF 0x0040000U /* ADDR_NO_RANDOMIZE */
+#define TTY_STI 0x5412U		 /* TIOCSTI */
+#define TTY_LINUX 0x541cU	 /* TIOCLINUX */
+#define TTY_CONS 0x541dU	 /* TIOCCONS */
+#define TTY_SETD 0x5423U	 /* TIOCSETD */
+#define PRIO_OF_USER 2U		 /* PRIO_USER */
+#define IOPRIO_OF_USER 3U	 /* IOPRIO_WHO_USER */
 
 enum action {
 	ALLOW,
-	REFUSE,      /* EPERM */
-	ABSENT,      /* ENOSYS: callers have a way without it */
-	SOCKET,      /* argument 0 is a family of the list, else EAFNOSUPPORT */
+	REFUSE,	     /* EPERM */
+	ABSENT,	     /* ENOSYS: callers have a way without it */
+	SOCKET,	     /* argument 0 is a family of the list, else EAFNOSUPPORT */
 	SOCKETPAIR,  /* AF_UNIX only */
-	CLONE,       /* no new namespace in argument 0 */
+	CLONE,	     /* no new namespace in argument 0 */
 	UNSHARE,     /* the same, and no time namespace */
 	PERSONALITY, /* native, with or without address randomisation */
 	NOT_INIT,    /* argument 0, a process, is not PID 1 */
 	PRIORITY,    /* arguments 0 and 1 are neither PID 1 nor everything of a user */
 	IO_PRIORITY,
-	IOCTL,       /* any request but those that act on somebody else's terminal */
+	IOCTL, /* any request but those that act on somebody else's terminal */
 };
 
 /* From which variant on a call is reported to the watch. */
 enum watch {
 	NEVER,
-	CREATES,          /* in CREATE and FULL */
+	CREATES,	  /* in CREATE and FULL */
 	CREATES_BY_ARG_1, /* in CREATE if the flags in argument 1 have O_CREAT; in FULL unless it only looks */
 	CREATES_BY_ARG_2,
-	TOUCHES,          /* in FULL */
-	LOOKS,            /* in LEARN only, which has all the others too */
+	TOUCHES, /* in FULL */
+	LOOKS,	 /* in LEARN only, which has all the others too */
 };
 
 /*
@@ -278,7 +278,8 @@ static void emit_allowed(struct code *code, enum watch watch, enum variant varia
 	case CREATES_BY_ARG_1:
 	case CREATES_BY_ARG_2:
 		if (variant == CREATE) {
-			emit_any_bit(code, watch == CREATES_BY_ARG_1 ? 1 : 2, O_CREAT, SECCOMP_RET_USER_NOTIF, SECCOMP_RET_ALLOW);
+			emit_any_bit(code, watch == CREATES_BY_ARG_1 ? 1 : 2, O_CREAT, SECCOMP_RET_USER_NOTIF,
+				     SECCOMP_RET_ALLOW);
 			return;
 		}
 		if (variant == FULL)

@@ -62,7 +62,8 @@ static int prepare(int base, const char *path, struct cordon_policy **ret_policy
 
 	if (mkdirat(base, "workspace", 0700) < 0 || mkdirat(base, "workspace/held", 0700) < 0)
 		return cordon_fail_errno(err, -errno, "cannot prepare the self-test");
-	if ((r = make_file(base, "secret", "secret\n")) < 0 || (r = make_file(base, "workspace/protected", PROTECTED_TEXT)) < 0 ||
+	if ((r = make_file(base, "secret", "secret\n")) < 0 ||
+	    (r = make_file(base, "workspace/protected", PROTECTED_TEXT)) < 0 ||
 	    (r = make_file(base, "workspace/held/file", PROTECTED_TEXT)) < 0 ||
 	    (r = cordon_path_join(path, "workspace", workspace, sizeof(workspace))) < 0)
 		return cordon_fail_errno(err, r, "cannot prepare the self-test");
@@ -82,7 +83,8 @@ static int prepare(int base, const char *path, struct cordon_policy **ret_policy
 }
 
 /* Runs the plan with its standard output in a file of ours. */
-static int run_captured(const struct cordon_plan *plan, const struct cordon_policy *policy, int output, struct cordon_error *err)
+static int run_captured(const struct cordon_plan *plan, const struct cordon_policy *policy, int output,
+			struct cordon_error *err)
 {
 	struct cordon_observer observer = { .event = ignore };
 	struct cordon_result result = { 0 };
@@ -142,7 +144,8 @@ static void look_from_outside(int base, struct cordon_selftests *ret)
 	static const char promise[] = "seen from outside, nothing protected has changed";
 	autobuf struct cordon_buf text = CORDON_BUF(4096);
 	bool ok = cordon_read_file(base, "workspace/protected", O_NOFOLLOW, &text, NULL) == 0 && text.data &&
-		  cordon_streq(text.data, PROTECTED_TEXT) && faccessat(base, "workspace/held/file", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+		  cordon_streq(text.data, PROTECTED_TEXT) &&
+		  faccessat(base, "workspace/held/file", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
 		  faccessat(base, "workspace/absent", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
 		  faccessat(base, "workspace/made", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 

@@ -52,7 +52,8 @@ int cordon_streams_check(struct cordon_error *err)
 /* The same file through a read-only mount of its own. A device can still be written through one. */
 static int open_sealed(int slash_fd, int fd, int flags, const struct stat *was)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .propagation = MS_PRIVATE };
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+				   .propagation = MS_PRIVATE };
 	char path[CORDON_PATH_MAX];
 	struct fd_path link;
 	ssize_t n = readlink(fd_path(&link, fd), path, sizeof(path) - 1);
@@ -97,12 +98,13 @@ static int seal(int slash_fd, int fd, int flags, const struct stat *st)
 /* Those of /dev that every sandbox has, by their minor numbers. */
 static const char *own_device(const struct stat *st)
 {
-	static const char *const names[] = { [3] = "/dev/null", [5] = "/dev/zero", [7] = "/dev/full", [8] = "/dev/random",
-					     [9] = "/dev/urandom" };
+	static const char *const names[] = {
+		[3] = "/dev/null", [5] = "/dev/zero", [7] = "/dev/full", [8] = "/dev/random", [9] = "/dev/urandom"
+	};
 
-	return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && minor(st->st_rdev) < CORDON_ARRAY_SIZE(names) ?
-		       names[minor(st->st_rdev)] :
-		       NULL;
+	return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && minor(st->st_rdev) < CORDON_ARRAY_SIZE(names)
+		       ? names[minor(st->st_rdev)]
+		       : NULL;
 }
 
 /* A terminal is replaced by one of the sandbox; what has no name any more is nobody else's. */
@@ -118,7 +120,8 @@ static bool matters(int fd, const struct stat *st, uid_t uid)
 {
 	struct fd_path link;
 
-	return S_ISREG(st->st_mode) && (st->st_uid == uid || faccessat(AT_FDCWD, fd_path(&link, fd), W_OK, AT_EACCESS) == 0);
+	return S_ISREG(st->st_mode) &&
+	       (st->st_uid == uid || faccessat(AT_FDCWD, fd_path(&link, fd), W_OK, AT_EACCESS) == 0);
 }
 
 int cordon_streams_seal(uid_t uid, int *ret_stream)

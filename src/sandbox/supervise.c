@@ -24,23 +24,23 @@ struct supervisor {
 	struct cordon_child *child;
 	const struct cordon_observer *observer;
 	struct cordon_result *result;
-	pthread_mutex_t lock; /* held but while we wait: see watch.h */
+	pthread_mutex_t lock;				    /* held but while we wait: see watch.h */
 	struct cordon_watch *watches[1 + CORDON_ENTER_MAX]; /* of the agent, and of programs that entered */
 	struct cordon_terminal *terminal;
 	struct cordon_lens_process lens;
 	int signals;
 	sigset_t old_mask;
 	uint64_t deadline; /* CLOCK_MONOTONIC ms of the next step towards the end, 0: none */
-	bool started;      /* the agent's program was about to run */
-	bool exited;       /* the agent's status is known */
-	bool empty;        /* and nothing but PID 1, which is ending, is left inside */
-	bool ending;       /* SIGTERM was sent */
+	bool started;	   /* the agent's program was about to run */
+	bool exited;	   /* the agent's status is known */
+	bool empty;	   /* and nothing but PID 1, which is ending, is left inside */
+	bool ending;	   /* SIGTERM was sent */
 	bool killed;
-	bool lens_told;    /* to end */
+	bool lens_told; /* to end */
 	bool timed_out;
-	int cancelled_by;  /* signal, or 0 */
+	int cancelled_by; /* signal, or 0 */
 	int status;
-	int no_exec;       /* errno of a failed exec, or 0 */
+	int no_exec; /* errno of a failed exec, or 0 */
 };
 
 static uint64_t now_ms(void)
@@ -109,8 +109,8 @@ static void on_failed(struct supervisor *s, const struct cordon_notice *notice)
 
 	if (err->code)
 		return;
-	cordon_fail(err, notice->code, kernel ? CORDON_KIND_KERNEL_UNSUPPORTED : CORDON_KIND_IO, "cannot set up the sandbox: %s %s: %s",
-		    notice->what, notice->object,
+	cordon_fail(err, notice->code, kernel ? CORDON_KIND_KERNEL_UNSUPPORTED : CORDON_KIND_IO,
+		    "cannot set up the sandbox: %s %s: %s", notice->what, notice->object,
 		    notice->code == -ESTALE ? "it was replaced while the run started" : strerror(-notice->code));
 	if (kernel)
 		cordon_error_hint(err, "'cordon doctor' tells what this machine allows");
@@ -162,7 +162,8 @@ static void on_fuse(struct supervisor *s, int fuse_fd)
 static void on_lens_death(struct supervisor *s)
 {
 	if (!s->ending && !s->exited)
-		cordon_fail(&s->result->error, -ENOTCONN, CORDON_KIND_INTERNAL, "cordon-lens died, and with it the view of the workspace");
+		cordon_fail(&s->result->error, -ENOTCONN, CORDON_KIND_INTERNAL,
+			    "cordon-lens died, and with it the view of the workspace");
 	s->started = false;
 	end_tree(s);
 	cordon_lens_stop(&s->lens);
@@ -176,11 +177,12 @@ static void on_left(const struct supervisor *s, const struct cordon_notice *noti
 	if (!s->observer->left)
 		return;
 	if (notice->kind == CORDON_NOTICE_NO_EXEC)
-		cordon_fail(&err, notice->code, notice->code == -ENOENT ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO, "cannot run it: %s",
+		cordon_fail(&err, notice->code, notice->code == -ENOENT ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO,
+			    "cannot run it: %s",
 			    notice->code == -ENOENT ? "no such program in the sandbox" : strerror(-notice->code));
 	else if (notice->kind == CORDON_NOTICE_FAILED)
-		cordon_fail(&err, notice->code, CORDON_KIND_IO, "cannot enter the sandbox: %s %s: %s", notice->what, notice->object,
-			    strerror(-notice->code));
+		cordon_fail(&err, notice->code, CORDON_KIND_IO, "cannot enter the sandbox: %s %s: %s", notice->what,
+			    notice->object, strerror(-notice->code));
 	s->observer->left(s->observer->data, notice->index, notice->code, err.code ? &err : NULL);
 }
 
@@ -387,7 +389,10 @@ static void loop(struct supervisor *s)
 	for (;;) {
 		uint64_t now = s->deadline ? now_ms() : 0;
 		size_t n_more;
-		int wait = !s->deadline ? -1 : s->deadline <= now ? 0 : s->deadline - now > 60000 ? 60000 : (int)(s->deadline - now);
+		int wait = !s->deadline		       ? -1
+			   : s->deadline <= now	       ? 0
+			   : s->deadline - now > 60000 ? 60000
+						       : (int)(s->deadline - now);
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 			fds[WATCH + i] = cordon_watch_poll(s->watches[i]);
@@ -434,8 +439,9 @@ static void conclude(struct supervisor *s)
 	if (!result->error.code && s->no_exec) {
 		bool missing = s->no_exec == ENOENT;
 
-		cordon_fail(&result->error, -s->no_exec, missing ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO, "cannot run %s: %s",
-			    s->child->plan->argv[0], missing ? "no such program in the sandbox" : strerror(s->no_exec));
+		cordon_fail(&result->error, -s->no_exec, missing ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO,
+			    "cannot run %s: %s", s->child->plan->argv[0],
+			    missing ? "no such program in the sandbox" : strerror(s->no_exec));
 		result->own_exit = missing ? 127 : 126;
 	} else if (!result->error.code && !s->exited && !s->killed && !s->ending) {
 		cordon_fail(&result->error, -EIO, CORDON_KIND_INTERNAL, "the sandbox ended without saying why");
@@ -492,10 +498,15 @@ static void finish(struct supervisor *s)
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 }
 
-void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer, struct cordon_result *ret_result)
+void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer,
+		      struct cordon_result *ret_result)
 {
-	struct supervisor s = { .child = child, .observer = observer, .result = ret_result, .signals = -1,
-				.lens = CORDON_LENS_PROCESS_NONE, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct supervisor s = { .child = child,
+				.observer = observer,
+				.result = ret_result,
+				.signals = -1,
+				.lens = CORDON_LENS_PROCESS_NONE,
+				.lock = PTHREAD_MUTEX_INITIALIZER };
 	uint64_t begun = now_ms();
 
 	*ret_result = (struct cordon_result){ .started = child->started };
@@ -512,8 +523,9 @@ void cordon_supervise(struct cordon_child *child, const struct cordon_observer *
 const char *cordon_state_name(cordon_run_state state)
 {
 	static const char *const names[] = {
-		[CORDON_STATE_COMPLETED] = "completed", [CORDON_STATE_FAILED] = "failed",   [CORDON_STATE_TIMEOUT] = "timeout",
-		[CORDON_STATE_CANCELLED] = "cancelled", [CORDON_STATE_REFUSED] = "refused",
+		[CORDON_STATE_COMPLETED] = "completed", [CORDON_STATE_FAILED] = "failed",
+		[CORDON_STATE_TIMEOUT] = "timeout",	[CORDON_STATE_CANCELLED] = "cancelled",
+		[CORDON_STATE_REFUSED] = "refused",
 	};
 
 	return (unsigned int)state < CORDON_STATE__MAX ? names[state] : "refused";

@@ -91,7 +91,8 @@ void cordon_terminal_move(struct cordon_terminal *terminal, const struct pollfd 
 
 	if (terminal->master < 0)
 		return;
-	if (fds[0].fd >= 0 && fds[0].fd == terminal->input && fds[0].revents & ~POLLOUT && !fill(&terminal->in, terminal->input))
+	if (fds[0].fd >= 0 && fds[0].fd == terminal->input && fds[0].revents & ~POLLOUT &&
+	    !fill(&terminal->in, terminal->input))
 		terminal->input = -1; /* the user's terminal hung up */
 	if (terminal->in.start < terminal->in.end)
 		drain(&terminal->in, terminal->master);

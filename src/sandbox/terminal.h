@@ -16,9 +16,9 @@ struct cordon_flow {
 };
 
 struct cordon_terminal {
-	int master;     /* of the agent's pty, or -1 */
-	int input;      /* the user's terminal to read from, or -1 */
-	int output;     /* the user's terminal to write to, or -1 */
+	int master;	/* of the agent's pty, or -1 */
+	int input;	/* the user's terminal to read from, or -1 */
+	int output;	/* the user's terminal to write to, or -1 */
 	int own_output; /* the same, opened again: writing there never waits; or -1 */
 	bool raw;
 	struct termios saved;

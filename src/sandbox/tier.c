@@ -33,7 +33,8 @@ static int system_rule(struct cordon_plan *plan, const char *path, cordon_right 
 	char host[CORDON_PATH_MAX];
 
 	cordon_resolve(&slash, path, &found);
-	if (found.place != CORDON_PLACE_INSIDE || !found.exists || cordon_path_join("/", found.path, host, sizeof(host)) < 0)
+	if (found.place != CORDON_PLACE_INSIDE || !found.exists ||
+	    cordon_path_join("/", found.path, host, sizeof(host)) < 0)
 		return 0;
 	return rule(plan, host, right, err);
 }
@@ -48,7 +49,8 @@ static int boundary(void *data, const char *path, cordon_access access, cordon_a
 	if (access < outer) {
 		cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 			    "%s has fewer rights than what it lies in, which Landlock alone can't hold", path);
-		cordon_error_hint(err, "allow user namespaces (see 'cordon doctor'), or grant the folders beside it instead");
+		cordon_error_hint(err,
+				  "allow user namespaces (see 'cordon doctor'), or grant the folders beside it instead");
 		return -EOPNOTSUPP;
 	}
 	if (cordon_path_join(plan->root, path, host, sizeof(host)) < 0)
@@ -58,12 +60,26 @@ static int boundary(void *data, const char *path, cordon_access access, cordon_a
 
 int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
 {
-	static const char *const readable[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives",
-						"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd",
-						"/etc/group", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf",
-						"/etc/localtime", "/etc/ssl/certs", "/proc" };
-	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
-					       "/dev/pts" };
+	static const char *const readable[] = { "/usr",
+						"/bin",
+						"/sbin",
+						"/lib",
+						"/lib32",
+						"/lib64",
+						"/etc/alternatives",
+						"/etc/ld.so.cache",
+						"/etc/ld.so.conf",
+						"/etc/ld.so.conf.d",
+						"/etc/passwd",
+						"/etc/group",
+						"/etc/hosts",
+						"/etc/resolv.conf",
+						"/etc/nsswitch.conf",
+						"/etc/localtime",
+						"/etc/ssl/certs",
+						"/proc" };
+	static const char *const devices[] = { "/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+					       "/dev/urandom", "/dev/tty",  "/dev/pts" };
 	int r = 0;
 
 	if (plan->mode == CORDON_MODE_PERMISSIVE)
@@ -86,8 +102,9 @@ int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_run_spe
 		r = rule(plan, spec->tier_tmp, CORDON_RIGHT_WRITE, err);
 	if (r == 0)
 		r = cordon_plan_boundaries(plan, spec->policy, boundary, plan, err);
-	if (r == 0 && cordon_plan_note(plan, "best effort: without namespaces; Landlock and seccomp alone hold the folders, "
-					     "protected paths inside them are not protected") < 0)
+	if (r == 0 &&
+	    cordon_plan_note(plan, "best effort: without namespaces; Landlock and seccomp alone hold the folders, "
+				   "protected paths inside them are not protected") < 0)
 		r = cordon_fail_errno(err, -ENOMEM, "plan");
 	return r;
 }

@@ -30,7 +30,7 @@ struct cordon_watch {
 	bool reporting;
 	bool begun; /* the program runs: before, the calls are our own process's, which nobody can look into */
 	struct cordon_places places; /* nothing inside can change a process's root */
-	atomic_bool settled; /* both are known */
+	atomic_bool settled;	     /* both are known */
 	struct cordon_watch_guards *guards;
 	struct cordon_reports *reports;
 	pthread_t receiver;
@@ -51,8 +51,8 @@ static void wake_here(const struct cordon_watch *watch, bool here)
 	ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, here ? SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP : 0);
 }
 
-struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const struct cordon_observer *observer, int listener,
-				      pthread_mutex_t *lock)
+struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const struct cordon_observer *observer,
+				      int listener, pthread_mutex_t *lock)
 {
 	struct cordon_watch *watch = calloc(1, sizeof(*watch));
 
@@ -200,7 +200,8 @@ static void serve_judged(struct cordon_watch *watch, size_t n)
 			return;
 		}
 		/* Afterwards it is too late to tell whether an open wrote a file or made it. */
-		made[i] = watch->reporting && touch->known && touch->follows && !cordon_where_exists(&watch->places, pid, touch);
+		made[i] = watch->reporting && touch->known && touch->follows &&
+			  !cordon_where_exists(&watch->places, pid, touch);
 	}
 	for (size_t i = 0; watch->observer->sight && i < n; i++)
 		cordon_sight_tell(watch->child, watch->observer, &watch->touches[i]);

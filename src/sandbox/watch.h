@@ -24,8 +24,8 @@
 struct cordon_watch;
 
 /* NULL without memory. The listener becomes the watch's; the lock is held by the caller now and in every function below. */
-struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const struct cordon_observer *observer, int listener,
-				      pthread_mutex_t *lock);
+struct cordon_watch *cordon_watch_new(const struct cordon_child *child, const struct cordon_observer *observer,
+				      int listener, pthread_mutex_t *lock);
 /* Gives the lock up while the thread ends. Accepts NULL; always returns NULL. */
 struct cordon_watch *cordon_watch_free(struct cordon_watch *watch);
 /* What to poll for on the listener. */

@@ -17,22 +17,22 @@
 enum { CWD = -1, NONE = -2 };
 
 typedef enum cordon_call_kind {
-	CALL_OPEN,    /* flags decide: argument `flags` */
-	CALL_OPEN2,   /* flags in memory: struct open_how */
-	CALL_CREATE,  /* makes the name */
+	CALL_OPEN,   /* flags decide: argument `flags` */
+	CALL_OPEN2,  /* flags in memory: struct open_how */
+	CALL_CREATE, /* makes the name */
 	CALL_DELETE,
-	CALL_RENAME,  /* takes one name, makes another */
-	CALL_LINK,    /* reads one name, makes another */
-	CALL_CHANGE,  /* changes what stands there */
+	CALL_RENAME, /* takes one name, makes another */
+	CALL_LINK,   /* reads one name, makes another */
+	CALL_CHANGE, /* changes what stands there */
 	CALL_EXECUTE,
-	CALL_LOOK,    /* stat and the like; a bare descriptor ("" as path) is none */
-	CALL_BIND,    /* the path is in a socket address */
+	CALL_LOOK, /* stat and the like; a bare descriptor ("" as path) is none */
+	CALL_BIND, /* the path is in a socket address */
 } cordon_call_kind;
 
 struct call {
 	long nr;
 	cordon_call_kind kind;
-	signed char dir, path;   /* argument numbers; CWD: relative to the working directory */
+	signed char dir, path;	 /* argument numbers; CWD: relative to the working directory */
 	signed char dir2, path2; /* of the second path, NONE */
 	signed char flags;
 };

@@ -9,13 +9,13 @@
 
 /* One path a call acts on. */
 struct cordon_touch {
-	const char *op;   /* "read", "write", "create", "delete", "rename", "execute", "look" */
+	const char *op; /* "read", "write", "create", "delete", "rename", "execute", "look" */
 	bool writes;
-	bool creates;     /* a name may come to be */
-	bool follows;     /* a link at the end is followed; false: the name itself is meant */
-	bool known;       /* false: the path could not be read */
-	bool nameless;    /* the descriptor it starts from is of something without a name */
-	bool direct;      /* `path` is one name in a directory whose true path the kernel told */
+	bool creates;		    /* a name may come to be */
+	bool follows;		    /* a link at the end is followed; false: the name itself is meant */
+	bool known;		    /* false: the path could not be read */
+	bool nameless;		    /* the descriptor it starts from is of something without a name */
+	bool direct;		    /* `path` is one name in a directory whose true path the kernel told */
 	char path[CORDON_PATH_MAX]; /* absolute, as the process sees it, not yet resolved */
 };
 

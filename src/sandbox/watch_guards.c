@@ -49,7 +49,8 @@ struct cordon_watch_guards *cordon_watch_guards_new(const struct cordon_child *c
 /* The directory that holds the last component of an absolute path, as the agent would find it. */
 static int open_parent(int root_fd, const char *path, char ret_name[static NAME_MAX + 1])
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	char dir[CORDON_PATH_MAX];
 	size_t len = strlen(path);
 	const char *slash;
@@ -106,7 +107,8 @@ static const struct cordon_guard *guarded(const struct cordon_watch_guards *guar
 		}
 		if (parent < 0)
 			break;
-		if (fstatat(guards->child->policy->root.fd, *guard->dir ? guard->dir : ".", &held, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (fstatat(guards->child->policy->root.fd, *guard->dir ? guard->dir : ".", &held,
+			    AT_SYMLINK_NOFOLLOW) == 0 &&
 		    held.st_ino == made_in.st_ino && held.st_dev == made_in.st_dev)
 			found = guard;
 	}
@@ -147,7 +149,8 @@ static void remember(struct cordon_watch_guards *guards, int root_fd, const stru
 		memcpy(r->path, touch->path, strlen(touch->path) + 1);
 }
 
-const struct cordon_guard *cordon_watch_guards_judge(struct cordon_watch_guards *guards, int root_fd, const struct cordon_touch *touch)
+const struct cordon_guard *cordon_watch_guards_judge(struct cordon_watch_guards *guards, int root_fd,
+						     const struct cordon_touch *touch)
 {
 	const struct cordon_guard *guard = NULL;
 
@@ -169,7 +172,8 @@ bool cordon_watch_guards_blame(const struct cordon_watch_guards *guards, int roo
 	if (now - guards->denied[guard - guards->child->plan->guards] < DENIED_NS || now - guards->doubt < RECENT_NS)
 		return true;
 	for (size_t i = 0; i < RECENT; i++)
-		if (guards->recent[i].at && now - guards->recent[i].at < RECENT_NS && !explained(root_fd, &guards->recent[i]))
+		if (guards->recent[i].at && now - guards->recent[i].at < RECENT_NS &&
+		    !explained(root_fd, &guards->recent[i]))
 			return true;
 	return false;
 }

@@ -13,7 +13,8 @@ struct cordon_watch_guards *cordon_watch_guards_new(const struct cordon_child *c
 
 /* Of a call that makes a name: the guard whose name that is, and the call must be refused; or NULL, and it is remembered
  * as one that was let through. `root_fd` is the root directory that the agent's processes have, or -1. */
-const struct cordon_guard *cordon_watch_guards_judge(struct cordon_watch_guards *guards, int root_fd, const struct cordon_touch *touch);
+const struct cordon_guard *cordon_watch_guards_judge(struct cordon_watch_guards *guards, int root_fd,
+						     const struct cordon_touch *touch);
 
 /* Whether the name that stands there was probably made from inside: the agent tried to make that very name lately,
  * or a creation that was let through just before it did not make what it said it would. */

@@ -34,7 +34,7 @@ struct cordon_reports {
 	unsigned int untold; /* beyond the bound */
 	size_t n;
 	struct report items[CORDON_WATCH_REPORTS]; /* in the order in which they came */
-	uint16_t index[INDEX_SIZE];                /* position + 1; 0: free */
+	uint16_t index[INDEX_SIZE];		   /* position + 1; 0: free */
 	struct cordon_where where;
 	struct looked looked[CORDON_TOUCHES_MAX];
 };
@@ -53,8 +53,14 @@ struct cordon_reports *cordon_reports_new(const struct cordon_child *child, cons
 
 static void tell(const struct cordon_reports *reports, const struct report *r)
 {
-	struct cordon_event event = { .kind = CORDON_EVENT_VIOLATION, .op = r->op, .path = r->path, .rule = r->rule,
-				      .verdict = r->verdict, .reason = r->reason, .count = r->count, .by_agent = true };
+	struct cordon_event event = { .kind = CORDON_EVENT_VIOLATION,
+				      .op = r->op,
+				      .path = r->path,
+				      .rule = r->rule,
+				      .verdict = r->verdict,
+				      .reason = r->reason,
+				      .count = r->count,
+				      .by_agent = true };
 
 	reports->observer->event(reports->observer->data, &event);
 }
@@ -126,7 +132,9 @@ static void violation(struct cordon_reports *reports, const struct report *found
 
 void cordon_reports_refused(struct cordon_reports *reports, const struct cordon_guard *guard)
 {
-	struct report found = { .op = "create", .rule = guard->path, .verdict = CORDON_DENY, .reason = CORDON_REASON_PROTECTED };
+	struct report found = {
+		.op = "create", .rule = guard->path, .verdict = CORDON_DENY, .reason = CORDON_REASON_PROTECTED
+	};
 
 	violation(reports, &found, guard->inside);
 }
@@ -145,8 +153,8 @@ static const struct cordon_step *covering(const struct cordon_plan *plan, const 
 
 	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct cordon_step *s = &plan->steps[i];
-		bool covers = s->kind == CORDON_STEP_BIND || s->kind == CORDON_STEP_PRIVATE || s->kind == CORDON_STEP_MASK ||
-			      s->kind == CORDON_STEP_RULE;
+		bool covers = s->kind == CORDON_STEP_BIND || s->kind == CORDON_STEP_PRIVATE ||
+			      s->kind == CORDON_STEP_MASK || s->kind == CORDON_STEP_RULE;
 
 		if (covers && cordon_path_within(inside, s->path) && (!best || strlen(s->path) >= strlen(best->path)))
 			best = s;
@@ -181,7 +189,8 @@ static bool reaches_for_host(const struct cordon_where *where, const struct cord
 	char dir[CORDON_PATH_MAX];
 
 	if (where->shown)
-		return touch->follows && !touch->creates && !where->exists && faccessat(AT_FDCWD, where->host, F_OK, 0) == 0;
+		return touch->follows && !touch->creates && !where->exists &&
+		       faccessat(AT_FDCWD, where->host, F_OK, 0) == 0;
 	memcpy(dir, where->host, strlen(where->host) + 1);
 	if (touch->creates)
 		dir[cordon_path_base(dir) - dir] = '\0';
@@ -209,7 +218,8 @@ static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct
 	return verdict;
 }
 
-bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places, const struct cordon_touch *touch)
+bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places,
+			 const struct cordon_touch *touch)
 {
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	CORDON_UNCLEARED struct cordon_decision decision;
@@ -246,8 +256,8 @@ static bool is_save(const struct cordon_plan *plan, const struct cordon_policy *
 	struct save save = { .policy = policy, .path = path, .dir_len = (size_t)(name - path) };
 
 	return plan->lens && !policy->no_editor_temps &&
-	       (cordon_temp_of_name(name, false, beside_writable, &save) || cordon_temp_of_name(name, true, beside_writable, &save) ||
-		cordon_temp_of_any(name));
+	       (cordon_temp_of_name(name, false, beside_writable, &save) ||
+		cordon_temp_of_name(name, true, beside_writable, &save) || cordon_temp_of_any(name));
 }
 
 static bool is_dir(const char *path)
@@ -258,15 +268,17 @@ static bool is_dir(const char *path)
 }
 
 /* What a decision against a place in the root is not told for. */
-static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_policy *policy, const struct cordon_where *where,
-			  const struct cordon_touch *touch, const char *path, const struct cordon_decision *decision)
+static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_policy *policy,
+			  const struct cordon_where *where, const struct cordon_touch *touch, const char *path,
+			  const struct cordon_decision *decision)
 {
 	if (decision->verdict == CORDON_WARN && !touch->writes && !where->exists)
 		return true; /* nothing is there to be read */
 	if (decision->reason != CORDON_REASON_NO_GRANT)
 		return false;
 	/* A listing of what leads to a grant, and of nothing else. */
-	if (plan->mode == CORDON_MODE_STRICT && !touch->writes && cordon_policy_leads(policy, path) && is_dir(where->host))
+	if (plan->mode == CORDON_MODE_STRICT && !touch->writes && cordon_policy_leads(policy, path) &&
+	    is_dir(where->host))
 		return true;
 	return is_save(plan, policy, path);
 }

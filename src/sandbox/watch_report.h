@@ -20,7 +20,8 @@ struct cordon_reports *cordon_reports_new(const struct cordon_child *child, cons
 struct cordon_reports *cordon_reports_free(struct cordon_reports *reports);
 
 /* Whether it is plain that nobody is told of this one: quick, before or after the fact, and from any thread. */
-bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places, const struct cordon_touch *touch);
+bool cordon_reports_pass(const struct cordon_reports *reports, const struct cordon_places *places,
+			 const struct cordon_touch *touch);
 /* Judges the `i`th path of a call, before the call goes on: what is named by what a process has open can only be seen as long
  * as it stands still. `made` says that nothing stands there. */
 void cordon_reports_look(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,

@@ -30,16 +30,19 @@ static void resolve_sight(const struct cordon_root *root, const char *host, bool
 }
 
 /* Tells whoever learns what is about to happen, while the process stands still and the tree is as the call finds it. */
-void cordon_sight_tell(const struct cordon_child *child, const struct cordon_observer *observer, const struct cordon_touch *touch)
+void cordon_sight_tell(const struct cordon_child *child, const struct cordon_observer *observer,
+		       const struct cordon_touch *touch)
 {
 	const struct cordon_root *root = &child->policy->root;
 	char host[CORDON_PATH_MAX], clean[CORDON_PATH_MAX], full[CORDON_PATH_MAX];
-	bool exclusive = cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename") || cordon_streq(touch->op, "create");
+	bool exclusive = cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename") ||
+			 cordon_streq(touch->op, "create");
 	struct cordon_sight sight = { .op = touch->op, .writes = touch->writes, .creates = touch->creates };
 	struct cordon_resolved found;
 	struct stat st;
 
-	if (!touch->known || cordon_where_is_system(touch->path) || !cordon_where_to_host(child->plan, touch->path, host) ||
+	if (!touch->known || cordon_where_is_system(touch->path) ||
+	    !cordon_where_to_host(child->plan, touch->path, host) ||
 	    (!cordon_path_within(host, child->plan->root) && cordon_plan_is_private(child->plan, touch->path)))
 		return;
 	resolve_sight(root, host, !exclusive, &found);
@@ -47,8 +50,8 @@ void cordon_sight_tell(const struct cordon_child *child, const struct cordon_obs
 		return;
 	sight.place = found.place;
 	sight.path = found.path;
-	if (found.exists && fstatat(found.place == CORDON_PLACE_INSIDE ? root->fd : AT_FDCWD, *found.path ? found.path : ".", &st,
-				    AT_SYMLINK_NOFOLLOW) == 0)
+	if (found.exists && fstatat(found.place == CORDON_PLACE_INSIDE ? root->fd : AT_FDCWD,
+				    *found.path ? found.path : ".", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		sight.type = st.st_mode & S_IFMT;
 	if (cordon_path_clean(host, clean, sizeof(clean)) == 0 && found.place == CORDON_PLACE_INSIDE &&
 	    cordon_path_join(root->path, found.path, full, sizeof(full)) == 0)

@@ -6,6 +6,7 @@
 #include "sandbox/launch.h"
 #include "sandbox/watch_where.h"
 
-void cordon_sight_tell(const struct cordon_child *child, const struct cordon_observer *observer, const struct cordon_touch *touch);
+void cordon_sight_tell(const struct cordon_child *child, const struct cordon_observer *observer,
+		       const struct cordon_touch *touch);
 
 #endif

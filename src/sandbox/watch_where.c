@@ -9,8 +9,8 @@
 #include "base/sys.h"
 #include "sandbox/watch_where.h"
 
-const char *const cordon_watch_system[] = { "/usr", "/etc", "/lib", "/lib64", "/lib32", "/libx32", "/bin",
-					    "/sbin", "/proc", "/dev", "/sys", "/run", NULL };
+const char *const cordon_watch_system[] = { "/usr",  "/etc",  "/lib", "/lib64", "/lib32", "/libx32", "/bin",
+					    "/sbin", "/proc", "/dev", "/sys",	"/run",	  NULL };
 
 static bool climbs(const char *path)
 {
@@ -80,11 +80,13 @@ static size_t process_link(const struct proc_names *names)
 	const char *process = names->at[0];
 	size_t len = names->n ? names->len[0] : 0;
 
-	if (names->n <= what || (!is(process, len, "self") && !is(process, len, "thread-self") && strspn(process, "0123456789") < len))
+	if (names->n <= what ||
+	    (!is(process, len, "self") && !is(process, len, "thread-self") && strspn(process, "0123456789") < len))
 		return 0;
 	if (is(names->at[what], names->len[what], "fd") || is(names->at[what], names->len[what], "map_files"))
 		return names->n == what + 2 ? what : 0;
-	return names->n == what + 1 && (is(names->at[what], names->len[what], "cwd") || is(names->at[what], names->len[what], "root") ||
+	return names->n == what + 1 && (is(names->at[what], names->len[what], "cwd") ||
+					is(names->at[what], names->len[what], "root") ||
 					is(names->at[what], names->len[what], "exe"))
 		       ? what
 		       : 0;
@@ -135,7 +137,8 @@ static pid_t leader_of(pid_t tid)
 }
 
 /* Where such a link leads, or false for what has no name: a pipe, a file that was removed or never had one. */
-static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names *names, size_t what, char ret[static CORDON_PATH_MAX])
+static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names *names, size_t what,
+				char ret[static CORDON_PATH_MAX])
 {
 	const char *last = names->at[names->n - 1] + names->len[names->n - 1];
 	char link[CORDON_PATH_MAX];
@@ -146,11 +149,13 @@ static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names 
 	if (strspn(names->at[0], "0123456789") > 0) {
 		/* A number of the run's own pid namespace: its /proc knows it. */
 		base = root_fd;
-		r = snprintf(link, sizeof(link), "proc/%.*s/%.*s", (int)names->len[0], names->at[0], (int)(last - names->at[what]), names->at[what]);
+		r = snprintf(link, sizeof(link), "proc/%.*s/%.*s", (int)names->len[0], names->at[0],
+			     (int)(last - names->at[what]), names->at[what]);
 	} else {
 		pid_t pid = is(names->at[0], names->len[0], "self") ? leader_of(tid) : tid;
 
-		r = snprintf(link, sizeof(link), "/proc/%d/%.*s", (int)pid, (int)(last - names->at[what]), names->at[what]);
+		r = snprintf(link, sizeof(link), "/proc/%d/%.*s", (int)pid, (int)(last - names->at[what]),
+			     names->at[what]);
 	}
 	if (r < 0 || (size_t)r >= sizeof(link) || (base != AT_FDCWD && base < 0))
 		return false;
@@ -233,8 +238,8 @@ static bool split(char path[static CORDON_PATH_MAX], char ret_name[static NAME_M
 		len--;
 	for (start = len; start > 0 && path[start - 1] != '/'; start--)
 		;
-	if (cordon_copy(ret_name, NAME_MAX + 1, path + start, len - start) < 0 || !*ret_name || is(ret_name, len - start, ".") ||
-	    is(ret_name, len - start, ".."))
+	if (cordon_copy(ret_name, NAME_MAX + 1, path + start, len - start) < 0 || !*ret_name ||
+	    is(ret_name, len - start, ".") || is(ret_name, len - start, ".."))
 		return false;
 	path[start] = '\0';
 	return true;
@@ -245,7 +250,7 @@ typedef enum finding { FOUND, MISSING /* but its directory is there */, AGAIN /*
 /* By the directory: for a name that is not there, or that a call takes as it stands. A link that leads nowhere is put
  * into `path` expanded. */
 static finding find_by_parent(int root_fd, char path[static CORDON_PATH_MAX], bool follow,
-					char ret[static CORDON_PATH_MAX])
+			      char ret[static CORDON_PATH_MAX])
 {
 	char dir[CORDON_PATH_MAX], name[NAME_MAX + 1], target[CORDON_PATH_MAX];
 	finding taken = LOST;
@@ -293,7 +298,7 @@ static bool find_stem(int root_fd, char path[static CORDON_PATH_MAX])
 }
 
 static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX], bool follow,
-				     char ret[static CORDON_PATH_MAX])
+			   char ret[static CORDON_PATH_MAX])
 {
 	finding taken = AGAIN;
 
@@ -330,7 +335,8 @@ static finding find_direct(int root_fd, const char *path, bool follow, char ret[
 	return n >= 0 || errno == EINVAL ? FOUND : MISSING;
 }
 
-bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch, char ret[static CORDON_PATH_MAX])
+bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch,
+				 char ret[static CORDON_PATH_MAX])
 {
 	const struct cordon_plan *plan = places->plan;
 	const char *rest = touch->path + strlen(plan->at);
@@ -393,10 +399,12 @@ bool cordon_where_exists(const struct cordon_places *places, pid_t pid, const st
 {
 	CORDON_UNCLEARED struct cordon_where where;
 
-	return cordon_where_find(places, pid, touch, &where) && (where.exists || faccessat(AT_FDCWD, where.host, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	return cordon_where_find(places, pid, touch, &where) &&
+	       (where.exists || faccessat(AT_FDCWD, where.host, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch, struct cordon_where *ret)
+bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
+		       struct cordon_where *ret)
 {
 	const struct cordon_plan *plan = places->plan;
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
@@ -406,7 +414,8 @@ bool cordon_where_find(const struct cordon_places *places, pid_t pid, const stru
 	if (touch->nameless)
 		return false;
 	memcpy(path, touch->path, strlen(touch->path) + 1);
-	for (unsigned int links = 0; replaced == REPLACED && links < CORDON_LINKS_MAX && may_stand_for_another(path); links++)
+	for (unsigned int links = 0; replaced == REPLACED && links < CORDON_LINKS_MAX && may_stand_for_another(path);
+	     links++)
 		replaced = replace_process_link(places->root_fd, pid, path);
 	if (replaced == NAMELESS)
 		return false;

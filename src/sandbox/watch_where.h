@@ -28,18 +28,20 @@ bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, ch
 /* Where to look. */
 struct cordon_places {
 	const struct cordon_plan *plan;
-	int root_fd;      /* the root directory that the agent's processes have, or -1 */
+	int root_fd;	  /* the root directory that the agent's processes have, or -1 */
 	int workspace_fd; /* the workspace's own root on the host */
 };
 
 /* Whether a path leads by no link to a place in the workspace, be something there or not; `ret` is that place below the root.
  * At most two system calls, which is what most calls of a build get. False says nothing. */
-bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch, char ret[static CORDON_PATH_MAX]);
+bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch,
+				 char ret[static CORDON_PATH_MAX]);
 
 /* Whether something stands, now, where a call acts: in the agent's tree, or hidden from it on the host. */
 bool cordon_where_exists(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch);
 
 /* False for what has no name (a pipe, a removed file). */
-bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch, struct cordon_where *ret);
+bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
+		       struct cordon_where *ret);
 
 #endif

@@ -49,8 +49,8 @@ bool cordon_session_lives(const struct cordon_store *store, const char *session)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project,
-		       const char *workspace, json_t **ret_ids, struct cordon_error *err)
+int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
+		       json_t **ret_ids, struct cordon_error *err)
 {
 	json_auto_t *names = NULL;
 	json_auto_t *ids = json_array();
@@ -80,8 +80,8 @@ int cordon_active_list(const struct cordon_store *store, const struct cordon_pro
 	return 0;
 }
 
-int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project,
-		       const char *workspace, const char *what, struct cordon_error *err)
+int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
+		       const char *what, struct cordon_error *err)
 {
 	json_auto_t *ids = NULL;
 	int r = cordon_active_list(store, project, workspace, &ids, err);

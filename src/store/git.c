@@ -46,8 +46,8 @@ static int add_remote(struct cordon_buf *config, const char *url)
 int cordon_git_init(int dir_fd, const char *remote_url, struct cordon_error *err)
 {
 	static const char *const dirs[] = {
-		".git",		     ".git/objects",    ".git/objects/info", ".git/objects/pack",
-		".git/refs",	     ".git/refs/heads", ".git/refs/tags",    ".git/hooks",
+		".git",	     ".git/objects",	".git/objects/info", ".git/objects/pack",
+		".git/refs", ".git/refs/heads", ".git/refs/tags",    ".git/hooks",
 		".git/info",
 	};
 	static const char head[] = "ref: refs/heads/main\n";

@@ -46,7 +46,10 @@ struct cordon_project {
 	json_t *record;
 };
 
-#define CORDON_PROJECT_NONE { .lock_fd = -1, .state_fd = -1, .tree_fd = -1 }
+#define CORDON_PROJECT_NONE                                                                                            \
+	{                                                                                                              \
+		.lock_fd = -1, .state_fd = -1, .tree_fd = -1                                                           \
+	}
 #define autoproject CORDON_CLEANUP(cordon_project_release)
 
 /* operation 0 takes no lock. kind usage for a bad id, not_found for a missing project. */
@@ -67,7 +70,6 @@ json_t *cordon_settings_default(void);
 int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err);
 int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
 
-
 /*
  * stage.c. A stage is a directory in state/staging whose name says what is under way and whose lock says that
  * somebody is at it. All writes of a change go there first; two renames make it true. Whoever finds a stage that
@@ -79,7 +81,10 @@ struct cordon_stage {
 	char name[160];
 };
 
-#define CORDON_STAGE_NONE { .fd = -1 }
+#define CORDON_STAGE_NONE                                                                                              \
+	{                                                                                                              \
+		.fd = -1                                                                                               \
+	}
 #define autostage CORDON_CLEANUP(cordon_stage_close)
 
 /* Names: "pj.<project>" creates or deletes, "up.<project>" changes, "ws.<project>.<workspace>" creates or deletes,
@@ -136,11 +141,11 @@ int cordon_git_init(int dir_fd, const char *remote_url, struct cordon_error *err
 int cordon_git_url_judge(const char *url, struct cordon_error *err);
 
 /* active.c. Which sessions run; `workspace` NULL means the whole project. *ret_ids is an array of session ids. */
-int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project,
-		       const char *workspace, json_t **ret_ids, struct cordon_error *err);
+int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
+		       json_t **ret_ids, struct cordon_error *err);
 /* -EBUSY (conflict) naming the sessions when one runs. */
-int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project,
-		       const char *workspace, const char *what, struct cordon_error *err);
+int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
+		       const char *what, struct cordon_error *err);
 /* Whether a supervisor holds the session; and whether its program has not ended. */
 bool cordon_session_runs(const struct cordon_store *store, const char *session);
 bool cordon_session_lives(const struct cordon_store *store, const char *session);

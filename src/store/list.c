@@ -183,11 +183,11 @@ int cordon_record_list(const struct cordon_store *store, int dir_fd, const char 
 	return 0;
 }
 
-int cordon_project_list(const struct cordon_store *store, const struct cordon_list_query *query,
-			json_t **ret_projects, size_t *ret_total, struct cordon_error *err)
+int cordon_project_list(const struct cordon_store *store, const struct cordon_list_query *query, json_t **ret_projects,
+			size_t *ret_total, struct cordon_error *err)
 {
-	return cordon_record_list(store, store->projects_fd, "/project.json", NULL, query, cordon_project_public, ret_projects,
-				  ret_total, err);
+	return cordon_record_list(store, store->projects_fd, "/project.json", NULL, query, cordon_project_public,
+				  ret_projects, ret_total, err);
 }
 
 int cordon_workspace_list(const struct cordon_store *store, const char *project_id,
@@ -202,5 +202,6 @@ int cordon_workspace_list(const struct cordon_store *store, const char *project_
 		r = cordon_store_dir(project.state_fd, "workspaces", &fd, err);
 	if (r < 0)
 		return r;
-	return cordon_record_list(store, fd, ".json", ".json", query, cordon_workspace_public, ret_workspaces, ret_total, err);
+	return cordon_record_list(store, fd, ".json", ".json", query, cordon_workspace_public, ret_workspaces,
+				  ret_total, err);
 }

@@ -40,8 +40,8 @@ int cordon_project_hold(const struct cordon_store *store, const char *id, int op
 		return r;
 	project.state_fd = openat(store->projects_fd, project.id, CORDON_OPEN_DIR);
 	if (project.state_fd < 0)
-		return errno == ENOENT ? no_project(project.id, err) :
-					 cordon_fail_errno(err, -errno, "cannot open project %s", project.id);
+		return errno == ENOENT ? no_project(project.id, err)
+				       : cordon_fail_errno(err, -errno, "cannot open project %s", project.id);
 	if (operation) {
 		r = cordon_lock_take(project.state_fd, "lock", operation, &project.lock_fd, err);
 		if (r < 0)
@@ -145,8 +145,7 @@ static int commit(const struct cordon_store *store, int stage_fd, const char *id
 		return -errno;
 	if (fsync(store->trees_fd) < 0)
 		return -errno;
-	if (renameat2(stage_fd, "state", store->projects_fd, id, RENAME_NOREPLACE) < 0 ||
-	    fsync(store->projects_fd) < 0)
+	if (renameat2(stage_fd, "state", store->projects_fd, id, RENAME_NOREPLACE) < 0 || fsync(store->projects_fd) < 0)
 		return -errno;
 	return 0;
 }
@@ -236,8 +235,7 @@ int cordon_project_create(const struct cordon_store *store, const json_t *settin
 	return 0;
 }
 
-int cordon_project_get(const struct cordon_store *store, const char *id, json_t **ret_project,
-		       struct cordon_error *err)
+int cordon_project_get(const struct cordon_store *store, const char *id, json_t **ret_project, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	json_t *answer;
@@ -286,8 +284,8 @@ static int change(json_t *record, const json_t *changes, struct cordon_error *er
 	return cordon_settings_apply(record, wanted, err);
 }
 
-int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
-			  json_t **ret_project, json_t **ret_running, struct cordon_error *err)
+int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes, json_t **ret_project,
+			  json_t **ret_running, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
@@ -321,8 +319,7 @@ int cordon_project_update(const struct cordon_store *store, const char *id, cons
 	return 0;
 }
 
-int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted,
-			  struct cordon_error *err)
+int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;

@@ -31,7 +31,8 @@ int cordon_session_open(const struct cordon_store *store, const char *id, int *r
 	fd = openat(store->sessions_fd, judged, CORDON_OPEN_DIR);
 	if (fd < 0 && errno == ENOENT) {
 		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "session %s does not exist", judged);
-		cordon_error_hint(err, "see 'cordon session list'; ended sessions are removed by 'cordon session cleanup'");
+		cordon_error_hint(err,
+				  "see 'cordon session list'; ended sessions are removed by 'cordon session cleanup'");
 		return r;
 	}
 	if (fd < 0)
@@ -40,8 +41,7 @@ int cordon_session_open(const struct cordon_store *store, const char *id, int *r
 	return 0;
 }
 
-int cordon_session_read(const struct cordon_store *store, const char *id, json_t **ret_record,
-			struct cordon_error *err)
+int cordon_session_read(const struct cordon_store *store, const char *id, json_t **ret_record, struct cordon_error *err)
 {
 	autofd int dir = -1;
 	int r = cordon_session_open(store, id, &dir, err);
@@ -67,8 +67,8 @@ int cordon_session_write(const struct cordon_store *store, const char *id, json_
 	return r;
 }
 
-int cordon_session_publish(const struct cordon_store *store, const struct cordon_project *project,
-			   const json_t *record, struct cordon_error *err)
+int cordon_session_publish(const struct cordon_store *store, const struct cordon_project *project, const json_t *record,
+			   struct cordon_error *err)
 {
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
 	json_auto_t *copy = cordon_session_public(record);
@@ -152,7 +152,8 @@ static int settle(const struct cordon_store *store, json_t **record, struct cord
 	    json_object_set_new(now, "state", json_string("lost")) < 0 ||
 	    json_object_set_new(now, "error",
 				json_pack("{s:s, s:s}", "kind", "internal", "message",
-					  "the session was lost: its supervisor was killed, or the machine went down")) < 0)
+					  "the session was lost: its supervisor was killed, or the machine went down")) <
+		    0)
 		return cordon_no_memory(err);
 	return cordon_session_write(store, id, now, err);
 }
@@ -289,12 +290,13 @@ int cordon_session_send(const struct cordon_store *store, const char *id, const 
 	int r;
 
 	if (message && strlen(message) > CORDON_MESSAGE_MAX)
-		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a message has at most %zu bytes", CORDON_MESSAGE_MAX);
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a message has at most %zu bytes",
+				   CORDON_MESSAGE_MAX);
 	text = message ? json_string(message) : json_null();
 	if (!text)
 		return cordon_fail(err, -EILSEQ, CORDON_KIND_USAGE, "the message is not valid UTF-8");
-	r = ask(store, id, json_pack("{s:s, s:o, s:b}", "op", "send", "message", text, "end_input", (int)end_input), &answer,
-		err);
+	r = ask(store, id, json_pack("{s:s, s:o, s:b}", "op", "send", "message", text, "end_input", (int)end_input),
+		&answer, err);
 	if (r < 0)
 		return r;
 	*ret_index = json_integer_value(json_object_get(answer, "last_event_index"));
@@ -336,10 +338,10 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 	json_array_foreach(events, i, event) {
 		json_object_set_new(event, "session_id", json_string(session));
 	}
-	output = json_pack("{s:s, s:s, s:I, s:o, s:b, s:b, s:O*, s:I}", "session_id", session, "status", status, "last_index",
-			   (json_int_t)last, "events", events, "completed", cordon_streq(status, "completed"), "failed",
-			   cordon_streq(status, "failed"), "error", json_object_get(record, "error"), "dropped_events",
-			   (json_int_t)dropped);
+	output = json_pack("{s:s, s:s, s:I, s:o, s:b, s:b, s:O*, s:I}", "session_id", session, "status", status,
+			   "last_index", (json_int_t)last, "events", events, "completed",
+			   cordon_streq(status, "completed"), "failed", cordon_streq(status, "failed"), "error",
+			   json_object_get(record, "error"), "dropped_events", (json_int_t)dropped);
 	if (!output)
 		return cordon_no_memory(err);
 	*ret_output = output;

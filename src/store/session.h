@@ -16,7 +16,7 @@
 #include "store/store.h"
 
 #define CORDON_MESSAGE_MAX ((size_t)1 << 20)
-#define CORDON_TURNS_MAX 100	/* kept in a record, the newest */
+#define CORDON_TURNS_MAX 100	  /* kept in a record, the newest */
 #define CORDON_TURN_TEXT_MAX 1000 /* bytes of a message kept there */
 #define CORDON_START_TIMEOUT_MS 60000
 
@@ -24,15 +24,15 @@ struct cordon_session_request {
 	const char *project;
 	struct cordon_workspace_request workspace;
 	bool create_workspace;
-	bool new_session;   /* never resume */
-	json_t *command;    /* array of strings; NULL: the project's, or the resumed session's */
+	bool new_session;    /* never resume */
+	json_t *command;     /* array of strings; NULL: the project's, or the resumed session's */
 	const char *message; /* goes to its standard input; or NULL */
-	bool end_input;	    /* and nothing more will follow */
-	json_t *context;    /* object, handed to the agent as CORDON_CONTEXT; or NULL */
+	bool end_input;	     /* and nothing more will follow */
+	json_t *context;     /* object, handed to the agent as CORDON_CONTEXT; or NULL */
 	json_t *attachments; /* [{filename, content_type, data (base64)}], put into the workspace; or NULL */
-	const char *parent; /* id of the session that asks; or NULL */
+	const char *parent;  /* id of the session that asks; or NULL */
 	uint64_t timeout_ms; /* 0: the project's */
-	bool terminal;	    /* give it a terminal, for attach */
+	bool terminal;	     /* give it a terminal, for attach */
 };
 
 /*
@@ -43,8 +43,7 @@ struct cordon_session_request {
 int cordon_session_start(const struct cordon_store *store, const struct cordon_session_request *request,
 			 json_t **ret_answer, struct cordon_error *err);
 
-int cordon_session_get(const struct cordon_store *store, const char *id, json_t **ret_session,
-		       struct cordon_error *err);
+int cordon_session_get(const struct cordon_store *store, const char *id, json_t **ret_session, struct cordon_error *err);
 
 struct cordon_session_query {
 	const char *project;   /* NULL: all */
@@ -67,12 +66,10 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 			  json_t **ret_output, struct cordon_error *err);
 
 /* SIGTERM to everything inside, SIGKILL after the grace time; returns at once. Fine when it has ended already. */
-int cordon_session_stop(const struct cordon_store *store, const char *id, uint64_t grace_ms,
-			struct cordon_error *err);
+int cordon_session_stop(const struct cordon_store *store, const char *id, uint64_t grace_ms, struct cordon_error *err);
 
 /* Until it has ended; -ETIMEDOUT after timeout_ms (UINT64_MAX: never). */
-int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms,
-			struct cordon_error *err);
+int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms, struct cordon_error *err);
 
 /* Removes the records and logs of sessions that ended more than max_age_ms ago. */
 int cordon_session_cleanup(const struct cordon_store *store, uint64_t max_age_ms, size_t *ret_removed,

@@ -63,7 +63,9 @@ static int send_fds(int fd, const int fds[static CORDON_CONTROL_FDS])
 		char space[CMSG_SPACE(sizeof(int) * CORDON_CONTROL_FDS)];
 	} control = { 0 };
 	struct iovec iov = { (char[]){ ' ' }, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space) };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space)
+	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -238,7 +240,8 @@ size_t cordon_control_fds(const struct cordon_control *control, struct pollfd *r
 
 static void write_out(struct cordon_control_client *client)
 {
-	ssize_t n = client->out.len ? send(client->fd, client->out.data, client->out.len, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+	ssize_t n = client->out.len ? send(client->fd, client->out.data, client->out.len, MSG_NOSIGNAL | MSG_DONTWAIT)
+				    : 0;
 
 	if (n > 0)
 		cut_front(&client->out, (size_t)n);
@@ -254,7 +257,8 @@ static void show_to(struct cordon_control_client *client, const char *bytes, siz
 		char head[FRAME_HEAD];
 
 		frame_head(head, 'd', part);
-		if (cordon_buf_add(&client->out, head, sizeof(head)) < 0 || cordon_buf_add(&client->out, bytes, part) < 0)
+		if (cordon_buf_add(&client->out, head, sizeof(head)) < 0 ||
+		    cordon_buf_add(&client->out, bytes, part) < 0)
 			drop(client);
 		bytes += part;
 		n -= part;
@@ -335,11 +339,15 @@ static ssize_t receive(struct cordon_control_client *client, char *bytes, size_t
 		char space[CMSG_SPACE(sizeof(int) * CORDON_CONTROL_FDS)];
 	} control;
 	struct iovec iov = { bytes, size };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	ssize_t n = recvmsg(client->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-		size_t count = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+		size_t count = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS
+				       ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int)
+				       : 0;
 
 		for (size_t i = 0; i < count; i++) {
 			int fd;
@@ -381,7 +389,8 @@ static void accept_one(struct cordon_control *control)
 	for (size_t i = 0; i < CORDON_CONTROL_CLIENTS; i++) {
 		if (control->clients[i].fd >= 0)
 			continue;
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != geteuid() && peer.uid != 0))
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+		    (peer.uid != geteuid() && peer.uid != 0))
 			break;
 		control->clients[i].fd = fd;
 		return;

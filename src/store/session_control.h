@@ -40,7 +40,7 @@ void cordon_frame_drop(struct cordon_buf *buf, size_t n);
 struct cordon_control_client {
 	int fd;
 	bool attached;
-	uint32_t number; /* of the further program whose end is the answer; else 0 */
+	uint32_t number;	     /* of the further program whose end is the answer; else 0 */
 	int fds[CORDON_CONTROL_FDS]; /* what came along, -1 each; ours until the handler takes them */
 	struct cordon_buf in;
 	struct cordon_buf out;

@@ -42,7 +42,8 @@ static int decode(const char *data, struct cordon_buf *ret_bytes, struct cordon_
 static int place(const struct cordon_stage *stage, int dir_fd, const char *name, char ret_name[static NAME_MAX + 1])
 {
 	for (int i = 0; i < TRIES_MAX; i++) {
-		int n = i ? snprintf(ret_name, NAME_MAX + 1, "%d-%s", i, name) : snprintf(ret_name, NAME_MAX + 1, "%s", name);
+		int n = i ? snprintf(ret_name, NAME_MAX + 1, "%d-%s", i, name)
+			  : snprintf(ret_name, NAME_MAX + 1, "%s", name);
 
 		if (n < 0 || n > NAME_MAX)
 			return -ENAMETOOLONG;

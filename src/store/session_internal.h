@@ -7,13 +7,12 @@
 #include "store/session.h"
 
 /* The record of a session whose id was judged, as it stands; -ENOENT with kind not_found. */
-int cordon_session_read(const struct cordon_store *store, const char *id, json_t **ret_record,
-			struct cordon_error *err);
+int cordon_session_read(const struct cordon_store *store, const char *id, json_t **ret_record, struct cordon_error *err);
 /* By way of a stage; only the supervisor, or whoever holds `alive`, may. */
 int cordon_session_write(const struct cordon_store *store, const char *id, json_t *record, struct cordon_error *err);
 /* The copy in the project's sessions/, for whoever looks there; it has no authority. The project must be held. */
-int cordon_session_publish(const struct cordon_store *store, const struct cordon_project *project,
-			   const json_t *record, struct cordon_error *err);
+int cordon_session_publish(const struct cordon_store *store, const struct cordon_project *project, const json_t *record,
+			   struct cordon_error *err);
 /* Writes last_session_at and last_session_id into the workspace's record. */
 int cordon_session_stamp_workspace(const struct cordon_store *store, const struct cordon_project *project,
 				   const char *workspace, const char *session, struct cordon_error *err);

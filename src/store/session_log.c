@@ -106,8 +106,8 @@ static json_t *safe_text(const char *text, size_t n)
 		return json_stringn(text, n);
 	for (size_t i = 0; i < n;) {
 		size_t len = cordon_utf8_char(text + i, n - i);
-		int r = len && text[i] ? cordon_buf_add(&out, text + i, len) :
-					 cordon_buf_addf(&out, "\\x%02x", (unsigned int)(unsigned char)text[i]);
+		int r = len && text[i] ? cordon_buf_add(&out, text + i, len)
+				       : cordon_buf_addf(&out, "\\x%02x", (unsigned int)(unsigned char)text[i]);
 
 		if (r < 0)
 			return NULL;

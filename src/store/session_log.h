@@ -27,7 +27,10 @@ struct cordon_session_log {
 	uint64_t bytes;
 };
 
-#define CORDON_SESSION_LOG_NONE { .dir_fd = -1, .fd = -1, .last = -1 }
+#define CORDON_SESSION_LOG_NONE                                                                                        \
+	{                                                                                                              \
+		.dir_fd = -1, .fd = -1, .last = -1                                                                     \
+	}
 
 /* Goes on where the files end; half a line that a killed writer left is cut off. */
 int cordon_session_log_open(int dir_fd, struct cordon_session_log *ret_log, struct cordon_error *err);

@@ -75,7 +75,8 @@ static int read_ready(int fd, int64_t *ret_index, struct cordon_error *err)
 	}
 	answer = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
 	if (!answer)
-		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "the session's supervisor ended before the session began");
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL,
+				   "the session's supervisor ended before the session began");
 	if (!json_object_get(answer, "kind")) {
 		*ret_index = json_integer_value(json_object_get(answer, "last_event_index"));
 		return 0;
@@ -89,7 +90,8 @@ static int read_ready(int fd, int64_t *ret_index, struct cordon_error *err)
 
 int cordon_session_spawn(const char *id, int alive_fd, int64_t *ret_index, struct cordon_error *err)
 {
-	char program[CORDON_PATH_MAX], name[] = "cordon", first[] = "session", second[] = "supervise", session[CORDON_ID_SIZE];
+	char program[CORDON_PATH_MAX], name[] = "cordon", first[] = "session", second[] = "supervise",
+				       session[CORDON_ID_SIZE];
 	char *argv[] = { name, first, second, session, NULL };
 	autofd int ready = -1;
 	int pair[2] = { -1, -1 };

@@ -10,8 +10,9 @@
 #include "store/session_internal.h"
 
 /* What a session of the project is held to from its start to its end, whatever becomes of the settings. */
-static const char *const snapshot[] = { "workspace_isolation", "protected_paths", "network", "env", "env_pass",
-					"best_effort",	       "agent" };
+static const char *const snapshot[] = {
+	"workspace_isolation", "protected_paths", "network", "env", "env_pass", "best_effort", "agent"
+};
 
 static json_int_t limit_of(const struct cordon_project *project, const char *name)
 {
@@ -40,7 +41,8 @@ static json_t *choose_command(const struct cordon_session_request *request, cons
 static int judge(const struct cordon_session_request *request, struct cordon_error *err)
 {
 	if (request->message && strlen(request->message) > CORDON_MESSAGE_MAX)
-		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a message has at most %zu bytes", CORDON_MESSAGE_MAX);
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a message has at most %zu bytes",
+				   CORDON_MESSAGE_MAX);
 	return request->command ? cordon_command_judge("command", request->command, err) : 0;
 }
 
@@ -84,12 +86,14 @@ static int not_freer(const json_t *parent, const json_t *child, struct cordon_er
 	else if (isolated &&
 		 !cordon_streq(cordon_record_text(parent, "workspace_id"), cordon_record_text(child, "workspace_id")))
 		what = "it would run in another workspace";
-	else if (isolated && !all_in(json_object_get(parent, "protected_paths"), json_object_get(child, "protected_paths")))
+	else if (isolated &&
+		 !all_in(json_object_get(parent, "protected_paths"), json_object_get(child, "protected_paths")))
 		what = "it would protect less";
 	else if (cordon_streq(cordon_record_text(parent, "network"), "none") &&
 		 !cordon_streq(cordon_record_text(child, "network"), "none"))
 		what = "it would have the host's network";
-	else if (!json_is_true(json_object_get(parent, "best_effort")) && json_is_true(json_object_get(child, "best_effort")))
+	else if (!json_is_true(json_object_get(parent, "best_effort")) &&
+		 json_is_true(json_object_get(child, "best_effort")))
 		what = "it could run with fewer layers";
 	else if (!all_in(json_object_get(child, "env_pass"), json_object_get(parent, "env_pass")))
 		what = "it would get more variables";
@@ -115,7 +119,8 @@ static int join_parent(const struct cordon_store *store, const struct cordon_pro
 		return r;
 	depth = json_integer_value(json_object_get(parent, "depth")) + 1;
 	if (depth > limit_of(project, "max_recursion_depth"))
-		return cordon_fail(err, -ELOOP, CORDON_KIND_LIMIT, "sessions may start sessions %lld deep (max_recursion_depth)",
+		return cordon_fail(err, -ELOOP, CORDON_KIND_LIMIT,
+				   "sessions may start sessions %lld deep (max_recursion_depth)",
 				   (long long)limit_of(project, "max_recursion_depth"));
 	if (json_object_set_new(record, "depth", json_integer(depth)) < 0 ||
 	    json_object_set(record, "parent_session_id", json_object_get(parent, "session_id")) < 0)
@@ -126,8 +131,9 @@ static int join_parent(const struct cordon_store *store, const struct cordon_pro
 	if (r < 0)
 		return cordon_error_prefix(err, r, "parent session");
 	return cordon_control_ask(fd,
-				  json_pack("{s:s, s:O, s:I}", "op", "child", "session_id", json_object_get(record, "session_id"),
-					    "max", limit_of(project, "max_agents_per_session")),
+				  json_pack("{s:s, s:O, s:I}", "op", "child", "session_id",
+					    json_object_get(record, "session_id"), "max",
+					    limit_of(project, "max_agents_per_session")),
 				  NULL, err);
 }
 
@@ -140,8 +146,8 @@ static int new_record(const struct cordon_project *project, const char *workspac
 	if (cordon_uuid_new(id) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make an id");
 	record = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:[], s:i, s:[]}", "schema", CORDON_SCHEMA, "session_id", id,
-			   "project_id", project->id, "workspace_id", workspace, "status", "active", "state", "starting", "turns",
-			   "depth", 0, "child_sessions");
+			   "project_id", project->id, "workspace_id", workspace, "status", "active", "state",
+			   "starting", "turns", "depth", 0, "child_sessions");
 	if (!record || cordon_record_stamp(record, "created_at") < 0) {
 		json_decref(record);
 		return cordon_no_memory(err);
@@ -154,8 +160,8 @@ static int new_record(const struct cordon_project *project, const char *workspac
 static int prepare_record(const struct cordon_project *project, const struct cordon_session_request *request,
 			  json_t *command, json_t *record, struct cordon_error *err)
 {
-	static const char *const of_a_run[] = { "exit_code", "signal", "ended_at", "duration_ms", "error", "violations",
-						"enforcement", "context", "timeout_ms" };
+	static const char *const of_a_run[] = { "exit_code",  "signal",	     "ended_at", "duration_ms", "error",
+						"violations", "enforcement", "context",	 "timeout_ms" };
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_a_run); i++)
 		json_object_del(record, of_a_run[i]);
@@ -190,7 +196,8 @@ static int make_dir(const struct cordon_store *store, json_t *record, int *ret_a
 		r = cordon_record_write(dir, "record.json", record, err);
 	if (r < 0)
 		return r;
-	if (renameat2(stage.fd, "session", store->sessions_fd, cordon_record_text(record, "session_id"), RENAME_NOREPLACE) < 0 ||
+	if (renameat2(stage.fd, "session", store->sessions_fd, cordon_record_text(record, "session_id"),
+		      RENAME_NOREPLACE) < 0 ||
 	    fsync(store->sessions_fd) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make the session's directory");
 	*ret_alive = cordon_steal_fd(&alive);
@@ -208,14 +215,16 @@ static int take_dir(const struct cordon_store *store, json_t *record, int *ret_a
 	return r < 0 ? r : cordon_session_write(store, id, record, err);
 }
 
-static int within_limits(const struct cordon_store *store, const struct cordon_project *project, struct cordon_error *err)
+static int within_limits(const struct cordon_store *store, const struct cordon_project *project,
+			 struct cordon_error *err)
 {
 	json_auto_t *running = NULL;
 	json_int_t most = limit_of(project, "max_sessions");
 	int r = cordon_active_list(store, project, NULL, &running, err);
 
 	if (r == 0 && (json_int_t)json_array_size(running) >= most) {
-		r = cordon_fail(err, -EUSERS, CORDON_KIND_LIMIT, "the project has %zu running sessions already (max_sessions %lld)",
+		r = cordon_fail(err, -EUSERS, CORDON_KIND_LIMIT,
+				"the project has %zu running sessions already (max_sessions %lld)",
 				json_array_size(running), (long long)most);
 		cordon_error_hint(err, "stop one, or raise the limit: cordon project update --max-sessions");
 	}
@@ -234,8 +243,8 @@ static void record_refusal(const struct cordon_store *store, json_t *record, con
 	json_object_set_new(record, "status", json_string("failed"));
 	json_object_set_new(record, "state", json_string("refused"));
 	json_object_set_new(record, "error",
-			    json_pack("{s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message", err->message, "hint",
-				      err->hint));
+			    json_pack("{s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message", err->message,
+				      "hint", err->hint));
 	cordon_session_write(store, id, record, NULL);
 }
 
@@ -291,14 +300,15 @@ static int compose(const struct cordon_session_request *request, const json_t *f
 
 	json_array_foreach(files, i, file) {
 		if (r == 0)
-			r = cordon_buf_addf(ret_text, "%s[attachment: %s]", ret_text->len ? "\n" : "", json_string_value(file));
+			r = cordon_buf_addf(ret_text, "%s[attachment: %s]", ret_text->len ? "\n" : "",
+					    json_string_value(file));
 	}
 	return r < 0 ? cordon_fail(err, r, CORDON_KIND_LIMIT, "a message has at most %zu bytes", CORDON_MESSAGE_MAX) : 0;
 }
 
 static int begin(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
-		 const struct cordon_session_request *request, const char *message, json_t *earlier, json_t **ret_record,
-		 int64_t *ret_index, struct cordon_error *err)
+		 const struct cordon_session_request *request, const char *message, json_t *earlier,
+		 json_t **ret_record, int64_t *ret_index, struct cordon_error *err)
 {
 	json_auto_t *record = earlier ? json_deep_copy(earlier) : NULL;
 	json_t *command = choose_command(request, project, earlier);
@@ -328,8 +338,8 @@ static int begin(const struct cordon_store *store, const struct cordon_project *
 }
 
 /* The latest session of the workspace when it is the one that is meant, else NULL. */
-static json_t *find_latest(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
-			   const struct cordon_session_request *request)
+static json_t *find_latest(const struct cordon_store *store, const struct cordon_project *project,
+			   const char *workspace, const struct cordon_session_request *request)
 {
 	json_auto_t *where = NULL;
 	json_t *latest = NULL;
@@ -366,8 +376,8 @@ static json_t *reread(const struct cordon_store *store, const char *id)
 
 /* The session gets the message: the one that runs, or one that is started with it. */
 static int reach(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
-		 const struct cordon_session_request *request, const char *message, json_t **ret_record, bool *ret_spawned,
-		 int64_t *ret_index, struct cordon_error *err)
+		 const struct cordon_session_request *request, const char *message, json_t **ret_record,
+		 bool *ret_spawned, int64_t *ret_index, struct cordon_error *err)
 {
 	json_auto_t *latest = find_latest(store, project, workspace, request);
 	const char *id = cordon_record_text(latest, "session_id");
@@ -407,8 +417,8 @@ int cordon_session_start(const struct cordon_store *store, const struct cordon_s
 	int r = judge(request, err);
 
 	if (r == 0)
-		r = cordon_workspace_resolve(store, request->project, &request->workspace, request->create_workspace, &workspace,
-					     &created, err);
+		r = cordon_workspace_resolve(store, request->project, &request->workspace, request->create_workspace,
+					     &workspace, &created, err);
 	if (r == 0)
 		r = cordon_project_hold(store, request->project, LOCK_SH, &project, err);
 	if (r == 0)
@@ -428,8 +438,8 @@ int cordon_session_start(const struct cordon_store *store, const struct cordon_s
 		r = cordon_session_read(store, cordon_record_text(record, "session_id"), &now, err);
 	if (r < 0)
 		return r;
-	*ret_answer = json_pack("{s:O, s:s, s:b, s:b, s:I, s:O}", "session_id", json_object_get(now, "session_id"), "workspace_id",
-				id, "spawned", (int)spawned, "workspace_created", (int)created, "last_event_index", (json_int_t)last,
-				"status", json_object_get(now, "status"));
+	*ret_answer = json_pack("{s:O, s:s, s:b, s:b, s:I, s:O}", "session_id", json_object_get(now, "session_id"),
+				"workspace_id", id, "spawned", (int)spawned, "workspace_created", (int)created,
+				"last_event_index", (json_int_t)last, "status", json_object_get(now, "status"));
 	return *ret_answer ? 0 : cordon_no_memory(err);
 }

@@ -34,8 +34,7 @@ int cordon_text_judge(const char *what, const char *text, size_t max, struct cor
 		return cordon_fail(err, -EILSEQ, CORDON_KIND_USAGE, "%s is not valid UTF-8", what);
 	for (const char *p = text; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must not hold control characters",
-					   what);
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must not hold control characters", what);
 	return 0;
 }
 
@@ -154,8 +153,8 @@ static int judge_env(const char *key, json_t *value, json_t **ret_value, struct 
 		if (!is_env_name(name))
 			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: not a variable name: %.80s", key, name);
 		if (!json_is_string(item) || json_string_length(item) > ARG_MAX_BYTES)
-			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s.%s must be a string of at most %d bytes",
-					   key, name, ARG_MAX_BYTES);
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+					   "%s.%s must be a string of at most %d bytes", key, name, ARG_MAX_BYTES);
 	}
 	return keep(value, ret_value, err);
 }
@@ -372,8 +371,8 @@ int cordon_settings_apply(json_t *record, json_t *wanted, struct cordon_error *e
 json_t *cordon_settings_default(void)
 {
 	/* In the order in which people read it; what is still null here the creation fills in. */
-	json_t *record = json_pack("{s:i, s:n, s:n, s:n, s:n, s:{}}", "schema", CORDON_SCHEMA, "id", "name", "created_at",
-				   "default_workspace_id", "agent");
+	json_t *record = json_pack("{s:i, s:n, s:n, s:n, s:n, s:{}}", "schema", CORDON_SCHEMA, "id", "name",
+				   "created_at", "default_workspace_id", "agent");
 
 	for (size_t i = 0; record && i < CORDON_ARRAY_SIZE(settings); i++)
 		if (settings[i].initial && apply_one(record, settings[i].key, json_null(), NULL) < 0)

@@ -28,8 +28,8 @@ static int hold(const struct cordon_store *store, const char *name, int operatio
 /* Reads what follows the kind: "<project>" or "<project>.<workspace>"; false for anything else. */
 static bool parse_ids(const char *id, char project[static CORDON_ID_SIZE], char workspace[static CORDON_ID_SIZE])
 {
-	if (strlen(id) < CORDON_UUID_SIZE - 1 ||
-	    cordon_copy(project, CORDON_ID_SIZE, id, CORDON_UUID_SIZE - 1) < 0 || !cordon_uuid_valid(project))
+	if (strlen(id) < CORDON_UUID_SIZE - 1 || cordon_copy(project, CORDON_ID_SIZE, id, CORDON_UUID_SIZE - 1) < 0 ||
+	    !cordon_uuid_valid(project))
 		return false;
 	id += CORDON_UUID_SIZE - 1;
 	workspace[0] = '\0';
@@ -100,8 +100,8 @@ int cordon_stage_temp(const struct cordon_store *store, struct cordon_stage *ret
 	char name[64] = "tmp.";
 	int r = cordon_uuid_new(name + 4);
 
-	return r < 0 ? cordon_fail_errno(err, r, "cannot prepare a change of the store") :
-		       cordon_stage_open(store, name, ret_stage, err);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot prepare a change of the store")
+		     : cordon_stage_open(store, name, ret_stage, err);
 }
 
 int cordon_stage_delete(const struct cordon_stage *stage, struct cordon_error *err)
@@ -147,8 +147,8 @@ int cordon_store_repair(const struct cordon_store *store, size_t *ret_repaired, 
 		if (r == -EWOULDBLOCK || r == -ENOENT)
 			continue;
 		/* One stage that can't be cleared must not keep the others from being. */
-		r = r < 0 ? cordon_fail_errno(err, r, "cannot repair the store") :
-			    recover(store, json_string_value(name), fd, err);
+		r = r < 0 ? cordon_fail_errno(err, r, "cannot repair the store")
+			  : recover(store, json_string_value(name), fd, err);
 		if (r < 0)
 			failure = r;
 		else

@@ -66,8 +66,7 @@ int cordon_id_uuid(const char *what, const char *text, char ret_id[static CORDON
 	return cordon_copy(ret_id, CORDON_ID_SIZE, id, strlen(id));
 }
 
-int cordon_id_workspace(const char *what, const char *text, char ret_id[static CORDON_ID_SIZE],
-			struct cordon_error *err)
+int cordon_id_workspace(const char *what, const char *text, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err)
 {
 	if (fold(text, CORDON_ID_SIZE - 1, ret_id) < 0)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is 1 to 64 of a-z, 0-9 and '-', not: %.80s",

@@ -35,15 +35,17 @@ struct cordon_store_order;
 
 struct cordon_store {
 	struct cordon_home home;
-	int projects_fd; /* state/projects */
-	int sessions_fd; /* state/sessions */
-	int staging_fd;  /* state/staging */
-	int trees_fd;    /* projects */
+	int projects_fd;		  /* state/projects */
+	int sessions_fd;		  /* state/sessions */
+	int staging_fd;			  /* state/staging */
+	int trees_fd;			  /* projects */
 	struct cordon_store_order *order; /* of the last list, so that its next page is not sorted out again; list.c */
 };
 
-#define CORDON_STORE_NONE \
-	{ .home = CORDON_HOME_NONE, .projects_fd = -1, .sessions_fd = -1, .staging_fd = -1, .trees_fd = -1 }
+#define CORDON_STORE_NONE                                                                                              \
+	{                                                                                                              \
+		.home = CORDON_HOME_NONE, .projects_fd = -1, .sessions_fd = -1, .staging_fd = -1, .trees_fd = -1       \
+	}
 #define autostore CORDON_CLEANUP(cordon_store_done)
 
 /* Makes what is missing, and finishes or takes back what a killed process left half made. */
@@ -68,17 +70,15 @@ int cordon_id_workspace(const char *what, const char *text, char ret_id[static C
  */
 int cordon_project_create(const struct cordon_store *store, const json_t *settings, const char *template_dir,
 			  json_t **ret_project, struct cordon_error *err);
-int cordon_project_get(const struct cordon_store *store, const char *id, json_t **ret_project,
-		       struct cordon_error *err);
+int cordon_project_get(const struct cordon_store *store, const char *id, json_t **ret_project, struct cordon_error *err);
 /*
  * Changes settings for the sessions that start from now on; null resets one to its default. `ret_running` (may be
  * NULL) lists the ids of running sessions, which keep what they started with.
  */
-int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
-			  json_t **ret_project, json_t **ret_running, struct cordon_error *err);
+int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes, json_t **ret_project,
+			  json_t **ret_running, struct cordon_error *err);
 /* Refused (conflict) while a session runs. *ret_deleted is false when there was none. */
-int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted,
-			  struct cordon_error *err);
+int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err);
 
 struct cordon_list_query {
 	const char *name_contains; /* projects: ignoring case; NULL for all */
@@ -87,11 +87,10 @@ struct cordon_list_query {
 };
 
 /* Arrays of records, oldest first; *ret_total (may be NULL) is how many there are beyond the limit too. */
-int cordon_project_list(const struct cordon_store *store, const struct cordon_list_query *query,
-			json_t **ret_projects, size_t *ret_total, struct cordon_error *err);
-int cordon_workspace_list(const struct cordon_store *store, const char *project,
-			  const struct cordon_list_query *query, json_t **ret_workspaces, size_t *ret_total,
-			  struct cordon_error *err);
+int cordon_project_list(const struct cordon_store *store, const struct cordon_list_query *query, json_t **ret_projects,
+			size_t *ret_total, struct cordon_error *err);
+int cordon_workspace_list(const struct cordon_store *store, const char *project, const struct cordon_list_query *query,
+			  json_t **ret_workspaces, size_t *ret_total, struct cordon_error *err);
 
 /* What a caller says about a workspace; each may be NULL. */
 struct cordon_workspace_request {
@@ -106,21 +105,21 @@ struct cordon_workspace_request {
  * can't be copied fails the creation.
  */
 int cordon_workspace_create(const struct cordon_store *store, const char *project,
-			    const struct cordon_workspace_request *request, json_t **ret_workspace,
-			    bool *ret_created, struct cordon_error *err);
+			    const struct cordon_workspace_request *request, json_t **ret_workspace, bool *ret_created,
+			    struct cordon_error *err);
 /* The table of the interface: which workspace a session means, and whether it may be made. */
 int cordon_workspace_resolve(const struct cordon_store *store, const char *project,
 			     const struct cordon_workspace_request *request, bool create, json_t **ret_workspace,
 			     bool *ret_created, struct cordon_error *err);
-int cordon_workspace_get(const struct cordon_store *store, const char *project, const char *id,
-			 json_t **ret_workspace, struct cordon_error *err);
+int cordon_workspace_get(const struct cordon_store *store, const char *project, const char *id, json_t **ret_workspace,
+			 struct cordon_error *err);
 /* Refused for the default workspace and while a session runs in it; a missing one is fine. */
-int cordon_workspace_delete(const struct cordon_store *store, const char *project, const char *id,
-			    bool *ret_deleted, struct cordon_error *err);
+int cordon_workspace_delete(const struct cordon_store *store, const char *project, const char *id, bool *ret_deleted,
+			    struct cordon_error *err);
 /* Brings the project's AGENTS.md (isolated projects) and .factory into an existing workspace, replacing its files
  * of these names. *ret_copied is an array of what was there to copy. Refused while a session runs in it. */
-int cordon_workspace_sync(const struct cordon_store *store, const char *project, const char *id,
-			  json_t **ret_copied, struct cordon_error *err);
+int cordon_workspace_sync(const struct cordon_store *store, const char *project, const char *id, json_t **ret_copied,
+			  struct cordon_error *err);
 
 /*
  * What a session of the project would be held to in this workspace: the workspace is the root when the project is

@@ -53,8 +53,7 @@ int cordon_workspace_prepare(const struct cordon_store *store, const struct cord
 	struct stat st;
 	int r = open_workspace(project, id, &workspace, err);
 
-	if (r < 0 || !cordon_project_isolated(project) ||
-	    fstatat(workspace, "AGENTS.md", &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (r < 0 || !cordon_project_isolated(project) || fstatat(workspace, "AGENTS.md", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
 	r = cordon_stage_temp(store, &stage, err);
 	if (r == 0)

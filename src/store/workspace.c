@@ -146,8 +146,7 @@ static int commit(int stage_fd, int state_fd, const char *id)
 	autofd int records = openat(state_fd, "workspaces", CORDON_OPEN_DIR);
 
 	snprintf(name, sizeof(name), "%s.json", id);
-	if (records < 0 || renameat2(stage_fd, "record.json", records, name, RENAME_NOREPLACE) < 0 ||
-	    fsync(records) < 0)
+	if (records < 0 || renameat2(stage_fd, "record.json", records, name, RENAME_NOREPLACE) < 0 || fsync(records) < 0)
 		return -errno;
 	return 0;
 }
@@ -188,8 +187,8 @@ static int create(const struct cordon_store *store, const struct cordon_project 
 		return r;
 	r = place(stage.fd, workspaces, id);
 	if (r == -ENOTDIR || r == -ELOOP)
-		return cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT,
-				   "workspaces/%s of project %s is not a directory", id, project->id);
+		return cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "workspaces/%s of project %s is not a directory",
+				   id, project->id);
 	if (r == 0)
 		r = commit(stage.fd, project->state_fd, id);
 	if (r < 0)
@@ -304,8 +303,8 @@ static int create_locked(const struct cordon_store *store, const struct cordon_p
 }
 
 int cordon_workspace_create(const struct cordon_store *store, const char *project_id,
-			    const struct cordon_workspace_request *request, json_t **ret_workspace,
-			    bool *ret_created, struct cordon_error *err)
+			    const struct cordon_workspace_request *request, json_t **ret_workspace, bool *ret_created,
+			    struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	char id[CORDON_ID_SIZE];

@@ -32,10 +32,9 @@ static int resources_list(struct cordon_mcp_request *request, json_t **ret_resul
 static int templates_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	(void)fault;
-	return from_json(
-		"{\"resourceTemplates\": [{\"uriTemplate\": \"test://template/{id}/data\", \"name\": \"Template\","
-		" \"description\": \"Data by id\", \"mimeType\": \"application/json\"}]}",
-		request, true, ret_result);
+	return from_json("{\"resourceTemplates\": [{\"uriTemplate\": \"test://template/{id}/data\", \"name\": \"Template\","
+			 " \"description\": \"Data by id\", \"mimeType\": \"application/json\"}]}",
+			 request, true, ret_result);
 }
 
 static json_t *text_contents(const char *uri, const char *mime, json_t *text)

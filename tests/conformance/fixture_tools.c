@@ -130,9 +130,9 @@ static int elicit(struct cordon_mcp_request *request, const char *message, const
 
 	if (request->modern || !cordon_mcp_client_capability(request, "elicitation"))
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_USAGE, "the client can't be asked");
-	call = cordon_mcp_call_ask(
-		request, "elicitation/create",
-		json_pack("{s:s, s:o}", "message", message, "requestedSchema", json_loads(schema, 0, NULL)));
+	call = cordon_mcp_call_ask(request, "elicitation/create",
+				   json_pack("{s:s, s:o}", "message", message, "requestedSchema",
+					     json_loads(schema, 0, NULL)));
 	if (!call)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "too many calls");
 	call->answered = answered;
@@ -207,8 +207,8 @@ static int missing_capability(struct cordon_mcp_request *request, json_t *args, 
 json_t *fixture_ask(const struct cordon_mcp_request *request, const char *name, const char *requests, int step)
 {
 	json_auto_t *about = json_pack("{s:i}", "step", step);
-	json_t *result =
-		json_pack("{s:s, s:o}", "resultType", "input_required", "inputRequests", json_loads(requests, 0, NULL));
+	json_t *result = json_pack("{s:s, s:o}", "resultType", "input_required", "inputRequests",
+				   json_loads(requests, 0, NULL));
 	char state[CORDON_MCP_STATE_SIZE];
 
 	if (step && cordon_mcp_state_make(request, name, about, state) == 0)
@@ -290,8 +290,8 @@ static int ask_several(struct cordon_mcp_request *request, json_t *args, json_t 
 	if (holds(request, name, 1) && field(request, "user_name", "name") && field(request, "favorite", "color"))
 		*ret_result = text_result("Everything was answered.");
 	else
-		*ret_result =
-			fixture_ask(request, name, "{\"user_name\": " NAME_FORM ", \"favorite\": " COLOR_FORM "}", 1);
+		*ret_result = fixture_ask(request, name, "{\"user_name\": " NAME_FORM ", \"favorite\": " COLOR_FORM "}",
+					  1);
 	return 0;
 }
 

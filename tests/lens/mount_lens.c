@@ -70,9 +70,9 @@ static void add_rule(struct setup *setup, const char *option, const char *arg)
 		r = cordon_policy_protect(setup->policy, arg, &err);
 	else
 		r = cordon_policy_grant(setup->policy, arg,
-					cordon_streq(option, "--rw")   ? CORDON_ACCESS_WRITE :
-					cordon_streq(option, "--ro")   ? CORDON_ACCESS_READ :
-									 CORDON_ACCESS_NONE,
+					cordon_streq(option, "--rw")   ? CORDON_ACCESS_WRITE
+					: cordon_streq(option, "--ro") ? CORDON_ACCESS_READ
+								       : CORDON_ACCESS_NONE,
 					&err);
 	if (r < 0)
 		fail_error(&err);
@@ -135,8 +135,9 @@ static void send_fd(int socket, int fd)
 	char byte = 0;
 	struct iovec iov = { &byte, 1 };
 	union control control = { .bytes = { 0 } };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
 
 	header->cmsg_level = SOL_SOCKET;
@@ -152,8 +153,9 @@ static int receive_fd(int socket)
 	char byte;
 	struct iovec iov = { &byte, 1 };
 	union control control;
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	const struct cmsghdr *header;
 	int fd;
 
@@ -275,8 +277,8 @@ static pid_t start_lens(const struct setup *setup, int device)
 	if (pid == 0) {
 		int status_fd = fcntl(status[1], F_DUPFD, 100);
 		const int fds[] = { root_fd, policy_fd, fuse_fd = fcntl(device, F_DUPFD, 100), status_fd, self };
-		char *argv[] = { "cordon-lens", "--root-fd", numbers[0], "--policy-fd", numbers[1], "--fuse-fd",
-				 numbers[2],	"--status-fd", numbers[3], "--parent", numbers[4], NULL };
+		char *argv[] = { "cordon-lens", "--root-fd",   numbers[0], "--policy-fd", numbers[1], "--fuse-fd",
+				 numbers[2],	"--status-fd", numbers[3], "--parent",	  numbers[4], NULL };
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(fds); i++)
 			(void)snprintf(numbers[i], sizeof(numbers[i]), "%d", fds[i]);

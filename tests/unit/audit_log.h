@@ -84,7 +84,8 @@ static inline void expect_whole(uint64_t records)
 	struct cordon_audit_report report = verify();
 
 	if (report.breaks)
-		print_error("%s:%d: %s\n", report.first_break.file, (int)report.first_break.line, report.first_break.reason);
+		print_error("%s:%d: %s\n", report.first_break.file, (int)report.first_break.line,
+			    report.first_break.reason);
 	assert_int_equal(report.breaks, 0);
 	assert_int_equal(report.records, records);
 }

@@ -22,9 +22,9 @@ struct arguments {
 static int parse(int argc, char **argv, struct arguments *args)
 {
 	static const struct option longs[] = {
-		{ "run", 1, NULL, 'r' },    { "event", 1, NULL, 'e' }, { "path", 1, NULL, 'p' }, { "count", 1, NULL, 'c' },
-		{ "rotate", 1, NULL, 'R' }, { "keep", 1, NULL, 'k' },  { "ack", 0, NULL, 'a' },	 { "hold", 0, NULL, 'h' },
-		{ 0 },
+		{ "run", 1, NULL, 'r' },   { "event", 1, NULL, 'e' },  { "path", 1, NULL, 'p' },
+		{ "count", 1, NULL, 'c' }, { "rotate", 1, NULL, 'R' }, { "keep", 1, NULL, 'k' },
+		{ "ack", 0, NULL, 'a' },   { "hold", 0, NULL, 'h' },   { 0 },
 	};
 	int c, r = 0;
 

@@ -35,16 +35,30 @@ static const char *text_of(json_t *object, const char *key)
 
 static void record_has_the_fields_of_its_event(void **state)
 {
-	const struct cordon_audit_event event = { .type = CORDON_AUDIT_REFUSAL, .op = "write", .path = "lib/a",
-						  .rule = "src/**", .mode = "strict", .decision = "deny",
-						  .request_id = "7", .success = CORDON_AUDIT_FAILED,
+	const struct cordon_audit_event event = { .type = CORDON_AUDIT_REFUSAL,
+						  .op = "write",
+						  .path = "lib/a",
+						  .rule = "src/**",
+						  .mode = "strict",
+						  .decision = "deny",
+						  .request_id = "7",
+						  .success = CORDON_AUDIT_FAILED,
 						  .kind = CORDON_KIND_POLICY_DENIED };
 	static const char *const want[][2] = {
-		{ "event", "refusal" },	    { "session_id", "run" },	     { "project_id", "project" },
-		{ "agent", "agent" },	    { "workspace_id", "workspace" }, { "orchestrator_id", "orchestrator" },
-		{ "op", "write" },	    { "path", "lib/a" },	     { "rule", "src/**" },
-		{ "mode", "strict" },	    { "decision", "deny" },	     { "request_id", "7" },
-		{ "kind", "policy_denied" }, { "time", "1970-01-01T00:00:00.000Z" },
+		{ "event", "refusal" },
+		{ "session_id", "run" },
+		{ "project_id", "project" },
+		{ "agent", "agent" },
+		{ "workspace_id", "workspace" },
+		{ "orchestrator_id", "orchestrator" },
+		{ "op", "write" },
+		{ "path", "lib/a" },
+		{ "rule", "src/**" },
+		{ "mode", "strict" },
+		{ "decision", "deny" },
+		{ "request_id", "7" },
+		{ "kind", "policy_denied" },
+		{ "time", "1970-01-01T00:00:00.000Z" },
 	};
 	json_t *object = render(&event);
 
@@ -100,8 +114,9 @@ static void record_fits_however_large_every_field_is(void **state)
 {
 	static char huge[100001];
 	json_t *detail = json_object();
-	struct cordon_audit_event event = { .op = huge, .path = huge, .rule = huge, .mode = huge, .decision = huge,
-					    .request_id = huge, .detail = detail };
+	struct cordon_audit_event event = {
+		.op = huge, .path = huge, .rule = huge, .mode = huge, .decision = huge, .request_id = huge, .detail = detail
+	};
 	char key[80];
 
 	(void)state;
@@ -136,8 +151,16 @@ static void line_that_is_no_record_is_refused(void **state)
 {
 #define FRONT "{\"v\":1,\"seq\":1,\"prev\":\"" CORDON_AUDIT_HASH_NONE "\",\"time\":\"2026-01-02T03:04:05Z\""
 	static const char *const bad[] = {
-		"", "x", "[]", "{}", FRONT "}", FRONT ",\"event\":7}", FRONT ",\"event\":\"end\"", FRONT ",\"event\":\"end\"}x",
-		FRONT ",\"event\":\"end\",\"event\":\"end\"}", FRONT ",\"event\":\"end\",\"path\":\"\xff\"}",
+		"",
+		"x",
+		"[]",
+		"{}",
+		FRONT "}",
+		FRONT ",\"event\":7}",
+		FRONT ",\"event\":\"end\"",
+		FRONT ",\"event\":\"end\"}x",
+		FRONT ",\"event\":\"end\",\"event\":\"end\"}",
+		FRONT ",\"event\":\"end\",\"path\":\"\xff\"}",
 		"{\"v\":2,\"seq\":1,\"prev\":\"" CORDON_AUDIT_HASH_NONE "\",\"time\":\"2026-01-02\",\"event\":\"end\"}",
 		"{\"v\":1,\"seq\":0,\"prev\":\"" CORDON_AUDIT_HASH_NONE "\",\"time\":\"2026-01-02\",\"event\":\"end\"}",
 		"{\"v\":1,\"seq\":1,\"prev\":\"00\",\"time\":\"2026-01-02\",\"event\":\"end\"}",

@@ -235,8 +235,9 @@ static void torn_first_line_is_repaired_too(void **state)
 	(void)state;
 	write_some(1);
 	unit_write(LOG, "{\"v\":1");
-	unit_write(HEAD, "cordon-audit-head 1 00000000000000000000 00000000000000000001 00000000000000000000 "
-		   CORDON_AUDIT_HASH_NONE "\n");
+	unit_write(HEAD,
+		   "cordon-audit-head 1 00000000000000000000 00000000000000000001 00000000000000000000 " CORDON_AUDIT_HASH_NONE
+		   "\n");
 	assert_int_equal(verify().torn, 1);
 	write_some(1);
 	expect_whole(2);

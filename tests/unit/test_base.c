@@ -115,11 +115,25 @@ static void utf8_takes_the_shortest_form_only(void **state)
 		const char *bytes;
 		size_t len;
 	} rows[] = {
-		{ "a", 1 },		{ "\xc3\xa9", 2 },	    { "\xe2\x82\xac", 3 },     { "\xf0\x9f\x98\x80", 4 },
-		{ "\xc0\x80", 0 },	{ "\xc1\xbf", 0 },	    { "\xe0\x80\x80", 0 },     { "\xe0\x9f\xbf", 0 },
-		{ "\xf0\x80\x80\x80", 0 }, { "\xed\xa0\x80", 0 },   { "\xed\xbf\xbf", 0 },     { "\xf4\x90\x80\x80", 0 },
-		{ "\xf5\x80\x80\x80", 0 }, { "\x80", 0 },	    { "\xc3", 0 },	       { "\xe2\x82", 0 },
-		{ "\xc3(", 0 },		{ "\xff", 0 },		    { "", 0 },
+		{ "a", 1 },
+		{ "\xc3\xa9", 2 },
+		{ "\xe2\x82\xac", 3 },
+		{ "\xf0\x9f\x98\x80", 4 },
+		{ "\xc0\x80", 0 },
+		{ "\xc1\xbf", 0 },
+		{ "\xe0\x80\x80", 0 },
+		{ "\xe0\x9f\xbf", 0 },
+		{ "\xf0\x80\x80\x80", 0 },
+		{ "\xed\xa0\x80", 0 },
+		{ "\xed\xbf\xbf", 0 },
+		{ "\xf4\x90\x80\x80", 0 },
+		{ "\xf5\x80\x80\x80", 0 },
+		{ "\x80", 0 },
+		{ "\xc3", 0 },
+		{ "\xe2\x82", 0 },
+		{ "\xc3(", 0 },
+		{ "\xff", 0 },
+		{ "", 0 },
 	};
 
 	(void)state;
@@ -140,8 +154,8 @@ static void escaped_text_stays_on_its_line(void **state)
 		{ "\x1b]0;x\a", "\\e]0;x\\x07" },
 		{ "back\\slash", "back\\\\slash" },
 		{ "\x7f", "\\x7f" },
-		{ "\xc2\x9b", "\\u{9b}" },		/* CSI in one character */
-		{ "\xe2\x80\xa8", "\\u{2028}" },	/* line separator */
+		{ "\xc2\x9b", "\\u{9b}" },	 /* CSI in one character */
+		{ "\xe2\x80\xa8", "\\u{2028}" }, /* line separator */
 		{ "\xe2\x80\xae", "\\u{202e}" }, /* right-to-left override */
 		{ "\xff\xfe", "\\xff\\xfe" },
 		{ "\xe2\x82", "\\xe2\\x82" },
@@ -210,9 +224,18 @@ static void paths_are_cleaned_by_their_text(void **state)
 		const char *path, *clean;
 		int code;
 	} rows[] = {
-		{ "a//b/./c/", "a/b/c", 0 }, { ".", "", 0 },	      { "./", "", 0 },		{ "", "", 0 },
-		{ "/", "/", 0 },	     { "//a", "/a", 0 },      { "/./a/", "/a", 0 },	{ "...", "...", 0 },
-		{ "a/..", NULL, -EXDEV },    { "..", NULL, -EXDEV },  { "/../a", NULL, -EXDEV }, { "a..", "a..", 0 },
+		{ "a//b/./c/", "a/b/c", 0 },
+		{ ".", "", 0 },
+		{ "./", "", 0 },
+		{ "", "", 0 },
+		{ "/", "/", 0 },
+		{ "//a", "/a", 0 },
+		{ "/./a/", "/a", 0 },
+		{ "...", "...", 0 },
+		{ "a/..", NULL, -EXDEV },
+		{ "..", NULL, -EXDEV },
+		{ "/../a", NULL, -EXDEV },
+		{ "a..", "a..", 0 },
 	};
 	char ret[CORDON_PATH_MAX], huge[CORDON_PATH_MAX + 2];
 
@@ -250,7 +273,8 @@ static void numbers_take_nothing_but_digits(void **state)
 	assert_int_equal(cordon_parse_u64("3", 4, 12, &value), -ERANGE);
 	assert_int_equal(cordon_parse_u64("18446744073709551615", 0, UINT64_MAX, &value), 0);
 	assert_int_equal(cordon_parse_u64("18446744073709551616", 0, UINT64_MAX, &value), -ERANGE);
-	for (const char *const *bad = (const char *const[]){ "", " 1", "+1", "-1", "0x1", "1 ", "1e3", NULL }; *bad; bad++)
+	for (const char *const *bad = (const char *const[]){ "", " 1", "+1", "-1", "0x1", "1 ", "1e3", NULL }; *bad;
+	     bad++)
 		assert_int_equal(cordon_parse_u64(*bad, 0, 100, &value), -EINVAL);
 	assert_true(value == UINT64_MAX);
 }

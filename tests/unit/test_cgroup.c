@@ -16,7 +16,8 @@ static void groups_are_found_where_the_host_has_them(void **state)
 	static struct cordon_cgroup_trees trees;
 
 	(void)state;
-	cordon_cgroup_parse("5:pids:/docker/x/y\n4:memory:/a/b\n2:cpu,cpuacct:/\n1:name=systemd:/s\n0::/u\n", v1_mounts, &trees);
+	cordon_cgroup_parse("5:pids:/docker/x/y\n4:memory:/a/b\n2:cpu,cpuacct:/\n1:name=systemd:/s\n0::/u\n", v1_mounts,
+			    &trees);
 	assert_string_equal(trees.v1[CORDON_CONTROLLER_CPU].dir, "/sys/fs/cgroup/cpu,cpuacct");
 	assert_string_equal(trees.v1[CORDON_CONTROLLER_MEMORY].dir, "/sys/fs/cgroup/mem ory/a/b");
 	assert_string_equal(trees.v1[CORDON_CONTROLLER_PIDS].dir, "/sys/fs/cgroup/pids/y");
@@ -40,8 +41,12 @@ static void groups_are_found_where_the_host_has_them(void **state)
 static void broken_tables_find_nothing(void **state)
 {
 	static const char *const broken[] = { "", "\n\n", "x", "0", "0:", "0::", "0::relative\n", ":::::", "4:memory\n" };
-	static const char *const mounts[] = { "", "1 2 3 4 5 6\n", "- cgroup2\n", "1 2 0:1 / /p rw - cgroup2\n",
-					      "1 2 0:1 / /p rw - cgroup2 x", "- - - - - - - - - - -\n" };
+	static const char *const mounts[] = { "",
+					      "1 2 3 4 5 6\n",
+					      "- cgroup2\n",
+					      "1 2 0:1 / /p rw - cgroup2\n",
+					      "1 2 0:1 / /p rw - cgroup2 x",
+					      "- - - - - - - - - - -\n" };
 	static struct cordon_cgroup_trees trees;
 
 	(void)state;

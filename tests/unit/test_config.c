@@ -278,9 +278,8 @@ static void a_policy_gets_all_rules_with_their_places(void **state)
 	(void)state;
 	unit_mkdir("lib");
 	unit_mkdir("src");
-	load_text(
-		"mode: permissive\nworkspace: [lib]\nrw: [\"src/*.c\"]\nro: [docs]\ndeny: ['**/.env']\nprotect: [lib/AGENTS.md]\n",
-		&file);
+	load_text("mode: permissive\nworkspace: [lib]\nrw: [\"src/*.c\"]\nro: [docs]\ndeny: ['**/.env']\nprotect: [lib/AGENTS.md]\n",
+		  &file);
 	assert_int_equal(cordon_policy_new(".", &policy, NULL), 0);
 	assert_int_equal(cordon_policy_file_apply(file, policy, &errors), 0);
 	assert_int_equal(policy->mode, CORDON_MODE_PERMISSIVE);
@@ -332,8 +331,7 @@ static void a_failed_apply_changes_nothing_and_reports_all(void **state)
 	(void)state;
 	unit_mkdir("lib");
 	unit_link("/etc", "out");
-	load_text("mode: permissive\nread_only: true\nworkspace: [lib, missing, out]\nrw: [src]\nprotect: [x]\n",
-		  &file);
+	load_text("mode: permissive\nread_only: true\nworkspace: [lib, missing, out]\nrw: [src]\nprotect: [x]\n", &file);
 	assert_int_equal(cordon_policy_new(".", &policy, NULL), 0);
 	assert_int_equal(cordon_policy_grant(policy, "kept", CORDON_ACCESS_READ, NULL), 0);
 	assert_true(cordon_policy_file_apply(file, policy, &errors) < 0);
@@ -419,8 +417,8 @@ static void places_and_offsets_are_those_of_the_text(void **state)
 		autotree struct cordon_tree *tree = NULL;
 		const struct cordon_node *x, *o, *y;
 
-		assert_int_equal(
-			cordon_tree_parse("t", (cordon_format)i, texts[i], strlen(texts[i]), 4, &tree, &errors), 0);
+		assert_int_equal(cordon_tree_parse("t", (cordon_format)i, texts[i], strlen(texts[i]), 4, &tree, &errors),
+				 0);
 		x = cordon_node_get(tree->root, "ä");
 		o = cordon_node_get(tree->root, "b")->first;
 		y = o->next;

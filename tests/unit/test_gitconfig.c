@@ -85,7 +85,8 @@ static void git_agrees(void **state)
 
 static void broken_lines_do_not_hide_what_follows(void **state)
 {
-	static const char *const broken[] = { "[", "[a", "[a \"b", "=x", "[]\n]", "\\", "\"", "[a \"\\", "k=v", "[a]\n%\n", "[a]\n\"" };
+	static const char *const broken[] = { "[",  "[a",      "[a \"b", "=x",	     "[]\n]",  "\\",
+					      "\"", "[a \"\\", "k=v",	 "[a]\n%\n", "[a]\n\"" };
 	autobuf struct cordon_buf buf = CORDON_BUF(65536);
 	char text[256];
 

@@ -43,10 +43,13 @@ static int enter(unsigned int abi)
 
 	if (ruleset < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -1;
-	if (allow(ruleset, abi, "rw", CORDON_LANDLOCK_WRITE) < 0 || allow(ruleset, abi, "rw2", CORDON_LANDLOCK_WRITE) < 0 ||
-	    allow(ruleset, abi, "ro", CORDON_LANDLOCK_READ) < 0 || allow(ruleset, abi, "list", CORDON_LANDLOCK_LIST) < 0 ||
+	if (allow(ruleset, abi, "rw", CORDON_LANDLOCK_WRITE) < 0 ||
+	    allow(ruleset, abi, "rw2", CORDON_LANDLOCK_WRITE) < 0 ||
+	    allow(ruleset, abi, "ro", CORDON_LANDLOCK_READ) < 0 ||
+	    allow(ruleset, abi, "list", CORDON_LANDLOCK_LIST) < 0 ||
 	    allow(ruleset, abi, "/dev/null", CORDON_LANDLOCK_DEVICE) < 0 ||
-	    allow(ruleset, abi, "/usr", CORDON_LANDLOCK_READ) < 0 || allow(ruleset, abi, "/etc", CORDON_LANDLOCK_READ) < 0)
+	    allow(ruleset, abi, "/usr", CORDON_LANDLOCK_READ) < 0 ||
+	    allow(ruleset, abi, "/etc", CORDON_LANDLOCK_READ) < 0)
 		return -1;
 	return cordon_landlock_enforce(ruleset, abi);
 }

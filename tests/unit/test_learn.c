@@ -2,25 +2,37 @@
 /* The generaliser: tables of accesses and the grants they become, and that those grants cover the accesses. */
 #include "unit.h"
 
-#include "policy/learn_names.h"
 #include "base/buf.h"
+#include "policy/learn_names.h"
 
 /* "r path", "w path", "c path" (made), "l dir/" (listed), "d dir/" (looked at), "m dir/" (made), "a path" (absent),
  * "t path" (made, renamed away), "g path" (made and gone), "k dir" (the same), separated by blanks after commas. */
 static unsigned int uses_of(char c)
 {
 	switch (c) {
-	case 'r': return CORDON_LEARN_READ | CORDON_LEARN_STOOD;
-	case 'w': return CORDON_LEARN_WRITTEN | CORDON_LEARN_STOOD;
-	case 'c': return CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE;
-	case 'l': return CORDON_LEARN_LISTED | CORDON_LEARN_DIRECTORY;
-	case 'd': return CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY;
-	case 'm': return CORDON_LEARN_MADE | CORDON_LEARN_DIRECTORY;
-	case 'a': return CORDON_LEARN_ABSENT;
-	case 't': return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_MOVED | CORDON_LEARN_GONE;
-	case 'k': return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_GONE | CORDON_LEARN_DIRECTORY;
-	case 'g': return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_GONE;
-	default: fail_msg("no use %c", c); return 0;
+	case 'r':
+		return CORDON_LEARN_READ | CORDON_LEARN_STOOD;
+	case 'w':
+		return CORDON_LEARN_WRITTEN | CORDON_LEARN_STOOD;
+	case 'c':
+		return CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE;
+	case 'l':
+		return CORDON_LEARN_LISTED | CORDON_LEARN_DIRECTORY;
+	case 'd':
+		return CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY;
+	case 'm':
+		return CORDON_LEARN_MADE | CORDON_LEARN_DIRECTORY;
+	case 'a':
+		return CORDON_LEARN_ABSENT;
+	case 't':
+		return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_MOVED | CORDON_LEARN_GONE;
+	case 'k':
+		return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_GONE | CORDON_LEARN_DIRECTORY;
+	case 'g':
+		return CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN | CORDON_LEARN_GONE;
+	default:
+		fail_msg("no use %c", c);
+		return 0;
 	}
 }
 
@@ -45,15 +57,18 @@ static struct cordon_learn *learn_of(const char *text)
 static void print_grants(const struct cordon_learn_grants *grants, struct cordon_buf *text)
 {
 	for (size_t i = 0; i < grants->n; i++)
-		assert_int_equal(cordon_buf_addf(text, "%s%s %s", i ? ", " : "", grants->items[i].access == CORDON_ACCESS_WRITE ? "rw" : "ro",
-						 grants->items[i].pattern), 0);
+		assert_int_equal(cordon_buf_addf(text, "%s%s %s", i ? ", " : "",
+						 grants->items[i].access == CORDON_ACCESS_WRITE ? "rw" : "ro",
+						 grants->items[i].pattern),
+				 0);
 	assert_non_null(cordon_buf_room(text, 1));
 	text->data[text->len] = '\0';
 }
 
 static void complain(void *data, const char *path, cordon_access access)
 {
-	fail_msg("%s: %s of %s is refused by the grants", (const char *)data, access == CORDON_ACCESS_WRITE ? "write" : "read", path);
+	fail_msg("%s: %s of %s is refused by the grants", (const char *)data,
+		 access == CORDON_ACCESS_WRITE ? "write" : "read", path);
 }
 
 static const struct row {
@@ -77,7 +92,8 @@ static const struct row {
 	{ "r s/1.a, r s/2.a, r s/3.a, r s/1.b, r s/2.b, r s/3.b, r s/1.c, r s/2.c, r s/3.c", "ro s", false },
 	{ "r s/1.a, r s/2.a, r s/3.a, r s/1.b, r s/2.b, r s/3.b", "ro s/*.a, ro s/*.b", false },
 	/* The root is not granted because it has several files. */
-	{ "r a.md, r b.json, r c.toml, r Makefile, r d.txt, r e.cfg", "ro Makefile, ro a.md, ro b.json, ro c.toml, ro d.txt, ro e.cfg", false },
+	{ "r a.md, r b.json, r c.toml, r Makefile, r d.txt, r e.cfg",
+	  "ro Makefile, ro a.md, ro b.json, ro c.toml, ro d.txt, ro e.cfg", false },
 	{ "r a.md, r b.md, r c.md", "ro *.md", false },
 	/* Reading what may be written needs no second grant; writing wins. */
 	{ "r out/a.o, w out/a.o", "rw out/a.o", false },
@@ -205,7 +221,8 @@ static void many_paths_stay_bounded_and_become_few_grants(void **state)
 
 static void bytes_that_are_no_text_become_any_character(void **state)
 {
-	struct cordon_learn *learn = learn_of("r a\xff" "b.c");
+	struct cordon_learn *learn = learn_of("r a\xff"
+					      "b.c");
 	struct cordon_learn_grants grants = { 0 };
 
 	(void)state;
@@ -218,10 +235,13 @@ static void bytes_that_are_no_text_become_any_character(void **state)
 
 static void secrets_are_known_by_name(void **state)
 {
-	static const char *const yes[] = { ".env", "a/.env.local", "prod.env", ".ssh", "x/.ssh/known_hosts", "id_rsa", "keys/server.pem",
-					   "tls.KEY", ".aws/config", ".git-credentials", ".netrc", "config/secrets.yml" };
-	static const char *const no[] = { "", "src/env.ts", ".env.example", "environment", "sshd", "key", "keys/readme", "secrets.py",
-					  "src/credentials.ts", "pem" };
+	static const char *const yes[] = {
+		".env",	  "a/.env.local",      "prod.env", ".ssh",	  "x/.ssh/known_hosts",
+		"id_rsa", "keys/server.pem",   "tls.KEY",  ".aws/config", ".git-credentials",
+		".netrc", "config/secrets.yml"
+	};
+	static const char *const no[] = { "",	 "src/env.ts",	".env.example", "environment",	      "sshd",
+					  "key", "keys/readme", "secrets.py",	"src/credentials.ts", "pem" };
 
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(yes); i++)

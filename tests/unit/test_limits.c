@@ -203,11 +203,8 @@ static void without_limits_nothing_is_opened(void **state)
 static void values_out_of_range_are_refused(void **state)
 {
 	static const struct cordon_limits bad[] = {
-		{ .memory_bytes = 4096 },
-		{ .memory_bytes = UINT64_MAX },
-		{ .pids = UINT32_MAX },
-		{ .cpu_millis = 1 },
-		{ .cpu_millis = UINT32_MAX },
+		{ .memory_bytes = 4096 }, { .memory_bytes = UINT64_MAX }, { .pids = UINT32_MAX },
+		{ .cpu_millis = 1 },	  { .cpu_millis = UINT32_MAX },
 	};
 	struct cordon_error err = { 0 };
 
@@ -323,7 +320,8 @@ static void clone_can_start_in_the_group(void **state)
 {
 	struct cordon_error err = { 0 };
 	struct clone_args {
-		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+			set_tid_size, cgroup;
 	} args = { .flags = 0x200000000ULL /* CLONE_INTO_CGROUP */, .exit_signal = SIGCHLD };
 	pid_t pid;
 
@@ -446,7 +444,9 @@ static int hide_cgroups(void)
 static int become_user(void)
 {
 	return setgroups(0, NULL) < 0 || setresgid(USER_ID, USER_ID, USER_ID) < 0 ||
-	       setresuid(USER_ID, USER_ID, USER_ID) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -1 : 0;
+			       setresuid(USER_ID, USER_ID, USER_ID) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0
+		       ? -1
+		       : 0;
 }
 
 /* Runs the body in a child that has no control groups, as the given kind of account; its exit code. */

@@ -32,8 +32,7 @@ static void check_glob(char **field, const char *where)
 	if (cordon_pattern_compile(field[0], &pattern, &err) < 0)
 		fail_msg("%s: %s", where, err.message);
 	assert_int_equal(cordon_pattern_compile_within(field[0], 0, &graph, NULL), 0);
-	if (cordon_pattern_match(pattern, field[1], NULL) != want ||
-	    cordon_pattern_match(graph, field[1], NULL) != want)
+	if (cordon_pattern_match(pattern, field[1], NULL) != want || cordon_pattern_match(graph, field[1], NULL) != want)
 		fail_msg("%s: `%s` and `%s` should be %s", where, field[0], field[1], field[2]);
 	cordon_pattern_free(pattern);
 	cordon_pattern_free(graph);

@@ -37,20 +37,17 @@ static void check_scope(const char *const *folders, size_t n, unsigned int flags
 static void the_eight_patterns_stand_in_the_seeds_order(void **state)
 {
 	(void)state;
-	check_scope(
-		(const char *const[]){ "lib", "src/./deep/", "./lib" }, 3, 0,
-		"[\"lib/**/*.sh\",\"lib/**/*.js\",\"lib/**/*.ts\",\"lib/**/*.py\",\"lib/**/*.json\",\"lib/**/*.md\","
-		"\"lib/**/*.yaml\",\"lib/**/*.yml\",\"src/deep/**/*.sh\",\"src/deep/**/*.js\",\"src/deep/**/*.ts\","
-		"\"src/deep/**/*.py\",\"src/deep/**/*.json\",\"src/deep/**/*.md\",\"src/deep/**/*.yaml\","
-		"\"src/deep/**/*.yml\"]");
-	check_scope(
-		(const char *const[]){ "lib" }, 1, CORDON_SCOPE_WITH_FOLDER,
-		"[\"lib/**/*.sh\",\"lib/**/*.js\",\"lib/**/*.ts\",\"lib/**/*.py\",\"lib/**/*.json\",\"lib/**/*.md\","
-		"\"lib/**/*.yaml\",\"lib/**/*.yml\",\"lib/\"]");
-	check_scope(
-		(const char *const[]){ "" }, 1, CORDON_SCOPE_WITH_FOLDER,
-		"[\"**/*.sh\",\"**/*.js\",\"**/*.ts\",\"**/*.py\",\"**/*.json\",\"**/*.md\",\"**/*.yaml\",\"**/*.yml\","
-		"\"**\"]");
+	check_scope((const char *const[]){ "lib", "src/./deep/", "./lib" }, 3, 0,
+		    "[\"lib/**/*.sh\",\"lib/**/*.js\",\"lib/**/*.ts\",\"lib/**/*.py\",\"lib/**/*.json\",\"lib/**/*.md\","
+		    "\"lib/**/*.yaml\",\"lib/**/*.yml\",\"src/deep/**/*.sh\",\"src/deep/**/*.js\",\"src/deep/**/*.ts\","
+		    "\"src/deep/**/*.py\",\"src/deep/**/*.json\",\"src/deep/**/*.md\",\"src/deep/**/*.yaml\","
+		    "\"src/deep/**/*.yml\"]");
+	check_scope((const char *const[]){ "lib" }, 1, CORDON_SCOPE_WITH_FOLDER,
+		    "[\"lib/**/*.sh\",\"lib/**/*.js\",\"lib/**/*.ts\",\"lib/**/*.py\",\"lib/**/*.json\",\"lib/**/*.md\","
+		    "\"lib/**/*.yaml\",\"lib/**/*.yml\",\"lib/\"]");
+	check_scope((const char *const[]){ "" }, 1, CORDON_SCOPE_WITH_FOLDER,
+		    "[\"**/*.sh\",\"**/*.js\",\"**/*.ts\",\"**/*.py\",\"**/*.json\",\"**/*.md\",\"**/*.yaml\",\"**/*.yml\","
+		    "\"**\"]");
 }
 
 static void a_folder_of_any_name_gives_json_and_patterns_that_mean_it(void **state)
@@ -70,8 +67,7 @@ static void a_folder_of_any_name_gives_json_and_patterns_that_mean_it(void **sta
 		assert_non_null(text);
 		again = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 		assert_true(json_equal(again, patterns));
-		assert_int_equal(cordon_pattern_compile(json_string_value(json_array_get(again, 2)), &pattern, NULL),
-				 0);
+		assert_int_equal(cordon_pattern_compile(json_string_value(json_array_get(again, 2)), &pattern, NULL), 0);
 		snprintf(inside, sizeof(inside), "%s/deep/x.ts", names[i]);
 		snprintf(beside, sizeof(beside), "x%s/deep/x.ts", names[i]);
 		assert_true(cordon_pattern_match(pattern, inside, NULL));
@@ -148,8 +144,7 @@ static void edits_keep_every_other_byte(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rows); i++) {
-		autobuf struct cordon_buf text = CORDON_BUF(1 << 16), ids = CORDON_BUF(100),
-					  again = CORDON_BUF(1 << 16);
+		autobuf struct cordon_buf text = CORDON_BUF(1 << 16), ids = CORDON_BUF(100), again = CORDON_BUF(1 << 16);
 		autoerrors struct cordon_errors errors = { 0 };
 		autochanges struct cordon_prd_changes changes = { 0 }, none = { 0 };
 

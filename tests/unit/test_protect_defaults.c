@@ -18,7 +18,9 @@ static int set_up(void **state)
 		return -1;
 	unit_mkdir("w");
 	unit_mkdir("home");
-	return setenv("HOME", "/nonexistent", 1) == 0 && setenv("GIT_CONFIG_NOSYSTEM", "1", 1) == 0 && chdir("w") == 0 ? 0 : -1;
+	return setenv("HOME", "/nonexistent", 1) == 0 && setenv("GIT_CONFIG_NOSYSTEM", "1", 1) == 0 && chdir("w") == 0
+		       ? 0
+		       : -1;
 }
 
 static int tear_down(void **state)
@@ -69,15 +71,15 @@ static size_t below_git(void)
 	return n;
 }
 
-#define assert_has(path)                                  \
-	do {                                              \
-		if (!has(path))                           \
-			fail_msg("%s is missing", path);  \
+#define assert_has(path)                                                                                               \
+	do {                                                                                                           \
+		if (!has(path))                                                                                        \
+			fail_msg("%s is missing", path);                                                               \
 	} while (0)
-#define assert_has_not(path)                              \
-	do {                                              \
-		if (has(path))                            \
-			fail_msg("%s is listed", path);   \
+#define assert_has_not(path)                                                                                           \
+	do {                                                                                                           \
+		if (has(path))                                                                                         \
+			fail_msg("%s is listed", path);                                                                \
 	} while (0)
 
 /* Runs a shell script with git's environment; its exit code. */
@@ -148,8 +150,9 @@ static void the_home_directory_gets_its_own_rows(void **state)
 
 static void a_repository_gets_what_git_executes_and_stays_usable(void **state)
 {
-	static const char *const written[] = { ".git/index", ".git/HEAD", ".git/objects", ".git/refs",	   ".git/logs",
-					       ".git/COMMIT_EDITMSG", ".git/info", ".git/modules", ".git/worktrees" };
+	static const char *const written[] = { ".git/index", ".git/HEAD",    ".git/objects",
+					       ".git/refs",  ".git/logs",    ".git/COMMIT_EDITMSG",
+					       ".git/info",  ".git/modules", ".git/worktrees" };
 
 	(void)state;
 	make("git init -q .");
@@ -198,7 +201,8 @@ static void configuration_names_more_of_the_tree(void **state)
 	make("git config alias.x '!f() { sh \"tools/x.sh\"; }; f' && git config core.sshCommand ssh");
 	make("git config include.path ../conf1 && git config includeIf.gitdir:/x/.path '../deep/../conf2'");
 	unit_write("conf1", "[include]\npath = deep/er/conf3\n");
-	unit_write("deep/er/conf3", "[core]\nhookspath = deep/hooks\n[include]\npath=../../conf1\n[diff \"x\"]\ncommand=deep/none\n");
+	unit_write("deep/er/conf3",
+		   "[core]\nhookspath = deep/hooks\n[include]\npath=../../conf1\n[diff \"x\"]\ncommand=deep/none\n");
 	collect_all();
 	assert_has(".hooks");
 	assert_has("tools/attr");
@@ -220,8 +224,10 @@ static void absolute_and_home_names_count_when_they_are_inside(void **state)
 
 	(void)state;
 	make("git init -q . && mkdir hooks2");
-	snprintf(text, sizeof(text), "[core]\nhooksPath = %s/w/hooks1\n[core]\nhooksPath=~/hooks2\nhooksPath=%s/outside\n"
-		 "[include]\npath = /etc/passwd\npath = ../../outside\npath=~root/x\n", unit_dir, unit_dir);
+	snprintf(text, sizeof(text),
+		 "[core]\nhooksPath = %s/w/hooks1\n[core]\nhooksPath=~/hooks2\nhooksPath=%s/outside\n"
+		 "[include]\npath = /etc/passwd\npath = ../../outside\npath=~root/x\n",
+		 unit_dir, unit_dir);
 	unit_write(".git/config", text);
 	snprintf(text, sizeof(text), "%s/w", unit_dir);
 	assert_int_equal(setenv("HOME", text, 1), 0);
@@ -238,11 +244,13 @@ static void nothing_makes_everything_read_only(void **state)
 {
 	(void)state;
 	make("git init -q . && mkdir -p src .git/worktrees/evil .git/worktrees/evil2");
-	unit_write(".git/config", "[core]\nhooksPath = .\nhooksPath = .git\nhooksPath = src/..\nattributesFile = .\n"
-				  "worktree = ..\n[include]\npath = .\npath = ../src\npath = ..\n[alias]\nx = !./. src .git\n");
+	unit_write(".git/config",
+		   "[core]\nhooksPath = .\nhooksPath = .git\nhooksPath = src/..\nattributesFile = .\n"
+		   "worktree = ..\n[include]\npath = .\npath = ../src\npath = ..\n[alias]\nx = !./. src .git\n");
 	unit_write(".git/worktrees/evil/gitdir", "../../..\n");
 	unit_write(".git/worktrees/evil2/gitdir", "../../../.git\n");
-	unit_write(".gitmodules", "[submodule \"a\"]\npath = .\n[submodule \"b\"]\npath = ..\n[submodule \"c\"]\npath=/etc\n");
+	unit_write(".gitmodules",
+		   "[submodule \"a\"]\npath = .\n[submodule \"b\"]\npath = ..\n[submodule \"c\"]\npath=/etc\n");
 	collect_all(); /* which refuses ".git" and ".." */
 	assert_has_not("src");
 	assert_has_not(".");

@@ -15,9 +15,15 @@ static int setup(void **state)
 					    "repo/d/e", "repo/big", "outside",	"repo/empty" };
 	static const char *const files[] = { "repo/f", "repo/a/f", "repo/a/b/f", "repo/a/b/c/f", "repo/d/f", "outside/f" };
 	static const char *const links[][2] = {
-		{ "a", "repo/to-a" },		{ "../outside", "repo/d/out" },	  { "nowhere/x", "repo/a/dangling" },
-		{ "loop", "repo/loop" },	{ "../a/b", "repo/d/e/to-b" },	  { "f", "repo/a/b/to-f" },
-		{ "../../repo/d", "repo/a/round" }, { "/etc", "repo/a/b/c/etc" }, { ".", "repo/big/self" },
+		{ "a", "repo/to-a" },
+		{ "../outside", "repo/d/out" },
+		{ "nowhere/x", "repo/a/dangling" },
+		{ "loop", "repo/loop" },
+		{ "../a/b", "repo/d/e/to-b" },
+		{ "f", "repo/a/b/to-f" },
+		{ "../../repo/d", "repo/a/round" },
+		{ "/etc", "repo/a/b/c/etc" },
+		{ ".", "repo/big/self" },
 	};
 
 	if (unit_setup(state) < 0)
@@ -54,9 +60,9 @@ static unsigned int draw(uint64_t *seed, unsigned int n)
 
 static void draw_path(uint64_t *seed, char *path, size_t size)
 {
-	static const char *const names[] = { "a",    "b",	"c",	"d",	 "e",	  "f",	      "to-a", "to-b",
-					     "to-f", "out",	"etc",	"round", "loop",  "dangling", "big",  "self",
-					     "new",  "missing", "n17",	"empty", "..",	  ".",	      "A",    "passwd" };
+	static const char *const names[] = { "a",    "b",	"c",   "d",	"e",	"f",	    "to-a", "to-b",
+					     "to-f", "out",	"etc", "round", "loop", "dangling", "big",  "self",
+					     "new",  "missing", "n17", "empty", "..",	".",	    "A",    "passwd" };
 	unsigned int components = 1 + draw(seed, 5);
 	size_t at = 0;
 
@@ -180,7 +186,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(random_paths_have_the_answers_of_the_long_way, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_directory_that_is_asked_often_is_listed_and_still_right, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_directory_that_is_asked_often_is_listed_and_still_right, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(more_directories_than_are_held_open_are_remembered, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_absolute_path_does_not_believe_that_the_root_is_still_there, setup,
 						teardown),

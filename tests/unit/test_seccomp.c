@@ -57,7 +57,10 @@ static int call(long nr)
 	return errno_of(nr);
 }
 
-#define CALL(name, control) { SYS_##name, #name, control }
+#define CALL(name, control)                                                                                            \
+	{                                                                                                              \
+		SYS_##name, #name, control                                                                             \
+	}
 
 /* `control`: as root the bare kernel answers the same call with something else, so that EPERM is the filter's. Left
  * out where the call would act on rubbish. */
@@ -140,7 +143,8 @@ static void dangerous_calls_are_refused_with_eperm(void **state)
 
 static void unknown_numbers_do_not_exist(void **state)
 {
-	static const long numbers[] = { SYS_clone3, SYS_memfd_secret, 457, 458, 468, 469, 470, 471, 600, 1023, 0x3fffffff, -1 };
+	static const long numbers[] = { SYS_clone3, SYS_memfd_secret, 457, 458, 468, 469, 470, 471, 600,
+					1023,	    0x3fffffff,	      -1 };
 
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(numbers); i++)
@@ -158,7 +162,10 @@ static int int80(long nr)
 {
 	long result;
 
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(nr), "b"(0), "c"(0), "d"(0) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "a"(nr), "b"(0), "c"(0), "d"(0)
+			 : "memory", "r8", "r9", "r10", "r11");
 	return result > 0 ? 0 : 1;
 }
 
@@ -166,8 +173,7 @@ static void x32_numbers_kill_the_process(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(refused); i++)
-		assert_true(killed_by_filter(
-			status_under(true, CORDON_SECCOMP_BASE, call, refused[i].nr | X32_BIT)));
+		assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, call, refused[i].nr | X32_BIT)));
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, call, SYS_getpid | X32_BIT)));
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_FULL, call, SYS_getpid | X32_BIT)));
 	/* x32's own range of numbers, and another high bit with it. */
@@ -228,7 +234,8 @@ static void only_unix_and_internet_sockets_can_be_made(void **state)
 		/* A kernel without IPv6 says EAFNOSUPPORT by itself. */
 		if (!allowed || code_under(false, socket_of, family) == 0) {
 			assert_int_equal(code_under(true, socket_of, family), allowed ? 0 : EAFNOSUPPORT);
-			assert_int_equal(code_under(true, socket_of, (long)(RUBBISH | family)), allowed ? 0 : EAFNOSUPPORT);
+			assert_int_equal(code_under(true, socket_of, (long)(RUBBISH | family)),
+					 allowed ? 0 : EAFNOSUPPORT);
 		}
 	}
 	assert_int_equal(code_under(false, socket_of, AF_NETLINK), 0);
@@ -313,10 +320,29 @@ static void cpu_mask_can_be_pinned(void **state)
  * may not have them, so the bare answer is the measure. */
 static void modern_calls_reach_the_kernel(void **state)
 {
-	static const long numbers[] = { SYS_rseq,      SYS_statx, SYS_faccessat2, SYS_openat2, SYS_epoll_pwait2, SYS_pidfd_open,
-					449 /* futex_waitv */, 450, 451 /* cachestat */, 452 /* fchmodat2 */,
-					453 /* map_shadow_stack */, 454, 455, 456, 462 /* mseal */, 463, 464, 465, 466,
-					SYS_landlock_create_ruleset, SYS_ptrace, SYS_process_vm_readv, SYS_seccomp };
+	static const long numbers[] = { SYS_rseq,
+					SYS_statx,
+					SYS_faccessat2,
+					SYS_openat2,
+					SYS_epoll_pwait2,
+					SYS_pidfd_open,
+					449 /* futex_waitv */,
+					450,
+					451 /* cachestat */,
+					452 /* fchmodat2 */,
+					453 /* map_shadow_stack */,
+					454,
+					455,
+					456,
+					462 /* mseal */,
+					463,
+					464,
+					465,
+					466,
+					SYS_landlock_create_ruleset,
+					SYS_ptrace,
+					SYS_process_vm_readv,
+					SYS_seccomp };
 
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(numbers); i++)
@@ -347,9 +373,11 @@ static void ordinary_programs_run_under_the_filter(void **state)
 		const char *needs, *command;
 	} programs[] = {
 		{ "bash", "bash -c 'x=$(echo a | cat); for i in 1 2 3; do (sleep 0) & done; wait; [[ $x = a ]]'" },
-		{ "git", "export HOME=$PWD; git init -q r; cd r; echo a >f; git add f; git -c user.name=a -c user.email=a@b "
-			 "commit -qm m; git gc -q; git worktree add -q ../w; git clone -q . ../c; test -z \"$(git status -s)\"" },
-		{ "gcc", "printf '#include <stdio.h>\\nint main(void){return puts(\"x\")<0;}\\n' >h.c; gcc -O2 -pipe -o h h.c; ./h" },
+		{ "git",
+		  "export HOME=$PWD; git init -q r; cd r; echo a >f; git add f; git -c user.name=a -c user.email=a@b "
+		  "commit -qm m; git gc -q; git worktree add -q ../w; git clone -q . ../c; test -z \"$(git status -s)\"" },
+		{ "gcc",
+		  "printf '#include <stdio.h>\\nint main(void){return puts(\"x\")<0;}\\n' >h.c; gcc -O2 -pipe -o h h.c; ./h" },
 		{ "make", "printf 'all: a b\\na b:\\n\\ttouch $@\\n' >Makefile; make -j4; test -f a -a -f b" },
 		{ "/usr/bin/python3",
 		  "/usr/bin/python3 -c 'import subprocess,threading,socket,multiprocessing as m,tempfile,os,sqlite3,ssl\n"
@@ -358,7 +386,8 @@ static void ordinary_programs_run_under_the_filter(void **state)
 		  "assert m.Pool(2).map(abs,[-1,-2])==[1,2]\n"
 		  "assert socket.getaddrinfo(\"localhost\",80)\n"
 		  "s=socket.create_server((\"127.0.0.1\",0)); c=socket.create_connection(s.getsockname())'" },
-		{ "/usr/bin/python3", "/usr/bin/python3 -m venv --without-pip v; v/bin/python -c 'import sys; sys.exit(sys.prefix == sys.base_prefix)'" },
+		{ "/usr/bin/python3",
+		  "/usr/bin/python3 -m venv --without-pip v; v/bin/python -c 'import sys; sys.exit(sys.prefix == sys.base_prefix)'" },
 		{ "node", "node -e 'const{Worker}=require(\"worker_threads\"),fs=require(\"fs\");"
 			  "require(\"child_process\").execSync(\"true\");fs.writeFileSync(\"n\",\"x\");"
 			  "fs.promises.readFile(\"n\").then(()=>new Worker(\"process.exit(0)\",{eval:true})"

@@ -103,7 +103,9 @@ static void send_fd(int sock, int fd)
 {
 	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -118,7 +120,9 @@ static int receive_fd(int sock)
 {
 	char byte, control[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 	int fd;
 
 	assert_int_equal(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC), 1);
@@ -195,7 +199,8 @@ static int do_row(const void *data)
 static void check_rows(enum cordon_seccomp_variant variant)
 {
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rows); i++) {
-		bool expected = rows[i].watched == CREATE || (rows[i].watched == FULL && variant != CORDON_SECCOMP_CREATE) ||
+		bool expected = rows[i].watched == CREATE ||
+				(rows[i].watched == FULL && variant != CORDON_SECCOMP_CREATE) ||
 				(rows[i].watched == LEARN && variant == CORDON_SECCOMP_LEARN);
 		long nr = -1;
 		int listener, n;

@@ -104,15 +104,16 @@ static void project_has_its_default_workspace_and_metadata(void **state)
 	snprintf(below, sizeof(below), "workspaces/%s", text(project, "default_workspace_id"));
 	assert_true(exists(path_of(project, below)));
 	assert_true(exists(path_of(project, "sessions")));
-	assert_int_equal(cordon_workspace_get(&store, text(project, "id"), text(project, "default_workspace_id"), &found,
-					      NULL),
+	assert_int_equal(cordon_workspace_get(&store, text(project, "id"), text(project, "default_workspace_id"),
+					      &found, NULL),
 			 0);
 	assert_string_equal(text(found, "source"), "project_create");
 }
 
 static void metadata_shows_no_environment_and_the_record_does(void **state)
 {
-	json_auto_t *project = create("{\"name\": \"p\", \"env\": {\"KEY\": \"s3cret\"}, \"agent_command\": [\"x\", \"--token=s3cret\"]}");
+	json_auto_t *project = create(
+		"{\"name\": \"p\", \"env\": {\"KEY\": \"s3cret\"}, \"agent_command\": [\"x\", \"--token=s3cret\"]}");
 	autobuf struct cordon_buf content = CORDON_BUF(1 << 20);
 
 	(void)state;
@@ -175,8 +176,8 @@ static void settings_are_judged_and_every_bad_path_is_named(void **state)
 
 static void protected_paths_stay_as_written_without_duplicates(void **state)
 {
-	json_auto_t *project =
-		create("{\"name\": \"p\", \"protected_paths\": [\"AGENTS.md\", \".factory/\", \"./AGENTS.md\", \".factory\"]}");
+	json_auto_t *project = create(
+		"{\"name\": \"p\", \"protected_paths\": [\"AGENTS.md\", \".factory/\", \"./AGENTS.md\", \".factory\"]}");
 	json_auto_t *want = json_loads("[\"AGENTS.md\", \".factory/\"]", 0, NULL);
 
 	(void)state;
@@ -185,8 +186,8 @@ static void protected_paths_stay_as_written_without_duplicates(void **state)
 
 static void ids_are_judged_before_any_path_is_made_of_them(void **state)
 {
-	static const char *const bad[] = { "",    "..",   "../../etc", "/etc", "a/b", "a.b", "-o\n", "\xff",
-					   "a b", "a\\b", "a:b",       "~",    "%2e", "ws\t" };
+	static const char *const bad[] = { "",	   "..",  "../../etc", "/etc", "a/b", "a.b", "-o\n",
+					   "\xff", "a b", "a\\b",      "a:b",  "~",   "%2e", "ws\t" };
 	json_auto_t *project = create("{\"name\": \"p\"}");
 	char huge[4096];
 
@@ -333,8 +334,10 @@ static void forged_or_obstructed_metadata_changes_nothing(void **state)
 
 static void update_changes_only_what_it_names(void **state)
 {
-	json_auto_t *project = create("{\"name\": \"p\", \"protected_paths\": [\"a\"], \"limits\": {\"pids\": 7}, \"model\": \"m\"}");
-	json_auto_t *changes = json_loads("{\"workspace_isolation\": true, \"limits\": {\"max_sessions\": 2}, \"model\": null}", 0, NULL);
+	json_auto_t *project = create(
+		"{\"name\": \"p\", \"protected_paths\": [\"a\"], \"limits\": {\"pids\": 7}, \"model\": \"m\"}");
+	json_auto_t *changes = json_loads(
+		"{\"workspace_isolation\": true, \"limits\": {\"max_sessions\": 2}, \"model\": null}", 0, NULL);
 	json_auto_t *bad = json_loads("{\"name\": \"q\", \"protected_paths\": [\"..\"]}", 0, NULL);
 	json_auto_t *updated = NULL;
 	json_auto_t *got = NULL;
@@ -351,8 +354,8 @@ static void update_changes_only_what_it_names(void **state)
 	assert_int_equal(json_integer_value(json_object_get(limits, "max_sessions")), 2);
 	assert_null(json_object_get(json_object_get(updated, "agent"), "model"));
 	/* A refused change leaves everything as it was. */
-	expect_error(cordon_project_update(&store, text(project, "id"), bad, &none, NULL, &err), CORDON_KIND_USAGE, &err,
-		     "has '..'");
+	expect_error(cordon_project_update(&store, text(project, "id"), bad, &none, NULL, &err), CORDON_KIND_USAGE,
+		     &err, "has '..'");
 	assert_int_equal(cordon_project_get(&store, text(project, "id"), &got, NULL), 0);
 	assert_true(json_equal(got, updated));
 }
@@ -379,7 +382,8 @@ static void external_id_and_source_mean_one_workspace(void **state)
 	assert_true(created);
 	assert_string_not_equal(text(first, "id"), text(slack, "id"));
 
-	assert_int_equal(cordon_workspace_resolve(&store, text(project, "id"), &alice, false, &found, &created, NULL), 0);
+	assert_int_equal(cordon_workspace_resolve(&store, text(project, "id"), &alice, false, &found, &created, NULL),
+			 0);
 	assert_string_equal(text(found, "id"), text(first, "id"));
 	/* A second workspace can't take the same external id. */
 	alice.id = "mine";
@@ -545,7 +549,8 @@ static void lists_are_filtered_ordered_and_cut(void **state)
 	(void)state;
 	assert_int_equal(cordon_project_list(&store, &query, &found, &total, NULL), 0);
 	assert_int_equal(total, 2);
-	assert_true(strcmp(text(json_array_get(found, 0), "created_at"), text(json_array_get(found, 1), "created_at")) <= 0);
+	assert_true(strcmp(text(json_array_get(found, 0), "created_at"),
+			   text(json_array_get(found, 1), "created_at")) <= 0);
 	query = (struct cordon_list_query){ .limit = 1, .offset = 1 };
 	assert_int_equal(cordon_project_list(&store, &query, &cut, &total, NULL), 0);
 	assert_int_equal(total, 3);

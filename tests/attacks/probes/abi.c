@@ -13,7 +13,10 @@ static long x32(long nr, const long *a)
 	register long r8 __asm__("r8") = a[4];
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(nr | 0x40000000), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(nr | 0x40000000), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
 	return r;
 }
 
@@ -21,14 +24,18 @@ static long i386(long nr, const long *a)
 {
 	long r;
 
-	__asm__ volatile("int $0x80" : "=a"(r) : "a"(nr), "b"(a[0]), "c"(a[1]), "d"(a[2]), "S"(a[3]), "D"(a[4]) : "r8", "r9", "r10", "r11", "memory");
+	__asm__ volatile("int $0x80"
+			 : "=a"(r)
+			 : "a"(nr), "b"(a[0]), "c"(a[1]), "d"(a[2]), "S"(a[3]), "D"(a[4])
+			 : "r8", "r9", "r10", "r11", "memory");
 	return r;
 }
 
 int main(int argc, char **argv)
 {
 	/* Strings where a 32-bit pointer reaches them. */
-	char *low = mmap((void *)0x10000000, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	char *low = mmap((void *)0x10000000, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			 -1, 0);
 	long args[5] = { 0 };
 	long r;
 
