@@ -6,7 +6,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 export CC ?= cc
 
-.PHONY: all setup demo test bench fuzz lint install clean
+.PHONY: all setup demo test test-long test-kernels bench fuzz lint install clean
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -20,9 +20,21 @@ $(BUILD)/build.ninja: | setup
 demo: all
 	@scripts/demo $(BUILD)/cordon
 
+# What must hold before a change lands.
 test: all
 	@scripts/setup test
-	@scripts/test $(BUILD)
+	@scripts/test $(BUILD) test
+
+# What takes long and proves little more.
+test-long: all
+	@scripts/setup test
+	@scripts/test $(BUILD) long
+
+# A selection on older kernels, in an emulator.
+test-kernels: all
+	@scripts/setup test
+	@scripts/setup kernels
+	@scripts/test-kernels $(BUILD)
 
 bench: all
 	@scripts/setup bench
@@ -36,9 +48,11 @@ lint: all
 	@scripts/setup lint
 	@scripts/lint $(BUILD)
 
-install: all
+# The prefix is compiled in, so it is settled before anything is built.
+install: setup $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix=$(PREFIX) >/dev/null
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+	@ninja -C $(BUILD) -j $(JOBS)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet --no-rebuild
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-clang build-fuzz

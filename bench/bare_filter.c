@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel's own part costs here. bare_filter allow COMMAND [ARG]... runs a command under the filter of every run and
- * nothing else; bare_filter trap COMMAND... under the watch's filter, with a listener that answers "continue" to every call
- * without a look at it. No run, and no watch, can cost less.
+ * Measures what the kernel's own part of a run costs.
+ *
+ *     bare_filter allow COMMAND [ARG]...   runs a command under the filter of every run and nothing else
+ *     bare_filter trap COMMAND [ARG]...    runs it under the watch's filter, with a listener that answers "continue" to
+ *                                          every call without looking at it
+ *
+ * No run, and no watch, can cost less.
  */
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -15,7 +19,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "sandbox/seccomp.h"
+#include "sandbox/inside/seccomp.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -42,7 +46,7 @@ static void wake_here(int listener, bool here)
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, here ? SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP : 0);
 }
 
-/* Chooses processors as src/sandbox/watch.c does. */
+/* Chooses processors as src/sandbox/watch/watch.c does. */
 static void serve(int listener)
 {
 	static _Alignas(8) char notif_space[4096], resp_space[4096]; /* the kernel's structures may have grown */
@@ -79,7 +83,7 @@ static int trap(char **argv)
 
 	if (pipe(ends) < 0)
 		return 2;
-	/* The child's descriptors are ours until it runs the command: so we have its listener. */
+	/* The child shares our descriptors until it executes the command, so we have its listener. */
 	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
 	if (pid < 0)
 		return 2;

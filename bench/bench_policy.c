@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast the policy engine is: decisions per second with 1, 10 and 100 patterns, and the worst that a pattern of
- * 4 KiB can do on a path of 4 KiB. Prints "name value unit" and fails when a bar is missed. Times are those of the
- * processor, so that a busy machine does not count against us.
+ * Measures how fast the policy engine is: decisions per second with 1, 10 and 100 patterns, and the slowest match of
+ * a pattern of 4 KiB with a path of 4 KiB. Prints "name value unit", and fails when a result misses its bar. It
+ * measures processor time, so that a busy machine does not change the result.
  */
 #include <stdio.h>
 #include <time.h>
@@ -23,7 +23,7 @@ struct rule {
 #define READ CORDON_ACCESS_READ
 #define WRITE CORDON_ACCESS_WRITE
 
-/* What a team with a monorepo might write; the first 1 and 10 are policies of their own. */
+/* What a team with a monorepo might write; the first rule and the first 10 rules are policies, too. */
 static const struct rule rules[] = {
 	{ WRITE, "src/**" },
 	{ READ, "src/**/*.ts" },
@@ -194,7 +194,7 @@ failed:
 	exit(1);
 }
 
-/* The best of some rounds: noise only ever makes a round slower. */
+/* The best of some rounds: noise can only make a round slower. */
 static double decisions_per_second(size_t n_patterns, size_t *ret_allowed)
 {
 	struct cordon_policy *policy = make_policy(n_patterns);
@@ -224,7 +224,7 @@ static double decisions_per_second(size_t n_patterns, size_t *ret_allowed)
 	return best;
 }
 
-/* A nasty pattern: `front` once, `again` as often as it fits, `back` once; and a path of the same kind. */
+/* A slow kind of pattern: `front` once, `again` as often as it fits, `back` once; and a path of the same kind. */
 struct family {
 	const char *name;
 	const char *front, *again, *back;
@@ -234,7 +234,7 @@ struct family {
 #define TEN_BRACES "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
 #define TEN_MIXED "{a,*}{a,?}{a,b}{a,[ab]}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
 
-/* Backs of [b] and [b]*: a last letter that is plain would be compared with the end of the path first. */
+/* The patterns end with [b] and [b]*, because a plain last letter would be compared with the end of the path first. */
 static const struct family families[] = {
 	{ "stars", "", "*a", "[b]", "", "a", "" },
 	{ "star_and_run", "*", "a", "[b]", "", "a", "" },
@@ -268,7 +268,7 @@ static size_t append(char *out, size_t at, const char *s)
 	return at;
 }
 
-/* `front`, `again` as often as it fits into `size` bytes, `back`. */
+/* Writes `front`, then `again` as often as it fits into `size` bytes, then `back`. */
 static void fill(char *out, size_t size, const char *front, const char *again, const char *back)
 {
 	size_t at = append(out, 0, front);
@@ -300,7 +300,8 @@ static bool ask_match(const struct cordon_pattern *pattern, const char *path)
 	return cordon_pattern_match(pattern, path, &specificity);
 }
 
-/* The longest pattern of the family that compiles, and one half as long: some need room to slide. */
+/* Measures the longest pattern of the family that compiles, and one half as long: some are slow only when the path
+ * is longer than the pattern. */
 static double worst_ms(const struct family *family)
 {
 	char text[CORDON_PATTERN_MAX + 1], path[CORDON_PATH_MAX];

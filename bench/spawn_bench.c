@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures how long command lines take from spawn to exit, interleaved so that all of them meet the same noise.
+ * Measures how long command lines take from spawn to exit. The commands are interleaved, so that all of them have
+ * the same noise.
  *
  *     spawn_bench ROUNDS NAME COMMAND [ARG]... [';' NAME COMMAND [ARG]...]...
  *
- * Every round runs each command once, beginning with another one each time; the first tenth of the rounds warms up. After
- * each the kernel gets a moment to take apart what the command left (network and mount namespaces go in the background), so
- * that nobody's figure holds another's remains. One line per command: name, median, tenth and ninetieth percentile in microseconds, and the median as a multiple of the
- * first command's. A command that does not exit with 0 ends the measurement.
+ * Every round runs each command once, beginning with another one each time; the first tenth of the rounds is not
+ * counted. After each command the kernel gets some time to remove what the command left (it removes network and
+ * mount namespaces in the background), so that this does not slow down the next command. It prints one line per
+ * command: name, median, tenth and ninetieth percentile in microseconds, and the median as a multiple of the first
+ * command's. A command that does not exit with 0 ends the measurement.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +70,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Cuts argv at ";" words; returns how many commands there are, 0 when a part is incomplete. */
+/* Splits argv at the words ";"; returns how many commands there are, 0 when a part is incomplete. */
 static size_t split(int argc, char **argv, struct command *commands)
 {
 	size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the audit log: lines and heads as a forger would leave them, and records made of any bytes. */
+/* Fuzzes the audit log: forged lines and heads, and records made of any bytes. */
 #include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A memory file that holds the input. */
+/* A memory file with the input. */
 static int input_file(const char *text, size_t size)
 {
 	static int fd = -1;
@@ -67,7 +67,7 @@ static void check_lines(const char *text, size_t size)
 		assert(head.file >= 1 && strlen(head.hash) == CORDON_AUDIT_HASH_SIZE - 1);
 }
 
-/* Whatever an event holds, its line can be read back and shown. */
+/* Whatever an event contains, its line can be read back and shown. */
 static void check_render(const char *text, size_t size)
 {
 	const struct cordon_audit_ids ids = { .session_id = text, .agent = text };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes folder lists: what is split can be joined and split again, and nothing resolves to a place outside. */
+/* Fuzzes folder lists: a list that was split can be joined and split again, and no folder resolves to a place
+ * outside. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static void check_resolve(const struct cordon_folders *folders)
 	}
 }
 
-/* Joined with commas escaped, a list is the same list. */
+/* When the items are joined with escaped commas, the result is the same list. */
 static void check_join(const struct cordon_folders *folders)
 {
 	autobuf struct cordon_buf list = CORDON_BUF(SIZE_MAX / 2);
@@ -67,7 +68,7 @@ static void check_join(const struct cordon_folders *folders)
 	for (size_t i = 0; i < folders->n; i++) {
 		const char *item = folders->items[i];
 
-		/* A backslash at the end cannot be written in front of a comma. */
+		/* A list cannot contain an item that ends with a backslash, because a comma follows it. */
 		if (item[strlen(item) - 1] == '\\')
 			return;
 		if (i && cordon_buf_addc(&list, ',') < 0)

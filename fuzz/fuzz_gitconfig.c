@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Git configuration as an agent may leave it: the reader stays in bounds and hands out only what it promises. */
+/* Fuzzes git configuration as an agent may leave it: the reader stays in bounds and returns only what it promises. */
 #include <assert.h>
 #include <string.h>
 
-#include "sandbox/gitconfig.h"
+#include "protect/gitconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the MCP dispatcher: each line of the input is a message on one channel; every answer must be a proper one. */
+/* Fuzzes the MCP dispatcher: each line of the input is a message on one channel; every answer must be valid. */
 #include <assert.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PLACEHOLDER "11111111-1111-4111-8111-111111111111" /* in an input, stands for a project that exists */
 #define TOOLS_MAX 32
-#define RESET_AFTER 500 /* inputs, since some make things that stay */
+#define RESET_AFTER 500 /* inputs until the store is made anew, because some inputs add to it */
 
 static struct cordon_store store = CORDON_STORE_NONE;
 static struct cordon_mcp *mcp;
@@ -34,7 +34,7 @@ static void close_all(void)
 	*home = '\0';
 }
 
-/* Everything but what starts programs, which is no business of a fuzzer. */
+/* Offers all tools except those that start programs, which a fuzzer must not do. */
 static const struct cordon_mcp_offer *harmless_offer(void)
 {
 	static const struct cordon_mcp_tool *tools[TOOLS_MAX];
@@ -54,14 +54,15 @@ static void open_all(void)
 {
 	struct cordon_mcp_options options = { .offer = harmless_offer() };
 	json_auto_t *settings = json_pack("{s:s, s:b}", "name", "p", "init_git", 0);
-	json_auto_t *made = NULL;
+	struct cordon_project_record made = { 0 };
 
 	snprintf(home, sizeof(home), "%s/cordon-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (!mkdtemp(home) || setenv("CORDON_HOME", home, 1) < 0 || cordon_store_open(&store, NULL) < 0 ||
 	    cordon_project_create(&store, settings, NULL, &made, NULL) < 0 ||
 	    cordon_mcp_new(&store, &options, &mcp, NULL) < 0)
 		abort();
-	snprintf(project, sizeof(project), "%s", json_string_value(json_object_get(made, "id")));
+	snprintf(project, sizeof(project), "%s", made.id);
+	cordon_project_record_done(&made);
 }
 
 static void check_answer(struct cordon_mcp_channel *channel, const json_t *message)
@@ -112,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cordon_mcp_message(mcp, &channel, at, (size_t)(end - at));
 	}
 	cordon_mcp_work(mcp);
-	cordon_mcp_hang_up(mcp, &channel, true);
+	cordon_mcp_close_channel(mcp, &channel, true);
 	free(text);
 	return 0;
 }

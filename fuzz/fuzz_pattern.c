@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes patterns: the input is a pattern, a NUL and a path. Whatever compiles must be answered alike by both matchers
- * and, when it is short, by the naive one; what does not compile must say why.
+ * Fuzzes patterns: the input is a pattern, a NUL and a path. For every pattern that compiles, both matchers must
+ * give the same answer, and for a short one the naive matcher, too; a pattern that does not compile must have an
+ * error message.
  */
 #include <assert.h>
 
@@ -14,7 +15,7 @@
 #define FEW_STARS 4
 #define FEW_ALTERNATIVES 64
 #define LONGEST (CORDON_PATTERN_MAX + CORDON_PATH_MAX + 2)
-#define WORK (1 << 16) /* pattern x path: how slow the slowest is, make bench measures */
+#define WORK (1 << 16) /* bound of pattern x path; `make bench` measures how slow the slowest is */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,7 +25,7 @@ static void check_error(const struct cordon_error *err, int r)
 	assert(strstr(err->message, "at column ") && err->hint[0]);
 }
 
-/* A path quoted is a pattern for that path. */
+/* A quoted path is a pattern for that path. */
 static void check_quote(const char *path)
 {
 	struct cordon_pattern *pattern = NULL;

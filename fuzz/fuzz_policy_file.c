@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policy files: the first byte says YAML or JSON, the rest is the file. */
+/* Fuzzes policy files: the first byte selects YAML or JSON, the rest is the file. */
 #include <assert.h>
 
 #include "base/text.h"
@@ -8,17 +8,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every node lies inside its parent's source, and keys and children are where they are said to be. */
-static void check_tree(const struct cordon_tree *tree, const struct cordon_node *node)
+/* Every node lies inside its parent's source, and keys and children are at the places that they have. */
+static void check_nodes(const struct cordon_document *doc, const struct cordon_node *node)
 {
 	size_t n = 0;
 
-	assert(node->line > 0 && node->column > 0 && node->start <= node->end && node->end <= tree->len);
+	assert(node->line > 0 && node->column > 0 && node->start <= node->end && node->end <= doc->len);
 	assert(node->type != CORDON_NODE_SCALAR ||
 	       (strlen(node->text) == node->len && cordon_utf8_valid(node->text, node->len)));
 	for (const struct cordon_node *child = node->first; child; child = child->next, n++) {
 		assert((child->key != NULL) == (node->type == CORDON_NODE_MAPPING));
-		check_tree(tree, child);
+		check_nodes(doc, child);
 	}
 	assert(n == node->n);
 }
@@ -34,7 +34,8 @@ static void check_errors(const struct cordon_errors *errors)
 	}
 }
 
-/* What was read without an error can be put into a policy, or is refused at a place, and then nothing was added. */
+/* A file that was read without an error can be applied to a policy, or is refused at a place, and then nothing was
+ * added. */
 static void check_apply(const struct cordon_policy_file *file)
 {
 	struct cordon_errors errors = { 0 };
@@ -58,20 +59,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cordon_errors errors = { 0 };
 	struct cordon_policy_file *file = NULL;
-	struct cordon_tree *tree = NULL;
+	struct cordon_document *doc = NULL;
 	cordon_format format;
 
 	if (size == 0)
 		return 0;
 	format = data[0] & 1 ? CORDON_FORMAT_JSON : CORDON_FORMAT_YAML;
-	if (cordon_tree_parse("f", format, (const char *)data + 1, size - 1, CORDON_CONFIG_DEPTH_MAX, &tree, &errors) ==
-	    0)
-		check_tree(tree, tree->root);
+	if (cordon_document_parse("f", format, (const char *)data + 1, size - 1, CORDON_CONFIG_DEPTH_MAX, &doc,
+				  &errors) == 0)
+		check_nodes(doc, doc->root);
 	else
 		assert(errors.n > 0);
 	check_errors(&errors);
 	cordon_errors_done(&errors);
-	cordon_tree_free(tree);
+	cordon_document_free(doc);
 
 	if (cordon_policy_file_parse("f", format, (const char *)data + 1, size - 1, &file, &errors) == 0) {
 		assert(errors.n == 0);

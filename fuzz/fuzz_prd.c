@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PRD files: an edit gives valid JSON in which nothing else changed, and a second edit finds nothing to do. */
+/* Fuzzes PRD files: an edit gives valid JSON in which nothing else changed, and a second edit finds nothing to do. */
 #include <assert.h>
 
 #include "config/prd.h"
@@ -34,7 +34,7 @@ static void check_equal(const char *old_text, size_t old_len, const struct cordo
 	json_decref(new);
 }
 
-/* Without a change the text is the same; where values were only added, the old text is in the new one, in order. */
+/* Without a change the text is the same; where values were only added, the new text contains the old text in order. */
 static void check_bytes(const char *old, size_t old_len, const struct cordon_buf *new, size_t changed)
 {
 	size_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes what makes hostile bytes safe to print, and the cleaning of paths. */
+/* Fuzzes the escaping of hostile bytes, and the cleaning of paths. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What end-to-end tests and attacks share: who runs cordon, a directory of theirs, and looks from the host side."""
 import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -19,6 +20,11 @@ CASES = TESTS / "cases"
 USER_ID = 54321
 PR_SET_CHILD_SUBREAPER = 36
 DEFAULT_TIMEOUT = 60
+
+
+def landlock_scopes():
+    """Whether this kernel's Landlock keeps signals and abstract sockets in (Linux 6.12)."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 6
 
 
 def built_executable():
@@ -345,6 +351,41 @@ def poll(condition, seconds=5.0, what="the condition"):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {seconds} s")
         time.sleep(0.01)
+
+
+def link_or_copy(source, target):
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def node_packages(source, base_dir, name, programs=()):
+    """A directory with what package.json in `source` pins, and programs of ours beside it; installed once per lock file in the
+    build tree, and copied to where every user can reach it, since that may lie in a private directory."""
+    target = built_executable().parent / name
+    lock = (source / "package-lock.json").read_text()
+    stamp = target / "installed"
+    with open(f"{target}.lock", "w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != lock:
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
+            for file in ("package.json", "package-lock.json"):
+                shutil.copy(source / file, target)
+            command = ["npm", "ci", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts"]
+            done = subprocess.run(command, cwd=target, capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr.decode(errors="replace")
+            stamp.write_text(lock)
+    shared = base_dir / name
+    if not shared.exists():
+        partial = base_dir / f"{name}.{os.getpid()}"
+        shutil.copytree(target, partial, symlinks=True, copy_function=link_or_copy)
+        for file in programs:
+            shutil.copy(source / file, partial)
+        subprocess.run(["chmod", "-R", "a+rX", str(partial)], check=True)
+        partial.rename(shared)
+    return shared
 
 
 class Leftovers:

@@ -169,9 +169,11 @@ def test_events_of_the_log_are_the_same_in_all_documents(cordon):
     assert cordon("audit", "--kind", ",".join(sorted(listed))).returncode == 0
 
 
-def test_the_readme_is_one_screen_with_three_commands():
+def test_the_readme_is_two_screens_with_three_commands():
     text = (TOP / "README.md").read_text()
     assert text.count("\n") <= 90
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert sections == ["See it in 30 seconds", "Run your agent in it", "Where to go on"]
     assert all(f"make {target}" in text for target in ("demo", "test", "install"))
 
 
@@ -179,6 +181,13 @@ def test_links_between_documents_lead_somewhere():
     for path in (TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *(TOP / "docs").glob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_files_that_documents_name_exist():
+    named = re.compile(r"`((?:src|tests|bench|scripts|include|examples|fuzz)/[\w./*-]+\.(?:c|h|py))`")
+    for path in (TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *(TOP / "docs").glob("*.md")):
+        text = FENCE.sub("", path.read_text())
+        assert [file for file in named.findall(text) if not any(TOP.glob(file))] == [], path.name
 
 
 def test_the_changelog_begins_with_this_version():

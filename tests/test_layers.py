@@ -1,16 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of the tree: who may include whom, what every file begins with, sizes, and what must not stand in it."""
+"""The shape of the tree: who may include or start whom, what every file begins with, sizes, and what must not stand in it."""
+import functools
 import re
 import subprocess
 
 import pytest
 
-from support import TESTS, TOP
+from support import TESTS, TOP, built_executable
 
-# Each may include itself and what stands before it.
-LAYERS = ["base", "policy", "config", "audit", "sandbox", "store", "mcp", "cli"]
-# Executables of their own: they stand above the named layer, and nobody includes them.
-ABOVE = {"lens": "sandbox", "serve": "mcp"}
+# Each room may include itself and what stands before it.
+ROOMS = ["base", "policy", "protect", "config", "learn", "audit"]
+ROOMS += ["sandbox/plan", "sandbox/inside", "sandbox/watch", "sandbox/host"]
+ROOMS += ["run", "store", "view", "session", "crew", "agent", "loop", "flow", "mcp", "cli"]
+# Executables of their own: each stands above the named room, and nobody includes it.
+ABOVE = {"lens": "sandbox/host", "net": "sandbox/host", "serve": "mcp"}
+# Executables, and the rooms that may name them: the one that starts it, and the one that it is made of.
+STARTED_BY = {
+    "cordon-lens": {"sandbox/host", "lens"},
+    "cordon-net": {"sandbox/host", "net"},
+    "cordon-session": {"session"},
+}
+# Who replaces a process by another program: the agent's process, and the owners of executables.
+MAY_EXEC = {"sandbox/inside", "sandbox/host", "session"}
+EXEC = re.compile(r"\b(?:f?execve|execveat|execvpe?|execle?|execlp|posix_spawnp?)\s*\(")  # popen and system are banned everywhere
+# What a copy of a process with threads must not call: it may wait for ever for a lock that nobody holds any more.
+FORBIDDEN_INSIDE = re.compile(
+    r"(?:malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|memalign|strn?dup|realpath|qsort"
+    r"|.*printf(?:_chk)?|.*scanf(?:_chk)?|std(?:in|out|err)|f(?:open|dopen|reopen|close|flush|read|write|gets|puts|getc|putc)(?:64)?"
+    r"|f?puts?|putchar|getline|getdelim|open_memstream|perror|strerror|psignal|tmpfile"
+    r"|(?:fd)?opendir|readdir(?:64)?(?:_r)?|closedir|scandir(?:64)?|fts_.*|n?ftw(?:64)?|glob(?:64)?"
+    r"|get(?:pw|gr|host|serv|addrinfo|nameinfo).*|setlocale|localtime(?:_r)?|mktime|tzset"
+    r"|v?syslog|openlog|exit|atexit|pthread_.*|sem_.*|dl(?:open|sym)|setenv|putenv|json_.*|yaml_.*|sodium_.*)"
+)
 MAX_LINES = 700
 # Put together from parts, so that this file may stand in the tree it checks.
 HOSTS = [".".join(parts) for parts in (("registry", "npmjs", "org"), ("pypi", "org"), ("deb", "debian", "org"), ("npmmirror", "com"))]
@@ -34,6 +55,8 @@ def tracked():
 FILES = tracked()
 C_FILES = [path for path in FILES if path.suffix in (".c", ".h")]
 SOURCES = [path for path in C_FILES if path.is_relative_to(TOP / "src")]
+# What cordon is made of: not the program that makes the filters while it is built.
+MODULES = [path for path in SOURCES if path.suffix == ".c" and path.stem != "seccomp_gen"]
 
 
 def is_script(path, interpreter):
@@ -52,37 +75,268 @@ def name(path):
     return str(path.relative_to(TOP))
 
 
-def may_include(layer):
-    if layer in ABOVE:
-        return set(LAYERS[: LAYERS.index(ABOVE[layer]) + 1]) | {layer}
-    return set(LAYERS[: LAYERS.index(layer) + 1])
+def room(path):
+    """The room of a path below src: its first component, in the sandbox its first two."""
+    parts = str(path).split("/")
+    return "/".join(parts[:2]) if parts[0] == "sandbox" else parts[0]
 
 
-def includes(path):
-    return re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE)
+def room_of(path):
+    return room(path.relative_to(TOP / "src"))
+
+
+def may_include(where):
+    if where in ABOVE:
+        return set(ROOMS[: ROOMS.index(ABOVE[where]) + 1]) | {where}
+    return set(ROOMS[: ROOMS.index(where) + 1])
+
+
+def wrong_includes(where, text):
+    """What a file with this text in this room includes and must not."""
+    found = re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE)
+    return [target for target in found if target != "cordon.h" and room(target) not in may_include(where)]
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
+def wrong_starts(where, text):
+    """Executables that a file with this text names as a program, and must not; and calls of exec where none may be."""
+    code = without_comments(text)
+    named = re.findall(r'"(?:[^"\s]*/)?(cordon-[a-z]+)"', code)
+    found = [program for program in named if program in STARTED_BY and where not in STARTED_BY[program]]
+    return found + ([] if where in MAY_EXEC else EXEC.findall(code))
 
 
 def test_there_is_something_to_check():
     assert len(SOURCES) > 20 and len(SHELL) >= 2 and len(PYTHON) >= 4
 
 
-def test_every_source_directory_is_a_known_layer():
-    assert {path.relative_to(TOP / "src").parts[0] for path in SOURCES} <= set(LAYERS) | set(ABOVE)
+def test_every_source_directory_is_a_known_room():
+    assert {room_of(path) for path in SOURCES} <= set(ROOMS) | set(ABOVE)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_includes_point_downward(path):
-    allowed = may_include(path.relative_to(TOP / "src").parts[0])
-    for target in includes(path):
-        if target == "cordon.h":
-            continue
-        assert "/" in target, f'{name(path)}: write "layer/{target}", so that the direction can be seen'
-        assert target.split("/")[0] in allowed, f"{name(path)} must not include {target}"
+    assert wrong_includes(room_of(path), path.read_text()) == [], f'{name(path)}: includes are "room/file.h", of rooms below'
 
 
-def test_the_order_of_layers_would_be_noticed():
+def test_the_order_of_rooms_would_be_noticed():
     assert "policy" not in may_include("base") and "cli" not in may_include("mcp")
     assert "store" not in may_include("lens") and "lens" not in may_include("cli")
+    assert wrong_includes("sandbox/inside", '#include "sandbox/host/limits.h"\n#include "base/io.h"\n') == ["sandbox/host/limits.h"]
+    assert wrong_includes("sandbox/plan", '\t# include "sandbox/inside/inside.h"\n') == ["sandbox/inside/inside.h"]
+    assert wrong_includes("sandbox/watch", '#include "sandbox/inside/hand.h"\n') == []
+    assert wrong_includes("session", '#include <stdio.h>\n#include "crew/crew.h"\n') == ["crew/crew.h"]
+    assert wrong_includes("run", '#include "output.h"\n') == ["output.h"], "a name without its room says no direction"
+    assert wrong_includes("net", '#include "lens/lens.h"\n#include "run/run.h"\n') == ["lens/lens.h", "run/run.h"]
+    assert wrong_includes("serve", '#include "mcp/mcp.h"\n#include "cli/cli.h"\n') == ["cli/cli.h"]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_program_is_started_by_the_room_that_owns_it(path):
+    assert wrong_starts(room_of(path), path.read_text()) == []
+
+
+def test_a_program_started_elsewhere_would_be_noticed():
+    assert wrong_starts("cli", 'static const char name[] = "/cordon-lens";') == ["cordon-lens"]
+    assert wrong_starts("run", 'f(CORDON_LIBEXEC "/cordon-session")') == ["cordon-session"]
+    assert wrong_starts("sandbox/inside", 'char *argv[] = { "cordon-net", NULL };') == ["cordon-net"]
+    assert wrong_starts("session", 'f("/cordon-session"); execve(a, b, c);') == []
+    assert len(wrong_starts("store", "if (fork() == 0)\n\texecve(path, argv, environ);")) == 1
+    assert len(wrong_starts("mcp", "posix_spawn(&pid, path, NULL, NULL, argv, environ);")) == 1
+    assert wrong_starts("cli", '/* execve("/cordon-lens") */ f("cordon-lens is missing");') == []
+
+
+def test_the_program_of_each_owner_is_found_where_it_is_started():
+    """The literal that the check above looks for is really how a program is named."""
+    text = (TOP / "src" / "sandbox" / "host" / "lens_process.c").read_text()
+    assert "cordon-lens" in wrong_starts("cli", text)
+
+
+def compiled(path):
+    """The object of a source file, in the build tree of the executable under test."""
+    build = built_executable().parent
+    flat = "_".join(path.relative_to(TOP).parts) + ".o"
+    found = [build / part / flat for part in ("libcordon-run.a.p", "libcordon-core.a.p") if (build / part / flat).exists()]
+    assert found, f"{flat} is not in {build}: set CORDON to an executable in its build tree"
+    return found[0]
+
+
+def compiled_rooms(*rooms):
+    return [compiled(path) for path in MODULES if room_of(path) in rooms]
+
+
+def undefined(path):
+    rows = subprocess.run(["nm", "-u", "-P", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {row.split()[0] for row in rows}
+
+
+def references(path):
+    """{function: names that it refers to} of one object. What is found through a section is everything that the section has."""
+    command = ["objdump", "-d", "-r", "--no-show-raw-insn", "-w", path]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    uses, sections = {}, {}
+    section = function = None
+    for line in lines:
+        if begin := re.match(r"Disassembly of section (\S+):", line):
+            section = begin[1]
+        elif begin := re.match(r"[0-9a-f]+ <(\S+)>:", line):
+            function = begin[1]
+            uses[function] = set()
+            sections.setdefault(section, set()).add(function)
+        elif function:
+            # With -w a relocation stands on the line of its instruction.
+            uses[function].update(re.findall(r"\bR_\w+\s+([^\s+-][^\s+]*?)(?:[+-]0x[0-9a-f]+)?(?=\s|$)", line))
+            uses[function].update(re.findall(r"<([\w.]+)(?:\+0x[0-9a-f]+)?>", re.sub(r"R_\w+.*", "", line)))
+    tables = subprocess.run(["objdump", "-r", "-w", path], capture_output=True, text=True, check=True).stdout
+    for block in re.split(r"RELOCATION RECORDS FOR ", tables)[1:]:
+        table = re.match(r"\[(\S+)\]", block)[1]
+        if table.startswith(".data"):
+            sections[table] = {re.sub(r"[+-]0x[0-9a-f]+$", "", row.split()[2]) for row in block.splitlines()[2:] if len(row.split()) == 3}
+    for names in uses.values():
+        for _ in range(2):  # a table of functions, then the section that they are in
+            names.update(*(sections.get(used, ()) for used in list(names)))
+    return uses
+
+
+@functools.cache
+def program():
+    """What the rooms that run inside, and those below that they may call, are made of: {object: {function: names}}, {function: object}."""
+    graph = {path: references(path) for path in compiled_rooms("base", "policy", "sandbox/plan", "sandbox/inside")}
+    listing = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", *graph], capture_output=True, text=True, check=True).stdout
+    rows = [re.match(r"(.*):\S+ \w (\S+)$", row).groups() for row in listing.splitlines()]
+    by_text = {str(path): path for path in graph}
+    return graph, {symbol: by_text[path] for path, symbol in rows}
+
+
+def reached(start_object, start_function):
+    """{imported name: the way to it} of everything that a function calls, here and in what it calls."""
+    graph, defined = program()
+    ways, todo, seen = {}, [(start_object, start_function, (start_function,))], set()
+    while todo:
+        path, function, way = todo.pop()
+        if (path, function) in seen:
+            continue
+        seen.add((path, function))
+        for used in graph[path].get(function, ()):
+            where = path if used in graph[path] else defined.get(used)
+            if where is None:
+                ways.setdefault(used, (*way, used))
+            else:
+                todo.append((where, used, (*way, used)))
+    return ways
+
+
+def forbidden_ways(start_object, start_function):
+    ways = reached(start_object, start_function)
+    return [" > ".join(ways[used]) for used in sorted(ways) if FORBIDDEN_INSIDE.fullmatch(used)]
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if room_of(path) == "sandbox/inside"], ids=name)
+def test_what_runs_inside_imports_no_malloc_and_no_stdio(path):
+    assert {used for used in undefined(compiled(path)) if FORBIDDEN_INSIDE.fullmatch(used)} == set()
+
+
+def test_what_runs_inside_reaches_no_malloc_and_no_stdio_in_what_it_calls():
+    graph, defined = program()
+    inside = compiled_rooms("sandbox/inside")
+    found, unknown = [], set()
+    for path in inside:
+        for function in graph[path]:
+            found += forbidden_ways(path, function)
+        unknown |= {used for used in undefined(path) if used.startswith("cordon_") and used not in defined}
+    assert found == [] and unknown == set()
+
+
+def test_malloc_or_stdio_inside_would_be_noticed():
+    for symbol in ("malloc", "free", "__snprintf_chk", "vsnprintf", "fopen64", "stderr", "opendir", "readdir64", "getpwnam_r", "syslog", "exit"):
+        assert FORBIDDEN_INSIDE.fullmatch(symbol), symbol
+    for symbol in ("_exit", "open64", "read", "memcpy", "cordon_freep", "strlen", "__stack_chk_fail", "sigprocmask"):
+        assert not FORBIDDEN_INSIDE.fullmatch(symbol), symbol
+    _, defined = program()
+    # Directly, through a function of another file, and through one of the same file that has no name outside it.
+    assert any(way.endswith("calloc") for way in forbidden_ways(defined["cordon_arena_new"], "cordon_arena_new"))
+    assert any(way.endswith("calloc") for way in forbidden_ways(defined["cordon_plan_note"], "cordon_plan_note"))
+    assert any("printf" in way for way in forbidden_ways(defined["cordon_fail"], "cordon_fail"))
+    assert any("printf" in way for way in forbidden_ways(defined["cordon_plan_build"], "cordon_plan_build"))
+    # And what is called for certain is found on the way.
+    assert "mount_setattr" in reached(defined["cordon_inside_build"], "cordon_inside_build")
+    assert "memcpy" in reached(defined["cordon_fd_path"], "cordon_fd_path")
+
+
+CONTRIBUTING = (TOP / "CONTRIBUTING.md").read_text()
+STEP = re.compile(r"^(\d+\. +|- +| +- +)`(src/[^`]+)`", re.MULTILINE)
+
+
+def level(file):
+    return ROOMS.index(room(file.removeprefix("src/")))
+
+
+def walks():
+    """The walks of CONTRIBUTING, {title: [list]}; a list is [(mark, file)], the mark as it begins the line."""
+    found = {}
+    for part in CONTRIBUTING.split("\n## Three walks\n", 1)[1].split("\n## ", 1)[0].split("\n### ")[1:]:
+        title, _, text = part.partition("\n")
+        lists = [STEP.findall(paragraph) for paragraph in text.split("\n\n")]
+        found[title] = [steps for steps in lists if steps]
+    return found
+
+
+def wrong_steps(steps):
+    """Steps of a list that lead the wrong way: numbered and indented ones go up, or callbacks (bullets) go down."""
+    wrong, outer, inner = [], None, None
+    for mark, file in steps:
+        before = inner if mark.startswith(" ") else outer
+        up = mark.startswith("-")
+        if before and (level(file) < level(before) if up else level(file) > level(before)):
+            wrong.append(f"{before} > {file}")
+        inner = file
+        if not mark.startswith(" "):
+            outer = file
+    return wrong
+
+
+@pytest.mark.parametrize("title", walks())
+def test_a_walk_names_files_that_exist_and_goes_up_by_callbacks_only(title):
+    lists = walks()[title]
+    assert lists and sum(len(steps) for steps in lists) > 8
+    for steps in lists:
+        assert [file for _, file in steps if not (TOP / file).is_file()] == []
+        assert wrong_steps(steps) == []
+        assert len({mark[0].isdigit() for mark, _ in steps if not mark.startswith(" ")}) == 1, "steps or callbacks, not both"
+        assert len([file for _, file in steps]) == len({file for _, file in steps}), "one step for each file"
+
+
+def test_there_are_three_walks():
+    assert len(walks()) == 3
+
+
+def test_a_walk_that_goes_back_up_would_be_noticed():
+    assert wrong_steps([("1. ", "src/cli/main.c"), ("2. ", "src/run/run.c"), ("3. ", "src/cli/cmd_run.c")])
+    assert wrong_steps([("1. ", "src/run/run.c"), ("   - ", "src/policy/decide.c"), ("   - ", "src/config/document.c")])
+    assert wrong_steps([("- ", "src/run/run.c"), ("- ", "src/audit/audit.c")])
+    assert not wrong_steps([("1. ", "src/run/run.c"), ("   - ", "src/policy/decide.c"), ("2. ", "src/sandbox/host/launch.c")])
+
+
+def test_the_map_of_rooms_is_the_real_one():
+    listed = re.findall(r"^\| `src/([^`]+)` \|", CONTRIBUTING, re.MULTILINE)
+    assert {room_of(path) for path in SOURCES} <= set(listed)
+    ordered = [name for name in listed if name not in ABOVE]
+    assert ordered == sorted(ordered, key=ROOMS.index, reverse=True)
+
+
+# What is written for another program: systemd-run's options, the lens's, and a command for the reader of a learned policy.
+OPTIONS_OF_OTHERS = {"src/sandbox/host/lens_process.c", "src/learn/text.c"}
+LIBRARY = [path for path in SOURCES if path.relative_to(TOP / "src").parts[0] not in ("cli", "lens")]
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=name)
+def test_a_message_of_the_library_names_no_option(path):
+    texts = re.findall(r'"(?:[^"\\\n]|\\.)*"', path.read_text())
+    named = [text for text in texts if re.search(r"(?<![\w-])--[a-z]", text) and "systemd-run" not in text]
+    assert not named or name(path) in OPTIONS_OF_OTHERS, f"{named}: see base/setting.h"
 
 
 @pytest.mark.parametrize("path", C_FILES, ids=name)
@@ -138,10 +392,15 @@ def test_every_fuzz_target_has_kept_inputs():
         assert any((TOP / "fuzz" / "corpus" / path.stem[len("fuzz_") :]).iterdir()), path.name
 
 
-def test_continuous_integration_runs_make_test_and_nothing_else():
+def test_continuous_integration_runs_the_command_of_the_readme_and_nothing_else():
     lines = [line.strip() for line in (TOP / ".ci" / "run").read_text().splitlines()]
     commands = [line for line in lines if line and not line.startswith("#")]
-    assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', "exec make test"]
+    makefile = (TOP / "Makefile").read_text()
+    assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', "exec make test test-long"]
+    assert re.search(r"`make test`\sruns\sthe\stests,\sand\s`make test test-long`\sall", (TOP / "README.md").read_text())
+    recipe = {target: re.search(rf"^{target}: all\n\t@scripts/setup test\n\t@scripts/test \$\(BUILD\) (.*)$", makefile, re.MULTILINE).group(1)
+              for target in ("test", "test-long")}
+    assert recipe == {"test": "test", "test-long": "long"}
     assert [path.name for path in (TOP / ".ci").iterdir()] == ["run"]
 
 

@@ -13,7 +13,7 @@ HEADER = TOP / "include" / "cordon.h"
 # Tests of the installed tree share one installation.
 ONE_WORKER = pytest.mark.xdist_group("installed")
 COMPILE_LIMIT = 300
-EXAMPLE = TOP / "examples" / "check_path.c"
+EXAMPLES = TOP / "examples"
 
 
 def listed_symbols():
@@ -62,7 +62,8 @@ def test_the_executable_is_static_and_position_independent():
 def installed(base_dir):
     """`make install` with a build directory of its own, so that the one under test keeps its prefix."""
     prefix, build = base_dir / "prefix", base_dir / "install-build"
-    run("meson", "setup", str(build), "-Dtests=disabled", "--buildtype=plain")
+    # Nothing that is looked at here depends on how well the code is optimized.
+    run("meson", "setup", str(build), "-Dtests=disabled", "--buildtype=plain", "-Dc_args=-O0 -U_FORTIFY_SOURCE")
     run("make", "install", f"BUILD={build}", f"PREFIX={prefix}")
     yield prefix
     shutil.rmtree(build)
@@ -81,15 +82,17 @@ def pkg_config(installed):
 
 @pytest.fixture
 def compiled(installed, pkg_config, base_dir, request):
-    """The example, compiled the way its first comment says."""
-    target = base_dir / f"check_path-{request.param}"
+    """The examples, compiled the way their first comments say: {name: program}."""
     if request.param == "shared":
         flags = pkg_config("--cflags", "--libs") + [f"-Wl,-rpath,{next(installed.rglob('libcordon.so')).parent}"]
     else:
         flags = ["-static", *pkg_config("--cflags", "--libs", "--static")]
-    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(EXAMPLE), *flags, "-o", str(target))
-    yield target
-    target.unlink()
+    targets = {name: base_dir / f"{name}-{request.param}" for name in ("check_path", "run_agent")}
+    for name, target in targets.items():
+        run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / f"{name}.c"), *flags, "-o", str(target))
+    yield targets
+    for target in targets.values():
+        target.unlink()
 
 
 def judge(box, program, env=None):
@@ -105,19 +108,37 @@ def judge(box, program, env=None):
     assert missing.returncode == 2 and "Workspace folder does not exist: nothing" in missing.stderr
 
 
-def test_the_example_runs_in_the_build_tree(box):
+def agents(box, program, env=None):
+    """A program that runs agents through the library: what is allowed happens, what is refused does not, and both are told."""
+    repo = box.repo(name="agents", files={"lib/a.ts": "x", "docs/b": "old", ".git/hooks/pre-commit": "#!/bin/sh\n"})
+    script = "echo new >lib/a.ts; echo new >docs/b; echo evil >.git/hooks/pre-commit; exit 7"
+    done = box.run(program, repo, "lib", "/bin/sh", "-c", script, env=env)
+    assert done.returncode == 7 and done.stdout.splitlines()[-1] == "failed, 2 refused, 2 counted", done
+    assert [(repo / name).read_text() for name in ("lib/a.ts", "docs/b", ".git/hooks/pre-commit")] == ["new\n", "old", "#!/bin/sh\n"]
+    refused = [line.split(": ", 2)[2] for line in done.stderr.splitlines() if line.startswith("run_agent: refused: ")]
+    assert refused == [f"write {repo}/docs/b", f"write {repo}/.git/hooks/pre-commit"], done
+    missing = box.run(program, repo, "lib", "/no/such/program", env=env)
+    assert missing.returncode == 127 and missing.stdout == "refused, 0 refused, 0 counted\n"
+    log = box.run(str(built_executable()), "audit", "--json")
+    assert log.returncode == 0 and log.stdout.count("/docs/b") >= 1
+
+
+def test_the_examples_run_in_the_build_tree(box):
     built = built_executable().parent
     shutil.copy(built / "libcordon.so", box.path / "libcordon.so.0")
-    shutil.copy(built / "examples" / "check_path", box.path)
+    for name in ("check_path", "run_agent"):
+        shutil.copy(built / "examples" / name, box.path)
     box.own(box.path)
     judge(box, box.path / "check_path", {"LD_LIBRARY_PATH": str(box.path)})
+    agents(box, box.path / "run_agent", {"LD_LIBRARY_PATH": str(box.path)})
 
 
 @ONE_WORKER
 @pytest.mark.limit(COMPILE_LIMIT)
 @pytest.mark.parametrize("compiled", ["shared", "static"], indirect=True)
-def test_the_example_compiles_against_the_installed_tree(compiled, box):
-    judge(box, compiled)
+def test_the_examples_compile_against_the_installed_tree(compiled, box):
+    judge(box, compiled["check_path"])
+    agents(box, compiled["run_agent"])
 
 
 @ONE_WORKER
@@ -140,7 +161,8 @@ def test_installation_holds_what_a_user_needs(installed):
 @pytest.mark.limit(COMPILE_LIMIT)
 def test_destdir_is_honoured(installed, base_dir):
     build, stage = base_dir / "install-build", base_dir / "stage"
-    run("make", "install", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={stage}")
-    assert (stage / "usr" / "bin" / "cordon").exists()
-    assert "prefix=/usr\n" in next(stage.rglob("cordon.pc")).read_text()
+    run("make", "install", f"BUILD={build}", f"PREFIX={installed}", f"DESTDIR={stage}")
+    staged = {path.relative_to(stage / installed.relative_to("/")) for path in stage.rglob("*") if path.is_file()}
+    assert staged and staged == {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}
+    assert f"prefix={installed}\n" in next(stage.rglob("cordon.pc")).read_text()
     shutil.rmtree(stage)

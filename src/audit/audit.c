@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handle on the log: who it speaks for, how much it may write, and when what it wrote is synced. */
+/* A handle on the audit log: whose events it records, how much it may write, and when the log is synced. */
 #include <stdio.h>
 
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "base/time.h"
 
-/* Per event type and handle. Records: a burst, then a steady rate. Bytes: so that long names in few records can't push
- * other runs' records out of the log; what a day of them may take is a small part of what is kept. */
+/* Limits per event type and handle. Records: a burst, then a steady rate. Bytes: so that long names in few records
+ * cannot push other runs' records out of the log; what they may take in a day is a small part of what is kept. */
 #define BURST_RECORDS INT64_C(200)
 #define RECORDS_PER_S INT64_C(50)
 #define BURST_BYTES INT64_C(1048576)
 #define BYTES_PER_S INT64_C(1024)
 
 #define DROPPED_EVERY_MS 1000 /* between two `dropped` records */
-#define RETRY_MS 1000	      /* after a failure, what can be left out is not tried again for so long */
-#define SHORT_WAIT_MS 100     /* for the lock, while an agent waits for its supervisor */
+#define RETRY_MS 1000	      /* after a failure, limited events are not tried again for this long */
+#define SHORT_WAIT_MS 100     /* wait for the lock, while an agent waits for its supervisor */
 #define SYNC_EVERY_MS 5000
 #define SHORT_RUN_MS 1000
 
-/* Tokens in thousandths, refilled by the millisecond. */
+/* A token bucket. Tokens are counted in thousandths and added every millisecond. */
 struct bucket {
 	int64_t records, bytes;
 	int64_t filled; /* monotonic time of the last refill, 0 before the first use */
@@ -29,14 +29,14 @@ struct cordon_audit {
 	struct cordon_chain chain;
 	char *names[5]; /* in the order of struct cordon_audit_ids */
 	struct bucket buckets[CORDON_AUDIT__MAX];
-	struct cordon_audit_counts counts;
-	uint64_t pending; /* dropped since the last `dropped` record; the same by type, */
+	uint64_t pending; /* dropped since the last `dropped` record */
 	uint64_t pending_by[CORDON_AUDIT__MAX];
-	uint64_t pending_failed;	  /* and those that could not be written */
-	int64_t opened, reported, synced; /* monotonic: this handle, the last `dropped`, the last sync */
-	int64_t failed;			  /* monotonic: the last failure, 0 when there was none */
-	bool unsynced;			  /* something was written since the last sync */
-	bool noteworthy;		  /* more than start and end was written */
+	uint64_t pending_failed; /* those of them that could not be written */
+	/* Monotonic times: of opening, of the last `dropped` record, of the last sync. */
+	int64_t opened, reported, synced;
+	int64_t failed;	 /* monotonic time of the last failure, 0 when there was none */
+	bool unsynced;	 /* something was written since the last sync */
+	bool noteworthy; /* other records than start and end were written */
 };
 
 static struct cordon_audit *release(struct cordon_audit *audit)
@@ -84,25 +84,20 @@ void cordon_audit_set_rotation(struct cordon_audit *audit, uint64_t bytes, unsig
 	audit->chain.keep = keep < 1 ? 1 : keep > CORDON_CHAIN_KEEP_MAX ? CORDON_CHAIN_KEEP_MAX : keep;
 }
 
-void cordon_audit_count(const struct cordon_audit *audit, struct cordon_audit_counts *ret_counts)
-{
-	*ret_counts = audit->counts;
-}
-
-/* What an operator does, and what happens once per run, is never left out. */
+/* Whether the type is rate-limited. What an operator does, and what happens once per run, is never left out. */
 static bool is_limited(cordon_audit_type type)
 {
 	return type == CORDON_AUDIT_VIOLATION || type == CORDON_AUDIT_PROTECTED_LOST ||
 	       type == CORDON_AUDIT_PROTECTED_CREATED || type == CORDON_AUDIT_LIMIT;
 }
 
-/* What is worth waiting for; nobody waits for its writer then. */
-static bool is_patient(cordon_audit_type type)
+/* Whether it may wait long for the lock. No agent waits for the writer of such an event. */
+static bool may_wait_long(cordon_audit_type type)
 {
 	return !is_limited(type) && type != CORDON_AUDIT_DROPPED;
 }
 
-/* INVARIANT: each type has a bucket of its own, so that a storm of violations can't hide a lost protection. */
+/* INVARIANT: each type has its own bucket, so that very many violations cannot hide a lost protection. */
 static void refill(struct bucket *bucket, int64_t now)
 {
 	int64_t passed = now - bucket->filled;
@@ -132,14 +127,13 @@ static bool spend(struct bucket *bucket, size_t bytes)
 
 static void drop(struct cordon_audit *audit, cordon_audit_type type, bool failed)
 {
-	audit->counts.dropped++;
 	audit->pending++;
 	audit->pending_by[type]++;
 	if (failed)
 		audit->pending_failed++;
 }
 
-/* Renders and appends, unless it is too long for what is left to its event. */
+/* Renders an event and appends it, unless it is longer than the bucket of its type allows. */
 static int append(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
 {
 	const struct cordon_audit_ids ids = { audit->names[0], audit->names[1], audit->names[2], audit->names[3],
@@ -153,20 +147,18 @@ static int append(struct cordon_audit *audit, const struct cordon_audit_event *e
 		drop(audit, event->type, false);
 		return 0;
 	}
-	audit->chain.wait_ms = is_patient(event->type) ? CORDON_CHAIN_LOCK_MS : SHORT_WAIT_MS;
+	audit->chain.wait_ms = may_wait_long(event->type) ? CORDON_CHAIN_LOCK_MS : SHORT_WAIT_MS;
 	r = cordon_chain_append(&audit->chain, body.data, body.len, err);
 	audit->failed = r < 0 ? cordon_time_monotonic() : 0;
 	if (r < 0)
 		return r;
 	audit->unsynced = true;
-	if (event->type != CORDON_AUDIT_DROPPED)
-		audit->counts.written++;
 	if (event->type != CORDON_AUDIT_START && event->type != CORDON_AUDIT_END)
 		audit->noteworthy = true;
 	return 0;
 }
 
-/* Writes how many were left out since the last time; keeps the count when that fails. */
+/* Writes how many events were left out since the last such record; keeps the counts when that fails. */
 static void report_dropped(struct cordon_audit *audit, int64_t now)
 {
 	struct cordon_audit_event event = { .type = CORDON_AUDIT_DROPPED };
@@ -188,31 +180,19 @@ static void report_dropped(struct cordon_audit *audit, int64_t now)
 
 static void sync_log(struct cordon_audit *audit, int64_t now)
 {
-	/* A disk that cannot sync gives no better answer the second time: it is not asked again at once. */
+	/* The result is ignored: a disk that cannot sync will not do better at once. */
 	cordon_chain_sync(&audit->chain);
 	audit->synced = now;
 	audit->unsynced = false;
 }
 
-static int tick(struct cordon_audit *audit, int64_t now)
+/* Writes a `dropped` record and syncs, each when it is due. */
+static void do_periodic(struct cordon_audit *audit, int64_t now)
 {
-	int64_t due = -1, next;
-
 	if (audit->pending && now - audit->reported >= DROPPED_EVERY_MS)
 		report_dropped(audit, now);
-	if (audit->pending)
-		due = audit->reported + DROPPED_EVERY_MS;
 	if (audit->unsynced && audit->noteworthy && now - audit->synced >= SYNC_EVERY_MS)
 		sync_log(audit, now);
-	next = audit->synced + SYNC_EVERY_MS;
-	if (audit->unsynced && audit->noteworthy && (due < 0 || next < due))
-		due = next;
-	return due < 0 ? -1 : due <= now ? 0 : (int)(due - now);
-}
-
-int cordon_audit_tick(struct cordon_audit *audit)
-{
-	return tick(audit, cordon_time_monotonic());
 }
 
 int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
@@ -225,10 +205,11 @@ int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_eve
 		return cordon_fail(err, -EINVAL, CORDON_KIND_INTERNAL, "the audit log itself writes these records");
 	if (limited)
 		refill(&audit->buckets[event->type], now);
-	/* The counts belong before the end of the run they are part of. */
+	/* The counts belong to the run, so they come before its end. */
 	if (event->type == CORDON_AUDIT_END && audit->pending)
 		report_dropped(audit, now);
-	/* In a storm, this is the whole cost of an event. INVARIANT: a log that cannot be written stops no agent. */
+	/* When there are very many events, this is all that each of them costs. INVARIANT: a log that cannot be
+	 * written stops no agent. */
 	if (limited && audit->buckets[event->type].records < 1000)
 		drop(audit, event->type, false);
 	else if (limited && audit->failed && now - audit->failed < RETRY_MS)
@@ -237,7 +218,7 @@ int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_eve
 		r = append(audit, event, err);
 	if (r < 0)
 		drop(audit, event->type, true);
-	tick(audit, now);
+	do_periodic(audit, now);
 	if (r == 0 && audit->unsynced &&
 	    (event->type == CORDON_AUDIT_REFUSAL ||
 	     (event->type == CORDON_AUDIT_END && (audit->noteworthy || now - audit->opened >= SHORT_RUN_MS))))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending to the log: one lock, one write per record, and repair of what a dead writer left behind. */
+/* Appends to the audit log: one lock, one write per record, and repair of what a dead writer left behind. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -8,18 +8,18 @@
 #include "audit/chain.h"
 #include "base/time.h"
 
-#define END_SIZE INT64_C(262144) /* holds many records of any size */
+#define END_SIZE INT64_C(262144) /* enough for many records of any size */
 #define FILE_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* What a writer found when log and head were apart. */
+/* What a writer found when log and head did not agree. */
 struct findings {
 	size_t torn;	/* bytes of an unfinished last line */
-	size_t foreign; /* whole lines that do not chain */
-	uint64_t lost;	/* records the head knows and the log has no more */
+	size_t foreign; /* complete lines that do not continue the chain */
+	uint64_t lost;	/* records that the head counts and the log no longer has */
 	bool headless;	/* there were records but no readable head */
 };
 
-/* Opens or makes a plain file of ours. */
+/* Opens or makes a regular file. */
 static int open_file(struct cordon_chain *chain, const char *name, int flags, int *ret_fd)
 {
 	autofd int fd = openat(chain->dir_fd, name, FILE_FLAGS | flags);
@@ -84,7 +84,7 @@ int cordon_chain_sync(struct cordon_chain *chain)
 {
 	if (chain->log_fd < 0)
 		return 0;
-	/* The log first: a head that is ahead of its log would claim that records were taken away. */
+	/* Sync the log first: a head that is ahead of its log would claim that records were removed. */
 	if (fdatasync(chain->log_fd) < 0 || fdatasync(chain->head_fd) < 0)
 		return -errno;
 	if (chain->made && fsync(chain->dir_fd) < 0)
@@ -93,7 +93,7 @@ int cordon_chain_sync(struct cordon_chain *chain)
 	return 0;
 }
 
-/* Locks the head that has the name, also when somebody removed the one this handle had. */
+/* Locks the file with the name `head`, also when somebody removed the one that this handle had open. */
 static int lock_head(struct cordon_chain *chain)
 {
 	for (int tries = 0; tries < 8; tries++) {
@@ -116,8 +116,8 @@ static int lock_head(struct cordon_chain *chain)
 }
 
 /*
- * One record, one write; an unfinished line before it is ended in the same write. INVARIANT: what was not written as a
- * whole is taken back, so that no reader sees it.
+ * Writes one record with one write, which also ends an unfinished line before it. INVARIANT: a record that was not
+ * written completely is removed again, so that no reader sees it.
  */
 static int put(struct cordon_chain *chain, struct cordon_chain_head *head, const char *body, size_t n)
 {
@@ -135,7 +135,7 @@ static int put(struct cordon_chain *chain, struct cordon_chain_head *head, const
 	while (w < 0 && errno == EINTR);
 	if (w != (ssize_t)line.len) {
 		r = w < 0 ? -errno : -ENOSPC;
-		/* Should this fail too, the next writer finds a torn line and says so. */
+		/* If this fails, too, the next writer finds an unfinished line and records that. */
 		if (w > 0 && ftruncate(chain->log_fd, (off_t)head->size) < 0)
 			r = -errno;
 		return r;
@@ -144,12 +144,12 @@ static int put(struct cordon_chain *chain, struct cordon_chain_head *head, const
 	head->seq++;
 	head->size += line.len;
 	cordon_audit_hash(line.data + lead, line.len - lead - 1, head->hash);
-	/* The record is in the log: a head that could not be written is settled by the next writer. */
+	/* The record is in the log: if the head cannot be written, the next writer corrects it. */
 	cordon_chain_head_write(chain->head_fd, head);
 	return 0;
 }
 
-/* A record of the log about itself; takes the reference of `detail`. */
+/* Writes a record of the log about itself; takes the reference of `detail`. */
 static int put_own(struct cordon_chain *chain, struct cordon_chain_head *head, cordon_audit_type type, json_t *detail)
 {
 	struct cordon_audit_event event = { .type = type, .detail = detail };
@@ -164,7 +164,7 @@ static int put_findings(struct cordon_chain *chain, struct cordon_chain_head *he
 {
 	int r = 0;
 
-	/* Each only once it has happened, the torn line first: its record must stand right behind it. */
+	/* Write only what was found. The unfinished line comes first: its record must follow it directly. */
 	if (found->torn)
 		r = put_own(chain, head, CORDON_AUDIT_REPAIRED,
 			    json_pack("{s:s, s:I}", "reason", "torn", "bytes", (json_int_t)found->torn));
@@ -179,8 +179,8 @@ static int put_findings(struct cordon_chain *chain, struct cordon_chain_head *he
 	return r;
 }
 
-/* Takes one line over into the head: as the next record when it is that, else only as what the next one follows.
- * With `blind` set, nothing is known yet and the first record tells where the chain stands. */
+/* Updates the head for one line: as the next record if the line is that, else only as the line that the next record
+ * follows. With `blind` set nothing is known yet, and the first record shows where the chain is. */
 static bool take_line(struct cordon_chain_head *head, const struct cordon_line *line, bool *blind)
 {
 	autorecord struct cordon_audit_record record = { 0 };
@@ -196,8 +196,8 @@ static bool take_line(struct cordon_chain_head *head, const struct cordon_line *
 	return chains;
 }
 
-/* Reads what lies behind head->size in `fd` and takes it over line by line. With `blind`, head knows nothing yet; a
- * start inside the file is then moved to the next line. */
+/* Reads what lies behind head->size in `fd` and updates the head line by line. With `blind` set the head knows
+ * nothing yet; then reading begins at the first complete line. */
 static int take_tail(int fd, bool blind, struct cordon_chain_head *head, struct findings *found, bool *ret_open_line)
 {
 	struct cordon_lines lines;
@@ -221,7 +221,7 @@ static int take_tail(int fd, bool blind, struct cordon_chain_head *head, struct 
 	return r;
 }
 
-/* What the end of a file tells when nothing is known. */
+/* Sets the head from the end of a file when nothing is known. */
 static int take_end(int fd, struct cordon_chain_head *head, struct findings *found, bool *ret_open_line)
 {
 	struct stat st;
@@ -232,7 +232,7 @@ static int take_end(int fd, struct cordon_chain_head *head, struct findings *fou
 	return take_tail(fd, true, head, found, ret_open_line);
 }
 
-/* The log is shorter than the head says. The chain goes on from the head, so that the gap stays visible. */
+/* The log is shorter than the head says. The chain continues from the head, so that the gap stays visible. */
 static int take_loss(struct cordon_chain *chain, struct cordon_chain_head *head, struct findings *found)
 {
 	struct cordon_chain_head left = { .file = head->file };
@@ -245,12 +245,12 @@ static int take_loss(struct cordon_chain *chain, struct cordon_chain_head *head,
 	/* Only the last newline is missing. */
 	if (left.seq == head->seq && cordon_streq(left.hash, head->hash))
 		return 0;
-	/* An emptied file has no record that tells how many there were; at least one is gone. */
+	/* An empty file does not show how many records there were; at least one is gone. */
 	found->lost = left.seq && left.seq < head->seq ? head->seq - left.seq : 1;
 	return 0;
 }
 
-/* There is no head that can be read: the last file that holds anything tells where the chain stands. */
+/* Sets the head when it cannot be read: from the last file that is not empty. */
 static int rebuild(struct cordon_chain *chain, struct cordon_chain_head *ret_head, struct findings *found)
 {
 	struct cordon_chain_head head = { .hash = CORDON_AUDIT_HASH_NONE };
@@ -279,11 +279,12 @@ static int rebuild(struct cordon_chain *chain, struct cordon_chain_head *ret_hea
 	head.file = last + 1;
 	found->headless = head.seq > 0 || head.size > 0;
 	*ret_head = head;
-	/* Before the first record: a writer that dies right after it must not leave a log without a head. */
+	/* The head is written before the first record: a writer that dies right after that record must not leave a
+	 * log without a head. */
 	return cordon_chain_head_write(chain->head_fd, &head);
 }
 
-/* Opens the log the head speaks of, which may have been rotated or even removed since the last record. */
+/* Opens the log that belongs to the head. It may have been rotated or removed since the last record. */
 static int open_current(struct cordon_chain *chain, const struct cordon_chain_head *head, off_t *ret_size)
 {
 	char name[CORDON_CHAIN_NAME_SIZE];
@@ -311,7 +312,7 @@ static int open_current(struct cordon_chain *chain, const struct cordon_chain_he
 	return chain->log_fd < 0 ? -ESTALE : 0;
 }
 
-/* Under the lock: where the chain stands, with everything settled and recorded. */
+/* Called under the lock. Finds where the chain is, and repairs and records every difference. */
 static int load(struct cordon_chain *chain, struct cordon_chain_head *ret_head)
 {
 	struct cordon_chain_head head = { 0 };
@@ -336,7 +337,7 @@ static int load(struct cordon_chain *chain, struct cordon_chain_head *ret_head)
 	return r;
 }
 
-/* Where the chain stood at the end of file `number`: the first record of the next one knows. */
+/* Finds where the chain was at the end of file `number`: the first record of the next file shows it. */
 static int end_of(struct cordon_chain *chain, uint64_t number, struct cordon_chain_head *ret_last)
 {
 	struct cordon_lines lines;
@@ -364,7 +365,7 @@ static bool exists(struct cordon_chain *chain, uint64_t number)
 	return number > 0 && faccessat(chain->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Removes the oldest files beyond `keep`. The record comes first: nothing vanishes without one. */
+/* Removes the oldest files when there are more than `keep`. Writes the record first: no file disappears without one. */
 static int prune(struct cordon_chain *chain, struct cordon_chain_head *head)
 {
 	uint64_t beyond = head->file - 1 > chain->keep ? head->file - 1 - chain->keep : 0;
@@ -377,7 +378,7 @@ static int prune(struct cordon_chain *chain, struct cordon_chain_head *head)
 		char name[CORDON_CHAIN_NAME_SIZE];
 		int r;
 
-		/* A damaged successor does not know; verify finds that damage anyway. */
+		/* A damaged next file does not show it; cordon_audit_verify() finds that damage anyway. */
 		if (end_of(chain, old, &last) < 0)
 			last = (struct cordon_chain_head){ .hash = CORDON_AUDIT_HASH_NONE };
 		cordon_chain_name(old, name);
@@ -400,12 +401,12 @@ static int rotate(struct cordon_chain *chain, struct cordon_chain_head *head)
 	uint64_t number = head->file;
 	int r = 0;
 
-	/* A file that should not be there is not overwritten. */
+	/* Do not overwrite a file that should not exist. */
 	if (exists(chain, number)) {
 		r = cordon_chain_last_number(chain->dir_fd, &number);
 		number++;
 	}
-	/* What the new file rests on must not be lost after it. */
+	/* The new file continues the old one, so the old one must be on disk first. */
 	if (r == 0 && fdatasync(chain->log_fd) < 0)
 		r = -errno;
 	if (r < 0)
@@ -434,7 +435,7 @@ int cordon_chain_append(struct cordon_chain *chain, const char *body, size_t n, 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot lock the audit log");
 	r = load(chain, &head);
-	/* A log that cannot be rotated (its directory may be read-only by attribute) still takes records. */
+	/* A log that cannot be rotated (its directory may be immutable by attribute) still takes records. */
 	if (r == 0 && head.size >= chain->rotate)
 		rotate(chain, &head);
 	if (r == 0 && head.size == 0 && head.file > 1) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log on disk: a chain of lines over several files, that many processes append to.
+ * The audit log on disk: a chain of lines over several files, to which many processes append.
  *
  *   state/audit/audit.jsonl          the file that is written
  *   state/audit/audit-000001.jsonl   earlier ones, oldest first
  *   state/audit/head                 one line: record number, file number, size and last hash; also the lock
  *
- * The head is written in place after each record. It saves reading the log before an append, and it shows a tail that
- * was cut off. A writer that finds log and head apart settles it: whole records that chain are taken over (their
- * writer died before it wrote the head), anything else is left where it is and a `repaired` record says what was
- * found. Nothing that is in the log is ever changed or taken away.
+ * The head is written in place after each record. It saves reading the log before an append, and it shows when the
+ * end of the log was cut off. A writer that finds that log and head differ repairs this: it takes over complete
+ * records that continue the chain (their writer died before it wrote the head). It leaves anything else where it is,
+ * and a `repaired` record says what was found. Nothing that is in the log is ever changed or removed.
  *
- * Rotation writes the head first (file + 1, size 0), then renames: whoever comes after a crash in between finds size
- * 0 and finishes. The first record of a file is `rotated`; its prev is the last hash of the file before.
+ * Rotation writes the head first (file + 1, size 0) and then renames: the next writer after a crash in between finds
+ * size 0 and finishes. The first record of a file is `rotated`; its prev is the last hash of the file before.
  */
 #ifndef CORDON_AUDIT_CHAIN_H
 #define CORDON_AUDIT_CHAIN_H
@@ -21,21 +21,21 @@
 
 #define CORDON_CHAIN_LOG "audit.jsonl"
 #define CORDON_CHAIN_NAME_SIZE 40
-#define CORDON_CHAIN_ROTATE (64 << 20) /* bytes at which a new file is begun */
+#define CORDON_CHAIN_ROTATE (64 << 20) /* bytes at which a new file begins */
 #define CORDON_CHAIN_KEEP 15	       /* earlier files that are kept: with the current one 1 GiB in all */
 #define CORDON_CHAIN_KEEP_MAX 256
 #define CORDON_CHAIN_LOCK_MS 5000 /* how long to wait for another process */
 
 struct cordon_chain_head {
-	uint64_t seq;  /* of the last record, 0 before the first */
-	uint64_t file; /* the number audit.jsonl will get; starts at 1 */
+	uint64_t seq;  /* number of the last record, 0 before the first */
+	uint64_t file; /* the number that audit.jsonl will get; starts at 1 */
 	uint64_t size; /* of audit.jsonl */
 	char hash[CORDON_AUDIT_HASH_SIZE];
 };
 
 struct cordon_chain {
 	int dir_fd, head_fd, log_fd;
-	uint64_t file; /* the number of what log_fd is */
+	uint64_t file; /* the number of the file that log_fd is */
 	uint64_t rotate;
 	unsigned int keep;
 	int64_t wait_ms; /* for the lock */
@@ -49,8 +49,8 @@ void cordon_chain_done(struct cordon_chain *chain);
 int cordon_chain_append(struct cordon_chain *chain, const char *body, size_t n, struct cordon_error *err);
 int cordon_chain_sync(struct cordon_chain *chain);
 
-/* How readers see the log: all files, opened at one moment under the lock, oldest first, the current one last (always
- * there, its fd is -1 when the file does not exist). */
+/* What readers see of the log: all files, opened at one moment under the lock, the oldest first and the current one
+ * last (it is always listed; its fd is -1 when the file does not exist). */
 struct cordon_chain_file {
 	uint64_t number;
 	int fd;
@@ -82,7 +82,7 @@ int cordon_chain_head_read(int head_fd, struct cordon_chain_head *ret_head);
 int cordon_chain_head_write(int head_fd, const struct cordon_chain_head *head);
 /* The highest number of an earlier file, 0 when there is none. */
 int cordon_chain_last_number(int dir_fd, uint64_t *ret_number);
-/* Whether the head says that audit.jsonl was given up but it still has its name. */
+/* Whether the head says that audit.jsonl was rotated, but it still has its old name. */
 bool cordon_chain_rename_pending(int dir_fd, const struct cordon_chain_head *head);
 
 #endif

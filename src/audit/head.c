@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of the log, its lock, the names of its files, and how readers see them all. */
+/* The head of the audit log, its lock, the names of its files, and the view that readers have of them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "audit/chain.h"
 #include "base/time.h"
 
-/* Always the same length, so that it is replaced in place. */
+/* The text always has the same length, so that it can be replaced in place. */
 #define HEAD_FORMAT "cordon-audit-head 1 %020llu %020llu %020llu %s\n"
 #define HEAD_WORDS "cordon-audit-head 1 "
 #define HEAD_LEN (sizeof(HEAD_WORDS) - 1 + 21 + 21 + 21 + CORDON_AUDIT_HASH_SIZE)
@@ -22,7 +22,7 @@ int cordon_chain_lock(int head_fd, int how, int64_t wait_ms)
 	int64_t deadline = cordon_time_monotonic() + wait_ms;
 	struct timespec pause = { .tv_nsec = 20000 };
 
-	/* flock() itself knows no time limit, and a stopped process may hold the lock for ever. */
+	/* flock() has no time limit, and a stopped process may hold the lock for ever. */
 	while (flock(head_fd, how | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
@@ -118,7 +118,7 @@ static void closedirp(DIR **dir)
 		closedir(*dir);
 }
 
-/* Calls `found` with each number; its negative answer ends the walk and is returned. */
+/* Calls `found` with each number; a negative result stops the walk and is returned. */
 static int each_number(int dir_fd, int (*found)(void *data, uint64_t number), void *data)
 {
 	CORDON_CLEANUP(closedirp) DIR *dir = NULL;
@@ -164,7 +164,7 @@ static int view_add(struct cordon_chain_view *view, uint64_t number)
 {
 	struct cordon_chain_file *files;
 
-	/* What writers keep, the current one, and room for what a lowered limit left behind. */
+	/* The files that writers keep, the current one, and those that a lowered limit left behind. */
 	if (view->n_files > VIEW_MAX)
 		return -E2BIG;
 	files = realloc(view->files, (view->n_files + 1) * sizeof(*files));
@@ -205,7 +205,7 @@ static int view_open(int dir_fd, struct cordon_chain_file *file)
 	return 0;
 }
 
-/* Under the lock: which files there are, and the current one behind them. */
+/* Called under the lock: lists the files, with the current one last. */
 static int view_fill(int dir_fd, uint64_t from, struct cordon_chain_view *view, struct cordon_error *err)
 {
 	bool pending = view->state == CORDON_HEAD_GOOD && cordon_chain_rename_pending(dir_fd, &view->head);
@@ -221,7 +221,7 @@ static int view_fill(int dir_fd, uint64_t from, struct cordon_chain_view *view, 
 		current = pending ? view->head.file - 1 : view->head.file;
 	r = view_add(view, current);
 	if (r == 0 && pending) {
-		/* What still has the name of the current file is the one before it; the current one is empty. */
+		/* The file that still has the current name is the one before it; the current one is empty. */
 		snprintf(view->files[view->n_files - 1].name, CORDON_CHAIN_NAME_SIZE, CORDON_CHAIN_LOG);
 		r = view_add(view, view->head.file);
 	} else if (r == 0) {

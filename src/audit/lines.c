@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a log line by line with the hash of each, in bounded memory whatever the file holds. */
+/* Reads a log line by line with the hash of each line, in bounded memory whatever the file contains. */
 #include <sodium.h>
 
 #include "audit/lines.h"
@@ -20,7 +20,7 @@ void cordon_lines_init(struct cordon_lines *lines, int fd, off_t at, off_t limit
 	lines->pos = lines->have = 0;
 }
 
-/* Reads more behind what is left over; 0 at the end. */
+/* Reads more bytes behind those in the buffer; 0 at the end. */
 static ssize_t refill(struct cordon_lines *lines)
 {
 	size_t space;
@@ -51,7 +51,8 @@ int cordon_lines_next(struct cordon_lines *lines, struct cordon_line *ret_line)
 	off_t start = lines->at - (off_t)(lines->have - lines->pos);
 	crypto_hash_sha256_state sha;
 	unsigned char digest[crypto_hash_sha256_BYTES];
-	size_t scanned = 0, before = 0; /* of the bytes in hand; bytes of a long line that are gone already */
+	/* Bytes in the buffer without a newline; bytes of a long line that left the buffer. */
+	size_t scanned = 0, before = 0;
 
 	crypto_hash_sha256_init(&sha);
 	for (;;) {

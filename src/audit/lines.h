@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a log line by line with the hash of each, in bounded memory whatever the file holds. */
+/* Reads a log line by line with the hash of each line, in bounded memory whatever the file contains. */
 #ifndef CORDON_AUDIT_LINES_H
 #define CORDON_AUDIT_LINES_H
 
@@ -11,7 +11,7 @@ struct cordon_line {
 	off_t start;
 	off_t end;			   /* behind the newline, when there is one */
 	bool whole;			   /* ends in a newline; only the last line of a file may not */
-	const char *text;		   /* without the newline; NULL when it is longer than any record can be */
+	const char *text;		   /* without the newline; NULL when it is too long for a record */
 	size_t n;			   /* length of the line, also when it is too long */
 	char hash[CORDON_AUDIT_HASH_SIZE]; /* of the n bytes */
 };

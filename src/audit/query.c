@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which records of the audit log to show, and in what words. */
+/* Selects the records of the audit log to show, and formats them. */
 #include <stdio.h>
 
 #include "audit/query.h"
@@ -80,7 +80,7 @@ bool cordon_audit_match(const struct cordon_audit_filter *filter, const struct c
 	       (record->session_id && strncmp(record->session_id, filter->run, strlen(filter->run)) == 0);
 }
 
-/* The log holds safe text already: it is shown as it is. Anything else in it is a forgery and made safe here. */
+/* The log contains safe text, which is shown as it is. Anything else in it is forged, and is escaped here. */
 static int add_safe(struct cordon_buf *buf, const char *s, size_t n)
 {
 	return cordon_text_safe(s, n) ? cordon_buf_add(buf, s, n) : cordon_text_escape(buf, s, n);
@@ -103,7 +103,7 @@ static int add_value(struct cordon_buf *buf, const char *key, json_t *value)
 	return dump ? add_safe(buf, dump, strlen(dump)) : -ENOMEM;
 }
 
-/* The colour of an event, or NULL: red for what was stopped or lost, yellow for what deserves a look. */
+/* The colour of an event, or NULL: red for what was refused or lost, yellow for what a person should look at. */
 static const char *colour_of(const struct cordon_audit_record *record)
 {
 	const char *decision = json_string_value(json_object_get(record->object, "decision"));
@@ -151,7 +151,7 @@ static int add_columns(struct cordon_buf *buf, const struct cordon_audit_record 
 
 int cordon_audit_format(const struct cordon_audit_record *record, bool colour, struct cordon_buf *ret_text)
 {
-	/* These speak for themselves and come first; the rest follows with its name. */
+	/* These are clear without a name and come first; the rest follows with its name. */
 	static const char *const plain[] = { "decision", "op", "path" };
 	static const char *const named[] = {
 		"rule",		"mode",	     "kind", "success", "project_id", "agent", "orchestrator_id",

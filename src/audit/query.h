@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the audit log: which records, in what words, and waiting for more. A reader holds the log's lock only while it
- * looks which files there are, so it never sees half a record that is being written and never holds up a writer.
+ * Reads the audit log: selects records, formats them, and waits for more. A reader holds the log's lock only while
+ * it lists the files, so it never sees half of a record and never delays a writer.
  */
 #ifndef CORDON_AUDIT_QUERY_H
 #define CORDON_AUDIT_QUERY_H
@@ -18,19 +18,19 @@ struct cordon_audit_filter {
 
 #define CORDON_AUDIT_RUN_MIN 4 /* characters of a session id that must be given */
 
-/* "10m" back from `now`, or a point in RFC 3339 (base/time.h). */
+/* "10m" before `now`, or a time in RFC 3339 (base/time.h). */
 int cordon_audit_since_parse(const char *text, int64_t now, struct cordon_audit_filter *filter,
 			     struct cordon_error *err);
-/* Adds the events of a comma-separated list. An unknown one is an error that names those there are. */
+/* Adds the events of a comma-separated list. An unknown one is an error that lists the known ones. */
 int cordon_audit_kinds_parse(const char *list, struct cordon_audit_filter *filter, struct cordon_error *err);
-/* Sets the run; too few characters, or some that no id has, are an error. `run` is borrowed. */
+/* Sets the run; too few characters, or characters that no id has, are an error. `run` is borrowed. */
 int cordon_audit_run_parse(const char *run, struct cordon_audit_filter *filter, struct cordon_error *err);
 
 bool cordon_audit_match(const struct cordon_audit_filter *filter, const struct cordon_audit_record *record);
 
 /*
  * Appends the record as one line for a person, without a newline: time, event, first characters of the run, what
- * happened. Safe for a terminal whatever the log holds; `colour` adds escape sequences of our own.
+ * happened. Safe for a terminal whatever the log contains; `colour` adds escape sequences of our own.
  */
 int cordon_audit_format(const struct cordon_audit_record *record, bool colour, struct cordon_buf *ret_text);
 
@@ -38,25 +38,26 @@ int cordon_audit_format(const struct cordon_audit_record *record, bool colour, s
 struct cordon_audit_item {
 	const char *file;
 	uint64_t line;
-	const char *text; /* as it stands in the file, without the newline; NULL when it is too long */
+	const char *text; /* as it is in the file, without the newline; NULL when it is too long */
 	size_t n;
-	bool damaged; /* no record: `record` is empty */
+	bool damaged; /* it is no record, and `record` is empty */
 	struct cordon_audit_record record;
 };
 
 struct cordon_audit_reader;
 
-/* Files last written before `filter->since` are passed over; other filtering is the caller's, by match(). */
+/* Skips files that were last written before `filter->since`; the caller does the other filtering with
+ * cordon_audit_match(). */
 int cordon_audit_reader_new(const struct cordon_home *home, const struct cordon_audit_filter *filter,
 			    struct cordon_audit_reader **ret_reader, struct cordon_error *err);
 struct cordon_audit_reader *cordon_audit_reader_free(struct cordon_audit_reader *reader);
-/* 1 and an item, 0 when there is nothing more for now, or -errno. */
+/* Returns 1 and an item, 0 when there is nothing more for now, or -errno. */
 int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_audit_item *ret_item,
 			     struct cordon_error *err);
 
 /* A descriptor that becomes readable when the log changes, made at the first call; -errno. */
 int cordon_audit_reader_fd(struct cordon_audit_reader *reader, struct cordon_error *err);
-/* Takes note of what is new since; rotation in between loses nothing. -ENOENT when the directory is gone. */
+/* Looks for new records; a rotation in between loses nothing. -ENOENT when the directory is gone. */
 int cordon_audit_reader_refresh(struct cordon_audit_reader *reader, struct cordon_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the audit log from the oldest file to the newest, and going on when it grows or is rotated. */
+/* Reads the audit log from the oldest file to the newest, and continues when it grows or is rotated. */
 #include <stdio.h>
 #include <sys/inotify.h>
 
@@ -12,10 +12,10 @@ struct cordon_audit_reader {
 	int64_t since;
 	struct cordon_chain_view view;
 	size_t index;	 /* of the file being read, n_files at the end */
-	uint64_t number; /* that file's */
-	off_t at;	 /* behind the last line handed out */
+	uint64_t number; /* number of that file */
+	off_t at;	 /* offset behind the last line that was returned */
 	uint64_t line;
-	bool follows; /* an unfinished last line may yet be ended */
+	bool follows; /* a writer may still finish an incomplete last line */
 	struct cordon_audit_record record;
 	struct cordon_lines lines;
 };
@@ -32,8 +32,8 @@ struct cordon_audit_reader *cordon_audit_reader_free(struct cordon_audit_reader 
 	return NULL;
 }
 
-/* Begins with file `index` of the view at an offset. */
-static void enter(struct cordon_audit_reader *reader, size_t index, off_t at)
+/* Begins to read file `index` of the view at an offset. */
+static void begin_file(struct cordon_audit_reader *reader, size_t index, off_t at)
 {
 	const struct cordon_chain_file *file = &reader->view.files[index];
 
@@ -63,13 +63,13 @@ int cordon_audit_reader_new(const struct cordon_home *home, const struct cordon_
 		cordon_audit_reader_free(reader);
 		return r;
 	}
-	enter(reader, 0, 0);
+	begin_file(reader, 0, 0);
 	*ret_reader = reader;
 	return 0;
 }
 
-/* Whether all of a file is older than what is wanted. The file's time is taken from the same clock as the record's
- * and after it, but in coarser steps. */
+/* Whether the whole file is older than wanted. The file's time is taken from the same clock as the record's and
+ * after it, but in coarser steps. */
 static bool too_old(const struct cordon_audit_reader *reader, const struct cordon_chain_file *file)
 {
 	return reader->has_since && file->modified + 1000 < reader->since;
@@ -92,7 +92,7 @@ int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_a
 		if (r == 0 && last)
 			return 0;
 		if (r == 0) {
-			enter(reader, reader->index + 1, 0);
+			begin_file(reader, reader->index + 1, 0);
 			continue;
 		}
 		if (!line.whole && last && reader->follows)
@@ -118,7 +118,7 @@ int cordon_audit_reader_fd(struct cordon_audit_reader *reader, struct cordon_err
 	if (reader->watch_fd >= 0)
 		return reader->watch_fd;
 	reader->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	/* By descriptor, so that it is the directory that is read and no other. */
+	/* Use the descriptor, so that it is the directory that we read and no other. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", reader->dir_fd);
 	if (reader->watch_fd < 0 ||
 	    inotify_add_watch(reader->watch_fd, path, IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF) < 0) {
@@ -130,7 +130,7 @@ int cordon_audit_reader_fd(struct cordon_audit_reader *reader, struct cordon_err
 	return reader->watch_fd;
 }
 
-/* Empties the queue; its content does not matter, except that the directory is gone. */
+/* Empties the queue. Only the event that the directory is gone matters. */
 static int drain(int watch_fd)
 {
 	_Alignas(struct inotify_event) char events[4096];
@@ -164,8 +164,8 @@ int cordon_audit_reader_refresh(struct cordon_audit_reader *reader, struct cordo
 		index++;
 	cordon_chain_view_done(&reader->view);
 	reader->view = view;
-	/* The file may be gone by now; then what is there is read from its beginning. */
-	enter(reader, index,
-	      view.files[index].number == reader->number && reader->at <= view.files[index].size ? reader->at : 0);
+	/* The file may be gone by now; then the file in its place is read from its beginning. */
+	begin_file(reader, index,
+		   view.files[index].number == reader->number && reader->at <= view.files[index].size ? reader->at : 0);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One record as text, and back. */
+/* Turns one record into text, and back. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -9,11 +9,11 @@
 
 #define FRONT_MAX 192 /* {"v":1,"seq":…,"prev":"…","time":"…", */
 #define BODY_MAX (CORDON_AUDIT_LINE_MAX - FRONT_MAX - 1)
-#define MEMBERS_MAX 24 /* of a detail object that must be cut */
-#define KEY_MAX 64     /* of a member's name there */
+#define MEMBERS_MAX 24 /* members kept of a detail object that must be cut */
+#define KEY_MAX 64     /* length of a member's name there */
 
-/* How long a string, or a member of detail, may be in the line: the first that makes the body fit is taken. The last
- * fits always: 11 fields and 24 members of at most 128 bytes and their keys. */
+/* How long a string, or a member of detail, may be in the line: the first of these that makes the body fit is used.
+ * The last one always fits: 13 fields and 24 members of at most 128 bytes, and their keys. */
 static const size_t cuts[] = { BODY_MAX, 2048, 512, 128 };
 
 static const char *const type_names[] = {
@@ -56,7 +56,7 @@ json_t *cordon_audit_text(const char *s)
 
 	if (!s)
 		return NULL;
-	/* More than a record can hold is cut anyway; what counts here is that the cut is at a whole escape. */
+	/* A text that is too long for a record is cut later anyway; here the cut must be between whole escapes. */
 	n = strnlen(s, CORDON_AUDIT_LINE_MAX / 10);
 	while (n && s[n] && ((unsigned char)s[n] & 0xc0) == 0x80)
 		n--;
@@ -65,7 +65,7 @@ json_t *cordon_audit_text(const char *s)
 	return json_stringn(buf.data, buf.len);
 }
 
-/* The body under construction, with the names of the fields that were cut. */
+/* The body that is being written, with the names of the fields that were cut. */
 struct body {
 	struct cordon_buf *buf;
 	size_t start;
@@ -85,8 +85,8 @@ static int add_key(struct body *b, const char *key)
 	return cordon_buf_addf(b->buf, "%s\"%s\":", b->buf->len == b->start ? "" : ",", key);
 }
 
-/* Appends one character of a string as safe text inside a JSON string; the safe text only has quotes and
- * backslashes that JSON escapes too. */
+/* Writes one character of a string as safe text inside a JSON string; in safe text JSON must escape only quotes and
+ * backslashes. */
 static size_t json_char(const char *s, size_t n, char out[static 32])
 {
 	char safe[16];
@@ -136,7 +136,7 @@ static size_t dumped_size(const json_t *value)
 	return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
 }
 
-/* The part of a string or an array that fits; NULL for what cannot be cut. */
+/* Returns the part of a string or an array that fits; NULL for other values. */
 static json_t *cut_value(json_t *value, size_t max)
 {
 	if (dumped_size(value) <= max)
@@ -180,7 +180,7 @@ static json_t *cut_detail(json_t *detail, size_t max)
 
 		if (json_object_size(object) >= MEMBERS_MAX)
 			break;
-		/* Only names that take as much room in JSON as they have bytes. */
+		/* Only names that are as long in JSON as they are in memory. */
 		if (n > KEY_MAX || strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_-.") != n)
 			continue;
 		part = cut_value(value, max);
@@ -218,7 +218,7 @@ static int add_detail(struct body *b, json_t *detail)
 			r = -EIO;
 	}
 	if (r == 0) {
-		/* The one control character that JSON leaves as it is; it can only stand inside a string. */
+		/* JSON does not escape this control character; it can only be inside a string. */
 		for (char *del; (del = memchr(room, 0x7f, size));)
 			*del = '?';
 		b->buf->len += size;
@@ -251,7 +251,7 @@ static int add_fields(struct body *b, const struct cordon_audit_ids *ids, const 
 
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(texts); i++)
 		r = add_text(b, texts[i].key, texts[i].value);
-	if (r == 0 && event->success != CORDON_AUDIT_UNSAID) {
+	if (r == 0 && event->success != CORDON_AUDIT_NO_SUCCESS_FIELD) {
 		r = add_key(b, "success");
 		if (r == 0)
 			r = cordon_buf_adds(b->buf, event->success == CORDON_AUDIT_SUCCEEDED ? "true" : "false");
@@ -311,7 +311,7 @@ int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *r
 	const char *time;
 	json_int_t seq;
 
-	/* Two members of one name are a way to show a reader one thing and a program another. */
+	/* With two members of the same name, a person could see one value and a program another. */
 	record.object = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(record.object))
 		goto bad;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record as text, and back. A line is `{"v":1,"seq":N,"prev":"<sha-256>","time":"…",` followed by a body
- * that starts with "event" and ends with "}". The front is only known under the log's lock, the body before.
+ * Turns one record into text, and back. A line is `{"v":1,"seq":N,"prev":"<sha-256>","time":"…",` followed by a body
+ * that starts with "event" and ends with "}". The front is known only under the log's lock, the body before that.
  *
- * INVARIANT: a rendered line is valid JSON in printable UTF-8 without control characters, at most
- * CORDON_AUDIT_LINE_MAX bytes with its newline, whatever bytes the event held.
+ * INVARIANT: a rendered line is valid JSON in printable UTF-8 without control characters, with at most
+ * CORDON_AUDIT_LINE_MAX bytes including its newline, whatever bytes the event contains.
  */
 #ifndef CORDON_AUDIT_RECORD_H
 #define CORDON_AUDIT_RECORD_H
@@ -15,10 +15,10 @@
 #define CORDON_AUDIT_VERSION 1
 #define CORDON_AUDIT_LINE_MAX 8192
 #define CORDON_AUDIT_HASH_SIZE 65 /* SHA-256 in lower-case hexadecimal and a NUL */
-/* The `prev` of the first record of all. */
+/* The `prev` of the very first record. */
 #define CORDON_AUDIT_HASH_NONE "0000000000000000000000000000000000000000000000000000000000000000"
 
-/* Appends the body. What does not fit is cut field by field and named in "cut". `ids` may be NULL. */
+/* Appends the body. If it does not fit, fields are cut one by one and named in "cut". `ids` may be NULL. */
 int cordon_audit_render_body(const struct cordon_audit_ids *ids, const struct cordon_audit_event *event,
 			     struct cordon_buf *ret_body);
 /* Appends the whole line with its newline. */
@@ -38,7 +38,7 @@ struct cordon_audit_record {
 
 #define autorecord CORDON_CLEANUP(cordon_audit_record_done)
 
-/* `line` without its newline. -EINVAL when it is no record of this version; nothing is to be released then. */
+/* `line` is without its newline. -EINVAL when it is no record of this version; then there is nothing to release. */
 int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *ret_record);
 void cordon_audit_record_done(struct cordon_audit_record *record);
 

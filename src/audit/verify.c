@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the audit log is whole: every line follows from the one before it, and the last is the one last written. */
+/* Checks whether the audit log is complete: every line follows from the one before it, and the last line is the one
+ * that was written last. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,19 +15,19 @@ struct place {
 struct state {
 	const struct cordon_chain_view *view;
 	struct cordon_audit_report report;
-	/* What must come next follows from the last line; not known at the beginning of a pruned log. */
+	/* The last line determines what must come next; not known at the beginning of a pruned log. */
 	uint64_t seq;
 	struct place last;
 	char hash[CORDON_AUDIT_HASH_SIZE];
 	bool known;
-	bool head_met; /* the chain passed the place the head speaks of */
-	/* A line that does not chain waits for the record that explains it. */
+	bool head_met; /* the chain has passed the place to which the head points */
+	/* A line that does not continue the chain is held until the next record, which may explain it. */
 	bool held;
 	char held_hash[CORDON_AUDIT_HASH_SIZE];
 	char held_reason[128];
 	size_t held_size;
 	struct place held_place;
-	/* The oldest record when the log does not begin with file 1, and whether a later one says why. */
+	/* The oldest record, when the log does not begin with file 1, and whether a later record says why. */
 	struct place first;
 	uint64_t first_seq;
 	char first_prev[CORDON_AUDIT_HASH_SIZE];
@@ -34,7 +35,7 @@ struct state {
 };
 
 CORDON_PRINTF(3, 4)
-static void found(struct cordon_audit_finding *finding, struct place place, const char *fmt, ...)
+static void fill_finding(struct cordon_audit_finding *finding, struct place place, const char *fmt, ...)
 {
 	va_list args;
 
@@ -45,32 +46,32 @@ static void found(struct cordon_audit_finding *finding, struct place place, cons
 	va_end(args);
 }
 
-#define broken(s, place, ...)                                                                                          \
+#define report_break(s, place, ...)                                                                                    \
 	do {                                                                                                           \
 		if ((s)->report.breaks++ == 0)                                                                         \
-			found(&(s)->report.first_break, (place), __VA_ARGS__);                                         \
+			fill_finding(&(s)->report.first_break, (place), __VA_ARGS__);                                  \
 	} while (0)
 
-static void torn(struct state *s, struct place place, const char *what)
+static void report_torn(struct state *s, struct place place, const char *what)
 {
 	if (s->report.torn++ == 0)
-		found(&s->report.first_torn, place, "%s", what);
+		fill_finding(&s->report.first_torn, place, "%s", what);
 }
 
-/* The held line was not explained: it is what broke the chain. */
-static void give_up_held(struct state *s)
+/* The held line was not explained, so it broke the chain. */
+static void report_held(struct state *s)
 {
 	if (!s->held)
 		return;
-	broken(s, s->held_place, "%s", s->held_reason);
+	report_break(s, s->held_place, "%s", s->held_reason);
 	s->held = false;
 	memcpy(s->hash, s->held_hash, sizeof(s->hash));
 	s->last = s->held_place;
 }
 
-static void hold(struct state *s, struct place place, const struct cordon_line *line, const char *reason)
+static void hold_line(struct state *s, struct place place, const struct cordon_line *line, const char *reason)
 {
-	give_up_held(s);
+	report_held(s);
 	s->held = true;
 	s->held_place = place;
 	s->held_size = line->n;
@@ -78,7 +79,7 @@ static void hold(struct state *s, struct place place, const struct cordon_line *
 	snprintf(s->held_reason, sizeof(s->held_reason), "%s", reason);
 }
 
-/* A `repaired` record right behind a torn line, which is then no break. */
+/* Whether this is the `repaired` record of an unfinished line directly before it, which is then no break. */
 static bool explains_held(const struct state *s, const struct cordon_audit_record *record)
 {
 	const char *reason = cordon_audit_detail_text(record, "reason");
@@ -88,14 +89,15 @@ static bool explains_held(const struct state *s, const struct cordon_audit_recor
 	       cordon_streq(record->prev, s->held_hash);
 }
 
-/* What a record that chains says about the log itself. */
-static void heed(struct state *s, struct place place, const struct cordon_audit_record *record)
+/* Uses what a record of the chain says about the log itself. */
+static void apply_record(struct state *s, struct place place, const struct cordon_audit_record *record)
 {
 	const char *reason = cordon_audit_detail_text(record, "reason");
 	const char *hash = cordon_audit_detail_text(record, "last_hash");
 
 	if (record->type == CORDON_AUDIT_REPAIRED && reason && cordon_streq(reason, "no_head"))
-		broken(s, place, "the head of the log was missing here: records before this line may have been removed");
+		report_break(s, place,
+			     "the head of the log was missing here: records before this line may have been removed");
 	if (record->type == CORDON_AUDIT_PRUNED && hash && cordon_streq(hash, s->first_prev) &&
 	    cordon_audit_detail_number(record, "last_seq") + 1 == s->first_seq)
 		s->pruned = true;
@@ -109,39 +111,39 @@ static void judge_record(struct state *s, struct place place, const struct cordo
 		memcpy(s->first_prev, record->prev, sizeof(s->first_prev));
 		s->first = place;
 	} else if (explains_held(s, record)) {
-		torn(s, s->held_place, "an unfinished line of a writer that died; repaired");
+		report_torn(s, s->held_place, "an unfinished line of a writer that died; repaired");
 		s->held = false;
 	} else {
-		give_up_held(s);
+		report_held(s);
 		if (record->seq > s->seq + 1)
-			broken(s, place, "record %llu expected, %llu found: records were removed or reordered",
-			       (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
+			report_break(s, place, "record %llu expected, %llu found: records were removed or reordered",
+				     (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
 		else if (record->seq <= s->seq)
-			broken(s, place, "record %llu expected, %llu found: a record was inserted or reordered",
-			       (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
+			report_break(s, place, "record %llu expected, %llu found: a record was inserted or reordered",
+				     (unsigned long long)s->seq + 1, (unsigned long long)record->seq);
 		else if (!cordon_streq(record->prev, s->hash))
-			broken(s, s->last.file ? s->last : place,
-			       "changed after it was written: the next record names another hash");
+			report_break(s, s->last.file ? s->last : place,
+				     "changed after it was written: the next record names another hash");
 	}
 	s->known = true;
 	s->seq = record->seq;
 	memcpy(s->hash, line->hash, sizeof(s->hash));
 	s->last = place;
 	s->report.records++;
-	heed(s, place, record);
+	apply_record(s, place, record);
 }
 
-/* Where the head points, the chain must stand as it says. */
+/* At the place to which the head points, the chain must be as the head says. */
 static void judge_head(struct state *s, struct place place)
 {
 	const struct cordon_chain_head *head = &s->view->head;
 
 	s->head_met = true;
 	if (s->held || s->seq != head->seq)
-		broken(s, place, "the log stands at record %llu here, its head at %llu", (unsigned long long)s->seq,
-		       (unsigned long long)head->seq);
+		report_break(s, place, "the log stands at record %llu here, its head at %llu",
+			     (unsigned long long)s->seq, (unsigned long long)head->seq);
 	else if (!cordon_streq(s->hash, head->hash))
-		broken(s, place, "changed after it was written: the head of the log names another hash");
+		report_break(s, place, "changed after it was written: the head of the log names another hash");
 }
 
 static void judge_line(struct state *s, bool current, struct place place, const struct cordon_line *line)
@@ -153,11 +155,11 @@ static void judge_line(struct state *s, bool current, struct place place, const 
 	if (parsed && (line->whole || follows))
 		judge_record(s, place, line, &record);
 	else if (line->whole)
-		hold(s, place, line, line->text ? "not a record" : "not a record: too long");
+		hold_line(s, place, line, line->text ? "not a record" : "not a record: too long");
 	else if (current && s->head_met)
-		torn(s, place, "an unfinished last line of a writer that died; the next writer repairs it");
+		report_torn(s, place, "an unfinished last line of a writer that died; the next writer repairs it");
 	else
-		hold(s, place, line, "cut off: the line is not complete");
+		hold_line(s, place, line, "cut off: the line is not complete");
 }
 
 static int judge_file(struct state *s, const struct cordon_chain_file *file, struct cordon_lines *lines)
@@ -183,25 +185,26 @@ static int judge_file(struct state *s, const struct cordon_chain_file *file, str
 	return r;
 }
 
-/* What only shows once everything was read. */
+/* Checks what is known only when everything was read. */
 static void judge_whole(struct state *s)
 {
 	const struct cordon_chain_view *view = s->view;
 	struct place end = s->last.file ? s->last : (struct place){ .file = CORDON_CHAIN_LOG };
 
-	give_up_held(s);
+	report_held(s);
 	if (s->first.file && !s->pruned) {
-		/* The earliest place there is, whatever was found behind it. */
+		/* This is the earliest place, whatever was found behind it. */
 		s->report.breaks++;
-		found(&s->report.first_break, s->first, "record 1 expected, %llu found: the beginning was removed",
-		      (unsigned long long)s->first_seq);
+		fill_finding(&s->report.first_break, s->first,
+			     "record 1 expected, %llu found: the beginning was removed",
+			     (unsigned long long)s->first_seq);
 	}
 	if (view->state == CORDON_HEAD_DAMAGED || (view->state == CORDON_HEAD_MISSING && s->last.file))
-		broken(s, ((struct place){ .file = "head" }), "%s: records at the end may have been removed",
-		       view->state == CORDON_HEAD_MISSING ? "missing" : "damaged");
+		report_break(s, ((struct place){ .file = "head" }), "%s: records at the end may have been removed",
+			     view->state == CORDON_HEAD_MISSING ? "missing" : "damaged");
 	else if (view->state == CORDON_HEAD_GOOD && !s->head_met)
-		broken(s, end, "the log ends at record %llu or is not what was written, its head stands at %llu",
-		       (unsigned long long)s->seq, (unsigned long long)view->head.seq);
+		report_break(s, end, "the log ends at record %llu or is not what was written, its head stands at %llu",
+			     (unsigned long long)s->seq, (unsigned long long)view->head.seq);
 	s->report.last_seq = s->seq;
 	memcpy(s->report.last_hash, s->hash, sizeof(s->hash));
 }

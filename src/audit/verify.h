@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the audit log is whole: every line follows from the one before it, and the last is the one last written. */
+/* Checks whether the audit log is complete: every line follows from the one before it, and the last line is the one
+ * that was written last. */
 #ifndef CORDON_AUDIT_VERIFY_H
 #define CORDON_AUDIT_VERIFY_H
 
@@ -7,7 +8,7 @@
 
 struct cordon_audit_finding {
 	char file[CORDON_CHAIN_NAME_SIZE];
-	uint64_t line;	  /* from 1; 0 when it concerns no line */
+	uint64_t line;	  /* from 1; 0 when it is not about a line */
 	char reason[256]; /* one sentence without the place */
 };
 
@@ -15,14 +16,16 @@ struct cordon_audit_report {
 	uint64_t files;
 	uint64_t records;
 	uint64_t last_seq;
-	char last_hash[CORDON_AUDIT_HASH_SIZE]; /* to be kept elsewhere by whoever wants proof against the log's owner */
+	/* A user who wants proof against the owner of the log stores it elsewhere. */
+	char last_hash[CORDON_AUDIT_HASH_SIZE];
 	uint64_t breaks;
 	struct cordon_audit_finding first_break;
-	uint64_t torn; /* lines that a dead writer left unfinished; no break, as no written record is lost */
+	/* Lines that a dead writer left unfinished; they are no break, because no written record is lost. */
+	uint64_t torn;
 	struct cordon_audit_finding first_torn;
 };
 
-/* 0 with a report, also about a broken log or none at all; -errno when it cannot be read. */
+/* Returns 0 with a report, also about a broken log or no log at all; -errno when it cannot be read. */
 int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report,
 			struct cordon_error *err);
 

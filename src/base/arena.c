@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is all released at once. */
+/* An arena: memory that is released all at once. */
 #include <stdalign.h>
 #include <stdio.h>
 
@@ -60,6 +60,15 @@ void *cordon_arena_alloc(struct cordon_arena *arena, size_t size)
 	return at;
 }
 
+void *cordon_arena_grow(struct cordon_arena *arena, const void *old, size_t n, size_t cap, size_t size)
+{
+	void *bigger = cap > SIZE_MAX / 2 / size ? NULL : cordon_arena_alloc(arena, cap * size);
+
+	if (bigger && n)
+		memcpy(bigger, old, n * size);
+	return bigger;
+}
+
 char *cordon_arena_strdup(struct cordon_arena *arena, const char *s)
 {
 	size_t n = strlen(s) + 1;
@@ -84,5 +93,16 @@ char *cordon_arena_vprintf(struct cordon_arena *arena, const char *fmt, va_list 
 	text = cordon_arena_alloc(arena, (size_t)n + 1);
 	if (text)
 		vsnprintf(text, (size_t)n + 1, fmt, args);
+	return text;
+}
+
+char *cordon_arena_printf(struct cordon_arena *arena, const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = cordon_arena_vprintf(arena, fmt, args);
+	va_end(args);
 	return text;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions nobody here may call: unbounded copies, silent truncation, hidden state, shells. */
+/* Functions that no code of cordon may call: unbounded copies, silent truncation, hidden state, shells. */
 #ifndef CORDON_BASE_BANNED_H
 #define CORDON_BASE_BANNED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growing string with a hard maximum. `data` is NUL-terminated whenever it is not NULL.
- * Invariant: len < cap when cap > 0; len <= max. A failed append changes nothing.
+ * INVARIANT: len < cap when cap > 0; len <= max. A failed append changes nothing.
  * Appends return 0, -ENOMEM, or -E2BIG when `max` would be exceeded.
  */
 #ifndef CORDON_BASE_BUF_H
@@ -19,10 +19,9 @@ struct cordon_buf {
 };
 
 /* `struct cordon_buf b = CORDON_BUF(4096);` */
-#define CORDON_BUF(maximum)                                                                                            \
-	{                                                                                                              \
-		.max = (maximum)                                                                                       \
-	}
+/* clang-format off */
+#define CORDON_BUF(maximum) { .max = (maximum) }
+/* clang-format on */
 #define autobuf CORDON_CLEANUP(cordon_buf_done)
 
 void cordon_buf_done(struct cordon_buf *buf);
@@ -34,7 +33,8 @@ int cordon_buf_addv(struct cordon_buf *buf, const char *fmt, va_list args) CORDO
 /* Makes room for `n` more bytes after len and returns where to write them, or NULL. */
 char *cordon_buf_room(struct cordon_buf *buf, size_t n);
 void cordon_buf_reset(struct cordon_buf *buf);
-/* Hands out the string ("" is allocated when empty); the buffer is empty afterwards. NULL without memory. */
+/* Returns the string, which the caller must free ("" is allocated when empty); the buffer is empty afterwards. NULL
+ * without memory. */
 char *cordon_buf_steal(struct cordon_buf *buf);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole trees that somebody hostile may have made: copied, merged and removed by descriptor. */
+/* Copies, merges and removes whole directories that a hostile process may have made; works on descriptors. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "base/tree.h"
 
-#define PASSES_MAX 100000 /* a tree is emptied in at most as many passes as it has levels */
+#define PASSES_MAX 100000 /* emptying a directory takes at most as many passes as it has levels */
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static void closedirp(DIR **dir)
@@ -25,7 +25,7 @@ static bool is_dots(const char *name)
 	return cordon_streq(name, ".") || cordon_streq(name, "..");
 }
 
-/* A stream over a descriptor of its own, so that the caller's keeps its position. */
+/* Opens a directory stream with its own descriptor, so that the caller's descriptor keeps its position. */
 static DIR *list(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", OPEN_DIR);
@@ -118,7 +118,7 @@ static int copy_entry(int src_fd, const char *name, int dst_fd, const char *path
 			   "%s is a FIFO or a device; only regular files and directories are copied", path);
 }
 
-int cordon_tree_copy(int src_fd, const char *name, int dst_fd, struct cordon_copy_budget *budget,
+int cordon_dirs_copy(int src_fd, const char *name, int dst_fd, struct cordon_copy_budget *budget,
 		     struct cordon_error *err)
 {
 	return copy_entry(src_fd, name, dst_fd, name, CORDON_COPY_DEPTH_MAX, budget, err);
@@ -180,13 +180,14 @@ static int merge_dir(int src_fd, const char *name, int dst_fd, const char *path,
 	return 0;
 }
 
-int cordon_tree_merge(int src_fd, const char *name, int dst_fd, struct cordon_error *err)
+int cordon_dirs_merge(int src_fd, const char *name, int dst_fd, struct cordon_error *err)
 {
 	return merge_entry(src_fd, name, dst_fd, name, err);
 }
 
-/* Gives a directory of ours its owner's rights back. Through a descriptor: chmod by name would follow a link put
- * there meanwhile, and a descriptor for reading can't be had without the right to read. */
+/* Gives the owner all rights on a directory of ours. It works on a descriptor because chmod by name would follow a
+ * link that somebody put there meanwhile. The descriptor is O_PATH because one for reading would need the right to
+ * read. */
 static int make_writable(int dir_fd, const char *name)
 {
 	autofd int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -212,7 +213,7 @@ static int open_dir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-int cordon_tree_move(int from_fd, const char *name, int to_fd, const char *to_name)
+int cordon_dirs_move(int from_fd, const char *name, int to_fd, const char *to_name)
 {
 	int r;
 
@@ -235,12 +236,13 @@ static int move_up(int from_fd, const char *name, int top_fd, uint64_t *counter)
 		char up[32];
 
 		snprintf(up, sizeof(up), "%016llx", (unsigned long long)(*counter)++);
-		r = cordon_tree_move(from_fd, name, top_fd, up);
+		r = cordon_dirs_move(from_fd, name, top_fd, up);
 	} while (r == -EEXIST);
 	return r;
 }
 
-/* Empties one directory: files go, directories move up to `top_fd`, except when it is the top itself. */
+/* Empties one directory: removes files, and passes directories to `below`, which moves them up to `top_fd` or
+ * empties them. */
 static int empty_dir(int fd, int top_fd, uint64_t *counter, int (*below)(int, const char *, int, uint64_t *))
 {
 	autodir DIR *dir = NULL;
@@ -276,7 +278,7 @@ static int empty_and_remove(int dir_fd, const char *name, int top_fd, uint64_t *
 	return r;
 }
 
-int cordon_tree_remove(int dir_fd, const char *name, struct cordon_error *err)
+int cordon_dirs_remove(int dir_fd, const char *name, struct cordon_error *err)
 {
 	autofd int top = -1;
 	uint64_t counter = 0;
@@ -293,7 +295,7 @@ int cordon_tree_remove(int dir_fd, const char *name, struct cordon_error *err)
 			return 0;
 		if (errno != ENOTEMPTY && errno != EEXIST)
 			return cordon_fail_errno(err, -errno, "cannot remove %s", name);
-		/* Somebody who still has it open may fill it as fast as we empty it. */
+		/* A process that still has the directory open may fill it as fast as we empty it. */
 		if (passes == PASSES_MAX)
 			return cordon_fail_errno(err, -EBUSY, "cannot remove %s", name);
 		r = empty_dir(top, top, &counter, empty_and_remove);

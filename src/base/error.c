@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one error object: filled on the caller's stack, never allocated. */
+/* The error object of cordon: filled on the caller's stack, never allocated. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/text.h"
 
-/* Under analysis these are macros too. */
+/* error.h defines these as macros, too, for the static analyzer. */
 #undef cordon_fail
 #undef cordon_fail_errno
 #undef cordon_error_prefix
@@ -38,9 +38,8 @@ const char *cordon_kind_name(cordon_kind kind)
 }
 
 /*
- * Formats and makes the result safe. The escape leaves single backslashes that stand in our own text alone only
- * when there is nothing to escape, so a message that was escaped before (a prefix is put in front of it) must not
- * pass through here twice: cordon_error_prefix() keeps the old text as it is.
+ * Formats a message and escapes what is unsafe in it. Escaping doubles backslashes, so a message must not pass
+ * through here twice: cordon_error_prefix() keeps the old text as it is.
  */
 CORDON_PRINTF(3, 0)
 static void format_safe(char *dst, size_t size, const char *fmt, va_list args)
@@ -92,7 +91,7 @@ int cordon_fail_errno(struct cordon_error *err, int code, const char *fmt, ...)
 	return code;
 }
 
-/* Takes away the first bytes of a last character that was cut; the text was valid before. */
+/* Removes the first bytes of a last character that was cut; the text was valid before. */
 static void drop_partial_char(char *text)
 {
 	size_t len = strlen(text), back = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state directory: found, made and checked once per process. */
+/* Finds, makes and checks the state directory, once per process. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const char *get_nonempty(const char *name)
 	return value && *value ? value : NULL;
 }
 
-/* Where the home is to be, clean and absolute. */
+/* Computes the clean, absolute path of the state directory. */
 static int find_path(char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	const char *name = "CORDON_HOME", *below = "";
@@ -29,7 +29,7 @@ static int find_path(char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 		name = "XDG_DATA_HOME";
 		below = "cordon";
 		base = get_nonempty(name);
-		/* The XDG specification wants a relative value ignored. */
+		/* The XDG specification requires that a relative value is ignored. */
 		if (base && *base != '/')
 			base = NULL;
 	}
@@ -61,7 +61,7 @@ static int find_path(char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 	return 0;
 }
 
-/* INVARIANT: only the caller can have put something into a directory that passes. */
+/* INVARIANT: nobody but the caller can have put files into a directory that passes this check. */
 static int check_owner(int fd, const char *path, struct cordon_error *err)
 {
 	struct stat st;
@@ -90,19 +90,19 @@ static int fail_open(struct cordon_error *err, int code, const char *path)
 
 	if (code != -ELOOP && code != -ENOTDIR)
 		return cordon_fail_errno(err, code, "cannot open %s", path);
-	/* With O_DIRECTORY a link in the last component is ENOTDIR too. */
+	/* With O_DIRECTORY the kernel returns ENOTDIR also for a link in the last component. */
 	r = cordon_fail(err, code, CORDON_KIND_CONFIG, "%s is a symbolic link or no directory", path);
 	cordon_error_hint(err, "set CORDON_HOME to the real directory");
 	return r;
 }
 
-/* Opens one directory in `parent`, making it when it is missing. `path` is its name for errors. */
+/* Opens one directory in `parent` and makes it when it is missing. `path` is its name for errors. */
 static int open_or_make(int parent, const char *name, int flags, const char *path, int *ret_fd, struct cordon_error *err)
 {
 	int fd = openat(parent, name, flags | DIR_FLAGS);
 
 	if (fd < 0 && errno == ENOENT) {
-		/* Somebody else may make it first: then theirs is opened, and checked by the caller. */
+		/* Another process may make it first: then we open that one, and the caller checks it. */
 		if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 			return cordon_fail_errno(err, -errno, "cannot make %s", path);
 		fd = openat(parent, name, flags | DIR_FLAGS);
@@ -113,8 +113,8 @@ static int open_or_make(int parent, const char *name, int flags, const char *pat
 	return 0;
 }
 
-/* Walks down a clean absolute path and makes what is missing. Links that exist above the last component are the
- * user's own arrangement and are followed. */
+/* Walks down a clean absolute path and makes what is missing. Follows links above the last component: the user put
+ * them there. */
 static int make_path(const char *path, int *ret_fd, struct cordon_error *err)
 {
 	autofd int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files in and out: bounded, regular files only, atomic and durable. */
+/* Reads and writes whole files: bounded, regular files only, atomic and durable. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -40,9 +40,35 @@ int cordon_read_fd(int fd, const char *name, struct cordon_buf *buf, struct cord
 	}
 }
 
+int cordon_read_regular(int fd, const struct stat *st, const char *name, struct cordon_buf *buf,
+			struct cordon_error *err)
+{
+	size_t want;
+	char *room;
+	ssize_t n;
+
+	/* Files of /proc have the size 0. */
+	if (st->st_size <= 0 || (uintmax_t)st->st_size >= buf->max - buf->len)
+		return cordon_read_fd(fd, name, buf, err);
+	/* Ask for one byte more than the file has: if the read returns less, that was the end. */
+	want = (size_t)st->st_size + 1;
+	room = cordon_buf_room(buf, want);
+	if (!room)
+		return cordon_fail_errno(err, -ENOMEM, "cannot read %s", name);
+	do
+		n = read(fd, room, want);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return cordon_fail_errno(err, -errno, "cannot read %s", name);
+	buf->len += (size_t)n;
+	buf->data[buf->len] = '\0';
+	/* Otherwise the file changed after fstat(), or the file system returns less at once. */
+	return n == st->st_size ? 0 : cordon_read_fd(fd, name, buf, err);
+}
+
 int cordon_read_file(int dir_fd, const char *path, int flags, struct cordon_buf *buf, struct cordon_error *err)
 {
-	/* O_NONBLOCK so that a FIFO somebody put there can't make us wait. */
+	/* O_NONBLOCK so that a FIFO in this place cannot make us wait. */
 	autofd int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
 	struct stat st;
 
@@ -52,7 +78,7 @@ int cordon_read_file(int dir_fd, const char *path, int flags, struct cordon_buf 
 		return cordon_fail_errno(err, -errno, "cannot read %s", path);
 	if (!S_ISREG(st.st_mode))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_IO, "%s is not a regular file", path);
-	return cordon_read_fd(fd, path, buf, err);
+	return cordon_read_regular(fd, &st, path, buf, err);
 }
 
 int cordon_open_terminal_again(int fd)
@@ -103,7 +129,7 @@ int cordon_copy_bytes(int from, int to, uint64_t *budget)
 	}
 }
 
-/* Owner first: changing it may clear bits of the mode. */
+/* Sets the owner first: changing the owner may clear bits of the mode. */
 static int set_owner_and_mode(int fd, mode_t mode, const struct stat *old)
 {
 	struct stat st;
@@ -125,7 +151,7 @@ static int write_and_rename(int dir_fd, const char *name, mode_t mode, const str
 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot write %s", name);
-	/* A descriptor opened with O_PATH can't be synced, so the directory is opened anew. */
+	/* The directory is opened again because an O_PATH descriptor cannot be synced. */
 	parent = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent < 0)
 		return cordon_fail_errno(err, -errno, "cannot write %s", name);

@@ -58,7 +58,7 @@ int cordon_path_join(const char *dir, const char *name, char *ret, size_t size)
 
 	if (len >= size || n + slash >= size - len)
 		return -ENAMETOOLONG;
-	memmove(ret, dir, n); /* NOLINT: what follows ends it, and may lie there already */
+	memmove(ret, dir, n); /* NOLINT: the NUL follows below, and `dir` may be `ret` itself */
 	if (slash)
 		ret[n++] = '/';
 	memcpy(ret + n, name, len + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as sequences of components. String prefixes are not paths: only these helpers compare two of them. */
+/* Paths as sequences of components. A string prefix is not a parent directory: only these helpers compare two paths. */
 #ifndef CORDON_BASE_PATH_H
 #define CORDON_BASE_PATH_H
 
@@ -10,13 +10,14 @@
 bool cordon_path_within(const char *path, const char *dir);
 
 /*
- * Lexical cleaning into `ret` of `size` bytes: "a//b/./c/" becomes "a/b/c", "./" and "." become "". An absolute
- * path keeps its leading slash. ".." is -EXDEV (callers that allow it resolve through the kernel instead), a
- * result that does not fit -ENAMETOOLONG.
+ * Cleans a path by its text, into `ret` of `size` bytes: "a//b/./c/" becomes "a/b/c", "./" and "." become "". An
+ * absolute path keeps its leading slash. ".." is -EXDEV (callers that allow it resolve the path through the kernel
+ * instead), and a result that does not fit is -ENAMETOOLONG.
  */
 int cordon_path_clean(const char *path, char *ret, size_t size);
 
-/* Whether a path ends as the kernel shows names that were removed; a file may truly be called that. */
+/* Whether a path ends with " (deleted)", as the kernel shows removed names in /proc. A file may also really have
+ * such a name. */
 bool cordon_path_is_deleted(const char *path);
 
 /* dir + "/" + name, without doubling or losing a slash; -ENAMETOOLONG. Either may be "". */

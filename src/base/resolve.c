@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a path leads, by component, the way the kernel would walk it. */
+/* Finds where a path leads, component by component, as the kernel would walk it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -21,6 +21,10 @@ struct walk {
 	size_t done_len;
 	char done[CORDON_PATH_MAX];
 	char rest[2 * CORDON_PATH_MAX];
+	const struct cordon_root *root;
+	cordon_link_fn met; /* or NULL */
+	void *data;
+	int met_result; /* what `met` returned when it stopped the walk */
 };
 
 static int step_to(struct walk *w, int fd)
@@ -66,7 +70,7 @@ static int walk_up(struct walk *w)
 	return step_to(w, openat(w->fd, "..", WALK_FLAGS | O_DIRECTORY));
 }
 
-/* Puts the text of a link in front of what is left to walk. */
+/* Puts the text of a link before the rest of the path. */
 static int expand(struct walk *w, const char *target, size_t n, const char *after)
 {
 	char joined[sizeof(w->rest)];
@@ -86,7 +90,25 @@ static int expand(struct walk *w, const char *target, size_t n, const char *afte
 	return 0;
 }
 
-/* Walks one ordinary name; `after` is the rest behind it (inside w->rest). */
+/* Reports to the caller that `name` in the current directory is a link. */
+static int report_link(struct walk *w, const char *name, const char *rest)
+{
+	char link[CORDON_PATH_MAX];
+	const char *inside = w->done + strlen(w->root->path);
+
+	if (!w->met || !cordon_path_within(w->done, w->root->path))
+		return 0;
+	while (*inside == '/')
+		inside++;
+	if (cordon_path_join(inside, name, link, sizeof(link)) < 0)
+		return -ENAMETOOLONG;
+	while (*rest == '/')
+		rest++;
+	w->met_result = w->met(w->data, link, rest);
+	return w->met_result ? -ECANCELED : 0;
+}
+
+/* Walks one ordinary name; `after` is the rest of the path behind it (inside w->rest). */
 static int walk_name(struct walk *w, const char *name, size_t n, const char *after, bool *ret_expanded)
 {
 	char component[NAME_MAX + 1];
@@ -103,7 +125,8 @@ static int walk_name(struct walk *w, const char *name, size_t n, const char *aft
 			*ret_expanded = true;
 			if ((size_t)len >= sizeof(target))
 				return -ENAMETOOLONG;
-			return expand(w, target, (size_t)len, after);
+			r = report_link(w, component, after);
+			return r < 0 ? r : expand(w, target, (size_t)len, after);
 		}
 		fd = openat(w->fd, component, WALK_FLAGS);
 		if (fd >= 0) {
@@ -114,7 +137,8 @@ static int walk_name(struct walk *w, const char *name, size_t n, const char *aft
 			}
 			return step_to(w, fd);
 		}
-		/* Not there, not a directory, or not ours to look into: from here on only names are left. */
+		/* It does not exist, is not a directory, or we may not look into it: the rest of the path is only
+		 * names. */
 		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
 			return -errno;
 	}
@@ -149,7 +173,7 @@ static int walk_all(struct walk *w)
 	return 0;
 }
 
-static void conclude(const struct cordon_root *root, const struct walk *w, struct cordon_resolved *ret)
+static void fill_resolved(const struct cordon_root *root, const struct walk *w, struct cordon_resolved *ret)
 {
 	const char *inside = w->done + strlen(root->path);
 
@@ -165,29 +189,37 @@ static void conclude(const struct cordon_root *root, const struct walk *w, struc
 	memmove(ret->path, inside, strlen(inside) + 1);
 }
 
-void cordon_resolve(const struct cordon_root *root, const char *path, struct cordon_resolved *ret_resolved)
+int cordon_resolve_links(const struct cordon_root *root, const char *path, cordon_link_fn met, void *data,
+			 struct cordon_resolved *ret_resolved)
 {
-	struct walk w = { .fd = -1 };
+	struct walk w = { .fd = -1, .root = root, .met = met, .data = data };
 	bool absolute = path[0] == '/';
 	int r;
 
 	*ret_resolved = (struct cordon_resolved){ .place = CORDON_PLACE_UNRESOLVABLE };
 	if (!*path || cordon_copy(w.rest, sizeof(w.rest) / 2, path, strlen(path)) < 0)
-		return;
+		return 0;
 	w.fd = absolute ? open("/", WALK_FLAGS | O_DIRECTORY) : fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
 	if (w.fd < 0)
-		return;
+		return 0;
 	w.done_len = absolute ? 1 : strlen(root->path);
 	memcpy(w.done, absolute ? "/" : root->path, w.done_len + 1);
 	r = walk_all(&w);
 	close(w.fd);
 	if (r == 0)
-		conclude(root, &w, ret_resolved);
+		fill_resolved(root, &w, ret_resolved);
 	else
 		memcpy(ret_resolved->path, w.done, w.done_len + 1);
+	return w.met_result;
 }
 
-/* Whether an absolute path is canonical but for slashes and dots, in one call; true for nearly all of them. */
+void cordon_resolve(const struct cordon_root *root, const char *path, struct cordon_resolved *ret_resolved)
+{
+	cordon_resolve_links(root, path, NULL, NULL, ret_resolved);
+}
+
+/* Whether an absolute path is canonical except for slashes and dots, with one system call; true for nearly all
+ * paths. */
 static bool already_canonical(const char *absolute, char ret[static CORDON_PATH_MAX])
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -200,7 +232,7 @@ static bool already_canonical(const char *absolute, char ret[static CORDON_PATH_
 	return fd >= 0;
 }
 
-/* The same by walking it. */
+/* Makes the path canonical by walking it. */
 static int make_canonical(const char *absolute, char ret[static CORDON_PATH_MAX])
 {
 	struct cordon_root slash = { .fd = -1, .path = "/" };
@@ -237,7 +269,7 @@ int cordon_root_open(const char *path, struct cordon_root *ret_root, struct cord
 	r = already_canonical(absolute, ret_root->path) ? 0 : make_canonical(absolute, ret_root->path);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot resolve directory %s", path);
-	/* The name must lead to what was opened, else it was exchanged in between. */
+	/* The path must lead to the directory that was opened; otherwise it was replaced in between. */
 	if (fstat(fd, &here) < 0 || lstat(ret_root->path, &there) < 0 || here.st_ino != there.st_ino ||
 	    here.st_dev != there.st_dev)
 		return cordon_fail(err, -ESTALE, CORDON_KIND_IO, "directory %s changed while it was opened", path);

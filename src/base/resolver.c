@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many paths resolved with few system calls.
+ * Resolves many paths with few system calls.
  *
- * INVARIANT: a name counts as no link only when it was looked at itself (readlinkat), when its directory was listed and
- * the entry has another type, or when the directory was listed whole and holds no link at all. A name that is merely
- * absent from a listing proves nothing: a directory may ignore case.
+ * INVARIANT: a name counts as no link only in three cases: readlinkat() of the name itself said so, its directory
+ * was listed and the entry has another type, or its directory was listed completely and has no link at all. A name
+ * that is only missing from a listing proves nothing, because a directory may ignore case.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,18 +14,19 @@
 #include "base/path.h"
 #include "base/resolve.h"
 
-#define DIRS_MAX 32768	  /* directories remembered; over that we forget all and begin anew */
-#define FDS_MAX 256	  /* of them held open */
+#define DIRS_MAX 32768	  /* directories remembered; with more, all are forgotten */
+#define FDS_MAX 256	  /* directories kept open */
 #define NAMES_MAX 1000000 /* names remembered, all listings together */
 #define CHUNK ((size_t)64 << 10)
 
 enum dir_state {
-	DIR_REAL,    /* exists at `real`, reached without a link from there */
-	DIR_MISSING, /* does not exist; names below it are only names, beginning with `real` */
-	DIR_OTHER,   /* outside, or not to be looked into: every question goes the long way */
+	DIR_REAL,    /* exists at `real`, which contains no link */
+	DIR_MISSING, /* does not exist; the path below it is only names after `real` */
+	DIR_OTHER,   /* outside, or we may not look into it: cordon_resolve() answers for it */
 };
 
-/* Names of a whole directory in a hash table; each string has a byte in front, 1 for what may be a link. */
+/* All names of a directory in a hash table. Each string has one byte before it, which is 1 if the name may be a
+ * link. */
 struct listing {
 	const char **names;
 	size_t slots; /* a power of two */
@@ -33,12 +34,12 @@ struct listing {
 };
 
 struct dir {
-	const char *text; /* as asked */
+	const char *text; /* as the caller wrote it */
 	const char *real; /* relative to the root */
 	size_t real_len;
 	uint32_t hash;
 	enum dir_state state;
-	int fd; /* O_PATH, or -1 when it is not held open */
+	int fd; /* O_PATH, or -1 when it is not kept open */
 	unsigned int asked;
 	struct listing *listing;
 };
@@ -56,7 +57,7 @@ struct cordon_resolver_cache {
 	size_t room;
 	uint32_t *index;      /* position in dirs plus one; 0 is free */
 	size_t slots;	      /* a power of two */
-	size_t open[FDS_MAX]; /* which directories are held open, oldest at next_open */
+	size_t open[FDS_MAX]; /* which directories are open, the oldest at next_open */
 	size_t n_open;
 	size_t next_open;
 	size_t n_names;
@@ -162,7 +163,7 @@ static void index_dir(struct cordon_resolver_cache *cache, size_t at)
 	cache->index[i] = (uint32_t)at + 1;
 }
 
-/* Room for one more directory and its place in the index, which stays half empty. */
+/* Makes room for one more directory, also in the index, which stays half empty. */
 static bool make_room(struct cordon_resolver_cache *cache)
 {
 	size_t room = cache->room ? 2 * cache->room : 64;
@@ -186,7 +187,8 @@ static bool make_room(struct cordon_resolver_cache *cache)
 	return true;
 }
 
-/* The descriptor of a directory that exists; the one held longest is closed for it. Negative when it is gone. */
+/* Returns the descriptor of a directory that exists, and closes the one that was open longest if there are too many.
+ * Negative when the directory is gone. */
 static int hold_open(const struct cordon_resolver *resolver, struct dir *dir)
 {
 	struct cordon_resolver_cache *cache = resolver->cache;
@@ -207,7 +209,7 @@ static int hold_open(const struct cordon_resolver *resolver, struct dir *dir)
 	return dir->fd;
 }
 
-/* Finds out what a directory is. Without links on its way one system call says it. */
+/* Finds out the state of a directory. One system call suffices if there is no link on the way. */
 static bool look_at(const struct cordon_resolver *resolver, struct dir *dir)
 {
 	struct cordon_resolved resolved;
@@ -326,7 +328,7 @@ static void list_dir(const struct cordon_resolver *resolver, struct dir *dir, si
 		dir->listing = listing;
 }
 
-/* Reading a directory pays when many names of it are asked: the more, the larger it may be. */
+/* Lists a directory when many names in it were resolved: the more names, the larger it may be. */
 static void consider_listing(const struct cordon_resolver *resolver, struct dir *dir)
 {
 	static const struct {
@@ -340,9 +342,9 @@ static void consider_listing(const struct cordon_resolver *resolver, struct dir 
 			list_dir(resolver, dir, steps[i].limit);
 }
 
-/* ---- questions ---- */
+/* ---- resolving ---- */
 
-/* True for a relative path whose components are all ordinary names, so that its text is its walk. */
+/* True for a relative path whose components are all ordinary names, so that walking it needs no `..`. */
 static bool plain(const char *path, size_t *ret_dir_len, size_t *ret_len)
 {
 	if (!*path || *path == '/')
@@ -364,7 +366,7 @@ static bool plain(const char *path, size_t *ret_dir_len, size_t *ret_len)
 	}
 }
 
-/* Whether the path of the root leads to the root without any link, looked at once in a batch. */
+/* Whether the path of the root still leads to the root without any link. Checked once per batch. */
 static bool root_in_place(struct cordon_resolver *resolver)
 {
 	const struct cordon_root *root = resolver->root;
@@ -385,7 +387,7 @@ static bool root_in_place(struct cordon_resolver *resolver)
 	return resolver->cache->root == ROOT_IN_PLACE;
 }
 
-/* An absolute path that begins with the root's own is relative to it, if the root is still there. */
+/* Makes an absolute path below the root relative to it, if the root is still in its place. */
 static const char *from_root(struct cordon_resolver *resolver, const char *path)
 {
 	size_t n = strlen(resolver->root->path);
@@ -395,7 +397,8 @@ static const char *from_root(struct cordon_resolver *resolver, const char *path)
 	return root_in_place(resolver) ? path + n + 1 : path;
 }
 
-/* Whether `name` exists in the directory and is no link: 1; does not exist: 0; a link or unknown: -1. */
+/* Returns 1 when `name` exists in the directory and is no link, 0 when it does not exist, -1 when it is a link or
+ * not known. */
 static int look_for(const struct cordon_resolver *resolver, struct dir *dir, const char *name, size_t n)
 {
 	char target[1];
@@ -435,7 +438,8 @@ void cordon_resolver_ask(struct cordon_resolver *resolver, const char *asked, st
 	dir = get_dir(resolver, path, dir_len);
 	found = dir ? look_for(resolver, dir, path + len - base_len, base_len) : -1;
 	slash = dir && dir->real_len ? 1 : 0;
-	/* The long way measures the whole path from "/", and so must we; what was asked has a limit too. */
+	/* cordon_resolve() limits the length of the whole path from "/", and so must we; the path as written has a
+	 * limit, too. */
 	if (found < 0 || (size_t)(path - asked) + len >= CORDON_PATH_MAX ||
 	    strlen(resolver->root->path) + 1 + dir->real_len + slash + base_len >= CORDON_PATH_MAX) {
 		cordon_resolve(resolver->root, asked, ret_resolved);

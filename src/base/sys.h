@@ -38,11 +38,11 @@ static inline pid_t cordon_sys_clone3(struct clone_args *args, size_t size)
 	return (pid_t)syscall(SYS_clone3, args, size);
 }
 
-/* Asks for short turns on the processor, which come sooner (6.12 on; before, nothing changes): for who answers others
- * that wait. Best effort. */
-static inline void cordon_sys_prompt(void)
+/* Asks the scheduler for short time slices, which come sooner (Linux 6.12 and later; before, this changes nothing).
+ * For a process that answers others which wait for it. Best effort. */
+static inline void cordon_sys_request_short_slice(void)
 {
-	/* struct sched_attr: the kernel's header and glibc's can't both be included. */
+	/* This is struct sched_attr: the kernel's header and glibc's cannot both be included. */
 	struct {
 		uint32_t size, policy;
 		uint64_t flags;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8, and making hostile bytes safe for a terminal, a log or JSON. */
+/* UTF-8, and escaping of hostile bytes for a terminal, a log or JSON. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -46,8 +46,8 @@ bool cordon_utf8_valid(const char *s, size_t n)
 	return true;
 }
 
-/* Characters that move the cursor, start a new line somewhere, or reorder what is shown. */
-static bool speaks(uint32_t c)
+/* Whether a character could move the cursor, start a new line, or reorder the text on a screen. */
+static bool is_unsafe(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
@@ -59,14 +59,14 @@ bool cordon_text_safe(const char *s, size_t n)
 	for (size_t i = 0; i < n;) {
 		size_t len = cordon_utf8_char(s + i, n - i);
 
-		if (!len || speaks(cordon_utf8_decode(s + i, len)))
+		if (!len || is_unsafe(cordon_utf8_decode(s + i, len)))
 			return false;
 		i += len;
 	}
 	return true;
 }
 
-/* Writes the safe form of the character at s into out and returns how many bytes of s it stands for. */
+/* Writes the safe form of the character at s into out and returns its length in bytes of s. */
 static size_t escape_one(const char *s, size_t n, char out[static 16], size_t *ret_len)
 {
 	size_t len = cordon_utf8_char(s, n);
@@ -79,7 +79,7 @@ static size_t escape_one(const char *s, size_t n, char out[static 16], size_t *r
 	c = cordon_utf8_decode(s, len);
 	if (c == '\\')
 		*ret_len = (size_t)snprintf(out, 16, "\\\\");
-	else if (!speaks(c)) {
+	else if (!is_unsafe(c)) {
 		memcpy(out, s, len);
 		*ret_len = len;
 	} else if (c == '\n' || c == '\t' || c == '\r' || c == 0x1b)
@@ -140,6 +140,22 @@ int cordon_text_escape_lines(struct cordon_buf *buf, const char *s, size_t n)
 		len = cordon_utf8_char(s + i, n - i);
 		len = len ? len : 1;
 		r = plain ? cordon_buf_addc(buf, s[i]) : cordon_text_escape(buf, s + i, len);
+	}
+	return r;
+}
+
+int cordon_text_mark_lines(struct cordon_buf *buf, const char *mark, const char *s, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0, len; r == 0 && i < n; i += len) {
+		const char *end = memchr(s + i, '\n', n - i);
+
+		len = end ? (size_t)(end - (s + i)) + 1 : n - i;
+		if (buf->len == 0 || buf->data[buf->len - 1] == '\n')
+			r = cordon_buf_adds(buf, mark);
+		if (r == 0)
+			r = cordon_text_escape_lines(buf, s + i, len);
 	}
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8, and making hostile bytes safe for a terminal, a log or JSON. */
+/* UTF-8, and escaping of hostile bytes for a terminal, a log or JSON. */
 #ifndef CORDON_BASE_TEXT_H
 #define CORDON_BASE_TEXT_H
 
@@ -8,7 +8,7 @@
 /* Length of the valid UTF-8 character at s (1 to 4), or 0 when the bytes there are not one. No overlong forms,
  * no surrogates. */
 size_t cordon_utf8_char(const char *s, size_t n);
-/* The character that the first n bytes are (1 to 4); they were found valid. */
+/* Decodes the first n bytes (1 to 4), which must be a valid character. */
 static inline uint32_t cordon_utf8_decode(const char *s, size_t n)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -26,6 +26,9 @@ static inline uint32_t cordon_utf8_decode(const char *s, size_t n)
 	}
 }
 
+/* Put before every line of an agent's output where it is shown together with text of ours. */
+#define CORDON_AGENT_MARK "| "
+
 bool cordon_utf8_valid(const char *s, size_t n);
 
 /*
@@ -35,9 +38,13 @@ bool cordon_utf8_valid(const char *s, size_t n);
 int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n);
 /* The same for text of several lines: newlines, tabs and backslashes stay as they are. */
 int cordon_text_escape_lines(struct cordon_buf *buf, const char *s, size_t n);
-/* The first into a fixed buffer, cut at a whole character; for error messages and code that must not allocate. */
+/* Like cordon_text_escape_lines(), with `mark` before every line; a line begins where `buf` is empty or ends with a
+ * newline. So nobody takes the text of somebody else for text of ours. */
+int cordon_text_mark_lines(struct cordon_buf *buf, const char *mark, const char *s, size_t n);
+/* Like cordon_text_escape(), into a fixed buffer, cut at a whole character; for error messages and code that must
+ * not allocate. */
 void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n);
-/* Whether the escape would only touch backslashes: text that is safe to show, or was escaped before. */
+/* Whether escaping would change nothing but backslashes: the text is safe to show, or was escaped before. */
 bool cordon_text_safe(const char *s, size_t n);
 
 #endif

@@ -67,7 +67,7 @@ void cordon_time_format(int64_t ms, char ret[static CORDON_TIME_SIZE])
 	days -= days_before_year(year);
 	while (days >= month_days(year, month))
 		days -= month_days(year, month++);
-	/* The masks say to the compiler what the limits above already ensure: it all fits. */
+	/* The remainders tell the compiler what the limits above already ensure: it all fits. */
 	snprintf(ret, CORDON_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned int)year % 10000,
 		 (unsigned int)month % 100, ((unsigned int)days + 1) % 100, (unsigned int)(rest / 3600000) % 100,
 		 (unsigned int)(rest / 60000 % 60), (unsigned int)(rest / 1000 % 60), (unsigned int)(rest % 1000));
@@ -109,7 +109,7 @@ static bool fraction(const char **s, int *ret_ms)
 	return true;
 }
 
-/* 'Z' or +hh:mm; the minutes to take off to get UTC. */
+/* 'Z' or +hh:mm. *ret_minutes is what to subtract to get UTC. */
 static bool offset(const char **s, int *ret_minutes)
 {
 	int hour, minute, sign = **s == '-' ? -1 : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points in time as milliseconds since 1970 in UTC, and their one written form, RFC 3339. */
+/* Points in time as milliseconds since 1970 in UTC, and their only written form, RFC 3339. */
 #ifndef CORDON_BASE_TIME_H
 #define CORDON_BASE_TIME_H
 
@@ -11,7 +11,7 @@
 int64_t cordon_time_now(void);
 int64_t cordon_time_monotonic(void);
 
-/* Years 0 to 9999; what lies outside is shown as the nearest that can be written. Reads no time zone files. */
+/* Years 0 to 9999; a time outside is written as the nearest of them. Reads no time zone files. */
 void cordon_time_format(int64_t ms, char ret[static CORDON_TIME_SIZE]);
 
 /* RFC 3339 with 'T', 't' or a blank between date and time, any fraction (cut at milliseconds), 'Z' or an offset; a

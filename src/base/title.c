@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name a process shows in /proc. */
+/* The name that a process shows in /proc. */
 #include <sys/prctl.h>
 
 #include "base/title.h"
@@ -7,7 +7,8 @@
 
 static char *first, *end;
 
-/* The kernel lays the strings of argv and environ out in one run; stop where they do not follow each other. */
+/* The kernel puts the strings of argv and environ into memory one after the other. Stop where a string does not
+ * follow the one before. */
 void cordon_title_init(int argc, char **argv)
 {
 	first = argc > 0 ? argv[0] : NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name a process shows in /proc. A process inside a sandbox must not tell the supervisor's command line. */
+/* The name that a process shows in /proc. A process inside a sandbox must not show the supervisor's command line. */
 #ifndef CORDON_BASE_TITLE_H
 #define CORDON_BASE_TITLE_H
 
-/* main() says where its arguments lie. */
+/* Called by main(), to set where its arguments are in memory. */
 void cordon_title_init(int argc, char **argv);
-/* Overwrites them, the environment behind them and the name of the thread. Async-signal-safe. The strings of argv and
- * environ are gone afterwards. */
+/* Overwrites the arguments, the environment behind them and the name of the thread. Async-signal-safe. The strings
+ * of argv and environ are lost. */
 void cordon_title_set(const char *title);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounded copies, descriptors that stay, numbers with units, UUIDs. */
+/* Bounded copies, closing of descriptors, numbers with units, UUIDs. */
 #include <limits.h>
+#include <stdarg.h>
 #include <sys/random.h>
 
 #include "base/util.h"
@@ -147,4 +148,43 @@ bool cordon_uuid_valid(const char *s)
 			return false;
 	}
 	return i == 36 && !s[i];
+}
+
+const char *cordon_digits(uint64_t value, char buf[static CORDON_DIGITS_SIZE])
+{
+	char *p = buf + CORDON_DIGITS_SIZE - 1;
+
+	*p = '\0';
+	do
+		*--p = (char)('0' + value % 10);
+	while (value /= 10);
+	return p;
+}
+
+int cordon_concat(char *dst, size_t size, ...)
+{
+	const char *part;
+	size_t len = 0;
+	va_list parts;
+	int r = 0;
+
+	va_start(parts, size);
+	while (r == 0 && (part = va_arg(parts, const char *))) {
+		size_t n = strlen(part);
+
+		r = cordon_copy(dst + len, size - len, part, n);
+		len += n;
+	}
+	va_end(parts);
+	if (r < 0 || !len)
+		*dst = '\0';
+	return r;
+}
+
+const char *cordon_fd_path(int fd, char buf[static CORDON_FD_PATH_SIZE])
+{
+	char digits[CORDON_DIGITS_SIZE];
+
+	cordon_concat(buf, CORDON_FD_PATH_SIZE, "/proc/self/fd/", cordon_digits((uint64_t)fd, digits), (char *)NULL);
+	return buf;
 }

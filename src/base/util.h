@@ -15,8 +15,8 @@
 
 #define CORDON_CLEANUP(fn) __attribute__((cleanup(fn)))
 #define CORDON_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-/* For a large buffer that is written before it is read, in a function that is called often: the compiler's zeroing of
- * everything else on the stack would cost more than the function. */
+/* For a large buffer that is written before it is read, in a function that is called often: the compiler's zeroing
+ * of the stack would cost more than the function itself. */
 #define CORDON_UNCLEARED __attribute__((uninitialized))
 #define CORDON_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -26,7 +26,7 @@ static inline void cordon_freep(void *p)
 	*(void **)p = NULL;
 }
 
-/* Closes and forgets; keeps errno. */
+/* Closes the descriptor and sets it to -1; keeps errno. */
 static inline void cordon_closep(int *fd)
 {
 	if (*fd >= 0) {
@@ -48,9 +48,21 @@ static inline int cordon_steal_fd(int *fd)
 	return r;
 }
 
-/* Closes every descriptor from 3 on but those in `kept`, which may hold -1 and may be in any order. Safe in a child that
- * was just cloned. */
+/* Closes every descriptor from 3 on except those in `kept`, which may contain -1 and may be in any order. Safe in a
+ * child that was just cloned. */
 void cordon_close_except(const int *kept, size_t n);
+
+/* Writes a number in decimal digits into `buf`. Async-signal-safe, which snprintf is not. */
+#define CORDON_DIGITS_SIZE 24
+const char *cordon_digits(uint64_t value, char buf[static CORDON_DIGITS_SIZE]);
+
+/* Joins several strings; the last argument is NULL. -ENAMETOOLONG when the result does not fit, and then `dst` is
+ * "". Async-signal-safe. */
+int cordon_concat(char *dst, size_t size, ...) __attribute__((sentinel));
+
+/* "/proc/self/fd/N". Async-signal-safe. */
+#define CORDON_FD_PATH_SIZE 40
+const char *cordon_fd_path(int fd, char buf[static CORDON_FD_PATH_SIZE]);
 
 #define cordon_steal_ptr(p)                                                                                            \
 	({                                                                                                             \

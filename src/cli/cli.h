@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command table and its options. One table per command is the source of --help, of the completions and of the
- * test that compares man pages with them.
+ * The command table and its options. One table per command is the source of --help, of the completions and of the test
+ * that compares the manual pages with them.
  *
- * To add a command: write src/cli/cmd_<verb>.c with a `const struct cordon_command cordon_cmd_<verb>`, add it to
- * the table in main.c, and write man/cordon-<verb>.1.
+ * To add a command: write src/cli/cmd_<verb>.c with a `const struct cordon_command cordon_cmd_<verb>`, declare it in
+ * commands.h, add it to the table in main.c, and write man/cordon-<verb>.1.
  */
 #ifndef CORDON_CLI_CLI_H
 #define CORDON_CLI_CLI_H
@@ -12,31 +12,19 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "base/error.h"
+#include "base/exit.h"
 #include "config/errors.h"
 
-/* Exit codes of cordon itself (design: API). */
-enum {
-	CORDON_EXIT_OK = 0,
-	CORDON_EXIT_NO = 1, /* the answer is no; refused or failed, for commands that start no agent */
-	CORDON_EXIT_USAGE = 2,
-	CORDON_EXIT_TIMEOUT = 124,
-	CORDON_EXIT_REFUSED = 125, /* refused or failed before the agent started */
-	CORDON_EXIT_NOT_EXECUTABLE = 126,
-	CORDON_EXIT_NOT_FOUND = 127,
-	CORDON_EXIT_SIGNAL = 128,
-};
-
-/* What an option's argument is, for completion. */
+/* What an option's argument is; completion uses it. */
 enum cordon_arg { CORDON_ARG_NONE, CORDON_ARG_TEXT, CORDON_ARG_FILE, CORDON_ARG_DIR, CORDON_ARG_CHOICE };
 
 struct cordon_option {
 	const char *name; /* without dashes; NULL ends the table */
 	char letter;	  /* short form, or 0 */
 	enum cordon_arg arg;
-	const char *meta; /* how help calls the argument: "PATTERN"; for CHOICE "read|write" */
+	const char *meta; /* what help calls the argument: "PATTERN"; for CHOICE "read|write" */
 	const char *help; /* one line */
-	int key;	  /* what the callback gets; CORDON_KEY_COMMON and above are taken */
+	int key;	  /* what the callback gets; CORDON_KEY_COMMON and above are reserved */
 };
 
 #define CORDON_OPTIONS_MAX 64
@@ -46,24 +34,24 @@ struct cordon_option {
 struct cordon_cli;
 
 struct cordon_command {
-	const char *name;     /* "check-file", "agent add" */
-	const char *operands; /* "FILE FOLDERS", "[PATH]", "-- CMD [ARG]..."; completion reads the words (completion.c) */
+	const char *name; /* "check-file", "audit verify" */
+	const char *operands; /* "FILE FOLDERS", "[PATH]", "-- CMD [ARG]..."; completion reads the words (cmd_completion.c) */
 	const char *summary; /* one line, lower case, no full stop */
 	const char *details; /* paragraphs for --help, or NULL */
 	const struct cordon_option *options;
 	int (*run)(struct cordon_cli *cli, int argc, char **argv); /* argv[0] is the command; returns an exit code */
 };
 
-/* State of one invocation; lives in main(). */
+/* The state of one invocation; it lives in main(). */
 struct cordon_cli {
 	const struct cordon_command *command;
 	bool json;	  /* --json was given; set by the option parser for every command */
 	int failure_exit; /* what cordon_cli_fail() returns: 1, or 125 for commands that start an agent */
 };
 
-/* Options every command has: --json, --help. Appended to each table by the parser, help and completions. */
+/* The options that every command has: --json, --help. The parser, help and completions append them to each table. */
 extern const struct cordon_option cordon_common_options[];
-/* The command's own options followed by the common ones; returns how many. */
+/* Fills in the command's own options followed by the common ones. Returns how many there are. */
 size_t cordon_cli_options(const struct cordon_command *command,
 			  const struct cordon_option *ret_all[static CORDON_OPTIONS_MAX]);
 
@@ -79,29 +67,32 @@ int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int
 		     int (*set)(void *data, int key, const char *arg, struct cordon_error *err), void *data,
 		     int *ret_first, struct cordon_error *err);
 
-/* Prints the error (one line, or an object with --json on stderr) and returns the exit code for its kind: 2 for
- * usage, else cli->failure_exit. May be called once per error when a command reports several. */
+/* Prints the error (one line, or an object with --json on stderr) and returns its exit code (base/exit.h), which is
+ * cli->failure_exit for most. A command that finds several errors calls it once for each. */
 int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err);
-/* Prints all of them; the code of the first. */
+/* Prints all errors and returns the exit code of the first. */
 int cordon_cli_fail_all(const struct cordon_cli *cli, const struct cordon_errors *errors);
-/* Shorthand for usage errors: fills, prints, returns 2. */
+/* For usage errors: fills in an error, prints it and returns 2. */
 int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
 
-/* A JSON string for any bytes: valid UTF-8 as it is, anything else as escaped text (base/text.h). The second form
- * takes bytes among which there may be a NUL. NULL without memory. */
+/* Makes a JSON string of any bytes: valid UTF-8 stays as it is, all else becomes escaped text (base/text.h). The second
+ * form takes bytes that may include NUL. Both return NULL when memory is out. */
 json_t *cordon_cli_json_text(const char *s);
 json_t *cordon_cli_json_bytes(const char *s, size_t n);
-/* Prints a JSON value and a newline on stdout, takes the reference. 0 or an exit code. */
+/* Prints a JSON value and a newline on stdout, and takes the reference. Returns 0 or an exit code. */
 int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value);
-/* "[WORKSPACE] ..." on stderr, control characters escaped. With --json nothing: stderr then carries error objects
- * only, and the command's object says the same. */
+/* Prints "[WORKSPACE] ..." on stderr with control characters escaped. Prints nothing with --json: stderr then has error
+ * objects only, and the command's object has the same facts. */
 void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
-/* The same for what must be said in any case: with --json as {"kind":"notice","message"}. */
+/* Prints the same line, but with --json as {"kind":"notice","message"}: for what must be reported in any case. */
 void cordon_cli_notice(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
-/* The same with another tag: "[INFO] ...". */
+/* Prints the same line with another tag: "[INFO] ...". */
 void cordon_cli_log(const struct cordon_cli *cli, const char *tag, const char *fmt, ...) CORDON_PRINTF(3, 4);
-/* Colour only on a terminal, never with NO_COLOR. */
+/* Returns whether to print colours: on a terminal, and never with NO_COLOR. */
 bool cordon_cli_colour(int fd);
+
+/* Makes messages of the library name options. main() calls it once. */
+void cordon_cli_name_settings(void);
 
 void cordon_cli_help(const struct cordon_command *command);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cordon audit` shows the audit trail, `cordon audit verify` says whether it is whole. */
+/* cordon audit: prints the audit log. cordon audit verify: checks that no record of it was changed or removed. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void freep_reader(struct cordon_audit_reader **reader)
 	*reader = cordon_audit_reader_free(*reader);
 }
 
-/* Prints one item when it is wanted. Damaged lines are counted, and shown unless a program reads along. */
+/* Prints one item if the filter matches it. Counts damaged lines, and prints them unless the output is JSON. */
 static int show(const struct cordon_cli *cli, const struct arguments *args, const struct cordon_audit_item *item,
 		uint64_t *damaged)
 {
@@ -88,20 +88,21 @@ static int show_all(const struct cordon_cli *cli, const struct arguments *args, 
 	}
 	if (r == 0 && fflush(stdout) != 0)
 		r = -errno;
-	/* A write that our own handler broke off is no failure. */
+	/* Our own signal handler interrupts writes; that is no failure. */
 	if (interrupted)
 		return 0;
 	return r < 0 && err->code == 0 ? cordon_fail_errno(err, r, "cannot print the audit log") : r;
 }
 
-/* Waits until there may be more; 1 when nobody reads any more. */
+/* Waits until the log may have grown. Returns 1 when the reader of our output has gone. */
 static int wait_for_more(int fd, const sigset_t *ends, struct cordon_error *err)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
 	sigset_t before;
 	int r = 0;
 
-	/* Blocked around the look at the flag, delivered while waiting: no signal is lost in between. */
+	/* The signals are blocked while the flag is read and delivered while we wait, so that none is lost in
+	 * between. */
 	sigprocmask(SIG_BLOCK, ends, &before);
 	if (!interrupted && ppoll(fds, 2, NULL, &before) < 0 && errno != EINTR)
 		r = cordon_fail_errno(err, -errno, "cannot wait for the audit log");
@@ -109,7 +110,7 @@ static int wait_for_more(int fd, const sigset_t *ends, struct cordon_error *err)
 	return r < 0 ? r : (fds[1].revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/* Goes on until it is interrupted or nobody reads any more. */
+/* Prints new records until a signal arrives or the reader of our output has gone. */
 static int follow(const struct cordon_cli *cli, const struct arguments *args, struct cordon_audit_reader *reader,
 		  uint64_t *damaged, struct cordon_error *err)
 {
@@ -124,7 +125,7 @@ static int follow(const struct cordon_cli *cli, const struct arguments *args, st
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	while (r == 0 && !interrupted) {
-		/* First a look: something may have come while the watch was set up. */
+		/* Read first: records may have been written while the watch was set up. */
 		r = cordon_audit_reader_refresh(reader, err);
 		if (r == 0)
 			r = show_all(cli, args, reader, damaged, err);
@@ -157,7 +158,7 @@ static int run_audit(struct cordon_cli *cli, int argc, char **argv)
 		r = show_all(cli, &args, reader, &damaged, &err);
 	if (r == 0 && args.follow)
 		r = follow(cli, &args, reader, &damaged, &err);
-	/* A reader that has seen enough (`| head`) is no failure. */
+	/* A reader that stops early (`| head`) is no failure. */
 	if (r == -EPIPE)
 		return CORDON_EXIT_OK;
 	if (r < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon check: is a path allowed? For one path, or a stream of them. */
+/* cordon check: says whether paths are allowed, for its arguments or for a stream of paths. */
 #include <stdio.h>
 
 #include "cli/commands.h"
-#include "cli/scope.h"
+#include "cli/run_options.h"
 #include "cli/stream.h"
 #include "cli/verdict.h"
 
@@ -11,6 +11,7 @@ enum { KEY_OP, KEY_STDIN, KEY_STDIN0 };
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_OPTIONS,
+	CORDON_SHARE_OPTIONS,
 	{ "op", 0, CORDON_ARG_CHOICE, "read|write", "what is to be done (default: write if anything may be written)",
 	  KEY_OP },
 	{ "stdin", 0, CORDON_ARG_NONE, NULL, "read paths from standard input, one a line", KEY_STDIN },
@@ -19,7 +20,7 @@ static const struct cordon_option options[] = {
 };
 
 struct args {
-	struct cordon_scope scope;
+	struct cordon_run_options run;
 	const char *op;
 	bool stream;
 	char separator;
@@ -29,8 +30,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_run_options_own(key))
+		return cordon_run_options_set(&args->run, key, arg, err);
 	if (key == KEY_OP)
 		args->op = arg;
 	else
@@ -83,7 +84,7 @@ static int check_operands(struct check *check, int n, char **paths)
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct check check = { .cli = cli };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
@@ -95,7 +96,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (!args->stream && first == argc)
 		return cordon_cli_usage(cli, "no path to check");
 	check.separator = args->separator;
-	r = cordon_scope_build(cli, &args->scope, &policy);
+	r = cordon_run_options_policy(cli, &args->run, false, &policy);
 	if (r)
 		return r;
 	cordon_asker_init(&check.asker, policy, cordon_default_op(policy, args->op));
@@ -107,10 +108,10 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .separator = '\n' };
+	struct args args = { .run.table = options, .separator = '\n' };
 	int r = run_with(cli, &args, argc, argv);
 
-	cordon_scope_done(&args.scope);
+	cordon_run_options_done(&args.run);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon check-file: does a file lie in one of the workspace's folders? */
+/* cordon check-file: says whether a file lies in one of the folders of a workspace. */
 #include <stdio.h>
 
 #include "base/path.h"
@@ -7,6 +7,7 @@
 #include "cli/manager.h"
 #include "cli/stream.h"
 #include "cli/verdict.h"
+#include "config/policy_build.h"
 
 enum { KEY_OP, KEY_STDIN, KEY_STDIN0 };
 
@@ -77,8 +78,8 @@ static int answer(void *data, const char *file, size_t len, struct cordon_buf *o
 	return cordon_stream_line(out, inside(check) ? "inside" : "outside", file, len, check->separator);
 }
 
-/* The seed's block, for a file that is outside. */
-static void complain(const struct check *check, const char *file)
+/* Reports a file that lies outside the folders. */
+static void report_outside(const struct check *check, const char *file)
 {
 	const struct cordon_manager *ws = check->ws;
 	const char *resolved = check->asker.decision.resolved;
@@ -86,9 +87,9 @@ static void complain(const struct check *check, const char *file)
 
 	if (cordon_path_join(file[0] == '/' ? "" : ws->root.path, file, asked, sizeof(asked)) < 0 ||
 	    cordon_path_join(resolved[0] == '/' ? "" : ws->root.path, resolved, leads, sizeof(leads)) < 0)
-		cordon_manager_violation(ws->cli, ws->mode, file, check->asker.op, ws->list, NULL);
+		cordon_manager_report_access(ws->cli, ws->mode, file, check->asker.op, ws->list, NULL);
 	else
-		cordon_manager_violation(ws->cli, ws->mode, asked, check->asker.op, ws->list, leads);
+		cordon_manager_report_access(ws->cli, ws->mode, asked, check->asker.op, ws->list, leads);
 }
 
 static int check_one(struct check *check, const char *file)
@@ -100,35 +101,38 @@ static int check_one(struct check *check, const char *file)
 		if (r)
 			return r;
 	} else if (!inside(check)) {
-		complain(check, file);
+		report_outside(check, file);
 	}
 	return inside(check) ? CORDON_EXIT_OK : CORDON_EXIT_NO;
 }
 
-/* A policy of the folders alone: nothing is protected by default, because the question is where a file lies. */
+/* The policy has the folders and nothing else: the question is where a file lies, so nothing is protected by
+ * default. */
 static int make_policy(const struct cordon_manager *ws, struct cordon_policy **ret_policy)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
-	struct cordon_error err = { 0 };
+	const struct cordon_policy_rule rule = { CORDON_RULE_FOLDERS, ws->text, "workspace folders" };
+	const struct cordon_policy_spec spec = {
+		.root = ws->root.path,
+		.rules = &rule,
+		.n_rules = ws->disabled ? 0 : 1,
+		.mode = CORDON_MODE_STRICT,
+		.no_default_protection = true,
+	};
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 
 	if (cordon_manager_check_folders(ws->cli, &ws->root, &ws->folders) > 0)
 		return CORDON_EXIT_NO;
-	if (cordon_policy_new(ws->root.path, &policy, &err) < 0 ||
-	    (!ws->disabled && cordon_policy_grant_folders(policy, ws->text, &err) < 0))
-		return cordon_cli_fail(ws->cli, &err);
-	cordon_policy_set_mode(policy, CORDON_MODE_STRICT);
-	*ret_policy = cordon_steal_ptr(&policy);
-	return 0;
+	return cordon_policy_build(&spec, ret_policy, &errors) < 0 ? cordon_cli_fail_all(ws->cli, &errors) : 0;
 }
 
 static int check_files(const struct cordon_manager *ws, const struct args *args, const char *file)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct check check = { .ws = ws, .separator = args->separator };
 	int r;
 
 	if (ws->disabled)
-		cordon_manager_say_disabled(ws->cli, &ws->root);
+		cordon_manager_report_disabled(ws->cli, &ws->root);
 	r = make_policy(ws, &policy);
 	if (r)
 		return r;

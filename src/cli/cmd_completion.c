@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon completion: completions for bash, zsh and fish, made from the option tables. */
+/* cordon completion: prints completions for bash, zsh and fish, made from the option tables. */
 #include <stdio.h>
 
 #include "cli/commands.h"
@@ -16,7 +16,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "no such option");
 }
 
-/* What can stand for an argument. The words of `operands` say it too: "FILE [FOLDERS]", "bash|zsh|fish". */
+/* What may be completed for an argument. For operands, the words of `operands` decide it: "FILE [FOLDERS]",
+ * "bash|zsh|fish". */
 struct wanted {
 	bool files;
 	bool dirs;
@@ -82,7 +83,8 @@ static struct wanted argument_of(const struct cordon_option *option)
 	return wanted;
 }
 
-/* Our own texts between single quotes; a quote in them closes, is escaped, and opens again. */
+/* Prints one of our own texts between single quotes. A quote in the text closes the string, is escaped, and opens it
+ * again. */
 static void put_quoted(const char *s, const char *escape)
 {
 	for (; *s; s++) {
@@ -95,8 +97,8 @@ static void put_quoted(const char *s, const char *escape)
 	}
 }
 
-/* Commands of two words ("audit verify") stand together in the table. True for the first command with this first word;
- * ret_len is its length. */
+/* Commands of two words ("audit verify") stand next to each other in the table. Returns true for the first command with
+ * this first word; ret_len is the length of that word. */
 static bool begins_group(size_t i, size_t *ret_len)
 {
 	const char *name = cordon_commands[i]->name;
@@ -107,7 +109,7 @@ static bool begins_group(size_t i, size_t *ret_len)
 	       strcspn(cordon_commands[i - 1]->name, " ") != n;
 }
 
-/* The second word of a command in the group of the i-th, or NULL. */
+/* Returns the second word of command j if it is in the group of command i, else NULL. */
 static const char *second_word(size_t i, size_t j)
 {
 	size_t n = strcspn(cordon_commands[i]->name, " ");
@@ -116,7 +118,7 @@ static const char *second_word(size_t i, size_t j)
 	return strncmp(name, cordon_commands[i]->name, n) == 0 && name[n] == ' ' ? name + n + 1 : NULL;
 }
 
-/* Calls for every group: a first word under which there is a second. */
+/* Calls `put` for every group, that is for every first word that has second words. */
 static void each_group(void (*put)(const char *group, size_t len, size_t first))
 {
 	for (size_t i = 0; cordon_commands[i]; i++) {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon doctor: what this kernel and user can do, what that means, and a live self-test. */
+/* cordon doctor: reports what this kernel and user can do and what follows from it, and tests a live sandbox. */
 #include <stdio.h>
 
 #include "cli/commands.h"
-#include "sandbox/probe.h"
-#include "sandbox/selftest.h"
+#include "sandbox/host/probe.h"
+#include "sandbox/host/selftest.h"
+#include "sandbox/inside/landlock.h"
+#include "sandbox/plan/layers.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	(void)data, (void)key, (void)arg, (void)err; /* there are only the common options */
+	(void)data, (void)key, (void)arg, (void)err; /* This command has the common options only. */
 	return 0;
 }
 
-/* What the probes mean for somebody who wants to use one of the front ends. */
+/* What the probes mean for a user of one front end. */
 struct front_end {
 	const char *name;
 	const char *state; /* "works", "best effort only", "does not work" */
@@ -46,8 +48,57 @@ static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], 
 	return 3;
 }
 
+/* How much of a sandbox this machine lets a run have, and what differs in any run or session. */
+struct machine {
+	const char *tier; /* "full", "landlock" (the lower one), "none" */
+	struct cordon_layers layers;
+};
+
+static void find_machine(const struct cordon_probe p[static CORDON_PROBE__MAX], struct machine *ret)
+{
+	bool lower = p[CORDON_PROBE_LANDLOCK].ok && p[CORDON_PROBE_SECCOMP].ok;
+	bool full = lower && p[CORDON_PROBE_NAMESPACES].ok && p[CORDON_PROBE_MOUNT_API].ok;
+	struct cordon_layers_spec spec = { .tier = p[CORDON_PROBE_NAMESPACES].ok ? CORDON_TIER_FULL
+										 : CORDON_TIER_LANDLOCK,
+					   .best_effort = true,
+					   .enterable = true,
+					   .landlock_abi = cordon_landlock_abi() };
+
+	*ret = (struct machine){ .tier = full ? "full" : lower ? "landlock" : "none" };
+	cordon_layers_choose(&spec, &ret->layers, NULL); /* with best effort it refuses nothing */
+}
+
+static json_t *differs_json(const struct machine *machine)
+{
+	json_t *array = json_array();
+	char remedy[CORDON_REMEDY_SIZE];
+
+	for (size_t i = 0; i < CORDON_DIFFERENCE__MAX; i++) {
+		if (!machine->layers.differs[i])
+			continue;
+		cordon_difference_remedy((cordon_difference)i, remedy);
+		json_array_append_new(array, json_pack("{s:s, s:s}", "what",
+						       cordon_difference_text((cordon_difference)i), "use", remedy));
+	}
+	return array;
+}
+
+static void print_machine(const struct machine *machine)
+{
+	char remedy[CORDON_REMEDY_SIZE];
+
+	printf("  %-26s %s\n", "tier", machine->tier[0] == 'l' ? "lower (Landlock and seccomp only)" : machine->tier);
+	for (size_t i = 0; i < CORDON_DIFFERENCE__MAX; i++) {
+		if (!machine->layers.differs[i])
+			continue;
+		cordon_difference_remedy((cordon_difference)i, remedy);
+		printf("  %-26s %s; use %s\n", "on this kernel", cordon_difference_text((cordon_difference)i), remedy);
+	}
+}
+
 static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p, const struct cordon_selftests *tests,
-		      const struct cordon_error *err, const struct front_end *ends, size_t n, bool ok)
+		      const struct cordon_error *err, const struct machine *machine, const struct front_end *ends,
+		      size_t n, bool ok)
 {
 	json_t *probes = json_array(), *items = json_array(), *fronts = json_array();
 	int r;
@@ -62,7 +113,8 @@ static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", ends[i].name, "state", ends[i].state,
 							"why", ends[i].why));
-	r = cordon_cli_print_json(cli, json_pack("{s:b, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "probes", probes,
+	r = cordon_cli_print_json(cli, json_pack("{s:b, s:s, s:o, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "tier",
+						 machine->tier, "differs", differs_json(machine), "probes", probes,
 						 "front_ends", fronts, "self_test", "ok", tests->ok, "promises", items,
 						 "error", err->message));
 	return r ? r : ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
@@ -79,6 +131,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_probe p[CORDON_PROBE__MAX];
 	struct cordon_selftests tests = { 0 };
 	struct front_end ends[3];
+	struct machine machine;
 	struct cordon_error err = { 0 };
 	bool colour = cordon_cli_colour(1);
 	bool ok = true;
@@ -94,8 +147,9 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		ok &= p[i].ok || !p[i].required;
 	ok &= cordon_selftest_run(&tests, &err) == 0 && tests.ok;
 	n = front_ends(p, tests.ok, ends);
+	find_machine(p, &machine);
 	if (cli->json)
-		return print_json(cli, p, &tests, &err, ends, n, ok);
+		return print_json(cli, p, &tests, &err, &machine, ends, n, ok);
 	printf("what the kernel lets this user do\n");
 	for (size_t i = 0; i < CORDON_PROBE__MAX; i++) {
 		line(p[i].ok, colour, p[i].name, p[i].detail);
@@ -103,6 +157,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 			printf("          for %s; %s\n", p[i].needed_by, p[i].fix ? p[i].fix : "");
 	}
 	printf("\nwhat that means\n");
+	print_machine(&machine);
 	for (size_t i = 0; i < n; i++)
 		printf("  %-26s %s%s%s\n", ends[i].name, ends[i].state, *ends[i].why ? ": " : "", ends[i].why);
 	printf("\nself-test in a live sandbox\n");
@@ -117,8 +172,9 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 const struct cordon_command cordon_cmd_doctor = {
 	.name = "doctor",
 	.operands = "",
-	.summary = "tell what this machine can enforce, and test it",
-	.details = "Tries each kernel feature, says what a missing one means and how to get it, and ends with a live sandbox whose\n"
+	.summary = "report what this machine can enforce, and test it",
+	.details = "Tries each kernel feature, says what a missing one means and how to get it, which tier runs have and what differs\n"
+		   "from newer kernels, and ends with a live sandbox whose\n"
 		   "protections are tried from inside and checked from outside.\n"
 		   "\n"
 		   "Exit status: 0 runs have all their layers, 1 they do not.\n",

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon gc: removes what dead runs left behind. */
+/* cordon gc: removes what runs left behind that were killed, and the records of crews that ended long ago. */
 #include <stdio.h>
 
 #include "audit/audit.h"
 #include "base/home.h"
 #include "cli/commands.h"
-#include "sandbox/runs.h"
+#include "crew/crew.h"
+#include "run/live.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	(void)data, (void)key, (void)arg, (void)err; /* there are only the common options */
+	(void)data, (void)key, (void)arg, (void)err; /* This command has the common options only. */
 	return 0;
 }
 
-static void record(const struct cordon_home *home, const struct cordon_gc_counts *counts)
+static void record(const struct cordon_home *home, const struct cordon_gc_counts *counts, size_t crews)
 {
 	struct cordon_audit_event event = { .type = CORDON_AUDIT_GC, .success = CORDON_AUDIT_SUCCEEDED };
 	struct cordon_audit_ids ids = { 0 };
 	struct cordon_audit *audit = NULL;
 
-	if (!counts->records && !counts->cgroups && !counts->directories)
+	if (!counts->records && !counts->cgroups && !counts->directories && !crews)
 		return;
-	event.detail = json_pack("{s:I, s:I, s:I}", "records", (json_int_t)counts->records, "cgroups",
-				 (json_int_t)counts->cgroups, "directories", (json_int_t)counts->directories);
+	event.detail = json_pack("{s:I, s:I, s:I, s:I}", "records", (json_int_t)counts->records, "cgroups",
+				 (json_int_t)counts->cgroups, "directories", (json_int_t)counts->directories, "crews",
+				 (json_int_t)crews);
 	if (cordon_audit_open(home, &ids, &audit, NULL) == 0)
 		cordon_audit_write(audit, &event, NULL);
 	cordon_audit_close(audit);
@@ -34,31 +36,38 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	struct cordon_gc_counts counts = { 0 };
 	struct cordon_error err = { 0 };
+	size_t crews = 0, live_crews = 0;
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (first < argc)
 		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
-	if (cordon_home_open(&home, &err) < 0 || cordon_runs_gc(&home, &counts, &err) < 0)
+	if (cordon_home_open(&home, &err) < 0 || cordon_live_gc(&home, &counts, &err) < 0 ||
+	    cordon_crew_gc(&home, CORDON_CREW_KEEP_MS, &crews, &live_crews, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	record(&home, &counts);
+	record(&home, &counts, crews);
 	if (cli->json)
-		return cordon_cli_print_json(cli,
-					     json_pack("{s:I, s:I, s:I, s:I}", "records", (json_int_t)counts.records,
-						       "cgroups", (json_int_t)counts.cgroups, "directories",
-						       (json_int_t)counts.directories, "live", (json_int_t)counts.live));
-	printf("removed %zu records, %zu cgroups and %zu directories of dead runs; %zu runs live\n", counts.records,
-	       counts.cgroups, counts.directories, counts.live);
+		return cordon_cli_print_json(cli, json_pack("{s:I, s:I, s:I, s:I, s:I}", "records",
+							    (json_int_t)counts.records, "cgroups",
+							    (json_int_t)counts.cgroups, "directories",
+							    (json_int_t)counts.directories, "live",
+							    (json_int_t)counts.live, "crews", (json_int_t)crews));
+	printf("removed %zu records, %zu cgroups and %zu directories of dead runs", counts.records, counts.cgroups,
+	       counts.directories);
+	if (crews)
+		printf(", and %zu crews", crews);
+	printf("; %zu runs live\n", counts.live);
 	return CORDON_EXIT_OK;
 }
 
 const struct cordon_command cordon_cmd_gc = {
 	.name = "gc",
 	.operands = "",
-	.summary = "remove what dead runs left behind",
+	.summary = "remove what killed runs left behind",
 	.details = "A supervisor that was killed takes its sandbox with it; what may stay is its record, a cgroup and, for a\n"
-		   "best-effort run, a temporary directory. Live runs are never touched.\n",
+		   "best-effort run, a temporary directory. Live runs are never touched. Of crews that ended more than a week\n"
+		   "ago, results and logs are removed too.\n",
 	.options = NULL,
 	.run = run,
 };

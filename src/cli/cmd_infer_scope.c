@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon infer-scope: the fileScope patterns that a list of folders stands for. */
+/* cordon infer-scope: prints the fileScope patterns of a list of folders. */
 #include "cli/commands.h"
 #include "cli/manager.h"
 #include "config/prd.h"
@@ -34,11 +34,11 @@ static int infer(struct cordon_cli *cli, const struct cordon_manager *ws, unsign
 	json_t *patterns = NULL;
 
 	if (ws->disabled)
-		cordon_manager_say_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, &ws->root);
 	if (cordon_manager_infer(ws, flags, &patterns, &err) < 0) {
 		if (err.kind != CORDON_KIND_POLICY_DENIED)
 			return cordon_cli_fail(cli, &err);
-		cordon_manager_complain(cli, &err);
+		cordon_manager_report_folder(cli, &err);
 		return CORDON_EXIT_NO;
 	}
 	return cordon_cli_print_json(cli, patterns);

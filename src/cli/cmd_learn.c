@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon learn: runs a command that may do everything in the root, and writes the policy that it needed. */
+/* cordon learn: runs a command that may do everything in the root, and writes the policy that the command needs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,7 +7,8 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "cli/commands.h"
-#include "cli/learned.h"
+#include "cli/run_options.h"
+#include "learn/learned.h"
 
 #define DEFAULT_OUTPUT "cordon.yaml"
 
@@ -23,6 +24,8 @@ static const struct cordon_option options[] = {
 	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither read nor written, now and later (repeatable)",
 	  CORDON_SCOPE_DENY },
 	{ "protect", 0, CORDON_ARG_FILE, "PATH", "never changes, now and later (repeatable)", CORDON_SCOPE_PROTECT },
+	{ "unprotect", 0, CORDON_ARG_FILE, "PATH", "lift one default protection, now and later (repeatable)",
+	  CORDON_SCOPE_UNPROTECT },
 	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",
 	  CORDON_SCOPE_NO_DEFAULT_PROTECT },
 	CORDON_RUN_OPTIONS,
@@ -38,9 +41,10 @@ struct args {
 struct learner {
 	struct cordon_cli *cli;
 	struct args *args;
-	struct cordon_run_session session;
+	struct cordon_policy *policy;
+	struct cordon_reporter reporter;
 	struct cordon_learned learned;
-	int output_dir; /* opened before the agent could put something else in its place */
+	int output_dir; /* opened before the agent starts, so that the agent cannot replace it */
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
@@ -58,7 +62,12 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 
 static void on_event(void *data, const struct cordon_event *event)
 {
-	cordon_run_events_take(&((struct learner *)data)->session.events, event);
+	cordon_reporter_event(&((struct learner *)data)->reporter, event);
+}
+
+static void on_launched(void *data, struct cordon_child *child)
+{
+	cordon_reporter_launched(&((struct learner *)data)->reporter, child);
 }
 
 static void on_sight(void *data, const struct cordon_sight *sight)
@@ -110,7 +119,7 @@ static json_t *patterns(const struct cordon_learned *learned, cordon_access acce
 	return array;
 }
 
-static void tell(const struct learner *learner, const struct cordon_result *result)
+static void report_learned(const struct learner *learner, const struct cordon_result *result)
 {
 	const struct cordon_learned *learned = &learner->learned;
 
@@ -141,55 +150,114 @@ static void tell(const struct learner *learner, const struct cordon_result *resu
 		cordon_cli_log(learner->cli, "LEARN", "the command failed; the policy covers what it used until then");
 }
 
+/* Collects the rules that the user gave as options; the policy file repeats them. */
+static int gather_rules(const struct cordon_scope *scope, struct cordon_policy_rule **ret_rules, size_t *ret_n)
+{
+	static const struct {
+		int key;
+		cordon_rule_kind kind;
+	} kinds[] = { { CORDON_SCOPE_DENY, CORDON_RULE_DENY },
+		      { CORDON_SCOPE_PROTECT, CORDON_RULE_PROTECT },
+		      { CORDON_SCOPE_UNPROTECT, CORDON_RULE_UNPROTECT } };
+	struct cordon_policy_rule *rules = calloc(scope->n_rules + 1, sizeof(*rules));
+	size_t n = 0;
+
+	if (!rules)
+		return -ENOMEM;
+	for (size_t i = 0; i < scope->n_rules; i++)
+		for (size_t k = 0; k < CORDON_ARRAY_SIZE(kinds); k++)
+			if (scope->rules[i].key == kinds[k].key)
+				rules[n++] = (struct cordon_policy_rule){ .kind = kinds[k].kind,
+									  .text = scope->rules[i].text };
+	*ret_rules = rules;
+	*ret_n = n;
+	return 0;
+}
+
+static int make_text(struct learner *learner, struct cordon_buf *ret_text, struct cordon_error *err)
+{
+	const struct cordon_run_options *asked = &learner->args->run;
+	struct cordon_learned_from from = { .run = &asked->spec,
+					    .no_default_protection = asked->scope.no_default_protect,
+					    .shares = asked->home || asked->n_shares,
+					    .output = to_stdout(learner->args) ? NULL : learner->args->output };
+	struct cordon_policy_rule *rules = NULL;
+	int r = gather_rules(&asked->scope, &rules, &from.n_rules);
+
+	from.rules = rules;
+	r = r < 0 ? cordon_fail_errno(err, r, "learned policy")
+		  : cordon_learned_text(&learner->learned, &from, ret_text, err);
+	free(rules);
+	return r;
+}
+
 static int conclude(struct learner *learner, const struct cordon_result *result)
 {
 	autobuf struct cordon_buf text = CORDON_BUF((size_t)1 << 20);
 	struct cordon_error err = { 0 };
-	const char *shown = to_stdout(learner->args) ? NULL : learner->args->output;
+	const char *output = learner->args->output;
 
 	if (result->error.code)
 		return cordon_cli_fail(learner->cli, &result->error), result->own_exit;
-	if (cordon_learned_text(&learner->learned, &learner->session, shown, &text, &err) < 0)
+	if (make_text(learner, &text, &err) < 0)
 		return cordon_cli_fail(learner->cli, &err);
-	if (!shown) {
+	if (to_stdout(learner->args)) {
 		if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
 			cordon_fail_errno(&err, -errno, "cannot write the policy");
 			return cordon_cli_fail(learner->cli, &err);
 		}
-	} else if (check_free(learner, &err) < 0 || cordon_write_file(learner->output_dir, cordon_path_base(shown),
+	} else if (check_free(learner, &err) < 0 || cordon_write_file(learner->output_dir, cordon_path_base(output),
 								      0644, text.data, text.len, &err) < 0) {
 		return cordon_cli_fail(learner->cli, &err);
 	}
-	tell(learner, result);
+	report_learned(learner, result);
 	return result->own_exit;
 }
 
-static int start(struct learner *learner, char **argv)
+static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
-	struct cordon_observer observer = { .event = on_event, .data = learner, .sight = on_sight };
+	struct learner *learner = data;
+	const struct cordon_run_options *asked = &learner->args->run;
+	int r = open_output(learner, err);
+
+	if (r == 0)
+		r = cordon_reports_begin(&learner->reporter.queue, asked->reports, asked->reports_path, learner->policy,
+					 plan, false, err);
+	if (r < 0)
+		return r;
+	cordon_reporter_plan(&learner->reporter, plan);
+	for (size_t i = 0; i < plan->n_notes; i++)
+		cordon_cli_log(learner->cli, "LEARN", "%s", plan->notes[i]);
+	return 0;
+}
+
+static int start(struct learner *learner)
+{
+	struct cordon_observer observer = {
+		.data = learner, .planned = on_planned, .launched = on_launched, .event = on_event, .sight = on_sight
+	};
 	bool named = !learner->args->no_patterns && access("/dev/fuse", R_OK | W_OK) == 0;
-	struct cordon_child child;
 	struct cordon_result result;
 	struct cordon_error err = { 0 };
+	int r;
 
-	learner->session.events.hush = true;
 	if (!named && !learner->args->no_patterns)
 		cordon_cli_log(learner->cli, "LEARN",
 			       "/dev/fuse can't be used: only folders and single files are granted");
-	if (cordon_learned_init(&learner->learned, learner->session.policy, named, &err) < 0 ||
-	    open_output(learner, &err) < 0 || cordon_run_session_plan(&learner->session, argv, &err) < 0 ||
-	    cordon_run_session_run(&learner->session, &observer, &child, &result, &err) < 0) {
-		cordon_run_events_refused(&learner->session.events, &err);
+	if (cordon_learned_init(&learner->learned, learner->policy, named, &err) < 0)
 		return cordon_cli_fail(learner->cli, &err);
-	}
-	return conclude(learner, &result);
+	cordon_run(&learner->args->run.spec, &observer, &result, NULL);
+	cordon_reporter_result(&learner->reporter, &result);
+	cordon_report_queue_flush(&learner->reporter.queue);
+	cordon_report_queue_next_line(&learner->reporter.queue);
+	r = conclude(learner, &result);
+	cordon_result_done(&result);
+	return r;
 }
 
 static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct learner learner = {
-		.cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run), .output_dir = -1
-	};
+	struct learner learner = { .cli = cli, .args = args, .output_dir = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -198,12 +266,19 @@ static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char 
 	if (first == argc)
 		return cordon_cli_usage(cli, "no command to learn from");
 	args->run.scope.mode = "permissive";
-	r = cordon_run_session_open(&learner.session);
-	if (r == 0)
-		r = start(&learner, argv + first);
+	args->run.spec.argv = argv + first;
+	args->run.spec.terminal = true;
+	args->run.spec.learns = true;
+	r = cordon_run_options_policy(cli, &args->run, true, &learner.policy);
+	if (r)
+		return r;
+	cordon_reporter_init(&learner.reporter, cli, learner.policy);
+	learner.reporter.omit_warnings = true;
+	r = start(&learner);
 	cordon_learned_done(&learner.learned);
-	cordon_run_session_done(&learner.session);
+	cordon_reporter_done(&learner.reporter);
 	cordon_closep(&learner.output_dir);
+	cordon_policy_free(learner.policy);
 	return r;
 }
 
@@ -222,8 +297,9 @@ const struct cordon_command cordon_cmd_learn = {
 	.name = "learn",
 	.operands = "-- CMD [ARG]...",
 	.summary = "run a command and write the policy that it needs",
-	.details = "The command may reach what the user could reach, as in a permissive run; what the host would execute stays\n"
-		   "protected. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
+	.details = "The command may do everything in the root; what the host would execute stays protected. Outside it sees,\n"
+		   "read-only, what the user could see, known secrets left out, and what it writes in the home or in /tmp is\n"
+		   "discarded. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
 		   "Secrets and places outside the root are never granted: they stand in the file as comments.\n",
 	.options = options,
 	.run = learn,

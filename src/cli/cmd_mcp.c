@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon mcp: serve the Model Context Protocol on the standard streams. */
+/* cordon mcp: serves the Model Context Protocol on the standard streams. */
 #include "cli/commands.h"
 #include "cli/records.h"
 #include "mcp/mcp.h"
-#include "store/session.h"
+#include "session/session.h"
 
 enum { OPT_APPROVED = 1, OPT_SELF_TEST, OPT_SESSION };
 
@@ -43,7 +43,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	if (!cordon_cli_open_store(cli, &store, &r))
 		return r;
 	if (args.session) {
-		json_auto_t *session = NULL;
+		autosessionrecord struct cordon_session_record session = { 0 };
 
 		if (cordon_id_uuid("--session", args.session, args.id, &err) < 0 ||
 		    cordon_session_get(&store, args.id, &session, &err) < 0)

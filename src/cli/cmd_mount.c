@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon mount: links to workspace folders in a worker's directory, as a convenience. */
+/* cordon mount: makes links to workspace folders in a worker's directory. The links are a convenience. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -36,7 +36,7 @@ static int mount_folders(struct cordon_cli *cli, const struct cordon_manager *ws
 	if (r)
 		return r;
 	if (ws->disabled)
-		cordon_manager_say_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, &ws->root);
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		r = -errno;
 	if (r == 0) {

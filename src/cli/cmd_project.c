@@ -24,6 +24,8 @@ enum {
 	OPT_MEMORY,
 	OPT_PIDS,
 	OPT_BEST_EFFORT,
+	OPT_DEFAULT_PROTECT,
+	OPT_NO_DEFAULT_PROTECT,
 	OPT_MODEL,
 	OPT_AUTONOMY,
 	OPT_REASONING,
@@ -32,37 +34,35 @@ enum {
 	OPT_LIMIT,
 };
 
-/* What create and update have in common. */
-#define SETTING_OPTIONS                                                                                                  \
-	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the project is for", OPT_DESCRIPTION },                       \
-		{ "isolation", 0, CORDON_ARG_NONE, NULL, "agents see their own workspace only", OPT_ISOLATION },         \
-		{ "protect",  0, CORDON_ARG_TEXT, "PATH", "path in the workspace that agents can't change; repeatable",  \
-		  OPT_PROTECT },                                                                                         \
-		{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },          \
-		{ "network", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NETWORK },    \
-		{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "variable of the agents' environment; repeatable", OPT_ENV }, \
-		{ "env-pass",  0, CORDON_ARG_TEXT, "NAME", "variable taken from cordon's environment; repeatable",       \
-		  OPT_ENV_PASS },                                                                                        \
-		{ "max-sessions", 0, CORDON_ARG_TEXT, "N", "sessions at once (default: 10)", OPT_MAX_SESSIONS },         \
-		{ "max-recursion-depth", 0, CORDON_ARG_TEXT, "N", "sessions started by sessions (default: 3)",           \
-		  OPT_MAX_DEPTH },                                                                                       \
-		{ "max-agents-per-session",                                                                              \
-		  0,                                                                                                     \
-		  CORDON_ARG_TEXT,                                                                                       \
-		  "N",                                                                                                   \
-		  "child sessions of one session (default: 50)",                                                         \
-		  OPT_MAX_AGENTS },                                                                                      \
-		{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "how long a session may take", OPT_TIMEOUT },               \
-		{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of a session", OPT_MEMORY },                             \
-		{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                 \
-		{ "best-effort",  0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",           \
-		  OPT_BEST_EFFORT },                                                                                     \
-		{ "model", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_MODEL },                            \
-		{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_AUTONOMY },                      \
-		{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "handed on to the agent", OPT_REASONING },                    \
-	{                                                                                                                \
-		"disable-tool", 0, CORDON_ARG_TEXT, "NAME", "handed on to the agent; repeatable", OPT_DISABLE_TOOL       \
-	}
+/* The options that create and update have in common. */
+/* clang-format off */
+#define SETTING_OPTIONS                                                                                              \
+	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the project is for", OPT_DESCRIPTION },                    \
+	{ "isolation", 0, CORDON_ARG_NONE, NULL, "agents see their own workspace only", OPT_ISOLATION },              \
+	{ "protect", 0, CORDON_ARG_TEXT, "PATH", "path in the workspace that agents can't change; repeatable",        \
+	  OPT_PROTECT },                                                                                              \
+	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",            \
+	  OPT_NO_DEFAULT_PROTECT },                                                                                   \
+	{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },               \
+	{ "network", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NETWORK },         \
+	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "variable of the agents' environment; repeatable", OPT_ENV },      \
+	{ "env-pass", 0, CORDON_ARG_TEXT, "NAME", "variable taken from cordon's environment; repeatable",             \
+	  OPT_ENV_PASS },                                                                                             \
+	{ "max-sessions", 0, CORDON_ARG_TEXT, "N", "sessions at once (default: 10)", OPT_MAX_SESSIONS },              \
+	{ "max-recursion-depth", 0, CORDON_ARG_TEXT, "N", "sessions started by sessions (default: 3)",                \
+	  OPT_MAX_DEPTH },                                                                                            \
+	{ "max-agents-per-session", 0, CORDON_ARG_TEXT, "N", "child sessions of one session (default: 50)",           \
+	  OPT_MAX_AGENTS },                                                                                           \
+	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "how long a session may take", OPT_TIMEOUT },                    \
+	{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of a session", OPT_MEMORY },                                  \
+	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                      \
+	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",                 \
+	  OPT_BEST_EFFORT },                                                                                          \
+	{ "model", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_MODEL },                                 \
+	{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_AUTONOMY },                           \
+	{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_REASONING },                         \
+	{ "disable-tool", 0, CORDON_ARG_TEXT, "NAME", "passed on to the agent; repeatable", OPT_DISABLE_TOOL }
+/* clang-format on */
 
 static const struct cordon_option create_options[] = {
 	SETTING_OPTIONS,
@@ -76,6 +76,7 @@ static const struct cordon_option update_options[] = {
 	SETTING_OPTIONS,
 	{ "no-isolation", 0, CORDON_ARG_NONE, NULL, "agents see the whole project", OPT_NO_ISOLATION },
 	{ "no-protect", 0, CORDON_ARG_NONE, NULL, "protect nothing", OPT_NO_PROTECT },
+	{ "default-protect", 0, CORDON_ARG_NONE, NULL, "protect what the host would execute again", OPT_DEFAULT_PROTECT },
 	{ 0 },
 };
 
@@ -84,7 +85,7 @@ struct settings {
 	const char *template_dir;
 };
 
-/* The array under `key`, made when it is missing. */
+/* Returns the array under `key` and makes it if it is missing. */
 static json_t *array_at(json_t *object, const char *key)
 {
 	json_t *array = json_object_get(object, key);
@@ -130,7 +131,8 @@ static int set_limit(json_t *settings, int key, const char *arg, struct cordon_e
 		r = key == OPT_MEMORY ? cordon_parse_size(arg, &value) : cordon_parse_u64(arg, 0, INT64_MAX, &value);
 	if (r < 0 || value > INT64_MAX)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a value for %s: %.80s", name, arg);
-	/* Whole seconds are kept; a part of one counts as one, so that a limit never becomes none. */
+	/* Limits are kept in whole seconds. A part of a second is rounded up, so that a short limit never becomes no
+	 * limit. */
 	if (key == OPT_TIMEOUT)
 		value = value / 1000 + (value % 1000 != 0);
 	if (json_object_set_new(object_at(settings, "limits"), name, json_integer((json_int_t)value)) < 0)
@@ -174,6 +176,10 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 		return set_env(object, arg, err);
 	case OPT_ENV_PASS:
 		return cordon_cli_append_text(array_at(object, "env_pass"), "--env-pass", arg, err);
+	case OPT_DEFAULT_PROTECT:
+		return set_flag(object, "default_protection", true);
+	case OPT_NO_DEFAULT_PROTECT:
+		return set_flag(object, "default_protection", false);
 	case OPT_BEST_EFFORT:
 		return set_flag(object, "best_effort", true);
 	case OPT_MODEL:
@@ -205,7 +211,7 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 	json_auto_t *object = json_object();
 	struct settings settings = { .object = object };
 	struct cordon_error err = { 0 };
-	json_t *project = NULL;
+	autoprojectrecord struct cordon_project_record project = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_setting, &settings, &first, &err);
 
 	if (r != 0)
@@ -219,7 +225,7 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 		return r;
 	if (cordon_project_create(&store, object, settings.template_dir, &project, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, project);
+	return cordon_cli_answer(cli, cordon_project_json(&project));
 }
 
 static int run_update(struct cordon_cli *cli, int argc, char **argv)
@@ -228,7 +234,8 @@ static int run_update(struct cordon_cli *cli, int argc, char **argv)
 	json_auto_t *object = json_object();
 	struct settings settings = { .object = object };
 	struct cordon_error err = { 0 };
-	json_t *project = NULL, *running = NULL;
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	json_t *answer, *running = NULL;
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_setting, &settings, &first, &err);
 
 	if (r != 0)
@@ -243,8 +250,9 @@ static int run_update(struct cordon_cli *cli, int argc, char **argv)
 		return r;
 	if (cordon_project_update(&store, argv[first], object, &project, &running, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	json_object_set_new(project, "sessions_with_earlier_settings", running);
-	return cordon_cli_answer(cli, project);
+	answer = cordon_project_json(&project);
+	json_object_set_new(answer, "sessions_with_earlier_settings", running);
+	return cordon_cli_answer(cli, answer);
 }
 
 static int set_listing(void *data, int key, const char *arg, struct cordon_error *err)
@@ -303,7 +311,7 @@ static int no_option(void *data, int key, const char *arg, struct cordon_error *
 	return 0;
 }
 
-/* The one operand of get and delete; 0, or -1 with the exit code. */
+/* Reads the one operand of get and delete. Returns 0, or -1 with the exit code. */
 static int take_id(struct cordon_cli *cli, int argc, char **argv, const char **ret_id, int *ret_exit)
 {
 	struct cordon_error err = { 0 };
@@ -322,7 +330,7 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct cordon_error err = { 0 };
-	json_t *project = NULL;
+	autoprojectrecord struct cordon_project_record project = { 0 };
 	const char *id;
 	int code;
 
@@ -330,7 +338,7 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 		return code;
 	if (cordon_project_get(&store, id, &project, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, project);
+	return cordon_cli_answer(cli, cordon_project_json(&project));
 }
 
 static int run_delete(struct cordon_cli *cli, int argc, char **argv)

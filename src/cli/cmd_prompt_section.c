@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon prompt-section: tell an agent about its workspace, in Markdown. */
+/* cordon prompt-section: prints a section in Markdown that describes a workspace to an agent. */
 #include <stdio.h>
 
 #include "base/path.h"
@@ -17,7 +17,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	return cordon_scope_set(data, key, arg, err);
 }
 
-/* A folder's name must not speak to the agent: no line of its own, no end of the code span. */
+/* A folder's name is untrusted text in a prompt: it gets no line of its own and can't end the code span. */
 static int add_name(struct cordon_buf *buf, const char *name)
 {
 	autobuf struct cordon_buf safe = CORDON_BUF(1u << 21);
@@ -77,9 +77,9 @@ static int print_section(struct cordon_cli *cli, const struct cordon_manager *ws
 	struct cordon_error err = { 0 };
 	int r = 0;
 
-	/* A section that says ENABLED would be a lie. */
+	/* A section with the word ENABLED would be wrong. */
 	if (ws->disabled)
-		cordon_manager_say_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, &ws->root);
 	else
 		r = write_section(ws, &buf);
 	if (r < 0) {
@@ -117,7 +117,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 					argc - first);
 	if (argc - first == 2 && !is_mode(argv[first + 1]))
 		return cordon_cli_usage(cli, "MODE is strict or permissive, not %s", argv[first + 1]);
-	/* One argument is the folders, unless they come from the variable and it is a mode. */
+	/* A single argument is the list of folders, unless the variable has the folders and the argument is a mode. */
 	if (argc - first == 2 || (argc - first == 1 && is_mode(argv[first]) && getenv("WORKSPACE_FOLDERS")))
 		scope.mode = argv[argc - 1];
 	if (argc - first == 2 || (argc - first == 1 && !scope.mode))

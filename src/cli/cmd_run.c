@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon run: policy, plan, launch, supervise. */
+/* cordon run: turns options into a run, reports its events, and prints its result. */
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "base/io.h"
 #include "base/path.h"
 #include "cli/commands.h"
-#include "cli/run_session.h"
+#include "cli/run_options.h"
 #include "cli/run_summary.h"
-#include "sandbox/report.h"
 
 enum {
 	KEY_DRY_RUN = 1,
@@ -24,11 +23,13 @@ static const struct cordon_option options[] = {
 	  "judge names at every operation (default: where a pattern needs it)", CORDON_RUN_LENS },
 	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some",
 	  CORDON_RUN_BEST_EFFORT },
+	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL,
+	  "exit with 3 when the command succeeds but was refused or warned of something", CORDON_RUN_FAIL_ON_VIOLATION },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
-	{ "summary", 0, CORDON_ARG_NONE, NULL, "say afterwards what changed and was refused (default: on a terminal)",
+	{ "summary", 0, CORDON_ARG_NONE, NULL, "print afterwards what changed and was refused (default: on a terminal)",
 	  KEY_SUMMARY },
-	{ "no-summary", 0, CORDON_ARG_NONE, NULL, "do not", KEY_NO_SUMMARY },
+	{ "no-summary", 0, CORDON_ARG_NONE, NULL, "print no summary", KEY_NO_SUMMARY },
 	{ 0 },
 };
 
@@ -57,25 +58,11 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 struct run {
 	struct cordon_cli *cli;
 	struct args *args;
-	struct cordon_run_session session;
-	int result_fd; /* the directory of --result, opened before the agent could put a link there */
+	struct cordon_policy *policy;
+	struct cordon_reporter reporter;
 	struct cordon_run_summary summary;
+	int result_fd; /* the directory of --result, opened before the agent starts, so that the agent cannot replace it by a link */
 };
-
-static int print_plan(const struct run *run)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(16 << 20);
-	struct cordon_error err = { 0 };
-
-	if (run->cli->json)
-		return cordon_cli_print_json(run->cli, cordon_plan_json(run->session.plan));
-	if (cordon_plan_text(run->session.plan, &text) < 0) {
-		cordon_fail(&err, -ENOMEM, CORDON_KIND_LIMIT, "cannot print the plan");
-		return cordon_cli_fail(run->cli, &err);
-	}
-	fwrite(text.data, 1, text.len, stdout);
-	return CORDON_EXIT_OK;
-}
 
 static int open_result(struct run *run, struct cordon_error *err)
 {
@@ -91,92 +78,126 @@ static int open_result(struct run *run, struct cordon_error *err)
 	return run->result_fd < 0 ? cordon_fail_errno(err, -errno, "cannot write %s", run->args->result) : 0;
 }
 
-/* The result goes to --result FILE, with --json to stderr. */
-static void print_result(const struct run *run, const struct cordon_child *child, const struct cordon_result *result)
+/* Called when the plan is built: what else can refuse the run refuses it here, before the agent starts. */
+static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
-	json_t *object;
-	char *text;
+	struct run *run = data;
+	const struct cordon_run_options *asked = &run->args->run;
+	int r = open_result(run, err);
 
-	if (!run->cli->json && !run->args->result)
-		return;
-	object = cordon_result_json(run->session.id, run->session.plan, child, result);
-	text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-	json_decref(object);
-	if (!text)
-		return;
-	if (run->args->result) {
-		autobuf struct cordon_buf line = CORDON_BUF(SIZE_MAX / 2);
-		struct cordon_error err = { 0 };
-
-		if (run->result_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
-			cordon_write_file(run->result_fd, cordon_path_base(run->args->result), 0644, line.data,
-					  line.len, &err);
-		if (err.code)
-			cordon_cli_fail(run->cli, &err);
-	} else {
-		fprintf(stderr, "%s\n", text);
-	}
-	free(text);
+	if (r == 0)
+		r = cordon_reports_begin(&run->reporter.queue, asked->reports, asked->reports_path, run->policy, plan,
+					 run->args->dry_run, err);
+	if (r < 0)
+		return r;
+	cordon_reporter_plan(&run->reporter, plan);
+	cordon_run_summary_begin(&run->summary);
+	return 0;
 }
 
-static int refuse(struct run *run, const struct cordon_error *err)
+static void on_launched(void *data, struct cordon_child *child)
 {
-	struct cordon_result result = { .state = CORDON_STATE_REFUSED, .exit_code = -1, .error = *err };
-
-	clock_gettime(CLOCK_REALTIME, &result.started);
-	result.ended = result.started;
-	cordon_run_events_refused(&run->session.events, err);
-	if (run->cli->json || run->args->result)
-		print_result(run, NULL, &result);
-	if (run->cli->json && !run->args->result)
-		return err->kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : CORDON_EXIT_REFUSED;
-	return cordon_cli_fail(run->cli, err);
+	cordon_reporter_launched(&((struct run *)data)->reporter, child);
 }
 
 static void on_event(void *data, const struct cordon_event *event)
 {
 	struct run *run = data;
 
-	cordon_run_events_take(&run->session.events, event);
+	cordon_reporter_event(&run->reporter, event);
 	cordon_run_summary_event(&run->summary, event);
+}
+
+static int print_plan(struct run *run)
+{
+	struct cordon_plan *plan = NULL;
+	struct cordon_error err = { 0 };
+	autofree char *text = NULL;
+	int r = cordon_run_plan(&run->args->run.spec, &plan, &err);
+
+	if (r == 0)
+		r = on_planned(run, plan, &err);
+	if (r == 0) {
+		text = run->cli->json ? cordon_plan_to_json(plan) : cordon_plan_to_text(plan);
+		if (!text)
+			cordon_fail(&err, -ENOMEM, CORDON_KIND_LIMIT, "cannot print the plan");
+	}
+	cordon_plan_free(plan);
+	if (!text)
+		return cordon_cli_fail(run->cli, &err);
+	fputs(text, stdout);
+	if (run->cli->json)
+		putchar('\n');
+	return CORDON_EXIT_OK;
+}
+
+static void write_result(const struct run *run, const char *text)
+{
+	autobuf struct cordon_buf line = CORDON_BUF(SIZE_MAX / 2);
+	struct cordon_error err = { 0 };
+
+	if (run->result_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
+		cordon_write_file(run->result_fd, cordon_path_base(run->args->result), 0644, line.data, line.len, &err);
+	if (err.code)
+		cordon_cli_fail(run->cli, &err);
+}
+
+/* Writes the result to --result FILE, or with --json to stderr. Returns true in the latter case: the result then
+ * carries the error. */
+static bool print_result(struct run *run, const struct cordon_result *result)
+{
+	autofree char *text = run->cli->json || run->args->result ? cordon_result_to_json(result) : NULL;
+
+	if (text && run->args->result) {
+		write_result(run, text);
+	} else if (text) {
+		cordon_report_queue_next_line(&run->reporter.queue);
+		fprintf(stderr, "%s\n", text);
+	}
+	return run->cli->json && !run->args->result;
 }
 
 static bool wants_summary(const struct run *run, const struct cordon_result *result)
 {
-	/* Other errors say that the command was not started; this one, that its sandbox or the lens died under it. */
-	bool ran = !result->error.code || result->error.kind == CORDON_KIND_INTERNAL;
+	/* An internal error means that the sandbox or the lens died under the command; any other error, that the
+	 * command was not started. */
+	bool ran = result->launched && (!result->error.code || result->error.kind == CORDON_KIND_INTERNAL);
 
 	if (!ran || run->cli->json || run->args->summary == KEY_NO_SUMMARY)
 		return false;
 	return run->args->summary == KEY_SUMMARY || isatty(STDERR_FILENO);
 }
 
-static int start(struct run *run, char **argv)
+static int start(struct run *run)
 {
-	struct cordon_observer observer = { .event = on_event, .data = run };
-	struct cordon_child child;
+	struct cordon_observer observer = {
+		.data = run, .planned = on_planned, .launched = on_launched, .event = on_event
+	};
+	struct cordon_report_queue *queue = &run->reporter.queue;
 	struct cordon_result result;
-	struct cordon_error err = { 0 };
+	int r = cordon_run(&run->args->run.spec, &observer, &result, NULL);
+	bool carries_error = false;
 
-	if (open_result(run, &err) < 0 || cordon_run_session_plan(&run->session, argv, &err) < 0)
-		return refuse(run, &err);
-	if (run->args->dry_run)
-		return print_plan(run);
-	cordon_run_summary_begin(&run->summary);
-	if (cordon_run_session_run(&run->session, &observer, &child, &result, &err) < 0)
-		return refuse(run, &err);
-	print_result(run, &child, &result);
-	cordon_voice_flush(&run->session.events.voice);
-	if (result.error.code && !(run->cli->json && !run->args->result))
+	cordon_reporter_result(&run->reporter, &result);
+	if (*result.run_id)
+		carries_error = print_result(run, &result);
+	cordon_report_queue_flush(queue);
+	if (result.error.code && !carries_error) {
+		cordon_report_queue_next_line(queue);
 		cordon_cli_fail(run->cli, &result.error);
-	if (wants_summary(run, &result))
-		cordon_run_summary_end(&run->summary, run->cli, &child);
-	return result.own_exit;
+	}
+	if (wants_summary(run, &result)) {
+		cordon_report_queue_next_line(queue);
+		cordon_run_summary_end(&run->summary, run->cli, run->policy, &result);
+	}
+	r = result.own_exit;
+	cordon_result_done(&result);
+	return r;
 }
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct run run = { .cli = cli, .args = args, .session = CORDON_RUN_SESSION(cli, &args->run), .result_fd = -1 };
+	struct run run = { .cli = cli, .args = args, .result_fd = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -185,13 +206,17 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (first == argc)
 		return cordon_cli_usage(cli, "no command to run");
 	args->run.scope.folder_mode = CORDON_MODE_PERMISSIVE;
-	run.session.dry = args->dry_run;
-	r = cordon_run_session_open(&run.session);
-	if (r == 0)
-		r = start(&run, argv + first);
+	args->run.spec.argv = argv + first;
+	args->run.spec.terminal = true;
+	r = cordon_run_options_policy(cli, &args->run, true, &run.policy);
+	if (r)
+		return r;
+	cordon_reporter_init(&run.reporter, cli, run.policy);
+	r = args->dry_run ? print_plan(&run) : start(&run);
 	cordon_run_summary_done(&run.summary);
-	cordon_run_session_done(&run.session);
+	cordon_reporter_done(&run.reporter);
 	cordon_closep(&run.result_fd);
+	cordon_policy_free(run.policy);
 	return r;
 }
 
@@ -210,12 +235,14 @@ const struct cordon_command cordon_cmd_run = {
 	.name = "run",
 	.operands = "-- CMD [ARG]...",
 	.summary = "run a command in a sandbox that the kernel holds",
-	.details = "The agent sees the root (--root, default: the git top level), a read-only system and private /tmp, /run,\n"
-		   "/dev, /proc and home; nothing else of the host. Without --workspace, --rw or --ro the whole root may be\n"
-		   "written. What the host would execute later (git hooks and config, editor and agent settings) is protected.\n"
-		   "\n"
-		   "Exit status: the command's own; 124 timed out, 125 refused or failed before it started, 126 not\n"
-		   "executable, 127 not found, 128+N killed by signal N.\n",
+	.details =
+		"The agent sees the root (--root, default: the git top level), a read-only system and private /tmp, /run,\n"
+		"/dev, /proc and home; nothing else of the host. Without --workspace, --rw or --ro the whole root may be\n"
+		"written. What the host would execute later (git hooks and config, editor and agent settings) is protected.\n"
+		"\n"
+		"Exit status: the command's own; 3 with --fail-on-violation, when that is 0 and something was refused or\n"
+		"warned of; 124 timed out, 125 refused or failed before it started, 126 not executable, 127 not found,\n"
+		"128+N killed by signal N.\n",
 	.options = options,
 	.run = run,
 };

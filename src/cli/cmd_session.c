@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon session: start, look at, talk to and end what runs in workspaces. */
+/* cordon session: starts sessions, lists them, sends to them, follows their output and stops them. */
 #include <stdio.h>
 
 #include "cli/commands.h"
@@ -22,6 +22,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_DETACH,
 	OPT_TERMINAL,
+	OPT_FAIL_ON_VIOLATION,
 	OPT_STATUS,
 	OPT_PROJECT,
 	OPT_LIMIT,
@@ -106,6 +107,9 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	case OPT_MESSAGE:
 		args->request.message = arg;
 		return 0;
+	case OPT_FAIL_ON_VIOLATION:
+		args->request.fail_on_violation = true;
+		return 0;
 	case OPT_END_INPUT:
 		args->request.end_input = true;
 		return 0;
@@ -132,7 +136,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	}
 }
 
-/* Parses, checks the number of operands and opens the store; false with the exit code. */
+/* Parses the options, checks the number of operands and opens the store. Returns false with the exit code on
+ * failure. */
 static bool begin(struct cordon_cli *cli, int argc, char **argv, int least, int most, struct args *args, int *ret_first,
 		  struct cordon_store *ret_store, int *ret_exit)
 {
@@ -164,12 +169,11 @@ static json_t *command_of(int argc, char **argv, int at, struct cordon_error *er
 	return command;
 }
 
-/* Stays with a session that was just started: its terminal, or its output; then exits as it did. */
-static int stay(struct cordon_cli *cli, const struct cordon_store *store, const json_t *answer, bool terminal)
+/* Follows a session that was just started, on its terminal or through its output, and then exits with its status. */
+static int follow_session(struct cordon_cli *cli, const struct cordon_store *store, const char *id, bool terminal)
 {
-	const char *id = json_string_value(json_object_get(answer, "session_id"));
+	autosessionrecord struct cordon_session_record session = { 0 };
 	struct cordon_error err = { 0 };
-	json_auto_t *session = NULL;
 	int r = 0;
 
 	if (terminal && (r = cordon_cli_attach(store, id, &err)) >= 0) {
@@ -181,14 +185,14 @@ static int stay(struct cordon_cli *cli, const struct cordon_store *store, const 
 		if (r == 0)
 			r = cordon_session_get(store, id, &session, &err);
 	} else {
-		/* Also for a program that has ended before we could attach. */
+		/* This path is also for a program that ended before we could attach. */
 		r = cordon_cli_follow(cli, store, id, -1, true, &session, &err);
 	}
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
-		cordon_cli_print_json(cli, json_incref(session));
-	return cordon_cli_session_exit(session);
+		cordon_cli_print_json(cli, cordon_session_json(&session));
+	return cordon_cli_session_exit(&session);
 }
 
 static int run_start(struct cordon_cli *cli, int argc, char **argv)
@@ -196,7 +200,7 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
 	struct cordon_error err = { 0 };
-	json_auto_t *answer = NULL;
+	struct cordon_session_answer answer;
 	json_auto_t *command = NULL;
 	int first, code;
 
@@ -211,23 +215,18 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 			return cordon_cli_fail(cli, &err);
 		args.request.command = command;
 	}
-	/* A person at a terminal who does not leave at once wants one inside. */
+	/* With a terminal here and without --detach, the program inside gets a terminal too. */
 	if (!args.detach && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		args.request.terminal = true;
-	/* From here on an interrupt is meant for the session. */
+	/* From here on an interrupt stops the session. */
 	if (!args.detach)
 		cordon_cli_hold_signals();
 	code = cordon_session_start(&store, &args.request, &answer, &err);
-	if (code < 0) {
-		/* From the supervisor: the program is not there, or can't be run. */
-		if (code == -ECANCELED && strncmp(err.message, "cannot run ", 11) == 0)
-			cli->failure_exit = err.kind == CORDON_KIND_NOT_FOUND ? CORDON_EXIT_NOT_FOUND
-									      : CORDON_EXIT_NOT_EXECUTABLE;
+	if (code < 0)
 		return cordon_cli_fail(cli, &err);
-	}
 	if (args.detach)
-		return cordon_cli_answer(cli, json_incref(answer));
-	return stay(cli, &store, answer, args.request.terminal);
+		return cordon_cli_answer(cli, cordon_session_answer_json(&answer));
+	return follow_session(cli, &store, answer.session_id, args.request.terminal);
 }
 
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
@@ -268,14 +267,14 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
 	struct cordon_error err = { 0 };
-	json_t *session = NULL;
+	autosessionrecord struct cordon_session_record session = { 0 };
 	int first, code;
 
 	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
 		return code;
 	if (cordon_session_get(&store, argv[first], &session, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, session);
+	return cordon_cli_answer(cli, cordon_session_json(&session));
 }
 
 static int run_send(struct cordon_cli *cli, int argc, char **argv)
@@ -302,10 +301,8 @@ static int run_output(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { .since = -1 };
 	struct cordon_error err = { 0 };
+	autosessionrecord struct cordon_session_record session = { 0 };
 	json_auto_t *output = NULL;
-	json_auto_t *session = NULL;
-	json_t *event;
-	size_t i;
 	int first, code;
 
 	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
@@ -319,9 +316,7 @@ static int run_output(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_incref(output));
-	json_array_foreach(json_object_get(output, "events"), i, event) {
-		cordon_cli_print_event(event, true);
-	}
+	cordon_cli_print_output(output);
 	return CORDON_EXIT_OK;
 }
 
@@ -345,6 +340,7 @@ static int run_exec(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_error err = { 0 };
 	json_auto_t *answer = NULL;
 	json_auto_t *command = NULL;
+	struct cordon_ending ending = { 0 };
 	const json_t *why;
 	int first, code, r, signal = 0;
 
@@ -354,15 +350,18 @@ static int run_exec(struct cordon_cli *cli, int argc, char **argv)
 	command = command_of(argc, argv, first + 1, &err);
 	r = command ? cordon_cli_session_exec(&store, argv[first], command, &answer, &signal, &err) : err.code;
 	if (r != 0)
-		return r > 0 ? CORDON_EXIT_SIGNAL + signal : cordon_cli_fail(cli, &err);
+		return r > 0 ? cordon_exit_of_ending(&(struct cordon_ending){ .signal = signal })
+			     : cordon_cli_fail(cli, &err);
 	why = json_object_get(answer, "why");
 	if (why) {
-		cordon_fail(&err, -ENOEXEC, CORDON_KIND_IO, "%s: %s", argv[first + 1],
+		cordon_fail(&err, -ECANCELED, CORDON_KIND_IO, "%s: %s", argv[first + 1],
 			    json_string_value(json_object_get(why, "message")));
 		cli->failure_exit = (int)json_integer_value(json_object_get(answer, "exit_code"));
 		return cordon_cli_fail(cli, &err);
 	}
-	return cordon_cli_session_exit(answer);
+	ending.signal = (int)json_integer_value(json_object_get(answer, "signal"));
+	ending.exit_code = (int)json_integer_value(json_object_get(answer, "exit_code"));
+	return cordon_exit_of_ending(&ending);
 }
 
 static int run_wait(struct cordon_cli *cli, int argc, char **argv)
@@ -370,7 +369,7 @@ static int run_wait(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
 	struct cordon_error err = { 0 };
-	json_t *session = NULL;
+	autosessionrecord struct cordon_session_record session = { 0 };
 	int first, code, r;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
@@ -381,17 +380,16 @@ static int run_wait(struct cordon_cli *cli, int argc, char **argv)
 		cli->failure_exit = CORDON_EXIT_TIMEOUT;
 	if (r < 0 || cordon_session_get(&store, argv[first], &session, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	code = cordon_cli_session_exit(session);
-	r = cordon_cli_answer(cli, session);
-	return r ? r : code;
+	r = cordon_cli_answer(cli, cordon_session_json(&session));
+	return r ? r : cordon_cli_session_exit(&session);
 }
 
 static int run_stop(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
+	autosessionrecord struct cordon_session_record session = { 0 };
 	struct args args = { .grace_ms = GRACE_MS };
 	struct cordon_error err = { 0 };
-	json_t *session = NULL;
 	int first, code;
 
 	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
@@ -400,7 +398,7 @@ static int run_stop(struct cordon_cli *cli, int argc, char **argv)
 	    cordon_session_wait(&store, argv[first], args.grace_ms + 60000, &err) < 0 ||
 	    cordon_session_get(&store, argv[first], &session, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, session);
+	return cordon_cli_answer(cli, cordon_session_json(&session));
 }
 
 static int run_cleanup(struct cordon_cli *cli, int argc, char **argv)
@@ -421,13 +419,16 @@ static int run_cleanup(struct cordon_cli *cli, int argc, char **argv)
 static const struct cordon_option start_options[] = {
 	{ "workspace", 0, CORDON_ARG_TEXT, "ID", "the workspace (default: the project's default one)", OPT_WORKSPACE },
 	{ "create-workspace", 0, CORDON_ARG_NONE, NULL, "make the workspace when it is missing", OPT_CREATE },
-	{ "external-id", 0, CORDON_ARG_TEXT, "TEXT", "whose workspace, elsewhere", OPT_EXTERNAL_ID },
-	{ "source", 0, CORDON_ARG_TEXT, "TEXT", "where that id comes from", OPT_SOURCE },
+	{ "external-id", 0, CORDON_ARG_TEXT, "TEXT", "id of the owner of the workspace in another system",
+	  OPT_EXTERNAL_ID },
+	{ "source", 0, CORDON_ARG_TEXT, "TEXT", "the system that the external id comes from", OPT_SOURCE },
 	{ "new-session", 0, CORDON_ARG_NONE, NULL, "do not resume the latest session of the workspace", OPT_NEW },
 	{ "message", 0, CORDON_ARG_TEXT, "TEXT", "goes to its standard input", OPT_MESSAGE },
-	{ "end-input", 0, CORDON_ARG_NONE, NULL, "and nothing more will follow", OPT_END_INPUT },
+	{ "end-input", 0, CORDON_ARG_NONE, NULL, "close its standard input afterwards", OPT_END_INPUT },
 	{ "parent", 0, CORDON_ARG_TEXT, "ID", "the session that asks for this one", OPT_PARENT },
 	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "end it after this time", OPT_TIMEOUT },
+	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL, "a session that was refused or warned of something has failed",
+	  OPT_FAIL_ON_VIOLATION },
 	{ "terminal", 0, CORDON_ARG_NONE, NULL, "give it a terminal, for attach", OPT_TERMINAL },
 	{ "detach", 'd', CORDON_ARG_NONE, NULL, "leave it running and return at once", OPT_DETACH },
 	{ 0 },
@@ -493,7 +494,7 @@ const struct cordon_command cordon_cmd_session_list = {
 const struct cordon_command cordon_cmd_session_get = {
 	.name = "session get",
 	.operands = "ID",
-	.summary = "show a session: how it stands and what holds it",
+	.summary = "show a session: its state, its settings and its layers",
 	.run = run_get,
 };
 

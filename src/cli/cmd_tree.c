@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cordon tree: the tree as the agent would see it.
+ * cordon tree: prints the tree as the agent would see it.
  *
- * Nothing is read that is not printed, but for the names of a printed directory and the number of entries of a folded
- * one. No link is followed, and no descriptor is held while going down, so that depth costs nothing.
+ * It reads only what it prints, the names of each printed directory and the number of entries of each folded one. It
+ * follows no link, and it holds no descriptor while it descends, so that depth costs nothing.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,27 +14,29 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
-#include "cli/scope.h"
+#include "cli/run_options.h"
 #include "cli/tree.h"
+#include "policy/shares.h"
 
 #define DEPTH_DEFAULT 3
-#define ENTRIES_TOP 60	 /* shown of the directory that was asked for */
-#define ENTRIES_BELOW 20 /* shown of each directory below it */
-#define LINES_MAX 1000	 /* after so many no directory is opened any more */
-#define NAMES_MAX 100000 /* read of one directory */
-#define COUNT_MAX 10000	 /* counted in a folded directory */
+#define ENTRIES_TOP 60	 /* entries shown of the directory that was asked for */
+#define ENTRIES_BELOW 20 /* entries shown of each directory below it */
+#define LINES_MAX 1000	 /* after this many lines all further directories are folded */
+#define NAMES_MAX 100000 /* entries read of one directory */
+#define COUNT_MAX 10000	 /* entries counted in a folded directory */
 
 enum { KEY_DEPTH, KEY_ALL };
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_OPTIONS,
+	CORDON_SHARE_OPTIONS,
 	{ "depth", 'd', CORDON_ARG_TEXT, "N", "levels to show (default 3)", KEY_DEPTH },
 	{ "all", 'a', CORDON_ARG_NONE, NULL, "fold nothing, leave nothing out", KEY_ALL },
 	{ 0 },
 };
 
 struct args {
-	struct cordon_scope scope;
+	struct cordon_run_options run;
 	uint64_t depth;
 	bool depth_given;
 	bool all;
@@ -44,8 +46,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_run_options_own(key))
+		return cordon_run_options_set(&args->run, key, arg, err);
 	if (key == KEY_ALL) {
 		args->all = true;
 		return 0;
@@ -60,14 +62,14 @@ struct entry {
 	char *name;
 	unsigned char type; /* DT_* */
 	cordon_mark mark;
-	bool notable; /* has another mark than its directory, or leads to something that has */
+	bool notable; /* its mark differs from that of its directory, or something below it has another mark */
 	bool hidden;
 };
 
 struct listing {
 	struct entry *entries;
 	size_t n;
-	bool cut; /* there are more names than we read */
+	bool cut; /* the directory has more names than we read */
 };
 
 struct tree {
@@ -78,7 +80,7 @@ struct tree {
 	bool colour;
 	size_t lines;
 	size_t path_len;
-	char path[CORDON_PATH_MAX]; /* of what is being looked at, relative to the root */
+	char path[CORDON_PATH_MAX]; /* path of the current entry, relative to the root */
 	struct cordon_resolved resolved;
 	struct cordon_decision decision;
 };
@@ -163,7 +165,7 @@ static int read_dir(const struct tree *t, struct listing *listing)
 	return r;
 }
 
-/* How many entries the current directory has, up to COUNT_MAX; -errno when it can't be read. */
+/* Counts the entries of the current directory, up to COUNT_MAX. Returns -errno when it can't be read. */
 static int count_entries(const struct tree *t)
 {
 	DIR *dir;
@@ -198,7 +200,7 @@ static void pop(struct tree *t, size_t len)
 	t->path[len] = '\0';
 }
 
-/* The mark of the current path: a link's is that of what it leads to, anything else stands where it stands. */
+/* Returns the mark of the current path. A link has the mark of the path that it leads to. */
 static cordon_mark judge(struct tree *t, unsigned char type)
 {
 	if (type == DT_LNK) {
@@ -231,7 +233,7 @@ static void judge_all(struct tree *t, struct listing *listing, cordon_mark dir_m
 	}
 }
 
-/* Leaves out what is over the limit, the unremarkable first. */
+/* Hides the entries above the limit, and of these first the ones that have the mark of their directory. */
 static size_t hide(const struct tree *t, struct listing *listing, size_t limit)
 {
 	size_t over = t->all || listing->n <= limit ? 0 : listing->n - limit;
@@ -265,7 +267,7 @@ static void print_name(const char *name, const char *after)
 		printf("%s%s", safe.data, after);
 }
 
-/* Where the current path, a link, says it leads. */
+/* Reads the text of the link at the current path. */
 static void link_text(const struct tree *t, char text[static CORDON_PATH_MAX])
 {
 	char parent[CORDON_PATH_MAX];
@@ -295,7 +297,7 @@ static const char *type_name(unsigned char type)
 	}
 }
 
-/* One line, or an object in `into` that is returned for its children (borrowed). */
+/* Prints one line, or adds an object to `into` and returns it (borrowed) for the children. */
 static json_t *show_entry(struct tree *t, const char *name, unsigned char type, cordon_mark mark, unsigned int level,
 			  json_t *into)
 {
@@ -321,7 +323,7 @@ static json_t *show_entry(struct tree *t, const char *name, unsigned char type, 
 	return NULL;
 }
 
-/* What is said behind a directory that is not opened: how much is in it, and whether it is all alike. */
+/* Prints what follows the name of a folded directory: the number of its entries, and whether all have the same mark. */
 static void show_folded(const struct tree *t, cordon_mark mark, bool uniform, const char *except, json_t *object)
 {
 	int n = mark == CORDON_MARK_DENIED && uniform ? 0 : count_entries(t);
@@ -372,6 +374,49 @@ static void show_hidden(const struct listing *listing, size_t hidden, unsigned i
 
 static void show_dir(struct tree *t, cordon_mark mark, unsigned int level, json_t *object);
 
+/* A share covers what lies at its place in the root. Returns false when no share is mounted here. */
+static bool show_share(const struct tree *t, json_t *object)
+{
+	const char *rest = "";
+	const struct cordon_policy_share *share = cordon_share_at(t->policy, t->path, &rest);
+
+	if (!share || *rest)
+		return false;
+	if (object) {
+		json_object_set_new(object, "share", cordon_cli_json_text(share->source));
+		return true;
+	}
+	printf("  (shows ");
+	print_name(share->source, ")\n");
+	return true;
+}
+
+/* Prints the shares outside the root, after the tree. */
+static void show_other_shares(struct tree *t, json_t *object)
+{
+	json_t *array = object ? json_array() : NULL;
+
+	for (size_t i = 0; i < t->policy->n_shares; i++) {
+		const struct cordon_policy_share *share = &t->policy->shares[i];
+		const char *target = share->home ? "~" : share->target;
+		cordon_mark mark = share->read_only ? CORDON_MARK_RO : CORDON_MARK_RW;
+
+		if (share->in_root)
+			continue;
+		if (array) {
+			json_array_append_new(array, json_pack("{s:o, s:o, s:s}", "path", cordon_cli_json_text(target),
+							       "share", cordon_cli_json_text(share->source), "mark",
+							       cordon_mark_name(mark)));
+			continue;
+		}
+		print_mark(t, mark, 0);
+		print_name(target, "  (shows ");
+		print_name(share->source, ")\n");
+	}
+	if (array)
+		json_object_set_new(object, "shares", array);
+}
+
 static void show_child(struct tree *t, const struct entry *entry, unsigned int level, json_t *into)
 {
 	const char *except = NULL;
@@ -384,6 +429,8 @@ static void show_child(struct tree *t, const struct entry *entry, unsigned int l
 			putchar('\n');
 		return;
 	}
+	if (show_share(t, object))
+		return;
 	uniform = cordon_mark_uniform(t->policy, t->path, entry->mark, &except);
 	if ((t->depth && level + 1 >= t->depth) || (!t->all && (uniform || t->lines >= LINES_MAX))) {
 		show_folded(t, entry->mark, uniform, except, object);
@@ -394,7 +441,7 @@ static void show_child(struct tree *t, const struct entry *entry, unsigned int l
 	show_dir(t, entry->mark, level + 1, object);
 }
 
-/* The entries of the current directory, on `level`. */
+/* Prints the entries of the current directory, which is on `level`. */
 static void show_dir(struct tree *t, cordon_mark mark, unsigned int level, json_t *object)
 {
 	struct listing listing CORDON_CLEANUP(listing_done) = { 0 };
@@ -423,7 +470,7 @@ static void show_dir(struct tree *t, cordon_mark mark, unsigned int level, json_
 
 /* ---- the command ---- */
 
-/* Makes PATH the current path; -errno with err when it is not there to be shown. */
+/* Makes PATH the current path. Returns -errno with err when it does not exist or lies outside. */
 static int start_at(struct tree *t, const char *path, unsigned char *ret_type, struct cordon_error *err)
 {
 	struct cordon_resolved resolved;
@@ -458,6 +505,8 @@ static int show(struct tree *t, const char *path)
 		putchar('\n');
 	if (type == DT_DIR)
 		show_dir(t, mark, 0, object);
+	if (t->policy->n_shares && !t->path_len)
+		show_other_shares(t, object);
 	if (!into)
 		return CORDON_EXIT_OK;
 	json_incref(object);
@@ -469,7 +518,7 @@ static int show(struct tree *t, const char *path)
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
 	struct tree t = { .cli = cli, .all = args->all, .colour = cordon_cli_colour(STDOUT_FILENO) };
@@ -478,7 +527,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one path is expected, not %d", argc - first);
-	r = cordon_scope_build(cli, &args->scope, &policy);
+	r = cordon_run_options_policy(cli, &args->run, false, &policy);
 	if (r)
 		return r;
 	t.policy = policy;
@@ -489,10 +538,10 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { 0 };
+	struct args args = { .run.table = options };
 	int r = run_with(cli, &args, argc, argv);
 
-	cordon_scope_done(&args.scope);
+	cordon_run_options_done(&args.run);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon unmount: remove what 'cordon mount' made, and nothing else. */
+/* cordon unmount: removes the links that 'cordon mount' made, and nothing else. */
 #include <fcntl.h>
 
 #include "cli/commands.h"
@@ -43,7 +43,7 @@ static int unmount_folders(struct cordon_cli *cli, const struct cordon_manager *
 	if (r)
 		return r;
 	if (ws->disabled)
-		cordon_manager_say_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, &ws->root);
 	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		cordon_fail_errno(&err, -errno, "cannot open directory %s", dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon update-prd: give a fileScope to the stories of a PRD that lack one. */
+/* cordon update-prd: gives a fileScope to the stories of a PRD that lack one. */
 #include "cli/commands.h"
 #include "cli/manager.h"
 #include "config/prd.h"
@@ -38,9 +38,9 @@ static int update(struct cordon_cli *cli, const struct cordon_manager *ws, const
 	json_t *patterns = NULL;
 	int r;
 
-	/* As in the seed, a workspace that is switched off infers nothing. */
+	/* A workspace that is disabled infers nothing. */
 	if (ws->disabled) {
-		cordon_manager_say_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, &ws->root);
 		return report(cli, prd, &changes);
 	}
 	if (cordon_manager_check_folders(cli, &ws->root, &ws->folders) > 0)

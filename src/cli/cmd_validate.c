@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon validate: do the folders of a workspace exist inside the repository? */
+/* cordon validate: checks that the folders of a workspace exist inside the repository. */
 #include "cli/commands.h"
 #include "cli/manager.h"
 
@@ -14,7 +14,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	return cordon_scope_set(data, key, arg, err);
 }
 
-/* Looks at one folder, says what was found, and adds it to the array. */
+/* Checks one folder, reports the outcome, and adds it to the array. */
 static bool validate_one(const struct cordon_manager *ws, const char *folder, json_t *array)
 {
 	char path[CORDON_PATH_MAX] = "";
@@ -24,7 +24,7 @@ static bool validate_one(const struct cordon_manager *ws, const char *folder, js
 	if (valid)
 		cordon_cli_workspace_log(ws->cli, "Validated workspace folder: %s", folder);
 	else
-		cordon_manager_complain(ws->cli, &err);
+		cordon_manager_report_folder(ws->cli, &err);
 	json_array_append_new(array, json_pack("{s:o, s:b, s:o}", "folder", cordon_cli_json_text(folder), "valid",
 					       (int)valid, "path", valid ? cordon_cli_json_text(path) : json_null()));
 	return valid;
@@ -36,7 +36,7 @@ static int validate(struct cordon_cli *cli, const struct cordon_manager *ws)
 	size_t bad = 0;
 
 	if (ws->disabled)
-		cordon_manager_say_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, &ws->root);
 	else
 		cordon_manager_announce(ws);
 	for (size_t i = 0; i < ws->folders.n; i++)

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon why: the decision about a path, the rule behind it, and what would change it. */
+/* cordon why: explains the decision about a path: the rule behind it, and what would change it. */
 #include <stdio.h>
 
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
-#include "cli/scope.h"
+#include "cli/run_options.h"
 #include "cli/verdict.h"
 
 enum { KEY_OP };
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_OPTIONS,
+	CORDON_SHARE_OPTIONS,
 	{ "op", 0, CORDON_ARG_CHOICE, "read|write", "what is to be done (default: write if anything may be written)",
 	  KEY_OP },
 	{ 0 },
 };
 
 struct args {
-	struct cordon_scope scope;
+	struct cordon_run_options run;
 	const char *op;
 };
 
@@ -26,13 +27,13 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_run_options_own(key))
+		return cordon_run_options_set(&args->run, key, arg, err);
 	args->op = arg;
 	return 0;
 }
 
-/* "  label     text", the text escaped. */
+/* Prints "  label     text"; the text is escaped. */
 static void print_line(const char *label, const char *text, const char *after)
 {
 	autobuf struct cordon_buf safe = CORDON_BUF(1u << 20);
@@ -60,7 +61,9 @@ static void print_text(const struct cordon_asker *asker, const char *path, const
 		print_line("rule", d->reason == CORDON_REASON_GRANT ? "no scope was given" : "none", "");
 	if (d->rule_where)
 		print_line("from", d->rule_where, "");
-	/* These two are escaped already. */
+	if (d->fence)
+		print_line("fence", d->fence, "");
+	/* Both texts are escaped already. */
 	printf("  %-10s %s\n", "because", because);
 	if (*remedy)
 		printf("  %-10s %s\n", "to change", remedy);
@@ -97,7 +100,7 @@ static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, c
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
 
@@ -105,7 +108,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first != 1)
 		return cordon_cli_usage(cli, "one path is expected, not %d", argc - first);
-	r = cordon_scope_build(cli, &args->scope, &policy);
+	r = cordon_run_options_policy(cli, &args->run, false, &policy);
 	if (r)
 		return r;
 	return explain(cli, policy, cordon_default_op(policy, args->op), argv[first]);
@@ -113,10 +116,10 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { 0 };
+	struct args args = { .run.table = options };
 	int r = run_with(cli, &args, argc, argv);
 
-	cordon_scope_done(&args.scope);
+	cordon_run_options_done(&args.run);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon workspace: create, list, get, sync and delete workspaces of a project. */
+/* cordon workspace: creates, lists, shows, syncs and deletes workspaces of a project. */
 #include "cli/commands.h"
 #include "cli/records.h"
 #include "store/store.h"
@@ -31,7 +31,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	}
 }
 
-/* Parses `wanted` operands and opens the store; false with the exit code. */
+/* Parses `wanted` operands and opens the store. Returns false with the exit code on failure. */
 static bool begin(struct cordon_cli *cli, int argc, char **argv, int wanted, struct args *args,
 		  struct cordon_store *ret_store, int *ret_exit)
 {
@@ -52,16 +52,18 @@ static bool begin(struct cordon_cli *cli, int argc, char **argv, int wanted, str
 	return cordon_cli_open_store(cli, ret_store, ret_exit);
 }
 
-/* Adds where it lies, which a person at the machine wants to know, and prints. */
-static int answer(const struct cordon_cli *cli, const struct cordon_store *store, json_t *workspace)
+/* Prints the record with the workspace's path on this machine, which the record itself does not have. */
+static int answer(const struct cordon_cli *cli, const struct cordon_store *store,
+		  const struct cordon_workspace_record *workspace, const bool *created)
 {
-	const char *project = json_string_value(json_object_get(workspace, "project_id"));
-	const char *id = json_string_value(json_object_get(workspace, "id"));
+	json_t *shown = cordon_workspace_json(workspace);
 	char path[CORDON_PATH_MAX];
 
-	if (project && id && cordon_workspace_path(store, project, id, path, NULL) == 0)
-		json_object_set_new(workspace, "path", cordon_cli_json_text(path));
-	return cordon_cli_answer(cli, workspace);
+	if (created)
+		json_object_set_new(shown, "created", json_boolean(*created));
+	if (cordon_workspace_path(store, workspace->project_id, workspace->id, path, NULL) == 0)
+		json_object_set_new(shown, "path", cordon_cli_json_text(path));
+	return cordon_cli_answer(cli, shown);
 }
 
 static int run_create(struct cordon_cli *cli, int argc, char **argv)
@@ -69,7 +71,7 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
 	struct cordon_error err = { 0 };
-	json_t *workspace = NULL;
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	bool created;
 	int code;
 
@@ -77,8 +79,7 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 		return code;
 	if (cordon_workspace_create(&store, args.operands[0], &args.request, &workspace, &created, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	json_object_set_new(workspace, "created", json_boolean(created));
-	return answer(cli, &store, workspace);
+	return answer(cli, &store, &workspace, &created);
 }
 
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
@@ -115,14 +116,14 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
 	struct cordon_error err = { 0 };
-	json_t *workspace = NULL;
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	int code;
 
 	if (!begin(cli, argc, argv, 2, &args, &store, &code))
 		return code;
 	if (cordon_workspace_get(&store, args.operands[0], args.operands[1], &workspace, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return answer(cli, &store, workspace);
+	return answer(cli, &store, &workspace, NULL);
 }
 
 static int run_sync(struct cordon_cli *cli, int argc, char **argv)
@@ -158,8 +159,9 @@ static int run_delete(struct cordon_cli *cli, int argc, char **argv)
 
 static const struct cordon_option create_options[] = {
 	{ "id", 0, CORDON_ARG_TEXT, "ID", "use this id: 1 to 64 of a-z, 0-9 and '-' (default: a new UUID)", OPT_ID },
-	{ "external-id", 0, CORDON_ARG_TEXT, "TEXT", "whose workspace it is, elsewhere", OPT_EXTERNAL_ID },
-	{ "source", 0, CORDON_ARG_TEXT, "TEXT", "where that id comes from", OPT_SOURCE },
+	{ "external-id", 0, CORDON_ARG_TEXT, "TEXT", "id of the owner of the workspace in another system",
+	  OPT_EXTERNAL_ID },
+	{ "source", 0, CORDON_ARG_TEXT, "TEXT", "the system that the external id comes from", OPT_SOURCE },
 	{ 0 },
 };
 

@@ -27,7 +27,6 @@ extern const struct cordon_command cordon_cmd_session_exec;
 extern const struct cordon_command cordon_cmd_session_wait;
 extern const struct cordon_command cordon_cmd_session_stop;
 extern const struct cordon_command cordon_cmd_session_cleanup;
-extern const struct cordon_command cordon_cmd_session_supervise;
 extern const struct cordon_command cordon_cmd_tree;
 extern const struct cordon_command cordon_cmd_unmount;
 extern const struct cordon_command cordon_cmd_update_prd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbolic links to workspace folders in a worker's directory, made and removed without following anything there. */
+/* Makes and removes symbolic links to workspace folders in a worker's directory. Follows no link in that directory. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ void cordon_links_done(struct cordon_links *links)
 	links->n = 0;
 }
 
-/* What a link to the folder looks like. */
+/* Fills in the text of a link to the folder. */
 static int plan_one(const struct cordon_root *root, const char *folder, bool existing, struct cordon_link *ret_link,
 		    struct cordon_error *err)
 {
@@ -37,7 +37,7 @@ static int plan_one(const struct cordon_root *root, const char *folder, bool exi
 	if (!*place)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
 				   "Workspace folder is the repository itself and cannot be mounted: %s", folder);
-	/* The text does not depend on where the folder leads today, so that unmounting finds it again. */
+	/* The text does not depend on where the folder leads today, so that unmount finds the link again. */
 	if (cordon_path_join(root->path, place, target, sizeof(target)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "folder %s", folder);
 	link.place = strdup(place);
@@ -51,7 +51,8 @@ static int plan_one(const struct cordon_root *root, const char *folder, bool exi
 	return 0;
 }
 
-/* A folder in another folder is reached through that one's link; of two equal ones the first stays. */
+/* The link to the outer folder also reaches a folder inside it, so the inner one needs none. Of two equal folders the
+ * first stays. */
 static bool covered(const struct cordon_links *links, size_t i)
 {
 	const char *place = links->items[i].place;
@@ -96,9 +97,9 @@ int cordon_links_plan(const struct cordon_manager *manager, bool existing, struc
 			links.n++;
 			continue;
 		}
-		cordon_manager_complain(manager->cli, &err);
+		cordon_manager_report_folder(manager->cli, &err);
 		if (!exit_code)
-			exit_code = err.kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : CORDON_EXIT_NO;
+			exit_code = cordon_exit_of_error(&err, CORDON_EXIT_NO);
 	}
 	if (exit_code) {
 		cordon_links_done(&links);
@@ -109,8 +110,8 @@ int cordon_links_plan(const struct cordon_manager *manager, bool existing, struc
 	return 0;
 }
 
-/* Opens the directory that holds the last component of `place`; with `ret_kept` missing ones are made, and it says how
- * many were there. A link or file on the way is -ELOOP or -ENOTDIR. */
+/* Opens the directory that holds the last component of `place`. With `ret_kept` it makes directories that are missing,
+ * and *ret_kept is how many existed. Returns -ELOOP or -ENOTDIR for a link or a file on the way. */
 static int open_parent(int dir_fd, const char *place, size_t *ret_kept)
 {
 	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
@@ -149,7 +150,7 @@ static int open_parent(int dir_fd, const char *place, size_t *ret_kept)
 	return fd;
 }
 
-/* Whether `name` is a link with exactly that text: 1, 0, or -errno (-ENOENT when nothing is there). */
+/* Returns 1 if `name` is a link with exactly that text, 0 if not, or -errno (-ENOENT if the name does not exist). */
 static int is_link_to(int parent, const char *name, const char *target)
 {
 	char text[CORDON_PATH_MAX];
@@ -160,7 +161,7 @@ static int is_link_to(int parent, const char *name, const char *target)
 	return (size_t)n == strlen(target) && memcmp(text, target, (size_t)n) == 0;
 }
 
-/* Takes directories away, deepest first, that have become empty; the first `kept` stay. */
+/* Removes directories that have become empty, deepest first; the first `kept` stay. */
 static void prune(int dir_fd, const char *place, size_t kept)
 {
 	char path[CORDON_PATH_MAX];
@@ -198,7 +199,7 @@ static int remove_one(struct cordon_link *link, int dir_fd, size_t kept)
 	return 0;
 }
 
-static int in_the_way(const struct cordon_link *link, int code, struct cordon_error *err)
+static int fail_occupied(const struct cordon_link *link, int code, struct cordon_error *err)
 {
 	if (code == -EEXIST || code == -ELOOP || code == -ENOTDIR)
 		return cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "something else is in the way at %s, left alone",
@@ -214,15 +215,15 @@ static int make_one(struct cordon_link *link, int dir_fd, struct cordon_error *e
 	int r;
 
 	if (parent < 0)
-		return in_the_way(link, parent, err);
+		return fail_occupied(link, parent, err);
 	if (symlinkat(link->target, parent, name) < 0) {
 		r = errno == EEXIST ? is_link_to(parent, name, link->target) : -errno;
 		if (r <= 0)
-			return in_the_way(link, r < 0 ? r : -EEXIST, err);
+			return fail_occupied(link, r < 0 ? r : -EEXIST, err);
 		return 0;
 	}
 	link->state = CORDON_LINK_CREATED;
-	/* The folder may have gone in the meantime; no link is left that leads nowhere. */
+	/* The folder may have been removed meanwhile. Leave no link that leads nowhere. */
 	if (fstatat(parent, name, &st, 0) < 0 || !S_ISDIR(st.st_mode))
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "Workspace folder does not exist: %s",
 				   link->folder);
@@ -257,7 +258,7 @@ int cordon_links_remove(struct cordon_links *links, int dir_fd, struct cordon_er
 		int r = remove_one(&links->items[i], dir_fd, 0);
 
 		if (r < 0 && result == 0)
-			result = in_the_way(&links->items[i], r, err);
+			result = fail_occupied(&links->items[i], r, err);
 	}
 	return result;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seed's "mounts": symbolic links to workspace folders in a worker's directory. They are a convenience and protect
- * nothing. The directory may have been prepared by somebody hostile: nothing in it is followed, overwritten or
- * removed but links of exactly the text that belongs there, and directories that have become empty.
+ * Symbolic links to workspace folders in a worker's directory, for 'cordon mount' and 'cordon unmount'. They are a
+ * convenience and protect nothing. The directory may have been prepared by an attacker: the code follows no link in it,
+ * overwrites nothing, and removes only links with exactly the expected text and directories that have become empty.
  */
 #ifndef CORDON_CLI_LINKS_H
 #define CORDON_CLI_LINKS_H
@@ -10,19 +10,19 @@
 #include "cli/manager.h"
 
 typedef enum cordon_link_state {
-	CORDON_LINK_PRESENT, /* was there already */
+	CORDON_LINK_PRESENT, /* it existed already */
 	CORDON_LINK_CREATED,
-	CORDON_LINK_ABSENT, /* was not there to be removed */
+	CORDON_LINK_ABSENT, /* there was nothing to remove */
 	CORDON_LINK_REMOVED,
 	CORDON_LINK_REFUSED, /* something else is in its place */
 } cordon_link_state;
 
 struct cordon_link {
-	const char *folder; /* as written; the workspace's memory */
-	char *place;	    /* in the repository, and so in the directory */
+	const char *folder; /* as written; borrowed from the workspace */
+	char *place;	    /* path in the repository, and so in the directory */
 	char *target;	    /* absolute */
 	cordon_link_state state;
-	size_t kept; /* how many of the parent directories of `place` were there before */
+	size_t kept; /* how many of the parent directories of `place` existed before */
 };
 
 struct cordon_links {
@@ -30,22 +30,23 @@ struct cordon_links {
 	size_t n;
 };
 
-/* One link for each folder that lies in no other one of the list. With `existing` a folder that is missing or leads
- * outside is an error. Prints every error; 0 or an exit code. */
+/* Makes one link for each folder that lies in no other folder of the list. With `existing` a folder that is missing or
+ * leads outside is an error. Prints every error and returns 0 or an exit code. */
 int cordon_links_plan(const struct cordon_manager *manager, bool existing, struct cordon_links *ret_links);
 void cordon_links_done(struct cordon_links *links);
 
-/* Makes what is missing, all or nothing. */
+/* Makes the links that are missing: all of them or none. */
 int cordon_links_make(struct cordon_links *links, int dir_fd, struct cordon_error *err);
-/* Removes what is there, whatever happens to the others, and parents that are empty then. -EEXIST when one of them was
- * refused. */
+/* Removes the links that are there, and parent directories that are then empty. Goes on after a failure. Returns
+ * -EEXIST when something else is in the place of a link. */
 int cordon_links_remove(struct cordon_links *links, int dir_fd, struct cordon_error *err);
 
-/* What 'mount' and 'unmount' have in common: options and operands ([FOLDERS] DIR), then `act` with DIR. An exit code. */
+/* The common part of 'mount' and 'unmount': parses options and operands ([FOLDERS] DIR) and calls `act` with DIR.
+ * Returns an exit code. */
 int cordon_links_command(struct cordon_cli *cli, int argc, char **argv,
 			 int (*act)(struct cordon_cli *cli, const struct cordon_manager *ws, const char *dir));
 
-/* [{"folder","path","target","state"}]; "path" is in the directory. */
+/* Returns [{"folder","path","target","state"}]; "path" is relative to the directory. */
 json_t *cordon_links_json(const struct cordon_links *links);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command table. */
+/* The command table, and main() of cordon. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -10,12 +10,12 @@
 #include "cli/commands.h"
 
 const struct cordon_command *const cordon_commands[] = {
-	/* Sandboxes. */
+	/* Runs and this machine. */
 	&cordon_cmd_run,
 	&cordon_cmd_learn,
 	&cordon_cmd_doctor,
 	&cordon_cmd_gc,
-	/* The seed's workspace manager. */
+	/* Folder workspaces: WORKSPACE_FOLDERS, PRD files, links. */
 	&cordon_cmd_validate,
 	&cordon_cmd_check_file,
 	&cordon_cmd_infer_scope,
@@ -23,14 +23,14 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_mount,
 	&cordon_cmd_unmount,
 	&cordon_cmd_prompt_section,
-	/* Questions about a policy. */
+	/* Questions about a policy, and the audit log. */
 	&cordon_cmd_check,
 	&cordon_cmd_why,
 	&cordon_cmd_tree,
 	&cordon_cmd_completion,
 	&cordon_cmd_audit,
 	&cordon_cmd_audit_verify,
-	/* Projects and their workspaces. */
+	/* Projects, their workspaces and sessions. */
 	&cordon_cmd_project_create,
 	&cordon_cmd_project_list,
 	&cordon_cmd_project_get,
@@ -69,7 +69,8 @@ static void print_help(void)
 	printf("\n'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
 }
 
-/* How many words of argv the command's name takes ("agent add" takes two), or 0 when it is not that command. */
+/* Returns how many words of argv the command's name takes ("audit verify" takes two), or 0 if argv names another
+ * command. */
 static int words_matched(const struct cordon_command *command, int argc, char **argv)
 {
 	const char *name = command->name;
@@ -100,13 +101,10 @@ static const struct cordon_command *find_command(int argc, char **argv, int *ret
 		*ret_words = words;
 		found = cordon_commands[i];
 	}
-	/* Started by ourselves only, so it stands in no list. */
-	if (!found && (*ret_words = words_matched(&cordon_cmd_session_supervise, argc, argv)))
-		found = &cordon_cmd_session_supervise;
 	return found;
 }
 
-/* Names the commands that begin with the word, so that "cordon agent" says how to go on. */
+/* Lists the commands that begin with the word, so that "cordon session" shows what can follow. */
 static int unknown_command(const struct cordon_cli *cli, const char *word)
 {
 	autobuf struct cordon_buf list = CORDON_BUF(1024);
@@ -156,7 +154,7 @@ static int dispatch(struct cordon_cli *cli, int argc, char **argv)
 	return command->run(cli, argc - words, argv + words);
 }
 
-/* A stream that was closed must not become the audit log, or whatever else is opened next. */
+/* Opens /dev/null for every standard stream that is closed. Otherwise the next file that we open would become one. */
 static void fill_streams(void)
 {
 	int fd;
@@ -174,18 +172,20 @@ int main(int argc, char **argv)
 	struct cordon_error err = { 0 };
 	int r;
 
-	/* The heap of a start grows and shrinks many times by what one step needs; pages that are not touched cost nothing. */
+	/* During a start the heap grows and shrinks many times by what one step needs. Pages that nobody touches cost
+	 * nothing. */
 	mallopt(M_TOP_PAD, 1 << 20);
 	mallopt(M_TRIM_THRESHOLD, 16 << 20);
-	mallopt(M_ARENA_MAX, 1); /* the watch's thread needs next to nothing, and no heap of its own */
+	mallopt(M_ARENA_MAX, 1); /* the thread of the watch allocates next to nothing and needs no arena of its own */
 	cordon_title_init(argc, argv);
+	cordon_cli_name_settings();
 	fill_streams();
-	/* A closed pipe is an error of the write that meets it, not the end of the process. */
+	/* A closed pipe is then an error of write(2) and not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
 	r = dispatch(&cli, argc, argv);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return r;
-	/* Whoever closed the pipe knows; a full disk is worth a word. */
+	/* A reader that closed the pipe needs no message. Other errors, such as a full disk, do. */
 	if (errno != EPIPE) {
 		cordon_fail_errno(&err, -errno, "cannot write to standard output");
 		cordon_cli_fail(&cli, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folder workspaces on the command line: variables, folder lists, and the seed's log lines. */
+/* Folder workspaces on the command line: variables, folder lists, and log lines. */
 #include <stdio.h>
 
 #include "base/path.h"
@@ -49,7 +49,7 @@ int cordon_manager_env(struct cordon_manager_env *ret_env, struct cordon_error *
 	return 0;
 }
 
-/* The folders as one list again, commas in names escaped, so that messages show what was understood. */
+/* Joins the folders to one list again, with commas in names escaped, so that messages show what was parsed. */
 static int join(const struct cordon_folders *folders, char **ret_list)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(1u << 21);
@@ -124,7 +124,7 @@ void cordon_manager_announce(const struct cordon_manager *manager)
 	cordon_cli_workspace_log(cli, "  Repo Root: %s", manager->root.path);
 }
 
-void cordon_manager_complain(const struct cordon_cli *cli, const struct cordon_error *err)
+void cordon_manager_report_folder(const struct cordon_cli *cli, const struct cordon_error *err)
 {
 	if (cli->json)
 		cordon_cli_fail(cli, err);
@@ -142,15 +142,15 @@ size_t cordon_manager_check_folders(const struct cordon_cli *cli, const struct c
 		struct cordon_error err = { 0 };
 
 		if (cordon_folder_resolve(root, folders->items[i], path, &err) < 0) {
-			cordon_manager_complain(cli, &err);
+			cordon_manager_report_folder(cli, &err);
 			bad++;
 		}
 	}
 	return bad;
 }
 
-void cordon_manager_violation(const struct cordon_cli *cli, cordon_mode mode, const char *file, cordon_op op,
-			      const char *folders, const char *resolved)
+void cordon_manager_report_access(const struct cordon_cli *cli, cordon_mode mode, const char *file, cordon_op op,
+				  const char *folders, const char *resolved)
 {
 	if (mode == CORDON_MODE_STRICT)
 		cordon_cli_workspace_log(cli, "BLOCKED: File access outside workspace");
@@ -164,7 +164,7 @@ void cordon_manager_violation(const struct cordon_cli *cli, cordon_mode mode, co
 		cordon_cli_workspace_log(cli, "  Leads to: %s", resolved);
 }
 
-void cordon_manager_say_disabled(const struct cordon_cli *cli, const struct cordon_root *root)
+void cordon_manager_report_disabled(const struct cordon_cli *cli, const struct cordon_root *root)
 {
 	cordon_cli_notice(cli,
 			  "Workspace checks are disabled (WORKSPACE_ENABLED=false): the repository is the scope, %s",
@@ -189,7 +189,7 @@ int cordon_manager_place(const struct cordon_root *root, const char *folder, cha
 	return cordon_copy(ret_place, CORDON_PATH_MAX, resolved.path, strlen(resolved.path));
 }
 
-/* Where each folder leads, because patterns are judged after links have been followed. */
+/* Resolves each folder, because patterns are matched after links have been followed. */
 static int resolve_folders(const struct cordon_manager *manager, char **ret_paths, struct cordon_error *err)
 {
 	struct cordon_resolved resolved;

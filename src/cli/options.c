@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option parser over a command's table, and the help text made from it. */
+/* Parses options with the table of a command, and prints the help text from the same table. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -26,14 +26,14 @@ size_t cordon_cli_options(const struct cordon_command *command,
 	return n;
 }
 
-/* One parse: what is known, and where we are. */
+/* The state of one parse. */
 struct parse {
 	struct cordon_cli *cli;
 	const struct cordon_option *all[CORDON_OPTIONS_MAX];
 	size_t n;
 	int argc;
 	char **argv;
-	int next; /* index of the argument after the one being looked at */
+	int next; /* index of the argument that comes next */
 	int (*set)(void *data, int key, const char *arg, struct cordon_error *err);
 	void *data;
 	struct cordon_error *err;
@@ -67,7 +67,7 @@ static bool choice_allows(const char *choices, const char *arg)
 	return false;
 }
 
-/* Takes one option whose value (if any) is known. 1 after --help. */
+/* Applies one option whose value, if any, is known. Returns 1 after --help. */
 static int take(struct parse *p, const struct cordon_option *option, const char *value)
 {
 	if (option->key == KEY_HELP) {
@@ -88,7 +88,8 @@ static const char *next_value(struct parse *p)
 	return p->next < p->argc ? p->argv[p->next++] : NULL;
 }
 
-/* "--name", "--name value" or "--name=value"; names are never abbreviated, so that a new option breaks no script. */
+/* Parses "--name", "--name value" or "--name=value". Names are never abbreviated, so that a new option breaks no
+ * script. */
 static int parse_long(struct parse *p, const char *text)
 {
 	size_t len = strcspn(text, "=");
@@ -116,7 +117,7 @@ static int parse_long(struct parse *p, const char *text)
 	return -EINVAL;
 }
 
-/* "-x", "-xyz" for flags, "-x value" or "-xvalue". */
+/* Parses "-x", "-xyz" for flags, "-x value" or "-xvalue". */
 static int parse_short(struct parse *p, const char *text)
 {
 	for (; *text; text++) {
@@ -141,7 +142,7 @@ static int parse_short(struct parse *p, const char *text)
 	return 0;
 }
 
-/* An error before --json was reached is printed as JSON all the same. */
+/* Looks ahead for --json, so that an error in an option before it is printed as JSON too. */
 static void find_json(const struct parse *p)
 {
 	for (int i = p->next; i < p->argc && !cordon_streq(p->argv[i], "--"); i++)
@@ -177,7 +178,7 @@ int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int
 		if (r != 0)
 			return r;
 	}
-	/* Operands seen so far stand in argv[1..kept], the rest from p.next on: make them one run. */
+	/* The operands found so far are argv[1..kept], the rest begins at p.next. Move them next to each other. */
 	for (int k = kept; k >= 1; k--)
 		argv[p.next - kept + k - 1] = argv[k];
 	*ret_first = p.next - kept;

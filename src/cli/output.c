@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command prints the same way: errors, JSON, [WORKSPACE] lines. */
+/* Prints what all commands have in common: errors, JSON values and [WORKSPACE] lines. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ json_t *cordon_cli_json_bytes(const char *s, size_t n)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(TEXT_MAX);
 
-	/* Valid UTF-8 goes out as it is (jansson escapes control characters); anything else as escaped text. */
+	/* Valid UTF-8 is passed on as it is (jansson escapes control characters); all else becomes escaped text. */
 	if (cordon_utf8_valid(s, n) && !memchr(s, '\0', n))
 		return json_stringn(s, n);
 	if (cordon_text_escape(&buf, s, n) < 0)
@@ -40,7 +40,7 @@ int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value)
 int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err)
 {
 	if (cli->json) {
-		/* A message may have been cut in the middle of a character, so it is not simply taken as UTF-8. */
+		/* A message may have been cut in the middle of a character, so it may not be valid UTF-8. */
 		json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "kind", cordon_kind_name(err->kind), "message",
 					   cordon_cli_json_text(err->message), "where",
 					   cordon_cli_json_text(err->where), "hint", cordon_cli_json_text(err->hint));
@@ -53,7 +53,7 @@ int cordon_cli_fail(const struct cordon_cli *cli, const struct cordon_error *err
 		fprintf(stderr, "cordon: %s%s%s%s%s\n", err->where, *err->where ? ": " : "", err->message,
 			*err->hint ? "; " : "", err->hint);
 	}
-	return err->kind == CORDON_KIND_USAGE ? CORDON_EXIT_USAGE : cli->failure_exit;
+	return cordon_exit_of_error(err, cli->failure_exit);
 }
 
 int cordon_cli_fail_all(const struct cordon_cli *cli, const struct cordon_errors *errors)

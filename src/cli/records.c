@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of the store on a terminal: tables and lists of fields. */
+/* Prints records of the store on a terminal, as tables and lists of fields. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -9,7 +9,7 @@
 #define CELL_MAX 65536
 #define COLUMNS_MAX 12
 
-/* What a person sees of a value, on one line. */
+/* Formats a value for a person, on one line. */
 static void cell(const json_t *value, struct cordon_buf *ret_text)
 {
 	autofree char *dumped = NULL;
@@ -26,7 +26,7 @@ static void cell(const json_t *value, struct cordon_buf *ret_text)
 		cordon_buf_adds(ret_text, "-");
 }
 
-/* Columns a terminal gives it: characters, not bytes. */
+/* Returns how many columns the text takes on a terminal: it counts characters, not bytes. */
 static size_t width(const char *text)
 {
 	size_t n = 0;

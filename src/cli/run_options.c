@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 #include "cli/run_options.h"
+#include "protect/shares.h"
 
 static int append(struct cordon_run_list *list, const char *text, struct cordon_error *err)
 {
@@ -15,6 +16,14 @@ static int append(struct cordon_run_list *list, const char *text, struct cordon_
 		return cordon_fail_errno(err, -ENOMEM, "options");
 	list->n++;
 	return 0;
+}
+
+static void list_done(struct cordon_run_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i]);
+	free(list->items);
+	*list = (struct cordon_run_list){ 0 };
 }
 
 static int append_share(struct cordon_run_options *options, const struct cordon_share_value *share,
@@ -42,7 +51,8 @@ static int set_env(struct cordon_run_options *options, const char *arg, struct c
 	return append(&options->env, arg, err);
 }
 
-int cordon_run_absolute(const char *path, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+/* Makes a host directory absolute that an option gave relative to the current directory. */
+static int make_absolute(const char *path, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	char cwd[CORDON_PATH_MAX];
 
@@ -64,7 +74,7 @@ static int set_share(struct cordon_run_options *options, const char *arg, struct
 
 	if (r < 0)
 		return r;
-	r = cordon_run_absolute(share.source, source, err);
+	r = make_absolute(share.source, source, err);
 	if (r == 0) {
 		free(share.source);
 		share.source = strdup(source);
@@ -77,22 +87,26 @@ static int set_share(struct cordon_run_options *options, const char *arg, struct
 
 static int set_value(struct cordon_run_options *options, int key, const char *arg, struct cordon_error *err)
 {
+	struct cordon_run_spec *spec = &options->spec;
+
 	switch (key) {
 	case CORDON_RUN_NET:
 		options->net_given = true;
-		return cordon_net_parse(arg, &options->net, err);
+		return cordon_net_parse(arg, &spec->net, err);
 	case CORDON_RUN_TIMEOUT:
-		return cordon_timeout_parse(arg, &options->timeout_ms, err);
+		return cordon_timeout_parse(arg, &spec->timeout_ms, err);
 	case CORDON_RUN_GRACE:
-		return cordon_timeout_parse(arg, &options->grace_ms, err);
+		return cordon_timeout_parse(arg, &spec->grace_ms, err);
 	case CORDON_RUN_MEMORY:
-		return cordon_memory_parse(arg, &options->memory, err);
+		return cordon_memory_parse(arg, &spec->memory_bytes, err);
 	case CORDON_RUN_TMP_SIZE:
-		return cordon_memory_parse(arg, &options->tmp_size, err);
+		return cordon_memory_parse(arg, &spec->tmp_bytes, err);
 	case CORDON_RUN_PIDS:
-		return cordon_pids_parse(arg, &options->pids, err);
+		return cordon_pids_parse(arg, &spec->pids, err);
 	case CORDON_RUN_CPUS:
-		return cordon_cpus_parse(arg, &options->cpus, err);
+		return cordon_cpus_parse(arg, &spec->cpu_millis, err);
+	case CORDON_RUN_REPORTS:
+		return cordon_reports_parse(arg, &options->reports, &options->reports_path, err);
 	case CORDON_RUN_ENV:
 		return set_env(options, arg, err);
 	case CORDON_RUN_KEEP_ENV:
@@ -110,16 +124,19 @@ int cordon_run_options_set(struct cordon_run_options *options, int key, const ch
 		return cordon_scope_set(&options->scope, key, arg, err);
 	switch (key) {
 	case CORDON_RUN_AT:
-		options->at = arg;
+		options->spec.at = arg;
 		return 0;
 	case CORDON_RUN_HOME:
 		options->home = arg;
 		return 0;
 	case CORDON_RUN_LENS:
 		options->lens_given = true;
-		return cordon_lens_parse(arg, &options->lens, err);
+		return cordon_lens_parse(arg, &options->spec.lens, err);
 	case CORDON_RUN_BEST_EFFORT:
-		options->best_effort = true;
+		options->spec.best_effort = true;
+		return 0;
+	case CORDON_RUN_FAIL_ON_VIOLATION:
+		options->spec.fail_on_violation = true;
 		return 0;
 	default:
 		break;
@@ -134,40 +151,40 @@ int cordon_run_options_set(struct cordon_run_options *options, int key, const ch
 
 void cordon_run_options_done(struct cordon_run_options *options)
 {
-	for (size_t i = 0; i < options->env.n; i++)
-		free(options->env.items[i]);
-	for (size_t i = 0; i < options->keep_env.n; i++)
-		free(options->keep_env.items[i]);
+	list_done(&options->env);
+	list_done(&options->keep_env);
 	for (size_t i = 0; i < options->n_shares; i++)
 		cordon_share_done(&options->shares[i]);
-	free(options->env.items);
-	free(options->keep_env.items);
 	free(options->shares);
 	cordon_scope_done(&options->scope);
 }
 
-int cordon_run_options_merge(struct cordon_run_options *options, struct cordon_error *err)
+/* Variables of the file come before those of the options, so that options override them. */
+static int merge_env(struct cordon_run_options *options, const struct cordon_policy_file *file, struct cordon_error *err)
 {
-	const struct cordon_policy_file *file = options->scope.file;
-	struct cordon_run_options merged = { 0 };
+	struct cordon_run_list merged = { 0 };
 	int r = 0;
 
-	if (!file)
-		return 0;
 	for (size_t i = 0; r == 0 && i < file->n_env; i++) {
 		autobuf struct cordon_buf text = CORDON_BUF(1 << 20);
 
 		r = cordon_buf_addf(&text, "%s=%s", file->env[i].name, file->env[i].value);
-		r = r < 0 ? cordon_fail_errno(err, r, "%s", file->env[i].where) : append(&merged.env, text.data, err);
+		r = r < 0 ? cordon_fail_errno(err, r, "%s", file->env[i].where) : append(&merged, text.data, err);
 	}
 	for (size_t i = 0; r == 0 && i < options->env.n; i++)
-		r = append(&merged.env, options->env.items[i], err);
-	for (size_t i = 0; i < options->env.n; i++)
-		free(options->env.items[i]);
-	free(options->env.items);
-	options->env = merged.env;
+		r = append(&merged, options->env.items[i], err);
+	list_done(&options->env);
+	options->env = merged;
 	for (size_t i = 0; r == 0 && i < file->keep_env.n; i++)
 		r = append(&options->keep_env, file->keep_env.items[i].text, err);
+	return r;
+}
+
+static int merge_shares(struct cordon_run_options *options, const struct cordon_policy_file *file,
+			struct cordon_error *err)
+{
+	int r = 0;
+
 	for (size_t i = 0; r == 0 && i < file->n_shares; i++) {
 		struct cordon_share_value share = { .read_only = file->shares[i].share.read_only };
 
@@ -175,15 +192,73 @@ int cordon_run_options_merge(struct cordon_run_options *options, struct cordon_e
 		share.target = file->shares[i].share.target ? strdup(file->shares[i].share.target) : NULL;
 		r = share.source ? append_share(options, &share, err) : cordon_fail_errno(err, -ENOMEM, "options");
 	}
-	options->at = options->at ? options->at : file->at.text;
-	options->home = options->home ? options->home : file->home.text;
-	options->lens = options->lens_given ? options->lens : file->lens;
-	options->net = options->net_given ? options->net : file->net;
-	options->timeout_ms = options->timeout_ms ? options->timeout_ms : file->limits.timeout_ms;
-	options->memory = options->memory ? options->memory : file->limits.memory_bytes;
-	options->pids = options->pids ? options->pids : file->limits.pids;
-	options->cpus = options->cpus ? options->cpus : file->limits.cpu_millis;
-	options->tmp_size = options->tmp_size ? options->tmp_size : file->limits.tmp_bytes;
-	options->best_effort |= file->best_effort;
 	return r;
+}
+
+/* Takes settings from the policy file where no option set them. Lists are merged. */
+static int merge(struct cordon_run_options *options, struct cordon_error *err)
+{
+	const struct cordon_policy_file *file = options->scope.file;
+	struct cordon_run_spec *spec = &options->spec;
+	int r = 0;
+
+	if (file) {
+		r = merge_env(options, file, err);
+		if (r == 0)
+			r = merge_shares(options, file, err);
+		options->home = options->home ? options->home : file->home.text;
+		spec->at = spec->at ? spec->at : file->at.text;
+		spec->lens = options->lens_given ? spec->lens : file->lens;
+		spec->net = options->net_given ? spec->net : file->net;
+		spec->timeout_ms = spec->timeout_ms ? spec->timeout_ms : file->limits.timeout_ms;
+		spec->memory_bytes = spec->memory_bytes ? spec->memory_bytes : file->limits.memory_bytes;
+		spec->pids = spec->pids ? spec->pids : file->limits.pids;
+		spec->cpu_millis = spec->cpu_millis ? spec->cpu_millis : file->limits.cpu_millis;
+		spec->tmp_bytes = spec->tmp_bytes ? spec->tmp_bytes : file->limits.tmp_bytes;
+		spec->best_effort |= file->best_effort;
+	}
+	spec->env = options->env.items;
+	spec->n_env = options->env.n;
+	spec->keep_env = options->keep_env.items;
+	spec->n_keep_env = options->keep_env.n;
+	return r;
+}
+
+static int add_shares(const struct cordon_run_options *options, struct cordon_policy *policy, bool missing_too,
+		      struct cordon_error *err)
+{
+	const struct cordon_policy_file *file = options->scope.file;
+	autofree struct cordon_share *shares = calloc(options->n_shares + 1, sizeof(*shares));
+	bool protect = !options->scope.no_default_protect && !(file && !file->default_protect);
+	char home[CORDON_PATH_MAX] = "";
+	size_t n = 0;
+	int r;
+
+	if (!shares)
+		return cordon_fail_errno(err, -ENOMEM, "shares");
+	for (size_t i = 0; i < options->n_shares; i++)
+		if (missing_too || access(options->shares[i].source, F_OK) == 0)
+			shares[n++] = (struct cordon_share){ options->shares[i].source, options->shares[i].target,
+							     options->shares[i].read_only };
+	if (options->home && (r = make_absolute(options->home, home, err)) < 0)
+		return r;
+	if (!missing_too && access(home, F_OK) < 0)
+		home[0] = '\0';
+	return cordon_shares_add(policy, shares, n, *home ? home : NULL, options->spec.at, protect, err);
+}
+
+int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, bool missing_too,
+			      struct cordon_policy **ret_policy)
+{
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
+	struct cordon_error err = { 0 };
+	int r = cordon_scope_build(cli, &options->scope, &policy);
+
+	if (r)
+		return r;
+	if (merge(options, &err) < 0 || add_shares(options, policy, missing_too, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	options->spec.policy = policy;
+	*ret_policy = cordon_steal_ptr(&policy);
+	return 0;
 }

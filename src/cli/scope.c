@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options, variables and a policy file to a policy; every error of them is reported. */
+/* Builds a policy from options, variables and a policy file, and reports every error in them. */
 #include <stdio.h>
 
+#include "base/path.h"
 #include "cli/manager.h"
 #include "cli/scope.h"
-#include "sandbox/protect_defaults.h"
+#include "config/policy_build.h"
 
+/* These options become rules without further checks. Folder lists are checked first. */
 static const struct {
 	int key;
 	const char *option;
-	cordon_access access;
-} grant_options[] = {
-	{ CORDON_SCOPE_RW, "--rw", CORDON_ACCESS_WRITE },
-	{ CORDON_SCOPE_RO, "--ro", CORDON_ACCESS_READ },
-	{ CORDON_SCOPE_DENY, "--deny", CORDON_ACCESS_NONE },
+	cordon_rule_kind kind;
+} rule_options[] = {
+	{ CORDON_SCOPE_RW, "--rw", CORDON_RULE_WRITE },
+	{ CORDON_SCOPE_RO, "--ro", CORDON_RULE_READ },
+	{ CORDON_SCOPE_DENY, "--deny", CORDON_RULE_DENY },
+	{ CORDON_SCOPE_WITHIN, "--within", CORDON_RULE_WITHIN },
+	{ CORDON_SCOPE_PROTECT, "--protect", CORDON_RULE_PROTECT },
+	{ CORDON_SCOPE_UNPROTECT, "--unprotect", CORDON_RULE_UNPROTECT },
 };
 
 static int set_once(const char **slot, const char *option, const char *arg, struct cordon_error *err)
@@ -54,11 +59,6 @@ void cordon_scope_done(struct cordon_scope *scope)
 	*scope = (struct cordon_scope){ 0 };
 }
 
-void cordon_scope_policy_freep(struct cordon_policy **policy)
-{
-	*policy = cordon_policy_free(*policy);
-}
-
 int cordon_scope_open_root(const struct cordon_scope *scope, const char *env_root, struct cordon_root *ret_root,
 			   struct cordon_error *err)
 {
@@ -75,65 +75,64 @@ int cordon_scope_open_root(const struct cordon_scope *scope, const char *env_roo
 	return cordon_repo_root(".", ret_root, err);
 }
 
-/* Reporting: the first error decides the exit code, the others are printed too. */
-static void report(const struct cordon_cli *cli, const struct cordon_error *err, int *exit_code)
-{
-	int code = cordon_cli_fail(cli, err);
+/* The state of one build. */
+struct making {
+	const struct cordon_cli *cli;
+	struct cordon_scope *scope;
+	struct cordon_manager_env env;
+	struct cordon_root root;
+	struct cordon_policy_rule *rules;
+	size_t n_rules;
+	struct cordon_folders *bad; /* lists with folders that are missing or outside; these errors have a wording of their own */
+	size_t n_bad;
+	int exit_code;
+};
 
-	if (!*exit_code)
-		*exit_code = code;
+/* The first error decides the exit code; all errors are printed. */
+static void keep_code(struct making *m, int code)
+{
+	if (!m->exit_code)
+		m->exit_code = code;
 }
 
-/* What is wrong with an option's value is wrong usage; what the tree makes impossible is a refusal. */
-static void report_option(const struct cordon_cli *cli, struct cordon_error *err, const char *option, int *exit_code)
+static void report(struct making *m, const struct cordon_error *err)
 {
-	if (err->kind == CORDON_KIND_CONFIG)
-		err->kind = CORDON_KIND_USAGE;
-	cordon_error_prefix(err, err->code, "%s", option);
-	report(cli, err, exit_code);
+	keep_code(m, cordon_cli_fail(m->cli, err));
 }
 
-static void add_rules(const struct cordon_cli *cli, const struct cordon_scope *scope, struct cordon_policy *policy,
-		      int *exit_code)
+static void add_rule(struct making *m, cordon_rule_kind kind, const char *text, const char *option)
 {
-	for (size_t i = 0; i < scope->n_rules; i++) {
-		const struct cordon_scope_rule *rule = &scope->rules[i];
-		struct cordon_error err = { 0 };
-
-		if (rule->key == CORDON_SCOPE_PROTECT &&
-		    cordon_policy_add_protected(policy, rule->text, "--protect", false, &err) < 0)
-			report_option(cli, &err, "--protect", exit_code);
-		for (size_t g = 0; g < CORDON_ARRAY_SIZE(grant_options); g++)
-			if (rule->key == grant_options[g].key &&
-			    cordon_policy_add_grant(policy, rule->text, grant_options[g].access,
-						    grant_options[g].option, &err) < 0)
-				report_option(cli, &err, grant_options[g].option, exit_code);
-	}
+	m->rules[m->n_rules++] = (struct cordon_policy_rule){ .kind = kind, .text = text, .where = option };
 }
 
-static void add_folders(const struct cordon_cli *cli, const char *list, const char *option,
-			struct cordon_policy *policy, int *exit_code)
+static bool all_resolve(const struct cordon_root *root, const struct cordon_folders *folders)
 {
-	struct cordon_folders folders CORDON_CLEANUP(cordon_folders_done) = { 0 };
-	struct cordon_error err = { 0 };
+	char path[CORDON_PATH_MAX];
 
-	if (cordon_folders_parse(list, &folders, &err) < 0) {
-		report_option(cli, &err, option, exit_code);
+	for (size_t i = 0; i < folders->n; i++)
+		if (cordon_folder_resolve(root, folders->items[i], path, NULL) < 0)
+			return false;
+	return true;
+}
+
+static void add_folders(struct making *m, const char *list, const char *option)
+{
+	struct cordon_folders folders = { 0 };
+
+	/* A list that can't be parsed is refused when the policy is built. */
+	if (cordon_folders_parse(list, &folders, NULL) == 0 && !all_resolve(&m->root, &folders)) {
+		m->bad[m->n_bad++] = folders;
 		return;
 	}
-	if (cordon_manager_check_folders(cli, &policy->root, &folders) > 0) {
-		if (!*exit_code)
-			*exit_code = cli->failure_exit;
-		return;
-	}
-	if (cordon_policy_grant_folders(policy, list, &err) < 0)
-		report_option(cli, &err, option, exit_code);
+	cordon_folders_done(&folders);
+	add_rule(m, CORDON_RULE_FOLDERS, list, option);
 }
 
-/* Every --workspace, else the variable where no other scope was asked for. True when there was a list. */
-static bool add_folder_lists(const struct cordon_cli *cli, const struct cordon_scope *scope,
-			     const struct cordon_manager_env *env, struct cordon_policy *policy, int *exit_code)
+/* Adds every --workspace, else the list of the variable if no other scope was asked for. Returns whether there was a
+ * list. */
+static bool add_folder_lists(struct making *m)
 {
+	const struct cordon_scope *scope = m->scope;
 	bool scoped = scope->policy_path, listed = false;
 
 	for (size_t i = 0; i < scope->n_rules; i++) {
@@ -141,81 +140,114 @@ static bool add_folder_lists(const struct cordon_cli *cli, const struct cordon_s
 
 		scoped |= key == CORDON_SCOPE_RW || key == CORDON_SCOPE_RO;
 		listed |= key == CORDON_SCOPE_WORKSPACE;
-		if (key == CORDON_SCOPE_WORKSPACE && !env->disabled)
-			add_folders(cli, scope->rules[i].text, "--workspace", policy, exit_code);
+		if (key == CORDON_SCOPE_WORKSPACE && !m->env.disabled)
+			add_folders(m, scope->rules[i].text, "--workspace");
 	}
-	if (!listed && !scoped && env->folders) {
+	if (!listed && !scoped && m->env.folders) {
 		listed = true;
-		if (!env->disabled)
-			add_folders(cli, env->folders, "WORKSPACE_FOLDERS", policy, exit_code);
+		if (!m->env.disabled)
+			add_folders(m, m->env.folders, "WORKSPACE_FOLDERS");
 	}
-	if (listed && env->disabled)
-		cordon_manager_say_disabled(cli, &policy->root);
-	return listed && !env->disabled;
+	return listed;
 }
 
-static void load_file(const struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy *policy,
-		      int *exit_code)
+static void add_options(struct making *m)
+{
+	for (size_t i = 0; i < m->scope->n_rules; i++)
+		for (size_t k = 0; k < CORDON_ARRAY_SIZE(rule_options); k++)
+			if (m->scope->rules[i].key == rule_options[k].key)
+				add_rule(m, rule_options[k].kind, m->scope->rules[i].text, rule_options[k].option);
+}
+
+/* Reads the policy file and prints its errors. */
+static void load_file(struct making *m)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	int r = cordon_policy_file_load(scope->policy_path, &scope->file, &errors);
 
-	if (r == 0)
-		r = cordon_policy_file_apply(scope->file, policy, &errors);
-	if (r == 0)
-		return;
-	r = cordon_cli_fail_all(cli, &errors);
-	if (!*exit_code)
-		*exit_code = r;
+	if (m->scope->policy_path && cordon_policy_file_load(m->scope->policy_path, &m->scope->file, &errors) < 0)
+		keep_code(m, cordon_cli_fail_all(m->cli, &errors));
 }
 
-/* Flags over the file over the variable over the command's default for folders over strict. */
-static int settle_mode(const struct cordon_scope *scope, const struct cordon_manager_env *env, bool folders,
-		       struct cordon_policy *policy, struct cordon_error *err)
+/* The option has precedence, then the file, the variable, the command's default for folders, and strict. */
+static void choose_mode(struct making *m, bool folders, cordon_mode *ret_mode)
 {
-	cordon_mode mode = policy->mode;
-	int r = 0;
+	const struct cordon_scope *scope = m->scope;
+	struct cordon_error err = { 0 };
 
-	if (scope->mode)
-		r = cordon_mode_parse(scope->mode, &mode, err);
-	else if (scope->file && scope->file->mode_where)
-		mode = scope->file->mode;
-	else if (env->has_mode)
-		mode = env->mode;
-	else if (folders || (scope->file && scope->file->workspace.n))
-		mode = scope->folder_mode;
-	if (r < 0)
-		return cordon_error_prefix(err, r, "--workspace-mode");
-	cordon_policy_set_mode(policy, mode);
-	/* A policy file is written once and used by many; who runs it says whether to watch. */
-	policy->reports = scope->mode || env->has_mode;
-	return 0;
+	*ret_mode = CORDON_MODE_STRICT;
+	if (scope->mode && cordon_mode_parse(scope->mode, ret_mode, &err) < 0) {
+		cordon_error_prefix(&err, err.code, "--workspace-mode");
+		report(m, &err);
+	} else if (scope->mode) {
+		return;
+	} else if (scope->file && scope->file->mode_where) {
+		*ret_mode = scope->file->mode;
+	} else if (m->env.has_mode) {
+		*ret_mode = m->env.mode;
+	} else if (folders || (scope->file && scope->file->workspace.n)) {
+		*ret_mode = scope->folder_mode;
+	}
+}
+
+static void build(struct making *m, struct cordon_policy **ret_policy)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_policy_spec spec = {
+		.root = m->root.path,
+		.rules = m->rules,
+		/* A policy file is written once and used by many; whoever runs it decides whether reads are
+		 * reported. */
+		.reports_reads = m->scope->mode || m->env.has_mode,
+		.read_only = m->scope->read_only,
+		.no_default_protection = m->scope->no_default_protect,
+	};
+	char path[CORDON_PATH_MAX], cwd[CORDON_PATH_MAX];
+	bool listed;
+
+	load_file(m);
+	add_options(m);
+	listed = add_folder_lists(m);
+	spec.n_rules = m->n_rules;
+	spec.file = m->scope->file;
+	if (m->scope->policy_path && (m->scope->policy_path[0] == '/' || getcwd(cwd, sizeof(cwd))) &&
+	    cordon_path_join(m->scope->policy_path[0] == '/' ? "" : cwd, m->scope->policy_path, path, sizeof(path)) == 0)
+		spec.file_path = path;
+	choose_mode(m, listed && !m->env.disabled, &spec.mode);
+	if (cordon_policy_build(&spec, ret_policy, &errors) < 0)
+		keep_code(m, cordon_cli_fail_all(m->cli, &errors));
+	for (size_t i = 0; i < m->n_bad; i++)
+		if (cordon_manager_check_folders(m->cli, &m->root, &m->bad[i]) > 0)
+			keep_code(m, m->cli->failure_exit);
+	if (listed && m->env.disabled)
+		cordon_manager_report_disabled(m->cli, &m->root);
 }
 
 int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy **ret_policy)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
-	struct cordon_root root CORDON_CLEANUP(cordon_root_done) = { .fd = -1 };
-	struct cordon_manager_env env;
+	struct making m = { .cli = cli, .scope = scope, .root = { .fd = -1 } };
+	struct cordon_policy *policy = NULL;
 	struct cordon_error err = { 0 };
-	int exit_code = 0;
-	bool folders;
 
-	if (cordon_manager_env(&env, &err) < 0 || cordon_scope_open_root(scope, env.root, &root, &err) < 0 ||
-	    cordon_policy_new(root.path, &policy, &err) < 0)
+	if (cordon_manager_env(&m.env, &err) < 0 || cordon_scope_open_root(scope, m.env.root, &m.root, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	if (scope->policy_path)
-		load_file(cli, scope, policy, &exit_code);
-	add_rules(cli, scope, policy, &exit_code);
-	folders = add_folder_lists(cli, scope, &env, policy, &exit_code);
-	policy->read_only |= scope->read_only;
-	if (!scope->no_default_protect && !(scope->file && !scope->file->default_protect) &&
-	    cordon_protect_defaults_add(policy, &err) < 0)
-		report(cli, &err, &exit_code);
-	if (settle_mode(scope, &env, folders, policy, &err) < 0)
-		report(cli, &err, &exit_code);
-	if (exit_code)
-		return exit_code;
-	*ret_policy = cordon_steal_ptr(&policy);
+	/* There may be one rule more than there are options: the variable's. */
+	m.rules = calloc(scope->n_rules + 1, sizeof(*m.rules));
+	m.bad = calloc(scope->n_rules + 1, sizeof(*m.bad));
+	if (m.rules && m.bad) {
+		build(&m, &policy);
+	} else {
+		cordon_fail_errno(&err, -ENOMEM, "options");
+		report(&m, &err);
+	}
+	for (size_t i = 0; i < m.n_bad; i++)
+		cordon_folders_done(&m.bad[i]);
+	free(m.bad);
+	free(m.rules);
+	cordon_root_done(&m.root);
+	if (m.exit_code) {
+		cordon_policy_free(policy);
+		return m.exit_code;
+	}
+	*ret_policy = policy;
 	return 0;
 }

@@ -31,7 +31,9 @@ enum cordon_scope_key {
 	CORDON_SCOPE_RW,
 	CORDON_SCOPE_RO,
 	CORDON_SCOPE_DENY,
+	CORDON_SCOPE_WITHIN,
 	CORDON_SCOPE_PROTECT,
+	CORDON_SCOPE_UNPROTECT,
 	CORDON_SCOPE_POLICY,
 	CORDON_SCOPE_READ_ONLY,
 	CORDON_SCOPE_NO_DEFAULT_PROTECT,
@@ -51,8 +53,11 @@ enum cordon_scope_key {
 	{ "rw", 0, CORDON_ARG_FILE, "PATTERN", "may be written (repeatable)", CORDON_SCOPE_RW }, \
 	{ "ro", 0, CORDON_ARG_FILE, "PATTERN", "may be read (repeatable)", CORDON_SCOPE_RO }, \
 	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither; always wins (repeatable)", CORDON_SCOPE_DENY }, \
+	{ "within", 0, CORDON_ARG_FILE, "PATTERNS", "comma list: nothing else, whatever is granted (repeatable)", \
+	  CORDON_SCOPE_WITHIN }, \
 	{ "read-only", 0, CORDON_ARG_NONE, NULL, "take every write grant for a read grant", CORDON_SCOPE_READ_ONLY }, \
 	{ "protect", 0, CORDON_ARG_FILE, "PATH", "never changes (repeatable)", CORDON_SCOPE_PROTECT }, \
+	{ "unprotect", 0, CORDON_ARG_FILE, "PATH", "lift one default protection (repeatable)", CORDON_SCOPE_UNPROTECT }, \
 	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected", \
 	  CORDON_SCOPE_NO_DEFAULT_PROTECT }, \
 	{ "policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too", CORDON_SCOPE_POLICY }
@@ -71,8 +76,9 @@ struct cordon_scope {
 	size_t n_rules;
 	bool read_only;
 	bool no_default_protect;
-	cordon_mode folder_mode;	 /* set by the command: the mode when there are folders and nothing says one */
-	struct cordon_policy_file *file; /* of --policy, once built; holds what is no part of a policy (env, limits) */
+	cordon_mode folder_mode; /* set by the command: the mode for folders if nothing else sets one */
+	struct cordon_policy_file *
+		file; /* the file of --policy, once it is read; also has settings that are no part of a policy (env, limits) */
 };
 
 static inline bool cordon_scope_owns(int key)
@@ -84,17 +90,14 @@ static inline bool cordon_scope_owns(int key)
 int cordon_scope_set(struct cordon_scope *scope, int key, const char *arg, struct cordon_error *err);
 void cordon_scope_done(struct cordon_scope *scope);
 
-/*
- * The policy. Folders come from --workspace, else (when there is no --rw, --ro and --policy either) from
- * WORKSPACE_FOLDERS; the mode from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict.
- * What the host would execute is protected too (sandbox/protect_defaults.h), unless an option or the file says no.
- * WORKSPACE_ENABLED=false drops the folders, so that the repository is the scope, and says so on stderr.
- * Returns 0, or an exit code after having printed every error of the options, the file and the folders.
- */
+/* Builds the policy. Folders come from --workspace, else (if there is no --rw, --ro or --policy either) from
+ * WORKSPACE_FOLDERS; the mode comes from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict.
+ * config/policy_build.h describes the rest. WORKSPACE_ENABLED=false drops the folders, so that the repository is the
+ * scope, and reports it on stderr. Returns 0, or an exit code after having printed every error of the options, the file
+ * and the folders. */
 int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy **ret_policy);
-void cordon_scope_policy_freep(struct cordon_policy **policy);
 
-/* The root: --root, else WORKSPACE_REPO_ROOT, else the git top level above the current directory. */
+/* Opens the root: --root, else WORKSPACE_REPO_ROOT, else the git top level above the current directory. */
 int cordon_scope_open_root(const struct cordon_scope *scope, const char *env_root, struct cordon_root *ret_root,
 			   struct cordon_error *err);
 

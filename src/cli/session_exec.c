@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A further command in a session: its streams are pipes, because a file of ours would lead out of the sandbox. */
+/* Runs a further command in a session. Its streams are pipes, because a file of ours would lead out of the sandbox. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,12 +8,12 @@
 #include "base/io.h"
 #include "cli/session_exec.h"
 #include "cli/session_follow.h"
-#include "store/session_control.h"
+#include "session/control.h"
 
 struct relay {
 	int control;
-	int input;     /* our end of its standard input, or -1 */
-	int output[2]; /* of its standard output and error, or -1 */
+	int input;     /* our end of the command's standard input, or -1 */
+	int output[2]; /* our ends of its standard output and error, or -1 */
 	bool ours;     /* there may be more on our standard input */
 	size_t start, end;
 	char waiting[65536];
@@ -39,7 +39,7 @@ static int make_pipes(struct relay *relay, int ret_inner[static 3])
 	return 0;
 }
 
-static void give(struct relay *relay)
+static void copy_input(struct relay *relay)
 {
 	ssize_t n;
 
@@ -54,15 +54,15 @@ static void give(struct relay *relay)
 	n = relay->end ? write(relay->input, relay->waiting + relay->start, relay->end - relay->start) : 0;
 	if (n > 0)
 		relay->start += (size_t)n;
-	/* At the end of ours, or when the command reads no more. */
+	/* Our input has ended, or the command reads no more. */
 	if (!relay->ours || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		cordon_closep(&relay->input);
 		relay->ours = false;
 	}
 }
 
-/* False when there is nothing more now. */
-static bool take(struct relay *relay, int which)
+/* Copies output of the command to ours. Returns false when there is nothing more now. */
+static bool copy_output(struct relay *relay, int which)
 {
 	char chunk[65536];
 	ssize_t n = read(relay->output[which], chunk, sizeof(chunk));
@@ -76,8 +76,8 @@ static bool take(struct relay *relay, int which)
 	return true;
 }
 
-/* Until there is an answer: 0; or a signal: its number. */
-static int pass_on(struct relay *relay, int signals)
+/* Copies the streams until the session answers. Returns 0 then, or the number of a signal that came first. */
+static int relay_streams(struct relay *relay, int signals)
 {
 	for (;;) {
 		bool full = relay->start < relay->end;
@@ -99,14 +99,14 @@ static int pass_on(struct relay *relay, int signals)
 			return (int)info.ssi_signo;
 		for (int i = 0; i < 2; i++)
 			if (fds[2 + i].revents)
-				take(relay, i);
+				copy_output(relay, i);
 		if (fds[4].revents)
-			give(relay);
+			copy_input(relay);
 		if (!fds[0].revents)
 			continue;
-		/* What it wrote before its end is in the pipes by now. */
+		/* What the command wrote before its end is in the pipes by now. */
 		for (int i = 0; i < 2; i++)
-			while (relay->output[i] >= 0 && take(relay, i))
+			while (relay->output[i] >= 0 && copy_output(relay, i))
 				;
 		return 0;
 	}
@@ -132,7 +132,7 @@ int cordon_cli_session_exec(const struct cordon_store *store, const char *id, js
 		cordon_closep(&inner[i]);
 	if (r == 0) {
 		signal(SIGPIPE, SIG_IGN);
-		*ret_signal = pass_on(&relay, signals);
+		*ret_signal = relay_streams(&relay, signals);
 		r = *ret_signal ? 1 : cordon_control_answer(relay.control, ret_answer, err);
 	}
 	cordon_closep(&relay.control);

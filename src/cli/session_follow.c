@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as a person follows it. */
+/* Follows a session for a person: its output, its terminal, and its end. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,18 +7,19 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <termios.h>
 
 #include "base/io.h"
 #include "base/text.h"
 #include "cli/session_follow.h"
-#include "store/session_control.h"
+#include "session/control.h"
 
-#define LOOK_MS 500    /* how often to look when nothing is announced */
+#define LOOK_MS 500    /* how often to look when inotify reports nothing */
 #define LEAVE_KEY 0x1d /* Ctrl-] */
 #define STOP_GRACE_MS 5000
 
-/* Raw for programs; on a terminal everything that could steer it is shown instead of sent. */
+/* Prints raw bytes for programs. On a terminal it shows control characters instead of sending them. */
 static void print_text(FILE *stream, const char *text, size_t n)
 {
 	autobuf struct cordon_buf safe = CORDON_BUF(SIZE_MAX / 2);
@@ -32,7 +33,8 @@ static void print_text(FILE *stream, const char *text, size_t n)
 	fwrite(safe.data ? safe.data : "", 1, safe.len, stream);
 }
 
-void cordon_cli_print_event(const json_t *event, bool all)
+/* Prints the agent's output, each stream to the same stream of ours. */
+static void print_event(const json_t *event)
 {
 	const char *type = json_string_value(json_object_get(event, "type"));
 	const json_t *text = json_object_get(event, "text");
@@ -42,13 +44,68 @@ void cordon_cli_print_event(const json_t *event, bool all)
 	if (cordon_streq(type, "stdout"))
 		print_text(stdout, json_string_value(text), json_string_length(text));
 	else
-		fflush(stdout); /* what came first is shown first, wherever both lead */
+		fflush(stdout); /* keeps the order where both streams lead to the same place */
 	if (cordon_streq(type, "stderr"))
 		print_text(stderr, json_string_value(text), json_string_length(text));
-	else if (all && !cordon_streq(type, "stdout")) {
-		fprintf(stderr, "[%s] ", type);
-		print_text(stderr, json_string_value(text), json_string_length(text));
-		fputc('\n', stderr);
+}
+
+static bool streams_are_one_file(void)
+{
+	struct stat out, err;
+
+	return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+	       out.st_ino == err.st_ino && out.st_rdev == err.st_rdev;
+}
+
+/* Appends to the last line that was printed, or begins a line. `line` keeps that last line only. */
+static void print_marked(FILE *stream, struct cordon_buf *line, const char *mark, const json_t *text, bool whole)
+{
+	size_t before = line->len;
+	char *last;
+
+	if (whole && before)
+		cordon_buf_addc(line, '\n');
+	if (cordon_text_mark_lines(line, mark, json_string_value(text), json_string_length(text)) < 0)
+		return;
+	if (whole)
+		cordon_buf_addc(line, '\n');
+	if (line->len == before)
+		return;
+	fwrite(line->data + before, 1, line->len - before, stream);
+	fflush(stream);
+	last = memrchr(line->data, '\n', line->len);
+	before = last ? (size_t)(last + 1 - line->data) : 0;
+	memmove(line->data, line->data + before, line->len - before);
+	line->len -= before;
+	line->data[line->len] = '\0';
+}
+
+void cordon_cli_print_output(const json_t *output)
+{
+	autobuf struct cordon_buf line = CORDON_BUF(SIZE_MAX / 2); /* the line on stderr that has not ended yet */
+	bool mixed = streams_are_one_file();
+	size_t i;
+	json_t *event;
+
+	json_array_foreach(json_object_get(output, "events"), i, event) {
+		const char *type = json_string_value(json_object_get(event, "type"));
+		const json_t *text = json_object_get(event, "text");
+		char mark[64];
+
+		if (!type || !text)
+			continue;
+		if (!mixed && cordon_streq(type, "stdout")) {
+			print_text(stdout, json_string_value(text), json_string_length(text));
+			continue;
+		}
+		fflush(stdout);
+		if (cordon_streq(type, "stdout") || cordon_streq(type, "stderr")) {
+			print_marked(cordon_streq(type, "stdout") ? stdout : stderr, &line, CORDON_AGENT_MARK, text,
+				     false);
+			continue;
+		}
+		snprintf(mark, sizeof(mark), "[%s] ", type);
+		print_marked(stderr, &line, mark, text, true);
 	}
 }
 
@@ -61,7 +118,7 @@ static int64_t print_new(const struct cordon_cli *cli, const json_t *output, boo
 		if (json)
 			cordon_cli_print_json(cli, json_incref(event));
 		else
-			cordon_cli_print_event(event, false);
+			print_event(event);
 		since = json_integer_value(json_object_get(event, "index"));
 	}
 	fflush(stdout);
@@ -94,7 +151,8 @@ int cordon_cli_open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* A descriptor that is readable when the session's directory changes; -1 where that can't be had. */
+/* Opens a descriptor that is readable when the session's directory changes. Returns -1 where inotify is not
+ * available. */
 static int open_watch(const struct cordon_store *store, const char *id)
 {
 	autofd int dir = -1;
@@ -119,7 +177,7 @@ static void empty(int fd)
 }
 
 int cordon_cli_follow(const struct cordon_cli *cli, const struct cordon_store *store, const char *id, int64_t since,
-		      bool ours, json_t **ret_session, struct cordon_error *err)
+		      bool ours, struct cordon_session_record *ret_session, struct cordon_error *err)
 {
 	autofd int signals = cordon_cli_open_signals();
 	autofd int watch = open_watch(store, id);
@@ -158,7 +216,7 @@ static void send_size(int fd)
 				  (size_t)snprintf(text, sizeof(text), "%u %u", size.ws_col, size.ws_row));
 }
 
-/* Shows what came; false at the end of the session, or when what comes makes no sense. */
+/* Shows what arrived. Returns false at the end of the session, or when a message can't be understood. */
 static bool show_frames(int fd, struct cordon_buf *in)
 {
 	char chunk[CORDON_FRAME_MAX], type;
@@ -179,7 +237,7 @@ static bool show_frames(int fd, struct cordon_buf *in)
 	return r == 0;
 }
 
-/* Passes on what is typed; false when it was the key to leave. */
+/* Sends what the user typed. Returns false after the key that leaves the session. */
 static bool pass_keys(int fd)
 {
 	char keys[4096];
@@ -244,17 +302,15 @@ int cordon_cli_attach(const struct cordon_store *store, const char *id, struct c
 	return r < 0 ? cordon_fail_errno(err, r, "the terminal") : r;
 }
 
-int cordon_cli_session_exit(const json_t *session)
+int cordon_cli_session_exit(const struct cordon_session_record *session)
 {
-	const char *state = json_string_value(json_object_get(session, "state"));
-	const json_t *code = json_object_get(session, "exit_code");
-	const json_t *signal = json_object_get(session, "signal");
+	struct cordon_ending ending = {
+		.refused = session->state == CORDON_SESSION_REFUSED || session->state == CORDON_SESSION_LOST,
+		.timed_out = session->state == CORDON_SESSION_RUN_TIMEOUT,
+		.failed_on_violation = session->failed_on_violation,
+		.signal = session->ended && session->signal > 0 ? (int)session->signal : 0,
+		.exit_code = session->ended ? (int)session->exit_code : -1,
+	};
 
-	if (state && (cordon_streq(state, "refused") || cordon_streq(state, "lost")))
-		return CORDON_EXIT_REFUSED;
-	if (state && cordon_streq(state, "timeout"))
-		return CORDON_EXIT_TIMEOUT;
-	if (json_is_integer(signal))
-		return CORDON_EXIT_SIGNAL + (int)json_integer_value(signal);
-	return json_is_integer(code) ? (int)json_integer_value(code) : CORDON_EXIT_NO;
+	return cordon_exit_of_ending(&ending);
 }

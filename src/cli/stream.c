@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many questions on standard input, one answer each on standard output. */
+/* Answers many questions from standard input, one answer each on standard output. */
 #include <poll.h>
 
 #include "base/io.h"
@@ -8,12 +8,12 @@
 
 #define CHUNK ((size_t)64 << 10)
 #define BATCH ((size_t)8 << 20)
-#define LARGE 4096 /* bytes in one piece that tell a stream from a conversation */
+#define LARGE 4096 /* a read of this many bytes is taken for a stream and not for a single question */
 #define LARGE_WAIT_MS 2
 
 struct stream {
 	struct cordon_buf in;
-	size_t at; /* start of the first record in `in` that was not answered */
+	size_t at; /* start of the first question in `in` that was not answered */
 	bool ended;
 	struct cordon_buf out;
 };
@@ -33,7 +33,7 @@ static bool ready(int milliseconds)
 	return poll(&p, 1, milliseconds) > 0;
 }
 
-/* Reads once behind what is there. Returns how much it was, or -errno; 0 at the end of input. */
+/* Reads once and appends to what is there. Returns the number of bytes, 0 at the end of input, or -errno. */
 static ssize_t read_more(struct stream *s, size_t room, struct cordon_error *err)
 {
 	char *to = cordon_buf_room(&s->in, room);
@@ -55,16 +55,16 @@ static ssize_t read_more(struct stream *s, size_t room, struct cordon_error *err
 	return n;
 }
 
-/* Makes the next batch: what is left of a record, and more. A lone question is not kept waiting; behind a large piece
- * the next one is waited for a moment, because large batches need fewer system calls. */
+/* Fills the next batch: the rest of a question, and more input. A single question is answered without delay. After a
+ * large read it waits a moment for the next one, because large batches need fewer system calls. */
 static int refill(struct stream *s, struct cordon_error *err)
 {
 	size_t left = s->in.len - s->at;
 	ssize_t n;
 
-	if (left > CORDON_RECORD_MAX)
+	if (left > CORDON_QUESTION_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a path on standard input is longer than %u bytes",
-				   CORDON_RECORD_MAX);
+				   CORDON_QUESTION_MAX);
 	if (left && s->at)
 		memmove(s->in.data, s->in.data + s->at, left);
 	s->in.len = left;
@@ -81,20 +81,20 @@ static int refill(struct stream *s, struct cordon_error *err)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Answers every whole record in the buffer, at the end of input also the one without a separator. */
+/* Answers every whole question in the buffer, and at the end of input also the one without a separator. */
 static int answer_all(struct stream *s, char separator, cordon_answer_fn *answer, void *data, struct cordon_error *err)
 {
 	while (s->at < s->in.len) {
-		char *record = s->in.data + s->at;
+		char *question = s->in.data + s->at;
 		size_t left = s->in.len - s->at;
-		char *end = memchr(record, separator, left);
-		size_t len = end ? (size_t)(end - record) : left;
+		char *end = memchr(question, separator, left);
+		size_t len = end ? (size_t)(end - question) : left;
 		int r;
 
 		if (!end && !s->ended)
 			return 0;
-		record[len] = '\0';
-		r = answer(data, record, len, &s->out);
+		question[len] = '\0';
+		r = answer(data, question, len, &s->out);
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot answer");
 		s->at += len + (end ? 1 : 0);
@@ -110,7 +110,7 @@ static int answer_all(struct stream *s, char separator, cordon_answer_fn *answer
 int cordon_stream_run(const struct cordon_cli *cli, char separator, void (*begin)(void *data), cordon_answer_fn *answer,
 		      void *data)
 {
-	struct stream s = { .in = CORDON_BUF(BATCH + CHUNK), .out = CORDON_BUF(16u * CORDON_RECORD_MAX) };
+	struct stream s = { .in = CORDON_BUF(BATCH + CHUNK), .out = CORDON_BUF(16u * CORDON_QUESTION_MAX) };
 	struct cordon_error err = { 0 };
 	int r = 0, exit_code = CORDON_EXIT_OK;
 
@@ -122,7 +122,7 @@ int cordon_stream_run(const struct cordon_cli *cli, char separator, void (*begin
 	}
 	if (r == 0)
 		r = flush(&s, &err);
-	/* Who closed the pipe wants no more answers and no word about it. */
+	/* A reader that closed the pipe wants no more answers and no error message. */
 	if (r < 0)
 		exit_code = r == -EPIPE ? cli->failure_exit : cordon_cli_fail(cli, &err);
 	cordon_buf_done(&s.in);
@@ -130,7 +130,7 @@ int cordon_stream_run(const struct cordon_cli *cli, char separator, void (*begin
 	return exit_code;
 }
 
-/* Most names are; they need no escaping. */
+/* Returns whether a name needs no escaping; most names need none. */
 static bool plain_ascii(const char *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marks of tree entries, from the policy alone. */
+/* Computes the marks of tree entries from the policy alone. */
 #include "cli/tree.h"
 #include "base/path.h"
+#include "policy/shares.h"
 
 const char *cordon_mark_name(cordon_mark mark)
 {
@@ -32,7 +33,7 @@ static bool strictly_below(const char *path, const char *dir)
 	return path && !cordon_streq(path, dir) && cordon_path_within(path, dir);
 }
 
-/* Whether all alternatives are plain subtrees, and if so whether one of them begins strictly below `dir`. */
+/* Returns whether all alternatives are plain subtrees, and if so whether one of them begins strictly below `dir`. */
 static bool all_literal(const struct cordon_pattern *pattern, const char *dir, bool *ret_below)
 {
 	*ret_below = false;
@@ -46,13 +47,12 @@ static bool all_literal(const struct cordon_pattern *pattern, const char *dir, b
 	return true;
 }
 
-/* Whether the grant could mark something below `dir` otherwise than `dir` itself. */
+/* Returns whether the grant could give something below `dir` another mark than `dir` has. */
 static bool differs_below(const struct cordon_grant *grant, const char *dir, cordon_mark mark)
 {
 	bool below;
 
-	/* What is denied already is not denied more; what is denied by a rule stays so whatever else is granted, but
-	 * that is not known here, so only the first half is used. */
+	/* A grant of `none` changes nothing below a directory that is denied already. */
 	if (mark == CORDON_MARK_DENIED && grant->access == CORDON_ACCESS_NONE)
 		return false;
 	if (all_literal(grant->pattern, dir, &below))
@@ -60,8 +60,8 @@ static bool differs_below(const struct cordon_grant *grant, const char *dir, cor
 	return cordon_pattern_leads(grant->pattern, dir);
 }
 
-/* A literal `none` grant that covers the directory settles everything below. */
-static bool denied_for_good(const struct cordon_policy *policy, const char *path)
+/* A literal `none` grant that covers the directory denies everything below it. */
+static bool denies_all_below(const struct cordon_policy *policy, const char *path)
 {
 	for (size_t i = 0; i < policy->n_grants; i++) {
 		const struct cordon_grant *grant = &policy->grants[i];
@@ -88,20 +88,27 @@ static bool protects_below(const struct cordon_policy *policy, const char *dir)
 
 bool cordon_mark_uniform(const struct cordon_policy *policy, const char *dir, cordon_mark mark, const char **ret_except)
 {
+	const struct cordon_policy *part;
+
 	*ret_except = NULL;
-	if (denied_for_good(policy, dir))
+	if (denies_all_below(policy, dir))
 		return true;
+	for (size_t i = 0; i < policy->n_shares; i++)
+		if (strictly_below(policy->shares[i].in_root, dir))
+			return false;
 	if (mark != CORDON_MARK_DENIED && mark != CORDON_MARK_PROTECTED && protects_below(policy, dir))
 		return false;
-	for (size_t i = 0; i < policy->n_grants; i++) {
-		const char *text = cordon_pattern_text(policy->grants[i].pattern);
+	for (size_t p = 0; (part = cordon_policy_part(policy, p)); p++) {
+		for (size_t i = 0; i < part->n_grants; i++) {
+			const char *text = cordon_pattern_text(part->grants[i].pattern);
 
-		if (!differs_below(&policy->grants[i], dir, mark))
-			continue;
-		if (strncmp(text, "**/", 3) != 0)
-			return false;
-		if (!*ret_except)
-			*ret_except = text;
+			if (!differs_below(&part->grants[i], dir, mark))
+				continue;
+			if (strncmp(text, "**/", 3) != 0)
+				return false;
+			if (!*ret_except)
+				*ret_except = text;
+		}
 	}
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an entry of the tree is to the agent, and whether everything below a directory is the same. */
+/* What the agent may do with an entry of the tree, and whether everything below a directory is the same. */
 #ifndef CORDON_CLI_TREE_H
 #define CORDON_CLI_TREE_H
 
@@ -16,7 +16,7 @@ typedef enum cordon_mark {
 
 const char *cordon_mark_name(cordon_mark mark);
 
-/* Judges what a resolver found; `scratch` is the caller's, because a decision is large. */
+/* Returns the mark of a resolved path; `scratch` is the caller's, because a decision is large. */
 cordon_mark cordon_mark_of(const struct cordon_policy *policy, const struct cordon_resolved *resolved,
 			   struct cordon_decision *scratch);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question about one path, and its answer as an object. */
+/* Asks one question about one path, and prints the answer as an object. */
 #include "cli/verdict.h"
 #include "cli/manager.h"
 
@@ -42,11 +42,11 @@ json_t *cordon_asker_json(const struct cordon_asker *asker, const char *path, si
 	static const char *const access_names[] = { "none", "read", "write" };
 	const struct cordon_decision *d = &asker->decision;
 
-	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "path", cordon_cli_json_bytes(path, len),
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:b}", "path", cordon_cli_json_bytes(path, len),
 			 "op", cordon_op_name(asker->op), "decision", cordon_verdict_name(d->verdict), "reason",
 			 cordon_reason_name(d->reason), "access", access_names[d->access], "rule",
-			 text_or_null(d->rule), "where", text_or_null(d->rule_where), "resolved",
-			 cordon_cli_json_text(d->resolved), "exists", (int)asker->resolved.exists);
+			 text_or_null(d->rule), "where", text_or_null(d->rule_where), "fence", text_or_null(d->fence),
+			 "resolved", cordon_cli_json_text(d->resolved), "exists", (int)asker->resolved.exists);
 }
 
 cordon_op cordon_default_op(const struct cordon_policy *policy, const char *op)

@@ -17,15 +17,15 @@ struct cordon_asker {
 
 void cordon_asker_init(struct cordon_asker *asker, const struct cordon_policy *policy, cordon_op op);
 void cordon_asker_done(struct cordon_asker *asker);
-/* Forgets what the resolver has seen; before each batch of questions. */
+/* Forgets what the resolver has read. Call it before each batch of questions. */
 void cordon_asker_refresh(struct cordon_asker *asker);
-/* Fills resolved and decision. A path with a NUL inside it cannot be, and is judged so instead of being cut. */
+/* Fills in `resolved` and `decision`. A path with a NUL inside can't exist; it is refused and never cut. */
 void cordon_asker_ask(struct cordon_asker *asker, const char *path, size_t len);
 
-/* {"path","op","decision","reason","access","rule","where","resolved","exists"} of the last answer. */
+/* Returns {"path","op","decision","reason","access","rule","where","resolved","exists"} of the last answer. */
 json_t *cordon_asker_json(const struct cordon_asker *asker, const char *path, size_t len);
 
-/* "write" where the policy lets anything be written, else "read": what a question means that does not say. */
+/* Returns the operation of a question that names none: write if the policy lets anything be written, else read. */
 cordon_op cordon_default_op(const struct cordon_policy *policy, const char *op);
 
 #endif

@@ -1,66 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree's memory, and loading it by the file's extension. */
+/* Loads a document, as YAML or JSON by the file's extension, and manages its memory. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "config/tree_build.h"
+#include "config/document_build.h"
 
-#define CHUNK_SIZE (16u << 10)
-
-/* Memory is handed out from the front of the newest chunk and freed all together. */
-struct cordon_tree_chunk {
-	struct cordon_tree_chunk *older;
-	size_t used;
-	size_t size;
-	_Alignas(max_align_t) char bytes[];
-};
-
-void *cordon_tree_alloc(struct cordon_tree *tree, size_t size)
+void *cordon_document_alloc(struct cordon_document *doc, size_t size)
 {
-	struct cordon_tree_chunk *chunk = tree->memory;
-	size_t align = _Alignof(max_align_t), room = CHUNK_SIZE;
-
-	if (size > SIZE_MAX / 2)
-		return NULL;
-	size = (size + align - 1) / align * align;
-	if (!chunk || size > chunk->size - chunk->used) {
-		if (size > room)
-			room = size;
-		chunk = malloc(sizeof(*chunk) + room);
-		if (!chunk)
-			return NULL;
-		*chunk = (struct cordon_tree_chunk){ .older = tree->memory, .size = room };
-		tree->memory = chunk;
-	}
-	chunk->used += size;
-	return memset(chunk->bytes + chunk->used - size, 0, size);
+	return cordon_arena_alloc(doc->arena, size);
 }
 
-struct cordon_tree *cordon_tree_free(struct cordon_tree *tree)
+struct cordon_document *cordon_document_free(struct cordon_document *doc)
 {
-	if (!tree)
+	if (!doc)
 		return NULL;
-	for (struct cordon_tree_chunk *chunk = tree->memory; chunk;) {
-		struct cordon_tree_chunk *older = chunk->older;
-
-		free(chunk);
-		chunk = older;
-	}
-	free(tree);
+	cordon_arena_free(doc->arena);
+	free(doc);
 	return NULL;
 }
 
-void cordon_tree_freep(struct cordon_tree **tree)
+void cordon_document_freep(struct cordon_document **doc)
 {
-	*tree = cordon_tree_free(*tree);
+	*doc = cordon_document_free(*doc);
 }
 
-static const char *keep(struct cordon_tree *tree, const char *bytes, size_t n)
+static const char *keep(struct cordon_document *doc, const char *bytes, size_t n)
 {
-	char *copy = cordon_tree_alloc(tree, n + 1);
+	char *copy = cordon_document_alloc(doc, n + 1);
 
 	return copy ? memcpy(copy, bytes, n) : NULL;
 }
@@ -73,31 +43,31 @@ static int no_memory(struct cordon_errors *errors, const char *name)
 	return cordon_errors_add(errors, &err, NULL, 0, 0);
 }
 
-int cordon_tree_parse(const char *name, cordon_format format, const char *text, size_t len, size_t max_depth,
-		      struct cordon_tree **ret_tree, struct cordon_errors *errors)
+int cordon_document_parse(const char *name, cordon_format format, const char *text, size_t len, size_t max_depth,
+			  struct cordon_document **ret_doc, struct cordon_errors *errors)
 {
-	autotree struct cordon_tree *tree = calloc(1, sizeof(*tree));
+	autodocument struct cordon_document *doc = calloc(1, sizeof(*doc));
 	autofree struct cordon_build_frame *stack = calloc(max_depth, sizeof(*stack));
 	struct cordon_builder builder = { .errors = errors, .stack = stack, .max_depth = max_depth };
 	int r;
 
-	if (!tree || !stack)
+	if (!doc || !stack || !(doc->arena = cordon_arena_new()))
 		return no_memory(errors, name);
-	builder.tree = tree;
-	tree->format = format;
-	tree->len = len;
-	tree->name = keep(tree, name, strlen(name));
-	tree->source = keep(tree, text, len);
-	if (!tree->name || !tree->source)
+	builder.doc = doc;
+	doc->format = format;
+	doc->len = len;
+	doc->name = keep(doc, name, strlen(name));
+	doc->source = keep(doc, text, len);
+	if (!doc->name || !doc->source)
 		return no_memory(errors, name);
 	if (len > UINT32_MAX / 2)
 		return cordon_build_fail(&builder, 0, 0, -E2BIG, NULL, "%s is too large", name);
-	r = format == CORDON_FORMAT_JSON ? cordon_tree_read_json(&builder) : cordon_tree_read_yaml(&builder);
+	r = format == CORDON_FORMAT_JSON ? cordon_document_read_json(&builder) : cordon_document_read_yaml(&builder);
 	if (r == -ENOMEM)
 		return no_memory(errors, name);
 	if (r < 0)
 		return r;
-	*ret_tree = cordon_steal_ptr(&tree);
+	*ret_doc = cordon_steal_ptr(&doc);
 	return 0;
 }
 
@@ -120,7 +90,7 @@ static int format_of(const char *path, cordon_format *ret_format)
 	return -EINVAL;
 }
 
-int cordon_tree_load(const char *path, struct cordon_tree **ret_tree, struct cordon_errors *errors)
+int cordon_document_load(const char *path, struct cordon_document **ret_doc, struct cordon_errors *errors)
 {
 	struct cordon_buf buf autobuf = CORDON_BUF(CORDON_CONFIG_SIZE_MAX);
 	struct cordon_error err;
@@ -133,8 +103,8 @@ int cordon_tree_load(const char *path, struct cordon_tree **ret_tree, struct cor
 	}
 	if (cordon_read_file(AT_FDCWD, path, 0, &buf, &err) < 0)
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
-	return cordon_tree_parse(path, format, buf.data ? buf.data : "", buf.len, CORDON_CONFIG_DEPTH_MAX, ret_tree,
-				 errors);
+	return cordon_document_parse(path, format, buf.data ? buf.data : "", buf.len, CORDON_CONFIG_DEPTH_MAX, ret_doc,
+				     errors);
 }
 
 const struct cordon_node *cordon_node_get(const struct cordon_node *mapping, const char *name)
@@ -147,7 +117,7 @@ const struct cordon_node *cordon_node_get(const struct cordon_node *mapping, con
 	return NULL;
 }
 
-const char *cordon_node_describe(const struct cordon_tree *tree, const struct cordon_node *node)
+const char *cordon_node_describe(const struct cordon_document *doc, const struct cordon_node *node)
 {
 	if (node->type == CORDON_NODE_SEQUENCE)
 		return "a list";
@@ -157,7 +127,7 @@ const char *cordon_node_describe(const struct cordon_tree *tree, const struct co
 		return "text";
 	if (node->len == 0)
 		return "nothing";
-	if (tree->format == CORDON_FORMAT_YAML)
+	if (doc->format == CORDON_FORMAT_YAML)
 		return "text";
 	switch (node->text[0]) {
 	case 'n':
@@ -171,7 +141,7 @@ const char *cordon_node_describe(const struct cordon_tree *tree, const struct co
 	}
 }
 
-int cordon_node_fail(const struct cordon_tree *tree, const struct cordon_node *node, struct cordon_errors *errors,
+int cordon_node_fail(const struct cordon_document *doc, const struct cordon_node *node, struct cordon_errors *errors,
 		     const char *hint, const char *fmt, ...)
 {
 	autofree char *text = NULL;
@@ -189,26 +159,26 @@ int cordon_node_fail(const struct cordon_tree *tree, const struct cordon_node *n
 		text = NULL;
 	if (hint)
 		cordon_error_hint(&err, "%s", hint);
-	return cordon_errors_add(errors, &err, tree->name, node->line, node->column);
+	return cordon_errors_add(errors, &err, doc->name, node->line, node->column);
 }
 
-void cordon_node_place(const struct cordon_tree *tree, const struct cordon_node *node, size_t at, size_t *ret_line,
+void cordon_node_place(const struct cordon_document *doc, const struct cordon_node *node, size_t at, size_t *ret_line,
 		       size_t *ret_column)
 {
 	size_t quote = node->style == CORDON_STYLE_PLAIN ? 0 : 1;
 	bool plain = node->type == CORDON_NODE_SCALAR && node->style != CORDON_STYLE_BLOCK &&
 		     node->end - node->start == node->len + 2 * quote &&
-		     memcmp(tree->source + node->start + quote, node->text, node->len) == 0 &&
+		     memcmp(doc->source + node->start + quote, node->text, node->len) == 0 &&
 		     !memchr(node->text, '\n', node->len);
 
 	*ret_line = node->line;
 	*ret_column = node->column + (plain ? quote + at : 0);
 }
 
-const char *cordon_tree_where(struct cordon_tree *tree, const struct cordon_node *node)
+const char *cordon_document_where(struct cordon_document *doc, const struct cordon_node *node)
 {
 	struct cordon_error err = { 0 };
 
-	cordon_error_where(&err, tree->name, node->line, node->column);
-	return keep(tree, err.where, strlen(err.where));
+	cordon_error_where(&err, doc->name, node->line, node->column);
+	return keep(doc, err.where, strlen(err.where));
 }

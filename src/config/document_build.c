@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links nodes into a tree, without recursion, and refuses what no file may hold. */
+/* Links nodes into a document, without recursion, and refuses what no file may contain. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/text.h"
-#include "config/tree_build.h"
+#include "config/document_build.h"
 
-static void place_of(const struct cordon_tree *tree, size_t offset, size_t *ret_line, size_t *ret_column)
+static void place_of(const struct cordon_document *doc, size_t offset, size_t *ret_line, size_t *ret_column)
 {
 	size_t line = 1, column = 1;
 
-	for (size_t i = 0; i < offset && i < tree->len; i++) {
-		if (tree->source[i] == '\n') {
+	for (size_t i = 0; i < offset && i < doc->len; i++) {
+		if (doc->source[i] == '\n') {
 			line++;
 			column = 1;
-		} else if (((unsigned char)tree->source[i] & 0xc0) != 0x80) {
+		} else if (((unsigned char)doc->source[i] & 0xc0) != 0x80) {
 			column++;
 		}
 	}
@@ -36,7 +36,7 @@ static int fail(struct cordon_builder *builder, size_t line, size_t column, int 
 	cordon_fail(&err, code, code == -E2BIG ? CORDON_KIND_LIMIT : CORDON_KIND_CONFIG, "%s", text);
 	if (hint)
 		cordon_error_hint(&err, "%s", hint);
-	return cordon_errors_add(builder->errors, &err, builder->tree->name, line, column);
+	return cordon_errors_add(builder->errors, &err, builder->doc->name, line, column);
 }
 
 int cordon_build_fail(struct cordon_builder *builder, size_t line, size_t column, int code, const char *hint,
@@ -57,7 +57,7 @@ int cordon_build_fail_at(struct cordon_builder *builder, size_t offset, int code
 
 	if (cordon_errors_drop(builder->errors))
 		return code;
-	place_of(builder->tree, offset, &line, &column);
+	place_of(builder->doc, offset, &line, &column);
 	va_start(args, fmt);
 	fail(builder, line, column, code, hint, fmt, args);
 	va_end(args);
@@ -67,7 +67,7 @@ int cordon_build_fail_at(struct cordon_builder *builder, size_t offset, int code
 static struct cordon_node *new_node(struct cordon_builder *builder, cordon_node_type type,
 				    const struct cordon_span *span)
 {
-	struct cordon_node *node = cordon_tree_alloc(builder->tree, sizeof(*node));
+	struct cordon_node *node = cordon_document_alloc(builder->doc, sizeof(*node));
 
 	if (node)
 		*node = (struct cordon_node){
@@ -76,13 +76,13 @@ static struct cordon_node *new_node(struct cordon_builder *builder, cordon_node_
 	return node;
 }
 
-/* A node becomes the root, the next key of the innermost mapping, or the next child. */
+/* Makes a node the root, the next key of the innermost mapping, or the next child. */
 static int attach(struct cordon_builder *builder, struct cordon_node *node)
 {
 	struct cordon_build_frame *frame;
 
 	if (builder->depth == 0) {
-		builder->tree->root = node;
+		builder->doc->root = node;
 		return 0;
 	}
 	frame = &builder->stack[builder->depth - 1];
@@ -131,7 +131,7 @@ static int by_text(const void *a, const void *b)
 	return c ? c : x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Sorted rather than compared pair by pair: a file may hold a hundred thousand keys. */
+/* Sorts the keys instead of comparing each pair: a file may have a hundred thousand keys. */
 static int find_duplicates(struct cordon_builder *builder, const struct cordon_node *mapping)
 {
 	autofree const struct cordon_node **keys = NULL;
@@ -148,7 +148,7 @@ static int find_duplicates(struct cordon_builder *builder, const struct cordon_n
 	qsort(keys, n, size, by_text);
 	for (size_t i = 1; i < n; i++)
 		if (cordon_streq(keys[i]->text, keys[i - 1]->text))
-			cordon_node_fail(builder->tree, keys[i], builder->errors, "keep one of the two",
+			cordon_node_fail(builder->doc, keys[i], builder->errors, "keep one of the two",
 					 "key '%s' stands twice in this mapping, also at line %u", keys[i]->text,
 					 (unsigned int)keys[i - 1]->line);
 	return 0;
@@ -169,7 +169,7 @@ int cordon_build_scalar(struct cordon_builder *builder, cordon_node_type type, c
 			size_t len, const struct cordon_span *span)
 {
 	struct cordon_node *node = new_node(builder, type, span);
-	char *copy = cordon_tree_alloc(builder->tree, len + 1);
+	char *copy = cordon_document_alloc(builder->doc, len + 1);
 
 	if (!node || !copy)
 		return -ENOMEM;

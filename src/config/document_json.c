@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON into a tree. jansson judges the text, strictly; only text it accepted is scanned again here, for the places
- * that jansson does not keep. So the scanner may be simple, but it stays inside the text whatever that holds.
+ * Reads JSON into a document. jansson checks the text, strictly. Only text that it accepted is scanned again here,
+ * for the places that jansson does not keep. So the scanner may be simple, but it stays inside the text whatever
+ * that contains.
  */
 #include <jansson.h>
 
-#include "config/tree_build.h"
+#include "config/document_build.h"
 
 struct scanner {
 	struct cordon_builder *builder;
@@ -25,7 +26,7 @@ static bool ends_word(char c)
 	return is_blank(c) || c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' || c == '"';
 }
 
-/* The offset behind the token at `at`, which is not blank. */
+/* Returns the offset behind the token at `at`, which is not blank. */
 static size_t token_end(const char *text, size_t len, size_t at)
 {
 	size_t end = at + 1;
@@ -41,7 +42,7 @@ static size_t token_end(const char *text, size_t len, size_t at)
 	return end;
 }
 
-/* jansson points behind the token it stumbled over; a person wants its beginning. */
+/* Finds the start of the token that an error is about: jansson reports the offset behind it. */
 static size_t token_start(const char *text, size_t len, size_t behind)
 {
 	size_t start = 0;
@@ -59,9 +60,9 @@ static size_t token_start(const char *text, size_t len, size_t behind)
 
 static int judge(struct cordon_builder *builder)
 {
-	struct cordon_tree *tree = builder->tree;
+	struct cordon_document *doc = builder->doc;
 	json_error_t problem;
-	json_t *value = json_loadb(tree->source, tree->len, JSON_REJECT_DUPLICATES, &problem);
+	json_t *value = json_loadb(doc->source, doc->len, JSON_REJECT_DUPLICATES, &problem);
 	size_t behind;
 
 	if (value) {
@@ -71,7 +72,7 @@ static int judge(struct cordon_builder *builder)
 	if (json_error_code(&problem) == json_error_out_of_memory)
 		return -ENOMEM;
 	behind = problem.position < 0 ? 0 : (size_t)problem.position;
-	return cordon_build_fail_at(builder, token_start(tree->source, tree->len, behind), -EINVAL, NULL,
+	return cordon_build_fail_at(builder, token_start(doc->source, doc->len, behind), -EINVAL, NULL,
 				    "not valid JSON: %s", problem.text);
 }
 
@@ -111,7 +112,7 @@ static size_t put_utf8(char *out, unsigned int c)
 	return 4;
 }
 
-/* Undoes the escapes of the inside of a string; the result is never longer. Returns its length. */
+/* Replaces the escapes inside of a string; the result is never longer. Returns its length. */
 static size_t unescape(const char *s, size_t n, char *out)
 {
 	static const char plain[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -166,7 +167,7 @@ static int add_token(struct scanner *scan, const struct cordon_span *span)
 		return cordon_build_close(scan->builder, span->end);
 	case ',':
 	case ':':
-		/* The builder knows that keys and values take turns. */
+		/* The builder knows that keys and values alternate. */
 		return 0;
 	case '"':
 		return add_string(scan, span);
@@ -176,10 +177,10 @@ static int add_token(struct scanner *scan, const struct cordon_span *span)
 	}
 }
 
-int cordon_tree_read_json(struct cordon_builder *builder)
+int cordon_document_read_json(struct cordon_builder *builder)
 {
 	struct scanner scan = {
-		.builder = builder, .text = builder->tree->source, .len = builder->tree->len, .line = 1, .column = 1
+		.builder = builder, .text = builder->doc->source, .len = builder->doc->len, .line = 1, .column = 1
 	};
 	int r = judge(builder);
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * YAML into a tree, from libyaml's events. libyaml has no limits of its own and is quadratic on deep nesting, but it
- * reads ahead by no more than one line and 1,024 characters to find a key; so stopping at the event that goes too
- * deep bounds its work. The directives before a document are the exception, and are counted first.
+ * Reads YAML into a document, from libyaml's events. libyaml has no limits of its own and takes quadratic time on
+ * deep nesting. But to find a key it reads ahead by no more than one line and 1,024 characters, so its work is
+ * bounded when we stop at the event that goes too deep. The directives before a document are the exception, and are
+ * counted first.
  */
 #include <yaml.h>
 
 #include "base/text.h"
-#include "config/tree_build.h"
+#include "config/document_build.h"
 
 #define DIRECTIVES_MAX 16
 
 struct reader {
 	struct cordon_builder *builder;
 	yaml_parser_t parser;
-	uint32_t *offsets; /* of each character: libyaml counts characters, not bytes */
+	uint32_t *offsets; /* byte offset of each character: libyaml counts characters, not bytes */
 	size_t n_chars;
 };
 
@@ -22,13 +23,13 @@ static const char quote_hint[] = "quote values that hold special characters: 'sr
 
 static const char tab_hint[] = "indent with spaces, not with tabs";
 
-/* libyaml compares every tag directive with all before it. */
+/* libyaml compares every tag directive with all before it, so their number must be bounded. */
 static int limit_directives(struct cordon_builder *builder)
 {
-	const char *text = builder->tree->source;
+	const char *text = builder->doc->source;
 	size_t n = 0;
 
-	for (size_t i = 0; i < builder->tree->len; i++) {
+	for (size_t i = 0; i < builder->doc->len; i++) {
 		if (text[i] != '%' || (i > 0 && text[i - 1] != '\n' && text[i - 1] != '\r'))
 			continue;
 		if (++n > DIRECTIVES_MAX)
@@ -40,19 +41,19 @@ static int limit_directives(struct cordon_builder *builder)
 
 static int count_characters(struct reader *reader, size_t bom)
 {
-	const struct cordon_tree *tree = reader->builder->tree;
+	const struct cordon_document *doc = reader->builder->doc;
 	size_t n = 0;
 
-	reader->offsets = calloc(tree->len + 1, sizeof(*reader->offsets));
+	reader->offsets = calloc(doc->len + 1, sizeof(*reader->offsets));
 	if (!reader->offsets)
 		return -ENOMEM;
-	for (size_t i = bom; i < tree->len;) {
-		size_t len = cordon_utf8_char(tree->source + i, tree->len - i);
+	for (size_t i = bom; i < doc->len;) {
+		size_t len = cordon_utf8_char(doc->source + i, doc->len - i);
 
 		reader->offsets[n++] = (uint32_t)i;
 		i += len ? len : 1;
 	}
-	reader->offsets[n] = (uint32_t)tree->len;
+	reader->offsets[n] = (uint32_t)doc->len;
 	reader->n_chars = n;
 	return 0;
 }
@@ -74,8 +75,8 @@ static int syntax_error(struct reader *reader, size_t bom)
 {
 	const yaml_parser_t *parser = &reader->parser;
 	const char *problem = parser->problem ? parser->problem : "unknown problem";
-	bool tab = reader->builder->tree->source[offset_of(reader, &parser->problem_mark)] == '\t';
-	/* A pattern that starts with a star is taken for an alias; point at the star. */
+	bool tab = reader->builder->doc->source[offset_of(reader, &parser->problem_mark)] == '\t';
+	/* YAML takes a pattern that starts with a star for an alias; the error must point at the star. */
 	bool alias = parser->context && strstr(parser->context, "alias");
 	const yaml_mark_t *mark = alias ? &parser->context_mark : &parser->problem_mark;
 
@@ -98,7 +99,7 @@ static int syntax_error(struct reader *reader, size_t bom)
 	}
 }
 
-/* Anchors and tags are refused but passed over, so that the rest of the file is looked at too. */
+/* Refuses anchors and tags, but continues, so that the rest of the file is checked, too. */
 static void refuse_properties(struct reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag,
 			      const struct cordon_span *span)
 {
@@ -136,7 +137,7 @@ static int take_alias(struct reader *reader, const yaml_event_t *event, const st
 
 static int take_document(struct reader *reader, const yaml_event_t *event, const struct cordon_span *span)
 {
-	if (reader->builder->tree->root)
+	if (reader->builder->doc->root)
 		return cordon_build_fail(reader->builder, span->line, span->column, -EINVAL, NULL,
 					 "only one document is allowed in a file");
 	if (event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
@@ -191,10 +192,10 @@ static int read_events(struct reader *reader, size_t bom)
 	return r;
 }
 
-int cordon_tree_read_yaml(struct cordon_builder *builder)
+int cordon_document_read_yaml(struct cordon_builder *builder)
 {
-	struct cordon_tree *tree = builder->tree;
-	size_t bom = tree->len >= 3 && memcmp(tree->source, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	struct cordon_document *doc = builder->doc;
+	size_t bom = doc->len >= 3 && memcmp(doc->source, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 	struct reader reader = { .builder = builder };
 	int r = limit_directives(builder);
 
@@ -207,13 +208,13 @@ int cordon_tree_read_yaml(struct cordon_builder *builder)
 		free(reader.offsets);
 		return -ENOMEM;
 	}
-	/* Said, not guessed: a byte order mark would make libyaml read UTF-16. */
+	/* Set the encoding, or else a byte order mark would make libyaml read UTF-16. */
 	yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&reader.parser, (const unsigned char *)tree->source + bom, tree->len - bom);
+	yaml_parser_set_input_string(&reader.parser, (const unsigned char *)doc->source + bom, doc->len - bom);
 	r = read_events(&reader, bom);
 	yaml_parser_delete(&reader.parser);
 	free(reader.offsets);
-	if (r == 0 && !tree->root)
+	if (r == 0 && !doc->root)
 		return cordon_build_fail(builder, 1, 1, -EINVAL, NULL, "the file is empty");
 	return r;
 }

@@ -9,7 +9,7 @@ void cordon_errors_done(struct cordon_errors *errors)
 	*errors = (struct cordon_errors){ 0 };
 }
 
-/* All the room at once: pages that no error touches cost nothing, and growing could fail half-way. */
+/* Allocates all the memory at once: pages that no error uses cost nothing, and growing could fail half-way. */
 static bool make_room(struct cordon_errors *errors)
 {
 	if (!errors->items)

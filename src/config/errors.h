@@ -4,7 +4,8 @@
  *
  *     struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
  *
- * Functions that take a list return 0 or a negative errno like all others, and have then added at least one error.
+ * Functions that take a list return 0 or a negative errno like all others; on failure they have added at least one
+ * error.
  */
 #ifndef CORDON_CONFIG_ERRORS_H
 #define CORDON_CONFIG_ERRORS_H
@@ -14,9 +15,9 @@
 #define CORDON_ERRORS_MAX 64
 
 struct cordon_errors {
-	struct cordon_error *items; /* sorted by place; an error without one stands where it was added */
+	struct cordon_error *items; /* sorted by place; an error without a place stays where it was added */
 	size_t n;
-	size_t dropped; /* errors beyond CORDON_ERRORS_MAX, counted only */
+	size_t dropped; /* how many errors more than CORDON_ERRORS_MAX there were */
 	struct cordon_errors_place {
 		size_t line;
 		size_t column;
@@ -24,12 +25,12 @@ struct cordon_errors {
 };
 
 void cordon_errors_done(struct cordon_errors *errors);
-/* Adds a copy of `err` with `where` made of file, line and column (line 0: the file alone; file NULL: as it stands).
- * Returns err->code, so that a failing function can end with it. `errors` may be NULL. */
+/* Adds a copy of `err`, with `where` made from file, line and column (line 0: only the file; file NULL: `where` is
+ * unchanged). Returns err->code, so that a failing function can end with it. `errors` may be NULL. */
 int cordon_errors_add(struct cordon_errors *errors, const struct cordon_error *err, const char *file, size_t line,
 		      size_t column);
-/* True when the list is full: one more is counted as dropped, and its text need not be made. A file can hold a hundred
- * thousand faults. */
+/* True when the list is full: then it counts one more dropped error, and the caller need not make the text. A file
+ * can have a hundred thousand errors. */
 bool cordon_errors_drop(struct cordon_errors *errors);
 /* For callers that report only one: copies the first error to `err` and returns its code; 0 when there is none. */
 int cordon_errors_first(const struct cordon_errors *errors, struct cordon_error *err);

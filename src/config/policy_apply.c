@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts what a policy file says into a policy: all of it, or nothing. */
+/* Applies a policy file to a policy: all of it, or nothing. */
 #include "base/buf.h"
 #include "config/policy_file.h"
 #include "policy/policy.h"
@@ -17,7 +17,7 @@ static void report(struct apply *apply, struct cordon_error *err, const struct c
 		err->kind = CORDON_KIND_CONFIG;
 	if (!apply->code)
 		apply->code = err->code;
-	cordon_errors_add(apply->errors, err, apply->file->tree->name, setting->line, setting->column);
+	cordon_errors_add(apply->errors, err, apply->file->doc->name, setting->line, setting->column);
 }
 
 static void add_grants(struct apply *apply, const struct cordon_setting_list *list, cordon_access access)
@@ -34,13 +34,40 @@ static void add_protected(struct apply *apply)
 	const struct cordon_setting_list *list = &apply->file->protect;
 	struct cordon_error err;
 
-	for (size_t i = 0; i < list->n; i++)
-		if (cordon_policy_add_protected(apply->policy, list->items[i].text, list->items[i].where, false, &err) <
-		    0)
-			report(apply, &err, &list->items[i]);
+	for (size_t i = 0; i < list->n; i++) {
+		const struct cordon_setting *item = &list->items[i];
+
+		if (cordon_policy_add_protected(apply->policy, item->text, item->where, false, &err) < 0)
+			report(apply, &err, item);
+	}
 }
 
-/* The list for messages, behind the one that the policy has already. NULL without memory. */
+/* The patterns under `within` are one fence. It has no mode of its own, so it gets the policy's. */
+static void add_fence(struct apply *apply)
+{
+	const struct cordon_setting_list *list = &apply->file->within;
+	autobuf struct cordon_buf name = CORDON_BUF(CORDON_PATH_MAX);
+	struct cordon_policy *fence = NULL;
+	struct cordon_error err;
+	int r;
+
+	if (!list->n || apply->code)
+		return;
+	r = cordon_policy_new_like(apply->policy, &fence, &err);
+	for (size_t i = 0; r == 0 && i < list->n; i++)
+		r = cordon_policy_add_grant(fence, list->items[i].text, CORDON_ACCESS_WRITE, list->items[i].where, &err);
+	if (r == 0 && (cordon_buf_addf(&name, "within (%s)", list->items[0].where) < 0))
+		r = cordon_fail_errno(&err, -ENOMEM, "cannot add a fence");
+	if (r == 0) {
+		cordon_policy_set_mode(fence, CORDON_MODE_PERMISSIVE);
+		r = cordon_policy_fence(apply->policy, name.data, cordon_steal_ptr(&fence), &err);
+	}
+	if (r < 0)
+		report(apply, &err, &list->items[0]);
+	cordon_policy_free(fence);
+}
+
+/* Makes the folder list for messages: the policy's own, then the file's. NULL without memory. */
 static char *join_folders(const struct apply *apply)
 {
 	struct cordon_buf text autobuf = CORDON_BUF((size_t)2 * CORDON_CONFIG_SIZE_MAX);
@@ -78,20 +105,24 @@ int cordon_policy_file_apply(const struct cordon_policy_file *file, struct cordo
 	if (!apply.code && file->workspace.n) {
 		folders = join_folders(&apply);
 		if (!folders) {
-			cordon_fail_errno(&err, -ENOMEM, "cannot apply %s", file->tree->name);
+			cordon_fail_errno(&err, -ENOMEM, "cannot apply %s", file->doc->name);
 			apply.code = cordon_errors_add(errors, &err, NULL, 0, 0);
 		}
 	}
+	if (!apply.code)
+		add_fence(&apply); /* last, because everything else can be removed after a failure, but not a fence */
 	if (apply.code) {
+		free(folders);
 		cordon_policy_truncate(policy, n_grants, n_protected);
 		return apply.code;
 	}
 	if (folders) {
 		free(policy->folders);
 		policy->folders = folders;
+		policy->reports_reads = true;
 	}
 	if (file->mode_where)
-		policy->mode = file->mode;
+		cordon_policy_set_mode(policy, file->mode);
 	if (file->read_only)
 		policy->read_only = true;
 	policy->no_editor_temps |= !file->editor_temps;

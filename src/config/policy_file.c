@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a policy file: one table row per key, every fault reported at its place, nothing guessed. */
+/* Reads a policy file: one table row per key, every error reported at its place, and nothing guessed. */
 #include "config/policy_file.h"
 #include "base/path.h"
 #include "config/suggest.h"
 #include "policy/policy.h"
 
 #define VERSION "1"
-#define WHOLE SIZE_MAX /* the fault is in no single character of a value */
+#define WHOLE SIZE_MAX /* the error is not in a single character of a value */
 
 struct reader {
-	struct cordon_tree *tree;
+	struct cordon_document *doc;
 	struct cordon_errors *errors;
 	struct cordon_policy_file *file;
 };
 
 struct key;
 
-/* Readers and checks return 0 also for a bad value, which they report; -ENOMEM ends the reading. */
+/* Readers and checks return 0 also for a bad value, which they report; -ENOMEM stops the reading. */
 typedef int read_fn(struct reader *reader, const struct cordon_node *node, const struct key *key);
 typedef int check_fn(const char *text, struct cordon_error *err);
 typedef int limit_fn(const char *text, uint64_t *ret_value, struct cordon_error *err);
@@ -25,7 +25,7 @@ struct key {
 	const char *name;
 	read_fn *read;
 	size_t slot;  /* of the value in struct cordon_policy_file */
-	size_t where; /* of the place of a value that has one beside it */
+	size_t where; /* of the field for its place, if there is one */
 	check_fn *check;
 	limit_fn *limit;
 };
@@ -37,7 +37,7 @@ static void *slot_of(const struct reader *reader, size_t slot)
 	return (char *)reader->file + slot;
 }
 
-/* A fault that another module found in a value, told at the value's place, or at the character it is in. */
+/* Reports an error that another module found in a value, at the value's place or at the character it is in. */
 static int refuse(const struct reader *reader, const struct cordon_node *node, struct cordon_error *err, size_t at)
 {
 	size_t line = node->line, column = node->column;
@@ -47,25 +47,25 @@ static int refuse(const struct reader *reader, const struct cordon_node *node, s
 	if (err->kind == CORDON_KIND_USAGE)
 		err->kind = CORDON_KIND_CONFIG;
 	if (at != WHOLE)
-		cordon_node_place(reader->tree, node, at, &line, &column);
-	cordon_errors_add(reader->errors, err, reader->tree->name, line, column);
+		cordon_node_place(reader->doc, node, at, &line, &column);
+	cordon_errors_add(reader->errors, err, reader->doc->name, line, column);
 	return 0;
 }
 
-/* Whether the node is text; says so when it is not. A JSON number is not, a YAML scalar always is. */
+/* Whether the node is text; reports an error when it is not. A JSON number is not text, a YAML scalar always is. */
 static bool want_text(const struct reader *reader, const struct cordon_node *node, const char *what)
 {
 	bool bare = node->type == CORDON_NODE_SCALAR && node->style == CORDON_STYLE_PLAIN;
 
 	if (node->type == CORDON_NODE_BAD)
 		return false;
-	if (node->type == CORDON_NODE_SCALAR && !(bare && (node->len == 0 || reader->tree->format == CORDON_FORMAT_JSON)))
+	if (node->type == CORDON_NODE_SCALAR && !(bare && (node->len == 0 || reader->doc->format == CORDON_FORMAT_JSON)))
 		return true;
-	cordon_node_fail(reader->tree, node, reader->errors,
+	cordon_node_fail(reader->doc, node, reader->errors,
 			 !bare				     ? NULL
 			 : node->len && node->text[0] != 'n' ? "put it in quotes"
 							     : "leave it out, or write \"\" for an empty value",
-			 "%s must be text, not %s", what, cordon_node_describe(reader->tree, node));
+			 "%s must be text, not %s", what, cordon_node_describe(reader->doc, node));
 	return false;
 }
 
@@ -77,10 +77,10 @@ static bool want_collection(const struct reader *reader, const struct cordon_nod
 	if (node->type == type)
 		return true;
 	if (node->type != CORDON_NODE_BAD)
-		cordon_node_fail(reader->tree, node, reader->errors,
+		cordon_node_fail(reader->doc, node, reader->errors,
 				 list ? "write [one, two], or one entry per line after a dash" : "write {KEY: value}",
 				 "%s must be %s, not %s", what, list ? "a list" : "a mapping",
-				 cordon_node_describe(reader->tree, node));
+				 cordon_node_describe(reader->doc, node));
 	return false;
 }
 
@@ -91,13 +91,13 @@ static int read_version(struct reader *reader, const struct cordon_node *node, c
 	if (node->type == CORDON_NODE_SCALAR && cordon_streq(node->text, VERSION))
 		return 0;
 	if (node->type != CORDON_NODE_BAD)
-		cordon_node_fail(reader->tree, node, reader->errors, "write " VERSION, "%s must be " VERSION, key->name);
+		cordon_node_fail(reader->doc, node, reader->errors, "write " VERSION, "%s must be " VERSION, key->name);
 	return 0;
 }
 
 static int keep_where(struct reader *reader, const struct cordon_node *node, const char **ret_where)
 {
-	const char *where = cordon_tree_where(reader->tree, node);
+	const char *where = cordon_document_where(reader->doc, node);
 
 	if (!where)
 		return -ENOMEM;
@@ -113,7 +113,7 @@ static int read_bool(struct reader *reader, const struct cordon_node *node, cons
 	if (node->type == CORDON_NODE_BAD)
 		return 0;
 	if (!yes && !(plain && cordon_streq(node->text, "false"))) {
-		cordon_node_fail(reader->tree, node, reader->errors, "write true or false, without quotes",
+		cordon_node_fail(reader->doc, node, reader->errors, "write true or false, without quotes",
 				 "%s must be true or false", key->name);
 		return 0;
 	}
@@ -163,7 +163,7 @@ static int check_pattern(const char *text, struct cordon_error *err)
 	return cordon_pattern_check(text, &column, err);
 }
 
-/* Which character of a bad pattern is the bad one. */
+/* Which character of a bad pattern is wrong. */
 static size_t fault_in_pattern(const char *text)
 {
 	size_t column = 0;
@@ -188,7 +188,8 @@ static int check_env_name(const char *text, struct cordon_error *err)
 	return cordon_env_name_check(text, strlen(text), err);
 }
 
-/* A path of the host or of the sandbox: the file may lie anywhere, so there is nothing it could be relative to. */
+/* A path of the host or of the sandbox must be absolute: the file may lie anywhere, so there is nothing that the
+ * path could be relative to. */
 static int check_absolute(const char *text, struct cordon_error *err)
 {
 	char clean[CORDON_PATH_MAX];
@@ -227,8 +228,8 @@ static int read_list(struct reader *reader, const struct cordon_node *node, cons
 
 	if (!want_collection(reader, node, CORDON_NODE_SEQUENCE, key->name))
 		return 0;
-	list->items = cordon_tree_alloc(reader->tree, node->n * sizeof(*list->items));
-	list->n = 0; /* a key that stands twice is read twice */
+	list->items = cordon_document_alloc(reader->doc, node->n * sizeof(*list->items));
+	list->n = 0; /* a duplicate key is read twice */
 	if (!list->items)
 		return -ENOMEM;
 	for (const struct cordon_node *item = node->first; item; item = item->next) {
@@ -248,7 +249,7 @@ static int read_env(struct reader *reader, const struct cordon_node *node, const
 
 	if (!want_collection(reader, node, CORDON_NODE_MAPPING, key->name))
 		return 0;
-	file->env = cordon_tree_alloc(reader->tree, node->n * sizeof(*file->env));
+	file->env = cordon_document_alloc(reader->doc, node->n * sizeof(*file->env));
 	file->n_env = 0;
 	if (!file->env)
 		return -ENOMEM;
@@ -271,7 +272,7 @@ static int read_env(struct reader *reader, const struct cordon_node *node, const
 static char *keep_path(struct reader *reader, const char *path)
 {
 	size_t size = strlen(path) + 1;
-	char *clean = cordon_tree_alloc(reader->tree, size);
+	char *clean = cordon_document_alloc(reader->doc, size);
 
 	if (clean)
 		cordon_path_clean(path, clean, size);
@@ -312,7 +313,7 @@ static int read_shares(struct reader *reader, const struct cordon_node *node, co
 
 	if (!want_collection(reader, node, CORDON_NODE_SEQUENCE, key->name))
 		return 0;
-	file->shares = cordon_tree_alloc(reader->tree, node->n * sizeof(*file->shares));
+	file->shares = cordon_document_alloc(reader->doc, node->n * sizeof(*file->shares));
 	file->n_shares = 0;
 	if (!file->shares)
 		return -ENOMEM;
@@ -326,7 +327,7 @@ static int read_shares(struct reader *reader, const struct cordon_node *node, co
 	return 0;
 }
 
-/* A number with or without a unit; quotes or not, in either format. */
+/* Reads a number with or without a unit, with or without quotes, in either format. */
 static int read_limit(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_error err;
@@ -334,8 +335,8 @@ static int read_limit(struct reader *reader, const struct cordon_node *node, con
 	if (node->type == CORDON_NODE_BAD)
 		return 0;
 	if (node->type != CORDON_NODE_SCALAR) {
-		cordon_node_fail(reader->tree, node, reader->errors, NULL, "%s must be a number, not %s", key->name,
-				 cordon_node_describe(reader->tree, node));
+		cordon_node_fail(reader->doc, node, reader->errors, NULL, "%s must be a number, not %s", key->name,
+				 cordon_node_describe(reader->doc, node));
 		return 0;
 	}
 	if (key->limit(node->text, slot_of(reader, key->slot), &err) < 0)
@@ -365,8 +366,10 @@ static const struct key top_keys[] = {
 	{ .name = "rw", .read = read_list, .slot = SLOT(rw), .check = check_pattern },
 	{ .name = "ro", .read = read_list, .slot = SLOT(ro), .check = check_pattern },
 	{ .name = "deny", .read = read_list, .slot = SLOT(deny), .check = check_pattern },
+	{ .name = "within", .read = read_list, .slot = SLOT(within), .check = check_pattern },
 	{ .name = "read_only", .read = read_bool, .slot = SLOT(read_only), .where = SLOT(read_only_where) },
 	{ .name = "protect", .read = read_list, .slot = SLOT(protect), .check = check_protected },
+	{ .name = "unprotect", .read = read_list, .slot = SLOT(unprotect), .check = check_protected },
 	{ .name = "default_protect",
 	  .read = read_bool,
 	  .slot = SLOT(default_protect),
@@ -383,7 +386,7 @@ static const struct key top_keys[] = {
 	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
 };
 
-/* What somebody may have meant by a key that is not known here. */
+/* Suggests what the user may have meant by an unknown key. */
 static void explain_unknown(const char *word, const struct key *keys, size_t n, struct cordon_error *err)
 {
 	struct cordon_buf list autobuf = CORDON_BUF(sizeof(err->hint));
@@ -437,7 +440,7 @@ static int read_keys(struct reader *reader, const struct cordon_node *mapping, c
 struct cordon_policy_file *cordon_policy_file_free(struct cordon_policy_file *file)
 {
 	if (file)
-		cordon_tree_free(file->tree);
+		cordon_document_free(file->doc);
 	free(file);
 	return NULL;
 }
@@ -455,21 +458,21 @@ static int no_memory(struct cordon_errors *errors, const char *name)
 	return cordon_errors_add(errors, &err, NULL, 0, 0);
 }
 
-/* Takes the tree. `before` is how many errors there were before it was read: faults of the tree count too. */
-static int make_file(struct cordon_tree *tree, size_t before, struct cordon_policy_file **ret_file,
+/* Takes the document. `before` is how many errors there were before it was read: errors of the document count, too. */
+static int make_file(struct cordon_document *doc, size_t before, struct cordon_policy_file **ret_file,
 		     struct cordon_errors *errors)
 {
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = calloc(1, sizeof(*file));
-	struct reader reader = { .tree = tree, .errors = errors, .file = file };
+	struct reader reader = { .doc = doc, .errors = errors, .file = file };
 
 	if (!file) {
-		cordon_tree_free(tree);
+		cordon_document_free(doc);
 		return no_memory(errors, "the policy file");
 	}
-	*file = (struct cordon_policy_file){ .tree = tree, .default_protect = true, .editor_temps = true };
-	if (want_collection(&reader, tree->root, CORDON_NODE_MAPPING, "a policy file") &&
-	    read_keys(&reader, tree->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
-		return no_memory(errors, tree->name);
+	*file = (struct cordon_policy_file){ .doc = doc, .default_protect = true, .editor_temps = true };
+	if (want_collection(&reader, doc->root, CORDON_NODE_MAPPING, "a policy file") &&
+	    read_keys(&reader, doc->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
+		return no_memory(errors, doc->name);
 	if (errors->n + errors->dropped > before)
 		return -EINVAL;
 	*ret_file = cordon_steal_ptr(&file);
@@ -479,18 +482,18 @@ static int make_file(struct cordon_tree *tree, size_t before, struct cordon_poli
 int cordon_policy_file_load(const char *path, struct cordon_policy_file **ret_file, struct cordon_errors *errors)
 {
 	size_t before = errors->n + errors->dropped;
-	struct cordon_tree *tree;
-	int r = cordon_tree_load(path, &tree, errors);
+	struct cordon_document *doc;
+	int r = cordon_document_load(path, &doc, errors);
 
-	return r < 0 ? r : make_file(tree, before, ret_file, errors);
+	return r < 0 ? r : make_file(doc, before, ret_file, errors);
 }
 
 int cordon_policy_file_parse(const char *name, cordon_format format, const char *text, size_t len,
 			     struct cordon_policy_file **ret_file, struct cordon_errors *errors)
 {
 	size_t before = errors->n + errors->dropped;
-	struct cordon_tree *tree;
-	int r = cordon_tree_parse(name, format, text, len, CORDON_CONFIG_DEPTH_MAX, &tree, errors);
+	struct cordon_document *doc;
+	int r = cordon_document_parse(name, format, text, len, CORDON_CONFIG_DEPTH_MAX, &doc, errors);
 
-	return r < 0 ? r : make_file(tree, before, ret_file, errors);
+	return r < 0 ? r : make_file(doc, before, ret_file, errors);
 }

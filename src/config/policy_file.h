@@ -9,9 +9,11 @@
  *     rw: [docs, "*.md"]            # patterns
  *     ro: [vendor]
  *     deny: [config/secrets]
+ *     within: ["lib/*.ts"]          # a fence: whatever is granted, nothing else may be used
  *     read_only: false
  *     protect: [AGENTS.md, .factory/]
  *     default_protect: true
+ *     unprotect: [.vscode]          # one of the built-in list
  *     env: {CI: "1"}
  *     keep_env: [ANTHROPIC_API_KEY]
  *     home: /srv/agent-home         # host directories are absolute
@@ -25,13 +27,13 @@
  *
  * Every key is optional; an unknown one is an error. All errors are found in one pass.
  *
- * INVARIANT: a policy file has authority only because a person named it (`--policy`). Nothing is looked for or loaded
- * by itself: a file that an agent can write must not be able to widen what the agent may do.
+ * INVARIANT: a policy file has authority only because a person named it (`--policy`). Cordon never searches for one or
+ * loads one by itself: a file that an agent can write must not be able to widen what the agent may do.
  */
 #ifndef CORDON_CONFIG_POLICY_FILE_H
 #define CORDON_CONFIG_POLICY_FILE_H
 
-#include "config/tree.h"
+#include "config/document.h"
 #include "config/values.h"
 
 struct cordon_setting {
@@ -56,10 +58,10 @@ struct cordon_share_setting {
 	const char *where;
 };
 
-/* All strings and lists belong to the file. A `where` that is NULL says that the file does not say it; the value
- * beside it is then the default. */
+/* All strings and lists belong to the file. A `where` of NULL means that the file does not set the value beside it,
+ * which is then the default. */
 struct cordon_policy_file {
-	struct cordon_tree *tree;
+	struct cordon_document *doc;
 	cordon_mode mode;
 	const char *mode_where;
 	bool read_only;
@@ -68,15 +70,17 @@ struct cordon_policy_file {
 	struct cordon_setting_list rw;
 	struct cordon_setting_list ro;
 	struct cordon_setting_list deny;
+	struct cordon_setting_list within; /* one fence; none when empty */
 	struct cordon_setting_list protect;
-	bool default_protect; /* true unless the file says false */
+	struct cordon_setting_list unprotect; /* not part of a policy: used when the built-in list is added */
+	bool default_protect;		      /* true unless the file says false */
 	const char *default_protect_where;
 	bool editor_temps; /* the same */
 	const char *editor_temps_where;
 	struct cordon_env_setting *env;
 	size_t n_env;
 	struct cordon_setting_list keep_env;
-	struct cordon_setting home; /* text is NULL when not given */
+	struct cordon_setting home; /* its text is NULL when the file does not set it */
 	struct cordon_setting at;
 	struct cordon_share_setting *shares;
 	size_t n_shares;
@@ -85,7 +89,7 @@ struct cordon_policy_file {
 	cordon_lens_use lens;
 	const char *lens_where;
 	struct {
-		uint64_t timeout_ms; /* 0: no limit was given, here and below */
+		uint64_t timeout_ms; /* here and below, 0 means no limit */
 		uint64_t memory_bytes;
 		uint64_t pids;
 		uint64_t cpu_millis;
@@ -95,7 +99,7 @@ struct cordon_policy_file {
 	const char *best_effort_where;
 };
 
-/* Reads and checks all of it, patterns and protected paths included. */
+/* Reads and checks the whole file, including patterns and protected paths. */
 int cordon_policy_file_load(const char *path, struct cordon_policy_file **ret_file, struct cordon_errors *errors);
 /* The same from memory; `name` is for messages. */
 int cordon_policy_file_parse(const char *name, cordon_format format, const char *text, size_t len,
@@ -104,8 +108,8 @@ struct cordon_policy_file *cordon_policy_file_free(struct cordon_policy_file *fi
 void cordon_policy_file_freep(struct cordon_policy_file **file);
 
 /*
- * Adds grants, folders, protected paths, mode, read_only and editor_temps to a policy. Folders are looked up in the policy's root;
- * a missing one is an error at its place in the file. On failure the policy is as it was.
+ * Adds grants, folders, the fence, protected paths, mode, read_only and editor_temps to a policy. Folders must exist
+ * in the policy's root; a missing one is an error at its place in the file. On failure the policy is unchanged.
  */
 int cordon_policy_file_apply(const struct cordon_policy_file *file, struct cordon_policy *policy,
 			     struct cordon_errors *errors);

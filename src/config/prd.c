@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds fileScope to the stories of a PRD by splicing bytes: the places of all values are known from the tree, the new
+ * Adds fileScope to the stories of a PRD by inserting bytes. The document gives the places of all values; the new
  * text is put between them in the style of its neighbours, and the result is parsed again and compared.
  */
 #include "config/prd.h"
-#include "config/tree.h"
+#include "config/document.h"
 
-#define PRD_DEPTH_MAX 2048 /* jansson's own */
-#define BLANKS_MAX 256	   /* longer runs of blanks are not imitated: they would multiply with every story */
+#define PRD_DEPTH_MAX 2048 /* the limit of jansson */
+#define BLANKS_MAX 256	   /* more blanks in a row are not copied: every story would get them */
 #define FIELD "fileScope"
 
 /* How a member of a story is written; pointers into the source. */
 struct style {
 	bool lines; /* one member per line, so one pattern per line */
 	bool crlf;
-	const char *indent; /* of a member, when on lines; else the blanks before one */
+	const char *indent; /* of a member that has its own line; else the blanks before a member */
 	size_t indent_len;
 	const char *unit; /* one level of indentation more */
 	size_t unit_len;
-	const char *colon; /* what stands between key and value */
+	const char *colon; /* the text between key and value */
 	size_t colon_len;
 };
 
 struct edit {
-	const struct cordon_tree *tree;
+	const struct cordon_document *doc;
 	const json_t *patterns;
 	struct cordon_errors *errors;
 	struct cordon_buf *out;
@@ -45,7 +45,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The blanks that the line of `at` starts with. */
+/* Finds the blanks at the start of the line of `at`. */
 static size_t line_indent(const char *source, size_t at, const char **ret_indent)
 {
 	size_t start = at, end;
@@ -58,7 +58,7 @@ static size_t line_indent(const char *source, size_t at, const char **ret_indent
 	return end - start;
 }
 
-/* Style of a member on a line of its own: its indentation, and how much deeper it is than its story. */
+/* Finds the style of a member on a line of its own: its indentation, and how much deeper it is than its story. */
 static void style_of_line(const char *source, const struct cordon_node *story, const struct cordon_node *member,
 			  const char *newline, struct style *ret)
 {
@@ -77,10 +77,10 @@ static void style_of_line(const char *source, const struct cordon_node *story, c
 	}
 }
 
-static void style_of(const struct cordon_tree *tree, const struct cordon_node *story, const struct cordon_node *member,
-		     struct style *ret)
+static void style_of(const struct cordon_document *doc, const struct cordon_node *story,
+		     const struct cordon_node *member, struct style *ret)
 {
-	const char *source = tree->source, *key = source + member->key->start, *lead = key;
+	const char *source = doc->source, *key = source + member->key->start, *lead = key;
 	const char *colon = source + member->key->end;
 	size_t colon_len = member->start - member->key->end;
 	bool simple = colon_len <= BLANKS_MAX && !memchr(colon, '\n', colon_len);
@@ -94,7 +94,7 @@ static void style_of(const struct cordon_tree *tree, const struct cordon_node *s
 	} else if (memchr(lead, '\n', (size_t)(key - lead))) {
 		style_of_line(source, story, member, memrchr(lead, '\n', (size_t)(key - lead)), ret);
 	} else {
-		/* A single member tells nothing about what stands between two; the blanks behind its colon do. */
+		/* A single member does not show what stands between two members; the blanks behind its colon do. */
 		bool single = story->n == 1 && lead == key;
 
 		ret->indent = single && colon_len > 1 ? " " : lead;
@@ -138,10 +138,10 @@ static int put_patterns(struct edit *edit, const struct style *style)
 	return r < 0 ? r : put(edit, "]", 1);
 }
 
-/* Copies the source up to `to`, and forgets what lies between that and `resume`. */
+/* Copies the source up to `to`, and skips the part between that and `resume`. */
 static int copy_until(struct edit *edit, size_t to, size_t resume)
 {
-	int r = put(edit, edit->tree->source + edit->done, to - edit->done);
+	int r = put(edit, edit->doc->source + edit->done, to - edit->done);
 
 	edit->done = resume;
 	return r;
@@ -152,7 +152,7 @@ static int replace_value(struct edit *edit, const struct cordon_node *story, con
 	struct style style;
 	int r = copy_until(edit, scope->start, scope->end);
 
-	style_of(edit->tree, story, scope, &style);
+	style_of(edit->doc, story, scope, &style);
 	return r < 0 ? r : put_patterns(edit, &style);
 }
 
@@ -164,7 +164,7 @@ static int insert_member(struct edit *edit, const struct cordon_node *story)
 
 	while (last->next)
 		last = last->next;
-	style_of(edit->tree, story, last, &style);
+	style_of(edit->doc, story, last, &style);
 	r = copy_until(edit, last->end, last->end);
 	if (r == 0)
 		r = put(edit, ",", 1);
@@ -185,46 +185,46 @@ static bool lacks_scope(const struct cordon_node *scope)
 	       cordon_streq(scope->text, "null");
 }
 
-/* Says what is wrong with a story; `i` counts from 0. */
+/* Reports what is wrong with a story; `i` counts from 0. */
 static int check_story(const struct edit *edit, const struct cordon_node *story, size_t i)
 {
 	const struct cordon_node *id = cordon_node_get(story, "id"), *scope = cordon_node_get(story, FIELD);
-	const struct cordon_tree *tree = edit->tree;
+	const struct cordon_document *doc = edit->doc;
 	int r = 0;
 
 	if (story->type != CORDON_NODE_MAPPING)
-		return cordon_node_fail(tree, story, edit->errors, NULL, "userStories[%zu] must be an object, not %s",
-					i, cordon_node_describe(tree, story));
+		return cordon_node_fail(doc, story, edit->errors, NULL, "userStories[%zu] must be an object, not %s", i,
+					cordon_node_describe(doc, story));
 	if (!id)
-		r = cordon_node_fail(tree, story, edit->errors, "add \"id\": \"US-001\"", "userStories[%zu] has no id",
+		r = cordon_node_fail(doc, story, edit->errors, "add \"id\": \"US-001\"", "userStories[%zu] has no id",
 				     i);
 	else if (id->type != CORDON_NODE_SCALAR || id->style == CORDON_STYLE_PLAIN || id->len == 0)
-		r = cordon_node_fail(tree, id, edit->errors, "write it as \"US-001\"",
+		r = cordon_node_fail(doc, id, edit->errors, "write it as \"US-001\"",
 				     "the id of userStories[%zu] must be text that is not empty", i);
 	if (!lacks_scope(scope) && scope->type != CORDON_NODE_SEQUENCE)
-		r = cordon_node_fail(tree, scope, edit->errors, "write a list of patterns, or null",
+		r = cordon_node_fail(doc, scope, edit->errors, "write a list of patterns, or null",
 				     "the " FIELD " of userStories[%zu] must be a list, not %s", i,
-				     cordon_node_describe(tree, scope));
+				     cordon_node_describe(doc, scope));
 	return r;
 }
 
-/* The stories, or NULL when something is wrong, which was then said. */
+/* Returns the stories, or NULL when something is wrong, which it has reported. */
 static const struct cordon_node *check_prd(const struct edit *edit)
 {
-	const struct cordon_tree *tree = edit->tree;
-	const struct cordon_node *stories = cordon_node_get(tree->root, "userStories");
+	const struct cordon_document *doc = edit->doc;
+	const struct cordon_node *stories = cordon_node_get(doc->root, "userStories");
 	bool ok = false;
 	size_t i = 0;
 
-	if (tree->root->type != CORDON_NODE_MAPPING)
-		cordon_node_fail(tree, tree->root, edit->errors, NULL, "a PRD must be an object, not %s",
-				 cordon_node_describe(tree, tree->root));
+	if (doc->root->type != CORDON_NODE_MAPPING)
+		cordon_node_fail(doc, doc->root, edit->errors, NULL, "a PRD must be an object, not %s",
+				 cordon_node_describe(doc, doc->root));
 	else if (!stories)
-		cordon_node_fail(tree, tree->root, edit->errors, "add \"userStories\": [...]",
+		cordon_node_fail(doc, doc->root, edit->errors, "add \"userStories\": [...]",
 				 "the PRD has no userStories");
 	else if (stories->type != CORDON_NODE_SEQUENCE)
-		cordon_node_fail(tree, stories, edit->errors, NULL, "userStories must be a list, not %s",
-				 cordon_node_describe(tree, stories));
+		cordon_node_fail(doc, stories, edit->errors, NULL, "userStories must be a list, not %s",
+				 cordon_node_describe(doc, stories));
 	else
 		ok = true;
 	for (const struct cordon_node *story = ok ? stories->first : NULL; story; story = story->next)
@@ -253,7 +253,7 @@ static int splice(struct edit *edit, const struct cordon_node *stories)
 		edit->indices[edit->changes.n++] = i;
 		r = scope ? replace_value(edit, story, scope) : insert_member(edit, story);
 	}
-	return r < 0 ? r : copy_until(edit, edit->tree->len, edit->tree->len);
+	return r < 0 ? r : copy_until(edit, edit->doc->len, edit->doc->len);
 }
 
 static json_t *parse(const char *text, size_t len)
@@ -263,7 +263,8 @@ static json_t *parse(const char *text, size_t len)
 	return json_loadb(text, len, JSON_REJECT_DUPLICATES, &problem);
 }
 
-/* INVARIANT: what is written parses, holds the patterns in the stories we meant, and is otherwise equal to the old. */
+/* INVARIANT: what is written parses, has the patterns in the intended stories, and is otherwise equal to the old
+ * text. */
 static bool equal_otherwise(const struct edit *edit, json_t *old, json_t *new)
 {
 	json_t *old_stories = json_object_get(old, "userStories"), *new_stories = json_object_get(new, "userStories");
@@ -282,7 +283,7 @@ static bool equal_otherwise(const struct edit *edit, json_t *old, json_t *new)
 
 static int verify(const struct edit *edit)
 {
-	json_t *old = parse(edit->tree->source, edit->tree->len), *new = parse(edit->out->data, edit->out->len);
+	json_t *old = parse(edit->doc->source, edit->doc->len), *new = parse(edit->out->data, edit->out->len);
 	bool ok = old && new &&equal_otherwise(edit, old, new);
 
 	json_decref(old);
@@ -295,13 +296,13 @@ static int report(struct edit *edit, int code)
 	struct cordon_error err;
 
 	if (code == -E2BIG)
-		cordon_fail(&err, code, CORDON_KIND_LIMIT, "%s would become larger than %zu bytes", edit->tree->name,
+		cordon_fail(&err, code, CORDON_KIND_LIMIT, "%s would become larger than %zu bytes", edit->doc->name,
 			    edit->out->max);
 	else if (code == -EIO)
 		cordon_fail(&err, code, CORDON_KIND_INTERNAL, "the edit of %s changes more than it should; not written",
-			    edit->tree->name);
+			    edit->doc->name);
 	else
-		cordon_fail_errno(&err, code, "cannot edit %s", edit->tree->name);
+		cordon_fail_errno(&err, code, "cannot edit %s", edit->doc->name);
 	return cordon_errors_add(edit->errors, &err, NULL, 0, 0);
 }
 
@@ -309,14 +310,14 @@ int cordon_prd_edit_scope(const char *name, const char *text, size_t len, const 
 			  struct cordon_buf *ret_text, struct cordon_prd_changes *ret_changes,
 			  struct cordon_errors *errors)
 {
-	autotree struct cordon_tree *tree = NULL;
+	autodocument struct cordon_document *doc = NULL;
 	const struct cordon_node *stories;
 	struct edit edit = { .patterns = patterns, .errors = errors, .out = ret_text };
-	int r = cordon_tree_parse(name, CORDON_FORMAT_JSON, text, len, PRD_DEPTH_MAX, &tree, errors);
+	int r = cordon_document_parse(name, CORDON_FORMAT_JSON, text, len, PRD_DEPTH_MAX, &doc, errors);
 
 	if (r < 0)
 		return r;
-	edit.tree = tree;
+	edit.doc = doc;
 	stories = check_prd(&edit);
 	if (!stories)
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The edit of a PRD in its file. The lock is flock() on the file itself, which leaves nothing behind; because the file
- * is replaced, whoever gets the lock looks again whether the name still means the file that it locked.
+ * Edits a PRD in its file. The lock is flock() on the file itself, which leaves no file behind. Because the file is
+ * replaced, a process that gets the lock checks whether the name still means the file that it locked.
  */
 #include <fcntl.h>
 #include <sys/file.h>
@@ -55,7 +55,7 @@ static int fail_busy(const struct update *update)
 	return add(update, &err);
 }
 
-/* A name that has no last component has no file. */
+/* A path without a last component is no file. */
 static int open_dir(struct update *update)
 {
 	const char *slash = strrchr(update->path, '/');
@@ -71,7 +71,7 @@ static int open_dir(struct update *update)
 	return update->dir_fd < 0 ? fail_errno(update, -errno, "open") : 0;
 }
 
-/* Polls, because a lock that somebody holds for ever must not hold us for ever. */
+/* Polls, because a process that holds the lock for ever must not make us wait for ever. */
 static int lock(const struct update *update, int fd)
 {
 	static const struct timespec pause = { .tv_nsec = 10000000 };
@@ -88,7 +88,8 @@ static int lock(const struct update *update, int fd)
 	return 0;
 }
 
-/* For writing, although only the directory is written: a PRD that may not be changed is not replaced either. */
+/* Opens the file for writing, although only the directory is written: a PRD that may not be changed must not be
+ * replaced either. */
 static int open_locked(const struct update *update, int *ret_fd, struct stat *ret_st)
 {
 	for (;;) {
@@ -129,7 +130,7 @@ static bool same_content(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* One read, edit and write. -EAGAIN when somebody who knows no lock wrote the file meanwhile. */
+/* Reads, edits and writes once. Returns -EAGAIN when a process that ignores the lock wrote the file meanwhile. */
 static int update_once(const struct update *update, struct cordon_prd_changes *ret_changes)
 {
 	struct cordon_buf old autobuf = CORDON_BUF(CORDON_PRD_SIZE_MAX);

@@ -10,7 +10,7 @@
 
 static const char *const extensions[] = { "sh", "js", "ts", "py", "json", "md", "yaml", "yml" };
 
-/* Adds "front" "tail". It is compiled first: what goes into a PRD must be a pattern that can be enforced. */
+/* Adds the pattern `front` + `tail`. It is compiled first: a pattern in a PRD must be one that can be enforced. */
 static int add(json_t *patterns, const char *front, const char *tail, struct cordon_error *err)
 {
 	struct cordon_buf text autobuf = CORDON_BUF((size_t)4 * CORDON_PATTERN_MAX);
@@ -45,7 +45,7 @@ static int add_folder(json_t *patterns, const char *folder, unsigned int flags, 
 	return r;
 }
 
-/* The form in which two spellings of a folder are the same. */
+/* Makes the form in which two spellings of a folder are the same. */
 static int clean_folder(const char *folder, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	int r;

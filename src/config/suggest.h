@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many letters must be changed, added, dropped or swapped with their neighbour to make one word of the other, case
- * and -/_ apart. CORDON_SUGGEST_FAR for words that are too long to be compared. */
+/* How many letters must be changed, added, dropped or swapped with their neighbour to turn one word into the other;
+ * ignores case and the difference between - and _. CORDON_SUGGEST_FAR for words that are too long to compare. */
 #define CORDON_SUGGEST_FAR 1000
 size_t cordon_suggest_distance(const char *a, const char *b);
 /* Whether `known` is close enough to `word` to be suggested, and closer than `best`, which is then updated. */

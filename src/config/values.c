@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that options and the policy file share. */
+/* Parses values that occur both in options and in the policy file. */
 #include "config/values.h"
 #include "base/path.h"
 

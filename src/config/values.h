@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that options and the policy file share, with one set of rules for both. */
+/* Parses values that occur both in options and in the policy file, with one set of rules for both. */
 #ifndef CORDON_CONFIG_VALUES_H
 #define CORDON_CONFIG_VALUES_H
 
@@ -9,11 +9,7 @@
 #define CORDON_TIMEOUT_MAX_MS (UINT64_C(366) * 24 * 3600 * 1000)
 #define CORDON_MEMORY_MIN (UINT64_C(1) << 20)
 #define CORDON_CPUS_MAX UINT64_C(8192)
-#define CORDON_CPU_MILLIS_MIN 10 /* the smallest share the kernel hands out */
-
-typedef enum cordon_net { CORDON_NET_HOST, CORDON_NET_NONE } cordon_net;
-/* Whether names are judged at every operation by cordon-lens, or only where a pattern needs it. */
-typedef enum cordon_lens_use { CORDON_LENS_AUTO, CORDON_LENS_ALWAYS, CORDON_LENS_NEVER } cordon_lens_use;
+#define CORDON_CPU_MILLIS_MIN 10 /* the smallest quota that the kernel allows */
 
 /* "DIR[:PATH][:ro]"; `\:` is a colon in a name. */
 struct cordon_share_value {
@@ -22,7 +18,7 @@ struct cordon_share_value {
 	bool read_only;
 };
 
-/* Errors are of kind `usage`, about the value only; the caller puts the option or the place in front. */
+/* Errors are of kind `usage` and about the value only; the caller puts the option or the place before them. */
 int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err);
 int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *err);
 int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err);

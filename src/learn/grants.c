@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The generaliser: from a sorted list of paths, folder by folder and from the leaves up, to few readable patterns. */
+/* Generalises a sorted list of paths to few readable patterns, folder by folder, from the deepest folders up. */
 #include <stdio.h>
 
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "policy/learn_set.h"
+#include "learn/set.h"
 
-#define MERGE_MAX 2000 /* candidates that are compared with each other; more are too many anyway */
+#define MERGE_MAX 2000 /* candidates that are compared with each other; with more, the folder is granted */
 
 enum shape {
-	SINGLE,	     /* dir/name, and what lies below */
-	CHANCE,	     /* dir/na*me: part of the name is different every time */
-	CHANCE_TREE, /* dir/na*me/ **: the same of a directory */
+	SINGLE,	     /* dir/name, and everything below it */
+	RANDOM,	     /* dir/na*me: a part of the name is different every time */
+	RANDOM_TREE, /* dir/na*me/ **: the same for a directory */
 	LEVEL,	     /* dir/ *.type */
 	DEEP,	     /* dir/ ** / *.type */
 	ALL,	     /* dir/ * */
-	EXACT,	     /* the directory itself, nothing in it */
+	EXACT,	     /* the directory itself, without its content */
 };
 
 struct candidate {
@@ -35,9 +35,9 @@ struct list {
 struct maker {
 	struct cordon_learn *learn;
 	bool patterns;
-	enum cordon_learn_need need; /* what is being generalised now */
+	enum cordon_learn_need need; /* which items are generalised now */
 	struct list list;
-	const struct cordon_learn_item **items; /* of this need */
+	const struct cordon_learn_item **items; /* the items with this need */
 	size_t n;
 	bool by_name, lens;
 };
@@ -89,7 +89,8 @@ static size_t count_type(const struct list *list, size_t from, const char *type,
 	return n;
 }
 
-/* Replaces every candidate of a type from `from` on (with `direct` only single files right in dir) by one pattern. */
+/* Replaces every candidate of a type from `from` on by one pattern (with `direct`: only single files directly in
+ * dir). */
 static int merge_type(struct list *list, size_t from, const char *dir, size_t dir_len, const char *type_of,
 		      enum shape shape, bool direct)
 {
@@ -134,12 +135,13 @@ static int merge_direct(struct list *list, size_t from, const char *dir, size_t 
 		r = merge_type(list, from, dir, dir_len, c->type, LEVEL, true);
 		if (r < 0)
 			return r;
-		i = from - 1; /* the list has changed and become shorter */
+		i = from - 1; /* start again: the list has changed and become shorter */
 	}
 	return 0;
 }
 
-/* One type all over a folder: a pattern and more of the same type, or many single files. `least` of them at all. */
+/* Merges one type in a whole folder: a pattern and more candidates of the same type, or many single files, at least
+ * `least`. */
 static int merge_deep(struct list *list, size_t from, const char *dir, size_t dir_len, size_t least)
 {
 	for (size_t i = from; i < list->n; i++) {
@@ -176,17 +178,18 @@ static bool any_made(const struct list *list, size_t from)
 	return false;
 }
 
-/* Everything below dir in one grant. */
-static int swallow(struct maker *m, size_t from, const char *dir, size_t dir_len)
+/* Grants everything below dir with one grant. */
+static int grant_folder(struct maker *m, size_t from, const char *dir, size_t dir_len)
 {
 	clear(&m->list, from);
-	/* Names that come and go inside a granted folder need nothing else. */
+	/* A name that was only looked for needs a grant of its level only. `made` is false, because in a granted
+	 * folder names can be made and removed without the lens. */
 	return push(&m->list, m->need == CORDON_NEED_PROBE ? ALL : SINGLE, dir, dir_len, NULL, false);
 }
 
-static int swallow_root(struct maker *m, const char *note)
+static int grant_root(struct maker *m, const char *note)
 {
-	int r = swallow(m, 0, "", 0);
+	int r = grant_folder(m, 0, "", 0);
 
 	if (r == 0)
 		m->list.items[0].note = note;
@@ -199,14 +202,14 @@ static int merge_root(struct maker *m)
 	int r = 0;
 
 	if (!m->patterns && any_made(list, 0))
-		return swallow_root(m, "without the lens, names can come and go at the top only like this");
+		return grant_root(m, "without the lens, names can come and go at the top only like this");
 	if (m->patterns && list->n > CORDON_LEARN_ROOT_MAX && list->n <= MERGE_MAX)
 		r = merge_deep(list, 0, "", 0, 0);
 	if (r < 0 || list->n <= CORDON_LEARN_ROOT_MAX)
 		return r;
 	if (!m->patterns)
-		return list->n > CORDON_LEARN_GRANTS_MAX ? swallow_root(m, "too many to name each") : 0;
-	/* Single files of the root become one level; folders stay what they are. */
+		return list->n > CORDON_LEARN_GRANTS_MAX ? grant_root(m, "too many to name each") : 0;
+	/* Single files of the root become one pattern for its level; folders stay as they are. */
 	for (size_t i = 0, kept = 0, n = list->n; i < n; i++) {
 		struct candidate c = list->items[i];
 
@@ -221,7 +224,7 @@ static int merge_root(struct maker *m)
 	r = push(list, ALL, "", 0, NULL, true);
 	if (r == 0)
 		list->items[list->n - 1].note = "too many files at the top to name each";
-	return r == 0 && list->n > CORDON_LEARN_GRANTS_MAX ? swallow_root(m, "too many to name each") : r;
+	return r == 0 && list->n > CORDON_LEARN_GRANTS_MAX ? grant_root(m, "too many to name each") : r;
 }
 
 static int merge(struct maker *m, size_t from, const char *dir, size_t dir_len)
@@ -230,17 +233,17 @@ static int merge(struct maker *m, size_t from, const char *dir, size_t dir_len)
 	int r = m->patterns && !many ? merge_direct(&m->list, from, dir, dir_len) : 0;
 
 	if (many && dir_len)
-		return swallow(m, from, dir, dir_len);
+		return grant_folder(m, from, dir, dir_len);
 	if (r < 0 || !dir_len)
 		return r < 0 ? r : merge_root(m);
 	if (m->patterns)
 		r = merge_deep(&m->list, from, dir, dir_len, CORDON_LEARN_SAME_MIN + 1);
 	if (r < 0)
 		return r;
-	/* Without the lens a name can only come and go in a folder that is granted as a whole. */
+	/* Without the lens, the run can make and remove names only in a folder that is granted as a whole. */
 	if (m->list.n - from > CORDON_LEARN_FOLDER_MAX || count_patterns(&m->list, from) > 2 ||
 	    (!m->patterns && any_made(&m->list, from)))
-		return swallow(m, from, dir, dir_len);
+		return grant_folder(m, from, dir, dir_len);
 	return 0;
 }
 
@@ -252,11 +255,11 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 
 	if (m->patterns && (m->need == CORDON_NEED_LIST || m->need == CORDON_NEED_LOOK))
 		return push(&m->list, m->need == CORDON_NEED_LIST ? ALL : EXACT, item->path, len, NULL, false);
-	if (m->need == CORDON_NEED_WRITE && m->patterns && cordon_learn_is_passing(m->learn, item, true)) {
+	if (m->need == CORDON_NEED_WRITE && m->patterns && cordon_learn_is_temporary(m->learn, item, true)) {
 		if (cordon_learn_is_save(m->learn, item))
 			return 0;
 		if (cordon_learn_random(name, &from, &to)) {
-			int r = push(&m->list, directory ? CHANCE_TREE : CHANCE, item->path, len, NULL, true);
+			int r = push(&m->list, directory ? RANDOM_TREE : RANDOM, item->path, len, NULL, true);
 
 			if (r == 0)
 				m->list.items[m->list.n - 1].note = "a name that is different every time";
@@ -267,14 +270,15 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 		    item->uses & CORDON_LEARN_MADE);
 }
 
-/* Items up to `end` lie in the directory that is the first `dir_len` bytes of each; those before `next` are done. */
+/* A directory on the way down. Items up to `end` lie in it; its path is the first `dir_len` bytes of each. Items
+ * before `next` are done. */
 struct level {
 	size_t next, end, dir_len;
-	size_t from; /* of the list: what stands there belongs to this directory */
+	size_t from; /* index in the list: candidates from there on belong to this directory */
 };
 
-/* Deals with the next item of a level: itself, or the directory it lies in, as a level of its own in *ret_below.
- * Returns 1 when there is one. */
+/* Handles the next item of a level: the item itself, or the directory in which it lies, as a new level in
+ * *ret_below. Returns 1 when there is a new level. */
 static int step(struct maker *m, struct level *level, struct level *ret_below)
 {
 	size_t at = level->next, next = at + 1;
@@ -284,12 +288,12 @@ static int step(struct maker *m, struct level *level, struct level *ret_below)
 	while (next < level->end && strncmp(m->items[next]->path, path, end) == 0 &&
 	       (m->items[next]->path[end] == '/' || !m->items[next]->path[end]))
 		next++;
-	level->next = next; /* what lies below a path that is granted itself is granted too */
+	level->next = next; /* a grant for a path covers everything below it */
 	*ret_below = (struct level){ .next = at, .end = next, .dir_len = end, .from = m->list.n };
 	if (!path[end]) {
 		int r = push_item(m, m->items[at]);
 
-		/* But not what lies below a folder that was only listed. */
+		/* But a folder that was only listed does not grant what lies below it. */
 		ret_below->next++;
 		return r == 0 && m->patterns && m->need == CORDON_NEED_LIST && next > at + 1 ? 1 : r;
 	}
@@ -298,8 +302,9 @@ static int step(struct maker *m, struct level *level, struct level *ret_below)
 	return 1;
 }
 
-/* From the leaves up: a directory is merged when all below it has been. A path has at most so many components. */
-static int solve(struct maker *m)
+/* Works from the deepest directories up: a directory is merged when everything below it is. `levels` has room for
+ * the greatest number of components. */
+static int generalise(struct maker *m)
 {
 	autofree struct level *levels = calloc(CORDON_PATH_MAX / 2 + 2, sizeof(*levels));
 	size_t depth = 1;
@@ -328,7 +333,7 @@ static int by_pattern(const void *a, const void *b)
 	return x->access != y->access ? (x->access == CORDON_ACCESS_WRITE ? -1 : 1) : strcmp(x->pattern, y->pattern);
 }
 
-/* A literal name in a pattern; a byte that is no text can't stand in a policy file and becomes "any character". */
+/* Adds a literal name to a pattern. A byte that is not UTF-8 cannot be in a policy file and becomes "any character". */
 static int add_name(struct cordon_buf *buf, const char *s, size_t n)
 {
 	int r = 0;
@@ -349,7 +354,8 @@ static int add_exact(struct cordon_buf *buf, const char *dir)
 	size_t len = strlen(dir), last = len;
 	int r;
 
-	/* The last plain letter as a set of one: a pattern that ends in a wildcard covers its own level only. */
+	/* Write the last plain letter as a set of one letter: a pattern that ends in a wildcard covers its own level
+	 * only. */
 	while (last > 0 && dir[last - 1] != '/' && strchr("*?[]{}\\,!^-", dir[last - 1]))
 		last--;
 	if (last == 0 || dir[last - 1] == '/' || (unsigned char)dir[last - 1] >= 0x80)
@@ -368,16 +374,16 @@ static int pattern_of(const struct candidate *c, struct cordon_buf *buf)
 
 	if (c->shape == EXACT)
 		return add_exact(buf, c->dir);
-	if ((c->shape == CHANCE || c->shape == CHANCE_TREE) && cordon_learn_random(c->dir + base, &from, &to)) {
+	if ((c->shape == RANDOM || c->shape == RANDOM_TREE) && cordon_learn_random(c->dir + base, &from, &to)) {
 		if ((r = add_name(buf, c->dir, base + from)) < 0 || (r = cordon_buf_addc(buf, '*')) < 0 ||
 		    (r = add_name(buf, c->dir + base + to, strlen(c->dir + base + to))) < 0)
 			return r;
-		return c->shape == CHANCE ? 0 : cordon_buf_adds(buf, "/**");
+		return c->shape == RANDOM ? 0 : cordon_buf_adds(buf, "/**");
 	}
 	if (c->shape == SINGLE && !*c->dir)
 		return cordon_buf_adds(buf, "**");
 	r = add_name(buf, c->dir, strlen(c->dir));
-	if (r < 0 || c->shape == SINGLE || c->shape == CHANCE || c->shape == CHANCE_TREE)
+	if (r < 0 || c->shape == SINGLE || c->shape == RANDOM || c->shape == RANDOM_TREE)
 		return r;
 	if (*c->dir && (r = cordon_buf_addc(buf, '/')) < 0)
 		return r;
@@ -419,7 +425,7 @@ static int append_all(struct maker *m, struct cordon_learn_grants *grants, cordo
 	return r;
 }
 
-/* Whether grants so far let the path be used; leads: or something below it, for a directory. */
+/* Whether the grants so far allow the use of the path; with `leads`, also of something below it, for a directory. */
 static bool granted(const struct cordon_learn_grants *grants, struct cordon_pattern **compiled, const char *path,
 		    bool leads)
 {
@@ -429,9 +435,9 @@ static bool granted(const struct cordon_learn_grants *grants, struct cordon_patt
 	return false;
 }
 
-/* The items that need this and are not granted yet. */
-static int gather(struct maker *m, const struct cordon_learn_grants *grants, enum cordon_learn_need need,
-		  struct cordon_error *err)
+/* Collects the items that have this need and are not granted yet. */
+static int collect_items(struct maker *m, const struct cordon_learn_grants *grants, enum cordon_learn_need need,
+			 struct cordon_error *err)
 {
 	struct cordon_pattern **compiled = calloc(grants->n + 1, sizeof(struct cordon_pattern *));
 	int r = compiled ? 0 : cordon_fail_errno(err, -ENOMEM, "patterns");
@@ -453,25 +459,26 @@ static int gather(struct maker *m, const struct cordon_learn_grants *grants, enu
 	return r;
 }
 
-static int directories(struct maker *m, struct cordon_learn_grants *grants, enum cordon_learn_need need,
-		       struct cordon_error *err)
+static int grant_directories(struct maker *m, struct cordon_learn_grants *grants, enum cordon_learn_need need,
+			     struct cordon_error *err)
 {
 	const char *note = need == CORDON_NEED_LIST ? "listed" : m->patterns ? "looked at, not into" : "looked at";
-	int r = gather(m, grants, need, err);
+	int r = collect_items(m, grants, need, err);
 	size_t kept = 0;
 
-	/* A folder that leads to another one of these is seen for that. But one that was listed showed its files, too. */
+	/* A folder above another one of these is visible because of that one. But a folder that was listed also
+	 * showed its files. */
 	for (size_t i = 0; i < m->n; i++)
 		if (need == CORDON_NEED_LIST || i + 1 == m->n ||
 		    !cordon_path_within(m->items[i + 1]->path, m->items[i]->path))
 			m->items[kept++] = m->items[i];
 	m->n = kept;
 	if (r == 0 && m->n)
-		r = solve(m);
+		r = generalise(m);
 	return r < 0 ? r : append_all(m, grants, CORDON_ACCESS_READ, note);
 }
 
-/* Whether the lens will be in use, which does not tell that a name is missing unless the name is granted. */
+/* Whether the lens will be used. It does not admit that a name is missing unless the name is granted. */
 static bool needs_lens(struct maker *m, const struct cordon_learn_grants *grants)
 {
 	bool lens;
@@ -507,15 +514,15 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 		return cordon_fail_errno(err, -ENOMEM, "learned paths");
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(rounds); i++) {
 		if (rounds[i].need == CORDON_NEED_PROBE) {
-			r = directories(&m, &grants, CORDON_NEED_LIST, err);
+			r = grant_directories(&m, &grants, CORDON_NEED_LIST, err);
 			if (r == 0)
-				r = directories(&m, &grants, CORDON_NEED_LOOK, err);
+				r = grant_directories(&m, &grants, CORDON_NEED_LOOK, err);
 			if (r < 0 || !(m.lens = needs_lens(&m, &grants)))
 				break;
 		}
-		r = gather(&m, &grants, rounds[i].need, err);
+		r = collect_items(&m, &grants, rounds[i].need, err);
 		if (r == 0 && m.n)
-			r = solve(&m);
+			r = generalise(&m);
 		if (r == 0)
 			r = append_all(&m, &grants, rounds[i].access, rounds[i].note);
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run used: sorts what is seen into what is granted, what lies outside and what was refused. */
+/* Records what a run used: sorts each access into the set of what is granted, what lies outside, or what was
+ * refused. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "cli/learned.h"
+#include "learn/learned.h"
 
 int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns,
 			struct cordon_error *err)
@@ -36,10 +37,10 @@ static unsigned int uses_of(const struct cordon_sight *sight)
 	uses |= moves ? CORDON_LEARN_MOVED : 0;
 	if (!sight->type)
 		return sight->creates ? uses | CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN : CORDON_LEARN_ABSENT;
-	uses |= CORDON_LEARN_STOOD | (S_ISDIR(sight->type) ? CORDON_LEARN_DIRECTORY : 0);
+	uses |= CORDON_LEARN_EXISTED | (S_ISDIR(sight->type) ? CORDON_LEARN_DIRECTORY : 0);
 	if (goes)
 		return uses | CORDON_LEARN_MADE | CORDON_LEARN_WRITTEN;
-	/* mkdir -p, O_EXCL: what is there already is only found to be there. */
+	/* With mkdir -p or O_EXCL, an existing name is only found to exist. */
 	if (sight->writes && !cordon_streq(sight->op, "create"))
 		return uses | CORDON_LEARN_WRITTEN;
 	if (!S_ISDIR(sight->type))
@@ -47,7 +48,7 @@ static unsigned int uses_of(const struct cordon_sight *sight)
 	return uses | (cordon_streq(sight->op, "read") ? CORDON_LEARN_LISTED : CORDON_LEARN_LOOKED);
 }
 
-/* The first component that is missing: what lies below it can't be there either. */
+/* Cuts the path behind its first missing component: what lies below that is missing, too. */
 static void cut_missing(const struct cordon_root *root, char path[static CORDON_PATH_MAX])
 {
 	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run used, and the policy file made of it (cordon learn). Feed cordon_learned_sight() as the observer's
- * callback; cordon_learned_text() then gives the text of a cordon.yaml whose rules were checked: every access that was
- * recorded, but for secrets and what was refused, is allowed by them.
+ * What a run used, and the policy file made of it (cordon learn). Pass each access that the run's observer reports
+ * to cordon_learned_sight(). cordon_learned_text() then writes a cordon.yaml whose rules were checked: they allow
+ * every recorded access, except secrets and what was refused.
  */
-#ifndef CORDON_CLI_LEARNED_H
-#define CORDON_CLI_LEARNED_H
+#ifndef CORDON_LEARN_LEARNED_H
+#define CORDON_LEARN_LEARNED_H
 
-#include "cli/run_session.h"
-#include "policy/learn.h"
+#include "config/policy_build.h"
+#include "learn/learn.h"
 
-#define CORDON_LEARNED_SEARCH_MAX 200000 /* names that are looked at to find secrets in granted folders */
+#define CORDON_LEARNED_SEARCH_MAX 200000 /* names that are read to find secrets in granted folders */
 #define CORDON_LEARNED_SEARCH_MS 2000
 
 struct cordon_learned {
@@ -20,9 +20,19 @@ struct cordon_learned {
 	struct cordon_learn *refused; /* inside, but protected or denied */
 	struct cordon_learn_grants grants;
 	bool patterns;
-	bool truncated;		     /* there were more paths than can be remembered */
-	bool unsearched;	     /* secrets that nobody used were not looked for everywhere */
-	size_t n_secrets, n_outside; /* left out, once the text is made */
+	bool truncated;		     /* there were more paths than can be stored */
+	bool unsearched;	     /* the search for unused secrets did not cover everything */
+	size_t n_secrets, n_outside; /* how many were left out; set when the text is made */
+};
+
+/* The settings of the run, as far as the policy file repeats them. */
+struct cordon_learned_from {
+	const struct cordon_run_spec *run;
+	const struct cordon_policy_rule *rules; /* the user's rules: what to deny, to protect, or not to protect */
+	size_t n_rules;
+	bool no_default_protection;
+	bool shares;	    /* directories of the host were shared */
+	const char *output; /* the file for the text, which the text mentions; or NULL */
 };
 
 int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns,
@@ -30,11 +40,10 @@ int cordon_learned_init(struct cordon_learned *learned, const struct cordon_poli
 void cordon_learned_done(struct cordon_learned *learned);
 void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_sight *sight);
 
-/* Adds secrets in the tree that the grants would open though nobody used them. */
+/* Adds secrets in the tree that the grants would open although the run did not use them. */
 int cordon_learned_find_secrets(struct cordon_learned *learned, struct cordon_error *err);
 
-/* `output` is named in the text, or NULL. */
-int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,
+int cordon_learned_text(struct cordon_learned *learned, const struct cordon_learned_from *from,
 			struct cordon_buf *ret_text, struct cordon_error *err);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets that stand in the tree, were used by nobody, and would be opened by a grant all the same. */
+/* Finds secrets in the tree that the run did not use and that a grant would open anyway. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/time.h"
-#include "cli/learned.h"
+#include "learn/learned.h"
 
 struct search {
 	struct cordon_learned *learned;
 	struct cordon_pattern **grants;
-	char **dirs; /* still to be read, relative to the root */
+	char **dirs; /* directories that are still to be read, relative to the root */
 	size_t n, cap, looked;
 	int64_t deadline;
 };
@@ -47,14 +47,14 @@ static int look_at(struct search *search, const char *path, int dir_fd, const st
 
 	if (cordon_learn_secret(path)) {
 		int r = granted(search, path, false)
-				? cordon_learn_add(search->learned->inside, path, CORDON_LEARN_STOOD)
+				? cordon_learn_add(search->learned->inside, path, CORDON_LEARN_EXISTED)
 				: 0;
 
 		return r == -E2BIG ? 0 : r;
 	}
 	if (entry->d_type == DT_UNKNOWN)
 		directory = fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-	/* Git's own names are none of somebody's keys. */
+	/* Nothing in .git is a key of the user. */
 	return directory && !cordon_streq(entry->d_name, ".git") && granted(search, path, true) ? push(search, path) : 0;
 }
 

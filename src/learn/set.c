@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The set of paths that a run used, and whether a policy allows them. */
+#include "learn/set.h"
 #include "base/path.h"
-#include "policy/learn_set.h"
 
 struct cordon_learn *cordon_learn_new(void)
 {
@@ -79,7 +79,7 @@ int cordon_learn_add(struct cordon_learn *learn, const char *path, unsigned int 
 		struct cordon_learn_item *item = &learn->items[learn->slots[at] - 1];
 
 		if (cordon_streq(item->path, path)) {
-			item->uses |= uses & ~(unsigned int)CORDON_LEARN_STOOD;
+			item->uses |= uses & ~(unsigned int)CORDON_LEARN_EXISTED;
 			return 0;
 		}
 	}
@@ -92,7 +92,7 @@ int cordon_learn_add(struct cordon_learn *learn, const char *path, unsigned int 
 	return 0;
 }
 
-/* a/b before a-b: what lies below a directory stands right behind it. */
+/* Sorts a/b before a-b, so that what lies below a directory follows it directly. */
 static int by_component(const void *a, const void *b)
 {
 	const unsigned char *x = (const unsigned char *)((const struct cordon_learn_item *)a)->path;
@@ -108,7 +108,7 @@ void cordon_learn_sort(struct cordon_learn *learn)
 	if (!learn->sorted && learn->n)
 		qsort(learn->items, learn->n, sizeof(*learn->items), by_component);
 	learn->last_dir = NULL;
-	learn->sorted = true; /* the slots are stale until the next addition */
+	learn->sorted = true; /* the slots are not valid until the next addition */
 }
 
 const struct cordon_learn_item *cordon_learn_find(const struct cordon_learn *learn, const char *path)
@@ -153,7 +153,7 @@ size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy
 		struct cordon_decision decision;
 
 		if (need == CORDON_NEED_NOTHING || (need == CORDON_NEED_PROBE && !lens) ||
-		    (need == CORDON_NEED_WRITE && cordon_learn_is_passing(learn, item, lens)))
+		    (need == CORDON_NEED_WRITE && cordon_learn_is_temporary(learn, item, lens)))
 			continue;
 		cordon_policy_decide(policy, item->path,
 				     access == CORDON_ACCESS_WRITE ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);

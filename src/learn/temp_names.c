@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that come and go: which of them the lens will let through again, and which no grant of that very name would help. */
-#include "base/path.h"
-#include "policy/learn_set.h"
+/* Temporary names: which of them the lens will allow again, and for which a grant of exactly that name would not
+ * help. */
 #include "policy/temp_names.h"
+#include "base/path.h"
+#include "learn/set.h"
 
 struct beside {
 	struct cordon_learn *learn;
 	const char *path;
-	size_t dir_len; /* of its directory, with the slash */
+	size_t dir_len; /* length of its directory, with the slash */
 };
 
 static bool is_written_file(const struct cordon_learn_item *item)
@@ -15,7 +16,7 @@ static bool is_written_file(const struct cordon_learn_item *item)
 	return cordon_learn_need(item) == CORDON_NEED_WRITE && !(item->uses & CORDON_LEARN_DIRECTORY);
 }
 
-/* Whether a name in the same directory was written too, and will be granted for it. */
+/* Whether a name in the same directory was written, too, and so will be granted. */
 static bool written_beside(void *data, const char *name, size_t n)
 {
 	const struct beside *beside = data;
@@ -31,8 +32,8 @@ static bool written_beside(void *data, const char *name, size_t n)
 	return item && is_written_file(item);
 }
 
-/* Whether a file that was there from the start and was written stands in the same directory. The answer for the last
- * directory is kept: the paths come in order. */
+/* Whether the same directory has a file that existed from the start and was written. The answer for the last
+ * directory is kept, because the paths come in order. */
 static bool any_beside(const struct beside *beside)
 {
 	struct cordon_learn *learn = beside->learn;
@@ -46,7 +47,7 @@ static bool any_beside(const struct beside *beside)
 	for (size_t i = 0; i < learn->n && !learn->last_answer; i++) {
 		const struct cordon_learn_item *item = &learn->items[i];
 
-		learn->last_answer = item->uses & CORDON_LEARN_STOOD && is_written_file(item) &&
+		learn->last_answer = item->uses & CORDON_LEARN_EXISTED && is_written_file(item) &&
 				     strncmp(item->path, beside->path, beside->dir_len) == 0 &&
 				     !strchr(item->path + beside->dir_len, '/');
 	}
@@ -65,7 +66,7 @@ bool cordon_learn_is_save(struct cordon_learn *learn, const struct cordon_learn_
 	       (cordon_temp_of_any(name) && any_beside(&beside));
 }
 
-bool cordon_learn_is_passing(struct cordon_learn *learn, const struct cordon_learn_item *item, bool patterns)
+bool cordon_learn_is_temporary(struct cordon_learn *learn, const struct cordon_learn_item *item, bool patterns)
 {
 	size_t from, to;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy file that a run taught: text, and the proof that it allows what was seen. */
+/* Writes the policy file that cordon learn makes from a run, and checks that it allows what the run used. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,21 +7,22 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "cli/learned.h"
-#include "sandbox/protect_defaults.h"
+#include "config/policy_build.h"
+#include "learn/learned.h"
 
 #define SHOWN_MAX 40 /* lines of one comment list */
 
-/* Errors of the appends are kept and looked at once, at the end. */
+/* The first error of an append stays in `r`, and is checked once, at the end. */
 struct writer {
 	struct cordon_buf *text;
 	int r;
 	struct cordon_learned *learned;
-	size_t n;		     /* lines of the list that is being written */
+	const struct cordon_learned_from *from;
+	size_t n;		     /* lines of the current list */
 	struct cordon_learn *places; /* folders outside */
 	char last[CORDON_PATH_MAX];
 	bool last_writes;
-	struct cordon_pattern **compiled; /* of the grants */
+	struct cordon_pattern **compiled; /* the compiled grants */
 };
 
 static void put(struct writer *w, const char *fmt, ...) CORDON_PRINTF(2, 3);
@@ -35,7 +36,7 @@ static void put(struct writer *w, const char *fmt, ...)
 	va_end(args);
 }
 
-/* A YAML text in double quotes, of bytes that are UTF-8. */
+/* Writes UTF-8 text as YAML text in double quotes. */
 static void put_quoted(struct writer *w, const char *s)
 {
 	put(w, "\"");
@@ -79,23 +80,20 @@ static void put_grants(struct writer *w, const char *key, cordon_access access)
 	}
 }
 
-static void put_rules(struct writer *w, const struct cordon_scope *scope, int key)
+/* Writes the rules of one kind; false when there are none. */
+static bool put_rules(struct writer *w, const char *key, cordon_rule_kind kind)
 {
-	for (size_t i = 0; i < scope->n_rules; i++) {
-		if (scope->rules[i].key != key)
-			continue;
-		put(w, "  - ");
-		put_quoted(w, scope->rules[i].text);
-		put(w, "\n");
-	}
-}
+	bool any = false;
 
-static bool has_rule(const struct cordon_scope *scope, int key)
-{
-	for (size_t i = 0; i < scope->n_rules; i++)
-		if (scope->rules[i].key == key)
-			return true;
-	return false;
+	for (size_t i = 0; i < w->from->n_rules; i++) {
+		if (w->from->rules[i].kind != kind)
+			continue;
+		put(w, any ? "  - " : "%s:\n  - ", key);
+		put_quoted(w, w->from->rules[i].text);
+		put(w, "\n");
+		any = true;
+	}
+	return any;
 }
 
 static const char *verb_of(unsigned int uses)
@@ -106,7 +104,7 @@ static const char *verb_of(unsigned int uses)
 								 : "looked at";
 }
 
-/* A secret that one of the grants would open after all. */
+/* Denies a secret that one of the grants would open. */
 static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
@@ -122,7 +120,7 @@ static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 			w->r = -ENOMEM;
 			return 0;
 		}
-		/* A byte that is no text can't stand in a policy file. */
+		/* A byte that is not UTF-8 cannot be in a policy file. */
 		for (char *p = quoted; *p;) {
 			size_t len = cordon_utf8_char(p, strlen(p));
 
@@ -147,12 +145,12 @@ static bool within_limit(struct writer *w, const char *heading)
 	return w->n <= SHOWN_MAX;
 }
 
-static unsigned int tell_secret(void *data, const char *path, unsigned int uses)
+static unsigned int list_secret(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
 	const char *sort = cordon_learn_secret(path);
 
-	if (!sort || uses & CORDON_LEARN_ABSENT || uses == CORDON_LEARN_STOOD)
+	if (!sort || uses & CORDON_LEARN_ABSENT || uses == CORDON_LEARN_EXISTED)
 		return 0;
 	w->learned->n_secrets++;
 	if (!within_limit(w,
@@ -164,7 +162,7 @@ static unsigned int tell_secret(void *data, const char *path, unsigned int uses)
 	return 0;
 }
 
-static unsigned int tell_refused(void *data, const char *path, unsigned int uses)
+static unsigned int list_refused(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
 
@@ -177,9 +175,9 @@ static unsigned int tell_refused(void *data, const char *path, unsigned int uses
 	return 0;
 }
 
-/* Folders that hold what was used outside, into a set of their own. What a run makes for itself in /tmp and /var/tmp it
- * can make in its private ones as well. Paths have lost their first slash. */
-static unsigned int gather_outside(void *data, const char *path, unsigned int uses)
+/* Collects the folders of what was used outside. What a run makes for itself in /tmp and /var/tmp it can also make
+ * in its private ones. The paths have no first slash. */
+static unsigned int collect_outside(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
 	const char *base = cordon_path_base(path);
@@ -204,13 +202,13 @@ static unsigned int gather_outside(void *data, const char *path, unsigned int us
 	return 0;
 }
 
-static unsigned int tell_outside(void *data, const char *path, unsigned int uses)
+static unsigned int list_outside(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
 	bool writes = uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE);
 	const char *secret = cordon_learn_secret(path);
 
-	/* One folder in another is told with it. */
+	/* A folder inside another one is not listed again. */
 	if (*w->last && !secret && cordon_path_within(path, w->last) && (w->last_writes || !writes))
 		return 0;
 	w->learned->n_outside++;
@@ -237,48 +235,49 @@ static void put_outside(struct writer *w)
 		return;
 	}
 	w->last[0] = '\0';
-	cordon_learn_each(w->learned->outside, gather_outside, w);
+	cordon_learn_each(w->learned->outside, collect_outside, w);
 	w->last[0] = '\0';
-	cordon_learn_each(w->places, tell_outside, w);
+	cordon_learn_each(w->places, list_outside, w);
 	w->places = cordon_learn_free(w->places);
 }
 
-static void put_settings(struct writer *w, const struct cordon_run_options *options)
+static void put_settings(struct writer *w)
 {
-	if (options->scope.no_default_protect)
+	const struct cordon_run_spec *run = w->from->run;
+
+	if (w->from->no_default_protection)
 		put(w, "default_protect: false\n");
-	if (has_rule(&options->scope, CORDON_SCOPE_PROTECT)) {
-		put(w, "protect:\n");
-		put_rules(w, &options->scope, CORDON_SCOPE_PROTECT);
-	}
-	if (options->at) {
+	put_rules(w, "protect", CORDON_RULE_PROTECT);
+	put_rules(w, "unprotect", CORDON_RULE_UNPROTECT);
+	if (run->at) {
 		put(w, "at: ");
-		put_quoted(w, options->at);
+		put_quoted(w, run->at);
 		put(w, "\n");
 	}
-	if (options->net == CORDON_NET_NONE)
+	if (run->net == CORDON_NET_NONE)
 		put(w, "net: none\n");
-	for (size_t i = 0; i < options->keep_env.n; i++)
-		put(w, "%s  - %s\n", i ? "" : "keep_env:\n", options->keep_env.items[i]);
-	/* Values given by hand may be secrets, and directories of the host may be this machine's. */
-	if (options->env.n || options->home || options->n_shares)
+	for (size_t i = 0; i < run->n_keep_env; i++)
+		put(w, "%s  - %s\n", i ? "" : "keep_env:\n", run->keep_env[i]);
+	/* Values from the command line may be secrets, and directories of the host may exist on this machine only. */
+	if (run->n_env || w->from->shares)
 		put(w, "# --env, --home and --share are not written down; give them to cordon run again.\n");
 }
 
-static void put_head(struct writer *w, const struct cordon_run_session *run, const char *output)
+static void put_head(struct writer *w)
 {
+	char *const *argv = w->from->run->argv;
 	char now[CORDON_TIME_SIZE];
 
 	cordon_time_format(cordon_time_now(), now);
 	put(w, "# Learned by cordon learn on %.10s from:", now);
-	for (size_t i = 0; i < 16 && run->plan->argv[i]; i++) {
+	for (size_t i = 0; i < 16 && argv[i]; i++) {
 		char shown[200];
 
-		cordon_text_escape_fixed(shown, sizeof(shown), run->plan->argv[i], strlen(run->plan->argv[i]));
+		cordon_text_escape_fixed(shown, sizeof(shown), argv[i], strlen(argv[i]));
 		put(w, " %s", shown);
 	}
 	put(w, "\n# Read it, then: cordon run --policy ");
-	put_escaped(w, output ? output : "FILE");
+	put_escaped(w, w->from->output ? w->from->output : "FILE");
 	put(w, " -- ...\nversion: 1\nmode: strict\n");
 }
 
@@ -291,46 +290,42 @@ static bool all_literal(struct writer *w)
 	return true;
 }
 
-static int write_text(struct writer *w, const struct cordon_run_session *run, const char *output)
+static int write_text(struct writer *w)
 {
-	const struct cordon_scope *scope = &run->options->scope;
 	struct cordon_learned *learned = w->learned;
 
-	put_head(w, run, output);
+	put_head(w);
 	if (learned->grants.by_name && all_literal(w))
 		put(w, "lens: always  # names come and go, or are reached through links\n");
 	put_grants(w, "rw", CORDON_ACCESS_WRITE);
 	put_grants(w, "ro", CORDON_ACCESS_READ);
 	w->n = 0;
 	if (!learned->grants.n) {
-		/* INVARIANT: a policy without a scope grants the whole root, so nothing must be said as a denial. */
+		/* INVARIANT: a policy without a scope grants the whole root, so "nothing" must be written as a
+		 * denial. */
 		put(w, "deny:\n  - \"**\"  # nothing of the root was used\n");
 	} else {
-		if (has_rule(scope, CORDON_SCOPE_DENY)) {
-			put(w, "deny:\n");
-			put_rules(w, scope, CORDON_SCOPE_DENY);
-			w->n = 1;
-		}
+		w->n = put_rules(w, "deny", CORDON_RULE_DENY) ? 1 : 0;
 		cordon_learn_each(learned->inside, deny_secret, w);
 		if (learned->unsearched)
 			put(w, "# The tree is too large to look for secrets everywhere: see that no grant opens one.\n");
 	}
-	put_settings(w, run->options);
+	put_settings(w);
 	w->n = 0;
 	learned->n_secrets = learned->n_outside = 0;
-	cordon_learn_each(learned->inside, tell_secret, w);
+	cordon_learn_each(learned->inside, list_secret, w);
 	w->n = 0;
-	cordon_learn_each(learned->refused, tell_refused, w);
+	cordon_learn_each(learned->refused, list_refused, w);
 	w->n = 0;
 	put_outside(w);
 	return w->r;
 }
 
-/* Compiles the grants and writes the text anew. */
-static int render(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,
-		  struct cordon_buf *text, struct cordon_error *err)
+/* Compiles the grants and writes the whole text. */
+static int render(struct cordon_learned *learned, const struct cordon_learned_from *from, struct cordon_buf *text,
+		  struct cordon_error *err)
 {
-	struct writer w = { .text = text, .learned = learned };
+	struct writer w = { .text = text, .learned = learned, .from = from };
 	int r = 0;
 
 	cordon_buf_reset(text);
@@ -339,7 +334,7 @@ static int render(struct cordon_learned *learned, const struct cordon_run_sessio
 		return cordon_fail_errno(err, -ENOMEM, "learned policy");
 	for (size_t i = 0; r == 0 && i < learned->grants.n; i++)
 		r = cordon_pattern_compile(learned->grants.items[i].pattern, &w.compiled[i], err);
-	if (r == 0 && (r = write_text(&w, run, output)) < 0)
+	if (r == 0 && (r = write_text(&w)) < 0)
 		cordon_fail_errno(err, r, "learned policy");
 	for (size_t i = 0; i < learned->grants.n; i++)
 		cordon_pattern_free(w.compiled[i]);
@@ -353,7 +348,7 @@ struct fallback {
 	int r;
 };
 
-/* What is refused after all is granted by its own name, and if that does not help either, by its folder's. */
+/* Grants what the text still refuses by its own name, and if that does not help either, by the name of its folder. */
 static void widen(void *data, const char *path, cordon_access access)
 {
 	struct fallback *fallback = data;
@@ -366,32 +361,32 @@ static void widen(void *data, const char *path, cordon_access access)
 		fallback->r = cordon_learn_grant_add(&fallback->learned->grants, path, access, NULL);
 }
 
-/* How many recorded accesses the text would refuse, read the way `cordon run --policy` reads it. */
-static int refused_by(const struct cordon_buf *text, const struct cordon_run_session *run, struct fallback *fallback,
-		      size_t *ret_refused, struct cordon_error *err)
+/* Counts the recorded accesses that the text would refuse, and reads the text as `cordon run --policy` does. */
+static int refused_by(const struct cordon_buf *text, struct fallback *fallback, size_t *ret_refused,
+		      struct cordon_error *err)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	struct cordon_policy_file *file CORDON_CLEANUP(cordon_policy_file_freep) = NULL;
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_scope_policy_freep) = NULL;
-	int r = cordon_policy_new(run->policy->root.path, &policy, err);
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
+	struct cordon_policy_spec spec = { .root = fallback->learned->policy->root.path };
+	int r = cordon_policy_file_parse("the learned policy", CORDON_FORMAT_YAML, text->data, text->len, &file,
+					 &errors);
 
-	if (r < 0)
-		return r;
-	r = cordon_policy_file_parse("the learned policy", CORDON_FORMAT_YAML, text->data, text->len, &file, &errors);
-	if (r == 0)
-		r = cordon_policy_file_apply(file, policy, &errors);
+	if (r == 0) {
+		spec.file = file;
+		spec.mode = file->mode_where ? file->mode : CORDON_MODE_STRICT;
+		r = cordon_policy_build(&spec, &policy, &errors);
+	}
 	if (r < 0)
 		return cordon_fail(err, r, CORDON_KIND_INTERNAL, "the learned policy is not valid: %s",
 				   errors.n ? errors.items[0].message : "out of memory");
-	if (file->default_protect && (r = cordon_protect_defaults_add(policy, err)) < 0)
-		return r;
 	*ret_refused = cordon_learn_check(fallback->learned->inside, policy, fallback->learned->grants.lens, widen,
 					  fallback);
 	return fallback->r < 0 ? cordon_fail_errno(err, fallback->r, "learned policy") : 0;
 }
 
-/* What was made: is it gone, is it a directory? */
-static unsigned int settle(void *data, const char *path, unsigned int uses)
+/* For a name that the run made: whether it is gone now, or is a directory. */
+static unsigned int mark_outcome(void *data, const char *path, unsigned int uses)
 {
 	const struct cordon_learned *learned = data;
 	struct stat st;
@@ -403,29 +398,29 @@ static unsigned int settle(void *data, const char *path, unsigned int uses)
 	return S_ISDIR(st.st_mode) ? CORDON_LEARN_DIRECTORY : 0;
 }
 
-int cordon_learned_text(struct cordon_learned *learned, const struct cordon_run_session *run, const char *output,
+int cordon_learned_text(struct cordon_learned *learned, const struct cordon_learned_from *from,
 			struct cordon_buf *ret_text, struct cordon_error *err)
 {
 	struct cordon_resolved cwd;
 	size_t refused = 1;
 	int r;
 
-	cordon_resolve(&learned->policy->root, *run->cwd ? run->cwd : ".", &cwd);
+	cordon_resolve(&learned->policy->root, from->run->cwd ? from->run->cwd : ".", &cwd);
 	r = cwd.place == CORDON_PLACE_INSIDE
 		    ? cordon_learn_add(learned->inside, cwd.path, CORDON_LEARN_LOOKED | CORDON_LEARN_DIRECTORY)
 		    : 0;
 	if (r < 0 && r != -E2BIG)
 		return cordon_fail_errno(err, r, "learned paths");
-	cordon_learn_each(learned->inside, settle, learned);
+	cordon_learn_each(learned->inside, mark_outcome, learned);
 	r = cordon_learn_grants(learned->inside, learned->patterns, &learned->grants, err);
 	for (int round = 0; r == 0 && refused && round < 4; round++) {
 		struct fallback fallback = { .learned = learned, .round = round };
 
 		r = cordon_learned_find_secrets(learned, err);
 		if (r == 0)
-			r = render(learned, run, output, ret_text, err);
+			r = render(learned, from, ret_text, err);
 		if (r == 0)
-			r = refused_by(ret_text, run, &fallback, &refused, err);
+			r = refused_by(ret_text, &fallback, &refused, err);
 	}
 	if (r == 0 && refused)
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "no policy was found that allows all that was used");

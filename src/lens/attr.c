@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes and extended attributes: what the kernel is told, and what the run may change. */
+/* Attributes and extended attributes of files: what cordon-lens answers to the kernel, and what the run may change. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
@@ -10,14 +10,14 @@
 #include "lens/lens.h"
 
 #define XATTR_PREFIX "user."
-#define FRESH_NS 20000000 /* times of files may be as coarse as the kernel's tick, 10 ms at most */
+#define FRESH_NS 20000000 /* file times may be as coarse as the kernel's tick, 10 ms at most */
 
 static struct timespec time_of(const struct statx_timestamp *t)
 {
 	return (struct timespec){ .tv_sec = t->tv_sec, .tv_nsec = t->tv_nsec };
 }
 
-/* The owner's permission bits of a file that belongs to somebody else: what our own credentials can do with it. */
+/* The owner's permission bits that we show for a file of another user: what our own credentials can do with it. */
 static mode_t own_bits(int fd, const char *name)
 {
 	static const struct {
@@ -40,8 +40,9 @@ void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, cons
 
 	if (stx->stx_uid != lens->euid && !S_ISLNK(mode))
 		mode = (mode & ~(mode_t)S_IRWXU) | own_bits(fd, name);
-	/* There is no message when a file is opened: these bits are what refuses to open it for writing. A directory
-	 * keeps them, because every change in it is asked for and the answer can say why not. */
+	/* The kernel sends no request when it opens a file, so these bits are what refuses to open it for writing. A
+	 * directory keeps them: the kernel sends a request for every change in it, and our answer can say why it is
+	 * refused. */
 	if (!writable && !S_ISDIR(mode) && !S_ISLNK(mode))
 		mode &= ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH);
 	*ret = (struct stat){
@@ -60,18 +61,18 @@ void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, cons
 	};
 }
 
-static double belief(const struct lens_node *node, const struct statx *stx)
+static double valid_seconds(const struct lens_node *node, const struct statx *stx)
 {
-	/* A directory is reported on through its own mark. */
+	/* fanotify reports changes of a directory through the directory's own mark. */
 	if (S_ISDIR(node->type))
-		return node->mark ? LENS_BELIEVE : LENS_DOUBT;
-	/* A file with several names may be changed under one that lies where nothing is reported. */
+		return node->mark ? LENS_VALID_LONG : LENS_VALID_SHORT;
+	/* A file with several names may be changed under a name in a directory without a mark. */
 	if (stx->stx_nlink > 1 && S_ISREG(node->type))
-		return LENS_DOUBT;
-	/* One whose last name is gone changes only through us. */
+		return LENS_VALID_SHORT;
+	/* A file whose last name is gone changes only through the lens. */
 	if (!node->names)
-		return node->pin_fd >= 0 && stx->stx_nlink == 0 ? LENS_BELIEVE : LENS_DOUBT;
-	return node->names->parent->mark ? LENS_BELIEVE : LENS_DOUBT;
+		return node->pin_fd >= 0 && stx->stx_nlink == 0 ? LENS_VALID_LONG : LENS_VALID_SHORT;
+	return node->names->parent->mark ? LENS_VALID_LONG : LENS_VALID_SHORT;
 }
 
 static bool is_fresh(const struct statx *stx)
@@ -91,28 +92,29 @@ static void remember(struct lens_node *node, const struct statx *stx)
 	node->ctime = time_of(&stx->stx_ctime);
 	node->size = (off_t)stx->stx_size;
 	node->fresh = is_fresh(stx);
-	node->told = true;
+	node->known = true;
 }
 
-/* By the time of change, which nobody can set back. A content that was fresh when it was told is not trusted for longer
- * than that: it may have changed again at what counts as the same time. */
-static bool as_told(const struct lens_node *node, const struct statx *stx)
+/* Whether the kernel has the content that the file has now. This compares the time of change, which nobody can set
+ * back. Content that was fresh when the kernel got it counts only as long as it is fresh: it may have changed again
+ * within the same tick of the clock. */
+static bool kernel_knows(const struct lens_node *node, const struct statx *stx)
 {
-	return node->told && node->size == (off_t)stx->stx_size && node->ctime.tv_sec == stx->stx_ctime.tv_sec &&
+	return node->known && node->size == (off_t)stx->stx_size && node->ctime.tv_sec == stx->stx_ctime.tv_sec &&
 	       node->ctime.tv_nsec == (long)stx->stx_ctime.tv_nsec && (!node->fresh || is_fresh(stx));
 }
 
-/* Whether the kernel may hold content that is not there any more. Without reports it compares times by itself. */
+/* Whether the kernel may hold content that is out of date. Without fanotify the kernel compares times by itself. */
 static bool is_outdated(const struct lens *lens, const struct lens_node *node, const struct statx *stx)
 {
-	return node->doubted && node->told && lens->watch_fd >= 0 && !as_told(node, stx);
+	return node->unmonitored && node->known && lens->fanotify_fd >= 0 && !kernel_knows(node, stx);
 }
 
-double lens_attr_told(const struct lens *lens, struct lens_node *node, const struct statx *stx)
+double lens_attr_valid_for(const struct lens *lens, struct lens_node *node, const struct statx *stx)
 {
-	double seconds = belief(node, stx);
+	double seconds = valid_seconds(node, stx);
 
-	node->doubted = S_ISREG(node->type) && seconds < LENS_BELIEVE;
+	node->unmonitored = S_ISREG(node->type) && seconds < LENS_VALID_LONG;
 	if (is_outdated(lens, node, stx) || node->drop > lens->dropped) {
 		node->size = (off_t)stx->stx_size;
 		return 0;
@@ -121,23 +123,24 @@ double lens_attr_told(const struct lens *lens, struct lens_node *node, const str
 	return seconds;
 }
 
-bool lens_attr_as_told(const struct lens_node *node, int fd)
+bool lens_attr_kernel_knows(const struct lens_node *node, int fd)
 {
 	struct statx stx;
 
-	return node->doubted && lens_stat(fd, "", &stx) == 0 && as_told(node, &stx);
+	return node->unmonitored && lens_stat(fd, "", &stx) == 0 && kernel_knows(node, &stx);
 }
 
-void lens_attr_own_change(struct lens_node *node, int fd, bool was_as_told)
+void lens_attr_own_change(struct lens_node *node, int fd, bool was_known)
 {
 	struct statx stx;
 
-	if (was_as_told && lens_stat(fd, "", &stx) == 0)
+	if (was_known && lens_stat(fd, "", &stx) == 0)
 		remember(node, &stx);
 }
 
-/* When the kernel may hold other content, the answer waits until it does not; one that may not wait makes it ask again.
- * A new size has it drop the content by itself, at once: it would not hear of the size in an answer that waited. */
+/* When the kernel may hold content that is out of date, the answer waits until the kernel has dropped it. An answer
+ * that may not wait is valid for no time, so that the kernel asks again. When the size is new we answer at once: the
+ * kernel drops the content because of the size, and it ignores the size in a delayed answer. */
 static void reply_attr(fuse_req_t req, struct lens_node *node, int fd, bool may_wait)
 {
 	struct lens *lens = fuse_req_userdata(req);
@@ -148,19 +151,19 @@ static void reply_attr(fuse_req_t req, struct lens_node *node, int fd, bool may_
 	int r = lens_stat(fd, "", &stx);
 
 	if (r < 0) {
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 		return;
 	}
 	resized = node->size != (off_t)stx.stx_size;
-	seconds = lens_attr_told(lens, node, &stx);
+	seconds = lens_attr_valid_for(lens, node, &stx);
 	lens_attr(lens, fuse_req_ctx(req), fd, "", &stx, node->writable, &st);
 	if (seconds > 0 || resized || !may_wait) {
 		fuse_reply_attr(req, &st, seconds);
 		return;
 	}
-	r = lens_late_attr(req, node, &st);
+	r = lens_delayed_attr(req, node, &st);
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		remember(node, &stx);
 }
@@ -172,7 +175,7 @@ void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	autofd int fd = -1;
 
 	(void)fi;
-	/* Every change in a directory has the kernel ask for its times, most often right after the change. */
+	/* After every change in a directory the kernel asks for its times, most often at once. */
 	if (S_ISDIR(node->type)) {
 		int dir_fd = lens_open_recent(lens, node);
 
@@ -182,7 +185,7 @@ void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		}
 	}
 	fd = lens_open_node(lens, node, false);
-	/* Open, and its name was taken away on the host: the file is still there. */
+	/* The file is open and the host removed its name: the file is still there. */
 	if (fd == -ESTALE && node->file_fd >= 0)
 		reply_attr(req, node, node->file_fd, true);
 	else if (fd < 0)
@@ -206,7 +209,7 @@ static int change_mode(int path_fd, mode_t mode)
 		return r;
 	if (S_ISLNK(stx.stx_mode))
 		return -EOPNOTSUPP;
-	/* Bits that lend rights to others are kept where the host set them and never added. */
+	/* The run may keep set-user-id and set-group-id bits that the host set, but it never adds one. */
 	if (mode & ~stx.stx_mode & (S_ISUID | S_ISGID))
 		return -EPERM;
 	proc_path(path, sizeof(path), path_fd);
@@ -237,7 +240,8 @@ static int change_times(int path_fd, const struct stat *attr, int to_set)
 	return utimensat(path_fd, "", times, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-/* Everything is shown as the caller's own; giving it to them is nothing to do, and to others not to be had. */
+/* Every file seems to belong to the caller. So a change of the owner to the caller does nothing, and any other is
+ * refused. */
 static int change_owner(const struct fuse_ctx *ctx, const struct stat *attr, int to_set)
 {
 	if (((to_set & FUSE_SET_ATTR_UID) && attr->st_uid != ctx->uid) ||
@@ -250,15 +254,16 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *node = lens_node(lens, ino);
-	autofd int fd = lens_open_node(lens, node, true);
-	bool as_told_before = fd >= 0 && lens_attr_as_told(node, fd);
+	autofd int fd = lens_open_to_change(lens, node);
+	bool known = fd >= 0 && lens_attr_kernel_knows(node, fd);
 	int r = fd < 0 ? fd : 0;
 
 	if (r == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
 		r = change_owner(fuse_req_ctx(req), attr, to_set);
-	/* INVARIANT: a temporary name can be removed when the lens ends, so we keep our way to it. */
+	/* INVARIANT: the lens can remove every temporary name when it ends, so the run must not take away our access
+	 * to its directory. */
 	if (r == 0 && (to_set & FUSE_SET_ATTR_MODE) && S_ISDIR(node->type) &&
-	    (attr->st_mode & (S_IWUSR | S_IXUSR)) != (S_IWUSR | S_IXUSR) && lens_temps_below(lens, node))
+	    (attr->st_mode & (S_IWUSR | S_IXUSR)) != (S_IWUSR | S_IXUSR) && lens_temp_names_below(lens, node))
 		r = -EBUSY;
 	if (r == 0 && (to_set & FUSE_SET_ATTR_MODE))
 		r = change_mode(fd, attr->st_mode);
@@ -268,21 +273,22 @@ void lens_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 	    (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW)))
 		r = change_times(fd, attr, to_set);
 	if (r < 0) {
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 		return;
 	}
-	lens_attr_own_change(node, fd, as_told_before);
-	/* The kernel lets nothing be written back meanwhile, for which dropping the content might wait. */
+	lens_attr_own_change(node, fd, known);
+	/* During SETATTR the kernel writes nothing back, and dropping the content might wait for exactly that. */
 	reply_attr(req, node, fd, false);
 }
 
-/* Only plain attributes of users: labels and capabilities are the host's. */
+/* The run sees only attributes of users: security labels and capabilities belong to the host. */
 static bool xattr_known(const char *name)
 {
 	return strncmp(name, XATTR_PREFIX, sizeof(XATTR_PREFIX) - 1) == 0;
 }
 
-/* The path of a verified node for calls that take no O_PATH descriptor; *ret_fd must stay open meanwhile. */
+/* A path to a verified node, for calls that take no O_PATH descriptor. *ret_fd must stay open as long as the path is
+ * used. */
 static int xattr_path(struct lens *lens, fuse_ino_t ino, const char *name, bool write, int *ret_fd, char *ret_path,
 		      size_t size)
 {
@@ -293,7 +299,7 @@ static int xattr_path(struct lens *lens, fuse_ino_t ino, const char *name, bool 
 		return -EOPNOTSUPP;
 	if (!S_ISREG(node->type) && !S_ISDIR(node->type))
 		return write ? -EPERM : -EOPNOTSUPP;
-	fd = lens_open_node(lens, node, write);
+	fd = write ? lens_open_to_change(lens, node) : lens_open_node(lens, node, false);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
@@ -309,7 +315,7 @@ void lens_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const ch
 
 	if (r == 0 && setxattr(path, name, value, size, flags) < 0)
 		r = -errno;
-	fuse_reply_err(req, -r);
+	lens_reply_err(req, -r);
 }
 
 void lens_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -320,7 +326,7 @@ void lens_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 
 	if (r == 0 && removexattr(path, name) < 0)
 		r = -errno;
-	fuse_reply_err(req, -r);
+	lens_reply_err(req, -r);
 }
 
 void lens_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and removing names. */
+/* Requests to cordon-lens that make or remove names. */
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "lens/lens.h"
 
-/* A directory opened for a change of one of its names, and the path that change is judged by. */
+/* A directory that was opened to change one of its names, and the path by which we judge that change. */
 struct place {
 	struct lens *lens;
 	struct lens_node *dir;
 	const char *name;
 	int dir_fd;
 	char path[CORDON_PATH_MAX];
-	bool temp; /* admitted as a temporary name only */
+	bool temp; /* allowed only as a temporary name */
 };
 
 static void place_done(struct place *place)
@@ -37,22 +37,25 @@ static int place_open(fuse_req_t req, fuse_ino_t parent, const char *name, struc
 	return r;
 }
 
-/* Judges the making of a name; a temporary name of an atomic save is let through and marked as such. */
+/* Judges whether a name may be made. A temporary name of an atomic save is allowed and marked as such. */
 static int judge_making(struct place *place, mode_t type)
 {
 	struct lens *lens = place->lens;
 	int r = lens_judge_change(lens, place->path, S_ISDIR(type), LENS_CREATE);
 	char dir_path[CORDON_PATH_MAX];
 
-	if (r == 0 || (!S_ISREG(type) && !S_ISLNK(type)) || lens_path(lens, place->dir, dir_path) < 0)
+	if (r == 0)
+		return 0;
+	if ((!S_ISREG(type) && !S_ISLNK(type)) || lens_path(lens, place->dir, dir_path) < 0 ||
+	    !lens_temp_name_shape(lens, dir_path, place->dir_fd, place->name, S_ISLNK(type))) {
+		lens_report_change(lens, CORDON_LENS_OP_CREATE, place->path);
 		return r;
-	if (!lens_temp_shape(lens, dir_path, place->dir_fd, place->name, S_ISLNK(type)))
-		return r;
+	}
 	place->temp = true;
 	return 0;
 }
 
-/* The entry of what was made; a temporary name is written down first. */
+/* Fills in the entry of what was made. Records a temporary name first. */
 static int entry_made(fuse_req_t req, const struct place *place, struct fuse_entry_param *ret)
 {
 	struct lens *lens = place->lens;
@@ -65,7 +68,7 @@ static int entry_made(fuse_req_t req, const struct place *place, struct fuse_ent
 		if (r == 0) {
 			struct lens_id id = lens_id_of(&stx);
 
-			r = lens_temp_add(lens, place->dir, place->name, &id);
+			r = lens_temp_name_add(lens, place->dir, place->name, &id);
 		}
 		if (r < 0)
 			(void)unlinkat(place->dir_fd, place->name, 0);
@@ -79,14 +82,15 @@ static void reply_made(fuse_req_t req, const struct place *place)
 	int r = entry_made(req, place, &entry);
 
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		lens_reply_entry(req, &entry);
 }
 
 /*
- * Makes a file and opens it, in one request. A mode that would not let it be opened again (git makes its objects
- * 0444 and then writes them) leaves one way to read and write it: the descriptor it was made with, which is kept.
+ * Makes a file and opens it, in one request. With some modes the file cannot be opened again (git makes its objects
+ * 0444 and then writes them). Then the descriptor that the file was made with is the only way to read and write it,
+ * and we keep it.
  */
 void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
@@ -101,8 +105,9 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		fd = openat(place.dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, mode & 01777);
 		r = fd < 0 ? -errno : 0;
 	}
-	/* Somebody was faster, and the caller does not mind. What is answered with here counts as made: it would be neither
-	 * truncated nor asked for its mode. So the kernel shall look the name up again and open what stands there. */
+	/* Somebody else made the file first, and the caller allows that. If we answered with that file, the kernel
+	 * would take it for a new one: it would neither truncate it nor check its mode. ESTALE makes the kernel look
+	 * the name up again and open what is there. */
 	if (r == -EEXIST && !(fi->flags & O_EXCL))
 		r = -ESTALE;
 	if (r == 0)
@@ -112,7 +117,7 @@ void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		r = -ESTALE;
 	}
 	if (r < 0) {
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 		return;
 	}
 	fi->keep_cache = 1;
@@ -145,7 +150,7 @@ void lens_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
 	if (r == 0 && mknodat(place.dir_fd, name, mode & (S_IFMT | 01777), 0) < 0)
 		r = -errno;
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		reply_made(req, &place);
 }
@@ -160,7 +165,7 @@ void lens_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
 	if (r == 0 && mkdirat(place.dir_fd, name, mode & 01777) < 0)
 		r = -errno;
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		reply_made(req, &place);
 }
@@ -170,13 +175,13 @@ void lens_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, cons
 	autoplace struct place place;
 	int r = place_open(req, parent, name, &place);
 
-	/* Where it leads is judged whenever it is followed; its name is judged now. */
+	/* Where the link leads is judged whenever it is followed; now we judge only its name. */
 	if (r == 0)
 		r = judge_making(&place, S_IFLNK);
 	if (r == 0 && symlinkat(target, place.dir_fd, name) < 0)
 		r = -errno;
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		reply_made(req, &place);
 }
@@ -188,12 +193,15 @@ void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char 
 	autofd int fd = -1;
 	int r = place_open(req, parent, name, &place);
 
-	if (r == 0)
-		r = lens_judge_change(place.lens, place.path, false, LENS_CREATE);
 	if (r == 0) {
-		/* Both names must be for writing: a second, writable name would undo a read-only one. */
+		r = lens_judge_change(place.lens, place.path, false, LENS_CREATE);
+		if (r < 0)
+			lens_report_change(place.lens, CORDON_LENS_OP_CREATE, place.path);
+	}
+	if (r == 0) {
+		/* Both names must be writable: a second, writable name would make a read-only file writable. */
 		node = lens_node(place.lens, ino);
-		fd = lens_open_node(place.lens, node, true);
+		fd = lens_open_to_change(place.lens, node);
 		r = fd < 0 ? fd : S_ISDIR(node->type) ? -EPERM : 0;
 	}
 	if (r == 0) {
@@ -204,7 +212,7 @@ void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char 
 			r = -errno;
 	}
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		reply_made(req, &place);
 }
@@ -229,17 +237,28 @@ static void reply_removed(fuse_req_t req, const struct place *place, int pin_fd)
 {
 	struct lens *lens = place->lens;
 	struct lens_name *known = lens_name_find(lens, place->dir, place->name);
-	struct lens_temp *temp = lens_temp_find(lens, place->dir, place->name);
+	struct lens_temp_name *temp = lens_temp_name_find(lens, place->dir, place->name);
 
 	lens_recent_drop(lens, known ? known->node : NULL);
 	lens_listing_drop(lens, place->dir);
 	if (temp)
-		lens_temp_drop(lens, temp);
+		lens_temp_name_drop(lens, temp);
 	if (known)
 		lens_name_drop(lens, known, pin_fd);
 	else
 		cordon_closep(&pin_fd);
 	fuse_reply_err(req, 0);
+}
+
+static int judge_removing(const struct place *place, bool directory)
+{
+	int r = lens_judge_change(place->lens, place->path, directory, LENS_REMOVE);
+
+	if (r == 0 || (lens_temp_name_find(place->lens, place->dir, place->name) &&
+		       lens_rights(place->lens, place->dir, place->dir_fd, place->name) == LENS_WRITE))
+		return 0;
+	lens_report_change(place->lens, CORDON_LENS_OP_DELETE, place->path);
+	return r;
 }
 
 static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, bool directory)
@@ -249,17 +268,14 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, boo
 	int r = place_open(req, parent, name, &place);
 
 	if (r == 0)
-		r = lens_judge_change(place.lens, place.path, directory, LENS_REMOVE);
-	if (r < 0 && place.dir_fd >= 0 && lens_temp_find(place.lens, place.dir, name) &&
-	    lens_rights(place.lens, place.dir, place.dir_fd, name) == LENS_WRITE)
-		r = 0;
+		r = judge_removing(&place, directory);
 	if (r == 0) {
 		pin_fd = lens_pin(place.lens, place.dir, place.dir_fd, name);
 		if (unlinkat(place.dir_fd, name, directory ? AT_REMOVEDIR : 0) < 0)
 			r = -errno;
 	}
 	if (r < 0)
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 	else
 		reply_removed(req, &place, cordon_steal_fd(&pin_fd));
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listing directories: what is granted, what leads to it, and the run's own temporary names. */
+/* Requests to cordon-lens that list directories: what is granted, what leads to it, and the run's own temporary
+ * names. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 
 #include "lens/lens.h"
 
-/* What getdents64(2) writes. */
+/* One entry as getdents64(2) writes it. */
 struct entry {
 	uint64_t ino;
 	int64_t off;
@@ -21,7 +22,8 @@ void lens_listing_drop(struct lens *lens, const struct lens_node *node)
 		lens->listing.node = NULL;
 }
 
-/* The entry at offset `off`: from what was read before, or read now. NULL at the end or with *ret_error set. */
+/* The entry at offset `off`, from the buffer or from a new read. NULL at the end of the directory, or on an error,
+ * which is in *ret_error. */
 static const struct entry *entry_at(struct lens *lens, const struct lens_node *node, int fd, off_t off, int *ret_error)
 {
 	struct lens_listing *listing = &lens->listing;
@@ -50,7 +52,7 @@ static bool is_dot(const char *name)
 	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* Whether a plain listing shows the entry, without a look at it where its name and type suffice. */
+/* Whether a plain listing shows the entry. Does not stat the entry where its name and type suffice. */
 static bool visible(struct lens *lens, struct lens_node *node, int fd, const struct entry *entry)
 {
 	char path[CORDON_PATH_MAX];
@@ -63,7 +65,7 @@ static bool visible(struct lens *lens, struct lens_node *node, int fd, const str
 	rights = lens_judge(lens, path);
 	if (rights >= LENS_READ || (rights == LENS_LEADS && entry->type == DT_DIR))
 		return true;
-	if (entry->type != DT_LNK && entry->type != DT_UNKNOWN && !lens_temp_find(lens, node, entry->name))
+	if (entry->type != DT_LNK && entry->type != DT_UNKNOWN && !lens_temp_name_find(lens, node, entry->name))
 		return false;
 	return lens_rights(lens, node, fd, entry->name) != LENS_HIDDEN;
 }
@@ -75,13 +77,13 @@ static size_t add_plain(fuse_req_t req, struct lens_node *node, int fd, const st
 
 	if (!visible(lens, node, fd, entry))
 		return 0;
-	/* What lies above the root is nobody's business. */
+	/* The run must not learn the inode number of the directory above the root. */
 	if (node == lens->root && cordon_streq(entry->name, ".."))
 		st.st_ino = node->id.ino;
 	return fuse_add_direntry(req, at, room, entry->name, &st, entry->off);
 }
 
-/* Whether the host lets the entry be seen in the list, and nothing more of it. */
+/* Whether the host allows us to list the entry, but not to stat it. */
 static bool listed_only(struct lens *lens, struct lens_node *node, int fd, const struct entry *entry)
 {
 	struct statx stx;
@@ -102,7 +104,8 @@ static size_t add_plus(fuse_req_t req, struct lens_node *node, int fd, const str
 	} else {
 		int r = lens_lookup(lens, fuse_req_ctx(req), node, fd, entry->name, &param);
 
-		/* No room in the table, or no right to search the directory: listed without being looked up. */
+		/* The table is full, or we have no right to search the directory: list the entry without looking it
+		 * up. */
 		if (r < 0 && r != -ENOMEM && !(r == -EACCES && listed_only(lens, node, fd, entry)))
 			return 0;
 	}
@@ -121,7 +124,7 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	if (size > LENS_REQUEST_MAX)
 		size = LENS_REQUEST_MAX;
 	if (off == 0) {
-		/* From the start: the directory that stands under the name now. */
+		/* A listing from the start shows the directory that now has the name. */
 		lens_file_close(lens, node);
 		lens_listing_drop(lens, node);
 	}
@@ -140,9 +143,9 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		lens->listing.at += entry->reclen;
 		lens->listing.next = off;
 	}
-	/* Nothing tells of changes here, so the kernel must not keep the list. */
+	/* fanotify does not report changes of this directory, so the kernel must not keep the list. */
 	if (!node->mark)
-		lens_notice_stale(lens, node);
+		lens_monitor_drop_later(lens, node);
 	if (r < 0 && used == 0)
 		fuse_reply_err(req, -r);
 	else

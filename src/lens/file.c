@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors for content. Those for reading and listing are kept between requests: at most so many, the least
- * recently used goes first. One for writing is never kept: as long as it is open nobody on the host could execute the
- * file, and the name under which it is written is to be judged each time.
+ * Descriptors for the content of files and directories. The lens keeps descriptors for reading and listing between
+ * requests: up to a maximum, and the least recently used one is closed first. It never keeps one for writing: as
+ * long as such a descriptor is open nobody on the host can execute the file, and the name under which the file is
+ * written must be judged each time.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ int lens_reopen(int path_fd, int flags)
 	char link[32];
 	int fd;
 
-	/* A magic link leads to the very inode the descriptor stands for, not to a name. */
+	/* A link in /proc/self/fd leads to the inode of the descriptor itself, not to a name. */
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 	fd = open(link, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
@@ -54,7 +55,7 @@ uint64_t lens_handle_keep(struct lens *lens, int fd)
 	return handle->number;
 }
 
-/* -1 for 0, and for one that had to make room. */
+/* Returns -1 for the handle 0, and for a handle that was closed to make room for a newer one. */
 static int handle_fd(const struct lens *lens, uint64_t number)
 {
 	const struct lens_handle *handle = &lens->handles[number % LENS_HANDLES_MAX];
@@ -87,7 +88,7 @@ int lens_file(struct lens *lens, struct lens_node *node, uint64_t handle)
 	path_fd = lens_open_node(lens, node, false);
 	if (path_fd < 0)
 		return path_fd;
-	/* Not by ".", which needs the right to search the directory; listing it does not. */
+	/* Opening "." would need the right to search the directory; listing it does not. */
 	fd = lens_reopen(path_fd, S_ISDIR(node->type) ? O_RDONLY | O_DIRECTORY : O_RDONLY);
 	if (fd < 0)
 		return fd;
@@ -106,7 +107,7 @@ int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle)
 
 	if (!S_ISREG(node->type))
 		return -EINVAL;
-	path_fd = lens_open_node(lens, node, true);
+	path_fd = lens_open_to_change(lens, node);
 	if (path_fd < 0)
 		return path_fd;
 	fd = handle_fd(lens, handle);

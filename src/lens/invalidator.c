@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process of its own that tells the kernel what to drop from its caches.
+ * The invalidator: a child process of cordon-lens that has the kernel drop names, attributes and content from its
+ * caches.
  *
  * To drop a name or content the kernel takes locks that a process of the run may hold while it waits for an answer
- * of the lens, and it cannot be interrupted meanwhile. If the lens did it itself and was killed at that moment, it
- * could not end, its device would stay open, and run and lens would wait for each other for ever. So the teller has
- * a device of its own (a clone) and nothing else: when the lens dies, its device closes, the kernel ends the
- * requests it had taken, and the locks are let go. Requests that nobody had taken yet are refused by the teller.
+ * of the lens, and this cannot be interrupted. If the lens did it itself and was killed at that moment, it could not
+ * end, its device would stay open, and the run and the lens would wait for each other for ever. So the invalidator
+ * has a clone of the device and nothing else. When the lens dies, its device closes, the kernel ends the requests
+ * that the lens had taken, and the locks are released. The invalidator refuses the requests that nobody had taken
+ * yet.
  *
- * Two threads pass messages on. The one for content that an answer waits for (late.c) waits for pages and nothing
- * else; the other takes all that the second thread of the lens tells, and names among it wait for directories.
+ * Two threads forward messages. One handles content that a delayed answer waits for (delayed.c), and waits for pages
+ * only. The other handles everything that the second thread of the lens sends; dropping names is part of that, and
+ * waits for directories.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -27,9 +30,9 @@
 #include "lens/lens.h"
 
 #define UNKNOWN_MAX 256
-#define UNKNOWN_TRIES 12 /* 1 ms and twice as long each time: 4 s */
+#define UNKNOWN_TRIES 12 /* waits 1 ms, then twice as long each time: 4 s in all */
 
-/* A message as the device takes it; the name ends with a NUL. */
+/* A message in the form that the device takes; the name ends with a NUL. */
 struct message {
 	struct fuse_out_header header;
 	union {
@@ -41,7 +44,7 @@ struct message {
 	};
 };
 
-/* ---- the lens's side ---- */
+/* ---- in the process of the lens ---- */
 
 static int send_message(int socket, struct message *message, size_t body, int flags)
 {
@@ -54,15 +57,15 @@ static int send_message(int socket, struct message *message, size_t body, int fl
 	return n < 0 ? -errno : 0;
 }
 
-void lens_tell_inode(const struct lens *lens, uint64_t ino, bool content)
+void lens_invalidate_inode(const struct lens *lens, uint64_t ino, bool content)
 {
 	struct message message = { .header.error = FUSE_NOTIFY_INVAL_INODE,
 				   .inode = { .ino = ino, .off = content ? 0 : -1, .len = 0 } };
 
-	(void)send_message(lens->teller_fd, &message, sizeof(message.inode), 0);
+	(void)send_message(lens->invalidator_fd, &message, sizeof(message.inode), 0);
 }
 
-void lens_tell_entry(const struct lens *lens, uint64_t parent, const char *name)
+void lens_invalidate_entry(const struct lens *lens, uint64_t parent, const char *name)
 {
 	struct message message = { .header.error = FUSE_NOTIFY_INVAL_ENTRY };
 	size_t n = strlen(name);
@@ -71,10 +74,10 @@ void lens_tell_entry(const struct lens *lens, uint64_t parent, const char *name)
 		return;
 	message.entry.parent = parent;
 	message.entry.namelen = (uint32_t)n;
-	(void)send_message(lens->teller_fd, &message, sizeof(message.entry) + n + 1, 0);
+	(void)send_message(lens->invalidator_fd, &message, sizeof(message.entry) + n + 1, 0);
 }
 
-int lens_tell_content(const struct lens *lens, uint64_t ino, uint64_t number)
+int lens_invalidate_content(const struct lens *lens, uint64_t ino, uint64_t number)
 {
 	struct message message = { .header = { .error = FUSE_NOTIFY_INVAL_INODE, .unique = number },
 				   .inode = { .ino = ino, .off = 0, .len = 0 } };
@@ -82,7 +85,7 @@ int lens_tell_content(const struct lens *lens, uint64_t ino, uint64_t number)
 	return send_message(lens->content_fd, &message, sizeof(message.inode), MSG_DONTWAIT);
 }
 
-uint64_t lens_told_content(const struct lens *lens)
+uint64_t lens_invalidated_content(const struct lens *lens)
 {
 	uint64_t number = lens->dropped;
 	ssize_t n;
@@ -92,27 +95,28 @@ uint64_t lens_told_content(const struct lens *lens)
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? number : UINT64_MAX;
 }
 
-/* ---- the teller ---- */
+/* ---- in the process of the invalidator ---- */
 
-struct teller {
+struct invalidator {
 	int socket;
 	int content;
 	int device;
 };
 
-/* Refuses what the dead lens had not taken. Ends with the process, when nothing is left to be told. */
+/* Refuses the requests that the dead lens had not taken. Ends with the process, when there is no message left to
+ * forward. */
 static void *refuse_rest(void *data)
 {
 	static char request[LENS_REQUEST_MAX + 8192];
-	const struct teller *teller = data;
-	struct pollfd gone = { .fd = teller->socket, .events = POLLRDHUP };
+	const struct invalidator *invalidator = data;
+	struct pollfd gone = { .fd = invalidator->socket, .events = POLLRDHUP };
 
 	while (poll(&gone, 1, -1) <= 0)
 		;
 	for (;;) {
 		struct fuse_out_header answer = { .len = sizeof(answer), .error = -ENOTCONN };
 		struct fuse_in_header header;
-		ssize_t n = read(teller->device, request, sizeof(request));
+		ssize_t n = read(invalidator->device, request, sizeof(request));
 
 		if (n < 0 && (errno == ENODEV || errno == ECONNABORTED))
 			break;
@@ -121,14 +125,15 @@ static void *refuse_rest(void *data)
 		memcpy(&header, request, sizeof(header));
 		answer.unique = header.unique;
 		if (header.opcode != FUSE_FORGET && header.opcode != FUSE_BATCH_FORGET && header.unique)
-			n = write(teller->device, &answer, sizeof(answer));
+			n = write(invalidator->device, &answer, sizeof(answer));
 	}
 	return NULL;
 }
 
 /*
- * A node that the kernel did not know when it was told of it. Perhaps it has forgotten it. Or the answer that it will know
- * it by is on its way to the process that asked, with attributes of before the change, which would then be believed.
+ * A node that the kernel did not know when we asked it to drop something of it. Perhaps the kernel has forgotten the
+ * node. Or the answer with which it will know the node is still on its way, with attributes from before the change,
+ * which the kernel would then use. So we ask again.
  */
 struct unknown {
 	struct fuse_notify_inval_inode_out inode;
@@ -149,15 +154,16 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* False when the kernel does not know the node. */
-static bool pass(int device, struct message *message, size_t n)
+/* Writes a message to the device. False when the kernel does not know the node. */
+static bool write_message(int device, struct message *message, size_t n)
 {
-	message->header.unique = 0; /* what marks it as no answer */
+	message->header.unique = 0; /* 0 marks it as a notification, not an answer */
 	return write(device, message, n) >= 0 || errno != ENOENT || message->header.error != FUSE_NOTIFY_INVAL_INODE;
 }
 
-/* Tells the kernel again of those that are due; returns for how long there is nothing to do, as poll() takes it. */
-static int pass_again(int device, struct unknowns *unknowns)
+/* Writes the messages of unknown nodes that are due again. Returns for how long there is nothing to do, as poll()
+ * takes it. */
+static int retry_unknown(int device, struct unknowns *unknowns)
 {
 	int64_t now = now_ms(), next = INT64_MAX;
 
@@ -168,7 +174,7 @@ static int pass_again(int device, struct unknowns *unknowns)
 					   .inode = unknown->inode };
 
 		if (unknown->due <= now) {
-			if (pass(device, &message, message.header.len) || ++unknown->tries == UNKNOWN_TRIES) {
+			if (write_message(device, &message, message.header.len) || ++unknown->tries == UNKNOWN_TRIES) {
 				*unknown = unknowns->nodes[--unknowns->n];
 				continue;
 			}
@@ -180,8 +186,8 @@ static int pass_again(int device, struct unknowns *unknowns)
 	return next == INT64_MAX ? -1 : (int)(next - now);
 }
 
-/* Passes messages on until the lens is gone, and their numbers back. */
-static void pass_on(int socket, int device)
+/* Forwards messages to the device until the lens is gone, and sends their numbers back. */
+static void forward(int socket, int device)
 {
 	struct unknowns unknowns = { .n = 0 };
 	struct message message;
@@ -191,7 +197,7 @@ static void pass_on(int socket, int device)
 		uint64_t number;
 		ssize_t n;
 
-		if (unknowns.n && poll(&ready, 1, pass_again(device, &unknowns)) <= 0)
+		if (unknowns.n && poll(&ready, 1, retry_unknown(device, &unknowns)) <= 0)
 			continue;
 		n = recv(socket, &message, sizeof(message), 0);
 		if (n == 0)
@@ -199,35 +205,35 @@ static void pass_on(int socket, int device)
 		if (n < (ssize_t)sizeof(message.header))
 			continue;
 		number = message.header.unique;
-		if (!pass(device, &message, (size_t)n) && unknowns.n < UNKNOWN_MAX)
+		if (!write_message(device, &message, (size_t)n) && unknowns.n < UNKNOWN_MAX)
 			unknowns.nodes[unknowns.n++] = (struct unknown){ .inode = message.inode, .due = now_ms() + 1 };
 		if (number)
 			(void)send(socket, &number, sizeof(number), MSG_NOSIGNAL);
 	}
 }
 
-static void *pass_content(void *data)
+static void *forward_content(void *data)
 {
-	const struct teller *teller = data;
+	const struct invalidator *invalidator = data;
 
-	pass_on(teller->content, teller->device);
+	forward(invalidator->content, invalidator->device);
 	return NULL;
 }
 
-static void teller_run(struct teller *teller)
+static void invalidator_run(struct invalidator *invalidator)
 {
 	pthread_t rest, content;
 
-	if (pthread_create(&rest, NULL, refuse_rest, teller) != 0 ||
-	    pthread_create(&content, NULL, pass_content, teller) != 0)
+	if (pthread_create(&rest, NULL, refuse_rest, invalidator) != 0 ||
+	    pthread_create(&content, NULL, forward_content, invalidator) != 0)
 		_exit(1);
-	pass_on(teller->socket, teller->device);
-	/* It may be waiting for what only refuse_rest() can end. */
+	forward(invalidator->socket, invalidator->device);
+	/* That thread may be waiting for a request that only refuse_rest() ends. */
 	(void)pthread_join(content, NULL);
 	_exit(0);
 }
 
-int lens_teller_device(int fuse_fd)
+int lens_invalidator_device(int fuse_fd)
 {
 	autofd int clone = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	uint32_t original = (uint32_t)fuse_fd;
@@ -237,7 +243,7 @@ int lens_teller_device(int fuse_fd)
 	return cordon_steal_fd(&clone);
 }
 
-int lens_teller_start(struct lens *lens, int device)
+int lens_invalidator_start(struct lens *lens, int device)
 {
 	int names[2], contents[2];
 	autofd int own = -1, own_content = -1, its = -1, its_content = -1;
@@ -255,29 +261,30 @@ int lens_teller_start(struct lens *lens, int device)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
-		struct teller teller = { .socket = its, .content = its_content, .device = device };
+		struct invalidator invalidator = { .socket = its, .content = its_content, .device = device };
 		static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
-		const int kept[] = { teller.socket, teller.content, teller.device };
+		const int kept[] = { invalidator.socket, invalidator.content, invalidator.device };
 
-		/* It ends when the lens has ended, not before and not by a signal to the group. */
+		/* The invalidator ends when the lens has ended: not before, and not by a signal to the process
+		 * group. */
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(ignored); i++)
 			(void)signal(ignored[i], SIG_IGN);
 		(void)prctl(PR_SET_PDEATHSIG, 0);
 		(void)prctl(PR_SET_DUMPABLE, 0);
-		/* Holding the lens's device would keep it from closing. */
+		/* If the invalidator held the lens's device, the device would not close when the lens dies. */
 		cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
-		teller_run(&teller);
+		invalidator_run(&invalidator);
 	}
-	lens->teller_fd = cordon_steal_fd(&own);
+	lens->invalidator_fd = cordon_steal_fd(&own);
 	lens->content_fd = cordon_steal_fd(&own_content);
-	lens->teller = pid;
+	lens->invalidator = pid;
 	return 0;
 }
 
-void lens_teller_stop(struct lens *lens)
+void lens_invalidator_stop(struct lens *lens)
 {
-	cordon_closep(&lens->teller_fd);
+	cordon_closep(&lens->invalidator_fd);
 	cordon_closep(&lens->content_fd);
-	if (lens->teller > 0)
-		(void)waitpid(lens->teller, NULL, 0);
+	if (lens->invalidator > 0)
+		(void)waitpid(lens->invalidator, NULL, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the policy says about names: rights, refusals, links, and directories that move. */
+/* What the policy decides about names: rights, refusals, links, and directories that move. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,8 @@ bool lens_judge_forbidden(const struct lens *lens, const char *path)
 	       (decision.reason == CORDON_REASON_DENY || decision.reason == CORDON_REASON_PROTECTED);
 }
 
-/* A directory that holds a protected path must stay where it is, and come to be by nobody's hand but the host's. */
+/* Whether a protected path lies at or below the path. Such a directory must stay where it is, and only the host may
+ * make it. */
 static bool holds_protected(const struct lens *lens, const char *path)
 {
 	const struct cordon_policy *policy = lens->policy;
@@ -47,43 +48,9 @@ static bool holds_protected(const struct lens *lens, const char *path)
 	return false;
 }
 
-/* A grant of reading for everything below a directory wins there against whatever is not more specific. */
-static bool covered_for_reading(const struct cordon_policy *policy, const char *path, struct cordon_specificity *ret_bar)
-{
-	bool covered = false;
-
-	for (size_t i = 0; i < policy->n_grants; i++) {
-		const struct cordon_pattern *pattern = policy->grants[i].pattern;
-		struct cordon_specificity s;
-
-		if (policy->grants[i].access != CORDON_ACCESS_READ || !cordon_pattern_covers(pattern, path) ||
-		    !cordon_pattern_match(pattern, path, &s))
-			continue;
-		if (!covered || s.literal_components > ret_bar->literal_components ||
-		    (s.literal_components == ret_bar->literal_components && s.literal_prefix > ret_bar->literal_prefix))
-			*ret_bar = s;
-		covered = true;
-	}
-	return covered;
-}
-
 bool lens_judge_leads_write(const struct lens *lens, const char *path)
 {
-	const struct cordon_policy *policy = lens->policy;
-	struct cordon_specificity bar;
-	bool covered;
-
-	if (policy->read_only || lens_judge_forbidden(lens, path))
-		return false;
-	covered = covered_for_reading(policy, path, &bar);
-	for (size_t i = 0; i < policy->n_grants; i++) {
-		const struct cordon_pattern *pattern = policy->grants[i].pattern;
-
-		if (policy->grants[i].access == CORDON_ACCESS_WRITE &&
-		    (covered ? cordon_pattern_leads_beyond(pattern, path, &bar) : cordon_pattern_leads(pattern, path)))
-			return true;
-	}
-	return false;
+	return cordon_policy_leads_write(lens->policy, path);
 }
 
 int lens_judge_change(const struct lens *lens, const char *path, bool directory, enum lens_change change)
@@ -103,7 +70,7 @@ int lens_judge_change(const struct lens *lens, const char *path, bool directory,
 	return lens_judge(lens, path) == LENS_READ ? -EROFS : -EACCES;
 }
 
-/* Whether the name that the text of a link gives, taken literally, is one the run may know. */
+/* Whether the text of a link, taken literally, is a name that the run may know. */
 static bool known_by_text(const struct lens *lens, const char *text)
 {
 	const char *root = lens->policy->root.path;
@@ -138,73 +105,111 @@ static bool known_by_text(const struct lens *lens, const char *text)
 	return lens_judge(lens, path) != LENS_HIDDEN;
 }
 
-bool lens_judge_link(const struct lens *lens, const char *path, const char *target)
+/* Puts the text of a link behind the directory of the link. It uses the text that was read before, and does not read
+ * it again: so we judge what the kernel will follow. False when the result is too long. */
+static bool join_target(const char *path, const char *target, char ret[static 2 * CORDON_PATH_MAX])
 {
 	const char *base = cordon_path_base(path);
+	int n = snprintf(ret, 2 * CORDON_PATH_MAX, "%.*s%s", target[0] == '/' ? 0 : (int)(base - path), path, target);
+
+	return n >= 0 && n < CORDON_PATH_MAX;
+}
+
+bool lens_judge_resolve(const struct lens *lens, const char *path, const char *target, struct cordon_resolved *ret)
+{
+	char joined[2 * CORDON_PATH_MAX];
+
+	if (!join_target(path, target, joined))
+		return false;
+	cordon_resolve(&lens->policy->root, joined, ret);
+	return true;
+}
+
+/* Whether the run sees this path outside the root without the lens. */
+static bool is_shown(const struct lens *lens, const char *path)
+{
+	for (const char *shown = lens->shown.data, *end = shown + lens->shown.len; shown < end;
+	     shown += strlen(shown) + 1)
+		if (cordon_path_within(path, shown))
+			return true;
+	return false;
+}
+
+bool lens_judge_link(const struct lens *lens, const char *path, const char *target)
+{
 	struct cordon_resolved resolved;
 	struct cordon_decision decision;
 	char joined[2 * CORDON_PATH_MAX];
 	autofd int fd = -1;
-	int n;
 
-	/* The text as it was read, not read again: what is judged is what the kernel will follow. */
-	n = snprintf(joined, sizeof(joined), "%.*s%s", target[0] == '/' ? 0 : (int)(base - path), path, target);
-	if (n < 0 || n >= CORDON_PATH_MAX)
+	if (!join_target(path, target, joined))
 		return false;
 	cordon_resolve(&lens->policy->root, joined, &resolved);
-	/* A loop leads nowhere, as the kernel will find: it asks for every name on the way, and each is judged. */
+	/* A link that leads in a circle leads nowhere. The kernel will find that out: it asks for every name on the
+	 * way, and we judge each. */
 	if (resolved.place == CORDON_PLACE_UNRESOLVABLE)
 		return known_by_text(lens, joined);
 	cordon_policy_judge(lens->policy, &resolved, CORDON_OP_READ, &decision);
 	if (decision.verdict != CORDON_DENY)
 		return true;
+	/* The kernel follows the link in the run's own tree (venv/bin/python -> /usr/bin/python3). The name of the
+	 * link itself must be in scope. */
+	if (resolved.place == CORDON_PLACE_OUTSIDE && is_shown(lens, resolved.path))
+		return lens_judge(lens, path) >= LENS_READ;
 	if (resolved.place != CORDON_PLACE_INSIDE || !cordon_policy_leads(lens->policy, resolved.path))
 		return false;
-	/* It leads somewhere if it is a directory, or may become one. */
+	/* The target leads to something granted only if it is a directory, or may become one. */
 	if (resolved.exists)
 		fd = cordon_open_beneath(lens->root_fd, resolved.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return !resolved.exists || fd >= 0;
 }
 
-/* True when the same grant of write access holds for everything at and below the path, so that nothing needs a look. */
-static bool uniform(const struct lens *lens, const char *path)
+/* True when this part of the policy grants write access to everything at and below the path. */
+static bool part_uniform(const struct cordon_policy *part, const char *path)
 {
-	const struct cordon_policy *policy = lens->policy;
-	struct cordon_decision decision;
-
-	if (!allowed(lens, path, CORDON_OP_WRITE, &decision) || holds_protected(lens, path))
-		return false;
-	for (size_t i = 0; i < policy->n_grants; i++)
-		if (policy->grants[i].access != CORDON_ACCESS_WRITE &&
-		    cordon_pattern_leads(policy->grants[i].pattern, path))
+	for (size_t i = 0; i < part->n_grants; i++)
+		if (part->grants[i].access != CORDON_ACCESS_WRITE && cordon_pattern_leads(part->grants[i].pattern, path))
 			return false;
-	/* Permissive, or a policy without a scope: nothing but the rules above says no. */
-	if (policy->mode == CORDON_MODE_PERMISSIVE || !cordon_policy_has_scope(policy))
+	/* In permissive mode, or without a scope, only the rules above refuse anything. */
+	if (part->mode == CORDON_MODE_PERMISSIVE || !cordon_policy_has_scope(part))
 		return true;
-	for (size_t i = 0; i < policy->n_grants; i++) {
-		const struct cordon_pattern *pattern = policy->grants[i].pattern;
+	for (size_t i = 0; i < part->n_grants; i++) {
+		const struct cordon_pattern *pattern = part->grants[i].pattern;
 
 		for (size_t k = 0; k < cordon_pattern_alternatives(pattern); k++) {
 			const char *literal = cordon_pattern_literal(pattern, k);
 
-			if (policy->grants[i].access == CORDON_ACCESS_WRITE && literal &&
-			    cordon_path_within(path, literal))
+			if (part->grants[i].access == CORDON_ACCESS_WRITE && literal && cordon_path_within(path, literal))
 				return true;
 		}
 	}
 	return false;
 }
 
-/* What may still be looked at before a directory is moved. */
-struct effort {
+/* The same for the whole policy. Then nobody needs to look at what lies below the path. */
+static bool uniform(const struct lens *lens, const char *path)
+{
+	const struct cordon_policy *part;
+	struct cordon_decision decision;
+
+	if (!allowed(lens, path, CORDON_OP_WRITE, &decision) || holds_protected(lens, path))
+		return false;
+	for (size_t i = 0; (part = cordon_policy_part(lens->policy, i)); i++)
+		if (!part_uniform(part, path))
+			return false;
+	return true;
+}
+
+/* How many entries and levels may still be judged before a directory is moved. */
+struct budget {
 	size_t entries, levels;
 };
 
 static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
-		       struct effort *left);
+		       struct budget *left);
 
 static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *entry, const char *from, const char *to,
-		       struct effort *left)
+		       struct budget *left)
 {
 	char from_path[CORDON_PATH_MAX], to_path[CORDON_PATH_MAX];
 	struct stat st;
@@ -224,7 +229,7 @@ static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *e
 }
 
 static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
-		       struct effort *left)
+		       struct budget *left)
 {
 	int fd = left->levels ? openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	const struct dirent *entry;
@@ -242,7 +247,7 @@ static int judge_below(const struct lens *lens, int dir_fd, const char *name, co
 	do {
 		errno = 0;
 		entry = readdir(dir);
-		/* A list that cannot be read to its end says nothing of the rest. */
+		/* If the directory cannot be read to its end, we do not know the rest of it. */
 		r = entry ? judge_entry(lens, dir, entry, from, to, left) : errno ? -EXDEV : 0;
 	} while (r == 0 && entry);
 	left->levels++;
@@ -252,22 +257,24 @@ static int judge_below(const struct lens *lens, int dir_fd, const char *name, co
 
 int lens_judge_move(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to)
 {
-	struct effort left = { .entries = LENS_MOVE_MAX, .levels = LENS_MOVE_LEVELS };
+	struct budget left = { .entries = LENS_MOVE_MAX, .levels = LENS_MOVE_LEVELS };
 
 	if (uniform(lens, from) && uniform(lens, to))
 		return 0;
 	return judge_below(lens, dir_fd, name, from, to, &left);
 }
 
-/* Adds a protected path unless it is the root itself: a link that lands there must not freeze the workspace. */
-static int hold(struct lens *lens, const char *path, const char *where, struct cordon_error *err)
+/* Adds a protected path unless it is the root itself: a link that leads to the root must not make the whole
+ * workspace read-only. */
+static int protect(struct lens *lens, const char *path, const char *where, struct cordon_error *err)
 {
 	return *path ? cordon_policy_add_protected(lens->policy, path, where, true, err) : 0;
 }
 
-/* Protects what `path` (relative, or absolute) is once the directories before its last name are resolved. When that
- * is a link, its target goes into `path`, and 1 is returned; 0 when there is nothing more to follow. */
-static int hold_step(struct lens *lens, char path[static CORDON_PATH_MAX], const char *where, struct cordon_error *err)
+/* Resolves the directories before the last name of `path` (relative or absolute) and protects the result. When that
+ * is a link, puts its target into `path` and returns 1. Returns 0 when there is nothing more to follow. */
+static int protect_step(struct lens *lens, char path[static CORDON_PATH_MAX], const char *where,
+			struct cordon_error *err)
 {
 	char dir[CORDON_PATH_MAX], real[CORDON_PATH_MAX], target[CORDON_PATH_MAX], next[2 * CORDON_PATH_MAX];
 	const char *base = cordon_path_base(path);
@@ -280,12 +287,12 @@ static int hold_step(struct lens *lens, char path[static CORDON_PATH_MAX], const
 		return 0;
 	if (!*base || cordon_streq(base, ".") || cordon_streq(base, "..")) {
 		cordon_resolve(&lens->policy->root, path, &resolved);
-		return resolved.place == CORDON_PLACE_INSIDE ? hold(lens, resolved.path, where, err) : 0;
+		return resolved.place == CORDON_PLACE_INSIDE ? protect(lens, resolved.path, where, err) : 0;
 	}
 	cordon_resolve(&lens->policy->root, *dir ? dir : ".", &resolved);
 	if (resolved.place != CORDON_PLACE_INSIDE || cordon_path_join(resolved.path, base, real, sizeof(real)) < 0)
 		return 0;
-	r = hold(lens, real, where, err);
+	r = protect(lens, real, where, err);
 	if (r < 0)
 		return r;
 	fd = cordon_open_beneath(lens->root_fd, real, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -301,20 +308,20 @@ static int hold_step(struct lens *lens, char path[static CORDON_PATH_MAX], const
 	return 1;
 }
 
-static int hold_links(struct lens *lens, const char *protected_path, const char *where, struct cordon_error *err)
+static int protect_links(struct lens *lens, const char *protected_path, const char *where, struct cordon_error *err)
 {
 	char path[CORDON_PATH_MAX], clean[CORDON_PATH_MAX];
 
 	if (cordon_copy(path, sizeof(path), protected_path, strlen(protected_path)) < 0)
 		return 0;
 	for (unsigned int i = 0; i < CORDON_LINKS_MAX; i++) {
-		int r = hold_step(lens, path, where, err);
+		int r = protect_step(lens, path, where, err);
 
 		if (r <= 0)
 			return r;
-		/* Links to directories on the way are held as ancestors of the path as it is written. */
+		/* Links to directories on the way are protected as ancestors of the path as it is written. */
 		if (path[0] != '/' && cordon_path_clean(path, clean, sizeof(clean)) == 0)
-			r = hold(lens, clean, where, err);
+			r = protect(lens, clean, where, err);
 		if (r < 0)
 			return r;
 	}
@@ -326,10 +333,10 @@ int lens_judge_prepare(struct lens *lens, struct cordon_error *err)
 	size_t n = lens->policy->n_protected;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The array moves when it grows. */
+		/* Copy the pointers: the array moves when it grows. */
 		const char *path = lens->policy->protected_paths[i].path;
 		const char *where = lens->policy->protected_paths[i].where;
-		int r = hold_links(lens, path, where, err);
+		int r = protect_links(lens, path, where, err);
 
 		if (r < 0)
 			return r;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking up names: the place where the policy decides whether something exists for the run. */
+/* Requests to cordon-lens that look up names. Here the policy decides whether a file exists for the run. */
 #include <fcntl.h>
 
+#include "base/path.h"
 #include "lens/lens.h"
 
-/* The text of the link that `stx` saw under the name; -ESTALE when it was exchanged since. */
+/* Reads the text of a link; -ESTALE when it is no link any more. */
 static int read_link(int dir_fd, const char *name, char ret[static CORDON_PATH_MAX])
 {
 	ssize_t n = readlinkat(dir_fd, name, ret, CORDON_PATH_MAX - 1);
@@ -15,7 +16,7 @@ static int read_link(int dir_fd, const char *name, char ret[static CORDON_PATH_M
 	return 0;
 }
 
-/* Rights of something that exists. A link out of scope by its name is judged by what it resolves to. */
+/* The rights of something that exists. A link that is out of scope by its name is judged by what it resolves to. */
 static enum lens_rights rights_of(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name,
 				  const char *path, const struct statx *stx)
 {
@@ -23,7 +24,7 @@ static enum lens_rights rights_of(struct lens *lens, struct lens_node *parent, i
 	struct lens_id id = lens_id_of(stx);
 	char target[CORDON_PATH_MAX];
 
-	if (rights < LENS_WRITE && lens_temp_find_file(lens, parent, name, &id))
+	if (rights < LENS_WRITE && lens_temp_name_find_file(lens, parent, name, &id))
 		return LENS_WRITE;
 	if (rights >= LENS_READ || S_ISDIR(stx->stx_mode))
 		return rights;
@@ -43,14 +44,15 @@ enum lens_rights lens_rights(struct lens *lens, struct lens_node *parent, int di
 	return rights_of(lens, parent, dir_fd, name, path, &stx);
 }
 
-/* Has a new directory's changes reported before anything of it is told: what `stx` says is looked at again. */
-static void watch_directory(struct lens *lens, struct lens_node *node, int dir_fd, const char *name, struct statx *stx)
+/* Has fanotify report the changes of a directory before the kernel learns anything of it. So `stx` is read again
+ * afterwards. */
+static void mark_directory(struct lens *lens, struct lens_node *node, int dir_fd, const char *name, struct statx *stx)
 {
 	autofd int fd = -1;
 	struct statx found;
 	struct lens_id id;
 
-	if (node->mark || lens->watch_fd < 0)
+	if (node->mark || lens->fanotify_fd < 0)
 		return;
 	fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || lens_stat(fd, "", &found) < 0)
@@ -58,7 +60,7 @@ static void watch_directory(struct lens *lens, struct lens_node *node, int dir_f
 	id = lens_id_of(&found);
 	if (!lens_id_equal(&id, &node->id))
 		return;
-	lens_notice_watch(lens, node, fd);
+	lens_monitor_mark(lens, node, fd);
 	if (lens_stat(fd, "", &found) == 0)
 		*stx = found;
 }
@@ -68,19 +70,20 @@ static int make_entry(struct lens *lens, const struct fuse_ctx *ctx, struct lens
 {
 	bool writable = rights == LENS_WRITE;
 	struct lens_node *node = lens_node_take(lens, parent, name, stx, writable);
-	double entry_timeout = parent->mark ? LENS_BELIEVE : LENS_DOUBT;
+	double entry_timeout = parent->mark ? LENS_VALID_LONG : LENS_VALID_SHORT;
 
 	if (!node)
 		return -ENOMEM;
 	if (S_ISDIR(node->type))
-		watch_directory(lens, node, dir_fd, name, stx);
+		mark_directory(lens, node, dir_fd, name, stx);
 	*ret = (struct fuse_entry_param){
 		.ino = lens_ino(lens, node),
 		.generation = node->generation,
-		.attr_timeout = lens_attr_told(lens, node, stx),
-		/* Where the attributes are asked for soon, the name is instead: the answer serves for both, and a mode
-		 * that is told with it counts even when the content must be dropped. */
-		.entry_timeout = node->doubted ? LENS_DOUBT : entry_timeout,
+		.attr_timeout = lens_attr_valid_for(lens, node, stx),
+		/* Where the attributes are valid for a short time only, the name is too. Then the kernel asks for
+		 * the name, and this one answer gives it both; it uses the mode in such an answer even when it must
+		 * drop the content. */
+		.entry_timeout = node->unmonitored ? LENS_VALID_SHORT : entry_timeout,
 	};
 	lens_attr(lens, ctx, dir_fd, name, stx, writable, &ret->attr);
 	return 0;
@@ -99,18 +102,18 @@ int lens_lookup(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node 
 	r = lens_stat(dir_fd, name, &stx);
 	if (r == 0) {
 		rights = rights_of(lens, parent, dir_fd, name, path, &stx);
-		/* What is mounted below the root on the host is not part of the tree. */
+		/* A file system that the host mounted below the root is not part of the tree. */
 		if (rights == LENS_HIDDEN || (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
 			return -EACCES;
 		return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights, ret);
 	}
 	if (r != -ENOENT)
 		return r;
-	/* A missing name is told only where the run may know it, or make it: as a file, as a directory that leads to
-	 * files, or as a temporary name. */
+	/* We admit that a name is missing only where the run may know it or make it: as a file, as a directory that
+	 * leads to files, or as a temporary name. */
 	if (lens_judge(lens, path) >= LENS_READ || lens_judge_leads_write(lens, path))
 		return -ENOENT;
-	if (lens_path(lens, parent, dir_path) == 0 && lens_temp_shape(lens, dir_path, dir_fd, name, false))
+	if (lens_path(lens, parent, dir_path) == 0 && lens_temp_name_shape(lens, dir_path, dir_fd, name, false))
 		return -ENOENT;
 	return -EACCES;
 }
@@ -130,6 +133,20 @@ int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_n
 	return make_entry(lens, ctx, parent, dir_fd, name, &stx, rights_of(lens, parent, dir_fd, name, path, &stx), ret);
 }
 
+/* Whether a look-up ended with EACCES because of the policy, and not because of the host's own permissions. Then it
+ * is reported, and the answer waits. */
+static bool refused_by_policy(fuse_req_t req, struct lens_node *dir, int dir_fd, const char *name)
+{
+	struct lens *lens = fuse_req_userdata(req);
+	char path[CORDON_PATH_MAX];
+	struct statx stx;
+	int r = lens_stat(dir_fd, name, &stx);
+
+	if ((r < 0 && r != -ENOENT) || lens_path_below(lens, dir, name, path) < 0)
+		return false;
+	return lens_report_lookup(req, name, path, r == 0);
+}
+
 void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct lens *lens = fuse_req_userdata(req);
@@ -139,10 +156,12 @@ void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int r = dir_fd < 0 ? dir_fd : lens_lookup(lens, fuse_req_ctx(req), dir, dir_fd, name, &entry);
 
 	if (r == -ENOENT) {
-		/* The kernel may remember that it is missing; its coming is reported. */
-		entry = (struct fuse_entry_param){ .entry_timeout = dir->mark ? LENS_BELIEVE : 0 };
+		/* The kernel may remember that the name is missing where fanotify reports that it appears. */
+		entry = (struct fuse_entry_param){ .entry_timeout = dir->mark ? LENS_VALID_LONG : 0 };
 		r = 0;
 	}
+	if (r == -EACCES && dir_fd >= 0 && refused_by_policy(req, dir, dir_fd, name))
+		return;
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
@@ -153,7 +172,7 @@ void lens_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
 {
 	struct lens *lens = fuse_req_userdata(req);
 
-	/* Nobody took the answer: then nobody will forget the node either. */
+	/* The kernel did not take the answer, so it will not send a FORGET for the node either. */
 	if (fuse_reply_entry(req, entry) < 0 && entry->ino)
 		lens_node_forget(lens, lens_node(lens, entry->ino), 1);
 }
@@ -175,31 +194,48 @@ void lens_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *for
 	fuse_reply_none(req);
 }
 
-static int link_target(struct lens *lens, struct lens_node *node, char ret[static CORDON_PATH_MAX])
+/* Reads the text of a link and judges where it leads. When that is refused, `ret_refused` is the path of the link. */
+static int link_target(struct lens *lens, struct lens_node *node, char ret[static CORDON_PATH_MAX],
+		       char ret_refused[static CORDON_PATH_MAX])
 {
 	autofd int fd = lens_open_node(lens, node, false);
-	char path[CORDON_PATH_MAX];
 	int r = fd < 0 ? fd : read_link(fd, "", ret);
 
+	ret_refused[0] = '\0';
 	if (r < 0 || !node->names)
 		return r;
-	/* Judged under each of its names: a relative link means something else in another directory. */
+	/* Judge it under each of its names: a relative link means something else in another directory. */
 	for (const struct lens_name *name = node->names; name; name = name->next) {
-		r = lens_path_below(lens, name->parent, name->text, path);
+		r = lens_path_below(lens, name->parent, name->text, ret_refused);
 		if (r < 0)
-			return r;
-		if (!lens_temp_find_file(lens, name->parent, name->text, &node->id) && !lens_judge_link(lens, path, ret))
+			break;
+		if (!lens_temp_name_find_file(lens, name->parent, name->text, &node->id) &&
+		    !lens_judge_link(lens, ret_refused, ret))
 			return -EACCES;
 	}
-	return 0;
+	ret_refused[0] = '\0';
+	return r;
+}
+
+/* The link at `path` leads where the run may not go. Reports the place to which it leads. */
+static bool refused_to_follow(fuse_req_t req, const char *path, const char *target)
+{
+	const struct lens *lens = fuse_req_userdata(req);
+	struct cordon_resolved resolved;
+
+	if (!lens_judge_resolve(lens, path, target, &resolved) || resolved.place == CORDON_PLACE_UNRESOLVABLE)
+		return false;
+	return lens_report_lookup(req, cordon_path_base(path), resolved.path, resolved.exists);
 }
 
 void lens_op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct lens *lens = fuse_req_userdata(req);
-	char target[CORDON_PATH_MAX];
-	int r = link_target(lens, lens_node(lens, ino), target);
+	char target[CORDON_PATH_MAX], refused[CORDON_PATH_MAX];
+	int r = link_target(lens, lens_node(lens, ino), target, refused);
 
+	if (r == -EACCES && *refused && refused_to_follow(req, refused, target))
+		return;
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon-lens: takes descriptors from the supervisor, gives up what it does not need, serves until the view ends. */
+/* The main program of the process cordon-lens: it takes descriptors from the supervisor, gives up what it does not
+ * need, and serves requests until the view ends. */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fuse.h>
@@ -15,36 +16,37 @@
 #include "base/sys.h"
 #include "lens/lens.h"
 #include "policy/handover.h"
-#include "sandbox/landlock.h"
+#include "sandbox/inside/landlock.h"
 
 struct arguments {
-	int root_fd, policy_fd, fuse_fd, status_fd;
+	int root_fd, policy_fd, fuse_fd, status_fd, refusals_fd, shown_fd;
 	pid_t parent;
 };
 
-/* Since 7.43: the kernel ends the connection when a request is not answered within so many seconds. The headers here
- * are older, so bit and place are spelled out. */
+/* Since FUSE 7.43 the kernel ends the connection when a request is not answered within this many seconds. The
+ * headers that we build with may be older, so the bit and its place stand here. */
 #define INIT_REQUEST_TIMEOUT (1u << (42 - 32)) /* in flags2 */
 #define INIT_REQUEST_TIMEOUT_AT 40	       /* in struct fuse_init_out: a 16-bit number */
 #define REQUEST_TIMEOUT 300
 
 static struct lens lens = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			    .root_fd = -1,
-			    .watch_fd = -1,
+			    .fanotify_fd = -1,
 			    .wake_fd = -1,
-			    .teller_fd = -1,
+			    .invalidator_fd = -1,
 			    .content_fd = -1,
-			    .late_end = &lens.late };
+			    .refusals_fd = -1,
+			    .delayed_end = &lens.delayed };
 static int fuse_fd = -1, null_fd = -1;
 /* The request whose answer begins the session, for patch_init(). */
 static uint64_t init_unique;
 static uint32_t init_offered, init_offered2;
 static pthread_t serving;
 
-static void say(int status_fd, const char *fmt, ...) CORDON_PRINTF(2, 3);
+static void report_status(int status_fd, const char *fmt, ...) CORDON_PRINTF(2, 3);
 
-/* One line for the supervisor, or on stderr without one. */
-static void say(int status_fd, const char *fmt, ...)
+/* Writes one line to the supervisor, or to stderr without one. */
+static void report_status(int status_fd, const char *fmt, ...)
 {
 	char line[1024];
 	va_list args;
@@ -74,8 +76,10 @@ static int parse(int argc, char **argv, struct arguments *ret)
 		const char *name;
 		int *value;
 	} options[] = {
-		{ "--root-fd", &ret->root_fd },	    { "--policy-fd", &ret->policy_fd }, { "--fuse-fd", &ret->fuse_fd },
-		{ "--status-fd", &ret->status_fd }, { "--parent", &ret->parent },
+		{ "--root-fd", &ret->root_fd },		{ "--policy-fd", &ret->policy_fd },
+		{ "--fuse-fd", &ret->fuse_fd },		{ "--status-fd", &ret->status_fd },
+		{ "--refusals-fd", &ret->refusals_fd }, { "--shown-fd", &ret->shown_fd },
+		{ "--parent", &ret->parent },
 	};
 
 	for (int i = 1; i < argc; i += 2) {
@@ -89,10 +93,11 @@ static int parse(int argc, char **argv, struct arguments *ret)
 	return ret->root_fd > 2 && ret->policy_fd > 2 && ret->fuse_fd > 2 ? 0 : -EINVAL;
 }
 
-/* Closes every descriptor that was not handed over on purpose. */
+/* Closes every descriptor that the supervisor did not pass on purpose. */
 static void close_others(const struct arguments *args)
 {
-	const int kept[] = { args->root_fd, args->policy_fd, args->fuse_fd, args->status_fd };
+	const int kept[] = { args->root_fd,   args->policy_fd,	 args->fuse_fd,
+			     args->status_fd, args->refusals_fd, args->shown_fd };
 
 	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kept); i++)
@@ -104,18 +109,18 @@ static int drop_capabilities(void)
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
 
-	/* As root, too: without them the lens can do on the host what its user id can, and not more than the run
-	 * could do with the same id and no capabilities. */
+	/* As root, too. Without capabilities the lens can do on the host what its user id can do, and not more than
+	 * the run could do with the same id and no capabilities. */
 	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
-/* Gives up rights and ties the life of the lens to the supervisor's. */
-static int settle(pid_t parent, struct cordon_error *err)
+/* Gives up rights, and has the kernel end the lens when the supervisor dies. */
+static int drop_rights(pid_t parent, struct cordon_error *err)
 {
 	struct rlimit files;
 	int r;
 
-	/* TERM, so that temporary names are cleaned up. */
+	/* SIGTERM, so that the lens removes the temporary names before it ends. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
 		return cordon_fail_errno(err, -errno, "prctl(PR_SET_PDEATHSIG)");
 	if (parent > 0 && getppid() != parent)
@@ -127,48 +132,48 @@ static int settle(pid_t parent, struct cordon_error *err)
 		return cordon_fail_errno(err, -errno, "prctl(PR_SET_NO_NEW_PRIVS)");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return cordon_fail_errno(err, -errno, "prctl(PR_SET_DUMPABLE)");
-	cordon_sys_prompt();
-	(void)umask(0); /* the kernel applied the caller's */
+	cordon_sys_request_short_slice();
+	(void)umask(0); /* the kernel has applied the caller's umask */
 	if (chdir("/") < 0)
 		return cordon_fail_errno(err, -errno, "chdir");
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
-		/* Half of what there is stays for files without a name, listings and the work at hand. */
+		/* The other half is for files without a name, for listings and for the current request. */
 		lens.max_files = files.rlim_cur / 2 < LENS_FILES_MAX ? files.rlim_cur / 2 : LENS_FILES_MAX;
 	}
 	return 0;
 }
 
 /*
- * The end comes in two steps. The thread that hears of changes ends first, while requests are still served: it may
- * wait for the teller, and that for an answer. Then it takes the device away, so that the kernel ends what is under
- * way, and gets the serving thread out of its read.
+ * The lens ends in two steps. The second thread ends first, while the first one still serves requests: it may wait
+ * for the invalidator, which may wait for an answer of the lens. Then the second thread replaces the device by
+ * /dev/null, so that the kernel ends the remaining requests, and interrupts the read of the first one.
  */
-static void begin_end(int sig)
+static void request_end(int sig)
 {
 	int saved = errno;
 
 	(void)sig;
-	lens_notice_stop(&lens);
+	lens_monitor_stop(&lens);
 	errno = saved;
 }
 
-static void wake_up(int sig)
+static void interrupt_read(int sig)
 {
 	(void)sig;
 }
 
-static void *notice(void *data)
+static void *run_monitor(void *data)
 {
-	lens_notice_run(data);
+	lens_monitor_run(data);
 	(void)dup2(null_fd, fuse_fd);
 	(void)pthread_kill(serving, SIGUSR1);
 	return NULL;
 }
 
-/* Signals are for the thread that serves. */
-static int start_notice(pthread_t *ret, struct cordon_error *err)
+/* Only the serving thread takes signals. */
+static int start_monitor(pthread_t *ret, struct cordon_error *err)
 {
 	sigset_t all, before;
 	int r;
@@ -177,7 +182,7 @@ static int start_notice(pthread_t *ret, struct cordon_error *err)
 	sigfillset(&all);
 	r = pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (r == 0) {
-		r = pthread_create(ret, NULL, notice, &lens);
+		r = pthread_create(ret, NULL, run_monitor, &lens);
 		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
 	return r ? cordon_fail_errno(err, -r, "cannot start a thread") : 0;
@@ -186,8 +191,8 @@ static int start_notice(pthread_t *ret, struct cordon_error *err)
 static int catch_signals(struct cordon_error *err)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-	struct sigaction end = { .sa_handler = begin_end }, ignore = { .sa_handler = SIG_IGN };
-	struct sigaction interrupt = { .sa_handler = wake_up };
+	struct sigaction end = { .sa_handler = request_end }, ignore = { .sa_handler = SIG_IGN };
+	struct sigaction interrupt = { .sa_handler = interrupt_read };
 
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null_fd < 0)
@@ -204,14 +209,15 @@ static int catch_signals(struct cordon_error *err)
 
 static void op_init(void *data, struct fuse_conn_info *conn)
 {
-	/* There is no open to truncate with, and no node but those we gave out: they are addresses. */
+	/* We get no OPEN that could truncate. Node ids are addresses in our memory, so no one may make them up (no
+	 * export). */
 	unsigned int unwanted = FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ |
 				FUSE_CAP_IOCTL_DIR | FUSE_CAP_READDIRPLUS_AUTO;
 
 	(void)data;
-	/* With reports of what changes on the host, content stays in the kernel's cache until one comes; without,
-	 * the kernel compares times. */
-	if (lens.watch_fd >= 0)
+	/* With fanotify, content stays in the kernel's cache until a change is reported; without it, the kernel
+	 * compares times. */
+	if (lens.fanotify_fd >= 0)
 		unwanted |= FUSE_CAP_AUTO_INVAL_DATA;
 	conn->want &= ~unwanted;
 	conn->want |= conn->capable & (FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS);
@@ -224,14 +230,14 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
 	(void)fi;
-	fuse_reply_err(req, ENOSYS); /* never ask again: what may be opened was said at lookup */
+	fuse_reply_err(req, ENOSYS); /* the kernel does not ask again: LOOKUP decided what may be opened */
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	/* Without reports the kernel must not keep lists, and only an answer can say so. */
-	if (lens.watch_fd >= 0)
+	/* Without fanotify the kernel must not cache lists, and only a successful answer can say so. */
+	if (lens.fanotify_fd >= 0)
 		fuse_reply_err(req, ENOSYS);
 	else
 		fuse_reply_open(req, fi);
@@ -293,8 +299,9 @@ static ssize_t device_read(int fd, void *bytes, size_t size, void *data)
 		init_offered = init->flags;
 		init_offered2 = init->flags & FUSE_INIT_EXT ? init->flags2 : 0;
 	}
-	/* The end of /dev/null, which was put here; or the view went while this was reading, for which the kernel's word
-	 * is another (ECONNABORTED) and libfuse would print one of its own. Both are the end of an unmounted view. */
+	/* A read ends with 0 when the second thread has put /dev/null here, and with ECONNABORTED when the view was
+	 * unmounted during the read; libfuse would print a message for the latter. Both mean that the view has
+	 * ended, which is ENODEV for libfuse. */
 	if (n == 0 || (n < 0 && errno == ECONNABORTED)) {
 		errno = ENODEV;
 		return -1;
@@ -303,9 +310,9 @@ static ssize_t device_read(int fd, void *bytes, size_t size, void *data)
 }
 
 /*
- * What libfuse 3.14 does not know. Without FUSE_HANDLE_KILLPRIV_V2 the kernel asks for security.capability before each
- * write; with it the file system drops set-user-id bits and capabilities itself, which the host's does. The time
- * limit is the last resort against a lens that hangs.
+ * Adds to the answer to INIT what libfuse 3.14 does not know. Without FUSE_HANDLE_KILLPRIV_V2 the kernel asks for
+ * security.capability before each write; with it the file system drops set-user-id bits and capabilities itself,
+ * which the host's file system does. The time limit is the last resort against a lens that hangs.
  */
 static void patch_init(struct iovec *iov, int count)
 {
@@ -334,7 +341,7 @@ static ssize_t device_writev(int fd, struct iovec *iov, int count, void *data)
 	return writev(fd, iov, count);
 }
 
-static void quiet(enum fuse_log_level level, const char *fmt, va_list args)
+static void log_nothing(enum fuse_log_level level, const char *fmt, va_list args)
 {
 	(void)level;
 	(void)fmt;
@@ -349,7 +356,7 @@ static int session_new(struct cordon_error *err)
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
 	int r;
 
-	fuse_set_log_func(quiet);
+	fuse_set_log_func(log_nothing);
 	lens.session = fuse_session_new(&args, &operations, sizeof(operations), &lens);
 	if (!lens.session)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "cannot begin a FUSE session");
@@ -357,35 +364,36 @@ static int session_new(struct cordon_error *err)
 	return r < 0 ? cordon_fail(err, -EIO, CORDON_KIND_IO, "cannot use the FUSE descriptor") : 0;
 }
 
-/* Serves until the view is gone, or a signal says so. */
+/* Serves requests until the view is unmounted or a signal ends the lens. */
 static int serve(int status_fd)
 {
 	struct fuse_buf buf = { .mem = NULL };
-	bool told = false;
+	bool reported = false;
 	int r = 0;
 
 	while (!fuse_session_exited(lens.session)) {
-		lens_late_serve(&lens);
+		lens_delayed_serve(&lens);
 		r = fuse_session_receive_buf(lens.session, &buf);
 		if (r == -EINTR || r == -EAGAIN)
 			continue;
 		if (r <= 0)
 			break;
 		(void)pthread_mutex_lock(&lens.lock);
+		lens.reported = 0;
 		fuse_session_process_buf(lens.session, &buf);
 		(void)pthread_mutex_unlock(&lens.lock);
-		if (!told && status_fd >= 0) {
-			say(status_fd, "ready%s\n", lens.watch_fd >= 0 ? "" : " unwatched");
+		if (!reported && status_fd >= 0) {
+			report_status(status_fd, "ready%s\n", lens.fanotify_fd >= 0 ? "" : " unwatched");
 			(void)close(status_fd);
 		}
-		told = true;
+		reported = true;
 	}
 	free(buf.mem);
 	return r < 0 ? r : 0;
 }
 
-/* From here on nothing outside the root can be opened, run or reached, whatever a request would have the lens do.
- * Without Landlock the run itself is refused or declared; the lens needs no word of its own. */
+/* From here on the lens can open, execute and reach nothing outside the root, whatever a request makes it try.
+ * Without Landlock it goes on: then the run itself is refused, or its report says so. */
 static int confine(struct cordon_error *err)
 {
 	unsigned int abi = cordon_landlock_abi();
@@ -403,20 +411,38 @@ static int confine(struct cordon_error *err)
 	return r < 0 ? cordon_fail_errno(err, r, "Landlock") : 0;
 }
 
+static int read_shown(int fd, struct cordon_error *err)
+{
+	int r;
+
+	lens.shown = (struct cordon_buf)CORDON_BUF(LENS_SHOWN_MAX);
+	if (fd < 0)
+		return 0;
+	r = cordon_read_fd(fd, "what the run sees", &lens.shown, err);
+	(void)close(fd);
+	if (r == 0 && lens.shown.len && lens.shown.data[lens.shown.len - 1])
+		r = cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "the list of what the run sees is damaged");
+	return r;
+}
+
 static int prepare(struct arguments *args, struct cordon_error *err)
 {
-	autofd int teller_device = -1;
+	autofd int invalidator_device = -1;
 	int r;
 
 	close_others(args);
-	r = settle(args->parent, err);
+	r = drop_rights(args->parent, err);
 	if (r < 0)
 		return r;
 	fuse_fd = args->fuse_fd;
 	lens.root_fd = args->root_fd;
+	lens.refusals_fd = args->refusals_fd;
 	lens.euid = geteuid();
 	r = cordon_handover_read(args->policy_fd, args->root_fd, &lens.policy, &lens.editor_temps, err);
 	(void)close(args->policy_fd);
+	if (r < 0)
+		return r;
+	r = read_shown(args->shown_fd, err);
 	if (r < 0)
 		return r;
 	r = lens_judge_prepare(&lens, err);
@@ -429,40 +455,45 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 	r = catch_signals(err);
 	if (r < 0)
 		return r;
-	teller_device = lens_teller_device(fuse_fd);
+	invalidator_device = lens_invalidator_device(fuse_fd);
 	r = confine(err);
 	if (r < 0)
 		return r;
-	if (teller_device >= 0)
-		(void)lens_teller_start(&lens, teller_device);
-	r = lens_notice_init(&lens);
+	if (invalidator_device >= 0)
+		(void)lens_invalidator_start(&lens, invalidator_device);
+	r = lens_monitor_init(&lens);
 	return r < 0 ? cordon_fail_errno(err, r, "cannot hear of changes") : session_new(err);
 }
 
 int main(int argc, char **argv)
 {
-	struct arguments args = { .root_fd = -1, .policy_fd = -1, .fuse_fd = -1, .status_fd = -1 };
+	struct arguments args = {
+		.root_fd = -1, .policy_fd = -1, .fuse_fd = -1, .status_fd = -1, .refusals_fd = -1, .shown_fd = -1
+	};
 	struct cordon_error err = { 0 };
-	pthread_t notice_thread;
+	pthread_t monitor;
 	int r;
 
 	if (parse(argc, argv, &args) < 0) {
-		say(-1, "cordon-lens: started by cordon run, not by hand\n"
-			"usage: cordon-lens --root-fd N --policy-fd N --fuse-fd N [--status-fd N] [--parent PID]\n");
+		report_status(-1,
+			      "cordon-lens: started by cordon run, not by hand\n"
+			      "usage: cordon-lens --root-fd N --policy-fd N --fuse-fd N [--status-fd N] [--refusals-fd N]\n"
+			      "       [--shown-fd N] [--parent PID]\n");
 		return 2;
 	}
 	r = prepare(&args, &err);
 	if (r == 0)
-		r = start_notice(&notice_thread, &err);
+		r = start_monitor(&monitor, &err);
 	if (r < 0) {
-		say(args.status_fd, "error: %s\n", err.message);
+		report_status(args.status_fd, "error: %s\n", err.message);
 		return 1;
 	}
 	r = serve(args.status_fd);
-	lens_notice_stop(&lens);
-	(void)pthread_join(notice_thread, NULL);
-	/* Nothing can be made any more when the temporary names are removed. */
-	lens_temps_clean(&lens);
-	lens_teller_stop(&lens);
-	return r < 0 || lens.untold ? 1 : 0;
+	lens_report_missed(&lens);
+	lens_monitor_stop(&lens);
+	(void)pthread_join(monitor, NULL);
+	/* Remove the temporary names only now, when no request can make another one. */
+	lens_temp_names_remove(&lens);
+	lens_invalidator_stop(&lens);
+	return r < 0 || lens.invalidator_gone ? 1 : 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes on the host: fanotify reports it, and the teller has the kernel drop what it holds of it.
+ * The second thread of cordon-lens: fanotify reports what changes on the host, and the invalidator has the kernel
+ * drop what it caches of it.
  *
- * A mark on a directory reports every change in it, and whose process made it: our own (which is the run's, and which
- * the kernel knows of) are skipped. Where a directory has no mark (too many, no fanotify, a file system without file
- * handles) nothing in it is believed for longer than LENS_DOUBT.
+ * A mark on a directory reports every change in it, and which process made the change. Our own changes are skipped:
+ * the run made them, and the kernel knows them. Where a directory has no mark (too many marks, no fanotify, a file
+ * system without file handles) no answer about it is valid for longer than LENS_VALID_SHORT.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -21,12 +22,12 @@
 
 #define NAME_EVENTS (FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO)
 #define DATA_EVENTS (FAN_MODIFY | FAN_CLOSE_WRITE)
-/* CLOSE_WRITE is all that tells of content written through a shared mapping. */
+/* FAN_CLOSE_WRITE is the only report of content that was written through a shared mapping. */
 #define EVENTS (NAME_EVENTS | DATA_EVENTS | FAN_ATTRIB | FAN_ONDIR | FAN_EVENT_ON_CHILD)
-#define HANDLE_MAX 32 /* bytes of a file handle we remember; longer ones get no mark */
-#define REST_MS 5     /* after a report of nothing but own changes */
-#define READS_MAX 16  /* reports are read in pieces; so many of them before something else is looked at */
-#define TRIM_MAX 1024 /* names dropped at one time when there are too many nodes */
+#define HANDLE_MAX 32 /* a directory with a longer file handle gets no mark */
+#define REST_MS 5     /* pause after reports of our own changes only */
+#define READS_MAX 16  /* reads of reports before the thread looks at its other work */
+#define TRIM_MAX 1024 /* names dropped at one time */
 
 struct lens_mark {
 	struct lens_mark *hash_next;
@@ -46,7 +47,8 @@ static struct lens_mark **bucket_of(const struct lens *lens, int type, const uns
 	return &lens->marks[h % LENS_BUCKETS];
 }
 
-/* File systems whose every change is made, and so reported, by this kernel; of others some changes come unheard. */
+/* Whether this kernel makes, and so reports, every change of the file system. Others (network, FUSE) may change
+ * without a report. */
 static bool is_local(int fd)
 {
 	static const unsigned long types[] = {
@@ -63,39 +65,39 @@ static bool is_local(int fd)
 	return false;
 }
 
-int lens_notice_init(struct lens *lens)
+int lens_monitor_init(struct lens *lens)
 {
-	/* Reports are of use only to who can pass them on, and where they are complete. */
-	if (lens->teller_fd >= 0 && is_local(lens->root_fd))
-		lens->watch_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK,
-					       O_RDONLY);
+	/* Reports help only if an invalidator can pass them on, and if they are complete. */
+	if (lens->invalidator_fd >= 0 && is_local(lens->root_fd))
+		lens->fanotify_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK,
+						  O_RDONLY);
 	lens->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	lens->marks = calloc(LENS_BUCKETS, sizeof(struct lens_mark *));
 	if (lens->wake_fd < 0)
 		return -errno;
 	if (!lens->marks)
 		return -ENOMEM;
-	lens_notice_watch(lens, lens->root, lens->root_fd);
-	/* Nothing would be reported of the root: then the kernel shall check for itself. */
+	lens_monitor_mark(lens, lens->root, lens->root_fd);
+	/* fanotify reports nothing about the root: then the kernel must compare times by itself. */
 	if (!lens->root->mark)
-		cordon_closep(&lens->watch_fd);
+		cordon_closep(&lens->fanotify_fd);
 	return 0;
 }
 
-void lens_notice_watch(struct lens *lens, struct lens_node *node, int path_fd)
+void lens_monitor_mark(struct lens *lens, struct lens_node *node, int path_fd)
 {
 	_Alignas(struct file_handle) char room[sizeof(struct file_handle) + HANDLE_MAX];
 	struct file_handle *handle = (struct file_handle *)(void *)room;
 	struct lens_mark **bucket, *mark;
 	int mount;
 
-	if (node->mark || lens->watch_fd < 0 || lens->n_marks >= LENS_MARKS_MAX)
+	if (node->mark || lens->fanotify_fd < 0 || lens->n_marks >= LENS_MARKS_MAX)
 		return;
 	handle->handle_bytes = HANDLE_MAX;
 	if (name_to_handle_at(path_fd, "", handle, &mount, AT_EMPTY_PATH) < 0 &&
 	    name_to_handle_at(path_fd, "", handle, &mount, AT_EMPTY_PATH | AT_HANDLE_FID) < 0)
 		return;
-	if (fanotify_mark(lens->watch_fd, FAN_MARK_ADD | FAN_MARK_ONLYDIR, EVENTS, path_fd, ".") < 0)
+	if (fanotify_mark(lens->fanotify_fd, FAN_MARK_ADD | FAN_MARK_ONLYDIR, EVENTS, path_fd, ".") < 0)
 		return;
 	mark = calloc(1, sizeof(*mark));
 	if (!mark)
@@ -111,7 +113,7 @@ void lens_notice_watch(struct lens *lens, struct lens_node *node, int path_fd)
 	lens->n_marks++;
 }
 
-void lens_notice_unwatch(struct lens *lens, struct lens_node *node)
+void lens_monitor_unmark(struct lens *lens, struct lens_node *node)
 {
 	struct lens_mark *mark = node->mark;
 	autofd int fd = -1;
@@ -124,10 +126,11 @@ void lens_notice_unwatch(struct lens *lens, struct lens_node *node)
 		*at = mark->hash_next;
 		break;
 	}
-	/* A directory that cannot be reached any more keeps its mark until it is gone; its reports find no node. */
+	/* A directory that we cannot open any more keeps its mark until it is deleted; no node is found for its
+	 * reports. */
 	fd = lens_open_node(lens, node, false);
 	if (fd >= 0)
-		(void)fanotify_mark(lens->watch_fd, FAN_MARK_REMOVE | FAN_MARK_ONLYDIR, EVENTS, fd, ".");
+		(void)fanotify_mark(lens->fanotify_fd, FAN_MARK_REMOVE | FAN_MARK_ONLYDIR, EVENTS, fd, ".");
 	free(mark);
 	node->mark = NULL;
 	lens->n_marks--;
@@ -147,19 +150,19 @@ static void wake(const struct lens *lens)
 	uint64_t one = 1;
 	ssize_t n = write(lens->wake_fd, &one, sizeof(one));
 
-	(void)n; /* full means that it is awake */
+	(void)n; /* the counter is full: the thread is awake already */
 }
 
-void lens_notice_crowded(const struct lens *lens)
+void lens_monitor_trim(const struct lens *lens)
 {
-	if (lens->teller_fd >= 0)
+	if (lens->invalidator_fd >= 0)
 		wake(lens);
 }
 
-void lens_notice_stale(struct lens *lens, const struct lens_node *node)
+void lens_monitor_drop_later(struct lens *lens, const struct lens_node *node)
 {
-	/* Without a teller nothing is believed for long, and the kernel compares times by itself. */
-	if (lens->teller_fd < 0)
+	/* Without an invalidator no answer is valid for long, and the kernel compares times by itself. */
+	if (lens->invalidator_fd < 0)
 		return;
 	if (lens->n_stale < LENS_STALE_MAX)
 		lens->stale[lens->n_stale++] = lens_ino(lens, node);
@@ -168,16 +171,16 @@ void lens_notice_stale(struct lens *lens, const struct lens_node *node)
 	wake(lens);
 }
 
-/* One report of the host. */
+/* One report of fanotify. */
 struct report {
 	uint64_t mask;
-	int type; /* of the directory's handle, with its bytes */
+	int type; /* type of the directory's file handle, whose bytes follow */
 	unsigned int n;
 	unsigned char handle[HANDLE_MAX];
 	char text[NAME_MAX + 1];
 };
 
-/* The kernel packs its reports without regard to alignment. False for one that concerns no mark of ours. */
+/* The kernel packs its reports without regard to alignment. False for a report that concerns none of our marks. */
 static bool parse_report(const char *at, size_t len, struct report *ret)
 {
 	const size_t info_at = sizeof(struct fanotify_event_metadata);
@@ -201,8 +204,8 @@ static bool parse_report(const char *at, size_t len, struct report *ret)
 	return cordon_copy(ret->text, sizeof(ret->text), at, strnlen(at, len)) == 0;
 }
 
-/* A name came or went, or a file changed. */
-static void tell(struct lens *lens, const struct report *report)
+/* Has the kernel drop what a report says is out of date: a name appeared or disappeared, or a file changed. */
+static void invalidate(struct lens *lens, const struct report *report)
 {
 	const char *text = report->text;
 	fuse_ino_t dir = 0, child = 0;
@@ -221,27 +224,27 @@ static void tell(struct lens *lens, const struct report *report)
 	if (!dir)
 		return;
 	if (cordon_streq(text, ".")) {
-		lens_tell_inode(lens, dir, false);
+		lens_invalidate_inode(lens, dir, false);
 		return;
 	}
 	if (report->mask & NAME_EVENTS) {
-		lens_tell_entry(lens, dir, text);
-		lens_tell_inode(lens, dir, true);
+		lens_invalidate_entry(lens, dir, text);
+		lens_invalidate_inode(lens, dir, true);
 	}
 	if (child && (report->mask & (DATA_EVENTS | NAME_EVENTS)))
-		lens_tell_inode(lens, child, true);
+		lens_invalidate_inode(lens, child, true);
 	else if (child)
-		lens_tell_inode(lens, child, false);
+		lens_invalidate_inode(lens, child, false);
 }
 
-/* Names to drop, taken out of the table from bucket *at on. */
+/* Copies of names that the kernel shall drop. */
 struct batch {
 	fuse_ino_t parent[TRIM_MAX], ino[TRIM_MAX];
 	char *text[TRIM_MAX];
 	size_t n;
 };
 
-static void gather(struct lens *lens, size_t *at, bool leaves, struct batch *ret)
+static void collect_names(struct lens *lens, size_t *at, bool leaves, struct batch *ret)
 {
 	ret->n = 0;
 	(void)pthread_mutex_lock(&lens->lock);
@@ -252,7 +255,7 @@ static void gather(struct lens *lens, size_t *at, bool leaves, struct batch *ret
 			if (leaves && name->node->children)
 				continue;
 			if (ret->n == TRIM_MAX) {
-				/* The whole bucket next time, unless it fills a batch by itself. */
+				/* Take the whole bucket next time, unless it fills a batch by itself. */
 				*at += before == 0;
 				goto out;
 			}
@@ -266,7 +269,7 @@ out:
 	(void)pthread_mutex_unlock(&lens->lock);
 }
 
-/* Has the kernel drop names: all of them after reports were lost, or some leaves when there are too many nodes. */
+/* Has the kernel drop names: all of them after reports were lost, or only some leaves when there are too many nodes. */
 static void drop_names(struct lens *lens, bool leaves)
 {
 	struct batch *batch = calloc(1, sizeof(*batch));
@@ -275,30 +278,30 @@ static void drop_names(struct lens *lens, bool leaves)
 	if (!batch)
 		return;
 	do {
-		gather(lens, &at, leaves, batch);
+		collect_names(lens, &at, leaves, batch);
 		for (size_t i = 0; i < batch->n; i++) {
 			if (!leaves)
-				lens_tell_inode(lens, batch->ino[i], true);
+				lens_invalidate_inode(lens, batch->ino[i], true);
 			if (batch->text[i])
-				lens_tell_entry(lens, batch->parent[i], batch->text[i]);
+				lens_invalidate_entry(lens, batch->parent[i], batch->text[i]);
 			free(batch->text[i]);
 		}
 		dropped += batch->n;
 	} while (batch->n && (!leaves || dropped < LENS_NODES_MAX / 2));
 	if (!leaves)
-		lens_tell_inode(lens, FUSE_ROOT_ID, true);
+		lens_invalidate_inode(lens, FUSE_ROOT_ID, true);
 	free(batch);
 }
 
-/* False when all of them were of the lens's own changes. */
+/* Reads what fanotify reports. False when all reports were about the lens's own changes. */
 static bool read_reports(struct lens *lens, pid_t self)
 {
 	bool foreign = false;
 	char events[16384];
 	ssize_t n;
 
-	/* A part of them at a time: a busy host must not keep the rest of the work, nor the end, waiting. */
-	for (int i = 0; i < READS_MAX && (n = read(lens->watch_fd, events, sizeof(events))) > 0; i++) {
+	/* Read a part at a time: a busy host must not keep the other work, or the end of the lens, waiting. */
+	for (int i = 0; i < READS_MAX && (n = read(lens->fanotify_fd, events, sizeof(events))) > 0; i++) {
 		struct fanotify_event_metadata meta;
 		const char *end = events + n;
 		struct report report;
@@ -314,7 +317,7 @@ static bool read_reports(struct lens *lens, pid_t self)
 			if (meta.mask & FAN_Q_OVERFLOW)
 				drop_names(lens, false);
 			else if (parse_report(at, meta.event_len, &report))
-				tell(lens, &report);
+				invalidate(lens, &report);
 		}
 	}
 	return foreign;
@@ -338,7 +341,7 @@ static void drop_stale(struct lens *lens)
 		many = lens->n_nodes > LENS_NODES_MAX;
 		(void)pthread_mutex_unlock(&lens->lock);
 		for (size_t i = 0; i < n; i++)
-			lens_tell_inode(lens, stale[i], true);
+			lens_invalidate_inode(lens, stale[i], true);
 		if (all)
 			drop_names(lens, false);
 		else if (many)
@@ -346,7 +349,7 @@ static void drop_stale(struct lens *lens)
 	}
 }
 
-void lens_notice_run(struct lens *lens)
+void lens_monitor_run(struct lens *lens)
 {
 	pid_t self = getpid();
 	bool resting = false;
@@ -354,25 +357,25 @@ void lens_notice_run(struct lens *lens)
 	while (!__atomic_load_n(&lens->ending, __ATOMIC_ACQUIRE)) {
 		struct pollfd fds[] = {
 			{ .fd = lens->wake_fd, .events = POLLIN },
-			{ .fd = resting ? -1 : lens->watch_fd, .events = POLLIN },
-			{ .fd = lens->teller_fd, .events = POLLRDHUP },
+			{ .fd = resting ? -1 : lens->fanotify_fd, .events = POLLIN },
+			{ .fd = lens->invalidator_fd, .events = POLLRDHUP },
 		};
 
-		/* Every change that goes through the lens is reported, too: those are let come together, so that they do
-		 * not cost a switch of processes each. */
+		/* fanotify reports every change through the lens, too. The pause collects such reports, so that each
+		 * of them does not cost a switch of processes. */
 		if (poll(fds, CORDON_ARRAY_SIZE(fds), resting ? REST_MS : -1) < 0)
 			continue;
 		resting = fds[1].revents && !read_reports(lens, self);
 		if (fds[0].revents)
 			drop_stale(lens);
-		/* Better no view than one that is wrong for a day. */
-		lens->untold = fds[2].revents;
-		if (lens->untold)
+		/* Without an invalidator the kernel would use wrong answers for a day. So the lens ends. */
+		lens->invalidator_gone = fds[2].revents;
+		if (lens->invalidator_gone)
 			break;
 	}
 }
 
-void lens_notice_stop(struct lens *lens)
+void lens_monitor_stop(struct lens *lens)
 {
 	__atomic_store_n(&lens->ending, true, __ATOMIC_RELEASE);
 	wake(lens);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of nodes and names, their paths, and the one way to open a node. */
+/* The table of nodes and names of cordon-lens, their paths, and the only function that opens a node. */
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -125,8 +125,8 @@ int lens_name_add(struct lens *lens, struct lens_node *node, struct lens_node *p
 	return 0;
 }
 
-/* Takes a node out of the table of ids, so that a new file with the same inode number gets a node of its own. */
-static void leave_table(struct lens *lens, struct lens_node *node)
+/* Removes a node from the table of ids, so that a new file with the same inode number gets a node of its own. */
+static void remove_from_table(struct lens *lens, struct lens_node *node)
 {
 	if (node->gone || node == lens->root)
 		return;
@@ -160,7 +160,7 @@ void lens_name_drop(struct lens *lens, struct lens_name *name, int pin_fd)
 		node->pin_fd = cordon_steal_fd(&pin_fd);
 	cordon_closep(&pin_fd);
 	if (!node->names)
-		leave_table(lens, node);
+		remove_from_table(lens, node);
 	parent->children--;
 	lens_node_release(lens, parent);
 	lens_node_release(lens, node);
@@ -170,12 +170,12 @@ void lens_node_release(struct lens *lens, struct lens_node *node)
 {
 	if (node == lens->root || node->lookups || node->children)
 		return;
-	/* Dropping a name comes back here: the node must outlive its last one. */
+	/* lens_name_drop() calls this function again: the node must outlive its last name. */
 	node->children++;
-	lens_notice_unwatch(lens, node);
+	lens_monitor_unmark(lens, node);
 	while (node->names)
 		lens_name_drop(lens, node->names, -1);
-	leave_table(lens, node);
+	remove_from_table(lens, node);
 	lens_listing_drop(lens, node);
 	lens_recent_drop(lens, node);
 	lens_file_close(lens, node);
@@ -206,7 +206,7 @@ struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, co
 	struct lens_name *name = lens_name_find(lens, parent, text);
 
 	if (lens_id_equal(&id, &lens->root->id))
-		return NULL; /* the root below itself, by a mount: no tree */
+		return NULL; /* a mount shows the root below itself, which would be no tree */
 	if (!node) {
 		struct lens_node **bucket = id_bucket(lens, &id);
 
@@ -218,19 +218,19 @@ struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, co
 		node->hash_next = *bucket;
 		*bucket = node;
 		if (lens->n_nodes > LENS_NODES_MAX && lens->n_nodes % 4096 == 0)
-			lens_notice_crowded(lens);
+			lens_monitor_trim(lens);
 	}
-	/* Directories are one node whatever their rights: their names are judged at every use. */
+	/* A directory is one node, whatever its rights: its names are judged at every use. */
 	if (S_ISDIR(node->type))
 		node->writable = writable;
-	/* From here on the node must not go while names change. */
+	/* From here on the node must not be freed while its names change. */
 	node->lookups++;
 	if (name && name->node != node) {
 		lens_name_drop(lens, name, -1);
 		name = NULL;
 	}
 	if (!name) {
-		/* The host moved a directory: it has one name only. */
+		/* The host moved the directory: a directory has only one name. */
 		if (S_ISDIR(node->type) && node->names)
 			lens_name_drop(lens, node->names, -1);
 		if (lens_name_add(lens, node, parent, text) < 0) {
@@ -248,8 +248,9 @@ struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, co
 	return node;
 }
 
-/* Writes the chain of names from the end of the buffer; returns where it begins, or NULL when it does not fit. */
-static char *climb(const struct lens *lens, const struct lens_node *node, char *end, const char *start)
+/* Writes the chain of names backwards from the end of the buffer. Returns where it begins, or NULL when it does not
+ * fit. */
+static char *write_parents(const struct lens *lens, const struct lens_node *node, char *end, const char *start)
 {
 	while (node != lens->root) {
 		const struct lens_name *name = node->names;
@@ -277,7 +278,7 @@ int lens_path_below(const struct lens *lens, const struct lens_node *parent, con
 	if (n >= CORDON_PATH_MAX)
 		return -ENAMETOOLONG;
 	end = ret + CORDON_PATH_MAX - 1 - n;
-	begin = climb(lens, parent, end, ret);
+	begin = write_parents(lens, parent, end, ret);
 	if (!begin)
 		return -ENAMETOOLONG;
 	memcpy(end, text, n + 1);
@@ -296,7 +297,7 @@ int lens_path(const struct lens *lens, const struct lens_node *node, char ret[st
 	return lens_path_below(lens, node->names->parent, node->names->text, ret);
 }
 
-/* Opens what stands under a path now, if it is the node; an O_PATH descriptor. */
+/* Opens what stands under a path now, as an O_PATH descriptor, if it is the file of the node. */
 static int open_verified(struct lens *lens, const struct lens_node *node, const char *path)
 {
 	autofd int fd = cordon_open_beneath(lens->root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -304,7 +305,7 @@ static int open_verified(struct lens *lens, const struct lens_node *node, const 
 	struct statx stx;
 	int r;
 
-	/* Missing, or a link where a directory was: the node is not there any more, whatever else is. */
+	/* The name is missing, or a link is where a directory was: the node is not there any more, whatever else is. */
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR ? -ESTALE : fd;
 	r = lens_stat(fd, "", &stx);
@@ -314,7 +315,7 @@ static int open_verified(struct lens *lens, const struct lens_node *node, const 
 	return lens_id_equal(&id, &node->id) ? cordon_steal_fd(&fd) : -ESTALE;
 }
 
-/* Why a file that may not be written may not; never 0. */
+/* Why a file may not be written; never 0. */
 static int refusal(const struct lens *lens, const char *path)
 {
 	int r = lens_judge_change(lens, path, false, LENS_MODIFY);
@@ -330,13 +331,13 @@ static int open_by_name(struct lens *lens, struct lens_node *node, const struct 
 
 	if (r < 0)
 		return r;
-	/* The names of a temporary file are out of scope; having been made by this run is what admits them. */
+	/* The name of a temporary file is out of scope. It is allowed because this run made it. */
 	rights = lens_judge(lens, path);
-	if (rights < LENS_WRITE && lens_temp_find_file(lens, name->parent, name->text, &node->id))
+	if (rights < LENS_WRITE && lens_temp_name_find_file(lens, name->parent, name->text, &node->id))
 		rights = LENS_WRITE;
 	if (write && (rights < LENS_WRITE || (!node->writable && !S_ISDIR(node->type))))
 		return refusal(lens, path);
-	/* A link that is hidden by its own name is known only because of where it leads. */
+	/* The kernel knows a link whose own name is hidden only because of what it leads to. */
 	if (!S_ISLNK(node->type) && rights < (S_ISDIR(node->type) ? LENS_LEADS : LENS_READ))
 		return -EACCES;
 	return open_verified(lens, node, path);
@@ -364,6 +365,16 @@ int lens_open_node(struct lens *lens, struct lens_node *node, bool write)
 			break;
 	}
 	return r;
+}
+
+int lens_open_to_change(struct lens *lens, struct lens_node *node)
+{
+	int fd = lens_open_node(lens, node, true);
+	char path[CORDON_PATH_MAX];
+
+	if (fd < 0 && lens_path(lens, node, path) == 0 && lens_judge_change(lens, path, false, LENS_MODIFY) == fd)
+		lens_report_change(lens, CORDON_LENS_OP_WRITE, path);
+	return fd;
 }
 
 static int64_t now_ns(void)

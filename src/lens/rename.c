@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renaming: both names are judged, in every variant of the call. */
+/* Requests to cordon-lens that rename: both names are judged, in every variant of the call. */
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -13,8 +13,8 @@ struct end {
 	bool exists;
 	struct statx stx;
 	char path[CORDON_PATH_MAX];
-	struct lens_temp *temp; /* it is a temporary name of this run */
-	bool becomes_temp;	/* it may become one */
+	struct lens_temp_name *temp; /* it is a temporary name of this run */
+	bool becomes_temp;	     /* it may become one */
 };
 
 static void end_done(struct end *end)
@@ -42,33 +42,39 @@ static int end_open(struct lens *lens, fuse_ino_t dir, const char *name, struct 
 	if (ret->exists) {
 		struct lens_id id = lens_id_of(&ret->stx);
 
-		ret->temp = lens_temp_find_file(lens, ret->dir, name, &id);
+		ret->temp = lens_temp_name_find_file(lens, ret->dir, name, &id);
 	}
 	return 0;
 }
 
-/* May what stands here be taken away? */
-static int judge_leaving(const struct lens *lens, const struct end *end)
+/* Whether the file at this end may be moved away. */
+static int judge_leaving(struct lens *lens, const struct end *end)
 {
+	int r;
+
 	if (end->temp)
 		return 0;
-	/* Nothing is told of a name that cannot be seen. */
-	return lens_judge_change(lens, end->path, !end->exists || S_ISDIR(end->stx.stx_mode), LENS_REMOVE);
+	/* A missing name is not reported. */
+	r = lens_judge_change(lens, end->path, !end->exists || S_ISDIR(end->stx.stx_mode), LENS_REMOVE);
+	if (r < 0 && end->exists)
+		lens_report_change(lens, CORDON_LENS_OP_RENAME, end->path);
+	return r;
 }
 
-/* May something of the given type come to stand here, in place of what is there? */
+/* Whether something of the given type may be moved to this end, in place of what is there. */
 static int judge_coming(struct lens *lens, struct end *end, mode_t type)
 {
 	char dir_path[CORDON_PATH_MAX];
 	int r = lens_judge_change(lens, end->path, S_ISDIR(type), end->exists ? LENS_REMOVE : LENS_CREATE);
 
-	if (r == 0 || !S_ISREG(type))
-		return r;
-	if (end->temp || (!end->exists && lens_path(lens, end->dir, dir_path) == 0 &&
-			  lens_temp_shape(lens, dir_path, end->dir_fd, end->name, false))) {
+	if (r == 0)
+		return 0;
+	if (S_ISREG(type) && (end->temp || (!end->exists && lens_path(lens, end->dir, dir_path) == 0 &&
+					    lens_temp_name_shape(lens, dir_path, end->dir_fd, end->name, false)))) {
 		end->becomes_temp = true;
 		return 0;
 	}
+	lens_report_change(lens, CORDON_LENS_OP_RENAME, end->path);
 	return r;
 }
 
@@ -80,8 +86,10 @@ static int judge(struct lens *lens, struct end *from, struct end *to, bool excha
 		return r;
 	if (!from->exists)
 		return -ENOENT;
-	if (exchange && (from->temp || to->temp))
+	if (exchange && (from->temp || to->temp)) {
+		lens_report_change(lens, CORDON_LENS_OP_RENAME, from->temp ? from->path : to->path);
 		return -EACCES;
+	}
 	r = judge_coming(lens, to, from->stx.stx_mode);
 	if (r == 0 && S_ISDIR(from->stx.stx_mode))
 		r = lens_judge_move(lens, from->dir_fd, from->name, from->path, to->path);
@@ -99,7 +107,7 @@ static int judge(struct lens *lens, struct end *from, struct end *to, bool excha
 	return r;
 }
 
-/* The node moves from one name to another; a node without room for the name is looked up again. */
+/* Moves the node from one name to the other. Without memory for the new name the kernel looks it up again. */
 static void move_name(struct lens *lens, const struct end *from, const struct end *to, int pin_fd)
 {
 	struct lens_name *old = lens_name_find(lens, to->dir, to->name);
@@ -119,7 +127,7 @@ static void move_name(struct lens *lens, const struct end *from, const struct en
 	if (lens_name_add(lens, node, to->dir, to->name) == 0)
 		lens_name_drop(lens, moved, -1);
 	else
-		lens_notice_stale(lens, node);
+		lens_monitor_drop_later(lens, node);
 }
 
 static void exchange_names(struct lens *lens, const struct end *from, const struct end *to)
@@ -131,21 +139,21 @@ static void exchange_names(struct lens *lens, const struct end *from, const stru
 	if (node_a == node_b)
 		return;
 	if (node_a && lens_name_add(lens, node_a, to->dir, to->name) < 0)
-		lens_notice_stale(lens, node_a);
+		lens_monitor_drop_later(lens, node_a);
 	if (node_b && lens_name_add(lens, node_b, from->dir, from->name) < 0)
-		lens_notice_stale(lens, node_b);
+		lens_monitor_drop_later(lens, node_b);
 	if (a)
 		lens_name_drop(lens, a, -1);
 	if (b)
 		lens_name_drop(lens, b, -1);
 }
 
-static int note_temps(struct lens *lens, const struct end *from, const struct end *to)
+static int record_temp_name(struct lens *lens, const struct end *from, const struct end *to)
 {
 	struct lens_id id = lens_id_of(&from->stx);
 
-	/* Before the rename, so that what becomes a temporary name is never forgotten. */
-	return to->becomes_temp && !to->temp ? lens_temp_add(lens, to->dir, to->name, &id) : 0;
+	/* This happens before the rename, so that no temporary name is ever without a record. */
+	return to->becomes_temp && !to->temp ? lens_temp_name_add(lens, to->dir, to->name, &id) : 0;
 }
 
 void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to_parent, const char *to_name,
@@ -164,27 +172,27 @@ void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 	if (r == 0)
 		r = judge(lens, &from, &to, exchange);
 	if (r == 0)
-		r = note_temps(lens, &from, &to);
+		r = record_temp_name(lens, &from, &to);
 	if (r == 0 && !exchange)
 		pin_fd = lens_pin(lens, to.dir, to.dir_fd, to_name);
 	if (r == 0 && renameat2(from.dir_fd, name, to.dir_fd, to_name, flags) < 0) {
 		r = -errno;
 		if (to.becomes_temp && !to.temp)
-			lens_temp_drop(lens, lens_temp_find(lens, to.dir, to_name));
+			lens_temp_name_drop(lens, lens_temp_name_find(lens, to.dir, to_name));
 	}
 	if (r < 0) {
-		fuse_reply_err(req, -r);
+		lens_reply_err(req, -r);
 		return;
 	}
-	lens_recent_drop(lens, NULL); /* paths below a directory that moved are others now */
+	lens_recent_drop(lens, NULL); /* a directory may have moved, and the paths below it changed */
 	lens_listing_drop(lens, from.dir);
 	lens_listing_drop(lens, to.dir);
 	if (from.temp)
-		lens_temp_drop(lens, from.temp);
+		lens_temp_name_drop(lens, from.temp);
 	if (to.temp && to.becomes_temp)
 		to.temp->id = lens_id_of(&from.stx);
 	else if (to.temp)
-		lens_temp_drop(lens, to.temp);
+		lens_temp_name_drop(lens, to.temp);
 	if (exchange)
 		exchange_names(lens, &from, &to);
 	else

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporary names of atomic saves (docs/lens.md has the rule). Editors, `sed -i`, formatters and git write beside a
- * file under another name and rename it into place. Such a name is out of scope where the scope judges names, so:
- *   - it can be made when it has one of the shapes of policy/temp_names.c and what it would become can be written;
- *   - only this run's own are seen, by the run alone, and not a file of the host that looks alike;
- *   - it can be written, removed, or renamed to a name in scope or to another such name; nothing else;
- *   - what is left of them is removed when the lens ends.
+ * Temporary names of atomic saves in cordon-lens (docs/lens.md has the rule). Editors, `sed -i`, formatters and git
+ * write to another name beside a file and rename it into place. Such a name is out of scope where the scope judges
+ * names, so:
+ *   - the run can make it when it has one of the shapes of policy/temp_names.c, and may write the name it would become;
+ *   - only this run sees it; a file of the host that looks alike stays hidden;
+ *   - the run can write it, remove it, or rename it to a name in scope or to another such name, and nothing else;
+ *   - the lens removes the remaining ones when it ends.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "lens/lens.h"
 #include "policy/temp_names.h"
 
-#define SIBLINGS_MAX 10000 /* entries looked at to find a file beside which a temporary name may stand */
+#define SIBLINGS_MAX 10000 /* entries read to find a file beside which a temporary name may stand */
 
 struct beside {
 	const struct lens *lens;
@@ -31,7 +32,7 @@ static bool writable(void *data, const char *name, size_t n)
 	       lens_judge(beside->lens, path) == LENS_WRITE;
 }
 
-/* Whether a file that can be written stands in the directory. */
+/* Whether the directory has a file that the run may write. */
 static bool has_writable(struct beside *beside, int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -50,7 +51,7 @@ static bool has_writable(struct beside *beside, int dir_fd)
 	return found;
 }
 
-bool lens_temp_shape(const struct lens *lens, const char *dir_path, int dir_fd, const char *name, bool link)
+bool lens_temp_name_shape(const struct lens *lens, const char *dir_path, int dir_fd, const char *name, bool link)
 {
 	struct beside beside = { lens, dir_path };
 	char path[CORDON_PATH_MAX];
@@ -62,32 +63,32 @@ bool lens_temp_shape(const struct lens *lens, const char *dir_path, int dir_fd, 
 	       (!link && cordon_temp_of_any(name) && has_writable(&beside, dir_fd));
 }
 
-struct lens_temp *lens_temp_find(const struct lens *lens, const struct lens_node *parent, const char *name)
+struct lens_temp_name *lens_temp_name_find(const struct lens *lens, const struct lens_node *parent, const char *name)
 {
-	for (struct lens_temp *temp = lens->temps; temp; temp = temp->next)
+	for (struct lens_temp_name *temp = lens->temp_names; temp; temp = temp->next)
 		if (temp->parent == parent && cordon_streq(temp->text, name))
 			return temp;
 	return NULL;
 }
 
-struct lens_temp *lens_temp_find_file(const struct lens *lens, const struct lens_node *parent, const char *name,
-				      const struct lens_id *id)
+struct lens_temp_name *lens_temp_name_find_file(const struct lens *lens, const struct lens_node *parent,
+						const char *name, const struct lens_id *id)
 {
-	struct lens_temp *temp = lens_temp_find(lens, parent, name);
+	struct lens_temp_name *temp = lens_temp_name_find(lens, parent, name);
 
 	return temp && lens_id_equal(&temp->id, id) ? temp : NULL;
 }
 
-int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name, const struct lens_id *id)
+int lens_temp_name_add(struct lens *lens, struct lens_node *parent, const char *name, const struct lens_id *id)
 {
-	struct lens_temp *temp = lens_temp_find(lens, parent, name);
+	struct lens_temp_name *temp = lens_temp_name_find(lens, parent, name);
 	size_t n = strlen(name);
 
 	if (temp) {
 		temp->id = *id;
 		return 0;
 	}
-	if (lens->n_temps >= LENS_TEMPS_MAX)
+	if (lens->n_temp_names >= LENS_TEMP_NAMES_MAX)
 		return -ENOSPC;
 	temp = malloc(sizeof(*temp) + n + 1);
 	if (!temp)
@@ -95,20 +96,20 @@ int lens_temp_add(struct lens *lens, struct lens_node *parent, const char *name,
 	memcpy(temp->text, name, n + 1);
 	temp->parent = parent;
 	temp->id = *id;
-	temp->next = lens->temps;
-	lens->temps = temp;
-	lens->n_temps++;
+	temp->next = lens->temp_names;
+	lens->temp_names = temp;
+	lens->n_temp_names++;
 	parent->children++;
 	return 0;
 }
 
-void lens_temp_drop(struct lens *lens, struct lens_temp *temp)
+void lens_temp_name_drop(struct lens *lens, struct lens_temp_name *temp)
 {
-	for (struct lens_temp **at = &lens->temps; *at; at = &(*at)->next) {
+	for (struct lens_temp_name **at = &lens->temp_names; *at; at = &(*at)->next) {
 		if (*at != temp)
 			continue;
 		*at = temp->next;
-		lens->n_temps--;
+		lens->n_temp_names--;
 		temp->parent->children--;
 		lens_node_release(lens, temp->parent);
 		free(temp);
@@ -116,19 +117,19 @@ void lens_temp_drop(struct lens *lens, struct lens_temp *temp)
 	}
 }
 
-bool lens_temps_below(const struct lens *lens, const struct lens_node *dir)
+bool lens_temp_names_below(const struct lens *lens, const struct lens_node *dir)
 {
-	for (const struct lens_temp *temp = lens->temps; temp; temp = temp->next)
+	for (const struct lens_temp_name *temp = lens->temp_names; temp; temp = temp->next)
 		for (const struct lens_node *node = temp->parent; node; node = node->names ? node->names->parent : NULL)
 			if (node == dir)
 				return true;
 	return false;
 }
 
-void lens_temps_clean(struct lens *lens)
+void lens_temp_names_remove(struct lens *lens)
 {
-	while (lens->temps) {
-		struct lens_temp *temp = lens->temps;
+	while (lens->temp_names) {
+		struct lens_temp_name *temp = lens->temp_names;
 		autofd int dir_fd = lens_open_node(lens, temp->parent, false);
 		struct statx stx;
 
@@ -138,6 +139,6 @@ void lens_temps_clean(struct lens *lens)
 			if (lens_id_equal(&id, &temp->id))
 				(void)unlinkat(dir_fd, temp->text, 0);
 		}
-		lens_temp_drop(lens, temp);
+		lens_temp_name_drop(lens, temp);
 	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The original's spellings: older names of tools, one tool with an `action`, and `prompt` for `message`. */
+/*
+ * Accepts the spellings of older clients: earlier names of tools, one tool with an `action`, and `prompt` for
+ * `message`.
+ */
 #include "mcp/internal.h"
 
 static const struct {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A person decides about deletions and about settings that widen access. The modern era asks by an input_required
- * result, the legacy era by a request of ours; a client that can do neither is refused, never let through.
+ * A person decides about deletions and about settings that widen access. In the modern era the server asks with an
+ * input_required result, in the legacy era with a request of its own. A client that supports neither is refused.
  *
- * INVARIANT: requestState comes back under the control of whoever called. It is authenticated by a key of this process
- * over principal, expiry, method and all arguments, so an approval is good for exactly the call that was asked about.
+ * INVARIANT: requestState comes back under the control of the caller. It is authenticated by a key of this process over
+ * principal, expiry, method and all arguments, so an approval is valid only for the call that was asked about.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -16,53 +16,88 @@
 #define STATE_LIFE_MS 600000
 #define ANSWER_LIFE_MS 600000
 
-static bool lacks(const json_t *paths, const json_t *path)
+static bool lacks(const json_t *list, const json_t *wanted)
 {
 	size_t i;
 	json_t *item;
 
-	json_array_foreach(paths, i, item) {
-		if (json_equal(item, path))
+	json_array_foreach(list, i, item) {
+		if (json_equal(item, wanted))
 			return false;
 	}
 	return true;
 }
 
-static void add_reason(struct cordon_buf *text, const char *reason)
+/* Returns whether one list has an item that the other has not. */
+static bool has_more(const json_t *list, const json_t *other)
 {
-	cordon_buf_addf(text, "%s%s", text->len ? "; " : "", reason);
-}
-
-/* What an update would let agents do that they can't do now. */
-static void widening(const json_t *project, const json_t *changes, struct cordon_buf *ret_text)
-{
-	const json_t *isolation = json_object_get(changes, "workspace_isolation");
-	const json_t *paths = json_object_get(changes, "protected_paths");
-	const char *network = cordon_mcp_arg(changes, "network");
-	const json_t *names = json_object_get(changes, "env_pass");
 	size_t i;
 	json_t *item;
 
-	if (isolation && !json_is_true(isolation) && json_is_true(json_object_get(project, "workspace_isolation")))
-		add_reason(ret_text, "agents would see the whole project and every workspace in it");
-	json_array_foreach(json_object_get(project, "protected_paths"), i, item) {
-		if (paths && lacks(paths, item)) {
-			add_reason(ret_text, "agents could change paths that are protected now");
-			break;
-		}
+	json_array_foreach(list, i, item) {
+		if (lacks(other, item))
+			return true;
 	}
-	if (network && cordon_streq(network, "host") &&
-	    cordon_streq(json_string_value(json_object_get(project, "network")), "none"))
-		add_reason(ret_text, "agents would get the host's network");
-	if (json_is_true(json_object_get(changes, "best_effort")) &&
-	    !json_is_true(json_object_get(project, "best_effort")))
-		add_reason(ret_text, "sessions would start although a protection is missing");
-	json_array_foreach(names, i, item) {
-		if (lacks(json_object_get(project, "env_pass"), item)) {
-			add_reason(ret_text, "agents would get more variables of cordon's environment");
-			break;
-		}
-	}
+	return false;
+}
+
+/* A limit of 0 means that there is no limit. */
+static bool grows(int64_t before, int64_t after)
+{
+	return before && (!after || after > before);
+}
+
+static bool limits_grow(const struct cordon_settings_limits *before, const struct cordon_settings_limits *after)
+{
+	/* For the depth, 0 is a value like any other: it means no recursion. */
+	return grows(before->max_sessions, after->max_sessions) ||
+	       after->max_recursion_depth > before->max_recursion_depth ||
+	       grows(before->max_agents_per_session, after->max_agents_per_session) ||
+	       grows(before->timeout_seconds, after->timeout_seconds) ||
+	       grows(before->memory_bytes, after->memory_bytes) || grows(before->pids, after->pids);
+}
+
+static void add_reason(struct cordon_buf *text, bool holds, const char *reason)
+{
+	if (holds)
+		cordon_buf_addf(text, "%s%s", text->len ? "; " : "", reason);
+}
+
+/* Lists what agents could do under the settings `after` that they can't do under `before`. It compares whole records,
+ * so that a limit that is left out or a value that is reset counts like one that is named. */
+static void widening(const struct cordon_settings *before, const struct cordon_settings *after,
+		     struct cordon_buf *ret_text)
+{
+	add_reason(ret_text, before->workspace_isolation && !after->workspace_isolation,
+		   "agents would see the whole project and every workspace in it");
+	add_reason(ret_text, has_more(before->protected_paths, after->protected_paths),
+		   "agents could change paths that are protected now");
+	add_reason(ret_text, before->default_protection && !after->default_protection,
+		   "agents could change what the host executes later");
+	add_reason(ret_text, before->network == CORDON_NETWORK_NONE && after->network != CORDON_NETWORK_NONE,
+		   "agents would get the host's network");
+	add_reason(ret_text, after->best_effort && !before->best_effort,
+		   "sessions would start although a protection is missing");
+	add_reason(ret_text, has_more(after->env_pass, before->env_pass),
+		   "agents would get more variables of cordon's environment");
+	add_reason(ret_text, limits_grow(&before->limits, &after->limits),
+		   "agents would get more processes, memory, time or sessions");
+}
+
+/* Adds the question about settings, if there is one. The tool itself refuses settings that are not valid. */
+static void ask_about_settings(const struct cordon_project_record *project, const char *name, const json_t *args,
+			       struct cordon_buf *ret_question)
+{
+	autobuf struct cordon_buf reasons = CORDON_BUF(1024);
+	autoprojectrecord struct cordon_project_record before = { 0 };
+	autoprojectrecord struct cordon_project_record after = { 0 };
+
+	if (cordon_project_preview(project, args, &before, &after, NULL) < 0)
+		return;
+	widening(&before.settings, &after.settings, &reasons);
+	if (reasons.len)
+		cordon_buf_addf(ret_question, "%s project %s? %s.", project ? "Change the settings of" : "Create", name,
+				reasons.data);
 }
 
 bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
@@ -71,18 +106,18 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 	const struct cordon_store *store = request->mcp->store;
 	const char *id = cordon_mcp_arg(args, "project_id");
 	const char *workspace = cordon_mcp_arg(args, "workspace_id");
-	autobuf struct cordon_buf reasons = CORDON_BUF(1024);
 	autobuf struct cordon_buf name = CORDON_BUF(8 * CORDON_NAME_MAX);
-	json_auto_t *project = NULL;
-	json_auto_t *found = NULL;
+	bool creates = cordon_streq(tool, "project_create");
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	autoworkspacerecord struct cordon_workspace_record found = { 0 };
 	const char *given;
 
-	/* What does not exist, or is badly named, the tool itself answers. */
-	if (request->mcp->options.approved || !id || cordon_project_get(store, id, &project, NULL) < 0)
+	/* The tool itself answers when the project does not exist or its id is not valid. */
+	if (request->mcp->options.approved || (!creates && (!id || cordon_project_get(store, id, &project, NULL) < 0)))
 		return false;
-	/* A name is anybody's text, and the question goes to a person. */
-	given = json_string_value(json_object_get(project, "name"));
-	if (!given || cordon_text_escape(&name, given, strlen(given)) < 0)
+	/* A name is untrusted text, and a person reads the question. */
+	given = creates ? cordon_mcp_arg(args, "name") : project.name;
+	if (!given || strlen(given) > CORDON_NAME_MAX || cordon_text_escape(&name, given, strlen(given)) < 0)
 		return false;
 	if (cordon_streq(tool, "project_delete"))
 		cordon_buf_addf(ret_question, "Delete project %s (%s) with all its workspaces and files?", name.data,
@@ -91,14 +126,12 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 	    cordon_workspace_get(store, id, workspace, &found, NULL) == 0)
 		cordon_buf_addf(ret_question, "Delete workspace %s of project %s with all its files?", workspace,
 				name.data);
-	if (cordon_streq(tool, "project_update"))
-		widening(project, args, &reasons);
-	if (reasons.len)
-		cordon_buf_addf(ret_question, "Change the settings of project %s? %s.", name.data, reasons.data);
+	if (creates || cordon_streq(tool, "project_update"))
+		ask_about_settings(creates ? NULL : &project, name.data, args, ret_question);
 	return ret_question->len > 0;
 }
 
-/* "<expiry>.<mac>" over everything that the approval is about. */
+/* Makes "<expiry>.<mac>"; the code covers everything that the approval is about. */
 static int make_state(const struct cordon_mcp_request *request, const char *tool, const json_t *args, int64_t expiry,
 		      char ret_state[static CORDON_MCP_STATE_SIZE])
 {
@@ -152,7 +185,7 @@ static bool says_yes(const json_t *answer)
 	       json_is_true(json_object_get(json_object_get(answer, "content"), "approve"));
 }
 
-static void declined(struct cordon_error *err, const char *why)
+static void fail_declined(struct cordon_error *err, const char *why)
 {
 	cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "%s; nothing was changed", why);
 	cordon_error_hint(err, "a person must approve this, here or with the cordon command");
@@ -174,7 +207,7 @@ static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mc
 	if (given && answer) {
 		if (says_yes(answer))
 			return CORDON_MCP_APPROVED;
-		declined(&err, "the person who was asked did not approve");
+		fail_declined(&err, "the person who was asked did not approve");
 		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 		return 0;
 	}
@@ -206,10 +239,10 @@ static void answered(struct cordon_mcp_call *call, const json_t *result)
 	struct cordon_error err = { 0 };
 
 	if (says_yes(result)) {
-		cordon_mcp_tool_go(&call->request, question->tool, question->args);
+		cordon_mcp_tool_run(&call->request, question->tool, question->args);
 		return;
 	}
-	declined(&err, "the person who was asked did not approve");
+	fail_declined(&err, "the person who was asked did not approve");
 	cordon_mcp_tool_answer(&call->request, question->tool->name, NULL, NULL, &err);
 }
 
@@ -219,7 +252,7 @@ static bool unanswered(struct cordon_mcp_call *call, int64_t now)
 	struct cordon_error err = { 0 };
 
 	(void)now;
-	declined(&err, "nobody answered the question");
+	fail_declined(&err, "nobody answered the question");
 	cordon_mcp_tool_answer(&call->request, question->tool->name, NULL, NULL, &err);
 	return true;
 }
@@ -244,7 +277,7 @@ static int ask_legacy(struct cordon_mcp_request *request, const struct cordon_mc
 	return CORDON_MCP_LATER;
 }
 
-/* An empty object means forms; {"url": {}} alone does not. */
+/* An empty object means that the client supports forms; {"url": {}} alone means that it does not. */
 static bool can_ask(const struct cordon_mcp_request *request)
 {
 	const json_t *elicitation = cordon_mcp_client_capability(request, "elicitation");
@@ -268,10 +301,10 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 				       "%s needs a person's approval, and this client can't ask for it (elicitation)",
 				       tool->name);
 	}
-	/* The handshake's versions are dates: elicitation came with 2025-06-18. */
+	/* The versions of the handshake are dates. Elicitation came with 2025-06-18. */
 	if (can_ask(request) && strcmp(request->channel->version, "2025-06-18") >= 0)
 		return ask_legacy(request, tool, args, question, fault);
-	declined(&err, "this needs a person's approval, and the client can't ask for it (elicitation)");
+	fail_declined(&err, "this needs a person's approval, and the client can't ask for it (elicitation)");
 	*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 	return 0;
 }

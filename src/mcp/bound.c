@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server for one session (`cordon mcp --session`): whoever is at the other end speaks for an agent inside a sandbox.
- * It reaches its own project and what it started itself, and can start only sessions that are as strict as its own,
- * which cordon_session_start() judges (not_freer).
+ * A server for one session (`cordon mcp --session`): the client acts for an agent inside a sandbox. It reaches its own
+ * project and the sessions that it started, and it can start only sessions that are as strict as its own;
+ * cordon_session_start() checks that.
  */
 #include "mcp/internal.h"
-#include "store/session.h"
+#include "session/session.h"
 
 static int denied(const char *what, struct cordon_error *err)
 {
@@ -14,17 +14,15 @@ static int denied(const char *what, struct cordon_error *err)
 	return -EPERM;
 }
 
-/* Whether the session is its own, or one that it started. */
+/* Returns whether the session is the client's own or one that it started. */
 static bool is_ours(const struct cordon_mcp *mcp, const char *id)
 {
-	json_auto_t *session = NULL;
-	const char *parent;
+	autosessionrecord struct cordon_session_record session = { 0 };
 
 	if (!id || cordon_session_get(mcp->store, id, &session, NULL) < 0)
 		return false;
-	parent = cordon_mcp_arg(session, "parent_session_id");
-	return cordon_streq(cordon_mcp_arg(session, "session_id"), mcp->options.session) ||
-	       (parent && cordon_streq(parent, mcp->options.session));
+	return cordon_streq(session.id, mcp->options.session) ||
+	       cordon_streq(session.parent_session_id, mcp->options.session);
 }
 
 int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err)
@@ -32,8 +30,7 @@ int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const 
 	static const char *const of_sessions[] = { "session_send", "session_output", "session_get", "session_stop" };
 	const char *project = cordon_mcp_arg(args, "project_id");
 	const char *workspace = cordon_mcp_arg(args, "workspace_id");
-	json_auto_t *own = NULL;
-	bool isolated;
+	autosessionrecord struct cordon_session_record own = { 0 };
 
 	if (!mcp->options.session)
 		return 0;
@@ -45,11 +42,10 @@ int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const 
 		return denied(tool, err);
 	if (cordon_session_get(mcp->store, mcp->options.session, &own, err) < 0)
 		return err->code;
-	isolated = json_is_true(json_object_get(own, "workspace_isolation"));
-	if (!project || !cordon_streq(project, cordon_mcp_arg(own, "project_id")))
+	if (!project || !cordon_streq(project, own.project_id))
 		return denied("that project", err);
-	if (isolated && !cordon_streq(tool, "project_get") &&
-	    (!workspace || !cordon_streq(workspace, cordon_mcp_arg(own, "workspace_id"))))
+	if (own.settings.workspace_isolation && !cordon_streq(tool, "project_get") &&
+	    (!workspace || !cordon_streq(workspace, own.workspace_id)))
 		return denied("another workspace", err);
 	return 0;
 }

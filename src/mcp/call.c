@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that take longer than one turn: they are moved on when due, can be cancelled, and tell how far they are. */
+/* Calls that are not answered at once: they go on when they are due, can be cancelled, and send progress. */
+#include <sys/epoll.h>
+
 #include "mcp/internal.h"
 
 #define PROGRESS_INTERVAL_MS 250
+#define EVENTS_MAX 64
 
 static void drop(struct cordon_mcp *mcp, struct cordon_mcp_call *call)
 {
@@ -12,6 +15,7 @@ static void drop(struct cordon_mcp *mcp, struct cordon_mcp_call *call)
 		link = &(*link)->next;
 	*link = call->next;
 	mcp->n_calls--;
+	cordon_mcp_call_wait(call, -1);
 	if (call->drop)
 		call->drop(call);
 	json_decref(call->request.id);
@@ -29,14 +33,34 @@ struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *r
 	call->request = *request;
 	call->request.id = json_incref(request->id);
 	call->request.params = json_incref(request->params);
-	/* Borrowed from params, which the call owns; an absent one is an empty object that outlives nobody. */
+	/* _meta is borrowed from params, which the call owns. It is NULL if the request had none, because the empty
+	 * object that stood for it is freed with the request. */
 	call->request.meta = json_object_get(request->params, "_meta");
 	call->request.method = "tools/call";
 	call->due = INT64_MAX;
+	call->fd = -1;
 	call->next = request->mcp->calls;
 	request->mcp->calls = call;
 	request->mcp->n_calls++;
 	return call;
+}
+
+int cordon_mcp_call_wait(struct cordon_mcp_call *call, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	/* The descriptor is removed explicitly: a child that has not called exec yet has a copy of it, and epoll would
+	 * go on reporting it. */
+	if (call->fd >= 0)
+		epoll_ctl(call->request.mcp->epoll_fd, EPOLL_CTL_DEL, call->fd, NULL);
+	call->fd = -1;
+	call->ready = false;
+	if (fd < 0)
+		return 0;
+	if (epoll_ctl(call->request.mcp->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		return -errno;
+	call->fd = fd;
+	return 0;
 }
 
 struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method, json_t *params)
@@ -86,21 +110,38 @@ void cordon_mcp_call_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_chan
 		return;
 	if (call->cancel)
 		call->cancel(call);
-	drop(mcp, call); /* and not a word more about it */
+	drop(mcp, call); /* a cancelled request gets no answer */
+}
+
+/* Marks the calls whose descriptor is readable. epoll reports those that do not fit here the next time. */
+static void mark_ready(struct cordon_mcp *mcp)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int n = epoll_wait(mcp->epoll_fd, events, EVENTS_MAX, 0);
+
+	for (int i = 0; i < n; i++)
+		for (struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
+			call->ready |= call->fd == events[i].data.fd;
 }
 
 void cordon_mcp_calls_work(struct cordon_mcp *mcp, int64_t now)
 {
 	struct cordon_mcp_call *next;
 
+	if (mcp->calls)
+		mark_ready(mcp);
+
 	for (struct cordon_mcp_call *call = mcp->calls; call; call = next) {
 		next = call->next;
-		if (call->due <= now && call->step && call->step(call, now))
+		if ((call->due > now && !call->ready) || !call->step)
+			continue;
+		call->ready = false;
+		if (call->step(call, now))
 			drop(mcp, call);
 	}
 }
 
-void cordon_mcp_calls_hang_up(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, bool cancel)
+void cordon_mcp_calls_close_channel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, bool cancel)
 {
 	struct cordon_mcp_call *next;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completion of ids in templates and prompts, from what the store has. */
+/* Completes ids in templates and prompts from the records of the store. */
 #include "base/time.h"
 #include "mcp/internal.h"
-#include "store/session.h"
+#include "store/store.h"
 
 #define VALUES_MAX 100
 
-/* Adds `value` when it begins with `prefix`; every match counts, the first hundred are shown. */
+/* Adds `value` if it begins with `prefix`. Every match is counted, the first hundred are listed. */
 static void offer(json_t *values, const char *prefix, const char *value, size_t *total)
 {
 	if (!value || strncmp(value, prefix, strlen(prefix)) != 0)
@@ -15,45 +15,42 @@ static void offer(json_t *values, const char *prefix, const char *value, size_t 
 		json_array_append_new(values, json_string(value));
 }
 
+static void offer_all(json_t *values, const char *prefix, const json_t *ids, size_t *total)
+{
+	size_t i;
+	json_t *id;
+
+	json_array_foreach(ids, i, id) {
+		offer(values, prefix, json_string_value(id), total);
+	}
+}
+
 static void offer_projects(const struct cordon_store *store, json_t *values, const char *prefix, size_t *total)
 {
-	json_auto_t *projects = NULL;
-	size_t i;
-	json_t *project;
+	struct cordon_list_query all = { .ids_only = true };
+	json_auto_t *ids = NULL;
 
-	if (cordon_project_list(store, NULL, &projects, NULL, NULL) < 0)
-		return;
-	json_array_foreach(projects, i, project) {
-		offer(values, prefix, cordon_mcp_arg(project, "id"), total);
-	}
+	if (cordon_project_list(store, &all, &ids, NULL, NULL) == 0)
+		offer_all(values, prefix, ids, total);
 }
 
 static void offer_workspaces(const struct cordon_store *store, const char *project, json_t *values, const char *prefix,
 			     size_t *total)
 {
-	json_auto_t *workspaces = NULL;
-	size_t i;
-	json_t *workspace;
+	struct cordon_list_query all = { .ids_only = true };
+	json_auto_t *ids = NULL;
 
-	if (!project || cordon_workspace_list(store, project, NULL, &workspaces, NULL, NULL) < 0)
-		return;
-	json_array_foreach(workspaces, i, workspace) {
-		offer(values, prefix, cordon_mcp_arg(workspace, "id"), total);
-	}
+	if (project && cordon_workspace_list(store, project, &all, &ids, NULL, NULL) == 0)
+		offer_all(values, prefix, ids, total);
 }
 
 static void offer_sessions(const struct cordon_store *store, json_t *values, const char *prefix, size_t *total)
 {
-	struct cordon_session_query all = { 0 };
-	json_auto_t *sessions = NULL;
-	size_t i;
-	json_t *session;
+	struct cordon_session_query all = { .ids_only = true };
+	json_auto_t *ids = NULL;
 
-	if (cordon_session_list(store, &all, &sessions, NULL, NULL) < 0)
-		return;
-	json_array_foreach(sessions, i, session) {
-		offer(values, prefix, cordon_mcp_arg(session, "session_id"), total);
-	}
+	if (cordon_session_list(store, &all, &ids, NULL, NULL) == 0)
+		offer_all(values, prefix, ids, total);
 }
 
 static void offer_days(json_t *values, const char *prefix, size_t *total)
@@ -69,7 +66,7 @@ static void offer_days(json_t *values, const char *prefix, size_t *total)
 	}
 }
 
-/* The reference must be a prompt or template of ours that has the argument. */
+/* The reference must name a prompt or template of ours that has the argument. */
 static int check_reference(const json_t *ref, const char *argument, struct cordon_mcp_fault *fault)
 {
 	const char *type = cordon_mcp_arg(ref, "type");
@@ -111,7 +108,7 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 		return r;
 	values = json_array();
 	if (request->mcp->options.session)
-		; /* the agent of one session has nothing to choose from */
+		; /* the agent of one session has no choice of ids */
 	else if (cordon_streq(name, "project_id"))
 		offer_projects(store, values, prefix, &total);
 	else if (cordon_streq(name, "workspace_id"))

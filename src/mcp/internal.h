@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the MCP server share: requests, faults, tools, and calls that take longer than one turn. */
+/* What the files of the MCP server share: requests, faults, tools, and calls that are not answered at once. */
 #ifndef CORDON_MCP_INTERNAL_H
 #define CORDON_MCP_INTERNAL_H
 
@@ -49,13 +49,14 @@ struct cordon_mcp_request {
 	int64_t began; /* monotonic milliseconds */
 };
 
-/* The client's capabilities, as this request or the handshake declared them. NULL when it has not. */
+/* Returns the client's capabilities as this request or the handshake declared them, or NULL if it declared none. */
 json_t *cordon_mcp_client_capability(const struct cordon_mcp_request *request, const char *name);
 
-/* What a handler says beyond 0 and -EPROTO. */
-enum { CORDON_MCP_LATER = 1 }; /* the answer comes from a call that was begun */
+/* What a handler returns besides 0 and -EPROTO. */
+enum { CORDON_MCP_LATER = 1 }; /* a call that was begun will answer */
 
-/* protocol.c: messages out. Results get the envelope of the era. All take the reference to result or params. */
+/* protocol.c: sends messages. Results get the envelope of the era. All functions take the reference to result or
+ * params. */
 void cordon_mcp_send_result(const struct cordon_mcp_request *request, json_t *result);
 void cordon_mcp_send_fault(struct cordon_mcp_channel *channel, json_t *id, struct cordon_mcp_fault *fault);
 void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, json_t *params);
@@ -76,38 +77,44 @@ struct cordon_mcp {
 	json_t *schemas; /* parsed tool schemas by name, made at first use */
 };
 
-/*
- * call.c: a request whose answer comes later. `step` is called when `due` is reached and whenever cordon_mcp_work()
- * finds something changed; it answers through cordon_mcp_call_finish() and returns true when the call is over.
- */
+/* call.c: a request that is answered later. `step` is called when `due` is reached and when the descriptor that the
+ * call waits for is readable. It answers and returns true when the call has ended. */
 struct cordon_mcp_call {
 	struct cordon_mcp_call *next;
 	struct cordon_mcp_request request; /* owns id, params, meta */
 	const struct cordon_mcp_tool *tool;
 	int64_t due;	  /* monotonic milliseconds; INT64_MAX for never */
+	int fd;		  /* borrowed, or -1: the call also goes on when it is readable (cordon_mcp_call_wait()) */
+	bool ready;	  /* the descriptor is readable */
+	bool kept;	  /* the end of the input does not end the call: it is answered first */
 	int64_t progress; /* last value that was sent */
 	int64_t progress_at;
 	bool (*step)(struct cordon_mcp_call *call, int64_t now);
 	void (*cancel)(struct cordon_mcp_call *call); /* may be NULL */
 	void (*drop)(struct cordon_mcp_call *call);   /* frees `state`; may be NULL */
 	void *state;
-	json_t *asked; /* legacy: id of the request that we sent and whose answer is awaited */
-	void (*answered)(struct cordon_mcp_call *call, const json_t *result); /* NULL result: refused or failed */
+	json_t *asked; /* legacy: id of our request to the client that has not been answered */
+	void (*answered)(struct cordon_mcp_call *call,
+			 const json_t *result); /* a NULL result means that the client refused or failed */
 };
 
-/* Begins a call that waits for the client's answer to a request of ours, which only the legacy era has. Takes params. */
+/* Begins a call that waits for the client's answer to a request of ours, which only the legacy era has. Takes
+ * params. */
 struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method,
 					    json_t *params);
-/* Keeps what the request refers to. NULL without memory, or when there are CORDON_MCP_CALLS_MAX. */
+/* Begins a call and keeps what the request refers to. Returns NULL without memory, or when there are
+ * CORDON_MCP_CALLS_MAX. */
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request);
-/* Sends progress when the client asked for it; the value grows by itself, and at most four are sent per second. */
+/* Waits for this descriptor from now on, or for none if it is -1, which must be said before it is closed. Returns 0 or -errno. */
+int cordon_mcp_call_wait(struct cordon_mcp_call *call, int fd);
+/* Sends progress if the client asked for it. The value grows by one each time; at most four are sent per second. */
 void cordon_mcp_call_progress(struct cordon_mcp_call *call, int64_t now, const char *message);
 void cordon_mcp_call_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
 struct cordon_mcp_call *cordon_mcp_call_find(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
 					     const json_t *id);
 void cordon_mcp_calls_work(struct cordon_mcp *mcp, int64_t now);
-void cordon_mcp_calls_hang_up(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, bool cancel);
-/* The answer to a request of ours; false when nobody waits for it. */
+void cordon_mcp_calls_close_channel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, bool cancel);
+/* Handles the client's answer to a request of ours. Returns false when no call waits for it. */
 bool cordon_mcp_calls_answered(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id,
 			       const json_t *result);
 
@@ -117,24 +124,23 @@ struct cordon_mcp_tool {
 	const char *title;
 	const char *description;
 	const char *input;  /* JSON Schema of the arguments */
-	const char *output; /* properties of the result, as JSON; NULL: none, and the call gives the whole answer */
+	const char *output; /* properties of the result, as JSON; NULL: none, and `call` returns the whole answer */
 	const char *always; /* JSON array of the properties that a success always has */
 	bool read_only, destructive, idempotent, open_world;
-	/*
-	 * 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an isError result.
-	 * Arguments fit the schema. *ret_text may be set to a text of its own; otherwise the JSON is the text.
-	 */
+	/* Returns 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an
+	 * isError result. The arguments fit the schema. *ret_text may be set to a text; otherwise the JSON is the
+	 * text. */
 	int (*call)(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		    struct cordon_error *err);
 };
 
 extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* cordon's own */
 
-/* A method's answer: 0 and a result (new reference), CORDON_MCP_LATER, or -EPROTO with the fault. */
+/* Answers a method: returns 0 and a result (new reference), CORDON_MCP_LATER, or -EPROTO with the fault. */
 typedef int cordon_mcp_serve(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 
-/* What a server has to show; the protocol around it is the same for all. cordon's own is cordon_mcp_own_offer, and the
- * program for the conformance tests brings another. */
+/* What a server offers; the protocol around it is the same for all. cordon's own offer is cordon_mcp_own_offer; the
+ * program for the conformance tests has another. */
 struct cordon_mcp_offer {
 	const struct cordon_mcp_tool *const *tools; /* ends with NULL; the order in which they are listed */
 	cordon_mcp_serve *resources_list, *templates_list, *resources_read, *prompts_list, *prompts_get, *complete;
@@ -147,36 +153,36 @@ extern const struct cordon_mcp_offer cordon_mcp_own_offer;
 
 int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
-/* Sends what a tool gave, now or later: success when err is NULL. Takes result and text. */
+/* Sends the answer of a tool, now or later; it is a success if err is NULL. Takes result and text. */
 void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char *name, json_t *result, char *text,
 			    const struct cordon_error *err);
 json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_error *err);
-/* A string argument, or NULL. */
+/* Returns a string argument, or NULL. */
 const char *cordon_mcp_arg(const json_t *args, const char *name);
 
-/* aliases.c: the spellings of the original, which are accepted and not listed. Replaces *name and *args (a new
- * reference). -EINVAL with err when an action is none. */
+/* aliases.c: earlier spellings, which are accepted and not listed. Replaces *name and *args (a new reference). Returns
+ * -EINVAL with err for an unknown action. */
 int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err);
 
-/* schema.c: the part of JSON Schema that our own schemas use. kind usage; `at` names the value. */
+/* schema.c: checks a value with the part of JSON Schema that our own schemas use. Errors are of kind usage; `at` names
+ * the value. */
 int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at, struct cordon_error *err);
 
-/* Calls a tool whose arguments were judged and approved, and answers. */
-void cordon_mcp_tool_go(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
+/* Calls a tool whose arguments were checked and approved, and answers. */
+void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
 
-/*
- * approval.c: deletions and settings that widen access are for a person to decide. needs_approval() says whether a call
- * is one, and gives the question. approve() is CORDON_MCP_APPROVED when it was answered with yes; 0 with a result to
- * send (the question, or that the answer was no); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with
- * the fault when the client can ask nobody.
- */
+/* approval.c: a person decides about deletions and about settings that widen access. needs_approval() returns whether a
+ * call is one of these, and the question. approve() returns CORDON_MCP_APPROVED when the person said yes; 0 with a
+ * result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the
+ * fault when the client can't ask anybody. */
 enum { CORDON_MCP_APPROVED = 2 };
 bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
 			       struct cordon_buf *ret_question);
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault);
 
-/* What a multi-round call remembers at the client: good for this call, these contents and ten minutes. */
+/* The state of an approval that the client keeps between two requests: valid for this call, these arguments and ten
+ * minutes. */
 #define CORDON_MCP_STATE_SIZE 128
 int cordon_mcp_state_make(const struct cordon_mcp_request *request, const char *tool, const json_t *about,
 			  char ret_state[static CORDON_MCP_STATE_SIZE]);
@@ -188,41 +194,42 @@ int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_r
 int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 
-/* bound.c: a server for one session. -EPERM with err; and whether a resource may be seen. */
+/* bound.c: a server for one session. bound_tool() returns -EPERM with err; bound_resource() returns whether the client
+ * may see it. */
 int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err);
 bool cordon_mcp_bound_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
-/* tools_session.c: a session's output as text. */
+/* mcp/tools/session.c: returns a session's output as text. */
 char *cordon_mcp_transcript(const json_t *output);
 
 /* prompts.c, completion.c */
 int cordon_mcp_prompts_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_prompts_get(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
-/* Whether a prompt has that argument. */
+/* Returns whether a prompt has that argument. */
 bool cordon_mcp_prompt_has(const char *prompt, const char *argument);
 
 /* listen.c: subscriptions of both eras. */
 int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_unsubscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
-/* Legacy clients are told that the list of resources changed once the handshake is over. */
+/* From the end of the handshake on, legacy clients get a notification when the list of resources changes. */
 void cordon_mcp_listen_lists(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
 void cordon_mcp_listen_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
-void cordon_mcp_listens_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
+void cordon_mcp_listens_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
 bool cordon_mcp_listen_has(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
 
-/* watcher.c: what changed on disk. */
+/* watcher.c: reports what changed on disk. */
 int cordon_mcp_watcher_new(struct cordon_mcp *mcp);
 void cordon_mcp_watcher_free(struct cordon_mcp *mcp);
-/* Counted: as many unwatch as watch. */
+/* Watches are counted: each watch needs one unwatch. */
 int cordon_mcp_watch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
 void cordon_mcp_unwatch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
 int64_t cordon_mcp_watcher_due(const struct cordon_mcp *mcp);
 void cordon_mcp_watcher_work(struct cordon_mcp *mcp, int64_t now);
-/* Called by the watcher for each place that changed, at most four times a second for one place. */
+/* The watcher calls it for each place that changed, at most four times a second for one place. */
 void cordon_mcp_listens_changed(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
 
-/* page.c: opaque cursors. -EPROTO for a bad one. */
+/* page.c: opaque cursors. Returns -EPROTO for a bad one. */
 int cordon_mcp_cursor_read(const json_t *params, size_t *ret_offset, struct cordon_mcp_fault *fault);
 json_t *cordon_mcp_cursor_make(size_t offset);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Subscriptions: subscriptions/listen of the modern era, resources/subscribe and list_changed of the legacy one. */
+/* Subscriptions: subscriptions/listen of the modern era, resources/subscribe and list_changed of the legacy era. */
 #include "mcp/internal.h"
 
-/* A legacy channel has one of these for all its subscriptions, with no id. */
+/* A legacy channel has one of these for all its subscriptions; it has no id. */
 struct cordon_mcp_listen {
 	struct cordon_mcp_listen *next;
 	struct cordon_mcp_channel *channel;
 	json_t *id; /* of the listen request; NULL for legacy */
-	bool lists; /* wants to know when the list of resources changes */
+	bool lists; /* reports changes of the list of resources */
 	struct cordon_mcp_uri *uris;
 	size_t n_uris;
 };
@@ -54,7 +54,7 @@ static struct cordon_mcp_listen *find(const struct cordon_mcp *mcp, const struct
 	return NULL;
 }
 
-/* Watches one resource for a listen; false when there is no such resource, or too many. */
+/* Watches one resource for a subscription. Returns false when there is no such resource, or too many are watched. */
 static bool watch(struct cordon_mcp *mcp, struct cordon_mcp_listen *listen, const char *text)
 {
 	struct cordon_mcp_uri uri, *grown;
@@ -82,7 +82,7 @@ static json_t *subscription_meta(json_t *id)
 	return json_pack("{s:O}", CORDON_META_SUBSCRIPTION, id);
 }
 
-/* The filter must have the right types; what is asked for and can't be had is left out of the acknowledgement. */
+/* Checks the types in the filter. The acknowledgement leaves out what is asked for and not available. */
 static int check_filter(const json_t *filter, struct cordon_mcp_fault *fault)
 {
 	static const char *const flags[] = { "toolsListChanged", "promptsListChanged", "resourcesListChanged" };
@@ -127,7 +127,7 @@ int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, s
 	if (!listen)
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "too many subscriptions");
 	agreed = json_object();
-	/* Tools and prompts never change here, so there is nothing to promise about them. */
+	/* Tools and prompts never change here, so the server does not offer to report it. */
 	if (json_is_true(json_object_get(filter, "resourcesListChanged")) &&
 	    cordon_mcp_watch(request->mcp, &projects) == 0) {
 		listen->lists = true;
@@ -146,7 +146,7 @@ int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, s
 	return CORDON_MCP_LATER;
 }
 
-/* The legacy subscriptions of a channel; made at the first one, or when the handshake is over. */
+/* Returns the legacy subscriptions of a channel. They are made with the first one, or when the handshake has ended. */
 static struct cordon_mcp_listen *legacy(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel)
 {
 	struct cordon_mcp_listen *listen = find(mcp, channel, NULL);
@@ -207,9 +207,9 @@ void cordon_mcp_listen_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_ch
 		drop(mcp, listen);
 }
 
-/* One page of the specification wants notifications/cancelled for a listen that the server ends, another a result; both
- * satisfy either. */
-void cordon_mcp_listens_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel)
+/* When the server ends a subscription, one page of the specification demands notifications/cancelled and another a
+ * result. Sending both satisfies either. */
+void cordon_mcp_listens_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel)
 {
 	struct cordon_mcp_listen *next;
 
@@ -228,7 +228,7 @@ void cordon_mcp_listens_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channe
 	}
 }
 
-static void tell(const struct cordon_mcp_listen *listen, const char *method, const char *uri)
+static void notify(const struct cordon_mcp_listen *listen, const char *method, const char *uri)
 {
 	cordon_mcp_notify(listen->channel, method,
 			  json_pack("{s:o*, s:s*}", "_meta", listen->id ? subscription_meta(listen->id) : NULL, "uri",
@@ -243,9 +243,9 @@ void cordon_mcp_listens_changed(struct cordon_mcp *mcp, const struct cordon_mcp_
 		return;
 	for (const struct cordon_mcp_listen *listen = mcp->listens; listen; listen = listen->next) {
 		if (listen->lists && uri->place == CORDON_MCP_PROJECTS)
-			tell(listen, "notifications/resources/list_changed", NULL);
+			notify(listen, "notifications/resources/list_changed", NULL);
 		for (size_t i = 0; i < listen->n_uris; i++)
 			if (cordon_mcp_uri_same(&listen->uris[i], uri))
-				tell(listen, "notifications/resources/updated", text);
+				notify(listen, "notifications/resources/updated", text);
 	}
 }

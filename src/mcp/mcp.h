@@ -2,15 +2,15 @@
 /*
  * The MCP server without a transport: one dispatcher for both protocol eras.
  *
- * A transport hands in messages and gives each a channel to answer on. stdio has one channel for the life of the
+ * A transport passes in messages and gives each a channel for the answers. stdio has one channel for the life of the
  * process; HTTP has one per request in the modern era and one per session in the legacy era.
  *
- *     modern   a request that carries _meta["io.modelcontextprotocol/protocolVersion"], or is server/discover; it is
- *              served from what it says itself, whatever came before on the channel
- *     legacy   everything after an `initialize` without modern _meta; the choice belongs to the channel
+ *     modern   a request that has _meta["io.modelcontextprotocol/protocolVersion"], or is server/discover; the request
+ *              itself has all that is needed to answer it, whatever came before on the channel
+ *     legacy   everything after an `initialize` without modern _meta; the channel remembers it
  *
- * Tools, resources and prompts do not know the era; the envelope is put on where a result leaves. The server has no
- * threads: what takes long becomes a call that cordon_mcp_work() moves on when its descriptor or deadline is due.
+ * Tools, resources and prompts do not know the era; protocol.c adds the envelope to each result. The server has no
+ * threads: what takes long becomes a call, and cordon_mcp_work() continues it when its descriptor or deadline is due.
  */
 #ifndef CORDON_MCP_MCP_H
 #define CORDON_MCP_MCP_H
@@ -30,14 +30,15 @@
 
 struct cordon_mcp;
 
-/* Where answers go. The transport fills in send and data before the first message and calls cordon_mcp_hang_up()
- * before it forgets the channel; the rest is the dispatcher's. */
+/* The channel for answers. The transport sets send and data before the first message and calls
+ * cordon_mcp_close_channel() before it forgets the channel; the other fields belong to the dispatcher. */
 struct cordon_mcp_channel {
-	void (*send)(struct cordon_mcp_channel *channel, const json_t *message); /* the message stays the caller's */
+	void (*send)(struct cordon_mcp_channel *channel,
+		     const json_t *message); /* the caller keeps the reference to the message */
 	void *data;
-	const char *principal; /* who is authenticated on it; NULL where the transport knows only one */
+	const char *principal; /* the authenticated client; NULL where the transport has only one */
 	bool initialized;      /* legacy: the handshake was made */
-	char version[16];      /* legacy: what was agreed on */
+	char version[16];      /* legacy: the version that both sides agreed on */
 	json_t *capabilities;  /* legacy: the client's */
 	json_t *client;	       /* legacy: clientInfo */
 	uint64_t next_request; /* legacy: ids of requests that we send */
@@ -55,23 +56,28 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 		   struct cordon_mcp **ret_mcp, struct cordon_error *err);
 struct cordon_mcp *cordon_mcp_free(struct cordon_mcp *mcp);
 
-/* Handles one message. Whatever its bytes are, the answer is a proper one or, for a notification, none. */
+/* Handles one message. It answers every message properly, whatever its bytes are, and a notification not at all. */
 void cordon_mcp_message(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const char *text, size_t n);
-/* Answers a message that was longer than CORDON_MCP_MESSAGE_MAX and was not kept. */
+/* Answers a message that was longer than CORDON_MCP_MESSAGE_MAX and was discarded. */
 void cordon_mcp_too_long(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
-/* The client is gone or the server stops: calls are forgotten, listens are answered where that still can be. `cancel`: a
- * disconnect counts as the cancellation of what is under way (modern HTTP); otherwise it goes on without a listener. */
-void cordon_mcp_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel);
+/* The client has gone or the server stops: drops the calls of the channel, and answers its subscriptions where that is
+ * still possible. With `cancel` the calls are cancelled (modern HTTP: a disconnect is a cancellation); without,
+ * sessions go on. */
+void cordon_mcp_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel);
 
-/* Readable when there is work; and milliseconds until there is, -1 for never. */
+/* The descriptor is readable when there is work; the timeout is the number of milliseconds until there is, -1 for
+ * never. */
 int cordon_mcp_fd(const struct cordon_mcp *mcp);
 int cordon_mcp_timeout(const struct cordon_mcp *mcp);
+/* Returns whether a call is active that must be answered even after the end of the input: a start, which ends soon. A
+ * transport goes on after the end of its input for as long as this is true. */
+bool cordon_mcp_must_answer(const struct cordon_mcp *mcp);
 void cordon_mcp_work(struct cordon_mcp *mcp);
 
-/* What server/discover answers, for `cordon mcp --self-test`. A new reference. */
+/* Returns the answer to server/discover, for `cordon mcp --self-test`. A new reference. */
 json_t *cordon_mcp_discover(struct cordon_mcp *mcp);
 
-/* Serves the standard streams until the end of the input; a library function, so it prints nothing else. */
+/* Serves two descriptors until the end of the input. It is a library function, so it prints nothing else. */
 int cordon_mcp_stdio(struct cordon_mcp *mcp, int in_fd, int out_fd, struct cordon_error *err);
 
 #endif

@@ -11,7 +11,7 @@ static const char instructions[] =
 	"An error says what was refused, by which rule, and what to do; asking again without a change gives the same answer.\n"
 	"Deleting, and settings that widen access, need a person's approval. policy_check answers what an agent may touch.";
 
-/* What the client may choose from: the modern revision first, then the legacy ones. */
+/* The versions that a client may choose from: the modern one first, then the legacy ones. */
 static const char *const versions[] = { CORDON_MCP_MODERN, CORDON_MCP_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05" };
 
 json_t *cordon_mcp_server_info(void)
@@ -28,7 +28,7 @@ json_t *cordon_mcp_versions(void)
 	return list;
 }
 
-/* Exactly what the table below has handlers for. Tools and prompts never change while the server runs. */
+/* Names exactly what the table below has handlers for. Tools and prompts never change while the server runs. */
 static json_t *capabilities(void)
 {
 	return json_pack("{s:{}, s:{s:b, s:b}, s:{}, s:{}}", "tools", "resources", "subscribe", 1, "listChanged", 1,
@@ -104,7 +104,7 @@ const struct cordon_mcp_offer cordon_mcp_own_offer = {
 	.uri_text = cordon_mcp_uri_text,
 };
 
-/* Methods whose answer is the offer's. */
+/* Methods that the offer answers. */
 #define OFFERED(name)                                                                                                  \
 	static int name(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)       \
 	{                                                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which methods each era has, and what the server says about itself. */
+/* The methods of each era, and the server's description of itself. */
 #ifndef CORDON_MCP_METHODS_H
 #define CORDON_MCP_METHODS_H
 
@@ -16,7 +16,7 @@ const struct cordon_mcp_method *cordon_mcp_method_find(const char *name, bool mo
 /* New references. */
 json_t *cordon_mcp_server_info(void);
 json_t *cordon_mcp_versions(void);
-/* Puts the caching hints that the modern era demands; `scope` is "public" or "private". */
+/* Adds the caching hints that the modern era demands; `scope` is "public" or "private". */
 int cordon_mcp_cache(const struct cordon_mcp_request *request, json_t *result, int ttl_ms, const char *scope);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cursors: opaque to clients, and what is none of ours is refused. */
+/* Cursors of lists. They are opaque to clients; a cursor that we did not make is refused. */
 #include <stdio.h>
 
 #include "mcp/internal.h"

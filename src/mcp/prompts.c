@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prompts: for a person who wants a denial explained, or a policy proposed. */
+/* Prompts for a person who wants an explanation of a denial, or a proposal for a policy. */
 #include "base/text.h"
 #include "mcp/internal.h"
 #include "mcp/methods.h"
@@ -16,7 +16,7 @@ struct argument {
 static const struct prompt {
 	const char *name, *title, *description;
 	struct argument arguments[4];
-	const char *text; /* %s-free; the arguments follow as a list */
+	const char *text; /* has no format characters; the arguments follow it as a list */
 } prompts[] = {
 	{
 		"explain_denial",
@@ -87,7 +87,7 @@ int cordon_mcp_prompts_list(struct cordon_mcp_request *request, json_t **ret_res
 	return 0;
 }
 
-/* Appends "- name: value" for each argument; -EPROTO for a bad one. */
+/* Appends "- name: value" for each argument. Returns -EPROTO for a bad one. */
 static int add_arguments(const struct prompt *prompt, json_t *given, struct cordon_buf *text,
 			 struct cordon_mcp_fault *fault)
 {
@@ -111,7 +111,8 @@ static int add_arguments(const struct prompt *prompt, json_t *given, struct cord
 					       prompt->name, name);
 		if (!value)
 			continue;
-		/* On one line and without control characters: a value can't pass for another part of the prompt. */
+		/* The value gets one line and no control characters, so that it can't look like another part of the
+		 * prompt. */
 		if (cordon_buf_addf(text, "\n- %s: ", name) < 0 ||
 		    cordon_text_escape(text, json_string_value(value), json_string_length(value)) < 0)
 			return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "out of memory");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages in and out: JSON-RPC, the era a request belongs to, and the order in which bad ones are rejected. */
+/* Receives and sends messages: JSON-RPC, the era of a request, and the order in which bad requests are rejected. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -35,13 +35,13 @@ void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, j
 
 void cordon_mcp_send_fault(struct cordon_mcp_channel *channel, json_t *id, struct cordon_mcp_fault *fault)
 {
-	/* Without a readable id the answer has none: both schemas forbid null. */
+	/* If the id can't be read, the answer has none: both schemas forbid null. */
 	send_and_drop(channel, json_pack("{s:s, s:O*, s:{s:i, s:s, s:o*}}", "jsonrpc", "2.0", "id", id, "error", "code",
 					 fault->code, "message", fault->message, "data", fault->data));
 	fault->data = NULL;
 }
 
-/* Modern results say that they are complete and who made them; legacy ones are bare. */
+/* A modern result has fields for completeness and for the server; a legacy result has not. */
 static void put_envelope(const struct cordon_mcp_request *request, json_t *result)
 {
 	json_t *meta = json_object_get(result, "_meta");
@@ -79,7 +79,7 @@ static bool valid_id(const json_t *id)
 	return json_is_string(id) || json_is_integer(id);
 }
 
-/* The modern era checks version, then the rest of _meta, then the method. */
+/* In the modern era the version is checked first, then the rest of _meta, then the method. */
 static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fault *fault)
 {
 	static const char *const levels[] = { "debug", "info",	   "notice", "warning",
@@ -180,7 +180,7 @@ static void handle_request(struct cordon_mcp *mcp, struct cordon_mcp_channel *ch
 		cordon_mcp_send_result(&request, result);
 }
 
-/* Nothing that happens to a notification is ever answered. */
+/* A notification is never answered, whatever is wrong with it. */
 static void handle_notification(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const json_t *message)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources: projects, workspaces and the audit log, by URI. */
+/* Resources by URI: projects, workspaces, sessions and the audit log. */
 #include <stdio.h>
 
 #include "audit/query.h"
 #include "base/time.h"
 #include "mcp/internal.h"
 #include "mcp/methods.h"
-#include "store/session.h"
+#include "session/session.h"
 
 #define TEMPLATES_TTL_MS 3600000
 #define AUDIT_TEXT_MAX ((size_t)1 << 20)
@@ -19,7 +19,7 @@ static const char *mime_of(cordon_mcp_place place)
 	return mime ? mime : "application/json";
 }
 
-/* One entry of the list; `title` may be a project's name. */
+/* Makes one entry of the list; `title` may be a project's name. */
 static void add(json_t *list, const struct cordon_mcp_uri *uri, const char *title)
 {
 	const struct cordon_mcp_template *template = &cordon_mcp_templates[uri->place];
@@ -38,9 +38,23 @@ static void today(char ret_day[static CORDON_TIME_SIZE])
 	ret_day[10] = '\0';
 }
 
+/* One that is deleted meanwhile is no part of the list. */
+static void add_project(const struct cordon_store *store, const char *id, json_t *list)
+{
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	struct cordon_mcp_uri uri = { .place = CORDON_MCP_PROJECT };
+
+	if (cordon_project_get(store, id, &project, NULL) < 0)
+		return;
+	cordon_copy(uri.id, sizeof(uri.id), project.id, strlen(project.id));
+	add(list, &uri, project.name);
+	uri.place = CORDON_MCP_WORKSPACES;
+	add(list, &uri, project.name);
+}
+
 int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	struct cordon_list_query query = { .limit = CORDON_MCP_PAGE };
+	struct cordon_list_query query = { .limit = CORDON_MCP_PAGE, .ids_only = true };
 	struct cordon_error err = { 0 };
 	json_auto_t *projects = NULL;
 	json_t *list, *result, *project;
@@ -73,13 +87,7 @@ int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_r
 		add(list, &audit, day);
 	}
 	json_array_foreach(projects, i, project) {
-		const char *id = cordon_mcp_arg(project, "id");
-		struct cordon_mcp_uri uri = { .place = CORDON_MCP_PROJECT };
-
-		cordon_copy(uri.id, sizeof(uri.id), id, strlen(id));
-		add(list, &uri, cordon_mcp_arg(project, "name"));
-		uri.place = CORDON_MCP_WORKSPACES;
-		add(list, &uri, cordon_mcp_arg(project, "name"));
+		add_project(request->mcp->store, json_string_value(project), list);
 	}
 	result = json_pack("{s:o}", "resources", list);
 	if (query.offset + json_array_size(projects) < total)
@@ -112,7 +120,7 @@ int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_r
 	return 0;
 }
 
-/* The records of one day; of a long day the newest that fit. */
+/* Returns the records of one day; of a long day the newest ones that fit. */
 static int read_audit(const struct cordon_store *store, const char *day, struct cordon_buf *ret_text,
 		      struct cordon_error *err)
 {
@@ -162,6 +170,27 @@ static int read_log(const struct cordon_store *store, const char *id, struct cor
 		       : cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "the log is too long");
 }
 
+static int read_record(const struct cordon_store *store, const struct cordon_mcp_uri *uri, json_t **ret_value,
+		       struct cordon_error *err)
+{
+	autosessionrecord struct cordon_session_record session = { 0 };
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
+	int r;
+
+	if (uri->place == CORDON_MCP_SESSION) {
+		r = cordon_session_get(store, uri->id, &session, err);
+		*ret_value = r < 0 ? NULL : cordon_session_json(&session);
+	} else if (uri->place == CORDON_MCP_PROJECT) {
+		r = cordon_project_get(store, uri->id, &project, err);
+		*ret_value = r < 0 ? NULL : cordon_project_json(&project);
+	} else {
+		r = cordon_workspace_get(store, uri->id, uri->workspace, &workspace, err);
+		*ret_value = r < 0 ? NULL : cordon_workspace_json(&workspace);
+	}
+	return r;
+}
+
 static int read_place(const struct cordon_store *store, const struct cordon_mcp_uri *uri, json_t **ret_value,
 		      struct cordon_buf *ret_text, struct cordon_error *err)
 {
@@ -172,7 +201,9 @@ static int read_place(const struct cordon_store *store, const struct cordon_mcp_
 
 	switch (uri->place) {
 	case CORDON_MCP_SESSION:
-		return cordon_session_get(store, uri->id, ret_value, err);
+	case CORDON_MCP_PROJECT:
+	case CORDON_MCP_WORKSPACE:
+		return read_record(store, uri, ret_value, err);
 	case CORDON_MCP_SESSION_LOG:
 		return read_log(store, uri->id, ret_text, err);
 	case CORDON_MCP_SESSIONS:
@@ -180,10 +211,6 @@ static int read_place(const struct cordon_store *store, const struct cordon_mcp_
 		if (r == 0)
 			*ret_value = json_pack("{s:o, s:I}", "sessions", list, "total", (json_int_t)total);
 		return r;
-	case CORDON_MCP_PROJECT:
-		return cordon_project_get(store, uri->id, ret_value, err);
-	case CORDON_MCP_WORKSPACE:
-		return cordon_workspace_get(store, uri->id, uri->workspace, ret_value, err);
 	case CORDON_MCP_AUDIT:
 		return read_audit(store, uri->id, ret_text, err);
 	case CORDON_MCP_WORKSPACES:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of JSON Schema that our own schemas use: type, enum, properties, required, additionalProperties, items and
- * bounds. Schemas are ours, so their depth is bounded; values are the caller's.
+ * bounds. The schemas are ours, so their depth is bounded; the values come from the client.
  */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the server: made with its store, worked when something is due, hung up by its transport. */
+/* The server object: made with its store, called when something is due, freed by its transport. */
 #include <limits.h>
 #include <sodium.h>
 #include <sys/epoll.h>
@@ -16,6 +16,7 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 
 	if (!mcp)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	cordon_settings_name();
 	mcp->store = store;
 	mcp->options = *options;
 	mcp->offer = options->offer ? options->offer : &cordon_mcp_own_offer;
@@ -76,6 +77,14 @@ int cordon_mcp_timeout(const struct cordon_mcp *mcp)
 	return due - now > INT_MAX ? INT_MAX : (int)(due - now);
 }
 
+bool cordon_mcp_must_answer(const struct cordon_mcp *mcp)
+{
+	for (const struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
+		if (call->kept)
+			return true;
+	return false;
+}
+
 void cordon_mcp_work(struct cordon_mcp *mcp)
 {
 	int64_t now = cordon_time_monotonic();
@@ -84,10 +93,10 @@ void cordon_mcp_work(struct cordon_mcp *mcp)
 	cordon_mcp_calls_work(mcp, now);
 }
 
-void cordon_mcp_hang_up(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel)
+void cordon_mcp_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel)
 {
-	cordon_mcp_calls_hang_up(mcp, channel, cancel);
-	cordon_mcp_listens_hang_up(mcp, channel);
+	cordon_mcp_calls_close_channel(mcp, channel, cancel);
+	cordon_mcp_listens_close_channel(mcp, channel);
 	json_decref(channel->capabilities);
 	json_decref(channel->client);
 	channel->capabilities = NULL;

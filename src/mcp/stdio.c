@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stdio transport: one JSON object per line each way, nothing else on the output. Neither side can make us wait: the
- * output is buffered, and while a client does not read, no more of its input is taken.
+ * The stdio transport: one JSON object per line each way, and nothing else on the output. The client can't block the
+ * server: output is buffered, and while the client does not read it, the server reads no more input.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -12,20 +12,21 @@
 #include "base/time.h"
 #include "mcp/mcp.h"
 
-#define OUT_MAX ((size_t)256 << 20) /* answers that a client has not taken */
-#define OUT_FULL ((size_t)8 << 20)  /* from here on no more input is read */
-#define FLUSH_MS 2000		    /* how long the last answers may take to leave */
+#define OUT_MAX ((size_t)256 << 20) /* answers that the client has not read */
+#define OUT_FULL ((size_t)8 << 20)  /* above this the server reads no more input */
+#define FLUSH_MS 2000		    /* how long the server waits for the last answers to be read */
 
 struct stdio {
 	struct cordon_mcp *mcp;
 	struct cordon_mcp_channel channel;
 	int in, out, signals;
-	struct cordon_buf line; /* what has come of the present line */
-	bool skipping;		/* the present line is too long and is thrown away */
+	struct cordon_buf line; /* the part of the present line that has arrived */
+	bool skipping;		/* the present line is too long and is discarded */
 	struct cordon_buf waiting;
-	size_t sent; /* of `waiting` */
-	bool ended;  /* no more input */
-	int failed;  /* -errno of a write, or of memory */
+	size_t sent;  /* bytes of `waiting` that are written */
+	bool ended;   /* the input has ended */
+	bool stopped; /* a signal arrived: end at once */
+	int failed;   /* -errno of a write, or -ENOMEM */
 };
 
 /* Writes as much as the pipe takes now. */
@@ -104,7 +105,7 @@ static void read_input(struct stdio *io)
 		take(io, chunk, (size_t)n);
 		return;
 	}
-	/* A last line without its newline is still one. */
+	/* The last line needs no newline. */
 	if (io->line.len || io->skipping)
 		take_line(io);
 	io->ended = true;
@@ -115,9 +116,10 @@ static void loop(struct stdio *io)
 	enum { IN, OUT, WORK, SIGNALS };
 	struct signalfd_siginfo signal;
 
-	while (!io->ended && io->failed == 0) {
+	while (!io->stopped && io->failed == 0 && (!io->ended || cordon_mcp_must_answer(io->mcp))) {
 		struct pollfd fds[] = {
-			[IN] = { .fd = io->waiting.len - io->sent < OUT_FULL ? io->in : -1, .events = POLLIN },
+			[IN] = { .fd = !io->ended && io->waiting.len - io->sent < OUT_FULL ? io->in : -1,
+				 .events = POLLIN },
 			[OUT] = { .fd = io->sent < io->waiting.len ? io->out : -1, .events = POLLOUT },
 			[WORK] = { .fd = cordon_mcp_fd(io->mcp), .events = POLLIN },
 			[SIGNALS] = { .fd = io->signals, .events = POLLIN },
@@ -127,9 +129,9 @@ static void loop(struct stdio *io)
 			io->failed = -errno;
 			return;
 		}
-		/* Taken, or it would end the process once it is no longer blocked. */
+		/* Read the signal, or it would end the process when it is unblocked. */
 		if (fds[SIGNALS].revents && read(io->signals, &signal, sizeof(signal)) > 0)
-			io->ended = true;
+			io->stopped = true;
 		cordon_mcp_work(io->mcp);
 		if (fds[OUT].revents)
 			flush(io);
@@ -138,12 +140,12 @@ static void loop(struct stdio *io)
 	}
 }
 
-/* Gives the last answers a bounded time to leave. */
+/* Waits a bounded time until the client has read the last answers. */
 static void finish(struct stdio *io)
 {
 	int64_t until = cordon_time_monotonic() + FLUSH_MS;
 
-	cordon_mcp_hang_up(io->mcp, &io->channel, false);
+	cordon_mcp_close_channel(io->mcp, &io->channel, false);
 	flush(io);
 	while (io->failed == 0 && io->sent < io->waiting.len) {
 		int64_t left = until - cordon_time_monotonic();
@@ -189,13 +191,13 @@ int cordon_mcp_stdio(struct cordon_mcp *mcp, int in_fd, int out_fd, struct cordo
 	} else {
 		loop(&io);
 		finish(&io);
-		/* A client that has gone is an end like any other. */
+		/* A client that has gone is no failure. */
 		if (io.failed < 0 && io.failed != -EPIPE)
 			r = cordon_fail_errno(err, io.failed, "the standard streams");
 	}
 	cordon_closep(&io.signals);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* The description may be shared with whoever started us. */
+	/* The open file description may be shared with the process that started us. */
 	fcntl(out_fd, F_SETFL, flags);
 	cordon_buf_done(&io.line);
 	cordon_buf_done(&io.waiting);

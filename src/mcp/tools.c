@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools/list and tools/call: arguments are judged by the schema that is shown, results carry text and structure. */
+/* tools/list and tools/call: arguments are checked with the schema that is listed; results have text and structure. */
 #include <stdio.h>
 
 #include "base/time.h"
@@ -18,7 +18,7 @@ const char *cordon_mcp_arg(const json_t *args, const char *name)
 	return json_string_value(json_object_get(args, name));
 }
 
-/* {"input": ..., "output": ...}; a failure carries `error` instead of what a success always has. */
+/* Returns {"input": ..., "output": ...}. A failure has `error` instead of the properties that a success always has. */
 static json_t *make_schemas(const struct cordon_mcp_tool *tool)
 {
 	json_t *properties = tool->output ? json_loads(tool->output, 0, NULL) : NULL;
@@ -45,7 +45,7 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 {
 	json_t *list, *result;
 
-	/* All of them fit on one page, so there is no cursor that could be ours. */
+	/* All tools fit on one page, so no cursor can be ours. */
 	if (json_object_get(request->params, "cursor"))
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "Invalid cursor");
 	list = json_array();
@@ -98,7 +98,7 @@ json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_e
 	return answer;
 }
 
-/* One record for each call: who asked for what, how it ended and how long it took. */
+/* Writes one audit record for each call: who called what, how it ended and how long it took. */
 static void record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
 {
 	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
@@ -136,7 +136,7 @@ static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const ch
 	return NULL;
 }
 
-/* Judges the arguments and calls; 0 or CORDON_MCP_LATER. A tool's failure is a result too. */
+/* Checks the arguments and calls the tool. Returns 0 or CORDON_MCP_LATER; a failure of the tool is a result too. */
 static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		json_t **ret_result, struct cordon_mcp_fault *fault)
 {
@@ -164,7 +164,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	return 0;
 }
 
-void cordon_mcp_tool_go(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args)
+void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args)
 {
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;

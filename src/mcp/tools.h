@@ -11,14 +11,14 @@ extern const struct cordon_mcp_tool cordon_mcp_project_create, cordon_mcp_projec
 	cordon_mcp_session_output, cordon_mcp_session_get, cordon_mcp_session_list, cordon_mcp_session_stop,
 	cordon_mcp_policy_check;
 
-/* A list answers at most this many records unless the caller asks for more. */
+/* A list has at most this many records unless the client asks for more. */
 #define CORDON_MCP_LIST_DEFAULT 100
 #define CORDON_MCP_LIST_INPUT                                                                                          \
 	"\"limit\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 100},"                     \
 	"\"offset\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 100000, \"default\": 0}"
 
 void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query);
-/* {"<key>": records, "total": n}; takes records. */
+/* Returns {"<key>": records, "total": n}; takes records. */
 json_t *cordon_mcp_list_result(const char *key, json_t *records, size_t total);
 
 #endif

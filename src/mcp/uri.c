@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon:// URIs: judged as a whole, each id by the store's own rules, before anything is looked up. */
+/* cordon:// URIs. A URI is checked as a whole, and each id by the rules of the store, before anything is looked up. */
 #include <stdio.h>
 
 #include "base/time.h"
@@ -22,7 +22,7 @@ const struct cordon_mcp_template cordon_mcp_templates[CORDON_MCP_PLACE__MAX] = {
 			       "application/jsonl" },
 };
 
-/* Reads one path segment into `ret`; moves *at behind the slash that follows it. */
+/* Copies one path segment to `ret` and moves *at behind the slash that follows it. */
 static bool segment(const char **at, char *ret, size_t size)
 {
 	size_t n = strcspn(*at, "/");
@@ -42,7 +42,7 @@ static bool is_day(const char *text)
 	return strlen(text) == 10 && text[4] == '-' && cordon_time_parse(text, &ms) == 0;
 }
 
-/* The value for a variable must be an id in its one written form. */
+/* The value of a variable must be an id in its only spelling. */
 static bool take_variable(const char *name, const char *value, struct cordon_mcp_uri *uri)
 {
 	char id[CORDON_ID_SIZE];
@@ -67,7 +67,7 @@ static bool matches(const char *template, const char *text, struct cordon_mcp_ur
 		if (*want == '{' ? !take_variable(want, have, uri) : !cordon_streq(want, have))
 			return false;
 		if (more && !*text)
-			return false; /* a trailing slash is another URI */
+			return false; /* a trailing slash makes another URI */
 	}
 	return !*template && !*text;
 }

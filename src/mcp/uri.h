@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon:// URIs: what resources there are, and which one a URI means. */
+/* cordon:// URIs: which resources exist, and which one a URI names. */
 #ifndef CORDON_MCP_URI_H
 #define CORDON_MCP_URI_H
 
@@ -26,7 +26,7 @@ struct cordon_mcp_uri {
 #define CORDON_MCP_URI_SIZE 256
 
 struct cordon_mcp_template {
-	const char *path; /* behind cordon://; {project_id}, {workspace_id}, {session_id} and {day} stand for values */
+	const char *path; /* after cordon://; {project_id}, {workspace_id}, {session_id} and {day} stand for values */
 	const char *name;
 	const char *description;
 	const char *mime; /* NULL: application/json */
@@ -34,11 +34,11 @@ struct cordon_mcp_template {
 
 extern const struct cordon_mcp_template cordon_mcp_templates[CORDON_MCP_PLACE__MAX];
 
-/* -EINVAL when it is none of ours. Exactly one spelling of each is. */
+/* Returns -EINVAL for a URI that is not ours. Each resource has exactly one spelling. */
 int cordon_mcp_uri_parse(const char *text, struct cordon_mcp_uri *ret_uri);
 int cordon_mcp_uri_text(const struct cordon_mcp_uri *uri, char *ret_text, size_t size);
 bool cordon_mcp_uri_same(const struct cordon_mcp_uri *a, const struct cordon_mcp_uri *b);
-/* The template with this text, for completion; -ENOENT. */
+/* Finds the template with this text, for completion; -ENOENT. */
 int cordon_mcp_template_find(const char *text, cordon_mcp_place *ret_place);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changed on disk, through inotify on the directories of the store. A place that changes often is reported at
- * most four times a second, the last change always.
+ * Reports what changed on disk, with inotify on the directories of the store. Changes of one place are reported at most
+ * four times a second, and the last change always.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ struct cordon_mcp_watcher {
 int cordon_mcp_watcher_new(struct cordon_mcp *mcp)
 {
 	struct cordon_mcp_watcher *watcher = calloc(1, sizeof(*watcher));
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = -2 }; /* it belongs to no call */
 
 	if (!watcher)
 		return -ENOMEM;
@@ -69,7 +69,7 @@ static struct watch *find(const struct cordon_mcp_watcher *watcher, const struct
 	return NULL;
 }
 
-/* Which directory holds a place, and which file of it. */
+/* Finds the directory of a place, and the file in it. */
 static int locate(const struct cordon_mcp_uri *uri, char *ret_dir, size_t size, char *ret_name, size_t name_size)
 {
 	ret_name[0] = '\0';
@@ -118,7 +118,7 @@ int cordon_mcp_watch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri)
 	locate(uri, below, sizeof(below), watch->name, sizeof(watch->name));
 	r = cordon_path_join(mcp->store->home.path, below, path, sizeof(path));
 	if (r == 0) {
-		/* The same directory gives the same number, with the same events. */
+		/* The same directory has the same number and the same events. */
 		watch->wd = inotify_add_watch(watcher->fd, path, EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW);
 		r = watch->wd < 0 ? -errno : 0;
 	}
@@ -155,7 +155,7 @@ static void mark(struct cordon_mcp_watcher *watcher, const struct inotify_event 
 	bool all = event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF);
 	const char *name = event->len ? event->name : "";
 
-	/* Temporary names of writes under way are no change yet, and neither is somebody taking a lock. */
+	/* Temporary files of writes that have not ended are no change, and locks are none either. */
 	if (!all && (*name == '.' || cordon_streq(name, "lock") || cordon_streq(name, "locks")))
 		return;
 	for (struct watch *watch = watcher->watches; watch; watch = watch->next)

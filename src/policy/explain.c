@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decision in words: what decided, and what to change to get the other answer. */
+/* Explains a decision in words: what decided, and what to change to get the other answer. */
+#include "base/setting.h"
 #include "base/text.h"
 #include "policy/policy.h"
+#include "policy/shares.h"
 
-/* A sentence being written: the first failure stays, and nothing is added after it. */
+/* A sentence that is being written. After the first failure, which stays in `r`, nothing is added. */
 struct sentence {
 	struct cordon_buf *buf;
 	int r;
 };
 
-static void say(struct sentence *s, const char *text)
+static void append(struct sentence *s, const char *text)
 {
 	if (s->r == 0)
 		s->r = cordon_buf_adds(s->buf, text);
 }
 
-static void say_escaped(struct sentence *s, const char *text)
+static void append_escaped(struct sentence *s, const char *text)
 {
 	if (s->r == 0)
 		s->r = cordon_text_escape(s->buf, text, strlen(text));
 }
 
-/* The path as people know it: the root is ".". */
-static void say_path(struct sentence *s, const char *path)
+/* The path as users write it: the root is ".". */
+static void append_path(struct sentence *s, const char *path)
 {
-	say_escaped(s, *path ? path : ".");
+	append_escaped(s, *path ? path : ".");
 }
 
-static void say_rule(struct sentence *s, const struct cordon_decision *decision)
+static void append_rule(struct sentence *s, const struct cordon_decision *decision)
 {
-	say(s, "`");
-	say_escaped(s, decision->rule);
-	say(s, "`");
+	append(s, "`");
+	append_escaped(s, decision->rule);
+	append(s, "`");
 	if (decision->rule_where) {
-		say(s, " (");
-		say_escaped(s, decision->rule_where);
-		say(s, ")");
+		append(s, " (");
+		append_escaped(s, decision->rule_where);
+		append(s, ")");
 	}
 }
 
-/* Whether escaping would do no more than double the backslashes: no control characters, no bytes that are no UTF-8. */
+/* Whether escaping would only double the backslashes: no control characters, and valid UTF-8. */
 static bool is_printable(const char *text)
 {
 	autobuf struct cordon_buf escaped = CORDON_BUF(SIZE_MAX / 2);
@@ -50,121 +52,211 @@ static bool is_printable(const char *text)
 	return cordon_text_escape(&escaped, text, strlen(text)) == 0 && escaped.len == strlen(text) + backslashes;
 }
 
-/* An option with a pattern for exactly this path, as words for the shell. */
-static void say_option(struct sentence *s, const char *option, const char *path)
+/* A setting and its value, quoted for the shell. */
+static void append_setting(struct sentence *s, cordon_setting setting, const char *value)
+{
+	append(s, cordon_setting_name(setting));
+	append(s, " '");
+	if (!is_printable(value)) {
+		append_escaped(s, value);
+	} else {
+		for (const char *p = value; *p; p++)
+			append(s, *p == '\'' ? "'\\''" : (const char[]){ *p, '\0' });
+	}
+	append(s, "'");
+}
+
+/* The same with a pattern for exactly this path. */
+static void append_setting_for(struct sentence *s, cordon_setting setting, const char *path)
 {
 	autofree char *pattern = cordon_pattern_quote(path);
 
-	if (!pattern) {
-		s->r = s->r < 0 ? s->r : -ENOMEM;
-		return;
-	}
-	say(s, option);
-	say(s, " '");
-	if (!is_printable(pattern)) {
-		say_escaped(s, pattern);
-	} else {
-		for (const char *p = pattern; *p; p++)
-			say(s, *p == '\'' ? "'\\''" : (const char[]){ *p, '\0' });
-	}
-	say(s, "'");
+	if (pattern)
+		append_setting(s, setting, pattern);
+	else if (s->r == 0)
+		s->r = -ENOMEM;
 }
 
-static void say_grant_option(struct sentence *s, cordon_op op, const char *path)
+static void append_grant(struct sentence *s, cordon_op op, const char *path)
 {
-	say_option(s, op == CORDON_OP_WRITE ? "grant it with --rw" : "grant it with --ro", path);
+	append(s, "grant it with ");
+	append_setting_for(s, op == CORDON_OP_WRITE ? CORDON_SETTING_RW : CORDON_SETTING_RO, path);
+}
+
+/* The part of the policy that decided: the policy itself, or one of its fences. */
+static const struct cordon_policy *decider(const struct cordon_policy *policy, const struct cordon_decision *d)
+{
+	for (size_t i = 0; d->fence && i < policy->n_fences; i++)
+		if (policy->fences[i]->name == d->fence)
+			return policy->fences[i];
+	return policy;
+}
+
+/* Another grant would not help: the fence must allow it, too. */
+static void append_fence_remedy(struct sentence *remedy, const struct cordon_decision *d)
+{
+	append(remedy, "widen the fence ");
+	append_escaped(remedy, d->fence);
+	append(remedy, ", or leave it out");
+}
+
+static void append_fence(struct sentence *text, const struct cordon_decision *d)
+{
+	if (!d->fence)
+		return;
+	append(text, " of the fence ");
+	append_escaped(text, d->fence);
+}
+
+/* Whether the rule is a grant for exactly this path. Another grant for the path cannot beat it. */
+static bool is_grant_for_path(const struct cordon_decision *d)
+{
+	autofree char *pattern = cordon_pattern_quote(d->resolved);
+
+	return pattern && d->rule && cordon_streq(pattern, d->rule);
 }
 
 static void explain_grant(const struct cordon_policy *policy, const struct cordon_decision *d, cordon_op op,
 			  struct sentence *text, struct sentence *remedy)
 {
+	const struct cordon_policy *part = decider(policy, d);
 	bool denied = d->verdict == CORDON_DENY;
 
-	say_path(text, d->resolved);
-	say(text, denied ? " may not be " : " may be ");
-	say(text, op == CORDON_OP_WRITE ? "written: " : "read: ");
-	if (denied && policy->read_only)
-		say(text, "the policy is read-only");
-	else if (!d->rule)
-		say(text, "no scope was given, so the whole root is in it");
-	else
-		say(text, denied ? "the most specific grant is for reading only, " : "the most specific grant is ");
-	if (d->rule && !(denied && policy->read_only))
-		say_rule(text, d);
+	append_path(text, d->resolved);
+	append(text, denied ? " may not be " : " may be ");
+	append(text, op == CORDON_OP_WRITE ? "written: " : "read: ");
+	if (denied && part->read_only) {
+		append(text, "the policy");
+		append_fence(text, d);
+		append(text, " is read-only");
+	} else if (!d->rule) {
+		append(text, "no scope was given, so the whole root is in it");
+	} else {
+		append(text, "the most specific grant");
+		append_fence(text, d);
+		append(text, denied ? " is for reading only, " : " is ");
+		append_rule(text, d);
+	}
 
 	if (!denied) {
-		say_option(remedy, "refuse it with --deny", d->resolved);
-	} else if (policy->read_only) {
-		say(remedy, "use a policy that is not read-only");
+		append(remedy, "refuse it with ");
+		append_setting_for(remedy, CORDON_SETTING_DENY, d->resolved);
+	} else if (d->fence) {
+		append_fence_remedy(remedy, d);
+	} else if (part->read_only) {
+		append(remedy, "use a policy that is not read-only");
+	} else if (is_grant_for_path(d)) {
+		append(remedy, "grant it for writing (");
+		append(remedy, cordon_setting_name(CORDON_SETTING_RW));
+		append(remedy, ") in place of ");
+		append_rule(remedy, d);
 	} else {
-		say_grant_option(remedy, op, d->resolved);
-		say(remedy, "; where that very path is granted for reading, change that grant");
+		append_grant(remedy, op, d->resolved);
 	}
+}
+
+static void explain_share(const struct cordon_policy_share *share, const struct cordon_decision *d, cordon_op op,
+			  struct sentence *text, struct sentence *remedy)
+{
+	bool denied = d->verdict == CORDON_DENY;
+
+	append_path(text, d->resolved);
+	append(text, denied ? " may not be " : " may be ");
+	append(text, op == CORDON_OP_WRITE ? "written: " : "read: ");
+	append(text, "it lies in what is shown by ");
+	append_escaped(text, share->where);
+	append(remedy, denied ? "share it without :ro" : "leave the share out");
+	if (!denied && op == CORDON_OP_WRITE && !share->home)
+		append(remedy, ", or share it with :ro");
 }
 
 static void explain_protected(const struct cordon_policy *policy, const struct cordon_decision *d,
 			      struct sentence *text, struct sentence *remedy)
 {
-	bool by_default = false;
+	const struct cordon_protected *found = NULL;
+	bool listed;
 
-	for (size_t i = 0; i < policy->n_protected; i++)
+	for (size_t i = 0; i < policy->n_protected && !found; i++)
 		if (cordon_streq(policy->protected_paths[i].path, d->rule))
-			by_default = policy->protected_paths[i].by_default;
-	say_path(text, d->resolved);
-	say(text, " may not be written: ");
-	say_rule(text, d);
-	say(text, by_default ? " is protected by default" : " is protected against every change");
-	if (by_default)
-		say(remedy, "change it from outside; what is protected by default stays so");
-	else
-		say(remedy, "take it off the protected paths, or change it from outside");
+			found = &policy->protected_paths[i];
+	listed = found && found->by_default && found->where && cordon_streq(found->where, CORDON_PROTECTED_BY_DEFAULT);
+	append_path(text, d->resolved);
+	append(text, " may not be written: ");
+	if (listed) {
+		append(text, "`");
+		append_escaped(text, d->rule);
+		append(text, "` is protected by default");
+		append(remedy, "lift it with ");
+		append_setting(remedy, CORDON_SETTING_UNPROTECT, d->rule);
+		return;
+	}
+	append_rule(text, d);
+	append(text, " is protected against every change");
+	if (found && found->by_default) {
+		append(remedy, "change it from outside");
+		return;
+	}
+	append(remedy, "take it off the protected paths: ");
+	append_rule(remedy, d);
 }
 
 static void explain_no_grant(const struct cordon_policy *policy, const struct cordon_decision *d, cordon_op op,
 			     struct sentence *text, struct sentence *remedy)
 {
-	say_path(text, d->resolved);
-	say(text, " is not covered by any grant");
-	if (policy->folders) {
-		say(text, "; the workspace is ");
-		say_escaped(text, policy->folders);
+	append_path(text, d->resolved);
+	append(text, " is not covered by any grant");
+	append_fence(text, d);
+	if (policy->folders && !d->fence) {
+		append(text, "; the workspace is ");
+		append_escaped(text, policy->folders);
 	}
 	if (d->verdict == CORDON_WARN) {
-		say(text, "; permissive mode lets it pass with a warning");
-		say(remedy, "use strict mode to refuse it; to end the warning, ");
+		append(text, "; permissive mode lets it pass with a warning");
+		append(remedy, "use strict mode to refuse it; to end the warning, ");
 	}
-	say_grant_option(remedy, op, d->resolved);
+	if (d->fence)
+		append_fence_remedy(remedy, d);
+	else
+		append_grant(remedy, op, d->resolved);
 }
 
 static void explain_outside(const struct cordon_policy *policy, const struct cordon_decision *d, struct sentence *text,
 			    struct sentence *remedy)
 {
-	say_path(text, d->resolved);
-	say(text, " is outside the root ");
-	say_escaped(text, policy->root.path);
-	if (d->verdict == CORDON_WARN) {
-		say(text, "; permissive mode lets it pass with a warning");
-		say(remedy, "use strict mode to refuse it");
-	} else {
-		say(remedy, "move it inside, or use a root that holds it");
-	}
+	append_path(text, d->resolved);
+	append(text, " is outside the root ");
+	append_escaped(text, policy->root.path);
+	append(remedy, "move it inside, show it with ");
+	append(remedy, cordon_setting_name(CORDON_SETTING_SHARE));
+	append(remedy, ", or use a root that holds it");
 }
 
 int cordon_policy_explain(const struct cordon_policy *policy, const struct cordon_decision *decision, cordon_op op,
 			  struct cordon_buf *ret_text, struct cordon_buf *ret_remedy)
 {
 	struct sentence text = { ret_text, 0 }, remedy = { ret_remedy, 0 };
+	const char *rest;
+	const struct cordon_policy_share *share = decision->resolved[0] == '/'
+							  ? cordon_share_of(policy, decision->resolved, &rest)
+							  : cordon_share_at(policy, decision->resolved, &rest);
 
+	if (share && decision->reason == CORDON_REASON_GRANT) {
+		explain_share(share, decision, op, &text, &remedy);
+		return text.r < 0 ? text.r : remedy.r;
+	}
+	if (share && share->policy)
+		policy = share->policy;
 	switch (decision->reason) {
 	case CORDON_REASON_GRANT:
 		explain_grant(policy, decision, op, &text, &remedy);
 		break;
 	case CORDON_REASON_DENY:
-		say_path(&text, decision->resolved);
-		say(&text, " is denied by ");
-		say_rule(&text, decision);
-		say(&text, ", and a denial always wins");
-		say(&remedy, "remove or narrow that deny");
+		append_path(&text, decision->resolved);
+		append(&text, " is denied by ");
+		append_rule(&text, decision);
+		append(&text, ", and a denial always wins");
+		append(&remedy, "remove or narrow that deny, ");
+		append_rule(&remedy, decision);
 		break;
 	case CORDON_REASON_PROTECTED:
 		explain_protected(policy, decision, &text, &remedy);
@@ -177,9 +269,9 @@ int cordon_policy_explain(const struct cordon_policy *policy, const struct cordo
 		break;
 	case CORDON_REASON_UNRESOLVABLE:
 	case CORDON_REASON__MAX:
-		say_path(&text, decision->resolved);
-		say(&text, " cannot be resolved: a loop of links, or a name that cannot be");
-		say(&remedy, "look at the links on the way to it");
+		append_path(&text, decision->resolved);
+		append(&text, " cannot be resolved: a loop of links, or a name that cannot be");
+		append(&remedy, "look at the links on the way to it");
 		break;
 	}
 	return text.r < 0 ? text.r : remedy.r;

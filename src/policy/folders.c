@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folder lists: splitting them, and finding the folders inside the root. */
+/* Splits folder lists, and finds the folders inside the root. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -19,7 +19,7 @@ void cordon_folders_done(struct cordon_folders *folders)
 	*folders = (struct cordon_folders){ 0 };
 }
 
-/* One entry up to the comma that ends it; blanks around it are dropped, `\,` becomes a comma. */
+/* Takes one entry, up to the comma that ends it. Drops blanks around it; `\,` becomes a comma. */
 static int take_entry(const char **list, char **ret_entry)
 {
 	const char *s = *list;

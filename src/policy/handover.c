@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handing a policy to another process of ours over a descriptor. */
+/* Passes a policy to another process of cordon over a descriptor. */
 #include <fcntl.h>
 
 #include "base/io.h"
 #include "policy/handover.h"
 
 #define MAGIC "cordon-policy"
-#define VERSION "1"
+#define VERSION "2"
 
 static const char *const access_names[] = {
 	[CORDON_ACCESS_NONE] = "none",
@@ -40,6 +40,17 @@ static int put_protected(struct cordon_buf *buf, const struct cordon_protected *
 	return r < 0 ? r : put_pair(buf, protected_path->where, protected_path->by_default ? "by_default" : "asked");
 }
 
+static int put_fence(struct cordon_buf *buf, const struct cordon_policy *fence)
+{
+	int r = put_pair(buf, "fence", fence->name);
+
+	if (r == 0)
+		r = put(buf, fence->read_only ? "yes" : "no");
+	for (size_t i = 0; r == 0 && i < fence->n_grants; i++)
+		r = put_grant(buf, &fence->grants[i]);
+	return r;
+}
+
 static int put_policy(struct cordon_buf *buf, const struct cordon_policy *policy, bool editor_temps)
 {
 	int r = put_pair(buf, MAGIC, VERSION);
@@ -56,6 +67,8 @@ static int put_policy(struct cordon_buf *buf, const struct cordon_policy *policy
 		r = put_grant(buf, &policy->grants[i]);
 	for (size_t i = 0; r == 0 && i < policy->n_protected; i++)
 		r = put_protected(buf, &policy->protected_paths[i]);
+	for (size_t i = 0; r == 0 && i < policy->n_fences; i++)
+		r = put_fence(buf, policy->fences[i]);
 	return r < 0 ? r : put(buf, "end");
 }
 
@@ -69,7 +82,7 @@ int cordon_handover_write(const struct cordon_policy *policy, bool editor_temps,
 	return r < 0 ? cordon_fail_errno(err, r, "cannot hand over the policy") : 0;
 }
 
-/* A place in the strings that were read. */
+/* A position in the strings that were read. */
 struct reader {
 	const char *at;
 	const char *end;
@@ -123,6 +136,28 @@ static int take_protected(struct reader *reader, struct cordon_policy *policy, s
 	return cordon_policy_add_protected(policy, path, *where ? where : NULL, by_default, err);
 }
 
+/* The grants that follow belong to the fence. */
+static int take_fence(struct reader *reader, struct cordon_policy *policy, struct cordon_error *err)
+{
+	const char *name = take(reader);
+	struct cordon_policy *fence = NULL;
+	struct reader ahead;
+	int r = name ? cordon_policy_new_like(policy, &fence, err) : damaged(err, "fence");
+
+	if (r == 0)
+		r = take_choice(reader, "no", "yes", &fence->read_only, err);
+	for (ahead = *reader; r == 0 && cordon_streq(take(&ahead) ?: "", "grant"); ahead = *reader) {
+		*reader = ahead;
+		r = take_grant(reader, fence, err);
+	}
+	if (r < 0) {
+		cordon_policy_free(fence);
+		return r;
+	}
+	cordon_policy_set_mode(fence, policy->mode);
+	return cordon_policy_fence(policy, name, fence, err);
+}
+
 static int take_root(struct reader *reader, struct cordon_policy *policy, struct cordon_error *err)
 {
 	const char *path = take(reader);
@@ -158,6 +193,8 @@ static int take_all(struct reader *reader, struct cordon_policy *policy, bool *r
 			r = take_grant(reader, policy, err);
 		} else if (cordon_streq(key, "protect")) {
 			r = take_protected(reader, policy, err);
+		} else if (cordon_streq(key, "fence")) {
+			r = take_fence(reader, policy, err);
 		} else {
 			r = damaged(err, key);
 		}
@@ -180,7 +217,7 @@ int cordon_handover_read(int fd, int root_fd, struct cordon_policy **ret_policy,
 	r = cordon_read_fd(fd, "the policy", &buf, err);
 	if (r < 0)
 		return r;
-	/* Any directory will do to begin with: the real root is put in its place below. */
+	/* Begin with any directory: the real root replaces it below. */
 	r = cordon_policy_new("/", &policy, err);
 	if (r < 0)
 		return r;

@@ -26,45 +26,49 @@ struct cordon_specificity {
 	size_t literal_prefix;
 };
 
-/* The first and the last bytes that every path has that matches, at most 8 of each, in the order of memory; for a quick
- * no in front of the real question. */
+/* The first and the last bytes that every matching path has, at most 8 of each, in the order of memory. They allow a
+ * quick "no" before the real match. */
 struct cordon_edges {
 	uint64_t head, head_mask;
 	uint64_t tail, tail_mask;
 };
 
-/* On failure `err` names the pattern, the column (1-based, in characters, in err->message) and the likely
- * meaning (err->hint). */
+/* On failure `err` names the pattern, the column (from 1, in characters, in err->message) and the likely meaning
+ * (err->hint). */
 int cordon_pattern_compile(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err);
-/* Whether `text` compiles. On failure *ret_column is the column that `err` names, 0 when it names none; for whoever
- * knows where the text stands in a file. */
+/* The same, but the pattern also covers everything below a match, even where it ends in a wildcard: `sec*` matches
+ * `secret/key`. For grants that deny. */
+int cordon_pattern_compile_deep(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err);
+/* Whether `text` compiles. On failure *ret_column is the column that `err` names, or 0 when it names none; for
+ * callers that know where the text stands in a file. */
 int cordon_pattern_check(const char *text, size_t *ret_column, struct cordon_error *err);
 struct cordon_pattern *cordon_pattern_free(struct cordon_pattern *pattern);
 const char *cordon_pattern_text(const struct cordon_pattern *pattern);
 
 const struct cordon_edges *cordon_pattern_edges(const struct cordon_pattern *pattern);
 
-/* Backslash-escapes every special character of a literal path, so that compiling it matches exactly that path and
- * what lies below. NULL without memory. */
+/* Puts a backslash before every special character of a literal path, so that the compiled pattern matches exactly
+ * that path and everything below it. NULL without memory. */
 char *cordon_pattern_quote(const char *path);
 
-/* Matches a clean relative path ("" is the root; one with "..", empty components or CORDON_PATH_MAX bytes matches
- * nothing). When it matches and `ret` is not NULL, *ret is the greatest
- * specificity among the matching alternatives. Allocates nothing. */
+/* Matches a clean relative path ("" is the root). A path with "..", with empty components, or of CORDON_PATH_MAX
+ * bytes and more matches nothing. When it matches and `ret` is not NULL, *ret is the greatest specificity among the
+ * matching alternatives. Allocates nothing. */
 bool cordon_pattern_match(const struct cordon_pattern *pattern, const char *path, struct cordon_specificity *ret);
 
 /* Whether `dir` and every path below it match because one alternative covers them all. */
 bool cordon_pattern_covers(const struct cordon_pattern *pattern, const char *dir);
 
-/* Whether some path strictly below directory `dir` could match; for listing only what leads somewhere. */
+/* Whether some path strictly below the directory `dir` could match. A directory listing shows only directories that
+ * lead to something. */
 bool cordon_pattern_leads(const struct cordon_pattern *pattern, const char *dir);
 
-/* The same, and more specific than `bar`, so that the match could win against a grant of that specificity. */
+/* The same for matches that are more specific than `bar`, and so could win against a grant of that specificity. */
 bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const char *dir,
 				 const struct cordon_specificity *bar);
 
-/* The alternatives, for whoever turns grants into mounts. cordon_pattern_literal() is the unescaped path when the
- * i-th alternative is a plain subtree (`src`, `src/**`, `**` as ""), NULL when it must judge by name. */
+/* The alternatives, for code that turns grants into mounts. cordon_pattern_literal() is the unescaped path when
+ * alternative i is a plain subtree (`src`, `src/**`, `**` as ""), and NULL when each name must be judged. */
 size_t cordon_pattern_alternatives(const struct cordon_pattern *pattern);
 const char *cordon_pattern_literal(const struct cordon_pattern *pattern, size_t i);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens to alternatives: braces are written out, each result is cleaned, judged and measured. */
+/* Compiles tokens to alternatives: writes the braces out, and cleans, checks and measures each result. */
 #include "base/text.h"
 #include "policy/pattern_impl.h"
 
 struct compiler {
 	struct cordon_pattern *pattern;
 	struct cordon_error *err;
-	uint16_t *sequence; /* the alternative at hand: indices of tokens */
+	uint16_t *sequence; /* the current alternative: indices of tokens */
 	size_t n;
 	size_t total; /* length of all alternatives so far */
 	size_t flat_max;
-	char *path; /* room for a literal path */
+	char *path; /* buffer for a literal path */
 };
 
 static int no_memory(struct compiler *c)
@@ -19,8 +19,9 @@ static int no_memory(struct compiler *c)
 }
 
 /*
- * Writes out alternative number k. The numbers of a sequence are the product of its groups, those of a group the sum
- * of its branches; inside a branch k counts within it, and `levels` remember where and with what to go on behind.
+ * Writes out alternative number k. A sequence has as many alternatives as the product of its groups, and a group as
+ * many as the sum of its branches. Inside a branch k counts within that branch; `levels` stores where and with which
+ * k to continue behind it.
  */
 static void write_out(struct compiler *c, size_t k)
 {
@@ -109,7 +110,7 @@ static size_t count_chars(const char *s, size_t n)
 	return count;
 }
 
-/* Adds the run of plain characters that starts at sequence[at]; returns how many there were, or -errno. */
+/* Adds the literal characters that start at sequence[at]; returns how many there are, or -errno. */
 static int add_run(struct compiler *c, size_t at, size_t end, uint32_t *ret_first, uint32_t *ret_n)
 {
 	const struct token *tokens = c->pattern->tokens;
@@ -125,7 +126,7 @@ static int add_run(struct compiler *c, size_t at, size_t end, uint32_t *ret_firs
 	}
 	*ret_first = (uint32_t)first;
 	*ret_n = (uint32_t)(c->pattern->n_bytes - first);
-	/* Two stray bytes that meet where a brace ends would become a character that nobody wrote. */
+	/* Two bytes that are not characters could form one where a brace ends, which nobody wrote. */
 	if (*ret_n && count_chars(c->pattern->bytes + first, *ret_n) != i - at) {
 		cordon_pattern_fail(c->pattern, tokens[c->sequence[at]].column, "braces split a character", c->err);
 		cordon_error_hint(c->err, "write whole UTF-8 characters in each alternative");
@@ -159,7 +160,7 @@ static int add_component(struct compiler *c, enum component_kind kind, uint32_t 
 	return 0;
 }
 
-/* `src/**.ts`: says what is wrong and how it was probably meant. */
+/* Reports a pattern such as `src/**.ts`: what is wrong, and how it was probably meant. */
 static int fail_dstar(struct compiler *c, size_t column, bool left, bool right)
 {
 	const char *text = c->pattern->text;
@@ -168,7 +169,7 @@ static int fail_dstar(struct compiler *c, size_t column, bool left, bool right)
 
 	for (size_t i = 1; i < column; i++, offset += n)
 		cordon_char_at(text + offset, len - offset, &n);
-	/* A backslash would be shown as two. */
+	/* The hint would show a backslash as two. */
 	if (len < 200 && !strchr(text, '\\'))
 		cordon_error_hint(c->err, "did you mean `%.*s%s**%s%s`?", (int)offset, text, left ? "*/" : "",
 				  right ? "/*" : "", text + offset + 2);
@@ -197,7 +198,7 @@ static int add_glob(struct compiler *c, size_t start, size_t end)
 			r = add_atom(c, TOKEN_CHAR, run, n);
 		} else {
 			i++;
-			/* Stars that meet where a brace ends are one: `{a,*}*` reaches no further than `*`. */
+			/* Two stars that meet where a brace ends are one: `{a,*}*` matches no more than `*`. */
 			r = token->kind == TOKEN_STAR && again ? 0 : add_atom(c, token->kind, token->value, 0);
 		}
 		if (r < 0)
@@ -225,7 +226,7 @@ static bool all_dots(const struct compiler *c, size_t start, size_t end)
 	return true;
 }
 
-/* One component of the alternative, the tokens [start, end) of the sequence; `base` is its first component. */
+/* Adds one component of the alternative, the tokens [start, end) of the sequence; `base` is its first component. */
 static int add_piece(struct compiler *c, size_t base, size_t start, size_t end)
 {
 	struct cordon_pattern *pattern = c->pattern;
@@ -260,7 +261,7 @@ static int add_piece(struct compiler *c, size_t base, size_t start, size_t end)
 	return r < 0 ? r : add_component(c, COMPONENT_LITERAL, first, n);
 }
 
-/* The literal text in front of the first wildcard, into c->path; `a/**` means what `a` means, so it counts as that. */
+/* Writes the literal text before the first wildcard to c->path. `a/**` means the same as `a`, so it counts as that. */
 static size_t literal_prefix(struct compiler *c, const struct alternative *alternative, bool *ret_subtree)
 {
 	const struct cordon_pattern *pattern = c->pattern;
@@ -314,14 +315,14 @@ static void set_edges(struct compiler *c, struct alternative *alternative, size_
 	memset((char *)&edges->tail_mask + 8 - n, 0xff, n);
 }
 
-/* Keeps the bits that both know and agree on. */
+/* Keeps only the bits that both have and that are equal. */
 static void join_edges(struct cordon_edges *edges, const struct cordon_edges *other)
 {
 	edges->head_mask &= other->head_mask & ~(edges->head ^ other->head);
 	edges->tail_mask &= other->tail_mask & ~(edges->tail ^ other->tail);
 }
 
-/* Specificity, edges and the literal path; `mark` is where the bytes of this alternative start. */
+/* Sets the specificity, the edges and the literal path; `mark` is where the bytes of this alternative start. */
 static int measure(struct compiler *c, struct alternative *alternative, size_t mark)
 {
 	struct cordon_pattern *pattern = c->pattern;
@@ -337,7 +338,7 @@ static int measure(struct compiler *c, struct alternative *alternative, size_t m
 	set_edges(c, alternative, prefix);
 	alternative->literal = NO_LITERAL;
 	if (c->total > c->flat_max && (pattern->n_alternatives > 1 || c->flat_max == 0)) {
-		/* Too much to keep: the graph answers, and only literal paths are still wanted. */
+		/* Too long to keep: the graph matches instead, and only literal paths are still needed. */
 		pattern->graph = true;
 		pattern->n_components = pattern->n_atoms = 0;
 		pattern->n_bytes = mark;
@@ -399,7 +400,7 @@ static int add_alternatives(struct compiler *c)
 	c->sequence = calloc(pattern->n_tokens, sizeof(*c->sequence));
 	c->path = malloc(CORDON_PATTERN_MAX + 2);
 	pattern->alternatives = calloc(pattern->n_alternatives, sizeof(*pattern->alternatives));
-	/* Never NULL, though `.` has none: an offset is added to it. */
+	/* Never NULL, although the pattern `.` has no components: an offset is added to it. */
 	pattern->components = cordon_pattern_grow(NULL, 0, sizeof(*pattern->components));
 	if (!c->sequence || !c->path || !pattern->alternatives || !pattern->components)
 		return no_memory(c);
@@ -482,6 +483,26 @@ int cordon_pattern_check(const char *text, size_t *ret_column, struct cordon_err
 int cordon_pattern_compile(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err)
 {
 	return cordon_pattern_compile_within(text, CORDON_FLAT_MAX, ret_pattern, err);
+}
+
+void cordon_pattern_deepen(struct cordon_pattern *pattern)
+{
+	pattern->deep = true;
+	/* The end of a path is no test any more: the path may end far below the name that matches. */
+	pattern->edges.tail_mask = 0;
+	for (size_t i = 0; i < pattern->n_alternatives; i++) {
+		pattern->alternatives[i].covers = true;
+		pattern->alternatives[i].edges.tail_mask = 0;
+	}
+}
+
+int cordon_pattern_compile_deep(const char *text, struct cordon_pattern **ret_pattern, struct cordon_error *err)
+{
+	int r = cordon_pattern_compile(text, ret_pattern, err);
+
+	if (r == 0)
+		cordon_pattern_deepen(*ret_pattern);
+	return r;
 }
 
 struct cordon_pattern *cordon_pattern_free(struct cordon_pattern *pattern)

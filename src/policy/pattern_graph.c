@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matching a pattern whose braces stand for too much to be written out: its tokens are the states of an automaton,
- * and the path is read once, a character at a time. A state is "the next token is i". It carries the best
- * specificity with which it was reached, for a component that is literal so far and for one that is not, because the
- * two are paid differently when the component ends. All steps lead forward, so one ascending pass closes a set.
+ * Matches a pattern whose braces stand for too much to be written out: its tokens are the states of an automaton,
+ * and the path is read once, one character at a time. A state is "the next token is i". It carries the best
+ * specificity with which it was reached: one value for a component that is literal so far and one for a component
+ * that is not, because only a literal component adds to the specificity when it ends. All steps lead forward, so one
+ * ascending pass completes a set.
  *
- * Between components there are three more kinds of states, for what cleaning does to alternatives that were written
- * out: `//` and `/./` mean nothing, and `**` stands for any number of components. A walk takes about 170 KiB of stack.
+ * Between components there are three more kinds of states, because written-out alternatives are cleaned: `//` and
+ * `/./` mean nothing, and `**` stands for any number of components. A walk takes about 170 KiB of stack.
  */
 #include "policy/pattern_impl.h"
 
 #define STATES_MAX (CORDON_PATTERN_MAX + 1)
 
-/* A reached state is never 0: a mark, the literal components, and where the first wildcard was met, in half bytes. */
+/* The value of a state that was reached is never 0. It consists of a mark, the number of literal components, and the
+ * offset of the first wildcard, in half bytes. */
 #define VALUE_MARK ((uint32_t)1 << 30)
 #define VALUE_COMPONENT ((uint32_t)1 << 14)
 #define WHERE_MASK (VALUE_COMPONENT - 1)
 #define WHERE_NONE WHERE_MASK /* no wildcard so far */
 
-/* Of the component at hand; between components, of the last one, where `**` is as good as a literal: both cover. */
+/* Which value it is: of the current component, or, between components, of the last one. There `**` counts as
+ * literal: both cover what lies below. */
 enum { WILD, LITERAL };
 
 struct set {
@@ -29,12 +32,12 @@ struct set {
 struct walk {
 	const struct cordon_pattern *pattern;
 	const struct token *tokens;
-	size_t words;		      /* of a set that are in use */
-	struct set *name, *next_name; /* within a component */
-	struct set start;	      /* a component may start */
-	struct set dot;		      /* it starts with a dot that may be all of it */
-	struct set dstar;	      /* behind `**`; stays for the rest of the path */
-	size_t boundary;	      /* offset of the component that starts */
+	size_t words;		      /* words of a set that are in use */
+	struct set *name, *next_name; /* states within a component */
+	struct set start;	      /* states in which a component may start */
+	struct set dot;		      /* the component starts with a dot, and may be only that dot */
+	struct set dstar;	      /* states behind `**`; they stay for the rest of the path */
+	size_t boundary;	      /* offset at which the next component starts */
 	bool at_end;
 	struct graph_answer *answer;
 	struct set names[2];
@@ -82,7 +85,7 @@ static bool ends_branch(const struct token *token)
 	return token->kind == TOKEN_COMMA || token->kind == TOKEN_CLOSE;
 }
 
-/* The start of the branch behind the separator at `end`; when it is empty, what comes behind the group. */
+/* The start of the branch behind the separator at `end`; when that branch is empty, what comes behind the group. */
 static size_t branch_start(const struct token *tokens, size_t end)
 {
 	return ends_branch(&tokens[end + 1]) ? tokens[end + 1].next : end + 1;
@@ -100,7 +103,7 @@ static uint16_t least_of_branches(const struct token *tokens, size_t open)
 	return least;
 }
 
-/* The next star, when only single characters stand between. */
+/* The next star, when only single characters stand between the two; else 0. */
 static uint16_t later_star(const struct token *tokens, size_t star)
 {
 	size_t i = tokens[star].next;
@@ -110,7 +113,8 @@ static uint16_t later_star(const struct token *tokens, size_t star)
 	return tokens[i].kind == TOKEN_STAR ? (uint16_t)i : 0;
 }
 
-/* The next `**`, when no brace stands between; *ret_literals: at least the literal components on the way. */
+/* The next `**`, when no brace stands between the two. *ret_literals is at least the number of literal components
+ * between them. */
 static uint16_t later_dstar(const struct token *tokens, size_t dstar, uint32_t *ret_literals)
 {
 	size_t i = tokens[dstar].next;
@@ -163,7 +167,7 @@ static bool pass_brace(const struct walk *w, struct set *set, size_t i, const ui
 	return true;
 }
 
-/* The best of both, for a step that makes the difference meaningless. */
+/* The better of the two values, for a step after which the difference no longer matters. */
 static uint32_t best(const uint32_t value[static 2])
 {
 	return value[WILD] > value[LITERAL] ? value[WILD] : value[LITERAL];
@@ -182,7 +186,8 @@ static void accept(struct walk *w, uint32_t value, bool covers)
 
 	if (!value || !(covers || w->at_end))
 		return;
-	/* A literal path ends in front of the slash before this boundary; so does that in front of a last `**`. */
+	/* A literal path ends before the slash that precedes this boundary. So does the literal path before a last
+	 * `**`. */
 	if (where == WHERE_NONE)
 		where = 2 * w->boundary;
 	found.literal_prefix = where % 2 ? where / 2 : where ? where / 2 - 1 : 0;
@@ -194,8 +199,8 @@ static void accept(struct walk *w, uint32_t value, bool covers)
 	w->answer->leads |= covers;
 }
 
-/* Takes the lowest state out of the set; `word` starts at 0 and is kept between calls. What is added meanwhile is
- * always higher, and is taken in its turn. */
+/* Takes the lowest state out of the set; `word` starts at 0 and is kept between calls. A state that is added
+ * meanwhile is always higher, so a later call takes it. */
 static inline bool take_lowest(const struct walk *w, struct set *set, size_t *word, size_t *ret_state)
 {
 	for (; *word < w->words; (*word)++) {
@@ -224,19 +229,19 @@ static void begin(struct walk *w, size_t i, const uint32_t value[static 2])
 		put_wild(&w->dstar, i, first_wildcard(best(value), 2 * w->boundary));
 		return;
 	}
-	/* A dot alone is no name: whether one can follow shows behind it. */
+	/* A dot alone is no name. The next token shows whether a name follows. */
 	if (token->kind == TOKEN_CHAR && token->value == '.')
 		put_both(&w->dot, token->next, value);
 	else
 		w->answer->leads |= w->at_end;
 	v = best(value);
-	/* Behind `a/**` something follows after all, so the slash counts for the prefix. */
+	/* Something follows behind `a/**`, so the slash counts for the prefix. */
 	if ((v & WHERE_MASK) != WHERE_NONE)
 		v |= 1;
 	put_literal(w->name, i, v);
 }
 
-/* State i of those that are in or behind `**` at this boundary. */
+/* Handles state i, which is in or behind `**`, at this boundary. */
 static void pass_dstar(struct walk *w, size_t i)
 {
 	const struct token *token = &w->tokens[i];
@@ -244,7 +249,8 @@ static void pass_dstar(struct walk *w, size_t i)
 
 	w->answer->leads |= w->at_end;
 	if (token->kind == TOKEN_DSTAR) {
-		/* As with stars in a name: a later one that is reached, and paid as well, takes over. */
+		/* As with stars in a name: a later `**` that was reached with at least this value replaces the
+		 * earlier one. */
 		if (token->link && has(&w->dstar, token->link) &&
 		    w->dstar.value[token->link][WILD] >= value + token->value * VALUE_COMPONENT) {
 			w->dstar.bits[i / 64] &= ~((uint64_t)1 << (i % 64));
@@ -280,13 +286,13 @@ static void pass_start(struct walk *w, size_t i)
 
 	if (w->tokens[i].kind == TOKEN_END) {
 		accept(w, value[LITERAL], true);
-		accept(w, value[WILD], false);
+		accept(w, value[WILD], w->pattern->deep);
 	} else if (!pass_brace(w, &w->start, i, value)) {
 		begin(w, i, value);
 	}
 }
 
-/* Closes the sets of a boundary, which feed each other but always forward. What may start here goes to w->name. */
+/* Completes the sets at a boundary; they add to each other, but always forward. What may start here goes to w->name. */
 static void close_boundary(struct walk *w)
 {
 	for (size_t i = 0; i < w->pattern->n_tokens; i++) {
@@ -297,7 +303,8 @@ static void close_boundary(struct walk *w)
 			continue;
 		}
 		i += (size_t)__builtin_ctzll(some >> (i % 64));
-		/* In this order: the first feeds the second, and the second the third, at the same token too. */
+		/* The order matters: the first adds to the second, and the second to the third, also at the same
+		 * token. */
 		if (has(&w->dot, i))
 			pass_dot(w, i);
 		if (has(&w->start, i))
@@ -307,7 +314,7 @@ static void close_boundary(struct walk *w)
 	}
 }
 
-/* A star before character c at offset `pos`. */
+/* Steps a star over character c at offset `pos`. */
 static inline void step_star(struct walk *w, size_t i, uint32_t c, size_t pos)
 {
 	const struct token *token = &w->tokens[i];
@@ -315,18 +322,18 @@ static inline void step_star(struct walk *w, size_t i, uint32_t c, size_t pos)
 	uint32_t wild = first_wildcard(best(w->name->value[i]), 2 * pos + 1);
 	size_t later = token->link;
 
-	/* Whatever this star could still reach, the later one that is reached already can reach as well. */
+	/* Whatever this star could still reach, the later star that was already reached can reach as well. */
 	if (later && has(w->name, later) && w->name->value[later][WILD] >= wild)
 		return;
 	put_wild(w->next_name, i, wild);
-	/* The commonest case without a visit of its own. */
+	/* Handle the most common case at once, without a visit of the next state. */
 	if (behind->kind != TOKEN_CHAR)
 		put_wild(w->name, token->next, wild);
 	else if (behind->value == c)
 		put_wild(w->next_name, behind->next, wild);
 }
 
-/* An opening brace before character c; branches that start with another one are not worth a visit. */
+/* Steps an opening brace over character c. Branches that start with another character are skipped. */
 static inline void step_brace(struct walk *w, size_t i, uint32_t c)
 {
 	const struct token *tokens = w->tokens;
@@ -344,7 +351,7 @@ static inline void step_brace(struct walk *w, size_t i, uint32_t c)
 	}
 }
 
-/* One state inside a name, before character c at offset `pos`, `left` bytes before the end of the name. */
+/* Steps one state inside a name over character c at offset `pos`, `left` bytes before the end of the name. */
 static inline void step(struct walk *w, size_t i, uint32_t c, size_t pos, size_t left)
 {
 	const struct token *token = &w->tokens[i];
@@ -370,12 +377,12 @@ static inline void step(struct walk *w, size_t i, uint32_t c, size_t pos, size_t
 	case TOKEN_OPEN:
 		step_brace(w, i, c);
 		return;
-	default: /* the name goes on where the pattern has it end */
+	default: /* the name continues where the pattern ends it */
 		return;
 	}
 }
 
-/* One state at the end of a name at offset `pos`; a literal component is paid now. */
+/* Handles one state at the end of a name at offset `pos`. A literal component is counted now. */
 static void finish(struct walk *w, size_t i, size_t pos)
 {
 	const struct token *token = &w->tokens[i];
@@ -400,7 +407,7 @@ static bool is_empty(const struct walk *w, const struct set *set)
 	return true;
 }
 
-/* Reads one name; false when nothing is left that could match. */
+/* Reads one name; false when no state is left that could match. */
 static bool read_name(struct walk *w, const struct cordon_subject *subject, size_t j)
 {
 	size_t end = (size_t)subject->start[j + 1] - 1, n;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a pattern is held in memory; private to the pattern_*.c files and decide.c.
+ * How a pattern is stored in memory; private to the pattern_*.c files and decide.c.
  *
- * A text becomes tokens (pattern_parse.c). Tokens still hold the braces. Each of the alternatives they stand for is
- * written out, judged and measured (pattern_compile.c). When there is one, or all of them together are no longer than
- * CORDON_FLAT_MAX tokens, they are kept as lists of components and matched one by one (pattern_match.c), most specific
- * first. When not, the tokens themselves are walked as a graph (pattern_graph.c), so that 1,024 alternatives of 4 KiB
- * that differ in a few letters cost no more than one.
+ * pattern_parse.c turns the text into tokens, which still contain the braces. pattern_compile.c writes out each
+ * alternative that they stand for, checks it and measures it. If there is only one, or all of them together have no
+ * more than CORDON_FLAT_MAX tokens, they are kept as lists of components, and pattern_match.c matches them one by
+ * one, the most specific first. Otherwise pattern_graph.c walks the tokens themselves as a graph, so that 1,024
+ * alternatives of 4 KiB that differ in a few letters cost no more than one.
  */
 #ifndef CORDON_POLICY_PATTERN_IMPL_H
 #define CORDON_POLICY_PATTERN_IMPL_H
@@ -16,7 +16,7 @@
 #define CORDON_FLAT_MAX 1024
 #define CORDON_COMPONENTS_MAX (CORDON_PATH_MAX / 2)
 
-/* A byte that is no UTF-8 counts as a character of its own, beyond all real ones. */
+/* A byte that is not valid UTF-8 counts as a character of its own, with a number above all real ones. */
 #define CORDON_CHAR_INVALID 0x110000u
 
 enum token_kind {
@@ -24,18 +24,20 @@ enum token_kind {
 	TOKEN_ANY,   /* ? */
 	TOKEN_CLASS, /* value: index of the class */
 	TOKEN_STAR,  /* * */
-	TOKEN_DSTAR, /* **; for the graph, value: literal components up to the next one, when that cannot be missed */
+	/* **; for the graph, value: literal components up to the next `**`, when every match must pass that one. */
+	TOKEN_DSTAR,
 	TOKEN_SLASH,
-	TOKEN_OPEN,  /* { value: alternatives the group stands for; link: the first TOKEN_COMMA */
-	TOKEN_COMMA, /* ends a branch; value: alternatives the branch stands for; link: the next, or the TOKEN_CLOSE */
+	TOKEN_OPEN, /* { value: alternatives that the group stands for; link: the first TOKEN_COMMA */
+	/* Ends a branch; value: alternatives of the branch; link: the next TOKEN_COMMA, or the TOKEN_CLOSE. */
+	TOKEN_COMMA,
 	TOKEN_CLOSE, /* ends the last branch; value as for a comma */
 	TOKEN_END,
 };
 
 struct token {
 	uint8_t kind;
-	uint16_t link;	 /* for the graph, of a star: the next of its kind, when it cannot be missed; or 0 */
-	uint16_t next;	 /* for the graph: what comes behind, ends of branches passed over */
+	uint16_t link;	 /* for the graph, of a star: the next star, when every match must pass it; else 0 */
+	uint16_t next;	 /* for the graph: the token behind this one, ends of branches skipped */
 	uint16_t least;	 /* for the graph: characters that a name must still have to get from here to its end */
 	uint16_t column; /* in characters, from 1 */
 	uint32_t value;
@@ -72,14 +74,14 @@ struct alternative {
 	struct cordon_specificity specificity;
 	struct cordon_edges edges;
 	uint32_t first, n; /* components; none when the pattern is walked as a graph */
-	uint32_t literal;  /* offset of the unescaped path in `bytes`, NO_LITERAL when it judges by name */
+	uint32_t literal;  /* offset of the unescaped path in `bytes`, or NO_LITERAL when each name must be judged */
 	uint32_t literal_len;
-	bool covers; /* the last component is literal: what lies below matches too */
+	bool covers; /* what lies below a match matches too: the last component is literal, or the pattern is deep */
 };
 
 struct cordon_pattern {
 	char *text;
-	struct cordon_edges edges; /* what those of all alternatives have in common */
+	struct cordon_edges edges; /* what the edges of all alternatives have in common */
 	struct token *tokens;	   /* ends with TOKEN_END; kept for the graph only */
 	size_t n_tokens;
 	struct char_class *classes;
@@ -95,10 +97,11 @@ struct cordon_pattern {
 	char *bytes;
 	size_t n_bytes;
 	bool graph;
-	size_t fault; /* the column a failure named, or 0 */
+	bool deep;    /* compiled by cordon_pattern_compile_deep() */
+	size_t fault; /* the column that an error named, or 0 */
 };
 
-/* A path cut into components, once for all the patterns that look at it. */
+/* A path that was split into components, once for all the patterns that match it. */
 struct cordon_subject {
 	const char *path;
 	size_t len;
@@ -116,15 +119,17 @@ static inline bool cordon_edges_fit(const struct cordon_edges *edges, const stru
 bool cordon_subject_init(struct cordon_subject *subject, const char *path);
 bool cordon_pattern_match_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
 				  struct cordon_specificity *ret);
-bool cordon_pattern_covers_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject);
+/* *ret, when not NULL, is the specificity of the most specific alternative that covers the path, or less. */
+bool cordon_pattern_covers_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
+				   struct cordon_specificity *ret);
 bool cordon_pattern_leads_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject);
 
-/* What a walk of the graph finds out; `specificity` is set when `matches`. */
+/* The result of a walk of the graph; `specificity` is set when `matches`. */
 struct graph_answer {
 	bool matches, covers, leads;
 	struct cordon_specificity specificity;
 };
-/* Sets what the walk needs in the tokens. */
+/* Sets the fields of the tokens that the walk needs. */
 void cordon_graph_prepare(struct cordon_pattern *pattern);
 void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
 		       struct graph_answer *ret);
@@ -133,9 +138,12 @@ void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon
 uint32_t cordon_char_at(const char *s, size_t n, size_t *ret_len);
 bool cordon_class_has(const struct cordon_pattern *pattern, uint32_t index, uint32_t c);
 
-/* Compiles with another bound than CORDON_FLAT_MAX; 0 always gives a graph, also for a single alternative. */
+/* Compiles with another bound than CORDON_FLAT_MAX; 0 always makes a graph, even for a single alternative. */
 int cordon_pattern_compile_within(const char *text, size_t flat_max, struct cordon_pattern **ret_pattern,
 				  struct cordon_error *err);
+
+/* Makes a compiled pattern cover whatever lies below a match. */
+void cordon_pattern_deepen(struct cordon_pattern *pattern);
 
 /* Fills tokens, classes and ranges. */
 int cordon_pattern_tokenize(struct cordon_pattern *pattern, struct cordon_error *err);

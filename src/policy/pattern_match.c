@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matching alternatives that are lists of components. Stars, within a name or between names, only ever go back to the
- * last one before: whatever an earlier star could still give, the later one can take as well. So the time is bounded
- * by pattern × path, and nothing is allocated.
+ * Matches alternatives that are lists of components. When a match fails behind a star, within a name or between
+ * names, only the last star before is tried again: whatever an earlier star could still match, the later one can
+ * match as well. So the time is bounded by pattern × path, and nothing is allocated.
  */
 #include "base/text.h"
 #include "policy/pattern_impl.h"
@@ -213,12 +213,16 @@ bool cordon_pattern_match_subject(const struct cordon_pattern *pattern, const st
 	return false;
 }
 
-bool cordon_pattern_covers_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject)
+bool cordon_pattern_covers_subject(const struct cordon_pattern *pattern, const struct cordon_subject *subject,
+				   struct cordon_specificity *ret)
 {
 	struct graph_answer answer;
 
 	if (pattern->graph) {
 		cordon_graph_walk(pattern, subject, &answer);
+		/* It is not known which alternative covers the path, so we return the least specificity. */
+		if (answer.covers && ret)
+			*ret = pattern->alternatives[pattern->n_alternatives - 1].specificity;
 		return answer.covers;
 	}
 	for (size_t i = 0; i < pattern->n_alternatives; i++) {
@@ -226,13 +230,16 @@ bool cordon_pattern_covers_subject(const struct cordon_pattern *pattern, const s
 		bool open = alternative->covers ||
 			    pattern->components[alternative->first + alternative->n - 1].kind == COMPONENT_DSTAR;
 
-		if (open && match_alternative(pattern, alternative, subject))
+		if (open && match_alternative(pattern, alternative, subject)) {
+			if (ret)
+				*ret = alternative->specificity;
 			return true;
+		}
 	}
 	return false;
 }
 
-/* Whether a name can be found that continues the path to a match: the components in front of the first `**` decide. */
+/* Whether the path can be continued to a match: the components before the first `**` decide. */
 static bool leads_alternative(const struct cordon_pattern *pattern, const struct alternative *alternative,
 			      const struct cordon_subject *subject)
 {
@@ -275,7 +282,7 @@ bool cordon_pattern_leads_beyond(const struct cordon_pattern *pattern, const cha
 
 	if (!cordon_subject_init(&subject, dir))
 		return false;
-	/* A graph has no list of alternatives; that it leads there at all is the wider answer. */
+	/* A graph has no list of alternatives. "Leads there at all" is the wider answer. */
 	if (pattern->graph)
 		return cordon_pattern_leads_subject(pattern, &subject);
 	for (size_t i = 0; i < pattern->n_alternatives; i++)
@@ -296,7 +303,7 @@ bool cordon_pattern_covers(const struct cordon_pattern *pattern, const char *dir
 {
 	CORDON_UNCLEARED struct cordon_subject subject;
 
-	return cordon_subject_init(&subject, dir) && cordon_pattern_covers_subject(pattern, &subject);
+	return cordon_subject_init(&subject, dir) && cordon_pattern_covers_subject(pattern, &subject, NULL);
 }
 
 bool cordon_pattern_leads(const struct cordon_pattern *pattern, const char *dir)

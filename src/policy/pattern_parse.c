@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a pattern to tokens; everything wrong that a look from left to right can find. */
+/* Turns the text of a pattern into tokens, and finds every error that shows when the text is read from left to
+ * right. */
 #include "base/text.h"
 #include "policy/pattern_impl.h"
 
@@ -39,7 +40,7 @@ void *cordon_pattern_grow(void *array, size_t n, size_t size)
 
 int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const char *message, struct cordon_error *err)
 {
-	/* A long pattern is cut, so that the message behind it is not. */
+	/* Cut a long pattern, so that the message behind it is not cut. */
 	int shown = strlen(pattern->text) > 256 ? 253 : 256;
 
 	pattern->fault = column;
@@ -47,7 +48,7 @@ int cordon_pattern_fail(struct cordon_pattern *pattern, size_t column, const cha
 			   pattern->text, shown == 253 ? "..." : "", column, message);
 }
 
-/* Hints speak of backslashes in words: one in the text would be shown escaped, as two. */
+/* Hints say "backslash" in words: one in the text would be escaped and shown as two. */
 static int fail(struct parser *p, size_t column, const char *message, const char *hint)
 {
 	int r = cordon_pattern_fail(p->pattern, column, message, p->err);
@@ -78,7 +79,7 @@ static bool at_end(const struct parser *p)
 	return p->pos >= p->len;
 }
 
-/* Takes one character of the text, escapes not looked at. */
+/* Takes one character of the text and does not interpret escapes. */
 static uint32_t take(struct parser *p)
 {
 	size_t n;
@@ -102,7 +103,7 @@ static int add_range(struct parser *p, struct char_class *set, uint32_t low, uin
 	return 0;
 }
 
-/* One character of a bracket, escapes undone. */
+/* Takes one character of a bracket and interprets escapes. */
 static int take_member(struct parser *p, size_t open_column, uint32_t *ret_char)
 {
 	size_t column = p->column;
@@ -173,7 +174,7 @@ bool cordon_class_has(const struct cordon_pattern *pattern, uint32_t index, uint
 	return in_ranges(pattern->ranges + set->first, set->n, c) != set->negated;
 }
 
-/* The position is behind the opening bracket. */
+/* Parses a bracket; the position is behind the opening bracket. */
 static int parse_class(struct parser *p, size_t column)
 {
 	struct cordon_pattern *pattern = p->pattern;
@@ -267,7 +268,8 @@ static int parse_stars(struct parser *p, size_t column)
 	return add_token(p, n == 2 ? TOKEN_DSTAR : TOKEN_STAR, 0, column);
 }
 
-/* `@(a|b)` and its kin mean something in shells and nothing here; a deny that silently matches nothing is a hole. */
+/* `@(a|b)` and similar forms mean something in shells and nothing here. They are an error, because a deny that
+ * silently matches nothing would be a hole. */
 static bool is_extended_glob(const struct parser *p, uint32_t c)
 {
 	const char *s = p->text + p->pos;

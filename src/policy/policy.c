@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy as data: making one, adding rules to it, letting it go. */
+/* The policy as data: makes one, adds rules to it, frees it. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "policy/folders.h"
 #include "policy/policy.h"
+#include "policy/shares.h"
 
 int cordon_policy_new(const char *root, struct cordon_policy **ret_policy, struct cordon_error *err)
 {
@@ -44,25 +45,39 @@ void cordon_policy_truncate(struct cordon_policy *policy, size_t n_grants, size_
 		free_protected(&policy->protected_paths[--policy->n_protected]);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): a fence or share has none of its own. */
 struct cordon_policy *cordon_policy_free(struct cordon_policy *policy)
 {
 	if (!policy)
 		return NULL;
 	cordon_root_done(&policy->root);
 	cordon_policy_truncate(policy, 0, 0);
+	for (size_t i = 0; i < policy->n_fences; i++)
+		cordon_policy_free(policy->fences[i]);
+	free(policy->fences);
 	free(policy->grants);
 	free(policy->protected_paths);
 	free(policy->folders);
+	cordon_policy_drop_shares(policy, 0);
+	free(policy->shares);
+	free(policy->name);
 	free(policy);
 	return NULL;
 }
 
-void cordon_policy_set_mode(struct cordon_policy *policy, cordon_mode mode)
+void cordon_policy_freep(struct cordon_policy **policy)
 {
-	policy->mode = mode;
+	*policy = cordon_policy_free(*policy);
 }
 
-/* Room for one more: it doubles, so it runs out when n is a power of two, or nothing. */
+void cordon_policy_set_mode(struct cordon_policy *policy, cordon_mode mode)
+{
+	policy->mode = policy->strict_fence ? CORDON_MODE_STRICT : mode;
+	for (size_t i = 0; i < policy->n_fences; i++)
+		policy->fences[i]->mode = policy->mode;
+}
+
+/* Makes room for one more element. The room doubles, so it is used up when n is 0 or a power of two. */
 static void *grow(void *array, size_t n, size_t size)
 {
 	return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
@@ -85,7 +100,9 @@ int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, c
 	if (policy->n_grants == CORDON_GRANTS_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d grants",
 				   CORDON_GRANTS_MAX);
-	r = cordon_pattern_compile(pattern, &grant.pattern, err);
+	/* A denial covers everything below it. Otherwise a directory could be denied and its content not. */
+	r = access == CORDON_ACCESS_NONE ? cordon_pattern_compile_deep(pattern, &grant.pattern, err)
+					 : cordon_pattern_compile(pattern, &grant.pattern, err);
 	if (r < 0)
 		return r;
 	grant.edges = *cordon_pattern_edges(grant.pattern);
@@ -108,8 +125,8 @@ int cordon_policy_grant(struct cordon_policy *policy, const char *pattern, cordo
 }
 
 /*
- * A protected link protects what it leads to as well, which must lie inside. What exists must be a file or a
- * directory. `new` gets the place when it is another than `path`.
+ * Checks a protected path. A protected link also protects its target, which must lie inside the root. What exists
+ * must be a file or a directory. `new` gets the target when it differs from `path`.
  */
 static int look_at_protected(const struct cordon_policy *policy, const char *path, struct cordon_protected *new,
 			     struct cordon_error *err)
@@ -118,14 +135,18 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 	struct stat st;
 	autofd int fd = -1;
 
-	/* Nearly always there is nothing, or no link on the way, and one call tells; this is on the way of every start. */
-	new->missing = !strchr(path, '/') && fstatat(policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-		       errno == ENOENT;
-	if (new->missing)
+	/* In nearly all cases the path is missing or contains no link, and at most one system call shows it. Every
+	 * start of a run comes through here. */
+	new->missing = cordon_names_lack_first(policy->names, path) ||
+		       (!strchr(path, '/') && fstatat(policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+			errno == ENOENT);
+	if (new->missing || cordon_names_lack(policy->names, path))
 		return 0;
 	fd = cordon_open_beneath(policy->root.fd, path, O_PATH | O_CLOEXEC);
-	if (fd == -ENOENT || (fd >= 0 && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))))
+	if (fd == -ENOENT || (fd >= 0 && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))) {
+		new->is_dir = fd >= 0 && S_ISDIR(st.st_mode);
 		return 0;
+	}
 	cordon_resolve(&policy->root, path, &resolved);
 	if (resolved.place == CORDON_PLACE_OUTSIDE && !new->by_default) {
 		cordon_fail(err, -EXDEV, CORDON_KIND_POLICY_DENIED, "protected path %s leads out of the root, to %s",
@@ -140,7 +161,9 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 	    !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,
 				   "protected path %s is neither a file nor a directory", path);
-	if (cordon_streq(resolved.path, path))
+	/* The link leads to the root or to a directory above itself. The plan refuses such a path if the user
+	 * protects it; a default one needs no more protection. */
+	if (cordon_streq(resolved.path, path) || cordon_path_within(path, resolved.path))
 		return 0;
 	new->target = strdup(resolved.path);
 	return new->target ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
@@ -179,7 +202,7 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 		return r;
 	for (size_t i = 0; i < policy->n_protected; i++) {
 		if (cordon_streq(policy->protected_paths[i].path, clean)) {
-			/* Asked for weighs more than built in. */
+			/* A path that the user protects counts as such, even if it is also a default. */
 			policy->protected_paths[i].by_default &= by_default;
 			return 0;
 		}
@@ -245,6 +268,7 @@ int cordon_policy_grant_folders(struct cordon_policy *policy, const char *folder
 	}
 	free(policy->folders);
 	policy->folders = cordon_buf_steal(&text);
+	policy->reports_reads = true;
 	return 0;
 }
 
@@ -256,7 +280,7 @@ bool cordon_policy_has_scope(const struct cordon_policy *policy)
 	return false;
 }
 
-bool cordon_policy_has_write(const struct cordon_policy *policy)
+static bool part_has_write(const struct cordon_policy *policy)
 {
 	if (policy->read_only)
 		return false;
@@ -264,4 +288,14 @@ bool cordon_policy_has_write(const struct cordon_policy *policy)
 		if (policy->grants[i].access == CORDON_ACCESS_WRITE)
 			return true;
 	return !cordon_policy_has_scope(policy);
+}
+
+bool cordon_policy_has_write(const struct cordon_policy *policy)
+{
+	const struct cordon_policy *part;
+
+	for (size_t i = 0; (part = cordon_policy_part(policy, i)); i++)
+		if (!part_has_write(part))
+			return false;
+	return true;
 }

@@ -1,84 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy: pure data, and the one decision function. Everything that asks about a path (check-file, why, tree,
- * the plan, the watch, the lens) asks cordon_policy_decide().
+ * The policy: pure data, and the decision function. All code that needs to know about a path (check-file, why, tree,
+ * the plan, the watch, the lens) calls cordon_policy_decide().
  *
  * Rules, in this order:
- *   1. a path outside the root, or one that cannot be resolved: deny (warn in permissive mode when outside);
+ *   0. a path in a share (shares.h), or where one is mounted in the root: the share's own policy decides;
+ *   1. a path outside the root, or one that cannot be resolved: deny, in either mode;
  *   2. a matching grant with access `none`: deny, always, in either mode;
  *   3. a write to a protected path, or below one: deny, always, in either mode;
  *   4. the most specific matching grant (literal components, then literal prefix; a tie goes to the stricter)
- *      says read or write; too little is a denial in either mode, because somebody wrote it down;
+ *      says read or write; too little is a denial in either mode, because somebody wrote the grant down;
  *   5. no grant matches: strict denies, permissive warns.
- * A policy to which no read or write grant was added grants the whole root for writing ("no scope"). The order in
- * which grants were added never matters.
+ * A policy without any read or write grant grants the whole root for writing ("no scope"). The order in which grants
+ * were added never matters. A `none` grant covers everything below what it matches, also when it ends in a wildcard.
+ *
+ * A policy may stand inside others, its fences: each judges by the rules above, and the strictest answer counts.
  */
 #ifndef CORDON_POLICY_POLICY_H
 #define CORDON_POLICY_POLICY_H
 
 #include "base/buf.h"
+#include "base/names.h"
 #include "base/resolve.h"
 #include "policy/pattern.h"
 
 #define CORDON_PROTECTED_MAX 1024
+/* The `where` of a path of the built-in list; `unprotect` lifts these and no others. */
+#define CORDON_PROTECTED_BY_DEFAULT "protected by default"
 
 struct cordon_grant {
-	struct cordon_edges edges; /* of the pattern, here because most questions end with them */
+	struct cordon_edges edges; /* of the pattern; stored here because most grants are ruled out by them */
 	struct cordon_pattern *pattern;
 	cordon_access access;
-	char *where; /* "file:line:column", "--rw", or NULL */
+	char *where; /* "file:line:column", the option it was given by, or NULL */
 };
 
 struct cordon_protected {
 	char *path;   /* clean, relative to the root, as written */
 	char *target; /* where links in it lead, inside the root; NULL when that is the same. Protected too. */
 	char *where;
-	bool by_default; /* from the built-in list, not asked for */
-	bool missing;	 /* a name in the root itself that was not there when it was added */
+	bool by_default; /* from the built-in list, not from the user */
+	bool missing;	 /* its first component did not exist in the root when it was added */
+	bool is_dir;	 /* it was a directory at that time, reached without a link */
 };
+
+struct cordon_policy_share;
 
 struct cordon_policy {
 	struct cordon_root root;
 	cordon_mode mode;
-	bool reports; /* somebody asked for a mode by its name: attempts to leave the scope are told, whatever kind it is */
+	/* Attempts to read outside the scope are reported, as changes always are: the scope is a list of folders, or
+	 * the user chose a mode by its name. */
+	bool reports_reads;
 	bool read_only;	      /* every write grant counts as read */
-	bool no_editor_temps; /* the temporary names of atomic saves are judged like any other */
+	bool no_editor_temps; /* the temporary names of atomic saves are judged like all other names */
 	struct cordon_grant *grants;
 	size_t n_grants;
 	struct cordon_protected *protected_paths;
 	size_t n_protected;
-	char *folders; /* the folder list as the user wrote it, for messages; or NULL */
+	char *folders;			    /* the folder list as the user wrote it, or NULL; for messages only */
+	struct cordon_policy_share *shares; /* what else of the host the agent sees (shares.h) */
+	size_t n_shares;
+	/* The scopes inside which this policy stands. A fence has read and write grants, read_only and this policy's
+	 * mode. What it denied or protected was moved to this policy when the fence was added, because that holds
+	 * whoever asks. */
+	struct cordon_policy **fences;
+	size_t n_fences;
+	bool strict_fence; /* one of them was strict when it was added */
+	char *name;	   /* of a fence: its name in decisions; NULL otherwise */
+	/* Borrowed while the built-in list is added: knows what is missing in the root; else NULL. */
+	struct cordon_names *names;
 };
 
-/* The public calls of cordon.h with the place a rule came from (copied; may be NULL). A protected path must be
- * relative, not empty, not ".", without ".."; a repeated one is folded. One that is a FIFO, socket or device, or a
+#define CORDON_FENCES_MAX 64
+
+/* An empty policy of the same root directory, to become a fence. */
+int cordon_policy_new_like(const struct cordon_policy *policy, struct cordon_policy **ret_policy,
+			   struct cordon_error *err);
+
+/* The policy itself, then its fences; NULL behind the last one. For code that must look at every grant. */
+static inline const struct cordon_policy *cordon_policy_part(const struct cordon_policy *policy, size_t i)
+{
+	return i == 0 ? policy : i <= policy->n_fences ? policy->fences[i - 1] : NULL;
+}
+
+/* For CORDON_CLEANUP(). */
+void cordon_policy_freep(struct cordon_policy **policy);
+
+/* The public functions of cordon.h with the place where a rule was written (copied; may be NULL). A protected path
+ * must be relative, not empty, not ".", without ".."; a repeated one counts once. A FIFO, socket or device, and a
  * link that leads out of the root, is refused with kind policy_denied. */
 int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access, const char *where,
 			    struct cordon_error *err);
 int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,
 				struct cordon_error *err);
-/* The part of that judgement which needs no root; `ret_clean` gets the path as a policy keeps it. */
+/* The part of this check that needs no root; `ret_clean` gets the path in the form that a policy stores. */
 int cordon_protected_clean(const char *path, char ret_clean[static CORDON_PATH_MAX], struct cordon_error *err);
 /* Grants one folder for writing; it must exist inside the root. Does not touch `folders`. */
 int cordon_policy_add_folder(struct cordon_policy *policy, const char *folder, const char *where,
 			     struct cordon_error *err);
-/* Takes back what was added last, down to so many grants and protected paths. */
+/* Removes what was added last, until there are this many grants and protected paths. */
 void cordon_policy_truncate(struct cordon_policy *policy, size_t n_grants, size_t n_protected);
 
-/* Whether any read or write grant was added, and whether the policy lets anything be written. */
+/* Whether the policy itself has a read or write grant; and whether the policy and its fences allow any write. */
 bool cordon_policy_has_scope(const struct cordon_policy *policy);
 bool cordon_policy_has_write(const struct cordon_policy *policy);
 
 /* Pure: judges a clean path relative to the root that is already resolved. `ret->resolved` is filled with it. */
 void cordon_policy_decide(const struct cordon_policy *policy, const char *path, cordon_op op,
 			  struct cordon_decision *ret);
-/* Judges what a resolver found, places outside the root included. */
+/* Judges the result of a resolver, which may be outside the root. */
 void cordon_policy_judge(const struct cordon_policy *policy, const struct cordon_resolved *resolved, cordon_op op,
 			 struct cordon_decision *ret);
-/* Whether something at or below `dir` may be reached: for traversal and listing. */
+/* The rights at a path when a warning counts as allowed: what a sandbox must give. */
+cordon_access cordon_policy_access(const struct cordon_policy *policy, const char *path);
+/* Whether the run may reach something at or below `dir`: for walking and listing directories. */
 bool cordon_policy_leads(const struct cordon_policy *policy, const char *dir);
 
-/* One sentence for a person: what decided, and what to change to get the other answer. */
+/* Whether a write grant of each part allows `dir` itself or leads to something below it: for making the directories
+ * above a file. False for what is denied or protected. */
+bool cordon_policy_leads_write(const struct cordon_policy *policy, const char *dir);
+/* Whether the policy forbids every write at and below a path, now and later; false when that is not certain. */
+bool cordon_policy_holds(const struct cordon_policy *policy, const char *path);
+
+/* Writes one sentence for a person that says what decided, and one line with the option or rule to change for the
+ * other answer. Both are escaped and never empty. */
 int cordon_policy_explain(const struct cordon_policy *policy, const struct cordon_decision *decision, cordon_op op,
 			  struct cordon_buf *ret_text, struct cordon_buf *ret_remedy);
 

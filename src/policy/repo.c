@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the top level of a git checkout without git: names and types only, nothing in it is believed. */
+/* Finds the top level of a git checkout without git: it looks at names and types only and trusts no content. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "policy/folders.h"
 
 /*
- * A gitfile (worktrees and submodules have one) marks a top level; where it points to is of no interest, so it cannot
- * widen the root. Whatever else is called .git, a FIFO, a device or a link to one, marks nothing and is not opened.
+ * A gitfile (worktrees and submodules have one) marks a top level. We ignore where it points to, so it cannot widen
+ * the root. Anything else with the name .git (a FIFO, a device, a link to one) marks nothing and is not opened.
  */
 static bool is_gitfile(int dir)
 {
@@ -20,8 +20,9 @@ static bool is_gitfile(int dir)
 	       read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) && memcmp(text, start, sizeof(text)) == 0;
 }
 
-/* What somebody else put into a directory that many may write to, as /tmp, must not become our root. */
-static bool is_planted(int dir, const struct stat *git)
+/* Whether another user put the .git into a directory that many users may write to, such as /tmp. It must not make
+ * that directory our root. */
+static bool is_from_other_user(int dir, const struct stat *git)
 {
 	struct stat st;
 
@@ -32,7 +33,7 @@ static bool is_top_level(int dir)
 {
 	struct stat st;
 
-	if (fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 || is_planted(dir, &st))
+	if (fstatat(dir, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 || is_from_other_user(dir, &st))
 		return false;
 	if (S_ISLNK(st.st_mode) && fstatat(dir, ".git", &st, 0) < 0)
 		return false;

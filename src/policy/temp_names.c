@@ -30,7 +30,7 @@ static const struct shape shapes[] = {
 	{ "", "___jb_old___", NOTHING, false },
 };
 
-/* Shapes that do not say which file they are for: they need one beside them. */
+/* Shapes that do not contain the name of the file: there must be a writable file in the same directory. */
 static const struct shape generic_shapes[] = {
 	{ "sed", "", RANDOM_6, false },
 	{ "tmp", "", RANDOM_8, false },		    /* Python's tempfile */
@@ -105,7 +105,7 @@ static bool fits(const struct shape *shape, const char *name, cordon_temp_writab
 {
 	const char *begin = skip(name, shape->before);
 
-	/* Every place where NAME could end; few of them leave a tail that fits. */
+	/* Try every place where NAME could end; few of them leave a tail that fits. */
 	for (size_t n = 1; begin && n <= strlen(begin); n++) {
 		const char *tail = skip(begin + n, shape->after);
 
@@ -123,7 +123,7 @@ bool cordon_temp_of_name(const char *name, bool link, cordon_temp_writable_fn wr
 	return false;
 }
 
-/* vim tries 4913, then adds 123 until the name is free, to see whether it can make files here. */
+/* To find out whether it can make files here, vim tries the name 4913 and adds 123 until a name is free. */
 static bool is_vim_probe(const char *name)
 {
 	uint64_t number;
@@ -131,8 +131,8 @@ static bool is_vim_probe(const char *name)
 	return cordon_parse_u64(name, 4913, 99999, &number) == 0 && (number - 4913) % 123 == 0;
 }
 
-/* perl -i takes eight letters and digits and nothing else. What could be a word (Makefile, CITATION, generate) is none:
- * there must be a capital or a digit behind the first letter, and they must not all be capitals. */
+/* perl -i uses eight letters and digits and nothing else. A name that could be a word (Makefile, CITATION, generate)
+ * is not accepted: there must be a capital or a digit behind the first letter, and they must not all be capitals. */
 static bool is_perl(const char *name)
 {
 	bool chance = false, capitals = true;

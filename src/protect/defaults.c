@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of what is protected without being asked for: the table, and what git's metadata adds. */
+/* Makes the list of what is protected by default: the rows of the table, and what git's metadata adds. */
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/listing.h"
 #include "base/path.h"
-#include "sandbox/protect_git.h"
+#include "base/setting.h"
+#include "protect/git.h"
 
 #define BYTES_MAX (8 * 1024 * 1024)
 
@@ -16,15 +20,8 @@ bool cordon_protect_collected(const struct cordon_protect_collector *c, const ch
 	return false;
 }
 
-int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, const char *name)
+static int append(struct cordon_protect_collector *c, const char *path)
 {
-	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-	int r = cordon_path_join(dir, name, path, sizeof(path));
-
-	if (r < 0)
-		return r;
-	if (cordon_protect_collected(c, path))
-		return 0;
 	if (c->list.n == CORDON_PROTECT_DEFAULTS_MAX)
 		return -E2BIG;
 	if (c->list.n == c->cap) {
@@ -43,6 +40,16 @@ int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, 
 	return 0;
 }
 
+int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, const char *name)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	int r = cordon_path_join(dir, name, path, sizeof(path));
+
+	if (r < 0)
+		return r;
+	return cordon_protect_collected(c, path) ? 0 : append(c, path);
+}
+
 void cordon_protect_truncate(struct cordon_protect_collector *c, size_t n)
 {
 	while (c->list.n > n)
@@ -59,9 +66,11 @@ void cordon_protect_list_done(struct cordon_protect_list *list)
 
 enum cordon_protect_type cordon_protect_type_of(const struct cordon_protect_collector *c, const char *path)
 {
-	autofd int fd = cordon_open_beneath(c->root->fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	autofd int fd = -ENOENT;
 	struct stat st;
 
+	if (!cordon_names_lack(c->names, path))
+		fd = cordon_open_beneath(c->root->fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return CORDON_PROTECT_MISSING;
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -71,7 +80,7 @@ enum cordon_protect_type cordon_protect_type_of(const struct cordon_protect_coll
 	return S_ISDIR(st.st_mode) ? CORDON_PROTECT_DIR : CORDON_PROTECT_OTHER;
 }
 
-/* Whether the root is the home directory, reached by whatever name. */
+/* Whether the root is the home directory, under any name. */
 static bool is_home(const struct cordon_root *root)
 {
 	const char *home = getenv("HOME");
@@ -104,25 +113,92 @@ static int collect_rows(struct cordon_protect_collector *c)
 
 		if ((only_home && !home) || (in_parent && !parent_exists(c, rows[i].path)))
 			continue;
-		r = cordon_protect_collect(c, "", rows[i].path);
+		r = append(c, rows[i].path); /* the table has no duplicates */
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
+/* mise reads `mise.NAME.toml` if MISE_ENV contains NAME. The files for the names in our environment are protected
+ * even if they are missing. */
+static int collect_mise_named(struct cordon_protect_collector *c, const char *environments)
+{
+	static const char *const forms[][2] = {
+		{ "mise.", ".toml" },
+		{ ".mise.", ".toml" },
+		{ "mise.", ".local.toml" },
+		{ ".config/mise.", ".toml" },
+	};
+
+	while (*(environments += strspn(environments, ","))) {
+		size_t n = strcspn(environments, ",");
+		char name[NAME_MAX + 32];
+
+		for (size_t i = 0; n < NAME_MAX - 16 && !memchr(environments, '/', n) && i < CORDON_ARRAY_SIZE(forms);
+		     i++) {
+			int r;
+
+			snprintf(name, sizeof(name), "%s%.*s%s", forms[i][0], (int)n, environments, forms[i][1]);
+			r = cordon_protect_collect(c, "", name);
+			if (r < 0)
+				return r;
+		}
+		environments += n;
+	}
+	return 0;
+}
+
+/* Other such files are protected if they exist: another shell may have another environment. */
+static int collect_mise_present(struct cordon_protect_collector *c, const char *dir)
+{
+	autofd int fd = cordon_names_lack(c->names, dir)
+				? -ENOENT
+				: cordon_open_beneath(c->root->fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CORDON_UNCLEARED struct cordon_listing listing;
+	const struct dirent64 *entry;
+	int r = 0;
+
+	cordon_listing_init(&listing, fd);
+	for (size_t read = 0;
+	     r == 0 && fd >= 0 && read < CORDON_PROTECT_ROOT_ENTRIES_MAX && (entry = cordon_listing_next(&listing));
+	     read++)
+		if (fnmatch("mise.*.toml", entry->d_name, 0) == 0 || fnmatch(".mise.*.toml", entry->d_name, 0) == 0)
+			r = cordon_protect_collect(c, dir, entry->d_name);
+	return r;
+}
+
+static int collect_mise(struct cordon_protect_collector *c)
+{
+	const char *environments = getenv("MISE_ENV");
+	int r = environments ? collect_mise_named(c, environments) : 0;
+
+	if (r == 0 && !(cordon_names_lack_start(c->names, "mise.") && cordon_names_lack_start(c->names, ".mise.")))
+		r = collect_mise_present(c, "");
+	return r < 0 ? r : collect_mise_present(c, ".config");
+}
+
 int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list,
 			    struct cordon_error *err)
 {
+	return cordon_protect_defaults_among(root, NULL, ret_list, err);
+}
+
+int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_names *names,
+				  struct cordon_protect_list *ret_list, struct cordon_error *err)
+{
 	struct cordon_protect_collector c = {
 		.root = root,
+		.names = names,
 		.modules_left = CORDON_PROTECT_MODULES_MAX,
-		.worktrees_left = CORDON_PROTECT_MODULES_MAX,
+		.worktrees_left = CORDON_PROTECT_WORKTREES_MAX,
 		.includes_left = CORDON_PROTECT_INCLUDES_MAX,
 		.bytes_left = BYTES_MAX,
 	};
 	int r = collect_rows(&c);
 
+	if (r == 0)
+		r = collect_mise(&c);
 	if (r == 0)
 		r = cordon_protect_git(&c);
 	if (r < 0) {
@@ -133,21 +209,12 @@ int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protec
 				"git's metadata in %s name more submodules, worktrees or files than can be protected",
 				root->path);
 		cordon_error_hint(err,
-				  "clean up .git (git worktree prune), or start with --no-default-protect and name what "
-				  "matters with --protect");
+				  "clean up .git (git worktree prune), or start with %s and name what "
+				  "matters with %s",
+				  cordon_setting_name(CORDON_SETTING_NO_DEFAULT_PROTECT),
+				  cordon_setting_name(CORDON_SETTING_PROTECT));
 		return r;
 	}
 	*ret_list = c.list;
 	return 0;
-}
-
-int cordon_protect_defaults_add(struct cordon_policy *policy, struct cordon_error *err)
-{
-	struct cordon_protect_list list = { 0 };
-	int r = cordon_protect_defaults(&policy->root, &list, err);
-
-	for (size_t i = 0; r == 0 && i < list.n; i++)
-		r = cordon_policy_add_protected(policy, list.paths[i], "protected by default", true, err);
-	cordon_protect_list_done(&list);
-	return r;
 }

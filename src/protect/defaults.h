@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is protected without being asked for: files in the tree that the host executes later because a git command, an
- * editor, an agent or a shell prompt obeys them. docs/protected-by-default.md is the same list for people, and a test
- * compares the two.
+ * What is protected by default: files in the tree that the host executes later because a git command, an editor, an
+ * agent or a shell prompt obeys them. docs/protected-by-default.md is the same list for people, and a test compares
+ * the two.
  *
- * Git's part comes from git's own metadata, with bounds, never by walking the tree: the repository's config and hooks,
- * what the config includes or names (core.hooksPath, filters, ...) inside the root, and the same for its submodules
- * and linked worktrees. Everything read is hostile: regular files only, bounded, no link followed out of the root,
- * no waiting.
+ * Git's part comes from git's own metadata, with bounds, and never from a walk of the tree: the repository's config
+ * and hooks, what the config includes or names (core.hooksPath, filters, ...) inside the root, and the same for its
+ * submodules and linked worktrees. Everything that is read may be hostile: only regular files are read, with bounds;
+ * no link is followed out of the root, and nothing waits.
  *
- * A root without .git gets none of git's part: `git init` inside is work, and what it makes is for the report at the
- * end. A `.git` that is a link is protected as a whole. Where a bound is passed, the list gets stricter (`.git/modules`
- * as a whole) and `collapsed` says so, or, where that can't be, it is an error of kind limit.
+ * A root without .git gets none of git's part: `git init` inside is normal work, and the report at the end lists
+ * what it makes. A `.git` that is a link is protected as a whole. When there is more than a bound allows, the list
+ * becomes stricter (`.git/modules` or `.git/worktrees` as a whole) and `collapsed` is set; where that is not
+ * possible, it is an error of kind limit.
  */
-#ifndef CORDON_SANDBOX_PROTECT_DEFAULTS_H
-#define CORDON_SANDBOX_PROTECT_DEFAULTS_H
+#ifndef CORDON_PROTECT_DEFAULTS_H
+#define CORDON_PROTECT_DEFAULTS_H
 
 #include "base/error.h"
 #include "base/resolve.h"
 #include "policy/policy.h"
 
 #define CORDON_PROTECT_DEFAULTS_MAX 768
-#define CORDON_PROTECT_MODULES_MAX 256	       /* directories looked at below .git/modules; the same for worktrees */
+/* Directories read below .git/modules; also the most worktrees protected one by one. */
+#define CORDON_PROTECT_MODULES_MAX 256
+#define CORDON_PROTECT_WORKTREES_MAX 8192      /* worktrees read */
+#define CORDON_PROTECT_ROOT_ENTRIES_MAX 512    /* names read in the root and in .config to find mise's files */
 #define CORDON_PROTECT_DEPTH_MAX 8	       /* levels below .git/modules */
 #define CORDON_PROTECT_INCLUDES_MAX 32	       /* configuration files read for one root */
 #define CORDON_PROTECT_CONFIG_MAX (256 * 1024) /* bytes of one configuration file */
@@ -32,18 +36,18 @@ struct cordon_protect_list {
 	bool collapsed;
 };
 
-/* When a row of the built-in table counts. */
+/* When a row of the built-in table applies. */
 enum cordon_protect_when {
 	CORDON_PROTECT_ALWAYS,
-	/* Only where the directory it lies in is there: a missing path is guarded from its first missing component on, and
-	 * nobody is to be kept from making `.config`. */
+	/* Only if its parent directory exists: a missing path is protected from its first missing component on, and
+	 * that must not prevent the run from making `.config`. */
 	CORDON_PROTECT_IN_PARENT,
-	/* The same two, only when the root is the user's home directory ($HOME). */
+	/* The same two, but only when the root is the user's home directory ($HOME). */
 	CORDON_PROTECT_HOME,
 	CORDON_PROTECT_HOME_IN_PARENT,
 };
 
-/* One row, also for the documentation. */
+/* One row of the table; the documentation has the same rows. */
 struct cordon_protect_row {
 	const char *path;
 	const char *who; /* who executes it, and when */
@@ -52,8 +56,9 @@ struct cordon_protect_row {
 
 int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list,
 			    struct cordon_error *err);
-/* Adds the list to a policy, marked as default. */
-int cordon_protect_defaults_add(struct cordon_policy *policy, struct cordon_error *err);
+/* The same, with a list of the names in the root (or NULL), which saves system calls for missing paths. */
+int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_names *names,
+				  struct cordon_protect_list *ret_list, struct cordon_error *err);
 void cordon_protect_list_done(struct cordon_protect_list *list);
 
 const struct cordon_protect_row *cordon_protect_rows(size_t *ret_n);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of names that somebody executes without being told what is in them. */
+/* The table of names of files that a program on the host executes or obeys without showing them to the user. */
 #include <fnmatch.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "sandbox/executes.h"
-#include "sandbox/protect_defaults.h"
+#include "protect/defaults.h"
+#include "protect/executes.h"
 
-static const struct cordon_execute_row rows[] = {
+static const struct {
+	/* For fnmatch(3); with a slash it is matched against the last components of a path, else against the name. */
+	const char *pattern;
+	const char *who;
+} rows[] = {
 	/* git */
 	{ ".git/hooks/*", "git" },
 	{ "hooks/*.sample", NULL }, /* git runs none of its samples */
@@ -17,6 +21,8 @@ static const struct cordon_execute_row rows[] = {
 	{ ".gitattributes", "git" },
 	{ ".pre-commit-config.yaml", "pre-commit" },
 	{ "lefthook.y*ml", "lefthook" },
+	{ "mise.*.toml", "mise" },
+	{ ".mise.*.toml", "mise" },
 	/* shells */
 	{ "*.sh", "a shell" },
 	{ "*.bash", "a shell" },
@@ -102,12 +108,6 @@ static const struct cordon_execute_row rows[] = {
 	{ "crontab", "cron" },
 };
 
-const struct cordon_execute_row *cordon_execute_rows(size_t *ret_n)
-{
-	*ret_n = CORDON_ARRAY_SIZE(rows);
-	return rows;
-}
-
 /* The last components of a path, as many as the pattern has. */
 static const char *tail_of(const char *path, const char *pattern)
 {
@@ -121,7 +121,7 @@ static const char *tail_of(const char *path, const char *pattern)
 	return tail;
 }
 
-/* What is protected by default in the root is executed in any other directory as well. */
+/* What is protected by default in the root is also executed in other directories. */
 static const char *protected_row(const char *path)
 {
 	size_t n;
@@ -141,7 +141,7 @@ const char *cordon_executes(const char *path, mode_t mode)
 
 	if (!S_ISREG(mode) && !S_ISLNK(mode))
 		return NULL;
-	/* Exceptions stand behind what they except from. */
+	/* Exceptions stand behind the rows that they restrict, so search from the end. */
 	for (size_t i = CORDON_ARRAY_SIZE(rows); i-- > 0;)
 		if (fnmatch(rows[i].pattern, tail_of(path, rows[i].pattern), FNM_PATHNAME | FNM_NOESCAPE) == 0)
 			return rows[i].who;

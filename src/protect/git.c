@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What git would execute, from git's own metadata.
+ * Finds what git would execute, from git's own metadata.
  *
- * A git directory runs what its config says and its hooks hold. Which git directory that is, and which config, is said
- * by a few files that must not change either: a `.git` file, `commondir` (a git directory that has one takes its
- * config from elsewhere; a planted one is enough), and `gitdir` of a worktree. INVARIANT: what is read here decides
- * only what is protected in addition; no path leads out of the root, and nothing is created or run.
+ * Git runs what the config of a git directory says, and its hooks. A few files decide which git directory and which
+ * config that is, so these must not change either: a `.git` file, `commondir` (a git directory that has one takes
+ * its config from elsewhere, so an attacker needs only to make this file), and `gitdir` of a worktree. INVARIANT:
+ * what is read here only adds paths to protect; no path leads out of the root, and nothing is created or executed.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "sandbox/gitconfig.h"
-#include "sandbox/protect_git.h"
+#include "protect/git.h"
+#include "protect/gitconfig.h"
 
 #define POINTER_MAX CORDON_PATH_MAX /* bytes of a .git file, commondir or gitdir */
 
@@ -50,58 +50,31 @@ static const char *const hook_names[] = {
 	"update",
 };
 
-/* Keys whose value is a command, in whatever section; all of `alias` and `pager` are too. */
-static const char *const command_keys[] = {
-	"alternaterefscommand",
-	"askpass",
-	"clean",
-	"cmd",
-	"command",
-	"difffilter",
-	"driver",
-	"editor",
-	"external",
-	"fsmonitor",
-	"gitproxy",
-	"helper",
-	"pager",
-	"process",
-	"program",
-	"receivepack",
-	"recentobjectshook",
-	"smudge",
-	"sshcommand",
-	"textconv",
-	"tocmd",
-	"update",
-	"uploadpack",
-};
-
 /* One git directory while its configuration is read. */
 struct git_dir {
 	struct cordon_protect_collector *c;
 	const char *dir;      /* relative to the root; "" for a bare repository */
-	const char *worktree; /* where relative names start, relative to the root; NULL when unknown */
-	bool is_module;	      /* below .git/modules: core.worktree says where its files are */
+	const char *worktree; /* where relative paths start, relative to the root; NULL when unknown */
+	bool is_module;	      /* below .git/modules, where core.worktree names the directory of its files */
 };
 
 /* The configuration file that is being read. */
 struct config_file {
 	const struct git_dir *git;
-	char dir[CORDON_PATH_MAX]; /* where it lies */
+	char dir[CORDON_PATH_MAX]; /* its directory */
 };
 
 static int collect_git_dir(struct cordon_protect_collector *c, const char *dir, const char *worktree, bool is_module);
 static int collect_config(const struct git_dir *git, const char *path);
 
 /*
- * Reads a regular file of the tree that is there for everybody: links inside the root are followed, those that leave it
- * are not. 0 with the text, 1 when there is nothing to read, -E2BIG, -ENOMEM.
+ * Reads a regular file of the tree: follows links inside the root, but not those that leave it. Returns 0 with the
+ * text, 1 when there is nothing to read, -E2BIG, -ENOMEM.
  */
 static int read_text(struct cordon_protect_collector *c, const char *path, size_t max, struct cordon_buf *buf)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	autofd int fd = cordon_open_beneath(c->root->fd, path, flags);
+	autofd int fd = cordon_names_lack(c->names, path) ? -ENOENT : cordon_open_beneath(c->root->fd, path, flags);
 	struct stat st;
 	int r;
 
@@ -115,14 +88,15 @@ static int read_text(struct cordon_protect_collector *c, const char *path, size_
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 1;
 	buf->max = max < c->bytes_left ? max : c->bytes_left;
-	r = cordon_read_fd(fd, path, buf, NULL);
+	r = cordon_read_regular(fd, &st, path, buf, NULL);
 	if (r == -E2BIG || r == -ENOMEM)
 		return r;
 	c->bytes_left -= buf->len;
 	return r < 0 || buf->len == 0 ? 1 : 0;
 }
 
-/* A file that holds one path, such as commondir; `prefix` is what stands in front of it. 0, 1 for nothing, -errno. */
+/* Reads a file that contains one path, such as commondir, behind the text `prefix`. Returns 0, 1 for nothing, or
+ * -errno. */
 static int read_pointer(struct cordon_protect_collector *c, const char *dir, const char *name, const char *prefix,
 			char ret[static POINTER_MAX])
 {
@@ -135,7 +109,7 @@ static int read_pointer(struct cordon_protect_collector *c, const char *dir, con
 		return r;
 	r = read_text(c, path, POINTER_MAX - 1, &buf);
 	if (r == -E2BIG)
-		return 1; /* git takes no such path either */
+		return 1; /* git does not accept such a path either */
 	if (r != 0)
 		return r;
 	while (buf.len > 0 && (buf.data[buf.len - 1] == '\n' || buf.data[buf.len - 1] == '\r'))
@@ -146,9 +120,8 @@ static int read_pointer(struct cordon_protect_collector *c, const char *dir, con
 }
 
 /*
- * Where a name in git's metadata leads, as a clean path relative to the root: `base` is where relative ones start.
- * False when it leaves the root or cannot be said. Links on the way stay in the path, for whoever protects it to hold
- * them too.
+ * Finds where a path in git's metadata leads, as a clean path relative to the root; relative paths start at `base`.
+ * False when it leaves the root or is not known. Links on the way stay in the path, so that they are protected, too.
  */
 static bool locate(const struct cordon_protect_collector *c, const char *base, const char *text,
 		   char ret[static CORDON_PATH_MAX])
@@ -174,21 +147,21 @@ static bool locate(const struct cordon_protect_collector *c, const char *base, c
 		return false;
 	if (joined[0] == '/' && strncmp(joined, c->root->path, root_len) == 0 && joined[root_len] == '/')
 		memmove(joined, joined + root_len + 1, strlen(joined + root_len + 1) + 1);
-	/* Another name of the same place, or one with "..": what it resolves to now. */
+	/* For another name of the root, or a path with "..", use what it resolves to now. */
 	if (joined[0] == '/' || cordon_path_clean(joined, ret, CORDON_PATH_MAX) < 0)
 		return cordon_copy(ret, CORDON_PATH_MAX, where.path, strlen(where.path)) == 0;
 	return true;
 }
 
 /* Whether protecting `path` would make the git directory, or everything, read-only. */
-static bool swallows(const struct git_dir *git, const char *path)
+static bool would_cover(const struct git_dir *git, const char *path)
 {
 	return !*path || (*git->dir && cordon_path_within(git->dir, path));
 }
 
 static int collect_hooks(const struct git_dir *git, const char *path)
 {
-	if (!swallows(git, path))
+	if (!would_cover(git, path))
 		return cordon_protect_collect(git->c, "", path);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(hook_names); i++) {
 		int r = cordon_protect_collect(git->c, path, hook_names[i]);
@@ -199,7 +172,8 @@ static int collect_hooks(const struct git_dir *git, const char *path)
 	return 0;
 }
 
-/* The files of the tree that a command line names, wherever in it. The first word without a slash is searched on PATH. */
+/* Collects the files of the tree that a command line names, anywhere in it. A first word without a slash is searched
+ * on PATH, so it is skipped. */
 static int collect_command(const struct git_dir *git, const char *command)
 {
 	static const char separators[] = " \t\n\r'\"`;|&()<>=!";
@@ -229,17 +203,7 @@ static int collect_command(const struct git_dir *git, const char *command)
 	return 0;
 }
 
-static bool is_command(const struct cordon_gitconfig_entry *entry)
-{
-	if (cordon_streq(entry->section, "alias") || cordon_streq(entry->section, "pager"))
-		return true;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(command_keys); i++)
-		if (cordon_streq(entry->key, command_keys[i]))
-			return true;
-	return false;
-}
-
-/* A work tree of a submodule: its `.git` says which git directory serves it. */
+/* The work tree of a submodule: its `.git` names the git directory that belongs to it. */
 static int collect_submodule(struct cordon_protect_collector *c, const char *worktree)
 {
 	char path[CORDON_PATH_MAX];
@@ -250,7 +214,8 @@ static int collect_submodule(struct cordon_protect_collector *c, const char *wor
 	case CORDON_PROTECT_DIR:
 		return collect_git_dir(c, path, worktree, false);
 	case CORDON_PROTECT_MISSING:
-		/* Not checked out: the directory is there and empty, and a planted .git in it would be obeyed. */
+		/* The submodule is not checked out: its directory is empty, and git would obey a .git that the agent
+		 * puts there. */
 		return cordon_protect_type_of(c, worktree) == CORDON_PROTECT_DIR ? cordon_protect_collect(c, "", path)
 										 : 0;
 	case CORDON_PROTECT_FILE:
@@ -297,7 +262,7 @@ static int on_entry(const struct cordon_gitconfig_entry *entry, void *data)
 			       : 0;
 	if (core && cordon_streq(entry->key, "worktree") && git->is_module)
 		return locate(git->c, git->dir, entry->value, path) ? collect_submodule(git->c, path) : 0;
-	return is_command(entry) ? collect_command(git, entry->value) : 0;
+	return cordon_gitconfig_is_command(entry) ? collect_command(git, entry->value) : 0;
 }
 
 static int collect_config(const struct git_dir *git, const char *path)
@@ -318,22 +283,34 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The entries of a directory, sorted, so that the list is the same each time. Each one is taken from *left. */
+/* Reads the entries of a directory, sorted, so that the list is the same each time. Each entry reduces *left. */
 static int read_names(const struct cordon_protect_collector *c, const char *path, size_t *left, char ***ret_names,
 		      size_t *ret_n)
 {
-	int fd = cordon_open_beneath(c->root->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = cordon_names_lack(c->names, path)
+			 ? -ENOENT
+			 : cordon_open_beneath(c->root->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	char **names = calloc(CORDON_PROTECT_MODULES_MAX + 1, sizeof(*names));
+	char **names = NULL;
 	struct dirent *entry;
-	size_t n = 0;
-	int r = names ? 0 : -ENOMEM;
+	size_t n = 0, cap = 0;
+	int r = 0;
 
 	if (fd >= 0 && !dir)
 		close(fd);
 	while (r == 0 && dir && (entry = readdir(dir))) {
 		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 			continue;
+		if (n == cap) {
+			char **bigger = reallocarray(names, cap ? 2 * cap : 64, sizeof(*names));
+
+			if (!bigger) {
+				r = -ENOMEM;
+				break;
+			}
+			names = bigger;
+			cap = cap ? 2 * cap : 64;
+		}
 		if (*left == 0)
 			r = -E2BIG;
 		else if (!(names[n] = strdup(entry->d_name)))
@@ -406,8 +383,8 @@ static int collect_worktree(struct cordon_protect_collector *c, const char *dir)
 
 	if (r < 0)
 		return r;
-	/* Its files are not in the root: nobody inside has any business with it, and git's own housekeeping, which
-	 * does not see them, would throw it away. */
+	/* Its files are not in the root, so the run does not need it. It is protected as a whole also because git's
+	 * own clean-up, which does not see these files inside, would remove it. */
 	if (r != 0 || !locate(c, dir, pointer, path) || !cordon_streq(cordon_path_base(path), ".git") ||
 	    cordon_protect_type_of(c, path) == CORDON_PROTECT_DIR)
 		return cordon_protect_collect(c, "", dir);
@@ -417,26 +394,52 @@ static int collect_worktree(struct cordon_protect_collector *c, const char *dir)
 	return r;
 }
 
+/* Too many to protect one by one: protects all of them as a whole, and the `.git` files in the root that lead to
+ * them. */
+static int collect_worktrees_whole(struct cordon_protect_collector *c, const char *dir, char **names, size_t n)
+{
+	char pointer[POINTER_MAX], way[CORDON_PATH_MAX], path[CORDON_PATH_MAX];
+	int r = cordon_protect_collect(c, "", dir);
+
+	c->list.collapsed = true;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		/* A file that cannot be read within the bound must not count as missing. */
+		r = c->bytes_left < POINTER_MAX ? -E2BIG : cordon_path_join(dir, names[i], way, sizeof(way));
+		if (r < 0)
+			break;
+		r = read_pointer(c, way, "gitdir", "", pointer);
+		if (r == 0 && locate(c, way, pointer, path) && cordon_streq(cordon_path_base(path), ".git") &&
+		    cordon_protect_type_of(c, path) == CORDON_PROTECT_FILE)
+			r = cordon_protect_collect(c, "", path);
+		r = r > 0 ? 0 : r;
+	}
+	return r;
+}
+
 static int collect_worktrees(struct cordon_protect_collector *c, const char *dir)
 {
 	char **names = NULL, path[CORDON_PATH_MAX];
-	size_t n = 0;
+	size_t n = 0, before = c->list.n;
 	int r;
 
 	if (cordon_protect_type_of(c, dir) == CORDON_PROTECT_OTHER)
 		return cordon_protect_collect(c, "", dir);
 	r = read_names(c, dir, &c->worktrees_left, &names, &n);
-	for (size_t i = 0; r == 0 && i < n; i++) {
+	for (size_t i = 0; r == 0 && n <= CORDON_PROTECT_MODULES_MAX && i < n; i++) {
 		r = cordon_path_join(dir, names[i], path, sizeof(path));
 		if (r == 0)
 			r = collect_worktree(c, path);
+	}
+	if ((r == 0 && n > CORDON_PROTECT_MODULES_MAX) || (r == -E2BIG && n <= CORDON_PROTECT_MODULES_MAX)) {
+		cordon_protect_truncate(c, before);
+		r = collect_worktrees_whole(c, dir, names, n);
 	}
 	free_names(names, n);
 	return r;
 }
 
-/* Modules, or the directory of them as a whole when they are too many or too deep; submodules of submodules leave that
- * to the outermost. What is spent stays spent, so that the work is bounded. */
+/* Protects the modules, or their directory as a whole when they are too many or too deep; for submodules of
+ * submodules the outermost repository does that. The bounds are not restored then, so that the work stays bounded. */
 static int collect_modules_of(const struct git_dir *git)
 {
 	struct cordon_protect_collector *c = git->c;
@@ -463,11 +466,11 @@ static int collect_git_dir(struct cordon_protect_collector *c, const char *dir, 
 	int r = cordon_path_join(dir, "config", path, sizeof(path));
 
 	if (r < 0 || cordon_protect_collected(c, path))
-		return r; /* seen: pointers may go in circles */
+		return r; /* handled already: git directories may point to each other */
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(parts); i++)
 		r = cordon_protect_collect(c, dir, parts[i]);
-	/* A .git without its own HEAD is none, and then git takes the directory around it for a bare repository, if it
-	 * has the parts of one; HEAD is the part that no project has. */
+	/* Without HEAD, a .git is no git directory. Then git takes the directory around it for a bare repository if
+	 * that has the parts of one. HEAD is the part that no project has, so it is protected. */
 	if (r == 0 && worktree && cordon_streq(cordon_path_base(dir), ".git"))
 		r = cordon_protect_collect(c, worktree, "HEAD");
 	if (r == 0)

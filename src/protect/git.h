@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the default protection that comes from git's metadata; internal to protect_defaults.c. */
-#ifndef CORDON_SANDBOX_PROTECT_GIT_H
-#define CORDON_SANDBOX_PROTECT_GIT_H
+/* The part of the default protection that comes from git's metadata; internal to protect/defaults.c. */
+#ifndef CORDON_PROTECT_GIT_H
+#define CORDON_PROTECT_GIT_H
 
-#include "sandbox/protect_defaults.h"
+#include "base/names.h"
+#include "protect/defaults.h"
 
-/* A list in the making, and what may still be spent on it. */
+/* A list that is being made, and how much may still be read for it. */
 struct cordon_protect_collector {
 	const struct cordon_root *root;
+	struct cordon_names *names; /* knows what is missing in the root; or NULL */
 	struct cordon_protect_list list;
 	size_t cap;
 	size_t modules_left; /* entries below .git/modules */
 	size_t worktrees_left;
 	size_t includes_left; /* files that configuration files include */
-	size_t bytes_left;    /* of all that is read */
+	size_t bytes_left;    /* bytes that may still be read */
 };
 
 enum cordon_protect_type { CORDON_PROTECT_MISSING, CORDON_PROTECT_FILE, CORDON_PROTECT_DIR, CORDON_PROTECT_OTHER };
@@ -23,10 +25,10 @@ int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, 
 bool cordon_protect_collected(const struct cordon_protect_collector *c, const char *path);
 void cordon_protect_truncate(struct cordon_protect_collector *c, size_t n);
 
-/* What a path is, no component of which may be a link: OTHER for a link, a FIFO and the like. */
+/* The type of a path whose components must not be links: CORDON_PROTECT_OTHER for a link, a FIFO and so on. */
 enum cordon_protect_type cordon_protect_type_of(const struct cordon_protect_collector *c, const char *path);
 
-/* 0, -ENOMEM, or -E2BIG when a bound is passed. */
+/* Returns 0, -ENOMEM, or -E2BIG when there is more than a bound allows. */
 int cordon_protect_git(struct cordon_protect_collector *c);
 
 #endif

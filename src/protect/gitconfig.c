@@ -1,6 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tiny reader of git configuration files; the grammar is git-config(1), "SYNTAX". */
-#include "sandbox/gitconfig.h"
+/* A small reader of git configuration files; the grammar is git-config(1), "SYNTAX". */
+#include "protect/gitconfig.h"
+
+/* Keys whose value is a command, in any section; so is every key of `alias` and `pager`. */
+static const char *const command_keys[] = {
+	"alternaterefscommand",
+	"askpass",
+	"clean",
+	"cmd",
+	"command",
+	"defaultkeycommand",
+	"difffilter",
+	"driver",
+	"editor",
+	"external",
+	"fsmonitor",
+	"gitproxy",
+	"headercmd",
+	"helper",
+	"packobjectshook",
+	"pager",
+	"process",
+	"program",
+	"receivepack",
+	"recentobjectshook",
+	"sendmailcmd",
+	"smudge",
+	"sshcommand",
+	"textconv",
+	"tocmd",
+	"tunnel",
+	"update",
+	"uploadpack",
+};
+
+/* Sections in which `path` is the program of a tool. */
+static const char *const tool_sections[] = { "browser", "difftool", "lfs", "man", "mergetool" };
+
+bool cordon_gitconfig_is_command(const struct cordon_gitconfig_entry *entry)
+{
+	if (cordon_streq(entry->section, "alias") || cordon_streq(entry->section, "pager"))
+		return true;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(tool_sections); i++)
+		if (cordon_streq(entry->key, "path") && cordon_streq(entry->section, tool_sections[i]))
+			return true;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(command_keys); i++)
+		if (cordon_streq(entry->key, command_keys[i]))
+			return true;
+	return false;
+}
 
 struct reader {
 	const char *at, *end;
@@ -8,7 +56,7 @@ struct reader {
 	char subsection[CORDON_GITCONFIG_NAME_MAX];
 	char key[CORDON_GITCONFIG_NAME_MAX];
 	char value[CORDON_PATH_MAX];
-	bool fits; /* the names of the current section */
+	bool fits; /* the names of the current section are not too long */
 };
 
 static bool is_blank(char c)
@@ -55,7 +103,8 @@ static bool take_name(struct reader *r, bool dots, char *ret, size_t size)
 	return n < size;
 }
 
-/* The quoted part of [section "sub"]; the opening quote is behind us. A backslash takes the next character as it is. */
+/* Takes the quoted part of [section "sub"]; the opening quote is already read. A backslash takes the next character
+ * as it is. */
 static bool take_quoted(struct reader *r, char *ret, size_t size)
 {
 	size_t n = 0;
@@ -115,7 +164,8 @@ static char unescaped(char c)
 	}
 }
 
-/* Up to the end of the line: quotes go, comments end it, blanks at the end are dropped, a backslash continues it. */
+/* Takes a value up to the end of the line: removes quotes, stops at a comment, drops blanks at the end. A backslash
+ * at the end of the line continues it. */
 static void take_value(struct reader *r)
 {
 	size_t n = 0, kept = 0;
@@ -186,7 +236,7 @@ int cordon_gitconfig_parse(const char *text, size_t n, cordon_gitconfig_fn found
 		else if (is_name(c))
 			result = take_entry(&r, found, data);
 		else
-			skip_line(&r); /* a comment, or nothing that git would take */
+			skip_line(&r); /* a comment, or something that git does not accept */
 	}
 	return result;
 }

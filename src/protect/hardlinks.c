@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds second names of protected files and copies them apart. */
+/* Finds protected files that have another name (hard links), and copies them apart. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,13 +9,14 @@
 
 #include "base/io.h"
 #include "base/resolve.h"
-#include "sandbox/hardlinks.h"
+#include "protect/hardlinks.h"
 
 struct search {
 	const char *path; /* the protected path, for messages */
 	bool copy_apart;
 	size_t entries;
 	size_t found;
+	bool sockets; /* a socket or a FIFO was found */
 };
 
 static int too_large(const struct search *s, struct cordon_error *err)
@@ -42,7 +43,7 @@ static void copy_attributes(int from, int to)
 /* Gives `name` in dir_fd an inode of its own. */
 static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 {
-	uint64_t budget = CORDON_HARDLINKS_SIZE_MAX; /* it may grow while it is copied */
+	uint64_t budget = CORDON_HARDLINKS_SIZE_MAX; /* the file may grow while we copy it */
 	autofd int from = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	autofd int to = -1;
 	char uuid[CORDON_UUID_SIZE], temp[NAME_MAX + 1];
@@ -66,7 +67,7 @@ static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 		struct timespec times[2] = { st.st_atim, st.st_mtim };
 
 		copy_attributes(from, to);
-		/* The owner can differ from ours only where we may set it; where not, the copy is ours. */
+		/* If we may not set another owner, the copy belongs to us. */
 		if (fchown(to, st.st_uid, st.st_gid) < 0)
 			errno = 0;
 		if (fchmod(to, st.st_mode & 07777) < 0 || futimens(to, times) < 0 || fsync(to) < 0 ||
@@ -82,6 +83,7 @@ static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 
 static int visit(struct search *s, int dir_fd, const char *name, const struct stat *st, struct cordon_error *err)
 {
+	s->sockets |= S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode);
 	if (!S_ISREG(st->st_mode) || st->st_nlink < 2)
 		return 0;
 	s->found++;
@@ -145,13 +147,13 @@ static int search(struct search *s, int root_fd, struct cordon_error *err)
 	return search_dir(s, fd, 0, err);
 }
 
-int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, struct cordon_error *err)
+int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, bool *ret_sockets, struct cordon_error *err)
 {
 	struct search s = { .path = path };
 	int r = search(&s, root_fd, err);
 
 	if (r == 0)
-		*ret_found = s.found > 0;
+		*ret_found = s.found > 0, *ret_sockets = s.sockets;
 	return r;
 }
 

@@ -2,13 +2,13 @@
 /*
  * The table of files outside of .git that the host executes.
  *
- * In it: what runs without anybody asking for the project's own code to run, when a folder is opened, a directory
- * entered, an agent started, any command of a package manager given. Not in it: the project itself (Makefile,
- * package.json, tests, .venv, eslint.config.js), because who runs it runs what the agent wrote and knows it;
- * instructions (AGENTS.md), which a policy may protect; and what only remote machines run (.github/workflows).
- * docs/protected-by-default.md says more, and a test compares its table with this one.
+ * It contains what runs although nobody wants to run the project's own code: when a user opens a folder, enters a
+ * directory, starts an agent, or gives any command of a package manager. It does not contain the project itself
+ * (Makefile, package.json, tests, .venv, eslint.config.js), because a user who runs it knows that it is what the
+ * agent wrote; nor instructions (AGENTS.md), which a policy may protect; nor what only remote machines run
+ * (.github/workflows). docs/protected-by-default.md says more, and a test compares its table with this one.
  */
-#include "sandbox/protect_defaults.h"
+#include "protect/defaults.h"
 
 static const struct cordon_protect_row rows[] = {
 	/* Agents. */
@@ -27,6 +27,11 @@ static const struct cordon_protect_row rows[] = {
 	{ ".windsurf", "Windsurf: hooks and workflows", CORDON_PROTECT_ALWAYS },
 	{ ".aider.conf.yml", "aider: test and lint commands", CORDON_PROTECT_ALWAYS },
 	{ ".goose", "goose: recipes and extensions to start", CORDON_PROTECT_ALWAYS },
+	{ "crush.json", "Crush: MCP and language servers to start", CORDON_PROTECT_ALWAYS },
+	{ ".crush.json", "the same", CORDON_PROTECT_ALWAYS },
+	{ "agents.json", "agents: which ones there are and what they start", CORDON_PROTECT_ALWAYS },
+	{ ".agent", "agents: skills, workflows and their scripts", CORDON_PROTECT_ALWAYS },
+	{ ".github/hooks", "Copilot: hooks", CORDON_PROTECT_ALWAYS },
 
 	/* Editors. */
 	{ ".vscode/tasks.json", "VS Code: tasks, also on opening the folder", CORDON_PROTECT_ALWAYS },
@@ -35,6 +40,7 @@ static const struct cordon_protect_row rows[] = {
 	{ ".vscode/mcp.json", "VS Code: MCP servers to start", CORDON_PROTECT_ALWAYS },
 	{ ".idea", "JetBrains editors: run configurations, watchers and start-up tasks", CORDON_PROTECT_ALWAYS },
 	{ ".zed", "Zed: tasks, debuggers and language servers", CORDON_PROTECT_ALWAYS },
+	{ ".helix", "Helix: language servers, formatters and debuggers to start", CORDON_PROTECT_ALWAYS },
 	{ ".devcontainer", "editors that open development containers: commands on the host", CORDON_PROTECT_ALWAYS },
 	{ ".devcontainer.json", "the same", CORDON_PROTECT_ALWAYS },
 	{ ".nvim.lua", "Neovim with exrc", CORDON_PROTECT_ALWAYS },
@@ -51,20 +57,43 @@ static const struct cordon_protect_row rows[] = {
 	{ "mise.local.toml", "the same", CORDON_PROTECT_ALWAYS },
 	{ ".mise.local.toml", "the same", CORDON_PROTECT_ALWAYS },
 	{ ".mise", "the same", CORDON_PROTECT_ALWAYS },
-	{ ".config/mise.toml", "the same", CORDON_PROTECT_IN_PARENT },
-	{ ".config/mise", "the same", CORDON_PROTECT_IN_PARENT },
+	{ ".miserc.toml", "mise: which of its files count", CORDON_PROTECT_ALWAYS },
+	{ ".config/mise.toml", "mise, on entering the directory", CORDON_PROTECT_ALWAYS },
+	{ ".config/mise", "the same", CORDON_PROTECT_ALWAYS },
 	{ ".tool-versions", "asdf and mise: which program a name starts", CORDON_PROTECT_ALWAYS },
 	{ "rust-toolchain", "rustup: which compiler cargo starts", CORDON_PROTECT_ALWAYS },
 	{ "rust-toolchain.toml", "the same", CORDON_PROTECT_ALWAYS },
 	{ "pyvenv.cfg", "Python: makes the root itself a virtual environment", CORDON_PROTECT_ALWAYS },
 
-	/* Git hooks that a manager keeps in the tree. */
+	/* Git hooks that a hook manager keeps in the tree. */
 	{ ".husky", "git hooks, through husky", CORDON_PROTECT_ALWAYS },
 	{ ".pre-commit-config.yaml", "git hooks, through pre-commit", CORDON_PROTECT_ALWAYS },
 	{ "lefthook.yml", "git hooks, through lefthook", CORDON_PROTECT_ALWAYS },
+	{ "lefthook.yaml", "the same", CORDON_PROTECT_ALWAYS },
+	{ "lefthook.toml", "the same", CORDON_PROTECT_ALWAYS },
+	{ "lefthook.json", "the same", CORDON_PROTECT_ALWAYS },
 	{ ".lefthook.yml", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook.yaml", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook.toml", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook.json", "the same", CORDON_PROTECT_ALWAYS },
+	{ "lefthook-local.yml", "the same", CORDON_PROTECT_ALWAYS },
+	{ "lefthook-local.yaml", "the same", CORDON_PROTECT_ALWAYS },
+	{ "lefthook-local.toml", "the same", CORDON_PROTECT_ALWAYS },
+	{ "lefthook-local.json", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook-local.yml", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook-local.yaml", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook-local.toml", "the same", CORDON_PROTECT_ALWAYS },
+	{ ".lefthook-local.json", "the same", CORDON_PROTECT_ALWAYS },
 
-	/* Package managers that start a program the tree names before they do what was asked. */
+	/* Other version control. Making one with `hg init` or `jj git init` in a root that had none is normal work,
+	 * as with git. */
+	{ ".hg/hgrc", "Mercurial: hooks, extensions and commands", CORDON_PROTECT_IN_PARENT },
+	{ ".hg/hgrc-not-shared", "the same", CORDON_PROTECT_IN_PARENT },
+	{ ".hg/sharedpath", "Mercurial: whose hgrc counts", CORDON_PROTECT_IN_PARENT },
+	{ ".jj/repo/config.toml", "Jujutsu: editors, tools and fix commands", CORDON_PROTECT_IN_PARENT },
+	{ ".jj/workspace-config.toml", "the same", CORDON_PROTECT_IN_PARENT },
+
+	/* Package managers that start a program named in the tree before they do anything else. */
 	{ ".npmrc", "npm and pnpm: shell, node options, registry", CORDON_PROTECT_ALWAYS },
 	{ ".pnpmfile.cjs", "pnpm, on installing", CORDON_PROTECT_ALWAYS },
 	{ ".yarnrc", "yarn 1: yarn-path", CORDON_PROTECT_ALWAYS },

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded walk of the writable part of the root that compares times. */
+/* Walks the writable part of the root, within bounds, and compares times. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/time.h"
-#include "sandbox/changes.h"
-#include "sandbox/executes.h"
+#include "protect/executes.h"
+#include "run/changes.h"
 
 struct walk {
 	const struct cordon_policy *policy;
 	struct timespec since;
 	int64_t deadline;
 	struct cordon_changes *changes;
-	char **dirs; /* still to be read, relative to the root */
+	char **dirs; /* the folders that are still to be read, relative to the root */
 	size_t n, cap;
-	bool explained; /* something in the folder that is being read is new, and so may be its time for that */
+	bool explained; /* something in the current folder is new, which may be why the folder's own time is new */
 };
 
 static int push(struct walk *walk, const char *path)
@@ -34,7 +34,7 @@ static int push(struct walk *walk, const char *path)
 	return walk->dirs[walk->n] ? (int)(walk->n++, 0) : -ENOMEM;
 }
 
-static bool reached(const struct statx_timestamp *time, const struct timespec *since)
+static bool is_since(const struct statx_timestamp *time, const struct timespec *since)
 {
 	return time->tv_sec > since->tv_sec || (time->tv_sec == since->tv_sec && time->tv_nsec >= since->tv_nsec);
 }
@@ -47,16 +47,16 @@ static bool in_git(const char *path)
 	return false;
 }
 
-static int changed(struct walk *walk, const char *path, const struct statx *st)
+static int add_change(struct walk *walk, const char *path, const struct statx *st)
 {
 	struct cordon_changes *changes = walk->changes;
-	bool created = st->stx_mask & STATX_BTIME && reached(&st->stx_btime, &walk->since);
+	bool created = st->stx_mask & STATX_BTIME && is_since(&st->stx_btime, &walk->since);
 	const char *who = cordon_executes(path, st->stx_mode);
 	struct cordon_decision decision;
 
 	cordon_policy_decide(walk->policy, path, CORDON_OP_WRITE, &decision);
 	if (decision.verdict == CORDON_DENY)
-		return 0; /* the host's own doing */
+		return 0; /* the run could not write it, so the host changed it */
 	if (!in_git(path)) {
 		changes->created += created;
 		changes->modified += !created;
@@ -67,7 +67,7 @@ static int changed(struct walk *walk, const char *path, const struct statx *st)
 	return changes->executes[changes->n_executes - 1].path ? 0 : -ENOMEM;
 }
 
-static int look_at(struct walk *walk, int dir_fd, const char *dir, const char *name)
+static int check_entry(struct walk *walk, int dir_fd, const char *dir, const char *name)
 {
 	char path[CORDON_PATH_MAX];
 	struct statx st;
@@ -78,14 +78,14 @@ static int look_at(struct walk *walk, int dir_fd, const char *dir, const char *n
 	}
 	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
 		return 0;
-	walk->explained |= reached(&st.stx_ctime, &walk->since);
+	walk->explained |= is_since(&st.stx_ctime, &walk->since);
 	if (S_ISDIR(st.stx_mode)) {
-		/* Objects are many, have names of their content, and are executed by nobody. */
+		/* Git's objects are many, their names are hashes of their content, and nobody executes them. */
 		bool objects = cordon_streq(name, "objects") && in_git(path);
 
 		return objects || st.stx_attributes & STATX_ATTR_MOUNT_ROOT ? 0 : push(walk, path);
 	}
-	return reached(&st.stx_ctime, &walk->since) ? changed(walk, path, &st) : 0;
+	return is_since(&st.stx_ctime, &walk->since) ? add_change(walk, path, &st) : 0;
 }
 
 static bool exhausted(struct walk *walk)
@@ -96,14 +96,14 @@ static bool exhausted(struct walk *walk)
 	return walk->changes->stopped;
 }
 
-/* A folder whose time is new though nothing in it is. */
-static int emptied(struct walk *walk, int fd, const char *dir)
+/* Adds a folder whose time is new although nothing in it is: something was removed from it. */
+static int add_removed_from(struct walk *walk, int fd, const char *dir)
 {
 	struct cordon_changes *changes = walk->changes;
 	struct statx st;
 
 	if (walk->explained || changes->stopped || in_git(dir) ||
-	    statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !reached(&st.stx_mtime, &walk->since))
+	    statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !is_since(&st.stx_mtime, &walk->since))
 		return 0;
 	if (changes->n_removed_from++ >= CORDON_CHANGES_SHOWN_MAX)
 		return 0;
@@ -111,14 +111,15 @@ static int emptied(struct walk *walk, int fd, const char *dir)
 	return changes->removed_from[changes->n_removed_from - 1] ? 0 : -ENOMEM;
 }
 
-/* A folder that was made unreadable hides what is in it from us, not from who knows its name. */
-static int unreadable(struct walk *walk, const char *dir)
+/* Counts a folder that changed and that we can't read: a program that knows a name in it can still use what is
+ * there. */
+static int add_unread(struct walk *walk, const char *dir)
 {
 	autofd int fd = cordon_open_beneath(walk->policy->root.fd, dir, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct statx st;
 
 	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !S_ISDIR(st.stx_mode) ||
-	    !reached(&st.stx_ctime, &walk->since) || walk->changes->n_unread++)
+	    !is_since(&st.stx_ctime, &walk->since) || walk->changes->n_unread++)
 		return 0;
 	walk->changes->unread = strdup(dir);
 	return walk->changes->unread ? 0 : -ENOMEM;
@@ -133,7 +134,7 @@ static int read_dir(struct walk *walk, const char *dir)
 	if (!stream) {
 		if (fd >= 0)
 			close(fd);
-		return fd == -EACCES ? unreadable(walk, dir) : 0;
+		return fd == -EACCES ? add_unread(walk, dir) : 0;
 	}
 	walk->explained = false;
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
@@ -142,15 +143,16 @@ static int read_dir(struct walk *walk, const char *dir)
 		walk->changes->looked++;
 		if (exhausted(walk))
 			break;
-		r = look_at(walk, dirfd(stream), dir, entry->d_name);
+		r = check_entry(walk, dirfd(stream), dir, entry->d_name);
 	}
 	if (r == 0)
-		r = emptied(walk, dirfd(stream), dir);
+		r = add_removed_from(walk, dirfd(stream), dir);
 	closedir(stream);
 	return r;
 }
 
-/* One grant that is a file, or a folder that is walked. A link was followed by nobody: it is not in the scope. */
+/* Checks a granted file, or adds a granted folder to those that are walked. A grant that is a link is not in the
+ * scope. */
 static int push_grant(struct walk *walk, const char *path)
 {
 	autofd int fd = cordon_open_beneath(walk->policy->root.fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -160,10 +162,11 @@ static int push_grant(struct walk *walk, const char *path)
 		return 0;
 	if (S_ISDIR(st.stx_mode))
 		return push(walk, path);
-	return reached(&st.stx_ctime, &walk->since) ? changed(walk, path, &st) : 0;
+	return is_since(&st.stx_ctime, &walk->since) ? add_change(walk, path, &st) : 0;
 }
 
-/* Where to begin: folders that may be written, none in another; the root where that is not settled by folders. */
+/* Adds the folders where the walk begins: the writable ones, without those that lie in another; or the root, when a
+ * pattern or the mode lets the run write in other places too. */
 static int begin(struct walk *walk)
 {
 	const struct cordon_policy *policy = walk->policy;

@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which runs live, and what dead ones left. */
+/* Keeps the list of live runs, and removes what dead ones have left. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "base/tree.h"
-#include "sandbox/runs.h"
+#include "run/live.h"
+#include "sandbox/host/limits.h"
 
 #define RECORD_MAX ((size_t)4 << 20)
-#define RECORD_MAGIC "cordon-run 1"
-#define SPARE "spare-run" /* in state/ */
+#define RECORD_MAGIC "cordon-run 2"
+#define SPARE "spare-run" /* a file in state/ that the next run takes as its record */
 
-/* A record is a list of strings, each ended by NUL: the magic, the root, then the protected paths. */
+/* A record is a list of strings, each with a NUL at its end: the magic, the root, then the protected paths. Each path
+ * has a letter in front of it, which says whether the user asked for it or it is on the built-in list. */
+#define ASKED 'a'
+#define BY_DEFAULT 'd'
+
+static bool is_default(const struct cordon_protected *path)
+{
+	return path->by_default && path->where && cordon_streq(path->where, CORDON_PROTECTED_BY_DEFAULT);
+}
+
 static int write_record(int fd, const struct cordon_policy *policy)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(RECORD_MAX);
@@ -24,17 +34,19 @@ static int write_record(int fd, const struct cordon_policy *policy)
 	if ((r = cordon_buf_add(&text, RECORD_MAGIC, sizeof(RECORD_MAGIC))) < 0 ||
 	    (r = cordon_buf_add(&text, policy->root.path, strlen(policy->root.path) + 1)) < 0)
 		return r;
-	for (size_t i = 0; i < policy->n_protected; i++)
-		if ((r = cordon_buf_add(&text, policy->protected_paths[i].path,
-					strlen(policy->protected_paths[i].path) + 1)) < 0)
+	for (size_t i = 0; i < policy->n_protected; i++) {
+		const struct cordon_protected *path = &policy->protected_paths[i];
+
+		if ((r = cordon_buf_addf(&text, "%c%s%c", is_default(path) ? BY_DEFAULT : ASKED, path->path, 0)) < 0)
 			return r;
+	}
 	r = cordon_write_all(fd, text.data, text.len);
 	if (r == 0 && ftruncate(fd, (off_t)text.len) < 0)
 		r = -errno;
 	return r;
 }
 
-/* Next string of a record; NULL at its end or when it is not ended properly. */
+/* The next string of a record; NULL at its end, or when the NUL is missing. */
 static const char *next_string(const struct cordon_buf *text, size_t *at)
 {
 	const char *s = text->data + *at;
@@ -46,24 +58,32 @@ static const char *next_string(const struct cordon_buf *text, size_t *at)
 	return s;
 }
 
-/* True when the lock could be had: nobody lives behind this file. */
+/* Whether the run of this record is dead: then nobody has the lock, and we get it. */
 static bool is_dead(int fd)
 {
 	return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-static bool protects(const struct cordon_policy *policy, const char *absolute)
+/* Whether this run can't change an absolute path, because the path is protected here too or not granted. */
+static bool holds(const struct cordon_policy *policy, const char *absolute)
 {
-	char path[CORDON_PATH_MAX];
+	const char *path = absolute + strlen(policy->root.path);
 
-	for (size_t i = 0; i < policy->n_protected; i++)
-		if (cordon_path_join(policy->root.path, policy->protected_paths[i].path, path, sizeof(path)) == 0 &&
-		    cordon_path_within(absolute, path))
-			return true;
-	return policy->read_only;
+	while (*path == '/')
+		path++;
+	return cordon_policy_holds(policy, path);
 }
 
-/* Compares with one other record. One whose run is dead is for gc, which tells left-overs by it. */
+static bool has_defaults(const struct cordon_policy *policy)
+{
+	for (size_t i = 0; i < policy->n_protected; i++)
+		if (is_default(&policy->protected_paths[i]))
+			return true;
+	return false;
+}
+
+/* Compares this run with one other record. Does not remove the record of a dead run, because gc finds by it what that
+ * run left. */
 static int compare(int dir_fd, const char *name, const struct cordon_policy *policy, bool *ret_dead,
 		   struct cordon_error *err)
 {
@@ -86,8 +106,11 @@ static int compare(int dir_fd, const char *name, const struct cordon_policy *pol
 	while ((path = next_string(&text, &at))) {
 		char absolute[CORDON_PATH_MAX];
 
-		if (cordon_path_join(root, path, absolute, sizeof(absolute)) < 0 ||
-		    !cordon_path_within(absolute, policy->root.path) || protects(policy, absolute))
+		/* A run that protects the built-in list in its own root need not protect that of another root. */
+		if (*path == BY_DEFAULT && has_defaults(policy))
+			continue;
+		if (!*path || cordon_path_join(root, path + 1, absolute, sizeof(absolute)) < 0 ||
+		    !cordon_path_within(absolute, policy->root.path) || holds(policy, absolute))
 			continue;
 		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
 			    "run %s is active in %s and protects %s, which this run would not", name, root, absolute);
@@ -116,7 +139,8 @@ static int compare_all(int dir_fd, const struct cordon_policy *policy, bool *ret
 	return r;
 }
 
-/* A locked file of the run's name. Making and removing one is most of what a record costs, so one is kept for the next. */
+/* Makes a locked file with the run's name. Most of the time for a record goes into making and removing the file, so a
+ * run leaves its file for the next one. */
 static int make_record(const struct cordon_home *home, int dir_fd, const char *run_id)
 {
 	int fd;
@@ -125,7 +149,7 @@ static int make_record(const struct cordon_home *home, int dir_fd, const char *r
 		fd = openat(dir_fd, run_id, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return fd;
-		/* Who laid it down has not let go of it yet. */
+		/* The run that left it has not released its lock yet. */
 		cordon_closep(&fd);
 		unlinkat(dir_fd, run_id, 0);
 	}
@@ -136,8 +160,8 @@ static int make_record(const struct cordon_home *home, int dir_fd, const char *r
 	return -EBUSY;
 }
 
-int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,
-		      struct cordon_run_record *ret_record, struct cordon_error *err)
+int cordon_live_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,
+		      struct cordon_live_run *ret_record, struct cordon_error *err)
 {
 	autofd int dir = -1;
 	autofd int fd = -1;
@@ -147,7 +171,7 @@ int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const 
 
 	if (r < 0)
 		return r;
-	/* Two runs that start at once must see each other. Released when the directory is closed. */
+	/* Two runs that start at the same time must see each other's records. */
 	if (flock(dir, LOCK_EX) < 0)
 		return cordon_fail_errno(err, -errno, "cannot lock the list of runs");
 	r = compare_all(dir, policy, &dead, err);
@@ -163,7 +187,7 @@ int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const 
 	}
 	flock(dir, LOCK_UN);
 	if (dead)
-		cordon_runs_gc(home, &counts, NULL); /* rare; what it can't remove now is for the next one */
+		cordon_live_gc(home, &counts, NULL); /* a later run removes what this can't remove now */
 	cordon_copy(ret_record->id, sizeof(ret_record->id), run_id, strlen(run_id));
 	ret_record->state_fd = home->state_fd;
 	ret_record->dir_fd = cordon_steal_fd(&dir);
@@ -171,7 +195,7 @@ int cordon_runs_enter(const struct cordon_home *home, const char *run_id, const 
 	return 0;
 }
 
-void cordon_runs_leave(struct cordon_run_record *record)
+void cordon_live_leave(struct cordon_live_run *record)
 {
 	if (record->dir_fd >= 0 && renameat2(record->dir_fd, record->id, record->state_fd, SPARE, RENAME_NOREPLACE) < 0)
 		unlinkat(record->dir_fd, record->id, 0);
@@ -189,7 +213,8 @@ static enum cordon_run_fate fate_of(const char *run_id, void *data)
 	return is_dead(fd) ? CORDON_RUN_GONE : CORDON_RUN_ALIVE;
 }
 
-/* Temporary directories of dead runs of the lower tier: ours by owner, theirs by name. */
+/* Removes the temporary directories of dead runs of the lower tier: they belong to our user and have the name of such a
+ * run. */
 static size_t remove_directories(int runs_fd)
 {
 	const char *prefix = cordon_path_base(CORDON_TIER_TMP);
@@ -206,14 +231,14 @@ static size_t remove_directories(int runs_fd)
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
 		    st.st_uid != geteuid() || fate_of(entry->d_name + strlen(prefix), &runs_fd) != CORDON_RUN_GONE)
 			continue;
-		if (cordon_tree_remove(dirfd(dir), entry->d_name, NULL) == 0)
+		if (cordon_dirs_remove(dirfd(dir), entry->d_name, NULL) == 0)
 			removed++;
 	}
 	closedir(dir);
 	return removed;
 }
 
-int cordon_runs_gc(const struct cordon_home *home, struct cordon_gc_counts *ret_counts, struct cordon_error *err)
+int cordon_live_gc(const struct cordon_home *home, struct cordon_gc_counts *ret_counts, struct cordon_error *err)
 {
 	struct cordon_gc_counts counts = { 0 };
 	autofd int fd = -1;
@@ -222,7 +247,8 @@ int cordon_runs_gc(const struct cordon_home *home, struct cordon_gc_counts *ret_
 
 	if (r < 0)
 		return r;
-	/* Cgroups first: they are told apart by the records that the second step removes. */
+	/* Cgroups and directories first, because the records, which are removed last, say which of them belong to dead
+	 * runs. */
 	r = cordon_limits_gc(fate_of, &fd, &counts.cgroups, err);
 	if (r < 0)
 		return r;
@@ -239,7 +265,7 @@ int cordon_runs_gc(const struct cordon_home *home, struct cordon_gc_counts *ret_
 		record = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		if (record < 0)
 			continue;
-		/* A run that is just starting holds the lock of the directory until its own is taken. */
+		/* A run that is just starting holds the lock of the directory until it has locked its record. */
 		if (flock(dirfd(dir), LOCK_EX) == 0 && is_dead(record) && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
 			counts.records++;
 		else

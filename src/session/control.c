@@ -8,14 +8,15 @@
 #include <sys/un.h>
 
 #include "base/io.h"
-#include "store/session_control.h"
+#include "session/control.h"
 
 #define SOCKET_NAME "control"
 #define ANSWER_SECONDS 30
 #define OUT_MAX ((size_t)4 << 20)
 #define FRAME_HEAD 5
 
-/* Through the directory's descriptor: its path may be longer than a socket address can hold. */
+/* The address goes through the descriptor of the directory, because its path may be longer than a socket address can
+ * hold. */
 static void address_of(int dir_fd, struct sockaddr_un *ret_address)
 {
 	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -25,19 +26,19 @@ static void address_of(int dir_fd, struct sockaddr_un *ret_address)
 int cordon_control_connect(int session_dir_fd, int *ret_fd, struct cordon_error *err)
 {
 	autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	struct timeval timeout = { .tv_sec = ANSWER_SECONDS };
 	struct sockaddr_un address;
 
 	address_of(session_dir_fd, &address);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return cordon_fail(err, -errno, CORDON_KIND_CONFLICT, "the session does not run");
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	*ret_fd = cordon_steal_fd(&fd);
 	return 0;
 }
 
-/* Reads up to the newline, byte for byte: what follows it on an attached connection is not ours. */
+/* Reads up to the newline, one byte at a time: on an attached connection frames follow, which the caller reads. */
 static int read_line(int fd, struct cordon_buf *line)
 {
 	for (;;) {
@@ -55,7 +56,7 @@ static int read_line(int fd, struct cordon_buf *line)
 	}
 }
 
-/* The first byte, with descriptors on it. */
+/* Sends a blank, which JSON ignores, and the descriptors with it. */
 static int send_fds(int fd, const int fds[static CORDON_CONTROL_FDS])
 {
 	union {
@@ -84,29 +85,29 @@ static int send_request(int fd, json_t *request)
 	return r < 0 ? r : cordon_write_all(fd, "\n", 1);
 }
 
-static int went_away(int code, struct cordon_error *err)
+static int connection_lost(int code, struct cordon_error *err)
 {
 	return cordon_fail(err, code, CORDON_KIND_CONFLICT, "the session ended before it answered");
 }
 
 int cordon_control_ask_with(int fd, json_t *request, const int fds[static CORDON_CONTROL_FDS], struct cordon_error *err)
 {
-	struct timeval forever = { 0 };
+	struct timeval no_timeout = { 0 };
 	int r = send_fds(fd, fds);
 
 	if (r < 0)
 		json_decref(request);
 	else
 		r = send_request(fd, request);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
-	return r < 0 ? went_away(r, err) : 0;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &no_timeout, sizeof(no_timeout));
+	return r < 0 ? connection_lost(r, err) : 0;
 }
 
 int cordon_control_ask(int fd, json_t *request, json_t **ret_answer, struct cordon_error *err)
 {
 	int r = send_request(fd, request);
 
-	return r < 0 ? went_away(r, err) : cordon_control_answer(fd, ret_answer, err);
+	return r < 0 ? connection_lost(r, err) : cordon_control_answer(fd, ret_answer, err);
 }
 
 int cordon_control_answer(int fd, json_t **ret_answer, struct cordon_error *err)
@@ -117,7 +118,7 @@ int cordon_control_answer(int fd, json_t **ret_answer, struct cordon_error *err)
 	int r = read_line(fd, &line);
 
 	if (r < 0)
-		return went_away(r, err);
+		return connection_lost(r, err);
 	answer = json_loadb(line.data ? line.data : "", line.len, JSON_REJECT_DUPLICATES, NULL);
 	error = json_object_get(answer, "error");
 	if (!answer || error) {
@@ -191,7 +192,7 @@ int cordon_control_open(struct cordon_control *control, int session_dir_fd, stru
 								      .in = CORDON_BUF(CORDON_CONTROL_REQUEST_MAX),
 								      .out = CORDON_BUF(OUT_MAX) };
 	address_of(session_dir_fd, &address);
-	unlinkat(session_dir_fd, SOCKET_NAME, 0); /* of an earlier supervisor of this session */
+	unlinkat(session_dir_fd, SOCKET_NAME, 0); /* an earlier process of this session may have left it */
 	control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (control->listen_fd < 0 || fchmod(control->listen_fd, 0600) < 0 ||
 	    bind(control->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
@@ -232,7 +233,7 @@ size_t cordon_control_fds(const struct cordon_control *control, struct pollfd *r
 		ret_fds[n++] = (struct pollfd){ .fd = client->fd,
 						.events = (short)(POLLIN | (client->out.len ? POLLOUT : 0)) };
 	}
-	/* Who comes when all places are taken waits. */
+	/* A client that connects when all places are taken waits until one is free. */
 	if (used < CORDON_CONTROL_CLIENTS)
 		ret_fds[n++] = (struct pollfd){ .fd = control->listen_fd, .events = POLLIN };
 	return n;
@@ -249,8 +250,8 @@ static void write_out(struct cordon_control_client *client)
 		drop(client);
 }
 
-/* Puts bytes into frames for one client; one who does not keep up is cut off. */
-static void show_to(struct cordon_control_client *client, const char *bytes, size_t n)
+/* Queues bytes in frames for one client. Drops a client that does not read fast enough. */
+static void queue_output(struct cordon_control_client *client, const char *bytes, size_t n)
 {
 	while (n && client->fd >= 0) {
 		size_t part = n < CORDON_FRAME_MAX ? n : CORDON_FRAME_MAX;
@@ -265,7 +266,7 @@ static void show_to(struct cordon_control_client *client, const char *bytes, siz
 	}
 }
 
-/* False when the client had to be dropped. */
+/* Returns false when it had to drop the client. */
 static bool put_answer(struct cordon_control_client *client, const json_t *reply)
 {
 	autofree char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
@@ -285,10 +286,10 @@ static void answer(struct cordon_control *control, struct cordon_control_client 
 	if (client->number || !put_answer(client, reply))
 		return;
 	if (client->attached && control->recent)
-		show_to(client, control->recent->data, control->recent->len);
+		queue_output(client, control->recent->data, control->recent->len);
 }
 
-void cordon_control_tell(struct cordon_control *control, uint32_t number, json_t *reply)
+void cordon_control_reply(struct cordon_control *control, uint32_t number, json_t *reply)
 {
 	for (size_t i = 0; i < CORDON_CONTROL_CLIENTS; i++) {
 		struct cordon_control_client *client = &control->clients[i];
@@ -302,8 +303,8 @@ void cordon_control_tell(struct cordon_control *control, uint32_t number, json_t
 	json_decref(reply);
 }
 
-/* Works off what has come: one request per line, or frames once attached. */
-static void work_off(struct cordon_control *control, struct cordon_control_client *client)
+/* Handles everything that the client has sent: one request per line, or frames once it is attached. */
+static void handle_input(struct cordon_control *control, struct cordon_control_client *client)
 {
 	while (client->fd >= 0 && client->in.len) {
 		if (client->attached) {
@@ -331,7 +332,7 @@ static void work_off(struct cordon_control *control, struct cordon_control_clien
 	}
 }
 
-/* Bytes, and descriptors: those that came first are kept, more are not wanted. */
+/* Receives bytes and descriptors. Keeps the first CORDON_CONTROL_FDS descriptors and closes all others. */
 static ssize_t receive(struct cordon_control_client *client, char *bytes, size_t size)
 {
 	union {
@@ -371,11 +372,26 @@ static void read_in(struct cordon_control *control, struct cordon_control_client
 		return;
 	if (n <= 0 || cordon_buf_add(&client->in, chunk, (size_t)n) < 0) {
 		if (client->number)
-			control->gone(control->data, client->number);
+			control->disconnected(control->data, client->number);
 		drop(client);
 		return;
 	}
-	work_off(control, client);
+	handle_input(control, client);
+}
+
+/* Whether the peer is a process of our user in our user namespace. A process inside a sandbox has our uid but another
+ * user namespace. It cannot see our socket; if it reaches the socket all the same, we refuse it. We let root in,
+ * because root can do everything without the socket anyway. */
+static bool may_ask(const struct ucred *peer)
+{
+	char path[48];
+	struct stat theirs, ours;
+
+	if (peer->uid != geteuid())
+		return peer->uid == 0;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)peer->pid);
+	return stat(path, &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 && theirs.st_dev == ours.st_dev &&
+	       theirs.st_ino == ours.st_ino;
 }
 
 static void accept_one(struct cordon_control *control)
@@ -389,8 +405,7 @@ static void accept_one(struct cordon_control *control)
 	for (size_t i = 0; i < CORDON_CONTROL_CLIENTS; i++) {
 		if (control->clients[i].fd >= 0)
 			continue;
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-		    (peer.uid != geteuid() && peer.uid != 0))
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || !may_ask(&peer))
 			break;
 		control->clients[i].fd = fd;
 		return;
@@ -423,14 +438,14 @@ void cordon_control_serve(struct cordon_control *control, const struct pollfd *f
 	}
 }
 
-void cordon_control_show(struct cordon_control *control, const char *bytes, size_t n)
+void cordon_control_send_output(struct cordon_control *control, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < CORDON_CONTROL_CLIENTS; i++) {
 		struct cordon_control_client *client = &control->clients[i];
 
 		if (client->fd < 0 || !client->attached)
 			continue;
-		show_to(client, bytes, n);
+		queue_output(client, bytes, n);
 		if (client->fd >= 0)
 			write_out(client);
 	}

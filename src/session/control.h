@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a session: 0600 in its directory below state/, so only its owner outside every sandbox reaches
- * it, and which session a connection belongs to is said by where it was made, never by when.
+ * The control socket of a session. It has mode 0600 and stands in the session's directory below state/, so only its
+ * owner outside every sandbox reaches it. A connection belongs to the session in whose directory the socket stands.
  *
- * A request is one line of JSON with an `op`, the answer one line with `ok` or `error`. With `exec` come three descriptors, the
- * standard streams of a further program; its answer comes when the program has ended. After a successful `attach` the
- * connection carries frames: a letter, the length in four bytes (big endian), the bytes. 'd' is data of the
- * terminal both ways, 'w' a window size "COLUMNS ROWS" inwards.
+ * A request is one line of JSON with an `op`, the answer is one line with `ok` or `error`. A request `exec` carries
+ * three descriptors, the standard streams of a further program; the answer comes when that program has ended. After a
+ * successful `attach` the connection carries frames: a letter, the length in four bytes (big endian), the bytes. A
+ * frame 'd' holds data of the terminal, in both directions; a frame 'w' holds a window size "COLUMNS ROWS" and goes to
+ * the session only.
  */
-#ifndef CORDON_STORE_SESSION_CONTROL_H
-#define CORDON_STORE_SESSION_CONTROL_H
+#ifndef CORDON_SESSION_CONTROL_H
+#define CORDON_SESSION_CONTROL_H
 
 #include <jansson.h>
 #include <poll.h>
@@ -24,24 +25,26 @@
 
 /* Client side. */
 int cordon_control_connect(int session_dir_fd, int *ret_fd, struct cordon_error *err);
-/* Sends a request and waits for its answer (30 s); an `error` in it becomes err. Takes the request. */
+/* Sends a request and waits up to 30 s for the answer; an `error` in the answer becomes err. Takes ownership of the
+ * request. */
 int cordon_control_ask(int fd, json_t *request, json_t **ret_answer, struct cordon_error *err);
-/* The same with descriptors, which are borrowed, and without an end of the patience. */
+/* Sends a request (takes ownership of it) with descriptors, which stay the caller's. cordon_control_answer() then waits
+ * for the answer without a time limit. */
 int cordon_control_ask_with(int fd, json_t *request, const int fds[static CORDON_CONTROL_FDS], struct cordon_error *err);
-/* Reads the answer to that. */
 int cordon_control_answer(int fd, json_t **ret_answer, struct cordon_error *err);
 int cordon_frame_send(int fd, char type, const void *bytes, size_t n);
-/* Takes one whole frame off the front of `buf`: 1 with type and payload (valid until the buffer changes; drop it with
- * cordon_frame_drop), 0 when more must be read, -EPROTO. */
+/* Finds the first whole frame of `buf`. Returns 1 with its type and payload, which are valid until the buffer changes,
+ * 0 when more must be read, or -EPROTO. cordon_frame_drop() removes the frame from the buffer; `n` is the length of its
+ * payload. */
 int cordon_frame_next(const struct cordon_buf *buf, char *ret_type, const char **ret_bytes, size_t *ret_n);
 void cordon_frame_drop(struct cordon_buf *buf, size_t n);
 
-/* Server side: the supervisor's. */
+/* Server side: the session's process. */
 struct cordon_control_client {
 	int fd;
 	bool attached;
-	uint32_t number;	     /* of the further program whose end is the answer; else 0 */
-	int fds[CORDON_CONTROL_FDS]; /* what came along, -1 each; ours until the handler takes them */
+	uint32_t number;	     /* the further program whose end the client waits for; 0 when there is none */
+	int fds[CORDON_CONTROL_FDS]; /* descriptors that the client sent, else -1; ours until the handler takes them */
 	struct cordon_buf in;
 	struct cordon_buf out;
 };
@@ -49,25 +52,25 @@ struct cordon_control_client {
 struct cordon_control {
 	int listen_fd;
 	struct cordon_control_client clients[CORDON_CONTROL_CLIENTS];
-	/* Answers a request (new reference). It may set client->attached, so that the connection carries frames; or client->number,
-	 * and give NULL: cordon_control_tell() gives the answer later. */
+	/* Answers a request (new reference). It may set client->attached, and then the connection carries frames. Or it
+	 * may set client->number and return NULL, and then cordon_control_reply() sends the answer later. */
 	json_t *(*handle)(void *data, struct cordon_control_client *client, const char *op, const json_t *request);
-	/* Whoever waited for that answer is gone. */
-	void (*gone)(void *data, uint32_t number);
+	/* The client that waited for this program has closed its connection. */
+	void (*disconnected)(void *data, uint32_t number);
 	/* Input and window size of an attached client. */
 	void (*frame)(void *data, char type, const char *bytes, size_t n);
 	void *data;
-	const struct cordon_buf *recent; /* what was shown last, for who attaches now */
+	const struct cordon_buf *recent; /* the last output of the terminal, for a client that attaches now */
 };
 
 int cordon_control_open(struct cordon_control *control, int session_dir_fd, struct cordon_error *err);
 void cordon_control_done(struct cordon_control *control, int session_dir_fd);
-/* At most 1 + CORDON_CONTROL_CLIENTS descriptors. */
+/* Fills in at most 1 + CORDON_CONTROL_CLIENTS descriptors and returns how many. */
 size_t cordon_control_fds(const struct cordon_control *control, struct pollfd *ret_fds);
 void cordon_control_serve(struct cordon_control *control, const struct pollfd *fds, size_t n);
-/* The answer (taken) to whoever waits for this program, if anybody does. */
-void cordon_control_tell(struct cordon_control *control, uint32_t number, json_t *reply);
-/* Output of the terminal, to everybody who is attached; who does not keep up is cut off. */
-void cordon_control_show(struct cordon_control *control, const char *bytes, size_t n);
+/* Sends the answer to the client that waits for this program, if there is one. Takes ownership of the answer. */
+void cordon_control_reply(struct cordon_control *control, uint32_t number, json_t *reply);
+/* Sends output of the terminal to every attached client. Drops a client that does not read fast enough. */
+void cordon_control_send_output(struct cordon_control *control, const char *bytes, size_t n);
 
 #endif

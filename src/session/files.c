@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes with a message: attachments, put into the workspace where the agent finds them. */
+/* Puts the attachments of a message into the workspace, where the agent finds them. */
 #include <sodium.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/dirs.h"
 #include "base/io.h"
-#include "base/tree.h"
-#include "store/session_internal.h"
+#include "session/internal.h"
 
 #define DIRECTORY "attachments"
 #define ATTACHMENTS_MAX 32
 #define NAME_BYTES_MAX 128
 #define TRIES_MAX 100
 
-/* A plain file name: nothing that leads elsewhere, hides, or speaks. */
+/* Accepts plain file names only: no slash, no dot first, no control characters. */
 static int judge_name(const char *name, struct cordon_error *err)
 {
 	int r = cordon_text_judge("attachments: filename", name, NAME_BYTES_MAX, err);
@@ -38,7 +38,7 @@ static int decode(const char *data, struct cordon_buf *ret_bytes, struct cordon_
 	return 0;
 }
 
-/* Under the name, or the name with a number when that is taken; never over anything. */
+/* Moves the file to its name, or to the name with a number before it when the name is taken. Never replaces a file. */
 static int place(const struct cordon_stage *stage, int dir_fd, const char *name, char ret_name[static NAME_MAX + 1])
 {
 	for (int i = 0; i < TRIES_MAX; i++) {
@@ -55,7 +55,15 @@ static int place(const struct cordon_stage *stage, int dir_fd, const char *name,
 	return -EEXIST;
 }
 
-/* Everything is judged before anything is written, so that a refused message leaves nothing. */
+/* Returns "" when there is no such string. */
+static const char *text_of(const json_t *attachment, const char *key)
+{
+	const char *text = json_string_value(json_object_get(attachment, key));
+
+	return text ? text : "";
+}
+
+/* Judges all attachments before any of them is written, so that a refused message leaves nothing behind. */
 static int judge_all(const json_t *attachments, struct cordon_error *err)
 {
 	size_t i;
@@ -63,10 +71,10 @@ static int judge_all(const json_t *attachments, struct cordon_error *err)
 
 	json_array_foreach(attachments, i, attachment) {
 		autobuf struct cordon_buf bytes = CORDON_BUF(CORDON_MESSAGE_MAX * 4);
-		int r = judge_name(cordon_record_text(attachment, "filename"), err);
+		int r = judge_name(text_of(attachment, "filename"), err);
 
 		if (r == 0)
-			r = decode(cordon_record_text(attachment, "data"), &bytes, err);
+			r = decode(text_of(attachment, "data"), &bytes, err);
 		if (r < 0)
 			return r;
 	}
@@ -77,9 +85,9 @@ static int attach_one(const struct cordon_stage *stage, int dir_fd, const json_t
 		      struct cordon_error *err)
 {
 	autobuf struct cordon_buf bytes = CORDON_BUF(CORDON_MESSAGE_MAX * 4);
-	const char *name = cordon_record_text(attachment, "filename");
+	const char *name = text_of(attachment, "filename");
 	char placed[NAME_MAX + 1];
-	int r = decode(cordon_record_text(attachment, "data"), &bytes, err);
+	int r = decode(text_of(attachment, "data"), &bytes, err);
 
 	if (r == 0)
 		r = cordon_write_file(stage->fd, "attachment", 0644, bytes.data, bytes.len, err);

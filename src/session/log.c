@@ -7,13 +7,13 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "store/session_log.h"
+#include "session/log.h"
 
 #define FILE_NOW "events"
 #define FILE_OLD "events.old"
 #define READ_MAX ((size_t)4 * CORDON_EVENTS_BYTES)
 
-/* Calls `take` for each whole line; returns the length of what they take up. */
+/* Calls `take` for each whole line. Returns how many bytes the whole lines have. */
 static size_t each_line(const struct cordon_buf *text, void (*take)(void *data, json_t *event), void *data)
 {
 	size_t at = 0;
@@ -97,7 +97,7 @@ static int rotate(struct cordon_session_log *log)
 	return 0;
 }
 
-/* A JSON string of any bytes: valid characters as they are, others as \xNN. */
+/* Makes a JSON string of any bytes: valid characters stay as they are, other bytes become \xNN. */
 static json_t *safe_text(const char *text, size_t n)
 {
 	autobuf struct cordon_buf out = CORDON_BUF(8 * (size_t)CORDON_EVENT_TEXT_MAX);
@@ -151,7 +151,7 @@ int cordon_session_log_add(struct cordon_session_log *log, const char *type, con
 	do {
 		size_t part = n < CORDON_EVENT_TEXT_MAX ? n : CORDON_EVENT_TEXT_MAX;
 
-		/* At a whole character, so that none is torn into two that are not. */
+		/* Cut between two characters, so that no character is split over two events. */
 		while (part < n && part > CORDON_EVENT_TEXT_MAX - 4 && ((unsigned char)text[part] & 0xc0) == 0x80)
 			part--;
 		r = add_one(log, type, role, text, part);
@@ -186,7 +186,8 @@ int cordon_session_log_read(int dir_fd, int64_t since, size_t max, json_t **ret_
 	autobuf struct cordon_buf old = CORDON_BUF(READ_MAX);
 	autobuf struct cordon_buf now = CORDON_BUF(READ_MAX);
 	struct reading reading = { .since = since, .max = max, .first = -1, .last = -1 };
-	/* The new file first: should the writer rotate in between, we see its content twice rather than never. */
+	/* Read the new file first: if the writer rotates in between, we see its events twice, and skip them below,
+	 * rather than never. */
 	int r = read_events(dir_fd, FILE_NOW, &now, err);
 
 	if (r == 0)

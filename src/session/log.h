@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The events of a session, a ring on disk: one JSON object per line in `events`; when that holds enough it becomes
- * `events.old` and a new one begins. At least the last CORDON_EVENTS_RING events are kept, at most
- * 2 × CORDON_EVENTS_BYTES bytes. One process writes.
+ * The events of a session, a ring on disk: one JSON object per line in `events`. When this file has CORDON_EVENTS_RING
+ * events or CORDON_EVENTS_BYTES bytes, it becomes `events.old` and a new file begins. So the last CORDON_EVENTS_RING
+ * events are kept, unless they are larger than CORDON_EVENTS_BYTES, and the two files have about 2 ×
+ * CORDON_EVENTS_BYTES bytes at most. One process writes.
  *
  *     {"index": 7, "time": "...", "type": "stdout", "text": "hello\n"}
  *
- * Types: started, message (what was sent in), stdout, stderr, violation, notice, ended.
+ * Types: started, message (sent to the program), stdout, stderr, violation, notice, warning, ended.
  */
-#ifndef CORDON_STORE_SESSION_LOG_H
-#define CORDON_STORE_SESSION_LOG_H
+#ifndef CORDON_SESSION_LOG_H
+#define CORDON_SESSION_LOG_H
 
 #include <jansson.h>
 
@@ -27,19 +28,20 @@ struct cordon_session_log {
 	uint64_t bytes;
 };
 
-#define CORDON_SESSION_LOG_NONE                                                                                        \
-	{                                                                                                              \
-		.dir_fd = -1, .fd = -1, .last = -1                                                                     \
-	}
+/* clang-format off */
+#define CORDON_SESSION_LOG_NONE { .dir_fd = -1, .fd = -1, .last = -1 }
+/* clang-format on */
 
-/* Goes on where the files end; half a line that a killed writer left is cut off. */
+/* Continues after the last event in the files, and cuts off half a line that a killed writer left. */
 int cordon_session_log_open(int dir_fd, struct cordon_session_log *ret_log, struct cordon_error *err);
 void cordon_session_log_done(struct cordon_session_log *log);
-/* Any bytes: what is not UTF-8 is shown as \xNN. Longer text becomes several events. 0 or -errno. */
+/* Adds an event. The text may have any bytes: those that are not UTF-8 are written as \xNN. A text longer than
+ * CORDON_EVENT_TEXT_MAX becomes several events. Returns 0 or -errno. */
 int cordon_session_log_add(struct cordon_session_log *log, const char *type, const char *role, const char *text,
 			   size_t n);
 
-/* Events after `since`, at most `max` (0: all); *ret_dropped counts those that are not kept any more. */
+/* Reads the events after index `since`, at most `max` (0: all). *ret_dropped counts those that are not kept any
+ * more. */
 int cordon_session_log_read(int dir_fd, int64_t since, size_t max, json_t **ret_events, int64_t *ret_last,
 			    int64_t *ret_dropped, struct cordon_error *err);
 

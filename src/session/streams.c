@@ -7,9 +7,9 @@
 #include <termios.h>
 
 #include "base/text.h"
-#include "cli/session_streams.h"
+#include "session/streams.h"
 
-#define TURN_BYTES 262144 /* read from one stream before the others get their turn */
+#define TURN_BYTES 262144 /* at most so many bytes are read from one stream before the next one is served */
 
 static int open_pipes(struct cordon_streams *streams)
 {
@@ -69,7 +69,7 @@ int cordon_streams_open(struct cordon_streams *streams, bool terminal, struct co
 	return r < 0 ? cordon_fail_errno(err, r, "cannot make the session's streams") : 0;
 }
 
-static void let_go(struct cordon_streams *streams)
+static void close_inner(struct cordon_streams *streams)
 {
 	for (int i = 0; i < 3; i++)
 		cordon_closep(&streams->inner[i]);
@@ -77,7 +77,7 @@ static void let_go(struct cordon_streams *streams)
 
 void cordon_streams_done(struct cordon_streams *streams)
 {
-	let_go(streams);
+	close_inner(streams);
 	cordon_closep(&streams->out[0].fd);
 	cordon_closep(&streams->out[1].fd);
 	cordon_closep(&streams->in_fd);
@@ -85,7 +85,7 @@ void cordon_streams_done(struct cordon_streams *streams)
 	cordon_buf_done(&streams->recent);
 }
 
-int cordon_streams_wear(const struct cordon_streams *streams, struct cordon_error *err)
+int cordon_streams_make_standard(const struct cordon_streams *streams, struct cordon_error *err)
 {
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(streams->inner[streams->terminal ? 0 : fd], fd) < 0)
@@ -93,14 +93,14 @@ int cordon_streams_wear(const struct cordon_streams *streams, struct cordon_erro
 	return 0;
 }
 
-void cordon_streams_take_off(struct cordon_streams *streams)
+void cordon_streams_leave_standard(struct cordon_streams *streams)
 {
 	int null;
 
-	let_go(streams);
+	close_inner(streams);
 	if (streams->terminal)
 		return;
-	/* Our copies would keep the pipes open after the agent's end. */
+	/* Otherwise our copies would keep the pipes open after the agent has ended. */
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		dup2(null, fd);
@@ -108,12 +108,12 @@ void cordon_streams_take_off(struct cordon_streams *streams)
 		close(null);
 }
 
-/* Logs what came, whole characters only; a started one waits for its end. */
-static void keep(struct cordon_streams *streams, struct cordon_stream *stream, char *bytes, size_t n)
+/* Logs whole characters only. The bytes of a character that is not complete yet stay in stream->rest. */
+static void log_output(struct cordon_streams *streams, struct cordon_stream *stream, char *bytes, size_t n)
 {
 	size_t whole = n, back = 0;
 
-	/* Up to three bytes back there may be the start of a character that is not complete. */
+	/* An incomplete character begins at most three bytes before the end. */
 	for (size_t i = 1; i <= 3 && i <= n; i++) {
 		unsigned char c = (unsigned char)bytes[n - i];
 
@@ -132,8 +132,8 @@ static void keep(struct cordon_streams *streams, struct cordon_stream *stream, c
 				       whole);
 }
 
-/* Keeps the second half when it is full. */
-static void remember(struct cordon_buf *recent, const char *bytes, size_t n)
+/* Adds to the recent output of the terminal. When the buffer is full, drops its older half. */
+static void add_recent(struct cordon_buf *recent, const char *bytes, size_t n)
 {
 	if (recent->len + n > recent->max) {
 		size_t kept = recent->len < recent->max / 2 ? recent->len : recent->max / 2;
@@ -144,8 +144,8 @@ static void remember(struct cordon_buf *recent, const char *bytes, size_t n)
 	cordon_buf_add(recent, bytes, n);
 }
 
-/* False when there is nothing more now. */
-static bool take(struct cordon_streams *streams, struct cordon_stream *stream)
+/* Returns false when there is nothing more to read now. */
+static bool read_stream(struct cordon_streams *streams, struct cordon_stream *stream)
 {
 	char chunk[32768];
 	size_t have = stream->n_rest;
@@ -158,7 +158,7 @@ static bool take(struct cordon_streams *streams, struct cordon_stream *stream)
 	if (n < 0 && errno == EAGAIN)
 		return false;
 	if (n <= 0) {
-		/* A terminal whose other end is closed gives EIO. */
+		/* The end of the stream; reading from a terminal whose other end is closed gives EIO. */
 		if (have)
 			cordon_session_log_add(streams->log, stream->type, NULL, chunk, have);
 		stream->n_rest = 0;
@@ -166,14 +166,14 @@ static bool take(struct cordon_streams *streams, struct cordon_stream *stream)
 		return false;
 	}
 	if (streams->terminal) {
-		remember(&streams->recent, chunk + have, (size_t)n);
-		cordon_control_show(streams->control, chunk + have, (size_t)n);
+		add_recent(&streams->recent, chunk + have, (size_t)n);
+		cordon_control_send_output(streams->control, chunk + have, (size_t)n);
 	}
-	keep(streams, stream, chunk, have + (size_t)n);
+	log_output(streams, stream, chunk, have + (size_t)n);
 	return true;
 }
 
-static void give(struct cordon_streams *streams)
+static void write_input(struct cordon_streams *streams)
 {
 	while (streams->in_fd >= 0 && streams->input.len) {
 		ssize_t n = write(streams->in_fd, streams->input.data, streams->input.len);
@@ -183,7 +183,7 @@ static void give(struct cordon_streams *streams)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {
-			/* The agent closed its input: what it did not take is nobody's. */
+			/* The agent closed its input: drop what it has not read. */
 			cordon_closep(&streams->in_fd);
 			cordon_buf_done(&streams->input);
 			return;
@@ -208,7 +208,7 @@ int cordon_streams_send(struct cordon_streams *streams, const char *text, size_t
 	if (r == 0 && end_input && streams->terminal)
 		r = cordon_buf_addc(&streams->input, 4); /* Ctrl-D: the end of input on a terminal */
 	streams->end_input = end_input;
-	give(streams);
+	write_input(streams);
 	return r;
 }
 
@@ -218,7 +218,7 @@ void cordon_streams_resize(const struct cordon_streams *streams, unsigned short 
 
 	if (!streams->terminal || streams->out[0].fd < 0 || ioctl(streams->out[0].fd, TIOCSWINSZ, &size) < 0)
 		return;
-	/* We have no controlling terminal, so the kernel does not tell us. */
+	/* We have no controlling terminal, so the kernel does not send us the signal that the run's loop waits for. */
 	kill(getpid(), SIGWINCH);
 }
 
@@ -238,14 +238,14 @@ void cordon_streams_serve(struct cordon_streams *streams)
 {
 	for (size_t i = 0; i < 2; i++)
 		for (size_t turn = 0; turn < TURN_BYTES / 32768 && streams->out[i].fd >= 0; turn++)
-			if (!take(streams, &streams->out[i]))
+			if (!read_stream(streams, &streams->out[i]))
 				break;
-	give(streams);
+	write_input(streams);
 }
 
 void cordon_streams_drain(struct cordon_streams *streams)
 {
 	for (size_t i = 0; i < 2; i++)
-		while (streams->out[i].fd >= 0 && take(streams, &streams->out[i]))
+		while (streams->out[i].fd >= 0 && read_stream(streams, &streams->out[i]))
 			;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sessions run. A name in active/ says that a session was started; that it lives says the lock that its
- * supervisor holds on state/sessions/<id>/alive, which the kernel takes back when it dies or the machine does.
+ * Which sessions run. A name in active/ says that a session was started. The session lives as long as its process holds
+ * the lock state/sessions/<id>/alive, which the kernel releases when the process ends, however it ends.
  */
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ static int open_active(const struct cordon_project *project, int *ret_fd, struct
 	return cordon_store_dir(project->state_fd, "active", ret_fd, err);
 }
 
-/* "<workspace>.<session>": neither has a dot in it. */
+/* Splits "<workspace>.<session>"; neither of them has a dot in it. */
 static bool split(const char *name, char workspace[static CORDON_ID_SIZE], char session[static CORDON_ID_SIZE])
 {
 	const char *dot = strchr(name, '.');
@@ -22,15 +22,13 @@ static bool split(const char *name, char workspace[static CORDON_ID_SIZE], char 
 	       cordon_id_uuid("", dot + 1, session, NULL) == 0;
 }
 
-/* Whether the record says that it has ended: a supervisor lives a moment longer than its session. */
+/* Whether the record says that the session has ended. The process of a session lives a moment longer than its
+ * program. */
 static bool has_ended(const struct cordon_store *store, const char *session)
 {
-	json_auto_t *record = NULL;
-	char path[CORDON_ID_SIZE + 16];
+	autosessionrecord struct cordon_session_record record = { 0 };
 
-	snprintf(path, sizeof(path), "%s/record.json", session);
-	return cordon_record_read(store->sessions_fd, path, &record, NULL) == 0 &&
-	       !cordon_streq(cordon_record_text(record, "status"), "active");
+	return cordon_session_read(store, session, &record, NULL) == 0 && record.status != CORDON_SESSION_ACTIVE;
 }
 
 bool cordon_session_runs(const struct cordon_store *store, const char *session)
@@ -45,7 +43,8 @@ bool cordon_session_lives(const struct cordon_store *store, const char *session)
 
 	snprintf(path, sizeof(path), "%s/alive", session);
 	fd = openat(store->sessions_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	/* Shared, so that two who ask at once don't take each other for the supervisor. */
+	/* The lock is shared, so that two callers at the same time do not take each other for the process of the
+	 * session. */
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
@@ -68,7 +67,8 @@ int cordon_active_list(const struct cordon_store *store, const struct cordon_pro
 
 		if (!split(json_string_value(name), in, session) || (workspace && !cordon_streq(in, workspace)))
 			continue;
-		/* Whoever registers a session holds its lock already, so nobody's is taken away here. */
+		/* A session is registered only while its lock is held, so this never removes the name of one that
+		 * starts. */
 		if (!cordon_session_lives(store, session))
 			unlinkat(fd, json_string_value(name), 0);
 		else if (!has_ended(store, session) && json_array_append_new(ids, json_string(session)) < 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An empty git repository, written by hand: git itself is not needed and no configuration of anybody is obeyed. */
+/* Writes an empty git repository without running git, so git need not be installed and no configuration of git has an
+ * effect. */
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -21,7 +22,8 @@ int cordon_git_url_judge(const char *url, struct cordon_error *err)
 		if (strncmp(url, schemes[i], strlen(schemes[i])) == 0 && url[strlen(schemes[i])] &&
 		    url[strlen(schemes[i])] != '-' && !strchr(url, ' '))
 			return 0;
-	/* user@host:path. Anything else could be a helper such as ext::, which runs programs, or an option. */
+	/* The form user@host:path. Anything else could be an option, or name a helper such as ext::, which runs
+	 * programs. */
 	if (at && colon && at > url && *url != '-' && at + 1 < colon && at[1] != '-' && colon[1] && colon[1] != ':' &&
 	    !strchr(url, ' ') && strcspn(url, "/") > (size_t)(colon - url))
 		return 0;

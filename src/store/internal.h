@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the store share. Lock order: project, then external id, then workspace, then session. Readers
- * take no lock. The project's lock is held shared by whoever works on one of its workspaces, exclusive to
- * change or delete the project.
+ * take no lock. A process that works on a workspace holds the lock of its project shared; a process that changes or
+ * deletes the project holds it exclusive.
  */
 #ifndef CORDON_STORE_INTERNAL_H
 #define CORDON_STORE_INTERNAL_H
@@ -11,69 +11,73 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include "store/fields.h"
 #include "store/store.h"
 
 #define CORDON_SCHEMA 1
-#define CORDON_RECORD_MAX (8 << 20)
+#define CORDON_STORE_RECORD_MAX (8 << 20)
 #define CORDON_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* lock.c. A lock is a file that flock holds; releasing is closing. `operation` is LOCK_SH or LOCK_EX, LOCK_NB as
- * well gives -EWOULDBLOCK. A lock file that was removed while we waited is made anew. */
+/* lock.c. A lock is a file that is locked with flock(); closing the descriptor releases it. `operation` is LOCK_SH or
+ * LOCK_EX; with LOCK_NB the result is -EWOULDBLOCK when another process has the lock. Makes the file again if it was
+ * removed while we waited. */
 int cordon_lock_take(int dir_fd, const char *name, int operation, int *ret_fd, struct cordon_error *err);
 
 /* record.c. A missing record is -ENOENT with kind not_found; a newer schema is kind config. */
 int cordon_record_read(int dir_fd, const char *name, json_t **ret_record, struct cordon_error *err);
 int cordon_record_write(int dir_fd, const char *name, const json_t *record, struct cordon_error *err);
-/* "" when there is no such string. */
-const char *cordon_record_text(const json_t *record, const char *key);
-/* A copy without `schema` and the fields in `hidden` (NULL-terminated, may be NULL). */
-json_t *cordon_record_public(const json_t *record, const char *const *hidden);
-/* Puts created_at or another time key, now. */
-int cordon_record_stamp(json_t *record, const char *key);
-/* Names of a directory without "." and ".."; `suffix` (may be NULL) must end each and is cut off. The array is
- * sorted by the callers that need an order. */
+/* The same for a struct. The caller frees what cordon_record_load() returns with the _done() of its kind. */
+int cordon_record_load(const struct cordon_record_kind *kind, int dir_fd, const char *name, void *ret_record,
+		       struct cordon_error *err);
+int cordon_record_save(const struct cordon_record_kind *kind, int dir_fd, const char *name, const void *record,
+		       struct cordon_error *err);
+extern const struct cordon_record_kind cordon_project_kind, cordon_workspace_kind, cordon_session_kind;
+/* Writes the present time, for created_at and similar fields. */
+void cordon_record_stamp(char ret_time[static CORDON_TIME_SIZE]);
+/* The names in a directory, except those that begin with a dot. Takes only names that end in `suffix` (may be NULL),
+ * and cuts it off. The array has no order. */
 int cordon_record_names(int dir_fd, const char *suffix, json_t **ret_names, struct cordon_error *err);
 int cordon_no_memory(struct cordon_error *err);
-/* Makes (0700) and opens a directory; one of somebody else or a link is refused. */
+/* Opens a directory, and makes it (0700) when it is missing. Refuses a link, and a directory of another user. */
 int cordon_store_dir(int dir_fd, const char *name, int *ret_fd, struct cordon_error *err);
 
-/* A project that is held: its lock, its records and the tree agents may see. */
+/* An open project: its lock (if one was taken), its directory below state/, the tree that agents may see, and its
+ * record. */
 struct cordon_project {
 	char id[CORDON_ID_SIZE];
 	int lock_fd;
 	int state_fd;
 	int tree_fd;
-	json_t *record;
+	struct cordon_project_record record;
 };
 
-#define CORDON_PROJECT_NONE                                                                                            \
-	{                                                                                                              \
-		.lock_fd = -1, .state_fd = -1, .tree_fd = -1                                                           \
-	}
+/* clang-format off */
+#define CORDON_PROJECT_NONE { .lock_fd = -1, .state_fd = -1, .tree_fd = -1 }
+/* clang-format on */
 #define autoproject CORDON_CLEANUP(cordon_project_release)
 
-/* operation 0 takes no lock. kind usage for a bad id, not_found for a missing project. */
+/* Opens a project. `operation` 0 takes no lock and opens no tree. kind usage for a bad id, not_found for a missing
+ * project. */
 int cordon_project_hold(const struct cordon_store *store, const char *id, int operation,
 			struct cordon_project *ret_project, struct cordon_error *err);
 void cordon_project_release(struct cordon_project *project);
-bool cordon_project_isolated(const struct cordon_project *project);
-/* Opens the directory of all workspaces, made when it is missing. */
+/* Opens the directory of all workspaces, and makes it when it is missing. */
 int cordon_project_workspaces(const struct cordon_project *project, int *ret_fd, struct cordon_error *err);
-json_t *cordon_project_public(const json_t *record);
-json_t *cordon_workspace_public(const json_t *record);
 
-/* settings.c. Judges the settings that are `wanted` and puts them into `record`; on failure the record may be half changed. */
-int cordon_settings_apply(json_t *record, json_t *wanted, struct cordon_error *err);
-/* All keys at their defaults. */
-json_t *cordon_settings_default(void);
-/* A program and its arguments; `what` names it in errors. */
+/* settings.c. Judges the `wanted` settings and puts them into `record`, which is unchanged on failure. A limit that is
+ * not named keeps its value. */
+int cordon_settings_apply(struct cordon_project_record *record, const json_t *wanted, struct cordon_error *err);
+/* Fills in the defaults of all settings, and nothing else. */
+int cordon_settings_default(struct cordon_project_record *ret_record, struct cordon_error *err);
+/* Judges a program and its arguments, or a text; `what` names it in errors. */
 int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err);
 int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
 
 /*
- * stage.c. A stage is a directory in state/staging whose name says what is under way and whose lock says that
- * somebody is at it. All writes of a change go there first; two renames make it true. Whoever finds a stage that
- * nobody holds finishes or takes back the change, so a kill at any instant leaves nothing half made.
+ * stage.c. A stage is a directory in state/staging for one change under way. Its name says which change it is, and the
+ * process that makes the change holds its lock. All writes of the change go there first, and two renames put them into
+ * place. A process that finds a stage that nobody holds finishes the change or takes it back, so a kill at any moment
+ * leaves nothing half made.
  */
 struct cordon_stage {
 	const struct cordon_store *store;
@@ -81,72 +85,105 @@ struct cordon_stage {
 	char name[160];
 };
 
-#define CORDON_STAGE_NONE                                                                                              \
-	{                                                                                                              \
-		.fd = -1                                                                                               \
-	}
+/* clang-format off */
+#define CORDON_STAGE_NONE { .fd = -1 }
+/* clang-format on */
 #define autostage CORDON_CLEANUP(cordon_stage_close)
 
-/* Names: "pj.<project>" creates or deletes, "up.<project>" changes, "ws.<project>.<workspace>" creates or deletes,
- * "tmp.<uuid>" (cordon_stage_temp) holds copies only. */
+/* Names: "pj.<project>" creates or deletes a project, "up.<project>" changes one, "ws.<project>.<workspace>" creates or
+ * deletes a workspace, "tmp.<uuid>" (cordon_stage_temp) holds copies only. */
 int cordon_stage_open(const struct cordon_store *store, const char *name, struct cordon_stage *ret_stage,
 		      struct cordon_error *err);
 int cordon_stage_temp(const struct cordon_store *store, struct cordon_stage *ret_stage, struct cordon_error *err);
-/* Marks the change as a deletion; what is then moved into the stage is removed with it. */
+/* Marks the change as a deletion; what is then moved into the stage is removed with the stage. */
 int cordon_stage_delete(const struct cordon_stage *stage, struct cordon_error *err);
 /* Removes the stage and what is left in it. */
 void cordon_stage_close(struct cordon_stage *stage);
 
-/* Replaces a record by way of the stage, so that no temporary file is ever left beside it. */
-int cordon_stage_record(const struct cordon_stage *stage, int dir_fd, const char *name, const json_t *record,
-			struct cordon_error *err);
+/* Writes the record into the stage and renames it to its place, so that no temporary file is ever left there. */
+int cordon_stage_save(const struct cordon_stage *stage, const struct cordon_record_kind *kind, int dir_fd,
+		      const char *name, const void *record, struct cordon_error *err);
 
-/* publish.c. Replaces `name` in an agent's tree by a copy of a record; whatever stood there goes. */
+/* publish.c. Writes a copy of a record to `name` in the tree that agents see, and replaces whatever has that name. */
 int cordon_publish(const struct cordon_stage *stage, int tree_fd, const char *name, const json_t *value,
 		   struct cordon_error *err);
-json_t *cordon_project_metadata(const json_t *record);
 
-/* Finishing or taking back, for stage.c. The stage is held. */
+/* For stage.c: these finish a change or take it back. The caller holds the stage. */
 int cordon_project_recover(const struct cordon_store *store, int stage_fd, const char *id);
 int cordon_project_republish(const struct cordon_stage *stage, const char *id);
 int cordon_workspace_recover(const struct cordon_store *store, int stage_fd, const char *project, const char *id);
 
-/* list.c. The records "<name><path>" for every name of the directory that ends in `suffix`, as `show` shows them. */
+/* list.c. A list has the record "<name><path>" for every name of the directory that ends in `suffix`, in the form that
+ * `show` returns. */
+struct cordon_list_source {
+	const struct cordon_record_kind *kind;
+	int dir_fd;
+	const char *path, *suffix;
+	size_t limit, offset;
+	bool ids_only;
+	json_t *(*show)(const void *record);
+	/* Reads a record; -ENOENT for one that does not belong to the list. NULL: cordon_record_load(). */
+	int (*load)(const struct cordon_store *store, const char *name, void *ret_record, struct cordon_error *err);
+	bool (*matches)(const void *record, const void *wanted); /* NULL: all records match */
+	const void *wanted;
+};
+
 struct cordon_store_order *cordon_store_order_new(void);
 struct cordon_store_order *cordon_store_order_free(struct cordon_store_order *order);
-int cordon_record_list(const struct cordon_store *store, int dir_fd, const char *path, const char *suffix,
-		       const struct cordon_list_query *query, json_t *(*show)(const json_t *), json_t **ret_list,
+int cordon_record_list(const struct cordon_store *store, const struct cordon_list_source *source, json_t **ret_list,
 		       size_t *ret_total, struct cordon_error *err);
 
-/* workspace.c. `id` was judged; -ENOENT with kind not_found. */
-int cordon_workspace_read(const struct cordon_project *project, const char *id, json_t **ret_record,
-			  struct cordon_error *err);
-/* The files that a workspace takes over from its project (or a project from its template): AGENTS.md when
- * isolated, .factory always; what is missing is fine. And the record of a new one. */
+/* workspace.c. The caller has judged `id`. -ENOENT with kind not_found when there is none. */
+int cordon_workspace_read(const struct cordon_project *project, const char *id,
+			  struct cordon_workspace_record *ret_record, struct cordon_error *err);
+/* Records that this session is the latest that was started in the workspace. */
+int cordon_workspace_stamp(const struct cordon_store *store, const struct cordon_project *project, const char *id,
+			   const char *session, struct cordon_error *err);
+/* Copies the files that a workspace gets from its project (or a project from its template): AGENTS.md when `isolated`,
+ * .factory always. A file that is missing is not an error. */
 int cordon_workspace_fill(int project_fd, bool isolated, int dst_fd, struct cordon_error *err);
-json_t *cordon_workspace_record(const char *project, const char *id, const struct cordon_workspace_request *request);
+/* Fills in the record of a new workspace; -ENOMEM. */
+int cordon_workspace_new(const char *project, const char *id, const struct cordon_workspace_request *request,
+			 struct cordon_workspace_record *ret_record);
 
-/* sync.c. What every session start does: the directory is there, and AGENTS.md in it when the project is isolated, has
- * one and the workspace has nothing of that name. */
+/* sync.c. Prepares the workspace for the start of a session: makes its directory if it is missing, and copies AGENTS.md
+ * into it if the project is isolated and has one and the workspace has nothing of that name. */
 int cordon_workspace_prepare(const struct cordon_store *store, const struct cordon_project *project, const char *id,
 			     struct cordon_error *err);
 
-/* The policy of a workspace under `settings`: a project's record, or what a session keeps of it. */
+/* Builds the policy of a workspace from `settings`: those of the project, or those in the record of a session.
+ * `ancestors` (may be NULL) are the workspaces of the session's parent, of the parent's parent, and so on. */
 struct cordon_policy;
-int cordon_policy_of(const struct cordon_project *project, const char *id, const json_t *settings,
-		     struct cordon_policy **ret_policy, struct cordon_error *err);
+int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
+		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_error *err);
 
-/* git.c. An empty repository in a directory of our own, written without running git. */
+/* session.c. Reads the record of a session as it is on disk; -ENOENT with kind not_found. */
+int cordon_session_read(const struct cordon_store *store, const char *id, struct cordon_session_record *ret_record,
+			struct cordon_error *err);
+/* Writes the record through a stage, with the time in updated_at. Only the holder of the lock `alive` may call it. */
+int cordon_session_write(const struct cordon_store *store, struct cordon_session_record *record,
+			 struct cordon_error *err);
+/* Makes the directory of a new session with its record. The caller holds the session's lock before anybody can see the
+ * directory. */
+int cordon_session_make(const struct cordon_store *store, struct cordon_session_record *record, int *ret_alive,
+			struct cordon_error *err);
+/* Writes a copy of the record into the project's sessions/, for readers there; cordon never reads it. The caller holds
+ * the project. */
+int cordon_session_publish(const struct cordon_store *store, const struct cordon_project *project,
+			   const struct cordon_session_record *record, struct cordon_error *err);
+
+/* git.c. Writes an empty repository into a directory of our own, without running git. */
 int cordon_git_init(int dir_fd, const char *remote_url, struct cordon_error *err);
 int cordon_git_url_judge(const char *url, struct cordon_error *err);
 
-/* active.c. Which sessions run; `workspace` NULL means the whole project. *ret_ids is an array of session ids. */
+/* active.c. Lists the sessions that run; `workspace` NULL means the whole project. *ret_ids is an array of session
+ * ids. */
 int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
 		       json_t **ret_ids, struct cordon_error *err);
-/* -EBUSY (conflict) naming the sessions when one runs. */
+/* Returns -EBUSY (kind conflict) when a session runs; the message names it. */
 int cordon_active_none(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,
 		       const char *what, struct cordon_error *err);
-/* Whether a supervisor holds the session; and whether its program has not ended. */
+/* A session lives while its process does; it runs while, in addition, its record does not say that it has ended. */
 bool cordon_session_runs(const struct cordon_store *store, const char *session);
 bool cordon_session_lives(const struct cordon_store *store, const char *session);
 int cordon_active_add(const struct cordon_project *project, const char *workspace, const char *session,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of records, oldest first. The first page of a list reads every record, since only they know their age; further pages
- * read what they show, for as long as the directory stays as it was.
+ * Lists of records, oldest first. The first page of a list needs every record, since only the records have their age.
+ * Further pages read only the records that they show, as long as the directory does not change.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -9,13 +9,34 @@
 #include "base/time.h"
 #include "store/internal.h"
 
-#define SETTLED_MS 1000 /* a directory that changed later than this may change again without a trace in its time */
+#define SETTLED_MS 1000 /* a directory that changed less than this ago may change again and keep its time of change */
 
-/* The names of the last directory that was listed, by age of their records. */
+/* The names of the last directory that was listed, sorted by the age of their records. */
 struct cordon_store_order {
 	struct stat dir;
 	json_t *names;
 };
+
+/* The records of a directory. */
+struct listing {
+	const struct cordon_record_kind *kind;
+	void **items;
+	size_t n, space;
+};
+
+static void listing_done(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->n; i++) {
+		cordon_fields_done(listing->kind, listing->items[i]);
+		free(listing->items[i]);
+	}
+	free(listing->items);
+}
+
+static const char *id_of(const struct cordon_record_kind *kind, const void *record)
+{
+	return (const char *)record + kind->id;
+}
 
 struct cordon_store_order *cordon_store_order_new(void)
 {
@@ -30,14 +51,15 @@ struct cordon_store_order *cordon_store_order_free(struct cordon_store_order *or
 	return NULL;
 }
 
-static bool is_known(const struct cordon_store_order *order, const struct stat *dir)
+static bool order_is_valid(const struct cordon_store_order *order, const struct stat *dir)
 {
 	return order && order->names && order->dir.st_dev == dir->st_dev && order->dir.st_ino == dir->st_ino &&
 	       order->dir.st_mtim.tv_sec == dir->st_mtim.tv_sec && order->dir.st_mtim.tv_nsec == dir->st_mtim.tv_nsec;
 }
 
-/* Remembers an order; `dir` is the directory as it was before it was read. */
-static void remember(struct cordon_store_order *order, const struct stat *dir, json_t *const *sorted, size_t n)
+/* Saves the order of a list. `dir` is the directory as it was before its names were read. */
+static void save_order(struct cordon_store_order *order, const struct stat *dir, const struct cordon_record_kind *kind,
+		       const struct listing *listing)
 {
 	int64_t changed = (int64_t)dir->st_mtim.tv_sec * 1000 + dir->st_mtim.tv_nsec / 1000000;
 	json_t *names;
@@ -45,22 +67,140 @@ static void remember(struct cordon_store_order *order, const struct stat *dir, j
 	if (!order || changed > cordon_time_now() - SETTLED_MS)
 		return;
 	names = json_array();
-	for (size_t i = 0; names && i < n; i++)
-		json_array_append(names, json_object_get(sorted[i], "id"));
+	for (size_t i = 0; names && i < listing->n; i++)
+		json_array_append_new(names, json_string(id_of(kind, listing->items[i])));
 	json_decref(order->names);
-	order->names = json_array_size(names) == n ? names : NULL;
+	order->names = json_array_size(names) == listing->n ? names : NULL;
 	if (!order->names)
 		json_decref(names);
 	order->dir = *dir;
 }
 
-/* By time of creation, then by id, so that the order is the same for everybody. */
-static int compare(const void *a, const void *b)
+/* Sorts by time of creation, then by id, so that every process gets the same order. */
+static int compare(const void *a, const void *b, void *data)
 {
-	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-	int r = strcmp(cordon_record_text(x, "created_at"), cordon_record_text(y, "created_at"));
+	const struct cordon_record_kind *kind = data;
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	int r = strcmp(x + kind->created_at, y + kind->created_at);
 
-	return r ? r : strcmp(cordon_record_text(x, "id"), cordon_record_text(y, "id"));
+	return r ? r : strcmp(x + kind->id, y + kind->id);
+}
+
+static int load(const struct cordon_store *store, const struct cordon_list_source *source, const char *name,
+		void *ret_record, struct cordon_error *err)
+{
+	char file[NAME_MAX + 32];
+
+	if (source->load)
+		return source->load(store, name, ret_record, err);
+	snprintf(file, sizeof(file), "%s%s", name, source->path);
+	return cordon_record_load(source->kind, source->dir_fd, file, ret_record, err);
+}
+
+static json_t *show(const struct cordon_list_source *source, const void *record)
+{
+	return source->ids_only ? json_string(id_of(source->kind, record)) : source->show(record);
+}
+
+static int append(struct listing *listing, void *record)
+{
+	if (listing->n == listing->space) {
+		size_t space = listing->space ? 2 * listing->space : 64;
+		void **items = reallocarray(listing->items, space, sizeof(void *));
+
+		if (!items)
+			return -ENOMEM;
+		listing->items = items;
+		listing->space = space;
+	}
+	listing->items[listing->n++] = record;
+	return 0;
+}
+
+/* Reads every record. Leaves out a record that is removed meanwhile. */
+static int read_all(const struct cordon_store *store, const struct cordon_list_source *source, struct listing *listing,
+		    struct cordon_error *err)
+{
+	json_auto_t *names = NULL;
+	size_t i;
+	json_t *name;
+	int r = cordon_record_names(source->dir_fd, source->suffix, &names, err);
+
+	if (r < 0)
+		return r;
+	json_array_foreach(names, i, name) {
+		void *record = calloc(1, source->kind->size);
+
+		if (!record)
+			return cordon_no_memory(err);
+		r = load(store, source, json_string_value(name), record, err);
+		if (r == 0 && (!source->matches || source->matches(record, source->wanted))) {
+			if (append(listing, record) == 0)
+				continue;
+			r = cordon_no_memory(err);
+		}
+		cordon_fields_done(source->kind, record);
+		free(record);
+		if (r < 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
+}
+
+/* Reads one page of a list whose order is known; -ENOENT when a record was removed meanwhile. */
+static int read_page(const struct cordon_store *store, const struct cordon_list_source *source, const json_t *names,
+		     json_t **ret_list)
+{
+	json_auto_t *list = json_array();
+	void *record = calloc(1, source->kind->size);
+	int r = record ? 0 : -ENOMEM;
+
+	for (size_t i = source->offset; r == 0 && i < json_array_size(names) && i - source->offset < source->limit; i++) {
+		r = load(store, source, json_string_value(json_array_get(names, i)), record, NULL);
+		if (r < 0)
+			break;
+		if (json_array_append_new(list, show(source, record)) < 0)
+			r = -ENOMEM;
+		cordon_fields_done(source->kind, record);
+	}
+	free(record);
+	if (r < 0)
+		return r;
+	*ret_list = cordon_steal_ptr(&list);
+	return 0;
+}
+
+int cordon_record_list(const struct cordon_store *store, const struct cordon_list_source *source, json_t **ret_list,
+		       size_t *ret_total, struct cordon_error *err)
+{
+	struct listing listing CORDON_CLEANUP(listing_done) = { .kind = source->kind };
+	json_auto_t *list = json_array();
+	bool cached = !source->matches && !source->load;
+	struct stat dir;
+	int r;
+
+	if (fstat(source->dir_fd, &dir) < 0)
+		return cordon_fail_errno(err, -errno, "cannot list the store");
+	if (cached && order_is_valid(store->order, &dir) &&
+	    read_page(store, source, store->order->names, ret_list) == 0) {
+		if (ret_total)
+			*ret_total = json_array_size(store->order->names);
+		return 0;
+	}
+	r = read_all(store, source, &listing, err);
+	if (r < 0)
+		return r;
+	if (listing.n)
+		qsort_r(listing.items, listing.n, sizeof(void *), compare, (void *)(uintptr_t)source->kind);
+	for (size_t i = source->offset; i < listing.n && i - source->offset < source->limit; i++)
+		if (json_array_append_new(list, show(source, listing.items[i])) < 0)
+			return cordon_no_memory(err);
+	if (cached)
+		save_order(store->order, &dir, source->kind, &listing);
+	*ret_list = cordon_steal_ptr(&list);
+	if (ret_total)
+		*ret_total = listing.n;
+	return 0;
 }
 
 static int lower(char c)
@@ -82,118 +222,57 @@ static bool contains(const char *text, const char *part)
 	}
 }
 
-/* Reads every record there is; one that vanishes meanwhile is not part of the list any more. */
-static int read_all(int dir_fd, const char *path, const char *suffix, const char *name_contains, json_t **ret_records,
-		    struct cordon_error *err)
+static bool project_matches(const void *record, const void *wanted)
 {
-	json_auto_t *names = NULL;
-	json_auto_t *records = json_array();
-	size_t i;
-	json_t *name;
-	int r = cordon_record_names(dir_fd, suffix, &names, err);
-
-	if (r < 0)
-		return r;
-	json_array_foreach(names, i, name) {
-		char file[NAME_MAX + 32];
-		json_t *record = NULL;
-
-		snprintf(file, sizeof(file), "%s%s", json_string_value(name), path);
-		r = cordon_record_read(dir_fd, file, &record, err);
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return r;
-		if (name_contains && !contains(cordon_record_text(record, "name"), name_contains)) {
-			json_decref(record);
-			continue;
-		}
-		if (json_array_append_new(records, record) < 0)
-			return cordon_no_memory(err);
-	}
-	*ret_records = cordon_steal_ptr(&records);
-	return 0;
+	return contains(((const struct cordon_project_record *)record)->name, wanted);
 }
 
-/* One page of a list whose order is known; -ENOENT when a record has gone meanwhile. */
-static int read_page(int dir_fd, const char *path, const json_t *names, size_t offset, size_t limit,
-		     json_t *(*show)(const json_t *), json_t **ret_list, struct cordon_error *err)
+static json_t *show_project(const void *record)
 {
-	json_auto_t *list = json_array();
-
-	for (size_t i = offset; i < json_array_size(names) && i - offset < limit; i++) {
-		json_auto_t *record = NULL;
-		char file[NAME_MAX + 32];
-		int r;
-
-		snprintf(file, sizeof(file), "%s%s", json_string_value(json_array_get(names, i)), path);
-		r = cordon_record_read(dir_fd, file, &record, err);
-		if (r == 0 && json_array_append_new(list, show(record)) < 0)
-			r = cordon_no_memory(err);
-		if (r < 0)
-			return r;
-	}
-	*ret_list = cordon_steal_ptr(&list);
-	return 0;
+	return cordon_project_json(record);
 }
 
-int cordon_record_list(const struct cordon_store *store, int dir_fd, const char *path, const char *suffix,
-		       const struct cordon_list_query *query, json_t *(*show)(const json_t *), json_t **ret_list,
-		       size_t *ret_total, struct cordon_error *err)
+static json_t *show_workspace(const void *record)
 {
-	const char *name_contains = query ? query->name_contains : NULL;
-	struct stat dir;
-	json_auto_t *records = NULL;
-	json_auto_t *list = json_array();
-	json_t **sorted;
-	size_t limit = query && query->limit ? query->limit : CORDON_LIST_MAX;
-	size_t offset = query ? query->offset : 0;
-	size_t n;
-	int r;
+	return cordon_workspace_json(record);
+}
 
-	if (fstat(dir_fd, &dir) < 0)
-		return cordon_fail_errno(err, -errno, "cannot list the store");
-	if (!name_contains && is_known(store->order, &dir) &&
-	    read_page(dir_fd, path, store->order->names, offset, limit, show, ret_list, NULL) == 0) {
-		if (ret_total)
-			*ret_total = json_array_size(store->order->names);
-		return 0;
-	}
-	r = read_all(dir_fd, path, suffix, name_contains, &records, err);
-	if (r < 0)
-		return r;
-	n = json_array_size(records);
-	sorted = calloc(n + 1, sizeof(json_t *));
-	if (!sorted)
-		return cordon_no_memory(err);
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = json_array_get(records, i);
-	qsort(sorted, n, sizeof(json_t *), compare);
-	for (size_t i = offset; r == 0 && i < n && i - offset < limit; i++)
-		if (json_array_append_new(list, show(sorted[i])) < 0)
-			r = cordon_no_memory(err);
-	if (r == 0 && !name_contains)
-		remember(store->order, &dir, sorted, n);
-	free(sorted);
-	if (r < 0)
-		return r;
-	*ret_list = cordon_steal_ptr(&list);
-	if (ret_total)
-		*ret_total = n;
-	return 0;
+/* Copies limit, offset and ids_only of the query; `query` may be NULL. */
+static void set_query(const struct cordon_list_query *query, struct cordon_list_source *source)
+{
+	source->limit = query && query->limit ? query->limit : CORDON_LIST_MAX;
+	source->offset = query ? query->offset : 0;
+	source->ids_only = query && query->ids_only;
 }
 
 int cordon_project_list(const struct cordon_store *store, const struct cordon_list_query *query, json_t **ret_projects,
 			size_t *ret_total, struct cordon_error *err)
 {
-	return cordon_record_list(store, store->projects_fd, "/project.json", NULL, query, cordon_project_public,
-				  ret_projects, ret_total, err);
+	struct cordon_list_source source = {
+		.kind = &cordon_project_kind,
+		.dir_fd = store->projects_fd,
+		.path = "/project.json",
+		.show = show_project,
+	};
+
+	set_query(query, &source);
+	if (query && query->name_contains) {
+		source.matches = project_matches;
+		source.wanted = query->name_contains;
+	}
+	return cordon_record_list(store, &source, ret_projects, ret_total, err);
 }
 
 int cordon_workspace_list(const struct cordon_store *store, const char *project_id,
 			  const struct cordon_list_query *query, json_t **ret_workspaces, size_t *ret_total,
 			  struct cordon_error *err)
 {
+	struct cordon_list_source source = {
+		.kind = &cordon_workspace_kind,
+		.path = ".json",
+		.suffix = ".json",
+		.show = show_workspace,
+	};
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autofd int fd = -1;
 	int r = cordon_project_hold(store, project_id, 0, &project, err);
@@ -202,6 +281,7 @@ int cordon_workspace_list(const struct cordon_store *store, const char *project_
 		r = cordon_store_dir(project.state_fd, "workspaces", &fd, err);
 	if (r < 0)
 		return r;
-	return cordon_record_list(store, fd, ".json", ".json", query, cordon_workspace_public, ret_workspaces,
-				  ret_total, err);
+	set_query(query, &source);
+	source.dir_fd = fd;
+	return cordon_record_list(store, &source, ret_workspaces, ret_total, err);
 }

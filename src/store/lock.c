@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks as files that flock holds: the kernel releases them when their holder dies. */
+/* Locks are files that are locked with flock(): the kernel releases a lock when its holder dies. */
 #include <sys/stat.h>
 
 #include "store/internal.h"
@@ -26,7 +26,8 @@ int cordon_lock_take(int dir_fd, const char *name, int operation, int *ret_fd, s
 			return cordon_fail(err, r, CORDON_KIND_CONFLICT, "%s is locked by another process", name);
 		if (r < 0 || fstat(fd, &held) < 0)
 			return cordon_fail_errno(err, r < 0 ? r : -errno, "cannot lock %s", name);
-		/* Whoever deletes a thing removes its lock file too; then we hold a lock that nobody else sees. */
+		/* A process that deletes an object removes its lock file too. Then we hold a lock that nobody else
+		 * sees, so we try again. */
 		if (held.st_nlink == 0 || fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    held.st_ino != named.st_ino || held.st_dev != named.st_dev)
 			continue;

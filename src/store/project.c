@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projects: created with their default workspace, read, listed, changed and deleted. */
+/* Creates projects with their default workspace, and reads, changes and deletes them. */
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/tree.h"
+#include "base/dirs.h"
 #include "store/internal.h"
 
 void cordon_project_release(struct cordon_project *project)
 {
-	json_decref(project->record);
-	project->record = NULL;
+	cordon_project_record_done(&project->record);
 	cordon_closep(&project->tree_fd);
 	cordon_closep(&project->state_fd);
 	cordon_closep(&project->lock_fd);
@@ -23,7 +22,7 @@ static int no_project(const char *id, struct cordon_error *err)
 	return r;
 }
 
-static void hand_over(struct cordon_project *from, struct cordon_project *to)
+static void move_project(struct cordon_project *from, struct cordon_project *to)
 {
 	*to = *from;
 	*from = (struct cordon_project)CORDON_PROJECT_NONE;
@@ -46,29 +45,25 @@ int cordon_project_hold(const struct cordon_store *store, const char *id, int op
 		r = cordon_lock_take(project.state_fd, "lock", operation, &project.lock_fd, err);
 		if (r < 0)
 			return r;
-		/* It may have been deleted while we waited; then its directory is in a stage, or gone. */
+		/* The project may have been deleted while we waited; then its directory is in a stage, or does not
+		 * exist. */
 		if (fstat(project.state_fd, &held) < 0 ||
 		    fstatat(store->projects_fd, project.id, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    held.st_ino != named.st_ino)
 			return no_project(project.id, err);
 	}
-	r = cordon_record_read(project.state_fd, "project.json", &project.record, err);
+	r = cordon_record_load(&cordon_project_kind, project.state_fd, "project.json", &project.record, err);
 	if (r < 0)
 		return r == -ENOENT ? no_project(project.id, err) : r;
-	/* Only under the lock: a directory that somebody removed by hand is made again, one that a deletion takes
-	 * away meanwhile must not be. */
+	/* Only with the lock: this makes the directory again if somebody removed it by hand, but it must not do so
+	 * while another process deletes the project. */
 	if (operation) {
 		r = cordon_store_dir(store->trees_fd, project.id, &project.tree_fd, err);
 		if (r < 0)
 			return r;
 	}
-	hand_over(&project, ret_project);
+	move_project(&project, ret_project);
 	return 0;
-}
-
-bool cordon_project_isolated(const struct cordon_project *project)
-{
-	return json_is_true(json_object_get(project->record, "workspace_isolation"));
 }
 
 int cordon_project_workspaces(const struct cordon_project *project, int *ret_fd, struct cordon_error *err)
@@ -78,17 +73,19 @@ int cordon_project_workspaces(const struct cordon_project *project, int *ret_fd,
 	return r < 0 ? cordon_error_prefix(err, r, "project %s", project->id) : 0;
 }
 
-json_t *cordon_project_public(const json_t *record)
+/* Writes the published copy of the record. */
+static int publish(const struct cordon_stage *stage, const struct cordon_project_record *record, int tree_fd,
+		   struct cordon_error *err)
 {
-	return cordon_record_public(record, NULL);
+	json_auto_t *metadata = cordon_fields_write(&cordon_project_kind, record, true);
+
+	return cordon_publish(stage, tree_fd, "metadata.json", metadata, err);
 }
 
-/* The files agents may see: of the template, the default workspace, and a copy of the record. */
-static int stage_tree(const struct cordon_stage *stage, const json_t *record, const char *template_dir, bool git,
-		      struct cordon_error *err)
+/* Makes the tree that agents may see: the files of the template, the default workspace, and a copy of the record. */
+static int stage_tree(const struct cordon_stage *stage, const struct cordon_project_record *record,
+		      const char *template_dir, bool git, struct cordon_error *err)
 {
-	json_auto_t *metadata = cordon_project_metadata(record);
-	const char *url = json_string_value(json_object_get(record, "remote_url"));
 	autofd int tree = -1;
 	autofd int sessions = -1;
 	autofd int workspaces = -1;
@@ -100,7 +97,7 @@ static int stage_tree(const struct cordon_stage *stage, const json_t *record, co
 	if (r == 0)
 		r = cordon_store_dir(tree, "workspaces", &workspaces, err);
 	if (r == 0)
-		r = cordon_store_dir(workspaces, cordon_record_text(record, "default_workspace_id"), &workspace, err);
+		r = cordon_store_dir(workspaces, record->default_workspace_id, &workspace, err);
 	if (r == 0 && template_dir) {
 		autofd int source = open(template_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -109,36 +106,37 @@ static int stage_tree(const struct cordon_stage *stage, const json_t *record, co
 		r = cordon_workspace_fill(source, true, tree, err);
 	}
 	if (r == 0)
-		r = cordon_workspace_fill(tree, json_is_true(json_object_get(record, "workspace_isolation")), workspace,
-					  err);
+		r = cordon_workspace_fill(tree, record->settings.workspace_isolation, workspace, err);
 	if (r == 0 && git)
-		r = cordon_git_init(workspace, url, err);
+		r = cordon_git_init(workspace, record->remote_url, err);
 	if (r == 0)
-		r = cordon_publish(stage, tree, "metadata.json", metadata, err);
+		r = publish(stage, record, tree, err);
 	if (r == 0 && (fsync(workspace) < 0 || fsync(workspaces) < 0 || fsync(tree) < 0))
 		r = cordon_fail_errno(err, -errno, "cannot create the project");
 	return r;
 }
 
-static int stage_state(const struct cordon_stage *stage, const json_t *record, struct cordon_error *err)
+static int stage_state(const struct cordon_stage *stage, const struct cordon_project_record *record,
+		       struct cordon_error *err)
 {
 	static const struct cordon_workspace_request origin = { .source = "project_create" };
-	const char *workspace_id = cordon_record_text(record, "default_workspace_id");
-	json_auto_t *workspace = cordon_workspace_record(cordon_record_text(record, "id"), workspace_id, &origin);
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	char name[CORDON_ID_SIZE + 8];
 	autofd int state = -1;
 	autofd int workspaces = -1;
-	int r = workspace ? cordon_store_dir(stage->fd, "state", &state, err) : cordon_no_memory(err);
+	int r = cordon_workspace_new(record->id, record->default_workspace_id, &origin, &workspace) < 0
+			? cordon_no_memory(err)
+			: cordon_store_dir(stage->fd, "state", &state, err);
 
-	snprintf(name, sizeof(name), "%s.json", workspace_id);
+	snprintf(name, sizeof(name), "%s.json", record->default_workspace_id);
 	if (r == 0)
 		r = cordon_store_dir(state, "workspaces", &workspaces, err);
 	if (r == 0)
-		r = cordon_record_write(workspaces, name, workspace, err);
-	return r < 0 ? r : cordon_record_write(state, "project.json", record, err);
+		r = cordon_record_save(&cordon_workspace_kind, workspaces, name, &workspace, err);
+	return r < 0 ? r : cordon_record_save(&cordon_project_kind, state, "project.json", record, err);
 }
 
-/* The tree goes first: a project is there once its records are. */
+/* Moves the tree first: the project exists as soon as its records are in place. */
 static int commit(const struct cordon_store *store, int stage_fd, const char *id)
 {
 	if (renameat2(stage_fd, "tree", store->trees_fd, id, RENAME_NOREPLACE) < 0 && errno != ENOENT)
@@ -158,15 +156,15 @@ int cordon_project_recover(const struct cordon_store *store, int stage_fd, const
 	int r = 0;
 
 	if (!state)
-		return 0; /* created: done; deleted: not begun */
+		return 0; /* a creation that is complete or was not ready, or a deletion that had not begun */
 	if (!deletes && !tree)
 		return commit(store, stage_fd, id);
 	if (deletes)
-		r = cordon_tree_move(store->trees_fd, id, stage_fd, "tree");
+		r = cordon_dirs_move(store->trees_fd, id, stage_fd, "tree");
 	return r == -ENOENT || r == -EEXIST ? 0 : r;
 }
 
-/* Takes init_git out of the settings: it is about creation and no setting. */
+/* Removes init_git from the settings: it is an option of the creation and not a setting. */
 static int take_git(json_t *settings, bool *ret_git, struct cordon_error *err)
 {
 	const json_t *value = json_object_get(settings, "init_git");
@@ -178,83 +176,70 @@ static int take_git(json_t *settings, bool *ret_git, struct cordon_error *err)
 	return 0;
 }
 
-static int new_record(json_t *settings, json_t **ret_record, struct cordon_error *err)
+/* On failure the record may be filled in part; the caller frees it in any case. */
+static int fill_record(const json_t *settings, struct cordon_project_record *record, struct cordon_error *err)
 {
-	json_auto_t *record = cordon_settings_default();
-	char id[CORDON_UUID_SIZE], workspace[CORDON_UUID_SIZE];
-	int r;
+	int r = cordon_settings_default(record, err);
 
-	if (!record)
-		return cordon_no_memory(err);
-	r = cordon_settings_apply(record, settings, err);
+	if (r == 0)
+		r = cordon_settings_apply(record, settings, err);
 	if (r < 0)
 		return r;
-	if (json_is_null(json_object_get(record, "name")))
+	if (!record->name)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "name is required");
-	if (cordon_uuid_new(id) < 0 || cordon_uuid_new(workspace) < 0 ||
-	    json_object_set_new(record, "id", json_string(id)) < 0 ||
-	    json_object_set_new(record, "default_workspace_id", json_string(workspace)) < 0 ||
-	    cordon_record_stamp(record, "created_at") < 0)
-		return cordon_no_memory(err);
-	*ret_record = cordon_steal_ptr(&record);
+	if (cordon_uuid_new(record->id) < 0 || cordon_uuid_new(record->default_workspace_id) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make an id");
+	cordon_record_stamp(record->created_at);
 	return 0;
 }
 
+/* Moves a record to the caller, who frees it. */
+static void move_record(struct cordon_project_record *from, struct cordon_project_record *to)
+{
+	*to = *from;
+	*from = (struct cordon_project_record){ 0 };
+}
+
 int cordon_project_create(const struct cordon_store *store, const json_t *settings, const char *template_dir,
-			  json_t **ret_project, struct cordon_error *err)
+			  struct cordon_project_record *ret_project, struct cordon_error *err)
 {
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
+	autoprojectrecord struct cordon_project_record record = { 0 };
 	json_auto_t *wanted = json_deep_copy(settings);
-	json_auto_t *record = NULL;
-	json_auto_t *answer = NULL;
 	char name[CORDON_ID_SIZE + 8];
 	bool git = true;
 	int r = take_git(wanted, &git, err);
 
 	if (r == 0)
-		r = new_record(wanted, &record, err);
+		r = fill_record(wanted, &record, err);
 	if (r < 0)
 		return r;
-	answer = cordon_project_public(record);
-	if (!answer)
-		return cordon_no_memory(err);
-	snprintf(name, sizeof(name), "pj.%s", cordon_record_text(record, "id"));
+	snprintf(name, sizeof(name), "pj.%s", record.id);
 	r = cordon_stage_open(store, name, &stage, err);
 	if (r == 0)
-		r = stage_tree(&stage, record, template_dir, git, err);
+		r = stage_tree(&stage, &record, template_dir, git, err);
 	if (r == 0)
-		r = stage_state(&stage, record, err);
+		r = stage_state(&stage, &record, err);
 	if (r < 0)
 		return r;
-	r = commit(store, stage.fd, cordon_record_text(record, "id"));
+	r = commit(store, stage.fd, record.id);
 	if (r < 0) {
-		cordon_tree_move(store->trees_fd, cordon_record_text(record, "id"), stage.fd, "tree");
+		cordon_dirs_move(store->trees_fd, record.id, stage.fd, "tree");
 		return cordon_fail_errno(err, r, "cannot create the project");
 	}
-	*ret_project = cordon_steal_ptr(&answer);
+	move_record(&record, ret_project);
 	return 0;
 }
 
-int cordon_project_get(const struct cordon_store *store, const char *id, json_t **ret_project, struct cordon_error *err)
+int cordon_project_get(const struct cordon_store *store, const char *id, struct cordon_project_record *ret_project,
+		       struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
-	json_t *answer;
 	int r = cordon_project_hold(store, id, 0, &project, err);
 
-	if (r < 0)
-		return r;
-	answer = cordon_project_public(project.record);
-	if (!answer)
-		return cordon_no_memory(err);
-	*ret_project = answer;
-	return 0;
-}
-
-static int publish(const struct cordon_stage *stage, const struct cordon_project *project, struct cordon_error *err)
-{
-	json_auto_t *metadata = cordon_project_metadata(project->record);
-
-	return cordon_publish(stage, project->tree_fd, "metadata.json", metadata, err);
+	if (r == 0)
+		move_record(&project.record, ret_project);
+	return r;
 }
 
 int cordon_project_republish(const struct cordon_stage *stage, const char *id)
@@ -262,58 +247,72 @@ int cordon_project_republish(const struct cordon_stage *stage, const char *id)
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	int r = cordon_project_hold(stage->store, id, LOCK_SH | LOCK_NB, &project, NULL);
 
-	/* Gone, or somebody is changing it just now and will publish that. */
+	/* The project is deleted, or another process is changing it and will publish its record. */
 	if (r == -ENOENT || r == -EWOULDBLOCK)
 		return 0;
-	return r < 0 ? r : publish(stage, &project, NULL);
+	return r < 0 ? r : publish(stage, &project.record, project.tree_fd, NULL);
 }
 
-/* Judges the changes and puts them into the record. Limits are changed one by one: naming one must not reset the
- * others. */
-static int change(json_t *record, const json_t *changes, struct cordon_error *err)
+static int copy_record(const struct cordon_project_record *from, struct cordon_project_record *ret_copy,
+		       struct cordon_error *err)
 {
-	json_auto_t *wanted = json_deep_copy(changes);
-	json_auto_t *limits = json_deep_copy(json_object_get(record, "limits"));
-	json_t *given = json_object_get(wanted, "limits");
+	json_auto_t *object = cordon_fields_write(&cordon_project_kind, from, false);
 
-	if (!wanted || !limits)
-		return cordon_no_memory(err);
-	if (json_is_object(given) &&
-	    (json_object_update(limits, given) < 0 || json_object_set(wanted, "limits", limits) < 0))
-		return cordon_no_memory(err);
-	return cordon_settings_apply(record, wanted, err);
+	return object ? cordon_fields_read(&cordon_project_kind, object, ret_copy, err) : cordon_no_memory(err);
 }
 
-int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes, json_t **ret_project,
-			  json_t **ret_running, struct cordon_error *err)
+int cordon_project_preview(const struct cordon_project_record *project, const json_t *changes,
+			   struct cordon_project_record *ret_before, struct cordon_project_record *ret_after,
+			   struct cordon_error *err)
+{
+	autoprojectrecord struct cordon_project_record before = { 0 };
+	autoprojectrecord struct cordon_project_record after = { 0 };
+	json_auto_t *wanted = json_deep_copy(changes);
+	int r = project ? copy_record(project, &before, err) : cordon_settings_default(&before, err);
+
+	if (r == 0)
+		r = copy_record(&before, &after, err);
+	/* These are arguments of the calls, not settings. */
+	json_object_del(wanted, "project_id");
+	json_object_del(wanted, "init_git");
+	if (r == 0)
+		r = cordon_settings_apply(&after, wanted, err);
+	if (r < 0)
+		return r;
+	move_record(&before, ret_before);
+	move_record(&after, ret_after);
+	return 0;
+}
+
+int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
+			  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
-	json_auto_t *answer = NULL;
 	json_auto_t *running = NULL;
 	char name[CORDON_ID_SIZE + 8];
 	int r = cordon_project_hold(store, id, LOCK_EX, &project, err);
 
 	if (r == 0)
-		r = change(project.record, changes, err);
+		r = cordon_settings_apply(&project.record, changes, err);
 	if (r == 0)
 		r = cordon_active_list(store, &project, NULL, &running, err);
 	if (r < 0)
 		return r;
-	if (cordon_record_stamp(project.record, "updated_at") < 0 || !(answer = cordon_project_public(project.record)))
-		return cordon_no_memory(err);
+	cordon_record_stamp(project.record.updated_at);
 	snprintf(name, sizeof(name), "up.%s", project.id);
 	r = cordon_stage_open(store, name, &stage, err);
 	if (r == 0)
-		r = cordon_stage_record(&stage, project.state_fd, "project.json", project.record, err);
+		r = cordon_stage_save(&stage, &cordon_project_kind, project.state_fd, "project.json", &project.record,
+				      err);
 	if (r < 0)
 		return r;
-	/* Tells whoever watches the list of projects (inotify) that an entry of it reads differently now. */
+	/* A process that watches the list of projects with inotify learns from this that one of them has changed. */
 	futimens(store->projects_fd, NULL);
-	r = publish(&stage, &project, err);
+	r = publish(&stage, &project.record, project.tree_fd, err);
 	if (r < 0)
 		return cordon_error_prefix(err, r, "the settings are saved, but not published");
-	*ret_project = cordon_steal_ptr(&answer);
+	move_record(&project.record, ret_project);
 	if (ret_running)
 		*ret_running = cordon_steal_ptr(&running);
 	return 0;
@@ -343,7 +342,7 @@ int cordon_project_delete(const struct cordon_store *store, const char *id, bool
 	if (renameat2(store->projects_fd, project.id, stage.fd, "state", RENAME_NOREPLACE) < 0 ||
 	    fsync(store->projects_fd) < 0)
 		return cordon_fail_errno(err, -errno, "cannot delete project %s", project.id);
-	r = cordon_tree_move(store->trees_fd, project.id, stage.fd, "tree");
+	r = cordon_dirs_move(store->trees_fd, project.id, stage.fd, "tree");
 	if (r < 0) {
 		/* The stage stays, so that the next repair tries again. */
 		cordon_closep(&stage.fd);

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published copies of records, for whoever looks into the project's directory. They have no authority, and where
- * they are written an agent may have prepared something: no link is followed, no temporary name can be guessed.
+ * Published copies of records, for readers of the project's directory. cordon never reads them. An agent may have
+ * prepared the place where they are written, so we follow no link there and use no temporary name there.
  */
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
-#include "base/tree.h"
 #include "store/internal.h"
 
-json_t *cordon_project_metadata(const json_t *record)
-{
-	/* Values of the environment may be secrets, and the agent's command line may carry one. */
-	static const char *const hidden[] = { "env", "env_pass", "agent_command", NULL };
-
-	return cordon_record_public(record, hidden);
-}
-
-/* Takes away a directory that took our name, or gives us back the right to write. */
-static int clear(const struct cordon_stage *stage, int tree_fd, const char *name)
+/* Removes a directory that has our name, and restores our right to write. */
+static int remove_obstacle(const struct cordon_stage *stage, int tree_fd, const char *name)
 {
 	struct stat st;
 	int r;
@@ -27,8 +19,8 @@ static int clear(const struct cordon_stage *stage, int tree_fd, const char *name
 		return -errno;
 	if (fstatat(tree_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	r = cordon_tree_remove(stage->fd, "obstacle", NULL);
-	return r < 0 ? r : cordon_tree_move(tree_fd, name, stage->fd, "obstacle");
+	r = cordon_dirs_remove(stage->fd, "obstacle", NULL);
+	return r < 0 ? r : cordon_dirs_move(tree_fd, name, stage->fd, "obstacle");
 }
 
 static int place(const struct cordon_stage *stage, int tree_fd, const char *name)
@@ -52,7 +44,7 @@ int cordon_publish(const struct cordon_stage *stage, int tree_fd, const char *na
 		return r;
 	r = place(stage, tree_fd, name);
 	if (r < 0)
-		r = clear(stage, tree_fd, name);
+		r = remove_obstacle(stage, tree_fd, name);
 	if (r == 0 && faccessat(stage->fd, "published", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		r = place(stage, tree_fd, name);
 	return r < 0 ? cordon_fail_errno(err, r, "cannot publish %s", name) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records: JSON objects in files of their own, read whole and replaced in one step. */
+/* Records: JSON objects, one per file. A file is read as a whole and replaced in one step. */
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@ int cordon_no_memory(struct cordon_error *err)
 
 int cordon_record_read(int dir_fd, const char *name, json_t **ret_record, struct cordon_error *err)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(CORDON_RECORD_MAX);
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_STORE_RECORD_MAX);
 	json_auto_t *record = NULL;
 	json_error_t where;
 	int r = cordon_read_file(dir_fd, name, O_NOFOLLOW, &text, err);
@@ -41,37 +41,38 @@ int cordon_record_write(int dir_fd, const char *name, const json_t *record, stru
 	if (!text)
 		return cordon_no_memory(err);
 	n = strlen(text);
-	if (n + 1 > CORDON_RECORD_MAX)
-		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a record holds at most %d bytes", CORDON_RECORD_MAX);
-	text[n] = '\n'; /* over the NUL: the length is given */
+	if (n + 1 > CORDON_STORE_RECORD_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a record holds at most %d bytes",
+				   CORDON_STORE_RECORD_MAX);
+	text[n] = '\n'; /* replaces the NUL, which is not needed because we pass the length */
 	return cordon_write_file(dir_fd, name, 0600, text, n + 1, err);
 }
 
-const char *cordon_record_text(const json_t *record, const char *key)
+int cordon_record_load(const struct cordon_record_kind *kind, int dir_fd, const char *name, void *ret_record,
+		       struct cordon_error *err)
 {
-	const char *text = json_string_value(json_object_get(record, key));
+	json_auto_t *object = NULL;
+	int r = cordon_record_read(dir_fd, name, &object, err);
 
-	return text ? text : "";
+	if (r == 0)
+		r = cordon_fields_complete(kind, object, err);
+	return r < 0 ? r : cordon_fields_read(kind, object, ret_record, err);
 }
 
-json_t *cordon_record_public(const json_t *record, const char *const *hidden)
+int cordon_record_save(const struct cordon_record_kind *kind, int dir_fd, const char *name, const void *record,
+		       struct cordon_error *err)
 {
-	json_t *copy = json_deep_copy(record);
+	json_auto_t *object = json_pack("{s:i}", "schema", CORDON_SCHEMA);
+	json_auto_t *fields = cordon_fields_write(kind, record, false);
 
-	if (!copy)
-		return NULL;
-	json_object_del(copy, "schema");
-	for (size_t i = 0; hidden && hidden[i]; i++)
-		json_object_del(copy, hidden[i]);
-	return copy;
+	if (!object || !fields || json_object_update(object, fields) < 0)
+		return cordon_no_memory(err);
+	return cordon_record_write(dir_fd, name, object, err);
 }
 
-int cordon_record_stamp(json_t *record, const char *key)
+void cordon_record_stamp(char ret_time[static CORDON_TIME_SIZE])
 {
-	char now[CORDON_TIME_SIZE];
-
-	cordon_time_format(cordon_time_now(), now);
-	return json_object_set_new(record, key, json_string(now)) < 0 ? -ENOMEM : 0;
+	cordon_time_format(cordon_time_now(), ret_time);
 }
 
 int cordon_record_names(int dir_fd, const char *suffix, json_t **ret_names, struct cordon_error *err)
@@ -88,7 +89,7 @@ int cordon_record_names(int dir_fd, const char *suffix, json_t **ret_names, stru
 	while (dir && r == 0 && (errno = 0, entry = readdir(dir))) {
 		size_t n = strlen(entry->d_name);
 
-		/* Temporary names of writes under way begin with a dot; so do the two that every directory has. */
+		/* The temporary names of writes under way begin with a dot, and so do "." and "..". */
 		if (entry->d_name[0] == '.' || n <= cut || (cut && !cordon_streq(entry->d_name + n - cut, suffix)))
 			continue;
 		if (json_array_append_new(names, json_stringn(entry->d_name, n - cut)) < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a project: one table that says what each may be and where it is kept. */
+/* The settings of a project: one table says what values each may have and where it is kept. */
 #include "base/buf.h"
 #include "base/path.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "policy/policy.h"
 #include "store/internal.h"
@@ -10,7 +11,7 @@
 #define ARG_MAX_BYTES 65536
 #define ENV_MAX 256
 
-/* Judges `value` and hands out what is kept; `key` names it in errors. */
+/* Judges `value` and returns what the record keeps of it; `key` names it in errors. */
 typedef int (*judge_fn)(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err);
 
 static int wrong_type(const char *key, const char *wanted, struct cordon_error *err)
@@ -177,7 +178,8 @@ static int judge_env_names(const char *key, json_t *value, json_t **ret_value, s
 	return 0;
 }
 
-/* What is wrong with one protected path, or NULL; its clean form is what duplicates are found by. */
+/* Returns what is wrong with a protected path, or NULL. Puts its clean form, by which we find duplicates, into
+ * `clean`. */
 static const char *path_fault(const json_t *item, char clean[static CORDON_PATH_MAX])
 {
 	const char *text = json_string_value(item);
@@ -197,7 +199,7 @@ static const char *path_fault(const json_t *item, char clean[static CORDON_PATH_
 	return *clean ? NULL : "means the workspace itself";
 }
 
-/* Every bad path is named, not only the first. Duplicates are folded; paths stay as they were written. */
+/* Names every bad path, not only the first. Drops duplicates; the paths stay as they were written. */
 static int judge_protected(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
 	autobuf struct cordon_buf faults = CORDON_BUF(sizeof(err->message));
@@ -239,10 +241,10 @@ static int judge_protected(const char *key, json_t *value, json_t **ret_value, s
 static const struct {
 	const char *key;
 	json_int_t min, max;
-	json_int_t initial; /* 0: absent unless given */
+	json_int_t initial; /* 0: there is no limit unless one is given */
 } limits[] = {
 	{ "max_sessions", 1, 10000, 10 },
-	{ "max_recursion_depth", 0, 64, 3 },
+	{ "max_recursion_depth", 0, CORDON_DEPTH_MAX, 3 },
 	{ "max_agents_per_session", 1, 10000, 50 },
 	{ "timeout_seconds", 1, 31536000, 0 },
 	{ "memory_bytes", 1 << 20, (json_int_t)1 << 50, 0 },
@@ -290,14 +292,15 @@ static int judge_limits(const char *key, json_t *value, json_t **ret_value, stru
 static const struct {
 	const char *key;
 	judge_fn judge;
-	const char *initial; /* JSON; NULL: absent unless given */
-	bool of_agent;	     /* kept under `agent`: handed on, enforces nothing */
+	const char *initial; /* JSON; NULL: absent unless it is given */
+	bool of_agent;	     /* kept under `agent`: the agent gets it, cordon does not enforce it */
 } settings[] = {
 	{ "name", judge_name, NULL, false },
 	{ "description", judge_text, "\"\"", false },
 	{ "remote_url", judge_url, NULL, false },
 	{ "workspace_isolation", judge_bool, "false", false },
 	{ "protected_paths", judge_protected, "[]", false },
+	{ "default_protection", judge_bool, "true", false },
 	{ "agent_command", judge_command, "[]", false },
 	{ "limits", judge_limits, "{}", false },
 	{ "network", judge_network, "\"host\"", false },
@@ -352,30 +355,73 @@ static int apply_one(json_t *record, const char *key, json_t *value, struct cord
 	return json_object_set_new(target, key, kept) < 0 ? cordon_no_memory(err) : 0;
 }
 
-int cordon_settings_apply(json_t *record, json_t *wanted, struct cordon_error *err)
+/* Keeps the present value of each limit that the change does not name. */
+static int merge_limits(const json_t *object, json_t *wanted, struct cordon_error *err)
 {
+	json_t *given = json_object_get(wanted, "limits");
+	json_auto_t *limits_now = json_is_object(given) ? json_deep_copy(json_object_get(object, "limits")) : NULL;
+
+	if (!limits_now)
+		return 0;
+	return json_object_update(limits_now, given) < 0 || json_object_set(wanted, "limits", limits_now) < 0
+		       ? cordon_no_memory(err)
+		       : 0;
+}
+
+/* Works on the JSON form of a record, in which the settings have the names that the interface gives them. */
+static int apply_all(json_t *object, const json_t *changes, struct cordon_error *err)
+{
+	json_auto_t *wanted = json_deep_copy(changes);
 	const char *key;
 	json_t *value;
+	int r;
 
 	if (!json_is_object(wanted))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "settings must be an object");
+	r = merge_limits(object, wanted, err);
 	json_object_foreach(wanted, key, value) {
-		int r = apply_one(record, key, value, err);
-
-		if (r < 0)
-			return r;
+		if (r == 0)
+			r = apply_one(object, key, value, err);
 	}
+	return r;
+}
+
+int cordon_settings_apply(struct cordon_project_record *record, const json_t *wanted, struct cordon_error *err)
+{
+	struct cordon_project_record changed = { 0 };
+	json_auto_t *object = cordon_fields_write(&cordon_project_kind, record, false);
+	int r = object ? apply_all(object, wanted, err) : cordon_no_memory(err);
+
+	if (r == 0)
+		r = cordon_fields_read(&cordon_project_kind, object, &changed, err);
+	if (r < 0)
+		return r;
+	cordon_project_record_done(record);
+	*record = changed;
 	return 0;
 }
 
-json_t *cordon_settings_default(void)
+int cordon_settings_default(struct cordon_project_record *ret_record, struct cordon_error *err)
 {
-	/* In the order in which people read it; what is still null here the creation fills in. */
-	json_t *record = json_pack("{s:i, s:n, s:n, s:n, s:n, s:{}}", "schema", CORDON_SCHEMA, "id", "name",
-				   "created_at", "default_workspace_id", "agent");
+	json_auto_t *object = json_pack("{s:{}}", "agent");
+	int r = object ? 0 : cordon_no_memory(err);
 
-	for (size_t i = 0; record && i < CORDON_ARRAY_SIZE(settings); i++)
-		if (settings[i].initial && apply_one(record, settings[i].key, json_null(), NULL) < 0)
-			return json_decref(record), NULL;
-	return record;
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(settings); i++)
+		if (settings[i].initial)
+			r = apply_one(object, settings[i].key, json_null(), err);
+	return r < 0 ? r : cordon_fields_read(&cordon_project_kind, object, ret_record, err);
+}
+
+/* The names of a project's fields, where they differ from the keys of a policy file. */
+static const char *const fields[CORDON_SETTING__MAX] = {
+	[CORDON_SETTING_PROTECT] = "protected_paths",
+	[CORDON_SETTING_NO_DEFAULT_PROTECT] = "default_protection: false",
+	[CORDON_SETTING_NET_NONE] = "network: none",
+	[CORDON_SETTING_MEMORY] = "limits.memory_bytes",
+	[CORDON_SETTING_MAX_SESSIONS] = "limits.max_sessions of the project",
+};
+
+void cordon_settings_name(void)
+{
+	cordon_setting_names(fields);
 }

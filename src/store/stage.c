@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes under way: a directory each, that whoever comes later can finish or take back. */
+/* Changes under way: each has a directory, from which a later process can finish the change or take it back. */
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/tree.h"
+#include "base/dirs.h"
 #include "store/internal.h"
 
-/* Opens and locks a stage; -ENOENT when it is gone meanwhile, -EWOULDBLOCK when somebody is at it. */
-static int hold(const struct cordon_store *store, const char *name, int operation, int *ret_fd)
+/* Opens and locks a stage; -ENOENT when it was removed meanwhile, -EWOULDBLOCK when another process holds it. */
+static int lock_stage(const struct cordon_store *store, const char *name, int operation, int *ret_fd)
 {
 	autofd int fd = openat(store->staging_fd, name, CORDON_OPEN_DIR);
 	struct stat held, named;
@@ -36,12 +36,12 @@ static bool parse_ids(const char *id, char project[static CORDON_ID_SIZE], char 
 	return !*id || (*id == '.' && cordon_id_workspace("", id + 1, workspace, NULL) == 0);
 }
 
-/* Removes a stage that has done its work. The record goes first: a stage that still has one and has lost its other
- * marks would be taken for a creation to finish. */
-static int discard(const struct cordon_store *store, const char *name, int fd, struct cordon_error *err)
+/* Removes a stage that is no longer needed. Removes its record first: a stage that has a record but none of its other
+ * entries looks like a creation that must be finished. */
+static int remove_stage(const struct cordon_store *store, const char *name, int fd, struct cordon_error *err)
 {
 	unlinkat(fd, "record.json", 0);
-	return cordon_tree_remove(store->staging_fd, name, err);
+	return cordon_dirs_remove(store->staging_fd, name, err);
 }
 
 /* Finishes or takes back a change whose stage is held, then removes the stage. */
@@ -61,7 +61,7 @@ static int recover(const struct cordon_store *store, const char *name, int fd, s
 	}
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot repair the unfinished change %s", name);
-	return discard(store, name, fd, err);
+	return remove_stage(store, name, fd, err);
 }
 
 int cordon_stage_open(const struct cordon_store *store, const char *name, struct cordon_stage *ret_stage,
@@ -75,9 +75,9 @@ int cordon_stage_open(const struct cordon_store *store, const char *name, struct
 
 		if (!ours && errno != EEXIST)
 			return cordon_fail_errno(err, -errno, "cannot prepare a change of the store");
-		r = hold(store, name, LOCK_EX, &stage.fd);
+		r = lock_stage(store, name, LOCK_EX, &stage.fd);
 		if (r == -ENOENT) {
-			/* Somebody repaired it before we had the lock. */
+			/* Another process finished or took back that change before we had the lock. */
 			r = 0;
 			continue;
 		}
@@ -111,10 +111,10 @@ int cordon_stage_delete(const struct cordon_stage *stage, struct cordon_error *e
 	return fd < 0 ? cordon_fail_errno(err, -errno, "cannot prepare a change of the store") : 0;
 }
 
-int cordon_stage_record(const struct cordon_stage *stage, int dir_fd, const char *name, const json_t *record,
-			struct cordon_error *err)
+int cordon_stage_save(const struct cordon_stage *stage, const struct cordon_record_kind *kind, int dir_fd,
+		      const char *name, const void *record, struct cordon_error *err)
 {
-	int r = cordon_record_write(stage->fd, "new", record, err);
+	int r = cordon_record_save(kind, stage->fd, "new", record, err);
 
 	if (r == 0 && (renameat(stage->fd, "new", dir_fd, name) < 0 || fsync(dir_fd) < 0))
 		r = cordon_fail_errno(err, -errno, "cannot write %s", name);
@@ -125,8 +125,8 @@ void cordon_stage_close(struct cordon_stage *stage)
 {
 	if (stage->fd < 0)
 		return;
-	/* What can't be removed now is removed by the next repair. */
-	discard(stage->store, stage->name, stage->fd, NULL);
+	/* The next repair removes what can't be removed now. */
+	remove_stage(stage->store, stage->name, stage->fd, NULL);
 	cordon_closep(&stage->fd);
 }
 
@@ -143,10 +143,10 @@ int cordon_store_repair(const struct cordon_store *store, size_t *ret_repaired, 
 	json_array_foreach(names, i, name) {
 		autofd int fd = -1;
 
-		r = hold(store, json_string_value(name), LOCK_EX | LOCK_NB, &fd);
+		r = lock_stage(store, json_string_value(name), LOCK_EX | LOCK_NB, &fd);
 		if (r == -EWOULDBLOCK || r == -ENOENT)
 			continue;
-		/* One stage that can't be cleared must not keep the others from being. */
+		/* If one stage can't be repaired, we still repair the others. */
 		r = r < 0 ? cordon_fail_errno(err, r, "cannot repair the store")
 			  : recover(store, json_string_value(name), fd, err);
 		if (r < 0)

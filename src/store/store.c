@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the store, and judging ids before any path is made of them. */
+/* Opens the store, and judges ids before any path is made of them. */
 #include "store/internal.h"
 
 int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
@@ -19,7 +19,7 @@ int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
 	if (r < 0)
 		return r;
 	store.order = cordon_store_order_new();
-	/* A repair that fails is reported by `cordon gc`; it is no reason to refuse everything else. */
+	/* If the repair fails, `cordon gc` reports it. The store can be used all the same. */
 	cordon_store_repair(&store, &repaired, NULL);
 	*ret_store = store;
 	store = (struct cordon_store)CORDON_STORE_NONE;
@@ -36,8 +36,9 @@ void cordon_store_done(struct cordon_store *store)
 	cordon_home_done(&store->home);
 }
 
-/* Copies with upper case folded; -EINVAL when a character is none of a-z, 0-9, '-', or the length does not fit. */
-static int fold(const char *text, size_t max, char ret_id[static CORDON_ID_SIZE])
+/* Copies the text and makes it lower case; -EINVAL when it has other characters than letters, digits and '-', or the
+ * wrong length. */
+static int copy_lower(const char *text, size_t max, char ret_id[static CORDON_ID_SIZE])
 {
 	char id[CORDON_ID_SIZE];
 	size_t n;
@@ -60,16 +61,17 @@ int cordon_id_uuid(const char *what, const char *text, char ret_id[static CORDON
 {
 	char id[CORDON_ID_SIZE];
 
-	/* The text itself is not repeated when it is long: it may be a megabyte of somebody's rubbish. */
-	if (fold(text, CORDON_UUID_SIZE - 1, id) < 0 || !cordon_uuid_valid(id))
+	/* The message has only the first 80 bytes of the text, which may be very long. */
+	if (copy_lower(text, CORDON_UUID_SIZE - 1, id) < 0 || !cordon_uuid_valid(id))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is not a UUID: %.80s", what, text);
 	return cordon_copy(ret_id, CORDON_ID_SIZE, id, strlen(id));
 }
 
 int cordon_id_workspace(const char *what, const char *text, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err)
 {
-	if (fold(text, CORDON_ID_SIZE - 1, ret_id) < 0)
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is 1 to 64 of a-z, 0-9 and '-', not: %.80s",
-				   what, text);
+	/* On a command line, an id that begins with a dash would be an option. */
+	if (*text == '-' || copy_lower(text, CORDON_ID_SIZE - 1, ret_id) < 0)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+				   "%s is 1 to 64 of a-z, 0-9 and '-', not '-' first, not: %.80s", what, text);
 	return 0;
 }

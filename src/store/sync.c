@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes into a workspace that exists: the project's files, on demand and at the start of a session. */
+/* Copies the project's files into a workspace that exists, on demand and at the start of a session; builds its
+ * policy. */
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/path.h"
-#include "base/tree.h"
-#include "policy/policy.h"
+#include "config/policy_build.h"
 #include "store/internal.h"
 
 int cordon_workspace_path(const struct cordon_store *store, const char *project_id, const char *workspace_id,
@@ -23,11 +24,11 @@ int cordon_workspace_path(const struct cordon_store *store, const char *project_
 	return r < 0 ? cordon_fail_errno(err, r, "the path of workspace %s", workspace) : 0;
 }
 
-/* A workspace that must exist, by what the caller calls it: its project, which stays as long as it is held, and its id. */
+/* Holds the project of a workspace that must exist, and judges the id of the workspace. */
 static int hold_workspace(const struct cordon_store *store, const char *project_id, const char *workspace_id,
 			  struct cordon_project *project, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err)
 {
-	json_auto_t *record = NULL;
+	autoworkspacerecord struct cordon_workspace_record record = { 0 };
 	int r = cordon_id_workspace("workspace_id", workspace_id, ret_id, err);
 
 	if (r == 0)
@@ -40,7 +41,7 @@ static int open_workspace(const struct cordon_project *project, const char *id, 
 	autofd int workspaces = -1;
 	int r = cordon_project_workspaces(project, &workspaces, err);
 
-	/* Made again when an agent of a project without isolation removed it. */
+	/* This makes the directory again if an agent of a project without isolation removed it. */
 	return r < 0 ? r : cordon_store_dir(workspaces, id, ret_fd, err);
 }
 
@@ -53,14 +54,15 @@ int cordon_workspace_prepare(const struct cordon_store *store, const struct cord
 	struct stat st;
 	int r = open_workspace(project, id, &workspace, err);
 
-	if (r < 0 || !cordon_project_isolated(project) || fstatat(workspace, "AGENTS.md", &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (r < 0 || !project->record.settings.workspace_isolation ||
+	    fstatat(workspace, "AGENTS.md", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
 	r = cordon_stage_temp(store, &stage, err);
 	if (r == 0)
-		r = cordon_tree_copy(project->tree_fd, "AGENTS.md", stage.fd, &budget, err);
+		r = cordon_dirs_copy(project->tree_fd, "AGENTS.md", stage.fd, &budget, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	/* Never over anything: what came to be meanwhile, a dangling link too, stays. */
+	/* Never replace anything: what was made meanwhile stays, even a dangling link. */
 	if (renameat2(stage.fd, "AGENTS.md", workspace, "AGENTS.md", RENAME_NOREPLACE) < 0 && errno != EEXIST)
 		return cordon_fail_errno(err, -errno, "cannot copy AGENTS.md into workspace %s", id);
 	return 0;
@@ -89,13 +91,13 @@ int cordon_workspace_sync(const struct cordon_store *store, const char *project_
 		r = open_workspace(&project, id, &workspace, err);
 	if (r == 0)
 		r = cordon_stage_temp(store, &stage, err);
-	/* All of it is copied aside first, so that what can't be copied leaves the workspace as it was. */
+	/* Copy everything into the stage first, so that the workspace is unchanged if something can't be copied. */
 	if (r == 0)
-		r = cordon_workspace_fill(project.tree_fd, cordon_project_isolated(&project), stage.fd, err);
+		r = cordon_workspace_fill(project.tree_fd, project.record.settings.workspace_isolation, stage.fd, err);
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(names); i++) {
 		if (faccessat(stage.fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		r = cordon_tree_merge(stage.fd, names[i], workspace, err);
+		r = cordon_dirs_merge(stage.fd, names[i], workspace, err);
 		if (r == 0 && json_array_append_new(copied, json_string(names[i])) < 0)
 			r = cordon_no_memory(err);
 	}
@@ -105,32 +107,72 @@ int cordon_workspace_sync(const struct cordon_store *store, const char *project_
 	return 0;
 }
 
-int cordon_policy_of(const struct cordon_project *project, const char *id, const json_t *settings,
-		     struct cordon_policy **ret_policy, struct cordon_error *err)
+/* Makes the rules for the protected paths of the settings, *ret_n of them. Returns NULL when there is no memory. */
+static struct cordon_policy_rule *rules_of(const struct cordon_settings *settings, size_t *ret_n)
 {
-	bool isolated = json_is_true(json_object_get(settings, "workspace_isolation"));
-	struct cordon_policy *policy = NULL;
-	autofd int workspace = -1;
-	char root[64];
+	const json_t *paths = settings->workspace_isolation ? settings->protected_paths : NULL;
+	struct cordon_policy_rule *rules = calloc(json_array_size(paths) + 1, sizeof(*rules));
 	size_t i;
 	json_t *path;
+
+	json_array_foreach(paths, i, path) {
+		if (rules)
+			rules[i] = (struct cordon_policy_rule){ CORDON_RULE_PROTECT, json_string_value(path),
+								"protected_paths" };
+	}
+	*ret_n = json_array_size(paths);
+	return rules;
+}
+
+/*
+ * When the whole project is the root, the default protection of what the host would execute applies below workspaces:
+ * that of the session, and those of its ancestors, because it must not have more rights than they have.
+ */
+static int places_of(const json_t *ancestors, const char *id, struct cordon_buf *ret_text, const char **ret_places,
+		     size_t max, size_t *ret_n)
+{
+	size_t offsets[CORDON_DEPTH_MAX + 1], n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i <= json_array_size(ancestors) && n < max; i++) {
+		offsets[n++] = ret_text->len;
+		r = cordon_buf_addf(ret_text, "workspaces/%s%c",
+				    i ? json_string_value(json_array_get(ancestors, i - 1)) : id, 0);
+	}
+	for (size_t i = 0; r == 0 && i < n; i++)
+		ret_places[i] = ret_text->data + offsets[i];
+	*ret_n = n;
+	return r;
+}
+
+int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
+		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	bool isolated = settings->workspace_isolation;
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	autobuf struct cordon_buf text = CORDON_BUF(1 << 16);
+	autofree struct cordon_policy_rule *rules = NULL;
+	const char *places[CORDON_DEPTH_MAX + 1];
+	char root[64];
+	struct cordon_policy_spec spec = {
+		.root = root,
+		.defaults_below = places,
+		.no_default_protection = !settings->default_protection,
+	};
+	autofd int workspace = -1;
 	int r = open_workspace(project, id, &workspace, err);
 
 	if (r < 0)
 		return r;
-	/* By descriptor: the name may be turned into a link by an agent of a project without isolation. */
+	rules = rules_of(settings, &spec.n_rules);
+	if (!rules || (!isolated &&
+		       places_of(ancestors, id, &text, places, CORDON_ARRAY_SIZE(places), &spec.n_defaults_below) < 0))
+		return cordon_no_memory(err);
+	spec.rules = rules;
+	/* Use the descriptor: an agent of a project without isolation could replace the name by a link. */
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", isolated ? workspace : project->tree_fd);
-	r = cordon_policy_new(root, &policy, err);
-	json_array_foreach(isolated ? json_object_get(settings, "protected_paths") : NULL, i, path) {
-		if (r == 0)
-			r = cordon_policy_add_protected(policy, json_string_value(path), "protected_paths", false, err);
-	}
-	if (r < 0) {
-		cordon_policy_free(policy);
-		return r;
-	}
-	*ret_policy = policy;
-	return 0;
+	r = cordon_policy_build(&spec, ret_policy, &errors);
+	return r < 0 ? cordon_errors_first(&errors, err) : 0;
 }
 
 int cordon_workspace_policy(const struct cordon_store *store, const char *project_id, const char *workspace_id,
@@ -141,9 +183,9 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 	int r = hold_workspace(store, project_id, workspace_id, &project, id, err);
 
 	if (r == 0)
-		r = cordon_policy_of(&project, id, project.record, ret_policy, err);
+		r = cordon_policy_of(&project, id, &project.record.settings, NULL, ret_policy, err);
 	if (r < 0)
 		return r;
-	*ret_isolated = cordon_project_isolated(&project);
+	*ret_isolated = project.record.settings.workspace_isolation;
 	return 0;
 }

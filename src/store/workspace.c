@@ -1,43 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workspaces: created once whatever is asked how often, found by id or by external id, deleted. */
+/* Creates workspaces, finds them by id or by external id, and deletes them. Creating one that exists returns it. */
 #include <sodium.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/path.h"
 #include "base/resolve.h"
-#include "base/tree.h"
 #include "store/internal.h"
 
 #define HASH_SIZE (2 * crypto_hash_sha256_BYTES + 1)
 
-json_t *cordon_workspace_public(const json_t *record)
-{
-	static const char *const hidden[] = { "last_session_id", NULL };
+/* The index entry of an external id: which workspace the id means. */
+struct external_entry {
+	char workspace_id[CORDON_ID_SIZE];
+	json_t *other;
+};
 
-	return cordon_record_public(record, hidden);
+static const struct cordon_field external_fields[] = {
+	{ .key = "workspace_id", .type = CORDON_FIELD_TEXT, .size = CORDON_ID_SIZE, .needed = true },
+	{ 0 },
+};
+
+static const struct cordon_record_kind external_kind = {
+	.what = "workspace",
+	.size = sizeof(struct external_entry),
+	.other = offsetof(struct external_entry, other),
+	.fields = external_fields,
+};
+
+int cordon_workspace_new(const char *project, const char *id, const struct cordon_workspace_request *request,
+			 struct cordon_workspace_record *ret_record)
+{
+	autoworkspacerecord struct cordon_workspace_record record = { 0 };
+
+	if (cordon_copy(record.id, sizeof(record.id), id, strlen(id)) < 0 ||
+	    cordon_copy(record.project_id, sizeof(record.project_id), project, strlen(project)) < 0)
+		return -EINVAL;
+	if ((request->external_id && !(record.external_id = strdup(request->external_id))) ||
+	    (request->source && !(record.source = strdup(request->source))))
+		return -ENOMEM;
+	cordon_record_stamp(record.created_at);
+	*ret_record = record;
+	record = (struct cordon_workspace_record){ 0 };
+	return 0;
 }
 
-json_t *cordon_workspace_record(const char *project, const char *id, const struct cordon_workspace_request *request)
-{
-	json_t *record = json_pack("{s:i, s:s, s:s, s:s*, s:s*}", "schema", CORDON_SCHEMA, "id", id, "project_id",
-				   project, "external_id", request->external_id, "source", request->source);
-
-	if (record && cordon_record_stamp(record, "created_at") < 0) {
-		json_decref(record);
-		return NULL;
-	}
-	return record;
-}
-
-int cordon_workspace_read(const struct cordon_project *project, const char *id, json_t **ret_record,
-			  struct cordon_error *err)
+int cordon_workspace_read(const struct cordon_project *project, const char *id,
+			  struct cordon_workspace_record *ret_record, struct cordon_error *err)
 {
 	char path[CORDON_ID_SIZE + 32];
 	int r;
 
 	snprintf(path, sizeof(path), "workspaces/%s.json", id);
-	r = cordon_record_read(project->state_fd, path, ret_record, err);
+	r = cordon_record_load(&cordon_workspace_kind, project->state_fd, path, ret_record, err);
 	if (r == -ENOENT) {
 		cordon_fail(err, r, CORDON_KIND_NOT_FOUND, "workspace %s does not exist in project %s", id, project->id);
 		cordon_error_hint(err, "see 'cordon workspace list %s'", project->id);
@@ -45,7 +61,28 @@ int cordon_workspace_read(const struct cordon_project *project, const char *id, 
 	return r;
 }
 
-/* The file that says which workspace an external id means: a hash, because the id may hold any character. */
+int cordon_workspace_stamp(const struct cordon_store *store, const struct cordon_project *project, const char *id,
+			   const char *session, struct cordon_error *err)
+{
+	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
+	autoworkspacerecord struct cordon_workspace_record record = { 0 };
+	char name[CORDON_ID_SIZE + 8];
+	autofd int dir = -1;
+	int r = cordon_workspace_read(project, id, &record, err);
+
+	if (r == 0)
+		r = cordon_store_dir(project->state_fd, "workspaces", &dir, err);
+	if (r == 0)
+		r = cordon_stage_temp(store, &stage, err);
+	if (r < 0)
+		return r;
+	cordon_record_stamp(record.last_session_at);
+	cordon_copy(record.last_session_id, sizeof(record.last_session_id), session, strlen(session));
+	snprintf(name, sizeof(name), "%s.json", id);
+	return cordon_stage_save(&stage, &cordon_workspace_kind, dir, name, &record, err);
+}
+
+/* The file name of an index entry: a hash of source and external id, because these may have any characters. */
 static void external_name(const struct cordon_workspace_request *request, char ret_name[static HASH_SIZE])
 {
 	unsigned char digest[crypto_hash_sha256_BYTES];
@@ -59,64 +96,74 @@ static void external_name(const struct cordon_workspace_request *request, char r
 	sodium_bin2hex(ret_name, HASH_SIZE, digest, sizeof(digest));
 }
 
-static bool same_text(const json_t *record, const char *key, const char *text)
+static bool same_text(const char *a, const char *b)
 {
-	return cordon_streq(cordon_record_text(record, key), text ? text : "");
+	return cordon_streq(a ? a : "", b ? b : "");
+}
+
+/* Moves a record to the caller, who frees it. */
+static void move_record(struct cordon_workspace_record *from, struct cordon_workspace_record *to)
+{
+	*to = *from;
+	*from = (struct cordon_workspace_record){ 0 };
 }
 
 /*
- * The workspace recorded for an external id. The index is only a hint: an entry is written before its workspace and
- * removed after it, so what it names must exist and say the same.
+ * Finds the workspace of an external id. An index entry is written before its workspace and removed after it, so the
+ * entry counts only if the workspace exists and its record has the same external id and source.
  */
 static int find_external(const struct cordon_project *project, const struct cordon_workspace_request *request,
-			 json_t **ret_record, struct cordon_error *err)
+			 struct cordon_workspace_record *ret_record, struct cordon_error *err)
 {
+	autoworkspacerecord struct cordon_workspace_record record = { 0 };
 	char name[HASH_SIZE], path[HASH_SIZE + 16], id[CORDON_ID_SIZE];
-	json_auto_t *entry = NULL;
-	json_auto_t *record = NULL;
+	struct external_entry entry;
 	int r;
 
 	external_name(request, name);
 	snprintf(path, sizeof(path), "external/%s", name);
-	r = cordon_record_read(project->state_fd, path, &entry, err);
+	r = cordon_record_load(&external_kind, project->state_fd, path, &entry, err);
 	if (r < 0)
 		return r;
-	r = cordon_id_workspace("workspace_id", cordon_record_text(entry, "workspace_id"), id, err);
+	r = cordon_id_workspace("workspace_id", entry.workspace_id, id, err);
+	cordon_fields_done(&external_kind, &entry);
 	if (r == 0)
 		r = cordon_workspace_read(project, id, &record, err);
 	if (r < 0)
 		return r;
-	if (!same_text(record, "external_id", request->external_id) || !same_text(record, "source", request->source))
+	if (!same_text(record.external_id, request->external_id) || !same_text(record.source, request->source))
 		return -ENOENT;
-	*ret_record = cordon_steal_ptr(&record);
+	move_record(&record, ret_record);
 	return 0;
 }
 
 static int write_external(const struct cordon_project *project, const struct cordon_stage *stage,
 			  const struct cordon_workspace_request *request, const char *id, struct cordon_error *err)
 {
-	json_auto_t *entry = json_pack("{s:i, s:s}", "schema", CORDON_SCHEMA, "workspace_id", id);
+	struct external_entry entry = { 0 };
 	char name[HASH_SIZE];
 	autofd int dir = -1;
-	int r = entry ? cordon_store_dir(project->state_fd, "external", &dir, err) : cordon_no_memory(err);
+	int r = cordon_store_dir(project->state_fd, "external", &dir, err);
 
 	if (r < 0)
 		return r;
+	cordon_copy(entry.workspace_id, sizeof(entry.workspace_id), id, strlen(id));
 	external_name(request, name);
-	return cordon_stage_record(stage, dir, name, entry, err);
+	return cordon_stage_save(stage, &external_kind, dir, name, &entry, err);
 }
 
 int cordon_workspace_fill(int project_fd, bool isolated, int dst_fd, struct cordon_error *err)
 {
 	struct cordon_copy_budget budget = CORDON_COPY_BUDGET;
-	int r = isolated ? cordon_tree_copy(project_fd, "AGENTS.md", dst_fd, &budget, err) : -ENOENT;
+	int r = isolated ? cordon_dirs_copy(project_fd, "AGENTS.md", dst_fd, &budget, err) : -ENOENT;
 
 	if (r == 0 || r == -ENOENT)
-		r = cordon_tree_copy(project_fd, ".factory", dst_fd, &budget, err);
+		r = cordon_dirs_copy(project_fd, ".factory", dst_fd, &budget, err);
 	return r == -ENOENT ? 0 : r;
 }
 
-/* Puts what the stage prepared under the workspace's name. A directory that is already there keeps what it has. */
+/* Moves the directory from the stage to the workspace's name. If a directory is there already, moves only files that it
+ * lacks. */
 static int place(int stage_fd, int workspaces_fd, const char *id)
 {
 	static const char *const names[] = { "AGENTS.md", ".factory" };
@@ -136,10 +183,10 @@ static int place(int stage_fd, int workspaces_fd, const char *id)
 			return -errno;
 	if (fsync(dst) < 0 || fsync(workspaces_fd) < 0)
 		return -errno;
-	return cordon_tree_remove(stage_fd, "tree", NULL);
+	return cordon_dirs_remove(stage_fd, "tree", NULL);
 }
 
-/* The record makes the workspace exist. */
+/* Moves the record into place. From then on the workspace exists. */
 static int commit(int stage_fd, int state_fd, const char *id)
 {
 	char name[CORDON_ID_SIZE + 8];
@@ -152,37 +199,40 @@ static int commit(int stage_fd, int state_fd, const char *id)
 }
 
 static int stage_workspace(const struct cordon_project *project, const struct cordon_stage *stage,
-			   const struct cordon_workspace_request *request, const json_t *record,
+			   const struct cordon_workspace_request *request, const struct cordon_workspace_record *record,
 			   struct cordon_error *err)
 {
 	autofd int tree = -1;
 	int r = cordon_store_dir(stage->fd, "tree", &tree, err);
 
 	if (r == 0)
-		r = cordon_workspace_fill(project->tree_fd, cordon_project_isolated(project), tree, err);
+		r = cordon_workspace_fill(project->tree_fd, project->record.settings.workspace_isolation, tree, err);
 	if (r == 0 && request->external_id)
-		r = write_external(project, stage, request, cordon_record_text(record, "id"), err);
-	/* Last: a record in the stage says that all the rest is ready. */
+		r = write_external(project, stage, request, record->id, err);
+	/* Write the record last: a record in the stage means that everything else is ready. */
 	if (r == 0)
-		r = cordon_record_write(stage->fd, "record.json", record, err);
+		r = cordon_record_save(&cordon_workspace_kind, stage->fd, "record.json", record, err);
 	return r;
 }
 
 static int create(const struct cordon_store *store, const struct cordon_project *project, const char *id,
-		  const struct cordon_workspace_request *request, json_t **ret_record, struct cordon_error *err)
+		  const struct cordon_workspace_request *request, struct cordon_workspace_record *ret_record,
+		  struct cordon_error *err)
 {
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
-	json_auto_t *record = cordon_workspace_record(project->id, id, request);
+	autoworkspacerecord struct cordon_workspace_record record = { 0 };
 	char name[2 * CORDON_ID_SIZE + 8];
 	autofd int workspaces = -1;
-	int r = record ? cordon_project_workspaces(project, &workspaces, err) : cordon_no_memory(err);
+	int r = cordon_workspace_new(project->id, id, request, &record) < 0
+			? cordon_no_memory(err)
+			: cordon_project_workspaces(project, &workspaces, err);
 
 	if (r < 0)
 		return r;
 	snprintf(name, sizeof(name), "ws.%s.%s", project->id, id);
 	r = cordon_stage_open(store, name, &stage, err);
 	if (r == 0)
-		r = stage_workspace(project, &stage, request, record, err);
+		r = stage_workspace(project, &stage, request, &record, err);
 	if (r < 0)
 		return r;
 	r = place(stage.fd, workspaces, id);
@@ -193,7 +243,7 @@ static int create(const struct cordon_store *store, const struct cordon_project 
 		r = commit(stage.fd, project->state_fd, id);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot create workspace %s", id);
-	*ret_record = cordon_steal_ptr(&record);
+	move_record(&record, ret_record);
 	return 0;
 }
 
@@ -207,22 +257,23 @@ int cordon_workspace_recover(const struct cordon_store *store, int stage_fd, con
 	char path[2 * CORDON_ID_SIZE + 16];
 	int r = 0;
 
-	/* Created: done, or not ready; deleted: not begun; or the project went, and all of it with it. */
+	/* A creation that is complete, or that was not ready; a deletion that had not begun; or the project was
+	 * deleted. */
 	if (!ready || state < 0)
 		return 0;
 	snprintf(path, sizeof(path), "%s/workspaces", project_id);
 	workspaces = cordon_open_beneath(store->trees_fd, path, CORDON_OPEN_DIR);
 	if (deletes) {
-		r = workspaces < 0 ? 0 : cordon_tree_move(workspaces, id, stage_fd, "tree");
+		r = workspaces < 0 ? 0 : cordon_dirs_move(workspaces, id, stage_fd, "tree");
 		return r == -ENOENT || r == -EEXIST ? 0 : r;
 	}
 	if (tree && (workspaces < 0 || place(stage_fd, workspaces, id) < 0))
-		return 0; /* something else took the name: taken back with the stage */
+		return 0; /* something else has the name: the caller takes the creation back by removing the stage */
 	r = commit(stage_fd, state, id);
 	return r == -EEXIST ? 0 : r;
 }
 
-/* Judges and folds what the caller said. */
+/* Judges the request and makes its id lower case. */
 static int judge(const struct cordon_workspace_request *request, char ret_id[static CORDON_ID_SIZE],
 		 struct cordon_error *err)
 {
@@ -240,22 +291,9 @@ static int judge(const struct cordon_workspace_request *request, char ret_id[sta
 	return r;
 }
 
-static int finish(json_t *record, bool created, json_t **ret_workspace, bool *ret_created, struct cordon_error *err)
-{
-	json_t *answer = cordon_workspace_public(record);
-
-	json_decref(record);
-	if (!answer)
-		return cordon_no_memory(err);
-	*ret_workspace = answer;
-	if (ret_created)
-		*ret_created = created;
-	return 0;
-}
-
-/* Looks for an existing one by id, else by external id. -ENOENT when there is none. */
+/* Finds an existing workspace by id, or else by external id; -ENOENT when there is none. */
 static int find(const struct cordon_project *project, const char *id, const struct cordon_workspace_request *request,
-		json_t **ret_record, struct cordon_error *err)
+		struct cordon_workspace_record *ret_record, struct cordon_error *err)
 {
 	if (*id)
 		return cordon_workspace_read(project, id, ret_record, err);
@@ -263,14 +301,14 @@ static int find(const struct cordon_project *project, const char *id, const stru
 }
 
 static int create_locked(const struct cordon_store *store, const struct cordon_project *project, char *id,
-			 const struct cordon_workspace_request *request, json_t **ret_record, bool *ret_created,
-			 struct cordon_error *err)
+			 const struct cordon_workspace_request *request, struct cordon_workspace_record *ret_record,
+			 bool *ret_created, struct cordon_error *err)
 {
+	autoworkspacerecord struct cordon_workspace_record other = { 0 };
 	autofd int locks = -1;
 	autofd int external_lock = -1;
 	autofd int lock = -1;
 	char name[HASH_SIZE + 2] = "x.";
-	json_t *record = NULL;
 	int r = cordon_store_dir(project->state_fd, "locks", &locks, err);
 
 	if (r == 0 && request->external_id) {
@@ -281,18 +319,14 @@ static int create_locked(const struct cordon_store *store, const struct cordon_p
 		r = cordon_lock_take(locks, id, LOCK_EX, &lock, err);
 	if (r < 0)
 		return r;
-	r = find(project, id, request, &record, err);
+	r = find(project, id, request, ret_record, err);
 	if (r != -ENOENT) {
-		*ret_record = record;
 		*ret_created = false;
 		return r;
 	}
-	if (*id && request->external_id && find_external(project, request, &record, NULL) == 0) {
-		r = cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "external_id %s already means workspace %s",
-				request->external_id, cordon_record_text(record, "id"));
-		json_decref(record);
-		return r;
-	}
+	if (*id && request->external_id && find_external(project, request, &other, NULL) == 0)
+		return cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "external_id %s already means workspace %s",
+				   request->external_id, other.id);
 	if (!*id && (r = cordon_uuid_new(id)) < 0)
 		return cordon_fail_errno(err, r, "cannot create a workspace");
 	*ret_created = true;
@@ -303,12 +337,11 @@ static int create_locked(const struct cordon_store *store, const struct cordon_p
 }
 
 int cordon_workspace_create(const struct cordon_store *store, const char *project_id,
-			    const struct cordon_workspace_request *request, json_t **ret_workspace, bool *ret_created,
-			    struct cordon_error *err)
+			    const struct cordon_workspace_request *request,
+			    struct cordon_workspace_record *ret_workspace, bool *ret_created, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	char id[CORDON_ID_SIZE];
-	json_t *record = NULL;
 	bool created = false;
 	int r = judge(request, id, err);
 
@@ -316,22 +349,23 @@ int cordon_workspace_create(const struct cordon_store *store, const char *projec
 		r = cordon_project_hold(store, project_id, LOCK_SH, &project, err);
 	if (r < 0)
 		return r;
-	/* Without a lock first: asking again for one that exists costs two reads. */
-	r = find(&project, id, request, &record, NULL);
+	/* Look without a lock first: then a request for a workspace that exists costs two reads only. */
+	r = find(&project, id, request, ret_workspace, NULL);
 	if (r == -ENOENT)
-		r = create_locked(store, &project, id, request, &record, &created, err);
+		r = create_locked(store, &project, id, request, ret_workspace, &created, err);
 	else if (r < 0)
-		r = find(&project, id, request, &record, err);
-	return r < 0 ? r : finish(record, created, ret_workspace, ret_created, err);
+		r = find(&project, id, request, ret_workspace, err);
+	if (r == 0 && ret_created)
+		*ret_created = created;
+	return r;
 }
 
 int cordon_workspace_resolve(const struct cordon_store *store, const char *project_id,
 			     const struct cordon_workspace_request *request, bool create_missing,
-			     json_t **ret_workspace, bool *ret_created, struct cordon_error *err)
+			     struct cordon_workspace_record *ret_workspace, bool *ret_created, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	char id[CORDON_ID_SIZE];
-	json_t *record = NULL;
 	int r;
 
 	if (create_missing)
@@ -342,35 +376,34 @@ int cordon_workspace_resolve(const struct cordon_store *store, const char *proje
 	if (r < 0)
 		return r;
 	if (!*id && !request->external_id)
-		r = cordon_workspace_read(&project, cordon_record_text(project.record, "default_workspace_id"), &record,
-					  err);
+		r = cordon_workspace_read(&project, project.record.default_workspace_id, ret_workspace, err);
 	else
-		r = find(&project, id, request, &record, err);
+		r = find(&project, id, request, ret_workspace, err);
 	if (r == -ENOENT) {
 		if (!*id && request->external_id)
 			cordon_fail(err, r, CORDON_KIND_NOT_FOUND, "no workspace of project %s is recorded for %s",
 				    project.id, request->external_id);
 		cordon_error_hint(err, "create it first, or with the session (create_workspace)");
 	}
-	return r < 0 ? r : finish(record, false, ret_workspace, ret_created, err);
+	if (r == 0 && ret_created)
+		*ret_created = false;
+	return r;
 }
 
 int cordon_workspace_get(const struct cordon_store *store, const char *project_id, const char *workspace_id,
-			 json_t **ret_workspace, struct cordon_error *err)
+			 struct cordon_workspace_record *ret_workspace, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	char id[CORDON_ID_SIZE];
-	json_t *record = NULL;
 	int r = cordon_id_workspace("workspace_id", workspace_id, id, err);
 
 	if (r == 0)
 		r = cordon_project_hold(store, project_id, 0, &project, err);
-	if (r == 0)
-		r = cordon_workspace_read(&project, id, &record, err);
-	return r < 0 ? r : finish(record, false, ret_workspace, NULL, err);
+	return r < 0 ? r : cordon_workspace_read(&project, id, ret_workspace, err);
 }
 
-/* The index entry goes last and under its own lock, so that nobody who makes a new one loses it. */
+/* Removes the index entry, after the workspace and with the lock of the external id held, so that it never removes the
+ * entry of a new workspace. */
 static void remove_external(const struct cordon_project *project, const struct cordon_workspace_request *request)
 {
 	char hash[HASH_SIZE], name[HASH_SIZE + 16];
@@ -400,7 +433,7 @@ static int delete_locked(const struct cordon_store *store, const struct cordon_p
 	snprintf(name, sizeof(name), "workspaces/%s.json", id);
 	if (renameat(project->state_fd, name, stage.fd, "record.json") < 0 || fsync(stage.fd) < 0)
 		return cordon_fail_errno(err, -errno, "cannot delete workspace %s", id);
-	r = cordon_tree_move(workspaces, id, stage.fd, "tree");
+	r = cordon_dirs_move(workspaces, id, stage.fd, "tree");
 	if (r < 0 && r != -ENOENT) {
 		/* The stage stays, so that the next repair tries again. */
 		cordon_closep(&stage.fd);
@@ -409,16 +442,16 @@ static int delete_locked(const struct cordon_store *store, const struct cordon_p
 	return 0;
 }
 
-/* Takes the locks of a workspace in their order; its record says which external id it has, and never changes that. */
-static int lock_for_deletion(const struct cordon_project *project, const char *id, const json_t *record,
-			     int ret_locks[static 3], struct cordon_error *err)
+/* Takes the locks of a workspace in their order. The external id comes from its record, in which it never changes. */
+static int lock_for_deletion(const struct cordon_project *project, const char *id,
+			     const struct cordon_workspace_record *record, int ret_locks[static 3],
+			     struct cordon_error *err)
 {
-	struct cordon_workspace_request request = { .external_id = cordon_record_text(record, "external_id"),
-						    .source = cordon_record_text(record, "source") };
+	struct cordon_workspace_request request = { .external_id = record->external_id, .source = record->source };
 	char name[HASH_SIZE + 2] = "x.";
 	int r = cordon_store_dir(project->state_fd, "locks", &ret_locks[0], err);
 
-	if (r == 0 && *request.external_id) {
+	if (r == 0 && request.external_id) {
 		external_name(&request, name + 2);
 		r = cordon_lock_take(ret_locks[0], name, LOCK_EX, &ret_locks[1], err);
 	}
@@ -429,8 +462,8 @@ int cordon_workspace_delete(const struct cordon_store *store, const char *projec
 			    bool *ret_deleted, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
-	json_auto_t *seen = NULL;
-	json_auto_t *record = NULL;
+	autoworkspacerecord struct cordon_workspace_record seen = { 0 };
+	autoworkspacerecord struct cordon_workspace_record record = { 0 };
 	char id[CORDON_ID_SIZE], name[CORDON_ID_SIZE + 8];
 	int locks[3] = { -1, -1, -1 };
 	int r = cordon_id_workspace("workspace_id", workspace_id, id, err);
@@ -439,13 +472,17 @@ int cordon_workspace_delete(const struct cordon_store *store, const char *projec
 		r = cordon_project_hold(store, project_id, LOCK_SH, &project, err);
 	if (r < 0)
 		return r;
-	if (cordon_streq(id, cordon_record_text(project.record, "default_workspace_id")))
+	if (cordon_streq(id, project.record.default_workspace_id))
 		return cordon_fail(err, -EPERM, CORDON_KIND_CONFLICT,
 				   "workspace %s is the default one of its project and can't be deleted", id);
 	*ret_deleted = false;
 	r = cordon_workspace_read(&project, id, &seen, err);
+	/* Check before we take the lock as well: a session that is starting holds the lock, and we would wait for
+	 * it. */
 	if (r == 0)
-		r = lock_for_deletion(&project, id, seen, locks, err);
+		r = cordon_active_none(store, &project, id, "the workspace", err);
+	if (r == 0)
+		r = lock_for_deletion(&project, id, &seen, locks, err);
 	if (r == 0)
 		r = cordon_workspace_read(&project, id, &record, err);
 	if (r == 0)
@@ -453,10 +490,9 @@ int cordon_workspace_delete(const struct cordon_store *store, const char *projec
 	if (r == 0)
 		r = delete_locked(store, &project, id, err);
 	if (r == 0) {
-		struct cordon_workspace_request request = { .external_id = cordon_record_text(record, "external_id"),
-							    .source = cordon_record_text(record, "source") };
+		struct cordon_workspace_request request = { .external_id = record.external_id, .source = record.source };
 
-		if (*request.external_id)
+		if (request.external_id)
 			remove_external(&project, &request);
 		snprintf(name, sizeof(name), "locks/%s", id);
 		unlinkat(project.state_fd, name, 0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Class F: evading the system call filter and the watch."""
+"""Evading the system call filter and the watch."""
 import json
 import os
 import shutil

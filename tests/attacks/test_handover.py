@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Class H: what the agent leaves is later run or read by git, tools, terminals, and by cordon itself."""
+"""What the agent leaves is later run or read by git, tools, terminals, and by cordon itself."""
 import json
 import os
 import subprocess

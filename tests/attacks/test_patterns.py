@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Class B: scopes by name (`src/**/*.ts`), in whole sandboxes; and what of it applies to folders. Seed 002's pattern."""
+"""Scopes by name (`src/**/*.ts`) in whole sandboxes, and what of it applies to folders."""
 import ctypes
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Class A: protected paths in a writable root. What counts is what the host sees afterwards."""
+"""Protected paths in a writable root. The proof is what the host sees afterwards."""
 import os
 import subprocess
 import threading

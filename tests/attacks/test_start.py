@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Class C: starting in a tree that the last agent prepared, and what must never be seen inside."""
+"""Starting in a tree that the last agent prepared, and what must never be seen inside."""
 import ctypes
 import errno
 import itertools

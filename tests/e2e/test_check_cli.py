@@ -83,10 +83,10 @@ def test_the_default_operation_is_writing_where_anything_may_be_written(cordon, 
     assert check(cordon, repo, "--rw", "lib", "--read-only", "--op=write", "lib/a.ts") == {"lib/a.ts": "deny"}
 
 
-def test_permissive_mode_warns_and_counts_as_allowed(cordon, box, repo):
+def test_permissive_mode_warns_in_the_root_and_counts_as_allowed(cordon, box, repo):
     box.write("repo/p.yaml", POLICY.replace("strict", "permissive"))
     answers = check(cordon, repo, "--policy", "p.yaml", "README.md", "lib/a.ts", "/etc/passwd")
-    assert answers == {"README.md": "warn", "lib/a.ts": "allow", "/etc/passwd": "warn"}
+    assert answers == {"README.md": "warn", "lib/a.ts": "allow", "/etc/passwd": "deny"}
     # What a rule forbids stays forbidden.
     assert set(check(cordon, repo, "--policy", "p.yaml", "lib/.env", "AGENTS.md", "docs/n.md").values()) == {"deny"}
     # A flag goes before the file, the file before the variable; without any of them it is strict.
@@ -156,7 +156,7 @@ def test_a_decision_as_an_object(cordon, repo):
     first, second = (json.loads(line) for line in result.stdout.splitlines())
     assert first == {
         "path": "docs/n.md", "op": "write", "decision": "deny", "reason": "grant", "access": "read", "rule": "docs",
-        "where": "cordon.yaml:4:6", "resolved": "docs/n.md", "exists": True,
+        "where": "cordon.yaml:4:6", "fence": None, "resolved": "docs/n.md", "exists": True,
     }
     assert (second["reason"], second["resolved"], second["rule"]) == ("outside_root", "/etc/passwd", None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cordon mount` and `unmount`: the seed's links, made and removed without following or losing anything."""
+"""`cordon mount` and `unmount`: links to workspace folders, made and removed without following or losing anything."""
 import os
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scopes by name: seed 002's filesystem scenarios with `src/**/*.ts`, through `cordon run`."""
+"""Scopes by name: an agent that may write `src/**/*.ts`, through `cordon run`."""
 import os
 import signal
 import subprocess

@@ -44,9 +44,14 @@ def execute(path):
 
 
 def said(mode, path, op, folders="lib"):
-    """One report as the seed words it."""
+    """One report, with the words that scripts rely on."""
     text = f"{WATCHED[mode]}[WORKSPACE]   File: {path}\n[WORKSPACE]   Operation: {op}\n"
     return text if mode == "permissive" else f"{text}[WORKSPACE]   Workspace folders: {folders}\n"
+
+
+def blocks(text):
+    """What was reported, without the lines that advise how to lift a refusal; their words are tested below."""
+    return re.sub(r"\[WORKSPACE\]   (Rule|To allow it): .*\n", "", text)
 
 
 def folded(count, op, path):
@@ -56,7 +61,7 @@ def folded(count, op, path):
 @pytest.fixture
 def repo(box):
     box.write("out/f", "outside\n")
-    return box.repo(files={"lib/a": "a\n", "other/o": "o\n"})
+    return box.repo(files={"lib/a": "a\n", "other/o": "o\n", "out/f": "outside\n"})
 
 
 @pytest.fixture
@@ -104,16 +109,16 @@ execute({out!r} + "/program")
 """
 
 
-def test_permissive_run_warns_once_each_and_succeeds(box, repo, agent):
-    out = str(box.mkdir("out"))
-    box.write("out/program", "#!/bin/false\n", mode=0o755)
+def test_permissive_run_warns_once_each_and_succeeds_in_the_repository(box, repo, agent):
+    out = str(repo / "out")
+    box.write("repo/out/program", "#!/bin/false\n", mode=0o755)
     result = agent("permissive", EVERYTHING.format(out=out))
     assert result.returncode == 0 and set(result.stdout.split()) == {"done"}, result
     told = [(f"{repo}/other/o", "read"), (f"{out}/f", "read"), (f"{out}/f", "write"), (f"{out}/made", "create"),
             (f"{out}/made", "write"), (f"{out}/dir", "create"), (f"{out}/made", "rename"), (f"{out}/renamed", "rename"),
             (f"{out}/renamed", "write"), (f"{out}/f", "delete"), (f"{out}/link", "create"), (f"{out}/renamed", "read"),
             (f"{out}/hard", "create"), (f"{out}/program", "execute")]
-    assert result.stderr == "".join(said("permissive", *one) for one in told) + folded(2, "read", f"{repo}/other/o")
+    assert blocks(result.stderr) == "".join(said("permissive", *one) for one in told) + folded(2, "read", f"{repo}/other/o")
     assert sorted(os.listdir(out)) == ["dir", "hard", "link", "program", "renamed"]
     assert os.stat(f"{out}/renamed").st_mode & 0o777 == 0o640 and (repo / "lib/new").exists()
     kept = [(r["path"], r["op"]) for r in records(box)]
@@ -131,9 +136,8 @@ def test_strict_refuses_the_same_run_and_says_so(box, repo, agent):
     assert result.stdout.split() == ["done"] * 2 + ["EACCES"] * 2 + ["ENOENT"] * 11, result
     assert snapshot(out, repo / "other", repo / ".git") == before
     told = [(f"{repo}/other/o", "read"), (f"{out}/f", "read"), (f"{out}/f", "write"), (f"{out}/made", "create"),
-            (f"{out}/dir", "create"), (f"{out}/renamed", "rename"), (f"{out}/f", "delete"), (f"{out}/link", "create"),
-            (f"{out}/hard", "create"), (f"{out}/program", "execute")]
-    assert result.stderr == ("".join(said("strict", *one) for one in told) + folded(2, "read", f"{repo}/other/o")
+            (f"{out}/f", "delete"), (f"{out}/link", "create"), (f"{out}/program", "execute")]
+    assert blocks(result.stderr) == ("".join(said("strict", *one) for one in told) + folded(2, "read", f"{repo}/other/o")
                              + folded(2, "create", f"{out}/made"))
     assert [(r["path"], r["op"]) for r in records(box)][:len(told)] == told
     assert {(r["decision"], r["mode"]) for r in records(box)} == {("deny", "strict")}
@@ -150,13 +154,13 @@ do(os.rename, "lib/a", "a"); execute("./other/o")
     assert snapshot(repo) == before
     reported = re.findall(r"File: (.*)\n.*Operation: (.*)\n.*Workspace folders: lib\n", result.stderr)
     expected = {("other/o", "write"), ("other/new", "create"), ("new", "create"), ("dir", "create"), ("other/o", "delete"),
-                ("other", "rename"), ("gone", "rename"), ("other/o", "read"), ("a", "rename"), ("other/o", "execute")}
+                ("other", "rename"), ("other/o", "read"), ("a", "rename"), ("other/o", "execute")}
     assert {(os.path.relpath(path, repo), op) for path, op in reported} == expected, result
 
 
 WAYS = {
     "absolute": "read({out!r} + '/f')",
-    "dots": "read('lib/../../out/f')",
+    "dots": "read('lib/../out/f')",
     "doubled slashes": "read('//' + {out!r}.lstrip('/') + '//.//f')",
     "through a system directory": "read('/usr/../' + {out!r} + '/f')",
     "link to the file": "read('lib/to-f')",
@@ -165,17 +169,17 @@ WAYS = {
     "after chdir": "os.chdir({out!r}); read('f')",
     "after chdir through a link": "os.chdir('lib/to-out'); read('./f')",
     "directory descriptor": "d = os.open({out!r}, os.O_PATH); read('f', dir_fd=d)",
-    "descriptor of the workspace and dots": "d = os.open('lib', os.O_RDONLY); read('../../out/f', dir_fd=d)",
-    "/proc/self/cwd": "read('/proc/self/cwd/../out/f')",
+    "descriptor of the workspace and dots": "d = os.open('lib', os.O_RDONLY); read('../out/f', dir_fd=d)",
+    "/proc/self/cwd": "read('/proc/self/cwd/lib/../out/f')",
     "/proc/self/root": "read('/proc/self/root/' + {out!r} + '/f')",
     "/proc/PID/root": "read(f'/proc/{{os.getpid()}}/root/' + {out!r} + '/f')",
-    "/proc/thread-self/cwd": "read('/proc/thread-self/cwd/../out/f')",
+    "/proc/thread-self/cwd": "read('/proc/thread-self/cwd/lib/../out/f')",
     "/proc/self/fd": "d = os.open({out!r} + '/f', os.O_PATH); read(f'/proc/self/fd/{{d}}')",
     "/dev/fd": "d = os.open({out!r}, os.O_PATH); read(f'/dev/fd/{{d}}/f')",
     "link to /proc/self/root": "read('lib/to-proc')",
     "/proc/self/root twice": "read('/proc/self/root/proc/self/root' + {out!r} + '/f')",
-    "/proc/self/cwd behind dots": "read('/proc/self/fd/../cwd/../out/f')",
-    "/proc/self/cwd behind dots out of /proc": "read('/proc/self/../../usr/../proc/./self/cwd/../out/f')",
+    "/proc/self/cwd behind dots": "read('/proc/self/fd/../cwd/lib/../out/f')",
+    "/proc/self/cwd behind dots out of /proc": "read('/proc/self/../../usr/../proc/./self/cwd/lib/../out/f')",
     "/proc/self/root behind a link to /proc": "read('lib/proc/self/root' + {out!r} + '/f')",
     "/proc/self/fd of a thread with descriptors of its own":
         "d = os.open({out!r}, os.O_PATH); e = os.open('lib', os.O_PATH); n = 77; os.dup2(d, n)\n"
@@ -186,14 +190,14 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_report_names_what_the_path_leads_to(box, repo, agent, way):
-    out = f"{box.path}/out"
-    box.link("repo/lib/to-f", "../../out/f")
+    out = f"{repo}/out"
+    box.link("repo/lib/to-f", "../out/f")
     box.link("repo/lib/to-out", out)
     box.link("repo/lib/to-link", "to-f")
     box.link("repo/lib/to-proc", f"/proc/self/root{out}/f")
     box.link("repo/lib/proc", "/proc")
     result = agent("permissive", WAYS[way].format(out=out))
-    assert result.stdout == "done\n" and result.stderr == said("permissive", f"{out}/f", "read"), result
+    assert result.stdout == "done\n" and blocks(result.stderr) == said("permissive", f"{out}/f", "read"), result
 
 
 @pytest.mark.parametrize("mode", WATCHED)
@@ -202,7 +206,7 @@ def test_a_link_in_the_workspace_is_not_what_it_leads_to(box, repo, agent, mode)
         box.link(f"repo/lib/{name}", "../../out/f")
     result = agent(mode, "do(os.unlink, 'lib/removed'); do(os.rename, 'lib/moved', 'lib/again'); do(os.symlink, '../../out/f', 'lib/new'); "
                    "do(os.utime, 'lib/touched', follow_symlinks=False); do(os.lstat, '../out/f'); do(os.open, 'lib/again', os.O_PATH)")
-    assert "E" not in result.stdout.replace("ENOENT", "", 2 if mode == "strict" else 0), result
+    assert "E" not in result.stdout.replace("ENOENT", "", 2), result
     assert result.stderr == "" and (box.path / "out/f").read_text() == "outside\n"
 
 
@@ -210,7 +214,7 @@ def test_a_link_in_the_workspace_is_not_what_it_leads_to(box, repo, agent, mode)
 def test_writing_what_is_there_is_no_creation_though_it_is_hidden(box, repo, agent, options):
     before = snapshot(repo / "other")
     result = agent("strict", "make('other/o'); make('other/new')", *options)
-    assert result.stderr == said("strict", f"{repo}/other/o", "write") + said("strict", f"{repo}/other/new", "create"), result
+    assert blocks(result.stderr) == said("strict", f"{repo}/other/o", "write") + said("strict", f"{repo}/other/new", "create"), result
     assert "done" not in result.stdout and snapshot(repo / "other") == before
 
 
@@ -219,7 +223,7 @@ def test_strict_reports_what_is_denied_in_the_workspace(box, repo, agent, option
     box.write("repo/lib/b.sh", "secret\n")
     result = agent("strict", "read('lib/b.sh'); read('lib/a'); read('lib')", "--deny", "**/*.sh", *options)
     assert result.stdout.splitlines()[0] in ("EACCES", "ENOENT") and result.stdout.splitlines()[1:] == ["done", "done"]
-    assert result.stderr == said("strict", f"{repo}/lib/b.sh", "read"), result
+    assert blocks(result.stderr) == said("strict", f"{repo}/lib/b.sh", "read"), result
 
 
 def test_strict_reports_a_link_in_the_view_of_the_lens_that_leads_outside(box, repo, agent):
@@ -227,7 +231,7 @@ def test_strict_reports_a_link_in_the_view_of_the_lens_that_leads_outside(box, r
     box.link("repo/lib/far", str(box.path / "out/f"))
     result = agent("strict", "read('lib/ln'); read('lib/far')", "--lens", "always")
     assert result.stdout == "EACCES\nEACCES\n"
-    assert result.stderr == said("strict", f"{repo}/other/o", "read") + said("strict", f"{box.path}/out/f", "read"), result
+    assert blocks(result.stderr) == said("strict", f"{repo}/other/o", "read") + said("strict", f"{box.path}/out/f", "read"), result
 
 
 def test_a_save_that_the_lens_lets_through_is_no_violation(box, repo, cordon):
@@ -273,9 +277,9 @@ os._exit(0)
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of bind(2) is that of x86-64")
 def test_a_socket_is_reported_by_as_much_of_its_address_as_the_kernel_reads(box, repo, agent):
-    out = f"{box.path}/out"
-    result = agent("permissive", BIND.format(out=out, name="sock"))
-    assert result.stdout == "0\n" and result.stderr == said("permissive", f"{out}/sock", "create"), result
+    out = f"{repo}/out"
+    result = agent("permissive", BIND.format(out=out, name="sock"), "--net", "none")  # where every kernel has such sockets
+    assert result.stdout == "0\n" and blocks(result.stderr) == said("permissive", f"{out}/sock", "create"), result
     assert os.path.exists(f"{out}/sock")
 
 
@@ -294,27 +298,28 @@ def test_what_the_workspace_and_the_run_own_is_not_reported(agent, mode):
     assert set(result.stdout.split()) == {"done", "ENOENT"} and result.stdout.count("ENOENT") == 1 and result.stderr == "", result
 
 
-def test_looking_at_names_is_no_access_and_making_a_file_without_a_name_is(box, agent):
-    out = f"{box.path}/out"
+def test_looking_at_names_is_no_access_and_making_a_file_without_a_name_is(repo, agent):
+    out = f"{repo}/out"
     result = agent("permissive", f"o = {out!r}; print(os.listdir(o)); do(os.open, o, os.O_RDONLY | os.O_DIRECTORY); do(os.stat, o + '/f'); "
                    "do(os.open, o + '/f', os.O_PATH); do(os.access, o, os.R_OK); do(os.open, o, os.O_TMPFILE | os.O_RDWR)")
-    assert result.stdout == "['f']\n" + "done\n" * 5 and result.stderr == said("permissive", out, "write"), result
+    assert result.stdout == "['f']\n" + "done\n" * 5 and blocks(result.stderr) == said("permissive", out, "write"), result
 
 
-def test_permissive_does_not_report_what_is_not_there_to_be_read(box, agent):
-    result = agent("permissive", "read('missing'); read('../out/missing'); execute('/nonexistent/program'); read('/nonexistent')")
+@pytest.mark.parametrize("mode", WATCHED)
+def test_what_is_not_there_to_be_read_is_not_reported(box, agent, mode):
+    result = agent(mode, "read('lib/missing'); read('../out/missing'); execute('/nonexistent/program'); read('/nonexistent')")
     assert result.stdout == "ENOENT\n" * 4 and result.stderr == "", result
 
 
 def test_strict_reports_the_search_for_what_the_host_has_in_private_places(box, agent):
     secret = box.write("home/.ssh/id_ed25519", "key\n", mode=0o600)
     result = agent("strict", f"read({str(secret)!r}); read('/tmp/nobody-has-this')")
-    assert result.stdout == "ENOENT\nENOENT\n" and result.stderr == said("strict", secret, "read"), result
+    assert result.stdout == "ENOENT\nENOENT\n" and blocks(result.stderr) == said("strict", secret, "read"), result
 
 
 def test_strict_lists_the_way_to_the_workspace_without_a_report(repo, agent):
     result = agent("strict", f"print(sorted(os.listdir('.')), os.listdir('lib')); read({str(repo.parent)!r})")
-    assert result.stdout == "['.git', 'lib', 'other'] ['a']\ndone\n" and result.stderr == "", result
+    assert result.stdout == "['.git', 'lib', 'other', 'out'] ['a']\ndone\n" and result.stderr == "", result
 
 
 def test_shares_are_no_violation_and_stay_what_they_are(box, repo, agent):
@@ -322,7 +327,7 @@ def test_shares_are_no_violation_and_stay_what_they_are(box, repo, agent):
     box.write("kept/k", "k")
     result = agent("strict", f"make('/data/x'); read({str(kept)!r} + '/k'); write({str(kept)!r} + '/k')",
                    "--share", f"{shared}:/data", "--share", f"{kept}:{kept}:ro")
-    assert result.stdout == "done\ndone\nEROFS\n" and result.stderr == said("strict", f"{kept}/k", "write"), result
+    assert result.stdout == "done\ndone\nEROFS\n" and blocks(result.stderr) == said("strict", f"{kept}/k", "write"), result
     assert (shared / "x").exists()
 
 
@@ -358,7 +363,7 @@ def test_names_that_speak_are_escaped(box, repo, agent, cordon, mode):
     box.own(repo / "other")
     result = agent(mode, f"do(os.open, os.fsencode({str(repo)!r}) + b'/other/' + {name!r}, os.O_RDONLY)")
     shown = r"e\e[2J\n[WORKSPACE] all is well\r\u{202e}\xff"
-    assert result.stderr == said(mode, f"{repo}/other/{shown}", "read"), result
+    assert blocks(result.stderr) == said(mode, f"{repo}/other/{shown}", "read"), result
     assert [r["path"] for r in records(box)] == [f"{repo}/other/{shown}"]
     listed = cordon("audit", "--json")
     assert listed.returncode == 0 and b"\x1b" not in listed.raw_stdout and "all is well" in listed.stdout
@@ -367,14 +372,14 @@ def test_names_that_speak_are_escaped(box, repo, agent, cordon, mode):
 def test_a_path_that_cannot_be_read_is_reported_as_such(agent):
     result = agent("permissive", "import ctypes; c = ctypes.CDLL(None, use_errno=True)\nfor i in range(3): print(c.open(ctypes.c_void_p(8), 0))")
     assert result.stdout == "-1\n" * 3
-    assert result.stderr == said("permissive", "(unreadable)", "read") + folded(3, "read", "(unreadable)"), result
+    assert blocks(result.stderr) == said("permissive", "(unreadable)", "read") + folded(3, "read", "(unreadable)"), result
 
 
 def test_any_number_of_different_violations_costs_a_bounded_number_of_lines(box, repo, agent):
     result = agent("strict", "for i in range(3000): make(f'other/n{i}')\nfor i in range(10): make('other/n0')", "--result", str(box.path / "result"))
     assert set(result.stdout.split()) == {"EACCES"}
     expected = "".join(said("strict", f"{repo}/other/n{i}", "create") for i in range(512))
-    assert result.stderr == (expected + folded(11, "create", f"{repo}/other/n0")
+    assert blocks(result.stderr) == (expected + folded(11, "create", f"{repo}/other/n0")
                              + "[WORKSPACE]   (2488 more accesses outside workspace are not listed)\n")
     assert json.loads((box.path / "result").read_text())["violations"] == 3010
     assert (box.state / "state/audit/audit.jsonl").stat().st_size < 300000
@@ -389,11 +394,36 @@ def test_a_report_is_one_piece_among_what_the_agent_says(agent, repo):
     result = agent("strict", "pid = os.fork()\nwhile pid == 0: os.write(2, b'agent\\n')\n"
                    "for i in range(300): do(os.open, f'other/n{i}', os.O_RDONLY)\nos.kill(pid, 9)")
     pieces = "".join(line for line in result.stderr.splitlines(True) if line != "agent\n")
-    assert pieces == "".join(said("strict", f"{repo}/other/n{i}", "read") for i in range(300))
+    assert blocks(pieces) == "".join(said("strict", f"{repo}/other/n{i}", "read") for i in range(300))
     lines = result.stderr.splitlines()
     assert "agent" in lines, result
-    torn = [lines[i:i + 4] for i, line in enumerate(lines) if "BLOCKED" in line and "agent" in lines[i:i + 4]]
+    torn = [lines[i:i + 5] for i, line in enumerate(lines) if "BLOCKED" in line and "agent" in lines[i:i + 5]]
     assert not torn, torn
+
+
+RULES = {
+    "no grant": ((), "read('other/o')", None, "--ro 'other/o'"),
+    "a grant for reading": (("--ro", "other"), "write('other/o')", "other (--ro)", "--rw 'other/o'"),
+    "a denial": (("--deny", "lib/a"), "read('lib/a')", "lib/a (--deny)", "deny"),
+    "a protected path": (("--protect", "lib/a"), "write('lib/a')", "lib/a (--protect)", "protect"),
+    "outside": ((), "read({out!r} + '/f')", None, "root"),
+}
+
+
+@pytest.mark.parametrize("why", RULES)
+@pytest.mark.parametrize("lens", ["auto", "always"])
+def test_a_refusal_names_the_rule_and_what_would_lift_it(box, repo, agent, why, lens):
+    options, code, rule, remedy = RULES[why]
+    result = agent("strict", code.format(out=str(box.path / "out")), *options, "--lens", lens)
+    assert "done" not in result.stdout and result.stderr.count("BLOCKED") == 1, result
+    assert re.findall(r"\[WORKSPACE\]   Rule: (.*)\n", result.stderr) == ([rule] if rule else []), result
+    advice = re.findall(r"\[WORKSPACE\]   To allow it: (.*)\n", result.stderr)
+    assert len(advice) == 1 and remedy in advice[0], result
+
+
+def test_a_warning_needs_no_advice(agent):
+    result = agent("permissive", "read('other/o')")
+    assert result.stdout == "done\n" and "To allow it" not in result.stderr
 
 
 ASKED = {
@@ -405,13 +435,13 @@ ASKED = {
 
 
 @pytest.mark.parametrize("by", ASKED)
-def test_a_mode_asked_for_by_name_reports_whatever_kind_of_scope_there_is(box, repo, cordon, by):
+def test_a_scope_by_name_reports_whoever_asked_for_a_mode(box, repo, cordon, by):
     options, env = ASKED[by]
     box.write("policy.yaml", "version: 1\nmode: strict\nrw:\n  - lib/**/*.ts\n")
     result = cordon("run", *options, "--", *PYTHON, PRELUDE + "make('lib/n.ts'); make('lib/n.sh'); read('other/o'); read('lib/n.ts')", cwd=repo, env=env)
     assert result.stdout == "done\nEACCES\nEACCES\ndone\n" and not (repo / "lib/n.sh").exists(), result
-    told = [] if by == "nobody" else [(f"{repo}/lib/n.sh", "create"), (f"{repo}/other/o", "read")]
-    assert result.stderr == "".join(said("strict", *one).replace("[WORKSPACE]   Workspace folders: lib\n", "") for one in told)
+    told = [(f"{repo}/lib/n.sh", "create"), (f"{repo}/other/o", "read")]  # the lens tells of its refusals in any case
+    assert blocks(result.stderr) == "".join(said("strict", *one).replace("[WORKSPACE]   Workspace folders: lib\n", "") for one in told)
     assert [(r["path"], r["op"]) for r in records(box)] == told
 
 
@@ -431,7 +461,7 @@ def test_reports_that_nobody_reads_hold_up_neither_the_run_nor_its_time_limit(bo
     poll((box.path / "result").exists, 60, "the end of the run")
     assert json.loads((box.path / "result").read_text())["state"] == state
     err = run.communicate(timeout=30)[1].decode()
-    assert err.startswith("".join(said("strict", f"{repo}/other/{i:0200}", "create") for i in range(512)))
+    assert blocks(err).startswith("".join(said("strict", f"{repo}/other/{i:0200}", "create") for i in range(512)))
     assert run.returncode == (0 if state == "completed" else 124)
 
 
@@ -485,16 +515,15 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.limit(900)
-def test_a_million_refused_opens_neither_hang_nor_fill_the_log(box, repo, cordon):
-    # 25 s on a quiet two-core machine; root does a tenth, the way is the same.
-    total = 100000 if box.who.is_root else 1000000
+@pytest.mark.parametrize("total", [100000, pytest.param(1000000, marks=pytest.mark.long)])  # a million takes 25 s on two quiet cores
+def test_a_storm_of_refused_opens_neither_hangs_nor_fills_the_log(box, repo, cordon, total):
     source = box.write("storm.c", STORM)
     subprocess.run(["cc", "-O2", "-pthread", "-o", repo / "lib/storm", source], check=True)
     result = cordon("run", "--workspace", "lib", "--workspace-mode", "strict", "--result", str(box.path / "result"), "--",
                     "lib/storm", str(total), cwd=repo, timeout=800)
     assert result.returncode == 0 and result.stdout == f"{total}\n", result.stderr[-1000:]
     assert json.loads((box.path / "result").read_text())["violations"] == total
-    assert len(result.raw_stderr) < 512 * 4 * (len(str(repo)) + 100)
+    assert len(result.raw_stderr) < 512 * 5 * (len(str(repo)) + 100)
     lines = result.stderr.splitlines()
     assert f"[WORKSPACE]   ({total // 2} times: read {repo}/other/o)" in lines
     assert lines[-1] == f"[WORKSPACE]   ({total // 2 - 511} more accesses outside workspace are not listed)"
@@ -522,7 +551,7 @@ def test_a_watched_run_ends_in_the_middle_of_a_storm(box, repo, cordon, way):
 
 
 def test_the_document_lists_the_system_directories_of_the_code():
-    code = (TOP / "src/sandbox/watch_where.c").read_text()
+    code = (TOP / "src/sandbox/watch/where.c").read_text()
     listed = re.search(r"cordon_watch_system\[\] = \{(.*?)NULL", code, re.DOTALL).group(1)
     document = (TOP / "docs/watch.md").read_text()
     section = document.split("## System directories", 1)[1].split("\n## ", 1)[0]

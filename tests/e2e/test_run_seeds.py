@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds 000 and 002 as far as one run goes: mounts, protected paths, parent access, read-only scope, environment,
-processes, temporary directory. Each test is named after its scenario; what counts is what the host sees."""
+"""The scenarios of workspace isolation and of scopes for each agent, as far as one run goes: mounts, protected paths, parent access,
+read-only scope, environment, processes, temporary directory. Each test is named after its scenario and is judged by what the host sees."""
 import os
 import re
 import signal
@@ -34,7 +34,7 @@ def isolated(cordon, workspaces, script, *options):
     return sh(cordon, script, "--root", str(workspaces / "abc-123"), "--at", "/workspace", "--no-default-protect", *options)
 
 
-# ---- seed 000 ----
+# ---- workspace isolation ----
 
 
 def test_container_mount_in_isolated_mode(cordon, workspaces):
@@ -87,7 +87,7 @@ def test_protected_path_does_not_exist(cordon, workspaces):
     assert (workspaces / "abc-123/AGENTS.md").read_text() == "prompt of abc-123\n"
 
 
-# ---- seed 002 ----
+# ---- scopes for each agent ----
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_agent_process_can_be_terminated_independently(cordon, repo):
 def test_agent_gets_isolated_temp_directory(cordon, box, repo):
     marker = box.write("tmp/host-file", "host")
     result = sh(cordon, "echo $TEMP_DIR; ls -A $TEMP_DIR; echo x >$TEMP_DIR/mine; ls $TEMP_DIR; sleep 0.2", cwd=repo)
-    assert result.stdout.splitlines()[0] == "/tmp" and "mine" in result.stdout and "host-file" not in result.stdout
+    assert result.stdout.splitlines()[0] == "/run/tmp" and "mine" in result.stdout and "host-file" not in result.stdout
     again = sh(cordon, "ls -A $TMPDIR", cwd=repo)
     assert "mine" not in again.stdout and marker.exists()
 

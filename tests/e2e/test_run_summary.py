@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines after a run: what changed, what was refused, what the host may execute of it."""
+import json
 import os
 import pty
 import re
@@ -79,8 +80,69 @@ def test_refused_attempts_are_counted_and_the_first_shown(cordon, repo):
     lines = summary(cordon, repo, "for i in 1 2 3; do cat docs/d.md; done; echo x >Makefile; true", "--workspace", "src",
                     "--workspace-mode", "strict")
     assert lines[:2] == ["no file was created or changed", "4 attempts refused:"]
-    assert lines[2] == f"  read {repo}/docs/d.md" and lines[3].endswith(f" {repo}/Makefile") and len(lines) == 4
+    assert lines[2] == f"  read {repo}/docs/d.md" and lines[3].endswith(f" {repo}/Makefile") and len(lines) == 5
+    assert re.fullmatch("all of it: cordon audit --run [0-9a-f-]{36}", lines[4])
     assert summary(cordon, repo, "echo x >src/n.ts", "--workspace", "src", "--workspace-mode", "strict")[1:] == ["no attempt was refused"]
+
+
+def test_warnings_are_counted_and_the_run_is_named_for_the_log(cordon, box, repo):
+    lines = summary(cordon, repo, "cat docs/d.md; cat docs/d.md; cat tool", "--workspace", "src")
+    assert lines[1] == "3 accesses outside the workspace let through with a warning" and len(lines) == 3
+    run = re.fullmatch("all of it: cordon audit --run ([0-9a-f-]{36})", lines[2]).group(1)
+    kept = [json.loads(line) for line in cordon("audit", "--json", "--run", run).stdout.splitlines()]
+    assert {record["session_id"] for record in kept} == {run} and len([r for r in kept if r["event"] == "violation"]) == 3
+
+
+@pytest.mark.parametrize("options", [["--workspace", "src", "--workspace-mode", "strict"], ["--rw", "src/**/*.ts"], ["--ro", "**"],
+                                     ["--protect", "Makefile", "--protect", "late"], ["--lens", "always", "--protect", "late"]])
+def test_it_never_says_that_nothing_was_refused_when_something_was(cordon, repo, options):
+    lines = summary(cordon, repo, "cat docs/d.md; echo x >Makefile; mkdir late; rm tool; true", *options)
+    assert "no attempt was refused" not in lines, lines
+
+
+def test_what_is_discarded_with_the_private_home_is_counted(cordon, box, repo):
+    lines = summary(cordon, repo, "cd; for i in 1 2 3 4 5; do echo $i >f$i; done; mkdir -p .cache/x; ln -s f1 .cache/x/link; echo >/tmp/not-this")
+    assert lines == ["no file was created or changed", "6 files in the private home were discarded"]
+    assert summary(cordon, repo, "echo >$HOME/one")[1:] == ["1 file in the private home was discarded"]
+    assert summary(cordon, repo, "mkdir $HOME/empty; echo >$HOME/gone; rm $HOME/gone")[1:] == []
+    box.mkdir("kept")
+    assert summary(cordon, repo, "echo >$HOME/stays", "--home", "../kept")[1:] == [] and (box.path / "kept/stays").exists()
+    done = cordon("run", "--result", "../result", "--", "sh", "-c", "echo >$HOME/one; mkdir $HOME/d; echo >$HOME/d/two; chmod 0 $HOME/d/two", cwd=repo)
+    assert done.stderr == "" and json.loads((box.path / "result").read_text())["discarded_files"] == 2
+
+
+def test_what_is_shown_in_the_home_is_not_discarded(cordon, box, repo):
+    box.write("shared/a")
+    box.write("shared/b")
+    assert summary(cordon, repo, "ls $HOME/data; echo >$HOME/one", "--share", f"../shared:{box.home}/data")[1:] == [
+        "1 file in the private home was discarded"]
+
+
+def test_counting_what_is_discarded_is_bounded(cordon, repo):
+    lines = summary(cordon, repo, "cd; d=.; for i in $(seq 100); do d=$d/d; done; mkdir -p $d; echo >$d/deep; seq 11000 | xargs touch; chmod 0 .")
+    assert lines[1:] in (["at least 10000 files in the private home were discarded"], []), lines
+
+
+@pytest.mark.parametrize("options, script, status, failed", [
+    (["--workspace-mode", "strict"], "cat docs/d.md", 3, True),
+    ([], "cat docs/d.md", 3, True),
+    (["--workspace-mode", "strict"], "cat src/a.ts", 0, False),
+    (["--workspace-mode", "strict"], "cat docs/d.md; exit 7", 7, False),
+    (["--workspace-mode", "strict"], "cat docs/d.md; kill -9 $$", 137, False),
+    (["--workspace-mode", "strict", "--timeout", "1s", "--grace", "100ms"], "cat docs/d.md; sleep 60", 124, False),
+    (["--workspace-mode", "strict", "--lens", "always"], "cat docs/d.md", 3, True),
+], ids=["refused", "warned", "nothing", "own status", "signal", "timeout", "lens"])
+def test_a_run_can_fail_on_a_violation(cordon, box, repo, options, script, status, failed):
+    words = ("run", "--workspace", "src", *options, "--result", "../result", "--summary")
+    code = f"{script}; :" if status in (0, 3) else script
+    done = cordon(*words, "--fail-on-violation", "--", "sh", "-c", code, cwd=repo)
+    result = json.loads((box.path / "result").read_text())
+    assert done.returncode == status and result.get("failed_on_violation", False) == failed, done
+    if failed:
+        assert (result["state"], result["exit_code"]) == ("failed", 0) and result["violations"] == 1
+        assert "[SUMMARY] the command succeeded; the run has failed, as --fail-on-violation asks\n" in done.stderr
+        assert cordon(*words, "--", "sh", "-c", code, cwd=repo).returncode == 0
+        assert json.loads((box.path / "result").read_text())["state"] == "completed"
 
 
 def test_only_what_could_be_written_is_counted(cordon, box, repo):
@@ -99,6 +161,7 @@ def test_patterns_are_counted_through_the_lens(cordon, repo):
 def test_names_are_escaped_and_lists_bounded(cordon, repo):
     lines = summary(cordon, repo, "i=0; while [ $i -lt 30 ]; do echo >f$i.sh; i=$((i+1)); done; echo >'\x1b[31mx.sh'")
     assert lines[0] == "31 files created, 0 changed" and lines[-1] == "  and 21 more" and len(lines) == 13
+    time.sleep(0.05)  # as above: what the first run made last must not fall into the second one's first tick
     lines = summary(cordon, repo, "echo x >'\x1b[31my\n.sh'")
     assert lines == ["1 file created, 0 changed", "of what was created or changed the host may execute:", "  created \\e[31my\\n.sh (a shell)"]
 
@@ -152,7 +215,7 @@ def test_on_a_terminal_it_is_the_default(cordon, repo):
 
 
 def test_the_document_has_the_table_of_the_program():
-    source = (TOP / "src/sandbox/executes.c").read_text()
+    source = (TOP / "src/protect/executes.c").read_text()
     rows = set(re.findall(r'^\t\{ "([^"]+)", "([^"]+)" \}', source, re.MULTILINE))
     told = set()
     for names, who in re.findall(r"^\| (`.*`) \| (.*) \|$", (TOP / "docs/run-summary.md").read_text(), re.MULTILINE):

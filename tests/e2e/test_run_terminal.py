@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import pty
-import select
 import signal
 import struct
 import subprocess
@@ -14,36 +13,7 @@ import time
 import pytest
 
 from support import poll
-
-
-class Terminal:
-    """The user's side: a pty on which a command runs in the foreground."""
-
-    def __init__(self, box, *args, cwd):
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 90, 0, 0))
-        self.before = termios.tcgetattr(slave)
-        self.slave = slave
-        self.seen = b""
-        self.process = box.start(*args, cwd=cwd, env={"TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave,
-                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-
-    def expect(self, text, seconds=15):
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            left = deadline - time.monotonic()
-            assert left > 0, f"{text!r} not in {self.seen!r}"
-            if select.select([self.master], [], [], left)[0]:
-                self.seen += os.read(self.master, 4096)
-        before, _, self.seen = self.seen.partition(text)
-        return before
-
-    def type(self, data):
-        os.write(self.master, data)
-
-    def close(self):
-        os.close(self.master)
-        os.close(self.slave)
+from terminals import Terminal
 
 
 @pytest.fixture
@@ -123,7 +93,7 @@ def test_much_output_arrives_whole(terminal, repo):
 
 def test_reports_begin_in_the_first_column_while_the_terminal_is_raw(box, terminal):
     repo = box.repo("repo", files={"lib/a": "a\n", "other/o": "o\n"})
-    t = terminal("run", "--workspace", "lib", "--no-summary", "--", "sh", "-c", "cat other/o; echo x > other/n; echo the-end", cwd=repo)
+    t = terminal("run", "--workspace", "lib", "--no-summary", "--reports", "now", "--", "sh", "-c", "cat other/o; echo x > other/n; echo the-end", cwd=repo)
     said = t.expect(b"the-end")
     assert said.count(b"[WORKSPACE]") == 6 and said.count(b"\n") == said.count(b"\r\n") > 6, said
     assert t.process.wait(15) == 0

@@ -94,7 +94,8 @@ def test_a_home_directory_that_stays(box, cordon):
 def test_shares_at_the_same_and_at_another_place(box, cordon):
     repo = box.repo()
     box.write("data/file", "data\n")
-    data = box.path / "data"
+    box.write("more/file", "more\n")
+    data, more = box.path / "data", box.path / "more"
     result = sh(cordon, f"cat {data}/file /mnt/data/file; echo x >{data}/new; echo x >/mnt/data/no || echo refused", "--share", str(data),
-                "--share", f"{data}:/mnt/data:ro", cwd=repo)
-    assert result.stdout == "data\ndata\nrefused\n" and (data / "new").exists() and not (data / "no").exists(), result
+                "--share", f"{more}:/mnt/data:ro", cwd=repo)
+    assert result.stdout == "data\nmore\nrefused\n" and (data / "new").exists() and not (more / "no").exists(), result

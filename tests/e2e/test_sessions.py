@@ -40,6 +40,29 @@ def test_a_message_reaches_the_standard_input_and_output_has_an_index(sessions):
     assert all(event["session_id"] == session for event in output["events"])
 
 
+ASK = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+s = socket.socket(socket.AF_UNIX); s.connect('control')
+try:
+    s.sendall(b'{"op": "no such thing"}\\n')
+    print('answer', bool(s.recv(100)))
+except (ConnectionResetError, BrokenPipeError):
+    print('answer', False)
+"""
+
+
+def test_k1_a_control_socket_wants_more_than_the_right_uid(sessions, box):
+    """A process in another user namespace, as everything in a sandbox is, gets no answer, though the uid is the owner's."""
+    sessions.create(command=["cat"])
+    session = sessions.start("--message", "x")["session_id"]
+    place = str(box.state / "state/sessions" / session)
+    assert box.run("python3", "-c", ASK, place).stdout == "answer True\n"
+    inside = box.run("unshare", "--user", "--map-current-user", "python3", "-c", ASK, place)
+    assert inside.stdout == "answer False\n", inside
+    sessions.cordon("session", "stop", session)
+
+
 def test_an_ended_session_is_resumed_under_its_id_with_all_layers(sessions, box):
     sessions.create("--isolation", "--protect", "AGENTS.md", command=["sh", "-c", "read line; echo \"got $line in $PWD\"; echo x > AGENTS.md"])
     box.write(sessions.top("AGENTS.md"), "rules")
@@ -82,6 +105,21 @@ def test_the_workspace_is_found_as_the_table_says(sessions):
     again = sessions.start("--external-id", "me", "--source", "s")
     assert again["workspace_id"] == mine["workspace_id"] and again["workspace_created"] is False
     assert sessions.ask("workspace", "get", project, mine["workspace_id"])["last_session_at"]
+
+
+def test_a_session_can_fail_on_a_violation(sessions):
+    sessions.create("--isolation", "--protect", "NEVER.md")
+    refused = ["sh", "-c", "mkdir NEVER.md 2>/dev/null; :"]
+    before = sessions.start("--new-session", command=refused)["session_id"]
+    poll(lambda: sessions.get(before)["status"] != "active", 20)
+    record = sessions.get(before)
+    assert (record["state"], record["exit_code"]) == ("completed", 0) and record["violations"] > 0, record
+    failing = sessions.start("--new-session", "--fail-on-violation", command=refused)["session_id"]
+    assert sessions.cordon("session", "wait", failing).returncode == 3
+    record = sessions.get(failing)
+    assert (record["status"], record["state"], record["exit_code"], record["failed_on_violation"]) == ("failed", "failed", 0, True)
+    clean = sessions.start("--new-session", "--fail-on-violation", command=["true"])["session_id"]
+    assert sessions.cordon("session", "wait", clean).returncode == 0 and sessions.get(clean)["status"] == "completed"
 
 
 def test_exit_codes_are_those_of_a_run(sessions):
@@ -236,6 +274,45 @@ def test_a_session_starts_none_that_is_freer_than_itself(sessions):
             sessions.ask("project", "update", project, *back)
     other = sessions.ask("project", "create", "q", "--isolation")["id"]
     assert "another project" in sessions.refused("session", "start", other, "--detach", "--parent", parent, "--", "true", status=125)["message"]
+
+
+@pytest.mark.parametrize("isolation", [["--isolation"], []], ids=["isolated", "shared"])
+def test_what_the_host_would_execute_is_protected_unless_the_project_says_otherwise(sessions, box, isolation):
+    plant = "mkdir -p .git/hooks; echo evil > .git/hooks/post-checkout; echo evil > .envrc; echo work > notes"
+    project = sessions.create(*isolation)
+    assert sessions.project["default_protection"] is True
+    where = sessions.top("workspaces", sessions.project["default_workspace_id"])
+    box.write(where / ".git/config", "[core]\n")
+    box.mkdir(where / ".git/hooks")
+    sessions.cordon("session", "wait", sessions.start(command=["sh", "-c", plant])["session_id"])
+    assert not (where / ".git/hooks/post-checkout").exists() and not (where / ".envrc").exists()
+    assert (where / "notes").read_text() == "work\n"
+    parent = sessions.start("--new-session", command=["sleep", "1000"])["session_id"]
+    sessions.ask("project", "update", project, "--no-default-protect")
+    # Neither a session that one with the list starts, nor one beside it, does without it.
+    begin = ("session", "start", project, "--detach", "--new-session")
+    assert "protect less" in sessions.refused(*begin, "--parent", parent, "--", "true", status=125)["message"]
+    assert "protects" in sessions.refused(*begin, "--", "true", status=125)["message"]
+    sessions.ask("session", "stop", parent, "--grace", "100ms")
+    sessions.cordon("session", "wait", sessions.start("--new-session", command=["sh", "-c", plant])["session_id"])
+    assert (where / ".git/hooks/post-checkout").read_text() == (where / ".envrc").read_text() == "evil\n"
+
+
+def test_a_child_in_another_workspace_of_a_shared_project_keeps_the_parents_protection(sessions, box):
+    project = sessions.create()
+    sessions.ask("workspace", "create", project, "--id", "w")
+    first, second = sessions.top("workspaces", sessions.project["default_workspace_id"]), sessions.top("workspaces", "w")
+    for place in (first, second):
+        box.write(place / ".git/config", "[core]\n")
+        box.mkdir(place / ".git/hooks")
+    parent = sessions.start(command=["sleep", "1000"])["session_id"]
+    script = f"for w in {first.name} w; do echo evil > ../$w/.git/hooks/post-checkout; echo work > ../$w/notes; done"
+    child = sessions.start("--parent", parent, "--workspace", "w", command=["sh", "-c", script])["session_id"]
+    sessions.cordon("session", "wait", child)
+    assert not list(first.glob(".git/hooks/*")) and not list(second.glob(".git/hooks/*"))
+    assert (first / "notes").exists() and (second / "notes").exists()
+    # One that nobody of them started stands on its own, and runs beside them.
+    assert sessions.cordon("session", "wait", sessions.start("--new-session", "--workspace", "w", command=["true"])["session_id"]).returncode == 0
 
 
 def test_two_tenants_share_nothing(sessions, box):
@@ -479,9 +556,11 @@ def test_many_start_at_once_in_one_workspace(sessions):
     assert sessions.ask("session", "list", project, "--status", "active")["total"] == 12
 
 
-def test_no_supervisor_is_to_be_had_by_hand(cordon):
-    done = cordon("session", "supervise", "00000000-0000-4000-8000-000000000000")
-    assert done.returncode == 2 and "session start" in done.stderr
+def test_the_process_of_a_session_is_not_to_be_had_by_hand(cordon, box):
+    for arguments in (["00000000-0000-4000-8000-000000000000"], ["--help"], []):
+        done = box.run(str(box.bin / "cordon-session"), *arguments)
+        assert done.returncode == 2 and "session start" in done.stderr and not done.stdout
+    assert cordon("session", "supervise", "00000000-0000-4000-8000-000000000000").returncode == 2
     assert "supervise" not in cordon("--help").stdout
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seed 003 on the command line: each row of its validation, edge cases, attacks and CLI reference, and what the
-original got wrong."""
+"""Folder workspaces on the command line: validation, edge cases, attacks, and each command."""
 import json
 import os
 import subprocess

@@ -248,13 +248,13 @@ def children(pid):
     return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_the_death_of_the_teller_is_the_end_of_the_lens(lens):
+def test_the_death_of_the_invalidator_is_the_end_of_the_lens(lens):
     """Without it the kernel would believe for a day what is no longer true."""
     lens.write("f", "one")
     ask = lens.asker()
     assert ask("read('f')") == "one"
-    (teller,) = children(lens.lens_pid())
-    os.kill(teller, signal.SIGKILL)
+    (invalidator,) = children(lens.lens_pid())
+    os.kill(invalidator, signal.SIGKILL)
     # Another name each time: that one is missing would be believed, too.
     missing = itertools.count()
     poll(lambda: ask(f"answer(os.stat, 'missing{next(missing)}')") in ("ENOTCONN", "ECONNABORTED"), what="the end of the view")
@@ -323,7 +323,7 @@ def test_bad_arguments_are_refused_with_the_usage(box, arguments):
     assert done.returncode == 2 and "usage: cordon-lens" in done.stderr
 
 
-@pytest.mark.parametrize("policy", [b"", b"nonsense", b"cordon-policy\x001\0root\0/\0", b"cordon-policy\x002\0end\0", b"cordon-policy\x001\0grant\0all\0x\0\0end\0"])
+@pytest.mark.parametrize("policy", [b"", b"nonsense", b"cordon-policy\x002\0root\0/\0", b"cordon-policy\x001\0end\0", b"cordon-policy\x002\0grant\0all\0x\0\0end\0"])
 def test_a_damaged_policy_is_an_error_not_a_view(box, lens_tools, policy):
     import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scope by name means to a run (seed 002, class B of the threats), looked at from inside and from the host."""
+"""What a scope by name means to a run, looked at from inside and from the host."""
 import os
 import stat
 import subprocess

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
@@ -48,7 +49,7 @@ static void error_message_is_one_safe_line(void **state)
 	assert_int_equal(cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "bad name: %s", "a\nb\x1b[31m\xff"), -EINVAL);
 	assert_string_equal(err.message, "bad name: a\\nb\\e[31m\\xff");
 	assert_int_equal(err.kind, CORDON_KIND_USAGE);
-	/* A prefix leaves what was escaped before as it is. */
+	/* Adding a prefix does not escape the old text again. */
 	cordon_error_prefix(&err, -EINVAL, "file %s", "x\ny");
 	assert_string_equal(err.message, "file x\\ny: bad name: a\\nb\\e[31m\\xff");
 	cordon_error_where(&err, "p\tq", 3, 4);
@@ -154,7 +155,7 @@ static void escaped_text_stays_on_its_line(void **state)
 		{ "\x1b]0;x\a", "\\e]0;x\\x07" },
 		{ "back\\slash", "back\\\\slash" },
 		{ "\x7f", "\\x7f" },
-		{ "\xc2\x9b", "\\u{9b}" },	 /* CSI in one character */
+		{ "\xc2\x9b", "\\u{9b}" },	 /* CSI as one character */
 		{ "\xe2\x80\xa8", "\\u{2028}" }, /* line separator */
 		{ "\xe2\x80\xae", "\\u{202e}" }, /* right-to-left override */
 		{ "\xff\xfe", "\\xff\\xfe" },
@@ -193,6 +194,19 @@ static void text_of_several_lines_keeps_them(void **state)
 	(void)state;
 	assert_int_equal(cordon_text_escape_lines(&lines, "a\tb\\\n\x1b[31m\xff\xc3\xa9\r", 14), 0);
 	assert_string_equal(lines.data, "a\tb\\\n\\e[31m\\xff\xc3\xa9\\r");
+}
+
+static void marked_text_says_whose_each_line_is(void **state)
+{
+	autobuf struct cordon_buf lines = CORDON_BUF(200);
+
+	(void)state;
+	assert_int_equal(cordon_text_mark_lines(&lines, "| ", "one\n\ntw", 7), 0);
+	/* A line without a newline continues. */
+	assert_int_equal(cordon_text_mark_lines(&lines, "| ", "o\n\r[x]\xe2\x80\xa8[y]", 11), 0);
+	assert_string_equal(lines.data, "| one\n| \n| two\n| \\r[x]\\u{2028}[y");
+	assert_int_equal(cordon_text_mark_lines(&lines, "| ", "", 0), 0);
+	assert_int_equal(lines.data[lines.len - 1], 'y');
 }
 
 static void kinds_are_found_by_name(void **state)
@@ -310,6 +324,44 @@ static void durations_and_sizes_have_units(void **state)
 	assert_int_equal(cordon_parse_size("99999999T", &v), -ERANGE);
 }
 
+static void strings_are_joined_without_stdio(void **state)
+{
+	char digits[CORDON_DIGITS_SIZE], fd[CORDON_FD_PATH_SIZE], text[8] = "old";
+
+	(void)state;
+	assert_string_equal(cordon_digits(0, digits), "0");
+	assert_string_equal(cordon_digits(1090, digits), "1090");
+	assert_string_equal(cordon_digits(UINT64_MAX, digits), "18446744073709551615");
+	assert_string_equal(cordon_fd_path(1023, fd), "/proc/self/fd/1023");
+	assert_int_equal(cordon_concat(text, sizeof(text), "ab", "", "cde", "fg", NULL), 0);
+	assert_string_equal(text, "abcdefg");
+	assert_int_equal(cordon_concat(text, sizeof(text), "abcd", "efgh", NULL), -ENAMETOOLONG);
+	assert_string_equal(text, "");
+	assert_int_equal(cordon_concat(text, sizeof(text), NULL), 0);
+	assert_string_equal(text, "");
+}
+
+static void arena_hands_out_zeroed_memory_and_keeps_what_grew(void **state)
+{
+	struct cordon_arena *arena = cordon_arena_new();
+	const uint32_t *bigger, old[] = { 7, 8 };
+	const char *large;
+
+	(void)state;
+	assert_non_null(arena);
+	assert_string_equal(cordon_arena_strdup(arena, "x"), "x");
+	assert_string_equal(cordon_arena_printf(arena, "%s-%d", "abc", 5), "abc-5");
+	large = cordon_arena_alloc(arena, 100000);
+	assert_non_null(large);
+	assert_true(large[0] == 0 && large[99999] == 0);
+	bigger = cordon_arena_grow(arena, old, 2, 4, sizeof(*bigger));
+	assert_non_null(bigger);
+	assert_true(bigger[0] == 7 && bigger[1] == 8 && bigger[2] == 0 && bigger[3] == 0);
+	assert_null(cordon_arena_alloc(arena, SIZE_MAX));
+	assert_null(cordon_arena_grow(arena, old, 2, SIZE_MAX / 4, sizeof(*bigger) + 4));
+	assert_null(cordon_arena_free(arena));
+}
+
 static void uuids_are_random_and_checked(void **state)
 {
 	char a[CORDON_UUID_SIZE], b[CORDON_UUID_SIZE];
@@ -331,7 +383,8 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* 3, and 10 to 19, are open; then only `kept` are, and 0 to 2. In a child: the test's own stay. */
+/* Opens 3 and 10 to 19, and checks that afterwards only `kept` and 0 to 2 are open. It runs in a child, so that the
+ * test keeps its own descriptors. */
 static void assert_stay(const int *kept, size_t n)
 {
 	pid_t pid = fork();
@@ -379,11 +432,14 @@ int main(void)
 		cmocka_unit_test(escaped_text_stays_on_its_line),
 		cmocka_unit_test(escape_that_does_not_fit_changes_nothing),
 		cmocka_unit_test(text_of_several_lines_keeps_them),
+		cmocka_unit_test(marked_text_says_whose_each_line_is),
 		cmocka_unit_test(kinds_are_found_by_name),
 		cmocka_unit_test(paths_are_compared_by_component),
 		cmocka_unit_test(paths_are_cleaned_by_their_text),
 		cmocka_unit_test(numbers_take_nothing_but_digits),
 		cmocka_unit_test(durations_and_sizes_have_units),
+		cmocka_unit_test(strings_are_joined_without_stdio),
+		cmocka_unit_test(arena_hands_out_zeroed_memory_and_keeps_what_grew),
 		cmocka_unit_test(uuids_are_random_and_checked),
 		cmocka_unit_test(descriptors_are_closed_but_for_those_that_are_named),
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding our own control groups in the tables of /proc, whatever stands in them. */
+/* Tests that we find our own control groups in the tables of /proc, whatever those contain. */
 #include "unit.h"
 
-#include "sandbox/cgroup.h"
+#include "sandbox/host/cgroup.h"
 
 static const char v1_mounts[] = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
 				"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 master:3 - cgroup cgroup rw,cpu,cpuacct\n"
@@ -24,7 +24,8 @@ static void groups_are_found_where_the_host_has_them(void **state)
 	assert_string_equal(trees.v1[CORDON_CONTROLLER_PIDS].top, "/sys/fs/cgroup/pids");
 	assert_string_equal(trees.v2.dir, "/sys/fs/cgroup/unified/u");
 
-	/* A group that the mount does not show, one outside of the namespace, and one that only looks alike. */
+	/* A group that the mount does not show, one outside the cgroup namespace, and one whose path only begins the
+	 * same. */
 	cordon_cgroup_parse("5:pids:/docker/other\n4:memory:/../up\n0::/../../x\n", v1_mounts, &trees);
 	assert_string_equal(trees.v1[CORDON_CONTROLLER_PIDS].dir, "");
 	assert_string_equal(trees.v1[CORDON_CONTROLLER_MEMORY].dir, "");

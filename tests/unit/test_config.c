@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration trees and the policy file: every error at its place, all of them at once, nothing half applied. */
+/* Configuration documents and the policy file: every error at its place, all of them at once, nothing half applied. */
 #include "unit.h"
 
 #include "base/io.h"
@@ -25,7 +25,7 @@ static void print_errors(const struct cordon_errors *errors)
 			      errors->items[i].hint);
 }
 
-/* ">>> LINE:COLUMN message | hint" against one error. */
+/* Compares ">>> LINE:COLUMN message | hint" with one error. */
 static bool as_expected(const char *name, char *expected, const struct cordon_error *err)
 {
 	char *message = strchr(expected, ' '), *hint;
@@ -204,7 +204,7 @@ static void the_example_of_the_manual_is_valid(void **state)
 	start = strchr(start, '\n') + 1;
 	end = strstr(start, ".Ed");
 	assert_non_null(end);
-	/* mdoc writes a backslash as \e; the example must do without other escapes. */
+	/* mdoc writes a backslash as \e; the example must not use other escapes. */
 	*end = '\0';
 	assert_null(strchr(start, '\\'));
 	assert_int_equal(cordon_buf_adds(&text, start), 0);
@@ -284,6 +284,7 @@ static void a_policy_gets_all_rules_with_their_places(void **state)
 	assert_int_equal(cordon_policy_file_apply(file, policy, &errors), 0);
 	assert_int_equal(policy->mode, CORDON_MODE_PERMISSIVE);
 	assert_string_equal(policy->folders, "lib");
+	assert_true(policy->reports_reads);
 	assert_int_equal(cordon_policy_check(policy, "lib/new/file", CORDON_OP_WRITE, &decision, NULL), 0);
 	assert_int_equal(decision.verdict, CORDON_ALLOW);
 	assert_string_equal(decision.rule_where, "p.yaml:2:13");
@@ -383,8 +384,8 @@ static void too_many_errors_are_counted(void **state)
 	assert_string_equal(errors.items[0].where, "a.yaml:1:1");
 }
 
-/* Nesting, directives, duplicates and errors by the hundred thousand: an answer, and in bounded time (the test's own).
- */
+/* A hundred thousand levels, directives, duplicates or errors get an answer, in bounded time (the time limit of the
+ * test). */
 static void a_megabyte_of_anything_is_answered(void **state)
 {
 	static const char *const units[] = {
@@ -414,13 +415,14 @@ static void places_and_offsets_are_those_of_the_text(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		autoerrors struct cordon_errors errors = { 0 };
-		autotree struct cordon_tree *tree = NULL;
+		autodocument struct cordon_document *doc = NULL;
 		const struct cordon_node *x, *o, *y;
 
-		assert_int_equal(cordon_tree_parse("t", (cordon_format)i, texts[i], strlen(texts[i]), 4, &tree, &errors),
+		assert_int_equal(cordon_document_parse("t", (cordon_format)i, texts[i], strlen(texts[i]), 4, &doc,
+						       &errors),
 				 0);
-		x = cordon_node_get(tree->root, "ä");
-		o = cordon_node_get(tree->root, "b")->first;
+		x = cordon_node_get(doc->root, "ä");
+		o = cordon_node_get(doc->root, "b")->first;
 		y = o->next;
 		assert_memory_equal(texts[i] + x->start, i ? "\"x\"" : "'x'", 3);
 		assert_int_equal(x->end - x->start, 3);
@@ -433,7 +435,7 @@ static void places_and_offsets_are_those_of_the_text(void **state)
 		assert_int_equal(y->column, i ? 13 : 8);
 		assert_string_equal(y->text, "y\n");
 		assert_int_equal(y->end - y->start, 5);
-		assert_null(cordon_node_get(tree->root, "c"));
+		assert_null(cordon_node_get(doc->root, "c"));
 	}
 }
 
@@ -441,17 +443,17 @@ static void json_escapes_are_undone(void **state)
 {
 	static const char text[] = "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\u20ac\\ud83d\\ude00\", -1.5e3, true, null]";
 	autoerrors struct cordon_errors errors = { 0 };
-	autotree struct cordon_tree *tree = NULL;
+	autodocument struct cordon_document *doc = NULL;
 	const struct cordon_node *node;
 
 	(void)state;
-	assert_int_equal(cordon_tree_parse("t", CORDON_FORMAT_JSON, text, sizeof(text) - 1, 4, &tree, &errors), 0);
-	node = tree->root->first;
+	assert_int_equal(cordon_document_parse("t", CORDON_FORMAT_JSON, text, sizeof(text) - 1, 4, &doc, &errors), 0);
+	node = doc->root->first;
 	assert_string_equal(node->text, "\"\\/\b\f\n\r\té€😀");
 	node = node->next;
 	assert_string_equal(node->text, "-1.5e3");
 	assert_int_equal(node->style, CORDON_STYLE_PLAIN);
-	assert_int_equal(tree->root->n, 4);
+	assert_int_equal(doc->root->n, 4);
 }
 
 static void a_near_word_is_suggested_a_far_one_is_not(void **state)

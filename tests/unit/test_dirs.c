@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees that somebody hostile made: copied, merged, moved and removed without following anything. */
+/* Directories that a hostile process made are copied, merged, moved and removed without following any link. */
 #include "unit.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
-#include "base/tree.h"
 
 static void expect_content(const char *path, const char *want)
 {
@@ -22,7 +22,7 @@ static int copy(const char *name, struct cordon_error *err)
 	autofd int src = open("src", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	autofd int dst = open("dst", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return cordon_tree_copy(src, name, dst, &budget, err);
+	return cordon_dirs_copy(src, name, dst, &budget, err);
 }
 
 static void make_two(void)
@@ -114,9 +114,9 @@ static void copy_is_bounded_in_bytes_entries_and_depth(void **state)
 	unit_mkdir("src/two");
 	unit_write("src/two/a", "");
 	unit_write("src/two/b", "");
-	assert_int_equal(cordon_tree_copy(src, "five", dst, &bytes, &err), -E2BIG);
+	assert_int_equal(cordon_dirs_copy(src, "five", dst, &bytes, &err), -E2BIG);
 	assert_int_equal(err.kind, CORDON_KIND_LIMIT);
-	assert_int_equal(cordon_tree_copy(src, "two", dst, &entries, &err), -E2BIG);
+	assert_int_equal(cordon_dirs_copy(src, "two", dst, &entries, &err), -E2BIG);
 	unit_mkdir(path);
 	for (size_t i = 0; i <= CORDON_COPY_DEPTH_MAX; i++) {
 		size_t n = strlen(path);
@@ -145,7 +145,7 @@ static void merge_replaces_files_keeps_others_and_stops_at_a_foreign_type(void *
 	unit_write("dst/t/own", "own");
 	unit_write("victim", "old");
 	unit_link("../../victim", "dst/t/l");
-	assert_int_equal(cordon_tree_merge(src, "t", dst, &err), 0);
+	assert_int_equal(cordon_dirs_merge(src, "t", dst, &err), 0);
 	expect_content("dst/t/a", "new");
 	expect_content("dst/t/own", "own");
 	expect_content("dst/t/l", "new"); /* the link is gone, its target untouched */
@@ -155,11 +155,11 @@ static void merge_replaces_files_keeps_others_and_stops_at_a_foreign_type(void *
 	unit_write("src/u/a", "new");
 	unit_mkdir("outside");
 	unit_link("../outside", "dst/u");
-	assert_int_equal(cordon_tree_merge(src, "u", dst, &err), -EEXIST);
+	assert_int_equal(cordon_dirs_merge(src, "u", dst, &err), -EEXIST);
 	assert_int_equal(access("outside/a", F_OK), -1);
 	unit_write("src/f", "file");
 	unit_mkdir("dst/f");
-	assert_int_equal(cordon_tree_merge(src, "f", dst, &err), -EEXIST);
+	assert_int_equal(cordon_dirs_merge(src, "f", dst, &err), -EEXIST);
 }
 
 static void remove_takes_deep_unreadable_trees_and_no_link_target(void **state)
@@ -184,10 +184,10 @@ static void remove_takes_deep_unreadable_trees_and_no_link_target(void **state)
 	assert_int_equal(chdir(unit_dir), 0);
 	assert_int_equal(chmod("t/d", 0500), 0);
 	assert_int_equal(chmod("t", 0), 0);
-	assert_int_equal(cordon_tree_remove(AT_FDCWD, "t", NULL), 0);
+	assert_int_equal(cordon_dirs_remove(AT_FDCWD, "t", NULL), 0);
 	assert_int_equal(access("t", F_OK), -1);
 	expect_content("outside/kept", "kept");
-	assert_int_equal(cordon_tree_remove(AT_FDCWD, "t", NULL), 0); /* a missing one is fine */
+	assert_int_equal(cordon_dirs_remove(AT_FDCWD, "t", NULL), 0); /* a missing directory is no error */
 }
 
 static void remove_takes_a_link_itself(void **state)
@@ -196,7 +196,7 @@ static void remove_takes_a_link_itself(void **state)
 	unit_mkdir("outside");
 	unit_write("outside/kept", "kept");
 	unit_link("outside", "t");
-	assert_int_equal(cordon_tree_remove(AT_FDCWD, "t", NULL), 0);
+	assert_int_equal(cordon_dirs_remove(AT_FDCWD, "t", NULL), 0);
 	expect_content("outside/kept", "kept");
 }
 
@@ -208,10 +208,10 @@ static void move_takes_an_unwritable_directory_and_never_replaces(void **state)
 	unit_write("src/t/a", "x");
 	assert_int_equal(chmod("src/t", 0500), 0);
 	unit_mkdir("dst/taken");
-	assert_int_equal(cordon_tree_move(AT_FDCWD, "src/t", AT_FDCWD, "dst/taken"), -EEXIST);
-	assert_int_equal(cordon_tree_move(AT_FDCWD, "src/t", AT_FDCWD, "dst/t"), 0);
+	assert_int_equal(cordon_dirs_move(AT_FDCWD, "src/t", AT_FDCWD, "dst/taken"), -EEXIST);
+	assert_int_equal(cordon_dirs_move(AT_FDCWD, "src/t", AT_FDCWD, "dst/t"), 0);
 	expect_content("dst/t/a", "x");
-	assert_int_equal(cordon_tree_move(AT_FDCWD, "src/t", AT_FDCWD, "dst/u"), -ENOENT);
+	assert_int_equal(cordon_dirs_move(AT_FDCWD, "src/t", AT_FDCWD, "dst/u"), -ENOENT);
 }
 
 int main(void)

@@ -136,9 +136,11 @@ static void granted_folders_are_remembered_or_nothing_is(void **state)
 	assert_int_equal(cordon_policy_grant_folders(policy, "lib,missing", &err), -ENOENT);
 	assert_int_equal(policy->n_grants, 0);
 	assert_null(policy->folders);
+	assert_false(policy->reports_reads);
 	assert_int_equal(cordon_policy_grant_folders(policy, "alias, we[i]rd\\, yes", &err), 0);
 	assert_int_equal(policy->n_grants, 2);
 	assert_string_equal(policy->folders, "alias, we[i]rd\\, yes");
+	assert_true(policy->reports_reads);
 	cordon_policy_decide(policy, "lib/a", CORDON_OP_WRITE, &d);
 	assert_int_equal(d.verdict, CORDON_ALLOW);
 	assert_string_equal(d.rule, "lib");
@@ -184,12 +186,12 @@ static void the_repository_is_found_by_its_git_entry_alone(void **state)
 	assert_repo("top", "top");
 	assert_repo("top/a/b", "top");
 	assert_repo("shortcut", "top");
-	/* A gitfile marks a top level and leads nowhere. */
+	/* A gitfile marks a top level, and nobody follows it. */
 	unit_mkdir("top/sub");
 	unit_mkdir("top/sub/x");
 	unit_write("top/sub/.git", "gitdir: /\n");
 	assert_repo("top/sub/x", "top/sub");
-	/* What is called .git but is neither is passed by, and no FIFO is waited for. */
+	/* A .git that is neither a directory nor a gitfile is ignored, and nobody waits for a FIFO. */
 	unit_write("top/a/.git", "hello");
 	assert_repo("top/a/b", "top");
 	assert_int_equal(remove("top/a/.git"), 0);
@@ -213,12 +215,12 @@ static void a_repository_that_somebody_planted_above_is_passed_by(void **state)
 	unit_mkdir("own/shared/.git");
 	unit_mkdir("own/shared/work");
 	assert_repo("own/shared/work", "own/shared");
-	/* Only root can play the other user. */
+	/* Only root can make files of another user. */
 	if (geteuid() != 0)
 		return;
 	assert_int_equal(chown("own/shared/.git", SOMEBODY, SOMEBODY), 0);
 	assert_repo("own/shared/work", "own");
-	/* A repository that belongs to them as a whole is one. */
+	/* A repository that belongs to the other user as a whole is one. */
 	assert_int_equal(chown("own/shared", SOMEBODY, SOMEBODY), 0);
 	assert_repo("own/shared/work", "own/shared");
 }

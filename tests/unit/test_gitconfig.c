@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/buf.h"
-#include "sandbox/gitconfig.h"
+#include "protect/gitconfig.h"
 
 static int note(const struct cordon_gitconfig_entry *entry, void *data)
 {
@@ -50,7 +50,7 @@ static void entries_are_read_as_git_reads_them(void **state)
 	}
 }
 
-/* The oracle: `git config --list` says the same about each of them. */
+/* The oracle: `git config --list` gives the same answer for each of them. */
 static void git_agrees(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handing a policy to another process: the same policy arrives, and nothing else is taken for one. */
+/* Passing a policy to another process: the same policy arrives, and no other bytes are accepted as one. */
 #include "unit.h"
 
 #include <sys/mman.h>
@@ -61,7 +61,7 @@ static void the_same_policy_arrives(void **state)
 	cordon_policy_free(copy);
 }
 
-/* Reads `n` bytes as a policy that was handed over. */
+/* Reads `n` bytes as a policy of another process. */
 static int read_bytes(const void *bytes, size_t n, struct cordon_error *err)
 {
 	struct cordon_policy *policy = make_policy(), *copy = NULL;
@@ -80,7 +80,7 @@ static int read_bytes(const void *bytes, size_t n, struct cordon_error *err)
 
 static void every_cut_is_noticed(void **state)
 {
-	struct cordon_policy *policy = make_policy();
+	struct cordon_policy *policy = make_policy(), *fence = make_policy();
 	autofd int fd = memory_file();
 	char bytes[8192];
 	ssize_t n;
@@ -88,6 +88,8 @@ static void every_cut_is_noticed(void **state)
 	(void)state;
 	assert_int_equal(cordon_policy_add_grant(policy, "src/*", CORDON_ACCESS_WRITE, "x", NULL), 0);
 	assert_int_equal(cordon_policy_add_protected(policy, "p", NULL, false, NULL), 0);
+	assert_int_equal(cordon_policy_add_grant(fence, "src/a", CORDON_ACCESS_READ, "y", NULL), 0);
+	assert_int_equal(cordon_policy_fence(policy, "around", fence, NULL), 0);
 	assert_int_equal(cordon_handover_write(policy, true, fd, NULL), 0);
 	n = pread(fd, bytes, sizeof(bytes), 0);
 	assert_true(n > 0 && n < (ssize_t)sizeof(bytes));
@@ -109,14 +111,18 @@ static void nothing_else_is_taken_for_a_policy(void **state)
 		const char *bytes;
 		size_t n;
 	} wrong[] = {
+/* clang-format off */
 #define WRONG(text) { text, sizeof(text) }
-		WRONG("cordon-policy\0002\0end"),
+		/* clang-format on */
+		WRONG("cordon-policy\0001\0end"),
 		WRONG("something\0001\0end"),
-		WRONG("cordon-policy\0001\0unknown\0x\0end"),
-		WRONG("cordon-policy\0001\0mode\0loose\0end"),
-		WRONG("cordon-policy\0001\0root\0relative\0end"),
-		WRONG("cordon-policy\0001\0grant\0all\0src\0\0end"),
-		WRONG("cordon-policy\0001\0protect\0a\0\0maybe\0end"),
+		WRONG("cordon-policy\0002\0unknown\0x\0end"),
+		WRONG("cordon-policy\0002\0mode\0loose\0end"),
+		WRONG("cordon-policy\0002\0root\0relative\0end"),
+		WRONG("cordon-policy\0002\0grant\0all\0src\0\0end"),
+		WRONG("cordon-policy\0002\0protect\0a\0\0maybe\0end"),
+		WRONG("cordon-policy\0002\0fence\0name\0perhaps\0end"),
+		WRONG("cordon-policy\0002\0fence\0name\0no\0grant\0all\0src\0\0end"),
 	};
 
 	(void)state;
@@ -130,7 +136,7 @@ static void nothing_else_is_taken_for_a_policy(void **state)
 
 static void a_bad_pattern_is_an_error_here_too(void **state)
 {
-	static const char bytes[] = "cordon-policy\0001\0grant\0write\0src/**.ts\0\0end";
+	static const char bytes[] = "cordon-policy\0002\0grant\0write\0src/**.ts\0\0end";
 	struct cordon_error err = { 0 };
 
 	(void)state;

@@ -22,6 +22,24 @@ static void read_is_bounded(void **state)
 	assert_int_equal(empty.len, 0);
 }
 
+static void read_goes_on_where_a_file_is_longer_than_it_was(void **state)
+{
+	autobuf struct cordon_buf more = CORDON_BUF(100), proc = CORDON_BUF(65536);
+	autofd int fd = -1;
+	struct stat st;
+
+	(void)state;
+	unit_write("grows", "123");
+	fd = open("grows", O_RDONLY);
+	assert_int_equal(fstat(fd, &st), 0);
+	unit_write("grows", "1234567");
+	assert_int_equal(cordon_read_regular(fd, &st, "grows", &more, NULL), 0);
+	assert_string_equal(more.data, "1234567");
+	/* This file has the size 0. */
+	assert_int_equal(cordon_read_file(AT_FDCWD, "/proc/self/status", 0, &proc, NULL), 0);
+	assert_true(proc.len > 100);
+}
+
 static void read_takes_regular_files_only_and_never_waits(void **state)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(100);
@@ -113,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		unit_test_in_dir(read_is_bounded),
+		unit_test_in_dir(read_goes_on_where_a_file_is_longer_than_it_was),
 		unit_test_in_dir(read_takes_regular_files_only_and_never_waits),
 		unit_test_in_dir(write_replaces_in_one_step_and_follows_no_link),
 		unit_test_in_dir(replace_keeps_mode_and_owner_or_the_old_file),

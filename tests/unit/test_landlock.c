@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock from both sides: what each class of rights allows and what it refuses, by files, renames and scopes. */
+/* Landlock: what each class of rights allows and what it refuses, for files, renames and scopes. */
 #include "unit.h"
 
 #include <signal.h>
@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <termios.h>
 
-#include "sandbox/landlock.h"
+#include "sandbox/inside/landlock.h"
+#include "sandbox/plan/layers.h"
 
 /* The tree of each test: rw and rw2 are writable, ro is readable, list can be listed, no is not granted. */
 static int make_tree(void **state)
@@ -54,7 +55,7 @@ static int enter(unsigned int abi)
 	return cordon_landlock_enforce(ruleset, abi);
 }
 
-/* Runs the body in a child inside the domain (or bare) and returns its exit code. */
+/* Runs the body in a child, inside the domain or without one, and returns its exit code. */
 static int inside(unsigned int abi, int (*body)(const void *), const void *data)
 {
 	pid_t pid = fork();
@@ -68,7 +69,7 @@ static int inside(unsigned int abi, int (*body)(const void *), const void *data)
 	return WEXITSTATUS(status);
 }
 
-/* 0 or errno of one operation written as text: "verb path [path]". */
+/* Does one operation, given as text "verb path [path]"; returns 0 or errno. */
 static int operation(const void *data)
 {
 	char verb[16], a[64], b[64];
@@ -135,7 +136,7 @@ static const struct {
 	{ "truncate no/file", EACCES },
 	{ "unlink no/file", EACCES },
 	{ "create new", EACCES },
-	/* Writable; every kind of thing but a device. */
+	/* Writable: every type of file can be made, except a device. */
 	{ "read rw/file", 0 },
 	{ "write rw/file", 0 },
 	{ "truncate rw/file", 0 },
@@ -148,7 +149,7 @@ static const struct {
 	{ "rename rw/hard rw/harder", 0 },
 	{ "unlink rw/harder", 0 },
 	{ "rmdir rw/dir", 0 },
-	/* Across directories: with both writable yes, out of the domain or into it no. */
+	/* Across directories: allowed if both are writable; not out of the domain or into it. */
 	{ "rename rw/new rw2/new", 0 },
 	{ "link rw/file rw2/hard", 0 },
 	{ "rename rw/file ro/moved", EXDEV },
@@ -172,11 +173,11 @@ static void classes_allow_and_refuse(void **state)
 	unsigned int abi = cordon_landlock_abi();
 
 	(void)state;
-	assert_in_range(abi, CORDON_LANDLOCK_ABI_REQUIRED, CORDON_LANDLOCK_ABI_KNOWN);
+	assert_in_range(abi, CORDON_LANDLOCK_ABI_SCOPES, CORDON_LANDLOCK_ABI_KNOWN);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(operations); i++) {
 		int answer = inside(abi, operation, operations[i].text);
 
-		/* Landlock gives EXDEV or EACCES for a rename out of its reach; both are its refusal. */
+		/* For a rename out of the domain Landlock returns EXDEV or EACCES; both are refusals. */
 		if (operations[i].expected == EXDEV ? !refused(answer) : answer != operations[i].expected)
 			fail_msg("%s: %s", operations[i].text, answer ? strerrorname_np(answer) : "succeeds");
 	}
@@ -188,7 +189,7 @@ static void classes_allow_and_refuse(void **state)
 static void refusals_are_landlocks(void **state)
 {
 	(void)state;
-	/* The control: each of them succeeds bare. */
+	/* The control: each of them succeeds without Landlock. */
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(operations); i++) {
 		if (operations[i].expected == 0)
 			continue;
@@ -265,7 +266,7 @@ static void older_abis_hold_what_they_know(void **state)
 		assert_int_equal(inside(abi, operation, "write ro/file"), EACCES);
 		assert_int_equal(inside(abi, operation, "read no/file"), EACCES);
 		assert_int_equal(inside(abi, operation, "read ro/file"), 0);
-		/* REFER came with 2, TRUNCATE with 3. */
+		/* LANDLOCK_ACCESS_FS_REFER exists since ABI 2, TRUNCATE since ABI 3. */
 		assert_int_equal(inside(abi, operation, "truncate ro/file"), abi >= 3 ? EACCES : 0);
 		assert_int_equal(inside(abi, operation, "link rw/file rw2/x"), abi >= 2 ? 0 : EXDEV);
 		unlink("rw2/x");

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The generaliser: tables of accesses and the grants they become, and that those grants cover the accesses. */
+/* Learning: tables of accesses and the grants they become, and a check that those grants cover the accesses. */
 #include "unit.h"
 
 #include "base/buf.h"
-#include "policy/learn_names.h"
+#include "learn/names.h"
 
-/* "r path", "w path", "c path" (made), "l dir/" (listed), "d dir/" (looked at), "m dir/" (made), "a path" (absent),
- * "t path" (made, renamed away), "g path" (made and gone), "k dir" (the same), separated by blanks after commas. */
+/* One access per entry, separated by commas and blanks: "r path" (read), "w path" (written), "c path" (made), "l
+ * dir/" (listed), "d dir/" (looked at), "m dir/" (made), "a path" (absent), "t path" (made, then renamed), "g path"
+ * (made, then removed), "k dir" (the same for a directory). */
 static unsigned int uses_of(char c)
 {
 	switch (c) {
 	case 'r':
-		return CORDON_LEARN_READ | CORDON_LEARN_STOOD;
+		return CORDON_LEARN_READ | CORDON_LEARN_EXISTED;
 	case 'w':
-		return CORDON_LEARN_WRITTEN | CORDON_LEARN_STOOD;
+		return CORDON_LEARN_WRITTEN | CORDON_LEARN_EXISTED;
 	case 'c':
 		return CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE;
 	case 'l':
@@ -80,7 +81,7 @@ static const struct row {
 	{ "r src/a.ts", "ro src/a.ts", false },
 	{ "r src/a.ts, r src/b.css", "ro src/a.ts, ro src/b.css", false },
 	{ "r src/a.ts, w src/b.ts", "rw src/b.ts, ro src/a.ts", false },
-	/* Many of one type become a pattern of that type, in one folder or all over it. */
+	/* Many files of one type become a pattern of that type, in one folder or in all below it. */
 	{ "r src/a.ts, r src/b.ts, r src/c.ts", "ro src/*.ts", false },
 	{ "r src/a.ts, r src/b.ts, r src/c.ts, r src/x/d.ts", "ro src/**/*.ts", false },
 	{ "r src/p/a.ts, r src/p/b.ts, r src/p/c.ts, r src/q/a.ts, r src/q/b.ts, r src/q/c.ts", "ro src/**/*.ts", false },
@@ -98,10 +99,10 @@ static const struct row {
 	/* Reading what may be written needs no second grant; writing wins. */
 	{ "r out/a.o, w out/a.o", "rw out/a.o", false },
 	{ "m dist, c dist/a.js, r dist/b.css, c dist/x/y/z", "rw dist", false },
-	/* The repository's own data is one thing. */
+	/* The repository's own data becomes one grant. */
 	{ "r .git/HEAD, r .git/refs/heads/main, l .git", "ro .git", false },
 	{ "r .git/HEAD, c .git/index.lock, c .git/objects/aa/bb, r x.c", "rw .git, ro x.c", false },
-	/* Directories: those that lead somewhere need nothing. */
+	/* Directories above a granted path need no grant. */
 	{ "l src, d src/deep, r src/deep/a.c", "ro src/deep/a.c", false },
 	{ "l docs", "ro docs/*", false },
 	{ "d docs", "ro doc[s]", false },
@@ -112,11 +113,11 @@ static const struct row {
 	{ "l .git, l .git/a, l .git/b, l .git/c, l .git/d, l .git/e/f", "ro .git", false },
 	{ "d docs, d docs/old", "ro docs/ol[d]", false },
 	{ "l , d , r a.c", "ro a.c", false },
-	/* Names that were asked for in vain. */
+	/* Names that were looked for and missing. */
 	{ "r src/a.py, r src/b.py, r src/c.py, a src/d.py, a conf.ini", "ro conf.ini, ro src/*.py", false },
-	/* Temporary names of atomic saves are the lens's business; others of chance become a pattern. */
+	/* The lens handles temporary names of atomic saves; other random names become a pattern. */
 	{ "w src/a.ts, t src/sedXy12Ab", "rw src/a.ts", false },
-	/* The lens lets such a name through only beside a file that is there, or that the name says. */
+	/* The lens allows such a name only beside a file that exists, or that the name contains. */
 	{ "c src/a.ts, t src/sedXy12Ab", "rw src/a.ts, rw src/sed*", false },
 	{ "c src/a.ts, t src/a.ts.Xy12Ab", "rw src/a.ts", false },
 	{ "w a.txt, t tmp.Xy12Ab", "rw a.txt, rw tmp.*", false },
@@ -130,10 +131,10 @@ static const struct row {
 	{ "g work/plain.o", "rw work/plain.o", false },
 	/* Secrets are never granted. */
 	{ "r .env, r a/.ssh/config, r k/server.pem, r a.c", "ro a.c", false },
-	/* Special characters are names, not patterns. */
+	/* Special characters in a name are escaped. */
 	{ "r app/[id]/p.tsx, r a{b}*.c", "ro a\\{b\\}\\*.c, ro app/\\[id\\]/p.tsx", false },
 	{ "r a-b/c, r a/b", "ro a-b/c, ro a/b", false },
-	/* Without the lens: folders and files, and a folder where names come and go. */
+	/* Without the lens: only folders and files; a folder where names are made and removed is granted as a whole. */
 	{ "r src/a.ts, r src/b.ts, r src/c.ts", "ro src/a.ts, ro src/b.ts, ro src/c.ts", true },
 	{ "r src/a.ts, r src/b.ts, r src/c.ts, r src/d.ts, r src/e.ts", "ro src", true },
 	{ "w out/a, r x", "rw out/a, ro x", true },
@@ -141,7 +142,7 @@ static const struct row {
 	{ "c made, r x", "rw **", true },
 	{ "l docs", "ro docs", true },
 	{ "a missing", "", true },
-	/* Where mounts alone hold the policy, a missing name is told anyway. */
+	/* Where mounts alone enforce the policy, the run learns of a missing name anyway. */
 	{ "r src/a.c, a src/b.h", "ro src/a.c", false },
 	{ "r src/a.c, a src/b.h, c out", "rw out, ro src/a.c, ro src/b.h", false },
 };

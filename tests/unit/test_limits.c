@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits with real control groups as root, and with resource limits in a user namespace as an ordinary user. */
+/* Tests the limits with real control groups as root, and with resource limits in a user namespace as an ordinary
+ * user. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -15,15 +16,15 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "sandbox/limits.h"
-#include "sandbox/seccomp.h"
+#include "sandbox/host/limits.h"
+#include "sandbox/inside/seccomp.h"
 
 #define USER_ID 54321
 #define MIB (1024 * 1024UL)
 
 static struct cordon_limits_state run;
 
-/* A fresh run id for every use: tests run side by side. */
+/* Uses a new run id each time, because tests run at the same time. */
 static int prepare(struct cordon_limits limits, struct cordon_error *err)
 {
 	char id[CORDON_UUID_SIZE];
@@ -32,7 +33,7 @@ static int prepare(struct cordon_limits limits, struct cordon_error *err)
 	return cordon_limits_prepare(&limits, id, &run, err);
 }
 
-/* Prepares, or skips the test where this account has no control groups to write. */
+/* Prepares the limits, or skips the test when this account can't write any control group. */
 static void prepare_in_cgroup(struct cordon_limits limits, enum cordon_limit which)
 {
 	struct cordon_error err = { 0 };
@@ -40,7 +41,7 @@ static void prepare_in_cgroup(struct cordon_limits limits, enum cordon_limit whi
 
 	limits.best_effort = true;
 	assert_int_equal(prepare(limits, &err), 0);
-	cgroup = run.by[which] == CORDON_LIMITS_BY_CGROUP1 || run.by[which] == CORDON_LIMITS_BY_CGROUP2;
+	cgroup = run.choice.by[which] == CORDON_LIMITS_BY_CGROUP1 || run.choice.by[which] == CORDON_LIMITS_BY_CGROUP2;
 	if (!cgroup) {
 		cordon_limits_remove(&run);
 		cordon_limits_done(&run);
@@ -63,7 +64,7 @@ static void finish(void)
 		assert_int_equal(access(paths[i], F_OK), -1);
 }
 
-/* Whatever a test left, failed ones included. */
+/* Removes what a test has left, also when it failed. */
 static int clean_up(void **state)
 {
 	(void)state;
@@ -72,7 +73,7 @@ static int clean_up(void **state)
 	return 0;
 }
 
-/* Starts the body as a child that is under the limits before it does anything. */
+/* Starts the body in a child to which the limits apply before it does anything. */
 static pid_t start(int (*body)(void))
 {
 	struct cordon_error err = { 0 };
@@ -85,7 +86,7 @@ static pid_t start(int (*body)(void))
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		close(gate[1]);
-		if (read(gate[0], &byte, 1) != 1 || cordon_limits_child(&run) < 0)
+		if (read(gate[0], &byte, 1) != 1 || cordon_limits_child(&run.choice) < 0)
 			_exit(250);
 		_exit(body());
 	}
@@ -112,7 +113,7 @@ static int code_of(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-/* Forks sleepers until it can't (at most 100), ends them; returns how many there were. */
+/* Forks sleeping processes until fork() fails (at most 100), ends them, and returns how many there were. */
 static int count_forks(void)
 {
 	pid_t pids[100];
@@ -126,7 +127,7 @@ static int count_forks(void)
 			for (;;)
 				pause();
 	}
-	refused = n < 100 && errno != EAGAIN ? 200 : n; /* 200: for another reason than a limit */
+	refused = n < 100 && errno != EAGAIN ? 200 : n; /* 200: fork() failed for another reason than a limit */
 	for (int i = 0; i < n; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
@@ -134,7 +135,7 @@ static int count_forks(void)
 	return refused;
 }
 
-/* Maps and touches memory; 0, or 1 when the kernel has none to give. */
+/* Maps memory and writes to it; 0, or 1 when the kernel gives none. */
 static int touch_memory(size_t bytes)
 {
 	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -151,7 +152,7 @@ static int touch_a_little(void)
 	return touch_memory(16 * MIB);
 }
 
-/* Four processes that hold 24 MiB each; only their sum is too much. */
+/* Four processes that use 24 MiB each; only their sum is too much. */
 static int touch_together(void)
 {
 	for (int i = 0; i < 4; i++)
@@ -224,7 +225,7 @@ static void fork_bomb_is_bounded_by_pids(void **state)
 	prepare_in_cgroup((struct cordon_limits){ .pids = 8, .pids_own = 1 }, CORDON_LIMIT_PIDS);
 	cordon_limits_hit(&run, &hits);
 	assert_false(hits.pids);
-	assert_int_equal(code_of(start(count_forks)), 8); /* nine with itself, one of which is cordon's */
+	assert_int_equal(code_of(start(count_forks)), 8); /* nine with itself; one is cordon's own */
 	cordon_limits_hit(&run, &hits);
 	assert_true(hits.pids);
 	assert_false(hits.memory);
@@ -244,14 +245,14 @@ static void memory_is_limited_for_the_sum_and_the_tree_ends(void **state)
 	assert_false(hits.memory);
 
 	pid = start(touch_together);
-	if (run.by[CORDON_LIMIT_MEMORY] == CORDON_LIMITS_BY_CGROUP1) {
+	if (run.choice.by[CORDON_LIMIT_MEMORY] == CORDON_LIMITS_BY_CGROUP1) {
 		struct pollfd oom = { .fd = run.oom_fd, .events = POLLIN };
 
 		assert_true(run.oom_fd >= 0);
 		assert_int_equal(poll(&oom, 1, 20000), 1);
-		kill(pid, SIGKILL); /* what a supervisor does; the rest is left to remove */
+		kill(pid, SIGKILL); /* a supervisor does this; cordon_limits_remove() ends the rest */
 	}
-	status = status_of(pid); /* v2: the whole group was killed */
+	status = status_of(pid); /* with v2 the kernel killed the whole group */
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	cordon_limits_hit(&run, &hits);
 	assert_true(hits.memory);
@@ -281,7 +282,7 @@ static void cpu_quota_is_written_and_holds(void **state)
 	(void)state;
 	prepare_in_cgroup((struct cordon_limits){ .cpu_millis = 1500 }, CORDON_LIMIT_CPUS);
 	fd = run.groups[0].fd;
-	if (run.by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_CGROUP2) {
+	if (run.choice.by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_CGROUP2) {
 		assert_int_equal(cordon_cgroup_read(fd, "cpu.max", text, sizeof(text)), 0);
 		assert_string_equal(text, "150000 100000\n");
 	} else {
@@ -291,7 +292,7 @@ static void cpu_quota_is_written_and_holds(void **state)
 	finish();
 
 	prepare_in_cgroup((struct cordon_limits){ .cpu_millis = 100 }, CORDON_LIMIT_CPUS);
-	assert_in_range(code_of(start(spin)), 0, 25); /* a tenth of a second and a slice or two */
+	assert_in_range(code_of(start(spin)), 0, 25); /* a tenth of a second, and one or two time slices */
 	finish();
 }
 
@@ -328,8 +329,8 @@ static void clone_can_start_in_the_group(void **state)
 	(void)state;
 	prepare_in_cgroup((struct cordon_limits){ .pids = 4 }, CORDON_LIMIT_PIDS);
 	if (run.cgroup_fd < 0) {
-		/* v1 has nothing of the kind: attach is the only way, and the header says so. */
-		assert_int_equal(run.by[CORDON_LIMIT_PIDS], CORDON_LIMITS_BY_CGROUP1);
+		/* v1 has no CLONE_INTO_CGROUP: cordon_limits_attach() must do it. */
+		assert_int_equal(run.choice.by[CORDON_LIMIT_PIDS], CORDON_LIMITS_BY_CGROUP1);
 		finish();
 		return;
 	}
@@ -343,7 +344,7 @@ static void clone_can_start_in_the_group(void **state)
 	finish();
 }
 
-/* A run that only resource limits can hold: an ordinary user without control groups, in a user namespace. */
+/* A run for which only resource limits work: an ordinary user without control groups, in a user namespace. */
 static int nproc_counts_the_run_only(void)
 {
 	struct cordon_error err = { 0 };
@@ -359,7 +360,7 @@ static int nproc_counts_the_run_only(void)
 	result = prepare((struct cordon_limits){ .pids = 5, .user_namespace = true }, &err) < 0 ? 240 : 0;
 	if (result == 0 && cordon_limits_mechanism(&run, CORDON_LIMIT_PIDS) &&
 	    cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_PIDS), "rlimit")) {
-		result = unshare(CLONE_NEWUSER) < 0 || cordon_limits_child(&run) < 0 ? 241 : count_forks();
+		result = unshare(CLONE_NEWUSER) < 0 || cordon_limits_child(&run.choice) < 0 ? 241 : count_forks();
 	} else if (result == 0) {
 		result = 242;
 	}
@@ -379,7 +380,7 @@ static int refused_without_user_namespace(void)
 	return err.kind == CORDON_KIND_KERNEL_UNSUPPORTED && *err.hint ? 0 : 2;
 }
 
-/* The address space this process has already: terabytes under AddressSanitizer. */
+/* The address space that this process already has; under AddressSanitizer it is terabytes. */
 static uint64_t address_space(void)
 {
 	char text[128] = "";
@@ -393,7 +394,8 @@ static int memory_by_rlimit(void)
 	struct cordon_error err = { 0 };
 
 	if (prepare((struct cordon_limits){ .memory_bytes = address_space() + 512 * MIB }, &err) < 0 ||
-	    !cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_MEMORY), "rlimit") || cordon_limits_child(&run) < 0)
+	    !cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_MEMORY), "rlimit") ||
+	    cordon_limits_child(&run.choice) < 0)
 		return 240;
 	return touch_memory(16 * MIB) == 0 && touch_memory(600 * MIB) == 1 ? 0 : 1;
 }
@@ -405,18 +407,19 @@ static int cpus_by_affinity(void)
 	int listener;
 
 	if (prepare((struct cordon_limits){ .cpu_millis = 500 }, &err) < 0 ||
-	    !cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_CPUS), "affinity") || cordon_limits_child(&run) < 0)
+	    !cordon_streq(cordon_limits_mechanism(&run, CORDON_LIMIT_CPUS), "affinity") ||
+	    cordon_limits_child(&run.choice) < 0)
 		return 240;
 	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) != 1)
 		return 1;
-	/* And it can't be undone. */
+	/* The process can't undo it. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || cordon_seccomp_install(CORDON_SECCOMP_PIN_CPUS, &listener) < 0)
 		return 241;
 	memset(&set, 0xff, sizeof(set));
 	return sched_setaffinity(0, sizeof(set), &set) < 0 && errno == EPERM ? 0 : 2;
 }
 
-/* Takes the control groups out of sight, wherever they are mounted, so that the fall-backs are what is left. */
+/* Hides the control groups, wherever they are mounted, so that only the other mechanisms are left. */
 static int hide_cgroups(void)
 {
 	static struct cordon_cgroup_trees trees;
@@ -449,7 +452,7 @@ static int become_user(void)
 		       : 0;
 }
 
-/* Runs the body in a child that has no control groups, as the given kind of account; its exit code. */
+/* Runs the body in a child that has no control groups, as the given kind of account, and returns its exit code. */
 static int without_cgroups(bool as_user, int (*body)(void))
 {
 	pid_t pid = fork();
@@ -503,7 +506,8 @@ static void root_without_cgroups_is_refused_a_process_limit(void **state)
 	assert_int_equal(without_cgroups(false, cpus_by_affinity), 0);
 }
 
-/* gc asks about our run; every other one is alive, whatever else runs on this machine. */
+/* The answer to gc's question about our run. Every other run counts as alive, so that gc does not touch those of this
+ * machine. */
 struct question {
 	enum cordon_run_fate fate;
 	int asked;
@@ -543,7 +547,7 @@ static void gc_removes_what_is_gone_and_spares_the_rest(void **state)
 
 	assert_int_equal(collect(CORDON_RUN_ALIVE), 0);
 	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
-	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 0); /* somebody lives in it */
+	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 0); /* it has a process */
 	assert_int_equal(kill(pid, 0), 0);
 	assert_int_equal(collect(CORDON_RUN_GONE), 1);
 	assert_int_equal(status_of(pid), SIGKILL);
@@ -551,36 +555,21 @@ static void gc_removes_what_is_gone_and_spares_the_rest(void **state)
 	cordon_limits_done(&run);
 
 	prepare_in_cgroup((struct cordon_limits){ .pids = 5 }, CORDON_LIMIT_PIDS);
-	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 0); /* perhaps about to be used */
+	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 0); /* it is young: a run may be about to use it */
 	assert_int_equal(utimensat(AT_FDCWD, run.groups[0].path, old, 0), 0);
-	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 1); /* empty and old */
+	assert_int_equal(collect(CORDON_RUN_UNKNOWN), 1); /* it is empty and old */
 	finish();
 }
 
-static void sweep_believes_only_our_own_paths(void **state)
+static void a_directory_of_another_file_system_is_no_cgroup(void **state)
 {
-	char path[CORDON_PATH_MAX];
-	const char *id;
-	pid_t pid;
+	static const char name[] = CORDON_LIMITS_PREFIX "00000000-0000-4000-8000-000000000001";
+	struct cordon_cgroup group;
 
 	(void)state;
-	prepare_in_cgroup((struct cordon_limits){ .pids = 5 }, CORDON_LIMIT_PIDS);
-	id = run.name + strlen(CORDON_LIMITS_PREFIX);
-	pid = start(sleep_on);
-	assert_int_equal(cordon_limits_sweep(run.groups[0].path, "00000000-0000-4000-8000-000000000001"), -EINVAL);
-	assert_int_equal(cordon_limits_sweep("relative", id), -EINVAL);
-	assert_int_equal(cordon_limits_sweep("/sys/fs/cgroup", id), -EINVAL);
-	/* The right name on another file system. */
-	unit_mkdir(run.name);
-	assert_true(snprintf(path, sizeof(path), "%s/%s", unit_dir, run.name) > 0);
-	assert_int_equal(cordon_limits_sweep(path, id), -EMEDIUMTYPE);
-	assert_int_equal(access(path, F_OK), 0);
-	assert_int_equal(kill(pid, 0), 0);
-
-	assert_int_equal(cordon_limits_sweep(run.groups[0].path, id), 0);
-	assert_int_equal(cordon_limits_sweep(run.groups[0].path, id), 0);
-	assert_int_equal(status_of(pid), SIGKILL);
-	finish();
+	unit_mkdir(name);
+	assert_int_equal(cordon_cgroup_open(unit_dir, name, &group), -EMEDIUMTYPE);
+	assert_int_equal(access(name, F_OK), 0);
 }
 
 static int clean_up_dir(void **state)
@@ -604,7 +593,8 @@ int main(void)
 		limits_test(ordinary_user_gets_resource_limits),
 		limits_test(root_without_cgroups_is_refused_a_process_limit),
 		limits_test(gc_removes_what_is_gone_and_spares_the_rest),
-		cmocka_unit_test_setup_teardown(sweep_believes_only_our_own_paths, unit_setup, clean_up_dir),
+		cmocka_unit_test_setup_teardown(a_directory_of_another_file_system_is_no_cgroup, unit_setup,
+						clean_up_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

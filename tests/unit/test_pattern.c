@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pattern grammar: the tables of cases, limits, and what a pattern says about itself. */
+/* The pattern grammar: the tables of cases, the limits, and what a pattern reports about itself. */
 #include "cases.h"
 
 #include "policy/pattern_impl.h"

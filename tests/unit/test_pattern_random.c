@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random patterns and paths: both matchers of the engine against a naive one. */
+/* Random patterns and paths: compares both matchers of the engine with a naive one. */
 #include "unit.h"
 
 #include "base/buf.h"
@@ -24,7 +24,7 @@ static bool one_in(unsigned int n)
 	return below(n) == 0;
 }
 
-/* Few different characters, so that things match by chance; some of two bytes, a special one, a stray byte. */
+/* Uses few different characters, so that patterns match often: some of two bytes, a special one, an invalid byte. */
 static const char *random_char(void)
 {
 	static const char *const chars[] = { "a", "a", "b", "b", "c", ".", "\xc3\xa9", "*", "\xc3", "-", "{", "," };
@@ -49,7 +49,7 @@ static void add_random_path(struct cordon_buf *path)
 		start = path->len;
 		while (n--)
 			add(path, random_char());
-		/* A name of dots only is none. */
+		/* A name must not consist of dots only. */
 		if (path->data[start + strspn(path->data + start, ".")] == '\0')
 			add(path, "a");
 	}
@@ -87,7 +87,7 @@ static void add_noise(struct cordon_buf *pattern)
 		add(pattern, one_in(2) ? "/" : "*");
 }
 
-/* Braces around the text: one alternative is made from it, one or two others from noise. */
+/* Puts braces around the text: one alternative is made from it, one or two others are random. */
 static void add_braces(struct cordon_buf *pattern, const char *text, size_t len, unsigned int depth)
 {
 	unsigned int n = 2 + below(2), at = below(n);
@@ -103,7 +103,7 @@ static void add_braces(struct cordon_buf *pattern, const char *text, size_t len,
 	add(pattern, "}");
 }
 
-/* Some characters of the text from the start, never a part of one. */
+/* The length of some whole characters at the start of the text. */
 static size_t random_piece(const char *text, size_t len)
 {
 	size_t n = 1 + below((unsigned int)len);
@@ -113,7 +113,8 @@ static size_t random_piece(const char *text, size_t len)
 	return n;
 }
 
-/* A pattern that is made from the text, mostly so that it still matches; braces wrap pieces up to `depth`. */
+/* Adds a pattern that is made from the text, in most cases so that it still matches; braces are nested up to
+ * `depth`. */
 static void add_pattern_of(struct cordon_buf *pattern, const char *text, size_t len, unsigned int depth)
 {
 	for (size_t i = 0, n; i < len; i += n) {
@@ -154,14 +155,38 @@ static void add_random_pattern(struct cordon_buf *pattern, const struct cordon_b
 		add_pattern_of(pattern, path->data + start, len - start, 3);
 	if (one_in(8))
 		add(pattern, one_in(3) ? "/" : one_in(2) ? "/**" : "/*");
-	/* And something that was not in the plan. */
+	/* Sometimes add something random. */
 	if (one_in(3))
 		add_pattern_of(pattern, random_char(), 1, 1);
 }
 
 struct tally {
-	unsigned int pairs, refused, matched, braces, covered;
+	unsigned int pairs, refused, matched, braces, covered, deep;
 };
+
+/* A denial covers a path when the naive matcher says yes to it or to a directory above it. */
+static bool oracle_match_deep(const char *text, const char *path)
+{
+	char part[512];
+	bool found = oracle_match(text, path).matches;
+
+	for (const char *slash = strchr(path, '/'); slash && !found; slash = strchr(slash + 1, '/')) {
+		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		found = oracle_match(text, part).matches;
+	}
+	return found || oracle_match(text, "").matches;
+}
+
+static void compare_deep(const char *text, const char *path, struct cordon_pattern *pattern, struct tally *tally)
+{
+	bool want = oracle_match_deep(text, path);
+
+	cordon_pattern_deepen(pattern);
+	if (cordon_pattern_match(pattern, path, NULL) != want || cordon_pattern_covers(pattern, path) != want ||
+	    (want && !cordon_pattern_leads(pattern, path)))
+		fail_msg("`%s` as a denial and `%s`: %s", text, path, want ? "must match" : "must not match");
+	tally->deep += want;
+}
 
 static void compare(const char *text, const char *path, struct tally *tally)
 {
@@ -193,7 +218,7 @@ static void compare(const char *text, const char *path, struct tally *tally)
 	if (covers != cordon_pattern_covers(graph, path) ||
 	    cordon_pattern_leads(flat, path) != cordon_pattern_leads(graph, path))
 		fail_msg("`%s` and `%s`: the matchers differ on what lies below", text, path);
-	/* What covers also matches, here and below; what matches below was said to lead there. */
+	/* A pattern that covers a path also matches it and what lies below; one that matches below must lead there. */
 	if ((covers && !(yes && oracle_match(text, below_path).matches)) ||
 	    (oracle_match(text, below_path).matches && !cordon_pattern_leads(flat, path)))
 		fail_msg("`%s` and `%s`: wrong about what lies below", text, path);
@@ -201,6 +226,13 @@ static void compare(const char *text, const char *path, struct tally *tally)
 	tally->matched += yes;
 	tally->braces += want.alternatives > 1;
 	tally->covered += covers;
+	compare_deep(text, path, flat, tally);
+	compare_deep(text, path, graph, tally);
+	/* A dot alone is no name. */
+	if (!cordon_streq(below_path + strlen(path), "/.")) {
+		compare_deep(text, below_path, flat, tally);
+		compare_deep(text, below_path, graph, tally);
+	}
 	cordon_pattern_free(flat);
 	cordon_pattern_free(graph);
 }
@@ -230,6 +262,7 @@ static void both_matchers_agree_with_the_naive_one(void **state)
 	assert_true(tally.pairs - tally.matched > PAIRS / 4);
 	assert_true(tally.braces > PAIRS / 10);
 	assert_true(tally.covered > PAIRS / 20);
+	assert_true(tally.deep > PAIRS);
 	assert_true(tally.refused < PAIRS / 2);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies: the table of decisions, what rules may be added, and what is said about a decision. */
+/* Policies: the table of decisions, which rules may be added, and how a decision is explained. */
 #include "cases.h"
 
+#include "base/setting.h"
 #include "policy/policy.h"
 
 static struct cordon_policy *make_policy(void)
@@ -66,7 +67,7 @@ static void check_decision(char **field, const char *where)
 		fail_msg("%s: %s %s is %s (%s), not %s (%s)", where, field[3], field[4], cordon_verdict_name(d.verdict),
 			 cordon_reason_name(d.reason), field[5], field[6]);
 	assert_string_equal(d.resolved, field[4]);
-	/* The rights say the same as the verdict, and what is allowed can be reached. */
+	/* The rights agree with the verdict, and what is allowed can be reached. */
 	assert_true(d.access >= least(&d));
 	assert_int_equal(d.verdict == CORDON_ALLOW && op == CORDON_OP_WRITE,
 			 d.access == CORDON_ACCESS_WRITE && op == CORDON_OP_WRITE);
@@ -202,7 +203,8 @@ static void protected_paths_are_judged_when_they_are_set(void **state)
 	assert_string_equal(policy->protected_paths[0].path, "docs/a");
 	assert_string_equal(policy->protected_paths[0].where, "x:1:1");
 
-	/* A link protects what it leads to; one that leads out is refused, and so is what is no file. */
+	/* A protected link protects its target; a link that leads out is refused, and so is anything that is no file
+	 * or directory. */
 	unit_mkdir("real");
 	unit_write("real/AGENTS.md", "");
 	unit_link("real/AGENTS.md", "AGENTS.md");
@@ -261,7 +263,8 @@ static void paths_are_judged_where_they_lead(void **state)
 	snprintf(path, sizeof(path), "%s/lib/a", unit_dir);
 	check(policy, path, CORDON_ALLOW, CORDON_REASON_GRANT, "lib/a");
 	cordon_policy_set_mode(policy, CORDON_MODE_PERMISSIVE);
-	check(policy, "lib/pw", CORDON_WARN, CORDON_REASON_OUTSIDE_ROOT, "/etc/passwd");
+	check(policy, "lib/pw", CORDON_DENY, CORDON_REASON_OUTSIDE_ROOT, "/etc/passwd");
+	check(policy, "libsecret/key", CORDON_WARN, CORDON_REASON_NO_GRANT, "libsecret/key");
 	check(policy, "loop", CORDON_DENY, CORDON_REASON_UNRESOLVABLE, NULL);
 	assert_int_equal(cordon_policy_check(policy, "", CORDON_OP_READ, NULL, NULL), -EINVAL);
 	cordon_policy_free(policy);
@@ -279,7 +282,9 @@ static void what_is_denied_as_a_whole_leads_nowhere(void **state)
 	assert_true(cordon_policy_leads(policy, ""));
 	assert_true(cordon_policy_leads(policy, "src/x"));
 	assert_true(cordon_policy_leads(policy, "src/x/app/deep"));
-	assert_true(cordon_policy_leads(policy, "src/half/app"));
+	assert_true(cordon_policy_leads(policy, "src/half"));
+	assert_false(cordon_policy_leads(policy, "src/half/app"));
+	assert_false(cordon_policy_leads(policy, "src/half/app/deep"));
 	assert_false(cordon_policy_leads(policy, "src/x/lib"));
 	assert_false(cordon_policy_leads(policy, "src/secret"));
 	assert_false(cordon_policy_leads(policy, "src/secret/app"));
@@ -307,29 +312,50 @@ static void every_decision_is_explained_with_a_remedy(void **state)
 
 	(void)state;
 	unit_link("x", "x");
-	explain(policy, "a", CORDON_OP_WRITE, "no scope was given", "--deny 'a'");
-	explain(policy, ".", CORDON_OP_WRITE, ". may be written", "--deny '.'");
+	explain(policy, "a", CORDON_OP_WRITE, "no scope was given", "refuse it with deny 'a'");
+	explain(policy, ".", CORDON_OP_WRITE, ". may be written", "refuse it with deny '.'");
 	assert_int_equal(cordon_policy_add_grant(policy, "src", CORDON_ACCESS_READ, "--ro", NULL), 0);
 	assert_int_equal(cordon_policy_add_grant(policy, "lib", CORDON_ACCESS_WRITE, NULL, NULL), 0);
 	assert_int_equal(cordon_policy_add_grant(policy, "**/.env", CORDON_ACCESS_NONE, "c.yaml:2:5", NULL), 0);
 	assert_int_equal(cordon_policy_add_protected(policy, "lib/p", NULL, false, NULL), 0);
-	assert_int_equal(cordon_policy_add_protected(policy, "lib/q", NULL, true, NULL), 0);
+	assert_int_equal(cordon_policy_add_protected(policy, "lib/q", CORDON_PROTECTED_BY_DEFAULT, true, NULL), 0);
+	assert_int_equal(cordon_policy_add_protected(policy, "lib/r", "another rule", true, NULL), 0);
 	explain(policy, "lib/a", CORDON_OP_WRITE, "lib/a may be written: the most specific grant is `lib`",
-		"--deny 'lib/a'");
-	explain(policy, "src/a", CORDON_OP_WRITE, "for reading only, `src` (--ro)", "--rw 'src/a'");
-	explain(policy, "src/a", CORDON_OP_READ, "src/a may be read", "--deny 'src/a'");
-	explain(policy, "lib/.env", CORDON_OP_READ, "denied by `**/.env` (c.yaml:2:5)", "narrow that deny");
-	explain(policy, "lib/p/x", CORDON_OP_WRITE, "`lib/p` is protected against", "protected paths");
-	explain(policy, "lib/q", CORDON_OP_WRITE, "protected by default", "from outside");
-	explain(policy, "it's/[1]", CORDON_OP_READ, "it's/[1] is not covered by any grant", "--ro 'it'\\''s/\\[1\\]'");
+		"refuse it with deny 'lib/a'");
+	explain(policy, "src/a", CORDON_OP_WRITE, "for reading only, `src` (--ro)", "grant it with rw 'src/a'");
+	explain(policy, "src", CORDON_OP_WRITE, "for reading only, `src` (--ro)", "(rw) in place of `src` (--ro)");
+	explain(policy, "src/a", CORDON_OP_READ, "src/a may be read", "refuse it with deny 'src/a'");
+	explain(policy, "lib/.env", CORDON_OP_READ, "denied by `**/.env` (c.yaml:2:5)",
+		"narrow that deny, `**/.env` (c.yaml:2:5)");
+	explain(policy, "lib/p/x", CORDON_OP_WRITE, "`lib/p` is protected against", "off the protected paths: `lib/p`");
+	explain(policy, "lib/q", CORDON_OP_WRITE, "`lib/q` is protected by default", "lift it with unprotect 'lib/q'");
+	explain(policy, "lib/r", CORDON_OP_WRITE, "`lib/r` (another rule) is protected", "from outside");
+	explain(policy, "it's/[1]", CORDON_OP_READ, "it's/[1] is not covered by any grant",
+		"grant it with ro 'it'\\''s/\\[1\\]'");
 	explain(policy, "bad\nname\xff", CORDON_OP_READ, "bad\\nname\\xff is not", "'bad\\nname\\xff'");
 	explain(policy, "../x", CORDON_OP_READ, "is outside the root", "root that holds it");
 	explain(policy, "x", CORDON_OP_READ, "cannot be resolved", "links");
 	cordon_policy_set_mode(policy, CORDON_MODE_PERMISSIVE);
 	explain(policy, "other", CORDON_OP_WRITE, "lets it pass with a warning", "strict mode");
-	explain(policy, "../x", CORDON_OP_READ, "lets it pass with a warning", "strict mode");
+	explain(policy, "../x", CORDON_OP_READ, "is outside the root", "show it with share");
 	policy->read_only = true;
 	explain(policy, "lib/a", CORDON_OP_WRITE, "the policy is read-only", "not read-only");
+	cordon_policy_free(policy);
+}
+
+static void a_remedy_is_worded_for_the_front_end(void **state)
+{
+	static const char *const options[CORDON_SETTING__MAX] = { [CORDON_SETTING_RW] = "--rw" };
+	static const char *const none[CORDON_SETTING__MAX] = { 0 };
+	struct cordon_policy *policy = make_policy();
+
+	(void)state;
+	assert_int_equal(cordon_policy_add_grant(policy, "lib", CORDON_ACCESS_WRITE, NULL, NULL), 0);
+	cordon_setting_names(options);
+	explain(policy, "src", CORDON_OP_WRITE, "not covered", "grant it with --rw 'src'");
+	explain(policy, "src", CORDON_OP_READ, "not covered", "grant it with ro 'src'");
+	cordon_setting_names(none);
+	explain(policy, "src", CORDON_OP_WRITE, "not covered", "grant it with rw 'src'");
 	cordon_policy_free(policy);
 }
 
@@ -357,6 +383,7 @@ int main(void)
 		unit_test_in_dir(protected_paths_are_judged_when_they_are_set),
 		unit_test_in_dir(paths_are_judged_where_they_lead),
 		unit_test_in_dir(every_decision_is_explained_with_a_remedy),
+		unit_test_in_dir(a_remedy_is_worded_for_the_front_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fileScope of a PRD: patterns that mean the folder, and an edit that changes nothing else. */
+/* The fileScope of a PRD: patterns for exactly the folder, and an edit that changes nothing else. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ static void check_scope(const char *const *folders, size_t n, unsigned int flags
 	json_decref(patterns);
 }
 
-static void the_eight_patterns_stand_in_the_seeds_order(void **state)
+static void the_eight_patterns_come_in_a_fixed_order(void **state)
 {
 	(void)state;
 	check_scope((const char *const[]){ "lib", "src/./deep/", "./lib" }, 3, 0,
@@ -102,7 +102,7 @@ static void a_name_that_json_cannot_hold_is_a_clear_error(void **state)
 	}
 }
 
-/* Old text, new text. Where they differ is all that may be different, byte for byte. */
+/* Old text and new text: they may differ only where a fileScope is added, byte for byte. */
 static void edits_keep_every_other_byte(void **state)
 {
 	static const struct {
@@ -113,7 +113,7 @@ static void edits_keep_every_other_byte(void **state)
 		  "{\n  \"userStories\": [\n    {\n      \"id\": \"US-001\",\n      \"passes\" : false,\n      \"fileScope\" : [\n"
 		  "        \"lib/**/*.ts\",\n        \"a\\\"b/**\"\n      ]\n    }\n  ]\n}\n",
 		  "US-001 " },
-		/* null and [] are replaced where they stand */
+		/* null and [] are replaced in their place */
 		{ "{\"userStories\": [{\"id\": \"A\", \"fileScope\": null, \"x\": 1}, {\"fileScope\": [ ], \"id\": \"B\"}]}",
 		  "{\"userStories\": [{\"id\": \"A\", \"fileScope\": [\"lib/**/*.ts\", \"a\\\"b/**\"], \"x\": 1}, "
 		  "{\"fileScope\": [\"lib/**/*.ts\",\"a\\\"b/**\"], \"id\": \"B\"}]}",
@@ -125,7 +125,7 @@ static void edits_keep_every_other_byte(void **state)
 		  "{\"userStories\":[{\"id\": \"A\", \"fileScope\": [\"lib/**/*.ts\", \"a\\\"b/**\"]}]}", "A " },
 		{ "{\"userStories\":[{ \"id\":\"A\" }]}",
 		  "{\"userStories\":[{ \"id\":\"A\", \"fileScope\":[\"lib/**/*.ts\", \"a\\\"b/**\"] }]}", "A " },
-		/* tabs, and line ends of another system */
+		/* tabs, and line ends of Windows */
 		{ "{\r\n\t\"userStories\": [\r\n\t\t{\r\n\t\t\t\"id\": \"A\"\r\n\t\t}\r\n\t]\r\n}\r\n",
 		  "{\r\n\t\"userStories\": [\r\n\t\t{\r\n\t\t\t\"id\": \"A\",\r\n\t\t\t\"fileScope\": [\r\n\t\t\t\t\"lib/**/*.ts\","
 		  "\r\n\t\t\t\t\"a\\\"b/**\"\r\n\t\t\t]\r\n\t\t}\r\n\t]\r\n}\r\n",
@@ -135,7 +135,7 @@ static void edits_keep_every_other_byte(void **state)
 		  " { \"n\" : 1.50e+1 , \"userStories\"\t: [ { \"fileScope\" : [ \"x\" ] ,\"id\" : \"\\u0041\" } ] } ",
 		  "" },
 		{ "{\"userStories\": []}", "{\"userStories\": []}", "" },
-		/* a fileScope elsewhere is none of ours */
+		/* a fileScope that is not in a story is not touched */
 		{ "{\"fileScope\":null,\"userStories\":[{\"id\":\"A\",\"deep\":{\"fileScope\":null},\"fileScope\":[1]}]}",
 		  "{\"fileScope\":null,\"userStories\":[{\"id\":\"A\",\"deep\":{\"fileScope\":null},\"fileScope\":[1]}]}",
 		  "" },
@@ -307,7 +307,7 @@ static void a_refused_edit_leaves_the_file_alone(void **state)
 	assert_string_equal(text.data, bad);
 }
 
-/* Eight processes, each with a pattern of its own: one of them fills all stories, the others find nothing to do. */
+/* Eight processes, each with a different pattern: one of them fills all stories, the others find nothing to do. */
 static void writers_at_the_same_time_do_not_mix(void **state)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(1 << 16);
@@ -361,7 +361,7 @@ static void the_lock_is_waited_for(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		/* The copy of the descriptor goes with this process; the lock ends when both are closed. */
+		/* This process has a copy of the descriptor; the lock ends when both are closed. */
 		usleep(200 * 1000);
 		_exit(0);
 	}
@@ -431,7 +431,7 @@ static void deep_and_large_files_are_answered(void **state)
 	assert_int_equal(changes.n, 1);
 	cordon_prd_changes_done(&changes);
 	cordon_buf_reset(&text);
-	/* 200,000 stories fit, what they would become does not. */
+	/* 200,000 stories fit, but the result of the edit does not. */
 	cordon_buf_adds(&many, "{\"userStories\": [{\"id\":\"A\"}");
 	for (int i = 0; i < 200000; i++)
 		cordon_buf_adds(&many, ",{\"id\":\"A\"}");
@@ -444,7 +444,7 @@ static void deep_and_large_files_are_answered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_eight_patterns_stand_in_the_seeds_order),
+		cmocka_unit_test(the_eight_patterns_come_in_a_fixed_order),
 		cmocka_unit_test(a_folder_of_any_name_gives_json_and_patterns_that_mean_it),
 		cmocka_unit_test(a_name_that_json_cannot_hold_is_a_clear_error),
 		cmocka_unit_test(edits_keep_every_other_byte),

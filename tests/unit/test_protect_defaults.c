@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is protected by default, in ordinary repositories made by git and in trees made to mislead. */
+/* What is protected by default, in ordinary repositories that git made and in trees that are made to mislead. */
 #include "unit.h"
 
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "sandbox/protect_defaults.h"
+#include "protect/defaults.h"
 
 static struct cordon_protect_list list;
 static struct cordon_root root;
 
-/* Every test starts in an empty directory, with a HOME elsewhere that holds no configuration of git. */
+/* Every test starts in an empty directory, with a HOME elsewhere without any configuration of git. */
 static int set_up(void **state)
 {
 	root = (struct cordon_root){ .fd = -1 };
@@ -44,7 +44,7 @@ static void collect_all(void)
 
 	if (collect(&err) < 0)
 		fail_msg("%s", err.message);
-	/* What holds for every list: clean, relative, inside, once. */
+	/* This holds for every list: each path is clean, relative, inside and listed once. */
 	for (size_t i = 0; i < list.n; i++) {
 		assert_true(*list.paths[i] && *list.paths[i] != '/');
 		assert_null(strstr(list.paths[i], ".."));
@@ -67,7 +67,7 @@ static size_t below_git(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < list.n; i++)
-		n += strncmp(list.paths[i], ".git", 4) == 0;
+		n += strncmp(list.paths[i], ".git", 4) == 0 && strncmp(list.paths[i], ".github", 7) != 0;
 	return n;
 }
 
@@ -82,7 +82,7 @@ static size_t below_git(void)
 			fail_msg("%s is listed", path);                                                                \
 	} while (0)
 
-/* Runs a shell script with git's environment; its exit code. */
+/* Runs a shell script with git's environment; returns its exit code. */
 static int shell(const char *script)
 {
 	pid_t pid = fork();
@@ -122,11 +122,34 @@ static void a_root_without_repository_gets_the_table_only(void **state)
 	assert_has(".vscode/tasks.json");
 	assert_has(".envrc");
 	assert_has_not(".bashrc");
-	assert_has_not(".config/mise");
-	assert_int_equal(below_git(), 0);
-	unit_mkdir(".config");
-	collect_all();
 	assert_has(".config/mise");
+	assert_has_not(".hg/hgrc");
+	assert_has_not(".jj/repo/config.toml");
+	assert_int_equal(below_git(), 0);
+	make("mkdir -p .hg .jj/repo");
+	collect_all();
+	assert_has(".hg/hgrc");
+	assert_has(".jj/repo/config.toml");
+}
+
+static void environments_of_mise_are_found_by_name_and_by_presence(void **state)
+{
+	(void)state;
+	collect_all();
+	assert_has_not("mise.ci.toml");
+	make("mkdir .config; touch mise.ci.toml .mise.some.local.toml mise.toml .config/mise.x.toml other.ci.toml");
+	collect_all();
+	assert_has("mise.ci.toml");
+	assert_has(".mise.some.local.toml");
+	assert_has(".config/mise.x.toml");
+	assert_has_not("other.ci.toml");
+	assert_int_equal(setenv("MISE_ENV", "prod,../x,,test", 1), 0);
+	collect_all();
+	assert_int_equal(unsetenv("MISE_ENV"), 0);
+	assert_has("mise.prod.toml");
+	assert_has(".mise.test.toml");
+	assert_has("mise.test.local.toml");
+	assert_has(".config/mise.prod.toml");
 }
 
 static void the_home_directory_gets_its_own_rows(void **state)
@@ -170,7 +193,7 @@ static void a_repository_gets_what_git_executes_and_stays_usable(void **state)
 	assert_false(list.collapsed);
 }
 
-/* The controls: each of these makes the host run a file of the tree, and each needs a name that is on the list. */
+/* The controls: each of these makes the host execute a file of the tree, and each needs a name that is on the list. */
 static void planted_names_would_be_obeyed_by_git(void **state)
 {
 	static const char evil[] = "[core]\nrepositoryformatversion = 0\nfsmonitor = \"touch ../pwned; false\"\n";
@@ -189,7 +212,7 @@ static void planted_names_would_be_obeyed_by_git(void **state)
 	unit_write("config", evil);
 	assert_int_equal(shell("printf '[core]\\n worktree = .\\n' >>config"), 0);
 	shell("git status >../out 2>&1");
-	assert_int_equal(unlink("../pwned"), 0); /* HEAD beside a .git that is none any more */
+	assert_int_equal(unlink("../pwned"), 0); /* HEAD beside a .git that is no longer a git directory */
 }
 
 static void configuration_names_more_of_the_tree(void **state)
@@ -289,7 +312,7 @@ static void submodules_and_worktrees_are_found_by_metadata(void **state)
 	assert_has(".git/worktrees/inside/config.worktree");
 	assert_has(".git/worktrees/inside/commondir");
 	assert_has("wt/inside/.git");
-	/* Out of sight from inside: git's housekeeping there would throw it away. */
+	/* Its files are not visible inside, so git's clean-up there would remove it. */
 	assert_has(".git/worktrees/outside");
 	assert_false(list.collapsed);
 }
@@ -308,7 +331,7 @@ static void a_linked_worktree_protects_its_git_file_only(void **state)
 	assert_has_not(".git/config");
 	for (size_t i = 0; i < list.n; i++)
 		assert_null(strstr(list.paths[i], "main"));
-	/* A git directory inside of the root is found through the pointer, in circles too. */
+	/* A git directory inside the root is found through the pointer, also when pointers form a circle. */
 	make("rm .git; git init -q --separate-git-dir=store .");
 	unit_write("store/commondir", "../store\n");
 	assert_int_equal(collect(&err), 0);
@@ -367,7 +390,7 @@ static void bounds_are_kept(void **state)
 	struct cordon_error err = { 0 };
 
 	(void)state;
-	/* Too many submodules: all of them as a whole. */
+	/* Too many submodules: they are protected as a whole. */
 	make("git init -q . && mkdir .git/modules && cd .git/modules && mkdir $(seq 300)");
 	collect_all();
 	assert_true(list.collapsed);
@@ -377,14 +400,24 @@ static void bounds_are_kept(void **state)
 	make("rm -rf .git/modules; mkdir -p .git/modules/1/2/3/4/5/6/7/8/9/10");
 	collect_all();
 	assert_true(list.collapsed);
-	/* Many real ones fill the list before they fill the bound. */
+	/* Many real submodules fill the list before they reach the bound. */
 	make("rm -rf .git/modules; mkdir .git/modules; cd .git/modules; mkdir $(seq 200); "
 	     "for i in *; do mkdir $i/objects $i/refs; : >$i/HEAD; done");
 	collect_all();
 	assert_true(list.collapsed);
 	assert_has(".gitmodules");
-	/* What can't be made stricter is refused with the reason. */
-	make("rm -rf .git/modules; mkdir .git/worktrees; cd .git/worktrees; mkdir $(seq 300)");
+	/* Too many worktrees: they are protected as a whole, and every file of the tree that leads to one. */
+	make("rm -rf .git/modules; mkdir .git/worktrees; cd .git/worktrees; mkdir $(seq 300); mkdir ../../wt ../../wt/zz; "
+	     "echo 'gitdir: x' >../../wt/zz/.git; echo \"$PWD/../../wt/zz/.git\" >300/gitdir; echo ../../../gone/.git >299/gitdir");
+	collect_all();
+	assert_true(list.collapsed);
+	assert_has(".git/worktrees");
+	assert_has(".git/config");
+	assert_has("wt/zz/.git");
+	assert_has_not("gone/.git");
+	assert_has_not(".git/worktrees/1");
+	/* Where no stricter list is possible, it is an error with the reason. */
+	make("cd .git/worktrees; mkdir $(seq 301 8300)");
 	assert_int_equal(collect(&err), -E2BIG);
 	assert_int_equal(err.kind, CORDON_KIND_LIMIT);
 	assert_true(*err.hint);
@@ -395,21 +428,6 @@ static void bounds_are_kept(void **state)
 	assert_int_equal(collect(&err), -E2BIG);
 	make("head -c 300000 /dev/zero | tr '\\0' '#' >.git/config");
 	assert_int_equal(collect(&err), -E2BIG);
-}
-
-static void the_list_goes_into_a_policy_as_default(void **state)
-{
-	struct cordon_error err = { 0 };
-	struct cordon_policy *policy = NULL;
-
-	(void)state;
-	make("git init -q .");
-	assert_int_equal(cordon_policy_new(".", &policy, &err), 0);
-	assert_int_equal(cordon_protect_defaults_add(policy, &err), 0);
-	assert_true(policy->n_protected > 50);
-	for (size_t i = 0; i < policy->n_protected; i++)
-		assert_true(policy->protected_paths[i].by_default);
-	assert_null(cordon_policy_free(policy));
 }
 
 /* docs/protected-by-default.md has one line "| `path` | who | when |" for each row, in the order of the table. */
@@ -451,6 +469,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		in_tree(a_root_without_repository_gets_the_table_only),
+		in_tree(environments_of_mise_are_found_by_name_and_by_presence),
 		in_tree(the_home_directory_gets_its_own_rows),
 		in_tree(a_repository_gets_what_git_executes_and_stays_usable),
 		in_tree(planted_names_would_be_obeyed_by_git),
@@ -462,7 +481,6 @@ int main(void)
 		in_tree(a_bare_repository_as_root_is_known),
 		in_tree(links_fifos_and_directories_in_odd_places_do_no_harm),
 		in_tree(bounds_are_kept),
-		in_tree(the_list_goes_into_a_policy_as_default),
 		cmocka_unit_test(the_documented_table_is_this_one),
 	};
 

@@ -2,6 +2,7 @@
 /* Resolution by component: what is inside the root, what only looks like it, and opening without links. */
 #include "unit.h"
 
+#include "base/names.h"
 #include "base/resolve.h"
 
 static struct cordon_root root;
@@ -20,7 +21,7 @@ static int teardown(void **state)
 	return unit_teardown(state);
 }
 
-/* Asks both ways; they must agree. */
+/* Resolves in both ways, which must agree. */
 static struct cordon_resolved ask(const char *path)
 {
 	struct cordon_resolver resolver;
@@ -142,6 +143,44 @@ static void root_may_be_reached_through_a_link(void **state)
 	cordon_root_done(&linked);
 }
 
+struct met {
+	char text[512];
+	int stop;
+};
+
+static int on_link(void *data, const char *link, const char *rest)
+{
+	struct met *met = data;
+
+	snprintf(met->text + strlen(met->text), sizeof(met->text) - strlen(met->text), "%s+%s;", link, rest);
+	return met->stop;
+}
+
+static void links_on_the_way_are_told_where_they_lie(void **state)
+{
+	struct met met = { 0 };
+	struct cordon_resolved r;
+
+	(void)state;
+	unit_mkdir("repo/real");
+	unit_mkdir("repo/real/deep");
+	unit_link("../dir/one", "repo/real/first");
+	unit_link("real", "repo/dir");
+	unit_link("deep/gone", "repo/real/one");
+	unit_link("/etc", "repo/real/out");
+	assert_int_equal(cordon_resolve_links(&root, "real/first", on_link, &met, &r), 0);
+	assert_string_equal(met.text, "real/first+;dir+one/;real/one+;");
+	assert_int_equal(r.place, CORDON_PLACE_INSIDE);
+	assert_string_equal(r.path, "real/deep/gone");
+	met = (struct met){ 0 };
+	assert_int_equal(cordon_resolve_links(&root, "dir/out/localtime", on_link, &met, &r), 0);
+	/* Links outside the root are not reported. */
+	assert_string_equal(met.text, "dir+out/localtime;real/out+localtime;");
+	met = (struct met){ .stop = -7 };
+	assert_int_equal(cordon_resolve_links(&root, "real/first", on_link, &met, &r), -7);
+	assert_string_equal(met.text, "real/first+;");
+}
+
 static void root_must_be_a_directory(void **state)
 {
 	struct cordon_root none = { .fd = -7 };
@@ -177,6 +216,69 @@ static void open_beneath_meets_no_link(void **state)
 	assert_int_equal(cordon_open_beneath(root.fd, "lib/none", O_RDONLY), -ENOENT);
 }
 
+static bool lack(const char *path)
+{
+	struct cordon_names names;
+
+	cordon_names_init(&names, root.fd);
+	return cordon_names_lack(&names, path);
+}
+
+static void names_are_missing_only_where_nothing_is_found(void **state)
+{
+	(void)state;
+	unit_write("repo/Makefile", "x");
+	unit_link("nowhere", "repo/dangling");
+	unit_link("lib", "repo/way");
+	assert_true(lack("none"));
+	assert_true(lack("none/deeper/still"));
+	assert_true(lack("lib/none"));
+	assert_true(lack("libs"));
+	assert_true(lack("li"));
+	assert_false(lack("lib"));
+	assert_false(lack("dangling"));
+	/* For what lies behind a link or in a file, and for the root, the answer is "not known". */
+	assert_false(lack("way/none"));
+	assert_false(lack("Makefile/none"));
+	assert_false(lack(""));
+	assert_false(cordon_names_lack(NULL, "none"));
+}
+
+static void a_name_that_may_fold_to_another_is_not_called_missing(void **state)
+{
+	(void)state;
+	unit_write("repo/MiXed", "x");
+	assert_false(lack("mixed"));
+	assert_false(lack("na\xc3\xafve"));
+	assert_true(lack("kiro"));
+	unit_write("repo/\xe2\x84\xaairo", "x"); /* begins with the Kelvin sign, whose lower case is k */
+	assert_false(lack("kiro"));
+}
+
+static void a_large_directory_says_nothing_about_names(void **state)
+{
+	char name[64];
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "repo/lib/a-name-that-takes-some-room-%d", i);
+		unit_write(name, "");
+	}
+	assert_false(lack("lib/none"));
+	assert_true(lack("none"));
+}
+
+static void the_start_of_names_is_asked_for(void **state)
+{
+	struct cordon_names names;
+
+	(void)state;
+	unit_write("repo/mise.test.toml", "x");
+	cordon_names_init(&names, root.fd);
+	assert_false(cordon_names_lack_start(&names, "mise."));
+	assert_true(cordon_names_lack_start(&names, ".mise."));
+}
+
 #define in_repo(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -189,8 +291,13 @@ int main(void)
 		in_repo(a_loop_of_links_has_no_answer),
 		in_repo(names_that_cannot_be_have_no_answer),
 		in_repo(root_may_be_reached_through_a_link),
+		in_repo(links_on_the_way_are_told_where_they_lie),
 		in_repo(root_must_be_a_directory),
 		in_repo(open_beneath_meets_no_link),
+		in_repo(names_are_missing_only_where_nothing_is_found),
+		in_repo(a_name_that_may_fold_to_another_is_not_called_missing),
+		in_repo(a_large_directory_says_nothing_about_names),
+		in_repo(the_start_of_names_is_asked_for),
 	};
 
 	return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resolver of streams gives the answers of cordon_resolve(), however much it remembers. */
+/* The resolver for many paths gives the same answers as cordon_resolve(), however much it remembers. */
 #include "unit.h"
 
 #include "base/resolve.h"
@@ -51,7 +51,7 @@ static int teardown(void **state)
 	return unit_teardown(state);
 }
 
-/* A small generator of our own, so that a failure can be repeated. */
+/* A small random generator of our own, so that a failure can be repeated. */
 static unsigned int draw(uint64_t *seed, unsigned int n)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;

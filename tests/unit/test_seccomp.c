@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system call filter, asked from inside: what it refuses and how, what it lets through, and that programs run. */
+/* Tests the system call filter from inside: what it refuses and how, what it allows, and that programs run. */
 #include "unit.h"
 
 #include <sched.h>
@@ -11,19 +11,19 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "sandbox/seccomp.h"
+#include "sandbox/inside/seccomp.h"
 
 #define RUBBISH 0xdeadbeef00000000UL
 #define X32_BIT 0x40000000L
 
-/* The call with arguments that no kernel could act on: bad descriptors, bad pointers, unknown flags. */
+/* Makes the call with arguments on which no kernel can act: bad descriptors, bad pointers, unknown flags. */
 static int errno_of(long nr)
 {
 	errno = 0;
 	return syscall(nr, -1L, -1L, -1L, -1L, -1L, -1L) < 0 ? errno : 0;
 }
 
-/* Runs `body` in a child with the filter (or bare, for the control) and returns its wait status. */
+/* Runs `body` in a child with the filter (or without, as a control) and returns its wait status. */
 static int status_under(bool filtered, enum cordon_seccomp_variant variant, int (*body)(long arg), long arg)
 {
 	pid_t pid = fork();
@@ -43,7 +43,7 @@ static int status_under(bool filtered, enum cordon_seccomp_variant variant, int 
 	return status;
 }
 
-/* The same where the body ends by itself: its exit code. */
+/* The same for a body that ends by itself: returns its exit code. */
 static int code_under(bool filtered, int (*body)(long arg), long arg)
 {
 	int status = status_under(filtered, CORDON_SECCOMP_BASE, body, arg);
@@ -57,13 +57,12 @@ static int call(long nr)
 	return errno_of(nr);
 }
 
-#define CALL(name, control)                                                                                            \
-	{                                                                                                              \
-		SYS_##name, #name, control                                                                             \
-	}
+/* clang-format off */
+#define CALL(name, control) { SYS_##name, #name, control }
+/* clang-format on */
 
-/* `control`: as root the bare kernel answers the same call with something else, so that EPERM is the filter's. Left
- * out where the call would act on rubbish. */
+/* `control`: as root and without the filter the kernel answers the same call with another error, which shows that EPERM
+ * comes from the filter. It is not set where the call would really do something with such arguments. */
 static const struct refused {
 	long nr;
 	const char *name;
@@ -176,7 +175,7 @@ static void x32_numbers_kill_the_process(void **state)
 		assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, call, refused[i].nr | X32_BIT)));
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, call, SYS_getpid | X32_BIT)));
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_FULL, call, SYS_getpid | X32_BIT)));
-	/* x32's own range of numbers, and another high bit with it. */
+	/* The range of x32's own numbers, and one of them with another high bit. */
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, call, 512 | X32_BIT)));
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, call, 0x50000000L)));
 	assert_false(killed_by_filter(status_under(false, CORDON_SECCOMP_BASE, call, SYS_getpid | X32_BIT)));
@@ -187,7 +186,7 @@ static void i386_entry_kills_the_process(void **state)
 	(void)state;
 	assert_int_equal(code_under(false, int80, 20), 0); /* getpid of i386 works on the bare kernel */
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_BASE, int80, 20)));
-	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_CREATE, int80, 20)));
+	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_CHANGE, int80, 20)));
 	assert_true(killed_by_filter(status_under(true, CORDON_SECCOMP_FULL, int80, 20)));
 }
 #endif
@@ -231,7 +230,7 @@ static void only_unix_and_internet_sockets_can_be_made(void **state)
 	for (long family = 0; family < 64; family++) {
 		bool allowed = family == AF_UNIX || family == AF_INET || family == AF_INET6;
 
-		/* A kernel without IPv6 says EAFNOSUPPORT by itself. */
+		/* A kernel without IPv6 itself returns EAFNOSUPPORT. */
 		if (!allowed || code_under(false, socket_of, family) == 0) {
 			assert_int_equal(code_under(true, socket_of, family), allowed ? 0 : EAFNOSUPPORT);
 			assert_int_equal(code_under(true, socket_of, (long)(RUBBISH | family)),
@@ -273,7 +272,7 @@ static void no_call_makes_a_namespace(void **state)
 		assert_int_equal(code_under(true, unshare_with, (long)RUBBISH | flag | CLONE_FILES), EPERM);
 	}
 	assert_int_equal(code_under(true, unshare_with, 0x80 /* CLONE_NEWTIME */), EPERM);
-	/* What threads and forks use goes on. */
+	/* The flags that threads and forks use are allowed. */
 	assert_int_equal(code_under(true, clone_with, SIGCHLD), 0);
 	assert_int_equal(code_under(true, unshare_with, CLONE_FS | CLONE_FILES), 0);
 	assert_int_equal(code_under(false, clone_with, CLONE_NEWUSER | SIGCHLD), 0);
@@ -316,8 +315,122 @@ static void cpu_mask_can_be_pinned(void **state)
 	assert_int_equal(code_under(true, set_affinity, 1), EPERM);
 }
 
-/* Newer calls that libc and runtimes try must reach the kernel: anything but ENOSYS from the filter. The kernel here
- * may not have them, so the bare answer is the measure. */
+static int make_socket(long family)
+{
+	return syscall(SYS_socket, family, SOCK_STREAM, 0) < 0 ? errno : 0;
+}
+
+static int make_pair(long type)
+{
+	int fds[2];
+
+	return syscall(SYS_socketpair, AF_UNIX, type, 0, fds) < 0 ? errno : 0;
+}
+
+/* The filter of a run on an older kernel: the small one first, then the main one. */
+static int under_no_unix(int (*body)(long arg), long arg)
+{
+	if (cordon_seccomp_install(CORDON_SECCOMP_NO_UNIX, NULL) < 0 ||
+	    cordon_seccomp_install(CORDON_SECCOMP_BASE, NULL) < 0)
+		return 255;
+	return body(arg);
+}
+
+static int socket_without_unix(long family)
+{
+	return under_no_unix(make_socket, family);
+}
+
+static int pair_without_unix(long type)
+{
+	return under_no_unix(make_pair, type);
+}
+
+static void where_abstract_names_cannot_be_told_apart_no_unix_socket_can_be_made(void **state)
+{
+	(void)state;
+	assert_int_equal(code_under(false, socket_without_unix, AF_UNIX), EACCES);
+	assert_int_equal(code_under(false, socket_without_unix, (long)(RUBBISH | AF_UNIX)), EACCES);
+	assert_int_equal(code_under(false, socket_without_unix, AF_INET), 0);
+	assert_int_equal(code_under(false, socket_without_unix, AF_NETLINK), EAFNOSUPPORT);
+	assert_int_equal(code_under(true, make_socket, AF_UNIX), 0);
+}
+
+/* A datagram socket of a pair can be given another peer, by name. */
+static void pairs_that_can_have_no_other_peer_can_be_made_and_no_others(void **state)
+{
+	static const long kept[] = { SOCK_STREAM, SOCK_SEQPACKET }, refused_types[] = { SOCK_DGRAM, SOCK_RAW };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(code_under(false, pair_without_unix, kept[i]), 0);
+		assert_int_equal(code_under(false, pair_without_unix,
+					    (long)(RUBBISH | kept[i] | SOCK_CLOEXEC | SOCK_NONBLOCK)),
+				 0);
+		assert_int_equal(code_under(false, pair_without_unix, refused_types[i]), EACCES);
+		assert_int_equal(code_under(false, pair_without_unix, (long)(RUBBISH | refused_types[i] | SOCK_CLOEXEC)),
+				 EACCES);
+		assert_int_equal(code_under(true, make_pair, refused_types[i]), 0);
+	}
+}
+
+static int open_for(long flags)
+{
+	return syscall(SYS_openat, AT_FDCWD, "file", flags, 0644) < 0 ? errno : 0;
+}
+
+#ifdef SYS_open
+static int old_open_for(long flags)
+{
+	return syscall(SYS_open, "file", flags, 0644) < 0 ? errno : 0;
+}
+#endif
+
+static int truncate_by_name(long size)
+{
+	return truncate("file", size) < 0 ? errno : 0;
+}
+
+static int openat2_fails(long unused)
+{
+	(void)unused;
+	return errno_of(SYS_openat2);
+}
+
+static int code_without_truncation(int (*body)(long arg), long arg)
+{
+	int status = status_under(true, CORDON_SECCOMP_NO_TRUNCATE, body, arg);
+
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void without_a_right_to_write_nothing_can_be_truncated(void **state)
+{
+	(void)state;
+	close(open("file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+	for (size_t i = 0; i < 2; i++) {
+		int (*body)(long) = open_for;
+
+#ifdef SYS_open
+		if (i)
+			body = old_open_for;
+#endif
+		assert_int_equal(code_without_truncation(body, O_RDONLY | O_TRUNC), EACCES);
+		assert_int_equal(code_without_truncation(body, (long)(RUBBISH | O_ACCMODE | O_TRUNC | O_CLOEXEC)),
+				 EACCES);
+		assert_int_equal(code_without_truncation(body, O_WRONLY | O_TRUNC), 0);
+		assert_int_equal(code_without_truncation(body, O_RDWR | O_TRUNC | O_CLOEXEC), 0);
+		assert_int_equal(code_without_truncation(body, O_RDONLY), 0);
+		assert_int_equal(code_under(false, body, O_RDONLY | O_TRUNC), 0);
+	}
+	assert_int_equal(code_without_truncation(truncate_by_name, 0), EACCES);
+	assert_int_equal(code_under(false, truncate_by_name, 0), 0);
+	assert_int_equal(code_without_truncation(openat2_fails, 0), ENOSYS);
+}
+
+/* Newer calls that libc and runtimes try must reach the kernel, so the filter must not return ENOSYS. This kernel may
+ * not have them, so the test compares with the answer without the filter. */
 static void modern_calls_reach_the_kernel(void **state)
 {
 	static const long numbers[] = { SYS_rseq,
@@ -426,6 +539,9 @@ int main(void)
 		cmocka_unit_test(no_call_makes_a_namespace),
 		cmocka_unit_test(only_native_personalities_can_be_had),
 		cmocka_unit_test(cpu_mask_can_be_pinned),
+		cmocka_unit_test(where_abstract_names_cannot_be_told_apart_no_unix_socket_can_be_made),
+		cmocka_unit_test(pairs_that_can_have_no_other_peer_can_be_made_and_no_others),
+		unit_test_in_dir(without_a_right_to_write_nothing_can_be_truncated),
 		cmocka_unit_test(modern_calls_reach_the_kernel),
 		unit_test_in_dir(ordinary_programs_run_under_the_filter),
 	};

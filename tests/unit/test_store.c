@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projects and workspaces on disk: what is created, what is refused, and what hostile trees can't do. */
+/* Projects and workspaces on disk: what is created, what is refused, and what hostile trees cannot do. */
 #include "unit.h"
 
 #include "base/io.h"
@@ -25,6 +25,78 @@ static int store_teardown(void **state)
 
 #define store_test(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* Calls the functions of the store and returns their results in the form that clients see, which most of these tests
+ * are about. */
+static int shown_project(int r, struct cordon_project_record *record, json_t **ret)
+{
+	if (r == 0) {
+		*ret = cordon_project_json(record);
+		assert_non_null(*ret);
+	}
+	cordon_project_record_done(record);
+	return r;
+}
+
+static int shown_workspace(int r, struct cordon_workspace_record *record, json_t **ret)
+{
+	if (r == 0) {
+		*ret = cordon_workspace_json(record);
+		assert_non_null(*ret);
+	}
+	cordon_workspace_record_done(record);
+	return r;
+}
+
+static int shown_project_create(const struct cordon_store *in, const json_t *settings, const char *template_dir,
+				json_t **ret, struct cordon_error *err)
+{
+	struct cordon_project_record record = { 0 };
+
+	return shown_project(cordon_project_create(in, settings, template_dir, &record, err), &record, ret);
+}
+
+static int shown_project_get(const struct cordon_store *in, const char *id, json_t **ret, struct cordon_error *err)
+{
+	struct cordon_project_record record = { 0 };
+
+	return shown_project(cordon_project_get(in, id, &record, err), &record, ret);
+}
+
+static int shown_project_update(const struct cordon_store *in, const char *id, const json_t *changes, json_t **ret,
+				json_t **ret_running, struct cordon_error *err)
+{
+	struct cordon_project_record record = { 0 };
+
+	return shown_project(cordon_project_update(in, id, changes, &record, ret_running, err), &record, ret);
+}
+
+static int shown_workspace_create(const struct cordon_store *in, const char *project,
+				  const struct cordon_workspace_request *request, json_t **ret, bool *ret_created,
+				  struct cordon_error *err)
+{
+	struct cordon_workspace_record record = { 0 };
+
+	return shown_workspace(cordon_workspace_create(in, project, request, &record, ret_created, err), &record, ret);
+}
+
+static int shown_workspace_get(const struct cordon_store *in, const char *project, const char *id, json_t **ret,
+			       struct cordon_error *err)
+{
+	struct cordon_workspace_record record = { 0 };
+
+	return shown_workspace(cordon_workspace_get(in, project, id, &record, err), &record, ret);
+}
+
+static int shown_workspace_resolve(const struct cordon_store *in, const char *project,
+				   const struct cordon_workspace_request *request, bool create_missing, json_t **ret,
+				   bool *ret_created, struct cordon_error *err)
+{
+	struct cordon_workspace_record record = { 0 };
+
+	return shown_workspace(cordon_workspace_resolve(in, project, request, create_missing, &record, ret_created, err),
+			       &record, ret);
+}
+
 static json_t *create(const char *settings)
 {
 	json_auto_t *wanted = json_loads(settings, 0, NULL);
@@ -32,7 +104,7 @@ static json_t *create(const char *settings)
 	json_t *project = NULL;
 
 	assert_non_null(wanted);
-	if (cordon_project_create(&store, wanted, NULL, &project, &err) < 0)
+	if (shown_project_create(&store, wanted, NULL, &project, &err) < 0)
 		fail_msg("%s", err.message);
 	return project;
 }
@@ -59,7 +131,7 @@ static json_t *workspace(const json_t *project, struct cordon_workspace_request 
 	struct cordon_error err = { 0 };
 	json_t *made = NULL;
 
-	if (cordon_workspace_create(&store, text(project, "id"), &request, &made, ret_created, &err) < 0)
+	if (shown_workspace_create(&store, text(project, "id"), &request, &made, ret_created, &err) < 0)
 		fail_msg("%s", err.message);
 	return made;
 }
@@ -104,8 +176,8 @@ static void project_has_its_default_workspace_and_metadata(void **state)
 	snprintf(below, sizeof(below), "workspaces/%s", text(project, "default_workspace_id"));
 	assert_true(exists(path_of(project, below)));
 	assert_true(exists(path_of(project, "sessions")));
-	assert_int_equal(cordon_workspace_get(&store, text(project, "id"), text(project, "default_workspace_id"),
-					      &found, NULL),
+	assert_int_equal(shown_workspace_get(&store, text(project, "id"), text(project, "default_workspace_id"), &found,
+					     NULL),
 			 0);
 	assert_string_equal(text(found, "source"), "project_create");
 }
@@ -161,10 +233,10 @@ static void settings_are_judged_and_every_bad_path_is_named(void **state)
 		struct cordon_error err = { 0 };
 		json_t *project = NULL;
 
-		expect_error(cordon_project_create(&store, settings, NULL, &project, &err), CORDON_KIND_USAGE, &err,
+		expect_error(shown_project_create(&store, settings, NULL, &project, &err), CORDON_KIND_USAGE, &err,
 			     rows[i].word);
 	}
-	/* Nothing of all that is left. */
+	/* The refused requests have left nothing behind. */
 	json_auto_t *projects = NULL;
 	size_t total = 1;
 
@@ -201,11 +273,11 @@ static void ids_are_judged_before_any_path_is_made_of_them(void **state)
 		json_t *made = NULL;
 		bool flag;
 
-		expect_error(cordon_workspace_create(&store, text(project, "id"), &request, &made, &flag, &err),
+		expect_error(shown_workspace_create(&store, text(project, "id"), &request, &made, &flag, &err),
 			     CORDON_KIND_USAGE, &err, "workspace_id");
 		expect_error(cordon_workspace_delete(&store, text(project, "id"), id, &flag, &err), CORDON_KIND_USAGE,
 			     &err, "workspace_id");
-		expect_error(cordon_project_get(&store, id, &made, &err), CORDON_KIND_USAGE, &err, "project_id");
+		expect_error(shown_project_get(&store, id, &made, &err), CORDON_KIND_USAGE, &err, "project_id");
 		expect_error(cordon_project_delete(&store, id, &flag, &err), CORDON_KIND_USAGE, &err, "project_id");
 	}
 }
@@ -273,30 +345,30 @@ static void links_at_either_end_fail_the_creation_and_touch_nothing(void **state
 	unit_write("secret", "secret");
 	unit_mkdir("outside");
 	unit_link("../../../secret", path_of(project, "AGENTS.md"));
-	expect_error(cordon_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
+	expect_error(shown_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
 		     CORDON_KIND_POLICY_DENIED, &err, "AGENTS.md is a link");
 	assert_false(exists(path_of(project, "workspaces/w")));
 	assert_int_equal(unlink(path_of(project, "AGENTS.md")), 0);
-	/* The workspace's own name is a link that leads out. */
+	/* The workspace's own directory is a link that leads out. */
 	unit_write(path_of(project, "AGENTS.md"), "rules");
 	unit_link("../../../../outside", path_of(project, "workspaces/w"));
-	expect_error(cordon_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
+	expect_error(shown_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
 		     CORDON_KIND_CONFLICT, &err, "not a directory");
 	assert_false(exists("outside/AGENTS.md"));
 	assert_int_equal(unlink(path_of(project, "workspaces/w")), 0);
-	/* And so is the directory of all workspaces. */
+	/* The directory of all workspaces is a link that leads out. */
 	assert_int_equal(rename(path_of(project, "workspaces"), "elsewhere"), 0);
 	unit_link("../../../outside", path_of(project, "workspaces"));
-	expect_error(cordon_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
+	expect_error(shown_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
 		     CORDON_KIND_CONFLICT, &err, "workspaces is not a directory");
 	assert_false(exists("outside/w"));
 	assert_int_equal(unlink(path_of(project, "workspaces")), 0);
 	/* A FIFO would make a careless reader wait for ever. */
 	assert_int_equal(unlink(path_of(project, "AGENTS.md")), 0);
 	assert_int_equal(mkfifo(path_of(project, "AGENTS.md"), 0600), 0);
-	expect_error(cordon_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
+	expect_error(shown_workspace_create(&store, text(project, "id"), &request, &made, &created, &err),
 		     CORDON_KIND_POLICY_DENIED, &err, "AGENTS.md is a FIFO");
-	expect_error(cordon_workspace_get(&store, text(project, "id"), "w", &made, &err), CORDON_KIND_NOT_FOUND, &err,
+	expect_error(shown_workspace_get(&store, text(project, "id"), "w", &made, &err), CORDON_KIND_NOT_FOUND, &err,
 		     "does not exist");
 }
 
@@ -309,14 +381,14 @@ static void forged_or_obstructed_metadata_changes_nothing(void **state)
 
 	(void)state;
 	unit_write(path_of(project, "metadata.json"), "{\"workspace_isolation\": false}");
-	assert_int_equal(cordon_project_get(&store, text(project, "id"), &got, NULL), 0);
+	assert_int_equal(shown_project_get(&store, text(project, "id"), &got, NULL), 0);
 	assert_true(json_is_true(json_object_get(got, "workspace_isolation")));
 
-	/* A link in its place is replaced, not followed; a directory is taken away. */
+	/* A link in its place is replaced, not followed; a directory is removed. */
 	unit_write("victim", "old");
 	assert_int_equal(unlink(path_of(project, "metadata.json")), 0);
 	unit_link("../../../victim", path_of(project, "metadata.json"));
-	assert_int_equal(cordon_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
+	assert_int_equal(shown_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
 	json_decref(updated);
 	expect_content("victim", "old");
 	assert_int_equal(unlink(path_of(project, "metadata.json")), 0);
@@ -324,7 +396,7 @@ static void forged_or_obstructed_metadata_changes_nothing(void **state)
 	unit_write(path_of(project, "metadata.json/x"), "x");
 	assert_int_equal(chmod(path_of(project, "metadata.json"), 0500), 0);
 	assert_int_equal(chmod(path_of(project, ""), 0500), 0);
-	assert_int_equal(cordon_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
+	assert_int_equal(shown_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
 	json_decref(updated);
 	json_auto_t *metadata = json_load_file(path_of(project, "metadata.json"), 0, NULL);
 
@@ -346,7 +418,7 @@ static void update_changes_only_what_it_names(void **state)
 	json_t *limits;
 
 	(void)state;
-	assert_int_equal(cordon_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
+	assert_int_equal(shown_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
 	assert_true(json_is_true(json_object_get(updated, "workspace_isolation")));
 	assert_int_equal(json_array_size(json_object_get(updated, "protected_paths")), 1);
 	limits = json_object_get(updated, "limits");
@@ -354,9 +426,9 @@ static void update_changes_only_what_it_names(void **state)
 	assert_int_equal(json_integer_value(json_object_get(limits, "max_sessions")), 2);
 	assert_null(json_object_get(json_object_get(updated, "agent"), "model"));
 	/* A refused change leaves everything as it was. */
-	expect_error(cordon_project_update(&store, text(project, "id"), bad, &none, NULL, &err), CORDON_KIND_USAGE,
-		     &err, "has '..'");
-	assert_int_equal(cordon_project_get(&store, text(project, "id"), &got, NULL), 0);
+	expect_error(shown_project_update(&store, text(project, "id"), bad, &none, NULL, &err), CORDON_KIND_USAGE, &err,
+		     "has '..'");
+	assert_int_equal(shown_project_get(&store, text(project, "id"), &got, NULL), 0);
 	assert_true(json_equal(got, updated));
 }
 
@@ -382,23 +454,22 @@ static void external_id_and_source_mean_one_workspace(void **state)
 	assert_true(created);
 	assert_string_not_equal(text(first, "id"), text(slack, "id"));
 
-	assert_int_equal(cordon_workspace_resolve(&store, text(project, "id"), &alice, false, &found, &created, NULL),
-			 0);
+	assert_int_equal(shown_workspace_resolve(&store, text(project, "id"), &alice, false, &found, &created, NULL), 0);
 	assert_string_equal(text(found, "id"), text(first, "id"));
 	/* A second workspace can't take the same external id. */
 	alice.id = "mine";
-	expect_error(cordon_workspace_create(&store, text(project, "id"), &alice, &none, &created, &err),
+	expect_error(shown_workspace_create(&store, text(project, "id"), &alice, &none, &created, &err),
 		     CORDON_KIND_CONFLICT, &err, "already means");
 	alice.id = NULL;
 	assert_int_equal(cordon_workspace_delete(&store, text(project, "id"), text(first, "id"), &deleted, NULL), 0);
 	assert_true(deleted);
-	expect_error(cordon_workspace_resolve(&store, text(project, "id"), &alice, false, &none, &created, &err),
+	expect_error(shown_workspace_resolve(&store, text(project, "id"), &alice, false, &none, &created, &err),
 		     CORDON_KIND_NOT_FOUND, &err, "recorded for");
 	json_decref(workspace(project, alice, &created));
 	assert_true(created);
 }
 
-static void resolution_follows_the_table(void **state)
+static void resolution_depends_on_id_and_create(void **state)
 {
 	json_auto_t *project = create("{\"name\": \"p\"}");
 	const char *id = text(project, "id");
@@ -409,28 +480,29 @@ static void resolution_follows_the_table(void **state)
 	bool created = true;
 
 	(void)state;
-	/* none, false: the default one */
-	assert_int_equal(cordon_workspace_resolve(&store, id, &none, false, &found, &created, NULL), 0);
+	/* No id, create false: the default workspace. */
+	assert_int_equal(shown_workspace_resolve(&store, id, &none, false, &found, &created, NULL), 0);
 	assert_string_equal(text(found, "id"), text(project, "default_workspace_id"));
 	assert_false(created);
 	json_decref(found);
-	/* none, true: a new one */
-	assert_int_equal(cordon_workspace_resolve(&store, id, &none, true, &found, &created, NULL), 0);
+	/* No id, create true: a new workspace. */
+	assert_int_equal(shown_workspace_resolve(&store, id, &none, true, &found, &created, NULL), 0);
 	assert_string_not_equal(text(found, "id"), text(project, "default_workspace_id"));
 	assert_true(created);
 	json_decref(found);
-	/* unknown, false: not_found; unknown, true: exactly that id; exists, either: that one */
-	expect_error(cordon_workspace_resolve(&store, id, &named, false, &found, &created, &err), CORDON_KIND_NOT_FOUND,
+	/* An unknown id, create false: not_found. With create true: a workspace with exactly that id, and then either
+	 * finds it. */
+	expect_error(shown_workspace_resolve(&store, id, &named, false, &found, &created, &err), CORDON_KIND_NOT_FOUND,
 		     &err, "workspace w does not exist");
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(cordon_workspace_resolve(&store, id, &named, i < 2, &found, &created, NULL), 0);
+		assert_int_equal(shown_workspace_resolve(&store, id, &named, i < 2, &found, &created, NULL), 0);
 		assert_string_equal(text(found, "id"), "w");
 		assert_int_equal(created, i == 0);
 		json_decref(found);
 	}
 }
 
-static void deletion_has_its_rules(void **state)
+static void all_but_the_default_workspace_can_be_deleted_and_missing_ones_are_no_error(void **state)
 {
 	json_auto_t *project = create("{\"name\": \"p\"}");
 	const char *id = text(project, "id");
@@ -454,7 +526,7 @@ static void deletion_has_its_rules(void **state)
 	assert_false(exists(path_of(project, "")));
 	assert_int_equal(cordon_project_delete(&store, id, &deleted, NULL), 0);
 	assert_false(deleted);
-	expect_error(cordon_project_get(&store, id, &none, &err), CORDON_KIND_NOT_FOUND, &err, "does not exist");
+	expect_error(shown_project_get(&store, id, &none, &err), CORDON_KIND_NOT_FOUND, &err, "does not exist");
 }
 
 static void running_session_keeps_its_workspace_and_project(void **state)
@@ -485,7 +557,7 @@ static void running_session_keeps_its_workspace_and_project(void **state)
 	expect_error(cordon_project_delete(&store, id, &deleted, &err), CORDON_KIND_CONFLICT, &err, session);
 	assert_int_equal(cordon_workspace_delete(&store, id, "free", &deleted, NULL), 0);
 	assert_true(deleted);
-	/* Its supervisor dies: the kernel drops the lock, nobody has to clean up first. */
+	/* When the process of the session dies, the kernel releases the lock, so nobody has to clean up first. */
 	cordon_closep(&alive);
 	assert_int_equal(cordon_workspace_delete(&store, id, "w", &deleted, NULL), 0);
 	assert_true(deleted);
@@ -527,7 +599,7 @@ static void session_start_copies_agents_md_for_older_workspaces(void **state)
 	json_decref(workspace(project, (struct cordon_workspace_request){ .id = "old" }, NULL));
 	json_decref(workspace(project, (struct cordon_workspace_request){ .id = "own" }, NULL));
 	unit_link("nowhere", path_of(project, "workspaces/own/AGENTS.md"));
-	assert_int_equal(cordon_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
+	assert_int_equal(shown_project_update(&store, text(project, "id"), changes, &updated, NULL, NULL), 0);
 	json_decref(updated);
 	assert_int_equal(cordon_project_hold(&store, text(project, "id"), LOCK_SH, &held, NULL), 0);
 	assert_int_equal(cordon_workspace_prepare(&store, &held, "old", NULL), 0);
@@ -593,8 +665,8 @@ int main(void)
 		store_test(forged_or_obstructed_metadata_changes_nothing),
 		store_test(update_changes_only_what_it_names),
 		store_test(external_id_and_source_mean_one_workspace),
-		store_test(resolution_follows_the_table),
-		store_test(deletion_has_its_rules),
+		store_test(resolution_depends_on_id_and_create),
+		store_test(all_but_the_default_workspace_can_be_deleted_and_missing_ones_are_no_error),
 		store_test(running_session_keeps_its_workspace_and_project),
 		store_test(sync_brings_later_changes_and_only_then),
 		store_test(session_start_copies_agents_md_for_older_workspaces),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_check: what an agent in a workspace may do with a path, and why, from the one decision function. */
+/* policy_check: says what an agent in a workspace may do with a path, and why, by the one decision function. */
 #include <stdio.h>
 
 #include "base/path.h"
@@ -11,7 +11,7 @@
 
 #define INSIDE "/workspace"
 
-/* A path as the agent would say it becomes one relative to the policy's root; -EXDEV when it lies elsewhere. */
+/* Turns a path as the agent sees it into one relative to the policy's root. Returns -EXDEV when it lies elsewhere. */
 static int to_root(const char *path, bool isolated, const char *workspace, char *ret_path, size_t size)
 {
 	char prefix[CORDON_ID_SIZE + 16] = "";
@@ -42,6 +42,21 @@ static json_t *describe(const char *path, const char *operation, const char *ver
 	return answer;
 }
 
+static json_t *describe_outside(const char *path, const char *operation)
+{
+	return describe(path, operation, cordon_streq(operation, "read") ? "outside" : "deny", "outside_root", NULL,
+			"outside " INSIDE
+			" an agent sees a read-only system and private temporary directories, nothing else of the host",
+			"use a path below " INSIDE);
+}
+
+/* The answer must reveal nothing about the host to the agent of a session: neither where the workspace lies there, nor
+ * where a link in it would lead. */
+static bool names_the_host(const struct cordon_decision *decision)
+{
+	return decision->reason == CORDON_REASON_OUTSIDE_ROOT || decision->reason == CORDON_REASON_UNRESOLVABLE;
+}
+
 static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			struct cordon_error *err)
 {
@@ -54,7 +69,7 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 	struct cordon_workspace_request wanted = { .id = cordon_mcp_arg(args, "workspace_id") };
 	struct cordon_policy *policy = NULL;
 	struct cordon_decision decision;
-	json_auto_t *workspace = NULL;
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	char below[CORDON_PATH_MAX];
 	cordon_op op;
 	bool isolated = false;
@@ -66,19 +81,22 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 	op = cordon_streq(operation, "read") ? CORDON_OP_READ : CORDON_OP_WRITE;
 	r = cordon_workspace_resolve(store, project, &wanted, false, &workspace, NULL, err);
 	if (r == 0)
-		r = cordon_workspace_policy(store, project, cordon_mcp_arg(workspace, "id"), &policy, &isolated, err);
+		r = cordon_workspace_policy(store, project, workspace.id, &policy, &isolated, err);
+	if (r < 0 && request->mcp->options.session && err->kind == CORDON_KIND_POLICY_DENIED)
+		return cordon_fail(err, r, CORDON_KIND_POLICY_DENIED,
+				   "a protected path of this workspace can't be held");
 	if (r < 0)
 		return r;
-	r = to_root(path, isolated, cordon_mcp_arg(workspace, "id"), below, sizeof(below));
+	r = to_root(path, isolated, workspace.id, below, sizeof(below));
 	if (r == -EXDEV) {
-		*ret_result = describe(path, operation, op == CORDON_OP_READ ? "outside" : "deny", "outside_root", NULL,
-				       "outside " INSIDE
-				       " an agent sees a read-only system and private temporary directories, nothing "
-				       "else of the host",
-				       "use a path below " INSIDE);
+		*ret_result = describe_outside(path, operation);
 		r = 0;
 	} else if (r == 0) {
 		r = cordon_policy_check(policy, below, op, &decision, err);
+		if (r == 0 && request->mcp->options.session && names_the_host(&decision)) {
+			*ret_result = describe_outside(path, operation);
+			goto out;
+		}
 		if (r == 0)
 			r = cordon_policy_explain(policy, &decision, op, &text, &remedy);
 		if (r == 0)
@@ -90,6 +108,7 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 	} else {
 		cordon_fail(err, r, CORDON_KIND_USAGE, "path is too long");
 	}
+out:
 	cordon_policy_free(policy);
 	if (r == 0 && !*ret_result)
 		r = cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");

@@ -3,13 +3,15 @@
 #include "mcp/internal.h"
 #include "mcp/tools.h"
 
-/* What create and update take alike; the store judges the values. */
+/* The settings of create and update; the store checks the values. */
 #define SETTINGS                                                                                                          \
 	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                                  \
 	"\"workspace_isolation\": {\"type\": \"boolean\", \"default\": false,"                                            \
 	" \"description\": \"Agents see only their own workspace, at /workspace\"},"                                      \
 	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [],"                  \
 	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"},"  \
+	"\"default_protection\": {\"type\": \"boolean\", \"default\": true,"                                              \
+	" \"description\": \"Keep agents from changing what the host would execute later, such as git hooks\"},"          \
 	"\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"}," \
 	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                     \
 	" \"description\": \"Program and arguments that sessions run\"},"                                                 \
@@ -35,6 +37,7 @@
 	"\"default_workspace_id\": {\"type\": \"string\"}, \"remote_url\": {\"type\": \"string\"},"                        \
 	"\"workspace_isolation\": {\"type\": \"boolean\"},"                                                                \
 	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
+	"\"default_protection\": {\"type\": \"boolean\"},"                                                                 \
 	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, \"limits\": {\"type\": \"object\"}," \
 	"\"network\": {\"type\": \"string\"}, \"env\": {\"type\": \"object\"}, \"env_pass\": {\"type\": \"array\"},"       \
 	"\"best_effort\": {\"type\": \"boolean\"}, \"agent\": {\"type\": \"object\"}"
@@ -44,15 +47,25 @@
 static int project_create(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			  struct cordon_error *err)
 {
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	int r = cordon_project_create(request->mcp->store, args, NULL, &project, err);
+
 	(void)ret_text;
-	return cordon_project_create(request->mcp->store, args, NULL, ret_result, err);
+	if (r == 0)
+		*ret_result = cordon_project_json(&project);
+	return r;
 }
 
 static int project_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		       struct cordon_error *err)
 {
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	int r = cordon_project_get(request->mcp->store, cordon_mcp_arg(args, "project_id"), &project, err);
+
 	(void)ret_text;
-	return cordon_project_get(request->mcp->store, cordon_mcp_arg(args, "project_id"), ret_result, err);
+	if (r == 0)
+		*ret_result = cordon_project_json(&project);
+	return r;
 }
 
 static int project_list(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -74,8 +87,9 @@ static int project_list(struct cordon_mcp_request *request, json_t *args, json_t
 static int project_update(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			  struct cordon_error *err)
 {
+	autoprojectrecord struct cordon_project_record project = { 0 };
 	json_auto_t *changes = json_copy(args);
-	json_t *project = NULL, *running = NULL;
+	json_t *running = NULL;
 	int r;
 
 	(void)ret_text;
@@ -84,8 +98,8 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 				  err);
 	if (r < 0)
 		return r;
-	json_object_set_new(project, "sessions_with_earlier_settings", running);
-	*ret_result = project;
+	*ret_result = cordon_project_json(&project);
+	json_object_set_new(*ret_result, "sessions_with_earlier_settings", running);
 	return 0;
 }
 
@@ -106,7 +120,7 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 	.name = "project_create",
 	.title = "Create project",
 	.description = "Create a project with its default workspace. Returns the record; keep its id. A project lives until it is "
-		       "deleted.",
+		       "deleted. Settings that are wider than the defaults need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
 		 "\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256},"
 		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS "}}",

@@ -1,254 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tools about sessions; those that wait become calls that are moved on as the session goes on. */
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "base/text.h"
+/* The tools for sessions. A tool that waits becomes a call (session_wait.h), which goes on when the session does. */
 #include "base/time.h"
-#include "mcp/internal.h"
-#include "mcp/tools.h"
-#include "store/session.h"
+#include "mcp/tools/session_wait.h"
 
-#define LOOK_MS 50 /* between two looks at a session that is waited for */
-#define GRACE_MS 5000
 #define STOP_LIMIT_MS 60000
-#define TEXT_MAX ((size_t)256 << 10) /* of output in one result */
-#define PROGRESS_TEXT 200
-
-typedef enum waiting_for { FOR_END, FOR_OUTPUT, FOR_STOP } waiting_for;
-
-struct waiting {
-	waiting_for what;
-	char id[CORDON_ID_SIZE];
-	int64_t since;
-	size_t max;
-	int64_t until; /* monotonic */
-	off_t size;    /* of the log, at the last look */
-	ino_t inode;
-	json_t *answer; /* of session_start */
-};
-
-static void drop_waiting(struct cordon_mcp_call *call)
-{
-	struct waiting *waiting = call->state;
-
-	json_decref(waiting->answer);
-	free(waiting);
-}
-
-/* The transcript as a person would see it, ended by a line about the session; control characters are shown. */
-char *cordon_mcp_transcript(const json_t *output)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(8 * TEXT_MAX);
-	json_int_t dropped = json_integer_value(json_object_get(output, "dropped_events"));
-	size_t i;
-	json_t *event;
-
-	if (dropped)
-		cordon_buf_addf(&text, "[%lld earlier events are not kept]\n", (long long)dropped);
-	json_array_foreach(json_object_get(output, "events"), i, event) {
-		const char *type = cordon_mcp_arg(event, "type");
-		const char *bytes = cordon_mcp_arg(event, "text");
-		bool agent = cordon_streq(type, "stdout") || cordon_streq(type, "stderr");
-
-		if (!agent)
-			cordon_buf_addf(&text, "%s[%s] ", text.len && text.data[text.len - 1] != '\n' ? "\n" : "", type);
-		cordon_text_escape_lines(&text, bytes, strlen(bytes));
-		if (!agent)
-			cordon_buf_addc(&text, '\n');
-	}
-	cordon_buf_addf(&text, "%s[session %s is %s, last_index %lld]",
-			text.len && text.data[text.len - 1] != '\n' ? "\n" : "", cordon_mcp_arg(output, "session_id"),
-			cordon_mcp_arg(output, "status"),
-			(long long)json_integer_value(json_object_get(output, "last_index")));
-	return cordon_buf_steal(&text);
-}
-
-/* Cuts the list so that one result stays readable; what follows is had with since_index. */
-static void bound(json_t *output)
-{
-	json_t *events = json_object_get(output, "events");
-	size_t bytes = 0, i;
-	json_t *event;
-
-	json_array_foreach(events, i, event) {
-		bytes += json_string_length(json_object_get(event, "text")) + 64;
-		if (bytes <= TEXT_MAX || i == 0)
-			continue;
-		while (json_array_size(events) > i)
-			json_array_remove(events, json_array_size(events) - 1);
-		json_object_set_new(output, "more", json_true());
-		return;
-	}
-}
-
-static int read_output(const struct cordon_store *store, const char *id, int64_t since, size_t max, json_t **ret_output,
-		       char **ret_text, struct cordon_error *err)
-{
-	json_t *output = NULL;
-	int r = cordon_session_output(store, id, since, max, &output, err);
-
-	if (r < 0)
-		return r;
-	bound(output);
-	*ret_text = cordon_mcp_transcript(output);
-	*ret_output = output;
-	return 0;
-}
-
-/* The last line that was written, for progress. */
-static void last_line(const json_t *output, char ret_line[static PROGRESS_TEXT])
-{
-	const json_t *events = json_object_get(output, "events");
-	const json_t *last = json_array_get(events, json_array_size(events) - 1);
-	const char *text = last ? cordon_mcp_arg(last, "text") : NULL;
-	size_t n = text ? strlen(text) : 0;
-	size_t start;
-
-	while (n && text[n - 1] == '\n')
-		n--;
-	for (start = n; start && text[start - 1] != '\n'; start--)
-		;
-	if (text)
-		cordon_text_escape_fixed(ret_line, PROGRESS_TEXT, text + start, n - start);
-	else
-		cordon_copy(ret_line, PROGRESS_TEXT, "running", 7);
-}
-
-static void finish_start(struct cordon_mcp_call *call, const json_t *session)
-{
-	static const char *const kept[] = { "status", "state", "exit_code", "signal", "duration_ms", "violations" };
-	struct waiting *waiting = call->state;
-	struct cordon_error err = { 0 };
-	json_t *output = NULL;
-	char *text = NULL;
-
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kept); i++) {
-		json_t *value = json_object_get(session, kept[i]);
-
-		if (value && !json_is_null(value))
-			json_object_set(waiting->answer, kept[i], value);
-	}
-	if (read_output(call->request.mcp->store, waiting->id, waiting->since, 0, &output, &text, &err) == 0) {
-		json_object_set(waiting->answer, "events", json_object_get(output, "events"));
-		json_object_set(waiting->answer, "last_event_index", json_object_get(output, "last_index"));
-	}
-	json_decref(output);
-	cordon_mcp_tool_answer(&call->request, "session_start", json_incref(waiting->answer), text, NULL);
-}
-
-/* Whether the log has grown since the last look; parsing it is not for every look. */
-static bool has_grown(const struct cordon_store *store, struct waiting *waiting)
-{
-	autofd int dir = -1;
-	struct stat st = { 0 };
-	bool grown;
-
-	if (cordon_session_open(store, waiting->id, &dir, NULL) < 0 ||
-	    fstatat(dir, "events", &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return true;
-	grown = st.st_size != waiting->size || st.st_ino != waiting->inode;
-	waiting->size = st.st_size;
-	waiting->inode = st.st_ino;
-	return grown;
-}
-
-static void tell_progress(struct cordon_mcp_call *call, int64_t now)
-{
-	struct waiting *waiting = call->state;
-	json_auto_t *output = NULL;
-	char line[PROGRESS_TEXT];
-
-	if (!json_object_get(call->request.meta, "progressToken") || !has_grown(call->request.mcp->store, waiting) ||
-	    cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, NULL) < 0)
-		return;
-	last_line(output, line);
-	cordon_mcp_call_progress(call, now, line);
-}
-
-/* Answers when there is something new, or nothing more to come. */
-static bool step_output(struct cordon_mcp_call *call, bool last)
-{
-	struct waiting *waiting = call->state;
-	struct cordon_error err = { 0 };
-	json_t *output = NULL;
-	char *text = NULL;
-	int r;
-
-	if (!last && !has_grown(call->request.mcp->store, waiting))
-		return false;
-	r = read_output(call->request.mcp->store, waiting->id, waiting->since, waiting->max, &output, &text, &err);
-	if (r == 0 && !last && json_array_size(json_object_get(output, "events")) == 0) {
-		json_decref(output);
-		free(text);
-		return false;
-	}
-	cordon_mcp_tool_answer(&call->request, "session_output", output, text, r < 0 ? &err : NULL);
-	return true;
-}
-
-static bool step(struct cordon_mcp_call *call, int64_t now)
-{
-	struct waiting *waiting = call->state;
-	struct cordon_error err = { 0 };
-	json_auto_t *session = NULL;
-	bool ended, over = now >= waiting->until;
-
-	if (cordon_session_get(call->request.mcp->store, waiting->id, &session, &err) < 0) {
-		cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
-		return true;
-	}
-	call->due = now + LOOK_MS;
-	ended = !cordon_streq(cordon_mcp_arg(session, "status"), "active");
-	if (waiting->what == FOR_OUTPUT)
-		return step_output(call, ended || over);
-	if (!ended && !over) {
-		tell_progress(call, now);
-		return false;
-	}
-	if (waiting->what == FOR_END) {
-		finish_start(call, session);
-		return true;
-	}
-	if (!ended)
-		cordon_fail(&err, -ETIMEDOUT, CORDON_KIND_LIMIT, "session %s has not ended yet", waiting->id);
-	cordon_mcp_tool_answer(&call->request, "session_stop", ended ? json_incref(session) : NULL, NULL,
-			       ended ? NULL : &err);
-	return true;
-}
-
-/* Cancelling what waits for a session that it started ends that session; other waits are only given up. */
-static void cancel(struct cordon_mcp_call *call)
-{
-	const struct waiting *waiting = call->state;
-
-	if (waiting->what == FOR_END && json_is_true(json_object_get(waiting->answer, "spawned")))
-		cordon_session_stop(call->request.mcp->store, waiting->id, GRACE_MS, NULL);
-}
-
-static int wait_for(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, waiting_for what,
-		    const char *id, int64_t since, size_t max, int64_t wait_ms, json_t *answer, struct cordon_error *err)
-{
-	struct waiting *waiting = calloc(1, sizeof(*waiting));
-	struct cordon_mcp_call *call = waiting ? cordon_mcp_call_begin(request) : NULL;
-	int64_t now = cordon_time_monotonic();
-
-	if (!call) {
-		free(waiting);
-		json_decref(answer);
-		return cordon_fail(err, -EAGAIN, CORDON_KIND_LIMIT,
-				   "too many calls are waiting; ask again without wait_seconds");
-	}
-	*waiting = (struct waiting){ .what = what, .since = since, .max = max, .until = now + wait_ms, .answer = answer };
-	cordon_copy(waiting->id, sizeof(waiting->id), id, strlen(id));
-	call->tool = tool;
-	call->state = waiting;
-	call->step = step;
-	call->cancel = cancel;
-	call->drop = drop_waiting;
-	call->due = now;
-	return CORDON_MCP_LATER;
-}
 
 static void read_request(const struct cordon_mcp_request *request, const json_t *args,
 			 struct cordon_session_request *ret_wanted)
@@ -263,6 +18,7 @@ static void read_request(const struct cordon_mcp_request *request, const json_t 
 		.command = json_object_get(args, "command"),
 		.message = cordon_mcp_arg(args, "message"),
 		.end_input = json_is_true(json_object_get(args, "end_input")),
+		.fail_on_violation = json_is_true(json_object_get(args, "fail_on_violation")),
 		.context = json_object_get(args, "context"),
 		.attachments = json_object_get(args, "attachments"),
 		.parent = request->mcp->options.session ? request->mcp->options.session
@@ -270,25 +26,113 @@ static void read_request(const struct cordon_mcp_request *request, const json_t 
 	};
 }
 
+/* The session runs: answers, or waits for its end. */
+static bool started(struct cordon_mcp_call *call, const struct cordon_session_answer *answer, int64_t now)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+
+	if (!waiting->wait_ms) {
+		cordon_mcp_tool_answer(&call->request, call->tool->name, cordon_session_answer_json(answer), NULL, NULL);
+		return true;
+	}
+	waiting->start = cordon_session_start_free(waiting->start);
+	waiting->what = CORDON_MCP_WAIT_END;
+	waiting->answer = *answer;
+	waiting->since = -1;
+	waiting->until = now + waiting->wait_ms;
+	cordon_copy(waiting->id, sizeof(waiting->id), answer->session_id, strlen(answer->session_id));
+	call->kept = false;
+	call->step = cordon_mcp_session_wait_step;
+	call->due = now;
+	return false;
+}
+
+/* Begins the start. Returns -EAGAIN while another start in the same workspace is active; the call then tries again. */
+static int begin_start(struct cordon_mcp_call *call, struct cordon_error *err)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	struct cordon_session_request wanted;
+	int r;
+
+	read_request(&call->request, waiting->args, &wanted);
+	r = cordon_session_start_begin(call->request.mcp->store, &wanted, waiting->start, err);
+	if (r < 0)
+		return r;
+	waiting->begun = true;
+	r = cordon_mcp_call_wait(call, cordon_session_start_fd(waiting->start));
+	return r < 0 ? cordon_fail_errno(err, r, "cannot wait for the session") : 0;
+}
+
+static bool step_start(struct cordon_mcp_call *call, int64_t now);
+
+/* Starts that wait for another one in their workspace look again now. */
+static void wake_others(struct cordon_mcp *mcp, int64_t now)
+{
+	for (struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
+		if (call->step == step_start && !((const struct cordon_mcp_session_wait *)call->state)->begun)
+			call->due = now;
+}
+
+static bool step_start(struct cordon_mcp_call *call, int64_t now)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	struct cordon_session_answer answer;
+	struct cordon_error err = { 0 };
+	int r = waiting->begun ? 0 : begin_start(call, &err);
+
+	if (r == -EAGAIN && now >= waiting->until)
+		r = cordon_fail(&err, -ETIMEDOUT, CORDON_KIND_LIMIT,
+				"another session is being started in the workspace");
+	if (r == -EAGAIN) {
+		call->due = now + CORDON_MCP_LOOK_MS;
+		return false;
+	}
+	if (r == 0)
+		r = cordon_session_start_finish(call->request.mcp->store, waiting->start, &answer, &err);
+	if (r == -EAGAIN) {
+		call->due = cordon_session_start_due(waiting->start);
+		return false;
+	}
+	cordon_mcp_call_wait(call, -1);
+	wake_others(call->request.mcp, now);
+	if (r == 0)
+		return started(call, &answer, now);
+	cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
+	return true;
+}
+
+/* The server does not block here: the start is a call that goes on when cordon-session reports. */
+static int start(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args, int64_t wait_ms,
+		 struct cordon_error *err)
+{
+	struct cordon_mcp_session_wait waiting = {
+		.what = CORDON_MCP_WAIT_START,
+		.args = args,
+		.start = cordon_session_start_new(),
+		.wait_ms = wait_ms,
+		.until = cordon_time_monotonic() + CORDON_START_TIMEOUT_MS,
+	};
+	struct cordon_mcp_call *call;
+
+	if (!waiting.start)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	call = cordon_mcp_session_wait_begin(request, tool, &waiting, err);
+	if (!call) {
+		cordon_session_start_free(waiting.start);
+		return err->code;
+	}
+	json_incref(args);
+	call->step = step_start;
+	call->kept = true;
+	return CORDON_MCP_LATER;
+}
+
 static int session_start(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			 struct cordon_error *err)
 {
-	json_int_t wait = json_integer_value(json_object_get(args, "wait_seconds"));
-	struct cordon_session_request wanted;
-	json_t *answer = NULL;
-	int r;
-
-	(void)ret_text;
-	read_request(request, args, &wanted);
-	r = cordon_session_start(request->mcp->store, &wanted, &answer, err);
-	if (r < 0)
-		return r;
-	if (!wait) {
-		*ret_result = answer;
-		return 0;
-	}
-	return wait_for(request, &cordon_mcp_session_start, FOR_END, cordon_mcp_arg(answer, "session_id"), -1, 0,
-			wait * 1000, answer, err);
+	(void)ret_result, (void)ret_text;
+	return start(request, &cordon_mcp_session_start, args,
+		     json_integer_value(json_object_get(args, "wait_seconds")) * 1000, err);
 }
 
 static int session_send(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -296,9 +140,9 @@ static int session_send(struct cordon_mcp_request *request, json_t *args, json_t
 {
 	const struct cordon_store *store = request->mcp->store;
 	const char *id = cordon_mcp_arg(args, "session_id");
+	autosessionrecord struct cordon_session_record session = { 0 };
 	struct cordon_session_request wanted;
-	json_auto_t *session = NULL;
-	int64_t last;
+	struct cordon_session_answer answer = { 0 };
 	int r;
 
 	(void)ret_text;
@@ -306,25 +150,27 @@ static int session_send(struct cordon_mcp_request *request, json_t *args, json_t
 	if (!id && !wanted.project)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id or project_id is required");
 	if (!id)
-		return cordon_session_start(store, &wanted, ret_result, err);
-	r = cordon_session_send(store, id, wanted.message, wanted.end_input, &last, err);
+		return start(request, &cordon_mcp_session_send, args, 0, err);
+	r = cordon_session_send(store, id, wanted.message, wanted.end_input, &answer.last_event_index, err);
 	if (r == 0)
 		r = cordon_session_get(store, id, &session, err);
-	if (r == 0)
-		*ret_result = json_pack("{s:s, s:O, s:b, s:b, s:I, s:O}", "session_id", id, "workspace_id",
-					json_object_get(session, "workspace_id"), "spawned", 0, "workspace_created", 0,
-					"last_event_index", (json_int_t)last, "status",
-					json_object_get(session, "status"));
-	return r;
+	if (r < 0)
+		return r;
+	cordon_copy(answer.session_id, sizeof(answer.session_id), session.id, strlen(session.id));
+	cordon_copy(answer.workspace_id, sizeof(answer.workspace_id), session.workspace_id,
+		    strlen(session.workspace_id));
+	answer.status = session.status;
+	*ret_result = cordon_session_answer_json(&answer);
+	return 0;
 }
 
-/* Output of the sessions that it started, each with its own session_id. */
-static void add_children(const struct cordon_store *store, const json_t *session, json_t *output)
+/* Adds the output of the sessions that this one started, each event with its own session_id. */
+static void add_children(const struct cordon_store *store, const struct cordon_session_record *session, json_t *output)
 {
 	size_t i, k;
 	json_t *child, *event;
 
-	json_array_foreach(json_object_get(session, "child_sessions"), i, child) {
+	json_array_foreach(session->child_sessions, i, child) {
 		json_auto_t *more = NULL;
 
 		if (cordon_session_output(store, json_string_value(child), -1, 0, &more, NULL) < 0)
@@ -344,7 +190,7 @@ static int session_output(struct cordon_mcp_request *request, json_t *args, json
 	int64_t since = from ? json_integer_value(from) : -1;
 	size_t max = (size_t)json_integer_value(json_object_get(args, "max_events"));
 	json_int_t wait = json_integer_value(json_object_get(args, "wait_seconds"));
-	json_auto_t *session = NULL;
+	autosessionrecord struct cordon_session_record session = { 0 };
 	json_t *output = NULL;
 	int r = cordon_session_get(store, id, &session, err);
 
@@ -352,15 +198,14 @@ static int session_output(struct cordon_mcp_request *request, json_t *args, json
 		r = cordon_session_output(store, id, since, max, &output, err);
 	if (r < 0)
 		return r;
-	if (wait && json_array_size(json_object_get(output, "events")) == 0 &&
-	    cordon_streq(cordon_mcp_arg(session, "status"), "active")) {
+	if (wait && json_array_size(json_object_get(output, "events")) == 0 && session.status == CORDON_SESSION_ACTIVE) {
 		json_decref(output);
-		return wait_for(request, &cordon_mcp_session_output, FOR_OUTPUT, cordon_mcp_arg(session, "session_id"),
-				since, max, wait * 1000, NULL, err);
+		return cordon_mcp_session_wait(request, &cordon_mcp_session_output, CORDON_MCP_WAIT_OUTPUT, session.id,
+					       since, max, wait * 1000, err);
 	}
 	if (json_is_true(json_object_get(args, "include_children")))
-		add_children(store, session, output);
-	bound(output);
+		add_children(store, &session, output);
+	cordon_mcp_cut_events(output);
 	*ret_text = cordon_mcp_transcript(output);
 	*ret_result = output;
 	return 0;
@@ -369,8 +214,13 @@ static int session_output(struct cordon_mcp_request *request, json_t *args, json
 static int session_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		       struct cordon_error *err)
 {
+	autosessionrecord struct cordon_session_record session = { 0 };
+	int r = cordon_session_get(request->mcp->store, cordon_mcp_arg(args, "session_id"), &session, err);
+
 	(void)ret_text;
-	return cordon_session_get(request->mcp->store, cordon_mcp_arg(args, "session_id"), ret_result, err);
+	if (r == 0)
+		*ret_result = cordon_session_json(&session);
+	return r;
 }
 
 static int session_list(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -400,8 +250,8 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 	const struct cordon_store *store = request->mcp->store;
 	const char *id = cordon_mcp_arg(args, "session_id");
 	const json_t *given = json_object_get(args, "grace_seconds");
-	int64_t grace = given ? json_integer_value(given) * 1000 : GRACE_MS;
-	json_auto_t *session = NULL;
+	int64_t grace = given ? json_integer_value(given) * 1000 : CORDON_MCP_GRACE_MS;
+	autosessionrecord struct cordon_session_record session = { 0 };
 	int r = cordon_session_stop(store, id, (uint64_t)grace, err);
 
 	(void)ret_text;
@@ -409,31 +259,33 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 		r = cordon_session_get(store, id, &session, err);
 	if (r < 0)
 		return r;
-	if (!cordon_streq(cordon_mcp_arg(session, "status"), "active")) {
-		*ret_result = json_incref(session);
+	if (session.status != CORDON_SESSION_ACTIVE) {
+		*ret_result = cordon_session_json(&session);
 		return 0;
 	}
-	return wait_for(request, &cordon_mcp_session_stop, FOR_STOP, cordon_mcp_arg(session, "session_id"), -1, 1,
-			grace + STOP_LIMIT_MS, NULL, err);
+	return cordon_mcp_session_wait(request, &cordon_mcp_session_stop, CORDON_MCP_WAIT_STOP, session.id, -1, 1,
+				       grace + STOP_LIMIT_MS, err);
 }
 
 #define SESSION_ID "\"session_id\": {\"type\": \"string\", \"description\": \"UUID of the session\"}"
 
-#define WHERE                                                                                                                   \
-	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                                     \
-	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"              \
-	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                                    \
-	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                          \
-	" \"description\": \"Do not resume the latest session of the workspace\"},"                                             \
-	"\"external_id\": {\"type\": \"string\", \"maxLength\": 1024}, \"source\": {\"type\": \"string\", \"maxLength\": 256}," \
-	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                 \
-	" \"description\": \"Default: the project's agent_command\"},"                                                          \
-	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"}," \
-	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                       \
-	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                            \
-	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                           \
-	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                                       \
-	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                                     \
+#define WHERE                                                                                                                       \
+	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                                         \
+	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"                  \
+	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                                        \
+	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                              \
+	" \"description\": \"Do not resume the latest session of the workspace\"},"                                                 \
+	"\"external_id\": {\"type\": \"string\", \"maxLength\": 1024}, \"source\": {\"type\": \"string\", \"maxLength\": 256},"     \
+	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                     \
+	" \"description\": \"Default: the project's agent_command\"},"                                                              \
+	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"},"     \
+	"\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"A session that exits with 0 but was" \
+	" refused something, or warned of, has failed\"},"                                                                          \
+	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                           \
+	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                                \
+	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                               \
+	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                                           \
+	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                                         \
 	"\"parent_session_id\": {\"type\": \"string\"}"
 
 #define WAIT "\"wait_seconds\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 3600, \"default\": 0"
@@ -443,6 +295,7 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 	"\"workspace_created\": {\"type\": \"boolean\"}, \"last_event_index\": {\"type\": \"integer\"},"                           \
 	"\"status\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\"}, \"exit_code\": {\"type\": \"integer\"},"           \
 	"\"signal\": {\"type\": \"integer\"}, \"duration_ms\": {\"type\": \"integer\"}, \"violations\": {\"type\": \"integer\"},"  \
+	"\"failed_on_violation\": {\"type\": \"boolean\"},"                                                                        \
 	"\"events\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}"
 
 #define ANSWER_ALWAYS                                                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of tools, and those about workspaces. */
+/* The table of tools, and the tools for workspaces. */
 #include "mcp/internal.h"
 #include "mcp/tools.h"
 
@@ -53,7 +53,7 @@ static int workspace_create(struct cordon_mcp_request *request, json_t *args, js
 		.external_id = cordon_mcp_arg(args, "external_id"),
 		.source = cordon_mcp_arg(args, "source"),
 	};
-	json_t *workspace = NULL;
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	bool created;
 	int r = cordon_workspace_create(request->mcp->store, cordon_mcp_arg(args, "project_id"), &wanted, &workspace,
 					&created, err);
@@ -61,8 +61,8 @@ static int workspace_create(struct cordon_mcp_request *request, json_t *args, js
 	(void)ret_text;
 	if (r < 0)
 		return r;
-	json_object_set_new(workspace, "created", json_boolean(created));
-	*ret_result = workspace;
+	*ret_result = cordon_workspace_json(&workspace);
+	json_object_set_new(*ret_result, "created", json_boolean(created));
 	return 0;
 }
 
@@ -86,9 +86,14 @@ static int workspace_list(struct cordon_mcp_request *request, json_t *args, json
 static int workspace_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			 struct cordon_error *err)
 {
+	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
+	int r = cordon_workspace_get(request->mcp->store, cordon_mcp_arg(args, "project_id"),
+				     cordon_mcp_arg(args, "workspace_id"), &workspace, err);
+
 	(void)ret_text;
-	return cordon_workspace_get(request->mcp->store, cordon_mcp_arg(args, "project_id"),
-				    cordon_mcp_arg(args, "workspace_id"), ret_result, err);
+	if (r == 0)
+		*ret_result = cordon_workspace_json(&workspace);
+	return r;
 }
 
 static int workspace_delete(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, ending and removing one control group. */
+/* The supervisor makes a control group, ends its processes and removes it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "sandbox/cgroup.h"
+#include "sandbox/host/cgroup.h"
 
 #define MAGIC_V1 0x0027e0eb
 #define MAGIC_V2 0x63677270
@@ -32,7 +32,7 @@ int cordon_cgroup_write(int dir_fd, const char *file, const char *text)
 
 	if (fd < 0)
 		return -errno;
-	/* One write: the kernel takes each as a whole command. */
+	/* Use one write, because the kernel takes each write as a whole command. */
 	do
 		w = write(fd, text, n);
 	while (w < 0 && errno == EINTR);
@@ -92,7 +92,7 @@ uint64_t cordon_cgroup_value(const char *text, const char *key)
 	return 0;
 }
 
-/* Opens the parent and checks that it is what it should be: a record or a mount table may be out of date. */
+/* Opens the parent and checks that it is on a cgroup file system: the mount table that we read may be out of date. */
 static int open_parent(const char *parent, bool *ret_v2)
 {
 	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -160,7 +160,8 @@ bool cordon_cgroup_empty(const struct cordon_cgroup *group)
 	return cordon_cgroup_read(group->fd, "cgroup.procs", text, sizeof(text)) == 0 && *text == '\0';
 }
 
-/* The next number of a list of lines; 0 at the end. Processes of other pid namespaces show as 0 and are skipped. */
+/* The next number of a list of lines; 0 at the end. Skips processes of other pid namespaces, which have the number
+ * 0. */
 static pid_t next_pid(const char **text)
 {
 	while (**text) {
@@ -187,8 +188,9 @@ static bool has_pid(const char *text, pid_t wanted)
 }
 
 /*
- * Without cgroup.kill: INVARIANT: a number is never signalled, only a process that was seen in the group while its
- * descriptor was held. A number that another process has got meanwhile is not in the second list.
+ * Kills the processes of a group that has no cgroup.kill. INVARIANT: we never signal a number, only a process that was
+ * in the group while we had its descriptor open. When another process has got a number meanwhile, the second list does
+ * not have it.
  */
 static void kill_members(int fd)
 {
@@ -219,7 +221,8 @@ static void kill_members(int fd)
 
 static void kill_group(const struct cordon_cgroup *group)
 {
-	/* What may not fork any more can't outrun its killer; only where the pids controller is there. */
+	/* Forbid forks, so that the processes can't multiply faster than we kill them. It works only with the pids
+	 * controller. */
 	cordon_cgroup_write(group->fd, "pids.max", "0");
 	if (!group->v2 || cordon_cgroup_write(group->fd, "cgroup.kill", "1") < 0)
 		kill_members(group->fd);
@@ -241,7 +244,7 @@ int cordon_cgroup_remove(const struct cordon_cgroup *group, const char *name)
 	}
 }
 
-int cordon_cgroup_step_aside(int own_fd)
+int cordon_cgroup_move_to_leaf(int own_fd)
 {
 	char text[64] = "", self[16];
 	const char *list = text;
@@ -264,11 +267,11 @@ int cordon_cgroup_step_aside(int own_fd)
 	return r;
 }
 
-void cordon_cgroup_step_back(int own_fd, const char *disable)
+void cordon_cgroup_move_back(int own_fd, const char *disable)
 {
 	char self[16];
 
-	/* Fails while other runs use the controllers: then all stays as it is. */
+	/* This fails while other runs use the controllers: then everything stays as it is. */
 	if (disable && cordon_cgroup_write(own_fd, "cgroup.subtree_control", disable) < 0)
 		return;
 	snprintf(self, sizeof(self), "%d", (int)getpid());

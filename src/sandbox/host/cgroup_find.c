@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where our own control groups are on disk, from /proc/self/cgroup and /proc/self/mountinfo. */
+/* The supervisor finds the directories of its own control groups, from /proc/self/cgroup and /proc/self/mountinfo. */
 #include <fcntl.h>
 
 #include "base/io.h"
 #include "base/path.h"
-#include "sandbox/cgroup.h"
+#include "sandbox/host/cgroup.h"
 
 /* Fields of a line of mountinfo (proc_pid_mountinfo(5)): ID PARENT MAJ:MIN ROOT POINT OPTIONS TAG... - TYPE SOURCE SUPER */
 enum { FIELD_ROOT = 3, FIELD_POINT = 4, FIELDS_MAX = 32 };
@@ -16,7 +16,7 @@ struct mount {
 	size_t type_len, super_len;
 };
 
-/* Undoes \040 and the like. False when it does not fit. */
+/* Decodes escapes such as \040. False when the result does not fit. */
 static bool unescape(const char *text, size_t n, char *ret, size_t size)
 {
 	size_t len = 0;
@@ -58,7 +58,7 @@ static bool parse_mount(const char *line, size_t n, struct mount *ret)
 	ret->type_len = len[dash + 1];
 	ret->super = field[dash + 3];
 	ret->super_len = len[dash + 3];
-	/* Cheap refusal first: most mounts are none of ours. */
+	/* Refuse most mounts before the expensive part: they are no cgroups. */
 	if (ret->type_len < 6 || memcmp(ret->type, "cgroup", 6) != 0)
 		return false;
 	return unescape(field[FIELD_ROOT], len[FIELD_ROOT], ret->root, sizeof(ret->root)) &&
@@ -83,8 +83,8 @@ static bool list_has(const char *list, size_t n, const char *word)
 	return false;
 }
 
-/* Our group in the hierarchy of `controller` ("" is v2), as /proc/self/cgroup says: a path from the root of its
- * namespace. */
+/* Our group in the hierarchy of `controller` ("" is v2), as a path from the root of the cgroup namespace. `cgroup` is
+ * the text of /proc/self/cgroup. */
 static bool own_path(const char *cgroup, const char *controller, char *ret, size_t size)
 {
 	while (*cgroup) {
@@ -106,8 +106,8 @@ static bool own_path(const char *cgroup, const char *controller, char *ret, size
 	return false;
 }
 
-/* A mount shows the part of the hierarchy below its root; ours must be in it. "/.." is a group outside of the cgroup
- * namespace. */
+/* Fills `tree` when this mount shows our group: a mount shows the part of the hierarchy below its root. A path that
+ * begins with "/.." is a group outside the cgroup namespace. */
 static void fill_tree(const char *own, const struct mount *mount, struct cordon_cgroup_tree *tree)
 {
 	char path[CORDON_PATH_MAX], root[CORDON_PATH_MAX];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clones the sandbox: everything the child needs is prepared before, nothing is allocated after. */
+/* The supervisor clones PID 1 of the sandbox. It prepares everything that the child needs before, because the child may
+ * not allocate memory. */
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -10,87 +11,132 @@
 #include <sys/wait.h>
 
 #include "base/path.h"
+#include "base/setting.h"
 #include "base/sys.h"
 #include "base/title.h"
-#include "sandbox/hardlinks.h"
-#include "sandbox/landlock.h"
-#include "sandbox/launch.h"
-#include "sandbox/streams.h"
+#include "protect/hardlinks.h"
+#include "sandbox/host/launch.h"
+#include "sandbox/inside/detach.h"
 
-/* A protected file with a second name gets an inode of its own, and its step the new identity. */
+/* Whether a stream is a socket that is still free to reach an abstract name, of the network that the caller is in. */
+static bool can_name_sockets(int fd)
+{
+	struct sockaddr_storage peer;
+	int domain = 0, type = 0;
+	socklen_t n = sizeof(domain), n_type = sizeof(type), n_peer = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 || domain != AF_UNIX)
+		return false;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n_type) < 0 || type == SOCK_DGRAM ||
+	       getpeername(fd, (struct sockaddr *)&peer, &n_peer) < 0;
+}
+
+/* Refuses standard streams through which the agent could leave the sandbox: directories, and descriptors with
+ * O_PATH. */
+static int check_streams(const struct cordon_layers *layers, struct cordon_error *err)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		int flags = fcntl(fd, F_GETFL);
+		struct stat st;
+
+		if (flags < 0 || fstat(fd, &st) < 0)
+			continue; /* it is closed, and will be /dev/null */
+		if (!layers->scopes && S_ISSOCK(st.st_mode) && can_name_sockets(fd))
+			return cordon_fail(
+				err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
+				"%s is a socket by which the agent could reach services of the host on this kernel",
+				cordon_detach_name(fd));
+		if (!S_ISDIR(st.st_mode) && !(flags & O_PATH))
+			continue;
+		return cordon_fail(err, -EISDIR, CORDON_KIND_POLICY_DENIED,
+				   "%s is %s, through which the agent could leave the sandbox", cordon_detach_name(fd),
+				   S_ISDIR(st.st_mode) ? "a directory" : "opened with O_PATH");
+	}
+	return 0;
+}
+
+/* The protected files that got a copy of their own after the plan was built. */
+struct copies {
+	struct cordon_copied_file *files;
+	size_t n;
+};
+
+static void copies_done(struct copies *copies)
+{
+	free(copies->files);
+}
+
+/* Remembers the new inode for the step that mounts the file. */
+static void remember_copy(struct copies *copies, const struct cordon_plan *plan, const char *inside,
+			  const struct stat *st)
+{
+	for (size_t i = 0; i < plan->n_steps; i++) {
+		size_t at = 0;
+
+		if (!(plan->steps[i].flags & CORDON_STEP_PROTECT) || !cordon_streq(plan->steps[i].path, inside))
+			continue;
+		while (at < copies->n && copies->files[at].step != i)
+			at++;
+		copies->files[at] = (struct cordon_copied_file){ i, st->st_dev, st->st_ino };
+		copies->n += at == copies->n;
+	}
+}
+
+/* Replaces each protected file that has more than one name by a copy, so that no other name leads to its inode. */
 static int break_hard_links(const struct cordon_plan *plan, const struct cordon_policy *policy,
-			    const struct cordon_observer *observer, struct cordon_error *err)
+			    const struct cordon_observer *observer, struct copies *copies, struct cordon_error *err)
 {
 	for (size_t i = 0; i < plan->n_guards; i++) {
 		const struct cordon_guard *guard = &plan->guards[i];
 		struct cordon_event event = { .kind = CORDON_EVENT_HARD_LINK, .path = guard->inside, .held = true };
 		struct stat st;
 		size_t count;
-		int r;
+		int r, root_fd;
 
 		if (!guard->hard_links)
 			continue;
-		r = cordon_hardlinks_break(policy->root.fd, guard->path, &count, err);
+		if (!copies->files &&
+		    !(copies->files = calloc(plan->n_steps + 1, sizeof(*copies->files)))) /* one per step at most */
+			return cordon_fail_errno(err, -ENOMEM, "cannot copy protected files apart");
+		root_fd = guard->area == 0 ? policy->root.fd : plan->areas[guard->area].policy->root.fd;
+		r = cordon_hardlinks_break(root_fd, guard->path, &count, err);
 		if (r < 0)
 			return cordon_error_prefix(err, r, "protected path %s", guard->path);
-		if (fstatat(policy->root.fd, guard->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(root_fd, guard->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return cordon_fail_errno(err, -errno, "cannot stat protected path %s", guard->path);
-		for (size_t j = 0; j < plan->n_steps; j++) {
-			if ((plan->steps[j].flags & CORDON_STEP_PROTECT) &&
-			    cordon_streq(plan->steps[j].path, guard->inside)) {
-				plan->steps[j].dev = st.st_dev;
-				plan->steps[j].ino = st.st_ino;
-			}
-		}
+		remember_copy(copies, plan, guard->inside, &st);
 		event.count = (unsigned int)count;
 		observer->event(observer->data, &event);
 	}
 	return 0;
 }
 
-static bool guards_names(const struct cordon_plan *plan)
+/* Permissive mode reports reads outside the scope too, and so does a policy that asks for it; else the watch sees only
+ * changes. */
+static bool reports_reads(const struct cordon_plan *plan, const struct cordon_policy *policy)
 {
-	for (size_t i = 0; i < plan->n_guards; i++)
-		if (plan->guards[i].state == CORDON_GUARD_ABSENT)
-			return true;
-	return false;
+	return plan->mode == CORDON_MODE_PERMISSIVE || policy->reports_reads;
 }
 
-/* A folder workspace reports every attempt to leave it, in either mode, and so does a mode that was asked for by its name;
- * elsewhere only guarded names are watched. */
-static bool reports(const struct cordon_plan *plan, const struct cordon_policy *policy)
+static void choose_filter(const struct cordon_plan *plan, bool learning, struct cordon_child *child)
 {
-	return plan->mode == CORDON_MODE_PERMISSIVE || policy->folders || policy->reports;
-}
-
-static int choose_layers(const struct cordon_plan *plan, bool learning, struct cordon_child *child,
-			 struct cordon_error *err)
-{
-	child->landlock_abi = cordon_landlock_abi();
-	if (child->landlock_abi < CORDON_LANDLOCK_ABI_REQUIRED && !plan->best_effort) {
-		cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
-			    "this kernel's Landlock (ABI %u) lacks signal and socket scopes (ABI %d)",
-			    child->landlock_abi, CORDON_LANDLOCK_ABI_REQUIRED);
-		cordon_error_hint(err, "use Linux 6.12 or newer with landlock in the lsm= list, or --best-effort");
-		return -EOPNOTSUPP;
-	}
-	child->variant = learning			? CORDON_SECCOMP_LEARN
-			 : reports(plan, child->policy) ? CORDON_SECCOMP_FULL
-			 : guards_names(plan)		? CORDON_SECCOMP_CREATE
-							: CORDON_SECCOMP_BASE;
+	child->variant = learning			      ? CORDON_SECCOMP_LEARN
+			 : reports_reads(plan, child->policy) ? CORDON_SECCOMP_FULL
+			 : plan->n_guards		      ? CORDON_SECCOMP_CHANGE
+							      : CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
 		child->terminal[fd] = plan->terminal && isatty(fd);
-	return 0;
 }
 
 static int no_namespaces(int code, struct cordon_error *err)
 {
 	cordon_fail(err, code, CORDON_KIND_KERNEL_UNSUPPORTED, "cannot make the namespaces of a sandbox: %s",
 		    strerror(-code));
-	cordon_error_hint(err,
-			  code == -ENOSPC
-				  ? "raise user.max_user_namespaces; see 'cordon doctor'"
-				  : "allow user namespaces for this user (see 'cordon doctor'), or use --best-effort");
+	if (code == -ENOSPC)
+		cordon_error_hint(err, "raise user.max_user_namespaces; see 'cordon doctor'");
+	else
+		cordon_error_hint(err, "allow user namespaces for this user (see 'cordon doctor'), or use %s",
+				  cordon_setting_name(CORDON_SETTING_BEST_EFFORT));
 	return code;
 }
 
@@ -110,7 +156,8 @@ static pid_t clone_child(uint64_t more_flags, int cgroup_fd, int *ret_pidfd)
 	return cordon_sys_clone3(&args, sizeof(args));
 }
 
-/* The lower tier: an ordinary child. Whatever it leaves behind becomes ours, so that it can be ended. */
+/* For the lower tier: makes an ordinary child. The processes that it leaves become our children, so that we can end
+ * them. */
 static pid_t fork_child(int *ret_pidfd)
 {
 	struct clone_args args = { .flags = CLONE_PIDFD,
@@ -123,14 +170,15 @@ static pid_t fork_child(int *ret_pidfd)
 	pid = cordon_sys_clone3(&args, sizeof(args));
 	if (pid >= 0 || (errno != ENOSYS && errno != EPERM))
 		return pid;
-	/* Where clone3 is filtered: a fork, and a descriptor of the child afterwards; it waits for us before it acts. */
+	/* A filter refuses clone3: fork, and open a pidfd of the child afterwards. The child waits for us before it
+	 * does anything. */
 	pid = fork();
 	if (pid > 0)
 		*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return pid;
 }
 
-static int start(struct cordon_child *child, struct cordon_error *err)
+static int start(struct cordon_child *child, const struct copies *copies, struct cordon_error *err)
 {
 	bool full = child->plan->tier == CORDON_TIER_FULL;
 	struct cordon_notice go = { .kind = CORDON_NOTICE_GO };
@@ -145,30 +193,38 @@ static int start(struct cordon_child *child, struct cordon_error *err)
 		return cordon_fail_errno(err, -errno, "cannot make a pipe");
 	}
 	child->exec_fd = exec[0];
-	/* Signals wait until the supervisor's loop looks at them; the child starts with none pending. */
 	child->pid = full ? clone_child(0, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
 		struct cordon_inside in = { .plan = child->plan,
-					    .limits = &child->limits,
+					    .argv = child->plan->argv,
+					    .candidates = child->plan->candidates,
+					    .limits = &child->limits.choice,
 					    .variant = child->variant,
-					    .landlock_abi = child->landlock_abi,
+					    .landlock_abi = child->plan->layers.landlock_abi,
 					    .ctl = pair[1],
 					    .exec_fd = exec[1],
+					    .host_proc = -1,
 					    .peer = -1,
 					    .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
 		const int kept[] = { pair[1], exec[1] };
 
+		in.mounts.copied = copies->files;
+		in.mounts.n_copied = copies->n;
 		memcpy(in.terminal, child->terminal, sizeof(in.terminal));
-		/* PID 1 keeps nothing of the supervisor's but what it is given: a lock must end with its holder, and the
-		 * other end of a pipe to the agent with whoever writes to it. */
+		r = cordon_output_install(child->output);
+		if (r < 0)
+			cordon_inside_fail(&in, r, "take", "the standard streams");
+		/* PID 1 keeps no descriptors of the supervisor except these: a lock must end with the process that
+		 * holds it, and a pipe to the agent with the process that writes to it. */
 		cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 		cordon_title_set("cordon-init");
 		if (!full)
-			cordon_tier_build(&in);
+			cordon_lower_tier_build(&in);
 		cordon_inside_build(&in);
 	}
 	r = child->pid < 0 ? -errno : 0;
+	cordon_output_begin(child->output);
 	close(pair[1]);
 	close(exec[1]);
 	if (r < 0)
@@ -194,40 +250,37 @@ int cordon_namespaces_probe(void)
 	return r;
 }
 
-int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy, int quarantine_fd,
+int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy,
 		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err)
 {
-	struct cordon_child child = { .plan = plan,
-				      .policy = policy,
-				      .pid = -1,
-				      .pidfd = -1,
-				      .ctl = -1,
-				      .exec_fd = -1,
-				      .quarantine_fd = quarantine_fd };
+	struct cordon_child child = { .plan = plan, .policy = policy, .pid = -1, .pidfd = -1, .ctl = -1, .exec_fd = -1 };
 	struct cordon_limits limits = plan->limits;
-	int r = choose_layers(plan, observer->sight != NULL, &child, err);
+	CORDON_CLEANUP(copies_done) struct copies copies = { 0 };
+	int r = check_streams(&plan->layers, err);
 
-	if (r == 0)
-		r = cordon_streams_check(err);
+	choose_filter(plan, observer->sight != NULL, &child);
 	if (r < 0)
 		return r;
-	/* Root's other groups would give rights on the host's files; an ordinary user can't lay them down. */
+	/* Root's supplementary groups would give rights on the host's files. An ordinary user can't drop them. */
 	if (plan->uid == 0 && getgroups(0, NULL) > 0 && setgroups(0, NULL) < 0)
 		return cordon_fail_errno(err, -errno, "cannot drop supplementary groups");
-	r = break_hard_links(plan, policy, observer, err);
+	r = break_hard_links(plan, policy, observer, &copies, err);
 	if (r < 0)
 		return r;
 	limits.user_namespace = plan->tier == CORDON_TIER_FULL;
 	limits.best_effort = plan->best_effort;
-	limits.pids_own = 1;
+	limits.pids_own = 1 + (plan->n_held > 0);
 	r = cordon_limits_prepare(&limits, plan->run_id, &child.limits, err);
 	if (r < 0)
 		return r;
 	clock_gettime(CLOCK_REALTIME, &child.started);
-	r = start(&child, err);
+	r = cordon_output_new(&child.output, err);
+	if (r == 0)
+		r = start(&child, &copies, err);
 	if (r < 0) {
 		if (child.pid > 0)
 			kill(child.pid, SIGKILL);
+		cordon_output_free(child.output);
 		cordon_limits_remove(&child.limits);
 		cordon_limits_done(&child.limits);
 		cordon_closep(&child.ctl);

@@ -1,74 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's side of cordon-lens. */
+/* The supervisor starts and ends cordon-lens. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/exit.h"
+#include "base/io.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "policy/handover.h"
-#include "sandbox/lens_process.h"
+#include "sandbox/host/lens_process.h"
 
 #define READY_MS 10000
 #define END_MS 5000
-#define FIRST_FD 100 /* descriptors of the lens, out of the way of 0, 1 and 2 */
+#define FIRST_FD 100 /* the lens's descriptors begin here, above 0, 1 and 2 */
 
-static int find_lens(char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+static int find_lens(char ret_path[static CORDON_PATH_MAX], struct cordon_error *err)
 {
-	ssize_t n = readlink("/proc/self/exe", ret, CORDON_PATH_MAX - 1);
-	char *slash;
+	int r = cordon_program_find("cordon-lens", ret_path, err);
 
-	if (n > 0) {
-		ret[n] = '\0';
-		slash = strrchr(ret, '/');
-		if (slash && (size_t)(slash - ret) + sizeof("/cordon-lens") <= CORDON_PATH_MAX) {
-			memcpy(slash, "/cordon-lens", sizeof("/cordon-lens"));
-			if (access(ret, X_OK) == 0)
-				return 0;
-		}
-	}
-	if (cordon_copy(ret, CORDON_PATH_MAX, CORDON_LIBEXEC "/cordon-lens",
-			sizeof(CORDON_LIBEXEC "/cordon-lens") - 1) == 0 &&
-	    access(ret, X_OK) == 0)
-		return 0;
-	cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "cordon-lens is neither beside cordon nor in %s",
-		    CORDON_LIBEXEC);
-	cordon_error_hint(err, "install it, or name folders and single files instead of patterns");
-	return -ENOENT;
+	if (r < 0)
+		cordon_error_hint(err, "install it, or name folders and single files instead of patterns");
+	return r;
 }
 
-/* Descriptors that survive the exec, as the lens wants to hear of them. */
-struct handed {
-	int root, policy, fuse, status;
+/* The descriptors that cordon-lens gets over the exec, one for each of its options. */
+struct lens_fds {
+	int root, policy, fuse, status, refusals, shown;
 };
 
-_Noreturn static void become_lens(const char *path, const struct handed *handed, pid_t parent)
+_Noreturn static void become_lens(const char *path, const struct lens_fds *fds, pid_t parent)
 {
-	const int numbers[] = { handed->root, handed->policy, handed->fuse, handed->status, (int)parent };
-	char texts[5][16], name[] = "cordon-lens",
-			   options[5][12] = { "--root-fd", "--policy-fd", "--fuse-fd", "--status-fd", "--parent" };
-	char *argv[12] = { name }, *env[] = { NULL };
+	const int numbers[] = { fds->root, fds->policy, fds->fuse, fds->status, fds->refusals, fds->shown, (int)parent };
+	char texts[7][16], name[] = "cordon-lens";
+	char options[7][16] = { "--root-fd",	 "--policy-fd", "--fuse-fd", "--status-fd",
+				"--refusals-fd", "--shown-fd",	"--parent" };
+	char *argv[16] = { name }, *env[] = { NULL };
 	sigset_t none;
-	int high[4];
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (size_t i = 0; i < 5; i++) {
+	for (size_t i = 0; i < 7; i++) {
 		int value = numbers[i];
 
-		if (i < 4)
-			value = high[i] = fcntl(numbers[i], F_DUPFD, FIRST_FD);
+		if (i < 6)
+			value = fcntl(numbers[i], F_DUPFD, FIRST_FD);
 		if (value < 0)
-			_exit(125);
+			_exit(CORDON_EXIT_REFUSED);
 		snprintf(texts[i], sizeof(texts[i]), "%d", value);
 		argv[1 + 2 * i] = options[i];
 		argv[2 + 2 * i] = texts[i];
 	}
 	execve(path, argv, env);
-	_exit(125);
+	_exit(CORDON_EXIT_REFUSED);
+}
+
+/* Writes the paths outside the root that the run sees at the same place as the host: links may lead there. */
+static int write_shown(const struct cordon_plan *plan, int fd)
+{
+	int r = fd < 0 ? -errno : 0;
+
+	for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
+		const struct cordon_step *step = &plan->steps[i];
+		bool same = step->kind == CORDON_STEP_FILE ||
+			    (step->kind == CORDON_STEP_BIND && cordon_streq(step->path, step->source));
+
+		if (same && !cordon_path_within(step->path, plan->root) && !cordon_path_within(plan->root, step->path))
+			r = cordon_write_all(fd, step->path, strlen(step->path) + 1);
+	}
+	return r == 0 && lseek(fd, 0, SEEK_SET) < 0 ? -errno : r;
 }
 
 static int wait_ready(int status_fd, struct cordon_error *err)
@@ -85,35 +90,43 @@ static int wait_ready(int status_fd, struct cordon_error *err)
 	return cordon_fail(err, -EIO, CORDON_KIND_IO, "cordon-lens: %s", line);
 }
 
-int cordon_lens_start(const struct cordon_policy *policy, int fuse_fd, struct cordon_lens_process *ret_process,
-		      struct cordon_error *err)
+int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_plan *plan, int fuse_fd,
+		      struct cordon_lens_process *ret_process, struct cordon_error *err)
 {
 	autofd int fuse = fuse_fd;
 	autofd int policy_fd = memfd_create("cordon-policy", MFD_CLOEXEC);
-	autofd int status_read = -1, status_write = -1;
+	autofd int shown_fd = memfd_create("cordon-shown", MFD_CLOEXEC);
+	autofd int status_read = -1, status_write = -1, refusals = -1, refusals_inner = -1;
 	struct cordon_lens_process process = CORDON_LENS_PROCESS_NONE;
 	char path[CORDON_PATH_MAX];
 	pid_t parent = getpid();
-	int pipe_fds[2], r = find_lens(path, err);
+	int pair[2], r = find_lens(path, err);
 
 	if (r < 0)
 		return r;
-	if (policy_fd < 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
+	if (policy_fd < 0 || pipe2(pair, O_CLOEXEC) < 0)
 		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
-	status_read = pipe_fds[0];
-	status_write = pipe_fds[1];
+	status_read = pair[0];
+	status_write = pair[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
+	refusals = pair[0];
+	refusals_inner = pair[1];
 	r = cordon_handover_write(policy, !policy->no_editor_temps, policy_fd, err);
 	if (r < 0)
 		return r;
 	if (lseek(policy_fd, 0, SEEK_SET) < 0)
 		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
+	r = write_shown(plan, shown_fd);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot start cordon-lens");
 	process.pid = fork();
 	if (process.pid < 0)
 		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
 	if (process.pid == 0) {
-		const struct handed handed = { policy->root.fd, policy_fd, fuse, status_write };
+		const struct lens_fds fds = { policy->root.fd, policy_fd, fuse, status_write, refusals_inner, shown_fd };
 
-		become_lens(path, &handed, parent);
+		become_lens(path, &fds, parent);
 	}
 	cordon_closep(&status_write);
 	process.pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
@@ -122,6 +135,7 @@ int cordon_lens_start(const struct cordon_policy *policy, int fuse_fd, struct co
 		cordon_lens_stop(&process);
 		return r;
 	}
+	process.refusals_fd = cordon_steal_fd(&refusals);
 	*ret_process = process;
 	return 0;
 }

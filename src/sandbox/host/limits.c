@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing who holds each limit of a run, and the life of the run's control groups. */
+/* The supervisor chooses the mechanism for each limit of a run, and makes and removes the control groups of the run. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 
 #include "base/path.h"
-#include "sandbox/limits.h"
+#include "base/setting.h"
+#include "sandbox/host/limits.h"
 
 #define CPU_PERIOD_US 100000
 #define LONG_BITS (8 * sizeof(unsigned long))
@@ -26,10 +27,10 @@ static const enum cordon_controller controller_of[CORDON_LIMIT__MAX] = {
 	[CORDON_LIMIT_CPUS] = CORDON_CONTROLLER_CPU,
 };
 
-static const char *const option_of[CORDON_LIMIT__MAX] = {
-	[CORDON_LIMIT_MEMORY] = "--memory",
-	[CORDON_LIMIT_PIDS] = "--pids",
-	[CORDON_LIMIT_CPUS] = "--cpus",
+static const cordon_setting setting_of[CORDON_LIMIT__MAX] = {
+	[CORDON_LIMIT_MEMORY] = CORDON_SETTING_MEMORY,
+	[CORDON_LIMIT_PIDS] = CORDON_SETTING_PIDS,
+	[CORDON_LIMIT_CPUS] = CORDON_SETTING_CPUS,
 };
 
 static unsigned int wanted(const struct cordon_limits *limits)
@@ -61,7 +62,7 @@ static int write_number(int fd, const char *file, uint64_t value)
 	return cordon_cgroup_write(fd, file, text);
 }
 
-/* One limit into a v2 group. */
+/* Sets one limit of a v2 group. */
 static int set_v2(int fd, enum cordon_limit which, const struct cordon_limits *limits)
 {
 	char text[64];
@@ -72,7 +73,7 @@ static int set_v2(int fd, enum cordon_limit which, const struct cordon_limits *l
 		r = write_number(fd, "memory.max", limits->memory_bytes);
 		if (r < 0)
 			return r;
-		/* Missing in kernels without swap. */
+		/* Kernels without swap do not have this file. */
 		r = cordon_cgroup_write(fd, "memory.swap.max", "0");
 		if (r < 0 && r != -ENOENT)
 			return r;
@@ -112,7 +113,7 @@ static int set_v1(int fd, enum cordon_limit which, const struct cordon_limits *l
 		if (r < 0)
 			return r;
 		r = write_number(fd, "memory.memsw.limit_in_bytes", limits->memory_bytes);
-		/* Swap is not counted on this host: then at least nothing of the run is to be swapped. */
+		/* This host does not count swap: then at least nothing of the run should be swapped. */
 		if (r < 0)
 			r = cordon_cgroup_write(fd, "memory.swappiness", "0");
 		return r;
@@ -142,7 +143,7 @@ static unsigned int controllers_in(int fd, const char *file, unsigned int want)
 	return have;
 }
 
-/* "+memory +pids" for subtree_control. */
+/* A text such as "+memory +pids", for subtree_control. */
 static void controllers_text(char sign, unsigned int set, char *ret, size_t size)
 {
 	size_t len = 0;
@@ -154,37 +155,38 @@ static void controllers_text(char sign, unsigned int set, char *ret, size_t size
 						cordon_controller_names[controller_of[i]]);
 }
 
-static void step_back(struct cordon_limits_state *state, unsigned int set)
+static void move_back(struct cordon_limits_state *state, unsigned int set)
 {
 	char text[64];
 
 	controllers_text('-', set, text, sizeof(text));
-	cordon_cgroup_step_back(state->aside_fd, text);
-	cordon_closep(&state->aside_fd);
+	cordon_cgroup_move_back(state->own_group_fd, text);
+	cordon_closep(&state->own_group_fd);
 }
 
 /*
- * A group that holds processes must not hand out controllers; only the root of the machine may. The kernel refuses
- * that for memory, but for cpu and pids it turns the group into a threaded one, whose children take no process.
+ * Whether a group may enable controllers for its children. A group that contains processes must not, except the root
+ * group of the machine. The kernel refuses it for memory, but for cpu and pids it makes the group a threaded one, whose
+ * children accept no process.
  */
-static bool may_hand_out(struct cordon_limits_state *state, int fd, bool may_move)
+static bool may_enable_controllers(struct cordon_limits_state *state, int fd, bool may_move)
 {
 	char text[16];
 
 	if (faccessat(fd, "cgroup.type", F_OK, 0) < 0)
-		return true; /* only the root has none */
+		return true; /* only the root group has no such file */
 	if (cordon_cgroup_read(fd, "cgroup.procs", text, sizeof(text)) < 0)
 		return false;
 	if (!*text)
 		return true;
-	if (!may_move || state->aside_fd >= 0 || cordon_cgroup_step_aside(fd) < 0)
+	if (!may_move || state->own_group_fd >= 0 || cordon_cgroup_move_to_leaf(fd) < 0)
 		return false;
-	state->aside_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	return state->aside_fd >= 0;
+	state->own_group_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return state->own_group_fd >= 0;
 }
 
-/* Makes `fd`, a v2 group, hand out the controllers to its children. Returns those of `want` that it does. */
-static unsigned int hand_out(struct cordon_limits_state *state, int fd, bool may_move, unsigned int want)
+/* Enables the controllers of a v2 group for its children. Returns those of `want` that are enabled. */
+static unsigned int enable_controllers(struct cordon_limits_state *state, int fd, bool may_move, unsigned int want)
 {
 	unsigned int missing = controllers_in(fd, "cgroup.controllers", want) &
 			       ~controllers_in(fd, "cgroup.subtree_control", want);
@@ -192,13 +194,14 @@ static unsigned int hand_out(struct cordon_limits_state *state, int fd, bool may
 
 	if (missing) {
 		controllers_text('+', missing, text, sizeof(text));
-		if (!may_hand_out(state, fd, may_move) || cordon_cgroup_write(fd, "cgroup.subtree_control", text) < 0)
+		if (!may_enable_controllers(state, fd, may_move) ||
+		    cordon_cgroup_write(fd, "cgroup.subtree_control", text) < 0)
 			return 0;
 	}
 	return controllers_in(fd, "cgroup.subtree_control", want);
 }
 
-/* A child of a threaded group is of no use: it takes no process. */
+/* False for a child of a threaded group, which accepts no process. */
 static bool is_domain(int fd)
 {
 	char text[32];
@@ -214,18 +217,19 @@ static bool set_all_v2(int fd, unsigned int want, const struct cordon_limits *li
 	return is_domain(fd);
 }
 
-/* Makes the group below `dir` if it hands out all of `want`; returns what it holds, 0 for nothing. */
+/* Makes the group below `dir` if that enables all of `want`; returns the limits that the group enforces, 0 for none. */
 static unsigned int make_v2(struct cordon_limits_state *state, const char *dir, bool may_move, unsigned int want)
 {
 	autofd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct cordon_cgroup *group = &state->groups[state->n_groups];
 
-	/* A process may only be moved by who may write the common ancestor's list of processes. */
-	if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || hand_out(state, fd, may_move, want) != want)
+	/* Moving a process needs the right to write the list of processes of the common ancestor. */
+	if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 ||
+	    enable_controllers(state, fd, may_move, want) != want)
 		return 0;
 	if (cordon_cgroup_make(dir, state->name, true, group) < 0)
 		return 0;
-	if (!set_all_v2(group->fd, want, &state->limits)) {
+	if (!set_all_v2(group->fd, want, &state->choice.limits)) {
 		cordon_cgroup_remove(group, state->name);
 		cordon_cgroup_done(group);
 		return 0;
@@ -235,9 +239,10 @@ static unsigned int make_v2(struct cordon_limits_state *state, const char *dir, 
 	return want;
 }
 
-/* From our own group upwards, the first that works out. `partial`: whatever it has of what is wanted will do. */
-static unsigned int climb_v2(struct cordon_limits_state *state, const struct cordon_cgroup_tree *tree, bool may_move,
-			     bool partial, unsigned int want)
+/* Tries our own group and its ancestors, and takes the first that works. With `partial`, a group that has only some of
+ * the wanted controllers is enough. */
+static unsigned int try_ancestors_v2(struct cordon_limits_state *state, const struct cordon_cgroup_tree *tree,
+				     bool may_move, bool partial, unsigned int want)
 {
 	char dir[CORDON_PATH_MAX];
 
@@ -259,17 +264,18 @@ static unsigned int climb_v2(struct cordon_limits_state *state, const struct cor
 	return 0;
 }
 
-/* All that is wanted from one place, if need be by stepping aside in our own group; else what there is. */
+/* Looks for a group with all wanted controllers, if necessary by moving into a group below our own; else takes what
+ * there is. */
 static unsigned int use_v2(struct cordon_limits_state *state, const struct cordon_cgroup_tree *tree, unsigned int want)
 {
-	unsigned int got = climb_v2(state, tree, false, false, want);
+	unsigned int got = try_ancestors_v2(state, tree, false, false, want);
 
 	if (!got)
-		got = climb_v2(state, tree, true, false, want);
+		got = try_ancestors_v2(state, tree, true, false, want);
 	if (!got)
-		got = climb_v2(state, tree, true, true, want);
-	if (!got && state->aside_fd >= 0)
-		step_back(state, want);
+		got = try_ancestors_v2(state, tree, true, true, want);
+	if (!got && state->own_group_fd >= 0)
+		move_back(state, want);
 	return got;
 }
 
@@ -297,7 +303,7 @@ static bool use_v1(struct cordon_limits_state *state, const struct cordon_cgroup
 
 	if (!group)
 		return false;
-	if (set_v1(group->fd, which, &state->limits) < 0) {
+	if (set_v1(group->fd, which, &state->choice.limits) < 0) {
 		if (state->n_groups > before) {
 			cordon_cgroup_remove(group, state->name);
 			cordon_cgroup_done(group);
@@ -321,16 +327,16 @@ static void use_cgroups(struct cordon_limits_state *state, unsigned int want)
 		got = use_v2(state, &trees->v2, want);
 	for (size_t i = 0; i < CORDON_LIMIT__MAX; i++) {
 		if (got & BIT(i))
-			state->by[i] = CORDON_LIMITS_BY_CGROUP2;
+			state->choice.by[i] = CORDON_LIMITS_BY_CGROUP2;
 		else if ((want & BIT(i)) && use_v1(state, &trees->v1[controller_of[i]], (enum cordon_limit)i))
-			state->by[i] = CORDON_LIMITS_BY_CGROUP1;
+			state->choice.by[i] = CORDON_LIMITS_BY_CGROUP1;
 	}
 }
 
 /*
- * Does RLIMIT_NPROC count the processes of one user namespace, and bind us? In a new namespace with a limit of two,
- * the first fork succeeds and the second does not. Before 5.14 the first fails, because the user has this process
- * and the probe already; for global root neither fails.
+ * Tests whether RLIMIT_NPROC counts the processes of one user namespace, and limits us. In a new namespace with a limit
+ * of two, the first fork succeeds and the second fails. Before Linux 5.14 the first fails, because the user already has
+ * this process and the probe; for the host's root neither fails.
  */
 static int probe_nproc(void)
 {
@@ -355,7 +361,7 @@ static int probe_nproc(void)
 
 static bool nproc_holds(void)
 {
-	/* No exit signal: whatever the caller does about SIGCHLD, this child is none of its business. */
+	/* The child has no exit signal, so that the caller's handling of SIGCHLD never sees it. */
 	pid_t pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 	int status;
 
@@ -367,11 +373,12 @@ static bool nproc_holds(void)
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ceil(N) of the CPUs we may use, not always the same ones: the start depends on the run. */
+/* Chooses ceil(N) of the CPUs that we may use. Where it starts depends on the run's name, so that runs do not all get
+ * the same. */
 static int choose_cpus(struct cordon_limits_state *state)
 {
-	size_t want = (state->limits.cpu_millis + 999) / 1000, have = 0, skip, start = 0;
-	unsigned long usable[CORDON_ARRAY_SIZE(state->cpu_mask)] = { 0 };
+	size_t want = (state->choice.limits.cpu_millis + 999) / 1000, have = 0, skip, start = 0;
+	unsigned long usable[CORDON_ARRAY_SIZE(state->choice.cpu_mask)] = { 0 };
 	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(usable), usable);
 
 	if (bytes <= 0)
@@ -383,8 +390,8 @@ static int choose_cpus(struct cordon_limits_state *state)
 	for (const char *c = state->name; *c; c++)
 		start = start * 31 + (unsigned char)*c;
 	skip = have ? start % have : 0;
-	state->cpu_mask_bytes = (size_t)bytes;
-	/* Twice around: what the first round skipped, the second takes. */
+	state->choice.cpu_mask_bytes = (size_t)bytes;
+	/* Go round twice: the second round takes what the first has skipped. */
 	for (size_t i = 0; i < 2 * (size_t)CORDON_LIMITS_CPUS && want > 0; i++) {
 		size_t cpu = i % CORDON_LIMITS_CPUS;
 
@@ -394,7 +401,7 @@ static int choose_cpus(struct cordon_limits_state *state)
 			skip--;
 			continue;
 		}
-		state->cpu_mask[cpu / LONG_BITS] |= 1UL << (cpu % LONG_BITS);
+		state->choice.cpu_mask[cpu / LONG_BITS] |= 1UL << (cpu % LONG_BITS);
 		want--;
 	}
 	return 0;
@@ -406,8 +413,8 @@ static enum cordon_limits_by fall_back(struct cordon_limits_state *state, enum c
 	case CORDON_LIMIT_MEMORY:
 		return CORDON_LIMITS_BY_RLIMIT;
 	case CORDON_LIMIT_PIDS:
-		return state->limits.user_namespace && nproc_holds() ? CORDON_LIMITS_BY_RLIMIT
-								     : CORDON_LIMITS_BY_NOTHING;
+		return state->choice.limits.user_namespace && nproc_holds() ? CORDON_LIMITS_BY_RLIMIT
+									    : CORDON_LIMITS_BY_NOTHING;
 	case CORDON_LIMIT_CPUS:
 		return choose_cpus(state) == 0 ? CORDON_LIMITS_BY_AFFINITY : CORDON_LIMITS_BY_NOTHING;
 	case CORDON_LIMIT__MAX:
@@ -427,24 +434,26 @@ int cordon_limits_prepare(const struct cordon_limits *limits, const char *run_id
 		return r;
 	if (!state)
 		return cordon_fail_errno(err, -ENOMEM, "cannot prepare the limits");
-	state->limits = *limits;
-	state->cgroup_fd = state->oom_fd = state->aside_fd = -1;
+	state->choice.limits = *limits;
+	state->cgroup_fd = state->oom_fd = state->own_group_fd = -1;
 	snprintf(state->name, sizeof(state->name), CORDON_LIMITS_PREFIX "%s", run_id);
 	if (want)
 		use_cgroups(state, want);
 	for (size_t i = 0; i < CORDON_LIMIT__MAX; i++) {
-		if (!(want & BIT(i)) || state->by[i] != CORDON_LIMITS_BY_NOTHING)
+		if (!(want & BIT(i)) || state->choice.by[i] != CORDON_LIMITS_BY_NOTHING)
 			continue;
-		state->by[i] = fall_back(state, (enum cordon_limit)i);
-		if (state->by[i] == CORDON_LIMITS_BY_NOTHING && !limits->best_effort) {
+		state->choice.by[i] = fall_back(state, (enum cordon_limit)i);
+		if (state->choice.by[i] == CORDON_LIMITS_BY_NOTHING && !limits->best_effort) {
 			cordon_limits_remove(state);
 			cordon_limits_done(state);
 			r = cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 					"nothing here can hold %s: no writable cgroup with the %s controller, and no "
 					"resource limit that would bind this run",
-					option_of[i], cordon_controller_names[controller_of[i]]);
-			cordon_error_hint(err, "start it through systemd-run --scope -p Delegate=yes (with --user as an "
-					       "ordinary user), or accept the loss with --best-effort");
+					cordon_setting_name(setting_of[i]), cordon_controller_names[controller_of[i]]);
+			cordon_error_hint(err,
+					  "start it through systemd-run --scope -p Delegate=yes (with --user as an "
+					  "ordinary user), or accept the loss with %s",
+					  cordon_setting_name(CORDON_SETTING_BEST_EFFORT));
 			return r;
 		}
 	}
@@ -463,30 +472,9 @@ int cordon_limits_attach(const struct cordon_limits_state *state, pid_t pid, str
 	return 0;
 }
 
-int cordon_limits_child(const struct cordon_limits_state *state)
-{
-	if (state->by[CORDON_LIMIT_MEMORY] == CORDON_LIMITS_BY_RLIMIT) {
-		struct rlimit limit = { state->limits.memory_bytes, state->limits.memory_bytes };
-
-		if (setrlimit(RLIMIT_AS, &limit) < 0)
-			return -errno;
-	}
-	if (state->by[CORDON_LIMIT_PIDS] == CORDON_LIMITS_BY_RLIMIT) {
-		rlim_t pids = (rlim_t)state->limits.pids + state->limits.pids_own;
-		struct rlimit limit = { pids, pids };
-
-		if (setrlimit(RLIMIT_NPROC, &limit) < 0)
-			return -errno;
-	}
-	if (state->by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_AFFINITY &&
-	    syscall(SYS_sched_setaffinity, 0, state->cpu_mask_bytes, state->cpu_mask) < 0)
-		return -errno;
-	return 0;
-}
-
 const char *cordon_limits_mechanism(const struct cordon_limits_state *state, enum cordon_limit which)
 {
-	switch (state->by[which]) {
+	switch (state->choice.by[which]) {
 	case CORDON_LIMITS_BY_CGROUP2:
 		return "cgroup2";
 	case CORDON_LIMITS_BY_CGROUP1:
@@ -506,7 +494,7 @@ void cordon_limits_hit(const struct cordon_limits_state *state, struct cordon_li
 	char text[4096];
 
 	*ret_hits = (struct cordon_limits_hits){ 0 };
-	/* v1 tells before it kills: a tree that was ended at once shows no kill in the count. */
+	/* v1 reports before it kills: when we ended the tree at once, its count shows no kill. */
 	if (state->n_groups > 0 && state->oom_fd >= 0) {
 		struct pollfd oom = { .fd = state->oom_fd, .events = POLLIN };
 
@@ -515,7 +503,7 @@ void cordon_limits_hit(const struct cordon_limits_state *state, struct cordon_li
 	for (size_t i = 0; i < state->n_groups; i++) {
 		int fd = state->groups[i].fd;
 
-		/* The files are only there where the controller is. */
+		/* A group has these files only with the controller. */
 		if (cordon_cgroup_read(fd, state->groups[i].v2 ? "memory.events" : "memory.oom_control", text,
 				       sizeof(text)) == 0 &&
 		    cordon_cgroup_value(text, "oom_kill") > 0)
@@ -536,13 +524,13 @@ int cordon_limits_remove(struct cordon_limits_state *state)
 		if (r < 0 && first == 0)
 			first = r;
 	}
-	if (first == 0 && state->n_groups > 0 && state->aside_fd >= 0) {
+	if (first == 0 && state->n_groups > 0 && state->own_group_fd >= 0) {
 		unsigned int mine = 0;
 
 		for (size_t i = 0; i < CORDON_LIMIT__MAX; i++)
-			if (state->by[i] == CORDON_LIMITS_BY_CGROUP2)
+			if (state->choice.by[i] == CORDON_LIMITS_BY_CGROUP2)
 				mine |= BIT(i);
-		step_back(state, mine);
+		move_back(state, mine);
 	}
 	return first;
 }
@@ -553,7 +541,7 @@ void cordon_limits_done(struct cordon_limits_state *state)
 		cordon_cgroup_done(&state->groups[i]);
 	if (state->n_groups > 0) {
 		cordon_closep(&state->oom_fd);
-		cordon_closep(&state->aside_fd);
+		cordon_closep(&state->own_group_fd);
 	}
 	state->n_groups = 0;
 	state->cgroup_fd = -1;

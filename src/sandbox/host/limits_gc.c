@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing control groups that a killed supervisor left behind. */
+/* Removes the control groups that a killed supervisor has left. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/path.h"
-#include "sandbox/limits.h"
+#include "base/util.h"
+#include "sandbox/host/limits.h"
 
-#define ENTRIES_MAX 65536 /* of one directory */
+#define ENTRIES_MAX 65536 /* we look at no more in one directory */
 #define UNKNOWN_AGE_S 60
 
 struct sweep {
@@ -25,7 +25,8 @@ static const char *run_id_of(const char *name)
 	return strncmp(name, CORDON_LIMITS_PREFIX, n) == 0 && cordon_uuid_valid(name + n) ? name + n : NULL;
 }
 
-/* The times of a cgroup directory are those of its inode in memory: never older than the group, so young is safe. */
+/* A cgroup directory has the times of its inode in memory, which is never older than the group: so we never take a
+ * young group for an old one. */
 static bool is_old(const struct cordon_cgroup *group)
 {
 	struct stat st;
@@ -33,7 +34,7 @@ static bool is_old(const struct cordon_cgroup *group)
 	return fstat(group->fd, &st) == 0 && time(NULL) - st.st_mtime > UNKNOWN_AGE_S;
 }
 
-static void consider(struct sweep *sweep, const char *dir, const char *name)
+static void check_group(struct sweep *sweep, const char *dir, const char *name)
 {
 	const char *run_id = run_id_of(name);
 	struct cordon_cgroup group;
@@ -42,7 +43,7 @@ static void consider(struct sweep *sweep, const char *dir, const char *name)
 
 	if (!run_id && !cordon_streq(name, CORDON_CGROUP_SELF))
 		return;
-	/* Where a supervisor stepped aside and was killed, an empty group stays too. */
+	/* A killed supervisor may also leave its own empty group CORDON_CGROUP_SELF. */
 	fate = run_id ? sweep->fate(run_id, sweep->data) : CORDON_RUN_UNKNOWN;
 	if (fate == CORDON_RUN_ALIVE || cordon_cgroup_open(dir, name, &group) < 0)
 		return;
@@ -51,7 +52,7 @@ static void consider(struct sweep *sweep, const char *dir, const char *name)
 		if (r == 0)
 			sweep->removed++;
 		else if (fate == CORDON_RUN_GONE && sweep->first_error == 0)
-			sweep->first_error = r; /* one of another user's runs is theirs to remove */
+			sweep->first_error = r; /* an unknown group may belong to another user, who can remove it */
 	}
 	cordon_cgroup_done(&group);
 }
@@ -65,11 +66,11 @@ static void sweep_dir(struct sweep *sweep, const char *path)
 		return;
 	for (size_t n = 0; n < ENTRIES_MAX && (entry = readdir(dir)); n++)
 		if (entry->d_type == DT_DIR)
-			consider(sweep, path, entry->d_name);
+			check_group(sweep, path, entry->d_name);
 	closedir(dir);
 }
 
-/* Our own group and its ancestors up to the mount point. */
+/* Looks in our own group and its ancestors up to the mount point. */
 static void sweep_tree(struct sweep *sweep, const struct cordon_cgroup_tree *tree)
 {
 	char dir[CORDON_PATH_MAX];
@@ -106,23 +107,4 @@ int cordon_limits_gc(cordon_limits_fate_fn fate, void *data, size_t *ret_removed
 					 "a control group of a run that is gone cannot be removed");
 	*ret_removed = sweep.removed;
 	return 0;
-}
-
-int cordon_limits_sweep(const char *path, const char *run_id)
-{
-	const char *name = cordon_path_base(path), *id = run_id_of(name);
-	char parent[CORDON_PATH_MAX];
-	struct cordon_cgroup group;
-	int r;
-
-	if (*path != '/' || !id || !cordon_streq(id, run_id) || name == path + 1)
-		return -EINVAL;
-	r = cordon_copy(parent, sizeof(parent), path, (size_t)(name - path) - 1);
-	if (r == 0)
-		r = cordon_cgroup_open(parent, name, &group);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	r = cordon_cgroup_remove(&group, name);
-	cordon_cgroup_done(&group);
-	return r;
 }

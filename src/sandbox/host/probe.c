@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this kernel and this user can do, found out by doing it. */
+/* Finds out what this kernel and this user can do, by trying it. */
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 
+#include "base/setting.h"
 #include "base/sys.h"
-#include "sandbox/landlock.h"
-#include "sandbox/launch.h"
-#include "sandbox/probe.h"
+#include "sandbox/host/launch.h"
+#include "sandbox/host/probe.h"
+#include "sandbox/inside/landlock.h"
+#include "sandbox/plan/layers.h"
 
-static void said(struct cordon_probe *p, int code)
+static void set_result(struct cordon_probe *p, int code)
 {
 	p->ok = code >= 0;
 	snprintf(p->detail, sizeof(p->detail), "%s", code >= 0 ? "works" : strerror(-code));
@@ -30,9 +32,10 @@ static bool readable(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* Which of the usual switches stands in the way. */
+/* Which of the usual settings prevents namespaces, and how to change it. */
 static const char *namespace_fix(void)
 {
+	static char wait[160];
 	char text[32];
 
 	if (readable("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof(text)) && text[0] == '1')
@@ -41,7 +44,10 @@ static const char *namespace_fix(void)
 		return "sysctl -w kernel.unprivileged_userns_clone=1";
 	if (readable("/proc/sys/user/max_user_namespaces", text, sizeof(text)) && text[0] == '0')
 		return "sysctl -w user.max_user_namespaces=15000";
-	return "the container or service this runs in must allow user namespaces; until then use --best-effort";
+	snprintf(wait, sizeof(wait),
+		 "the container or service this runs in must allow user namespaces; until then use %s",
+		 cordon_setting_name(CORDON_SETTING_BEST_EFFORT));
+	return wait;
 }
 
 static void probe_landlock(struct cordon_probe *p)
@@ -56,7 +62,7 @@ static void probe_seccomp(struct cordon_probe *p)
 {
 	struct seccomp_notif_sizes sizes;
 
-	said(p, syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 ? -errno : 0);
+	set_result(p, syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 ? -errno : 0);
 }
 
 static void probe_mount_api(struct cordon_probe *p)
@@ -66,12 +72,13 @@ static void probe_mount_api(struct cordon_probe *p)
 
 	if (fd >= 0)
 		close(fd);
-	/* The rest needs a namespace; that it is known at all shows in the error for a bad descriptor. */
+	/* The other calls need a namespace to succeed. But the error for a bad descriptor shows whether the kernel
+	 * knows them. */
 	if (code == 0 && move_mount(-1, "", -1, "", MOVE_MOUNT_F_EMPTY_PATH) < 0 && errno == ENOSYS)
 		code = -ENOSYS;
 	if (code == 0 && mount_setattr(-1, "", AT_EMPTY_PATH, NULL, 0) < 0 && errno == ENOSYS)
 		code = -ENOSYS;
-	said(p, code);
+	set_result(p, code);
 }
 
 static void probe_openat2(struct cordon_probe *p)
@@ -79,7 +86,7 @@ static void probe_openat2(struct cordon_probe *p)
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
 	int fd = cordon_sys_openat2(AT_FDCWD, ".", &how, sizeof(how));
 
-	said(p, fd < 0 ? -errno : 0);
+	set_result(p, fd < 0 ? -errno : 0);
 	if (fd >= 0)
 		close(fd);
 }
@@ -88,9 +95,9 @@ static void probe_notify(struct cordon_probe *p)
 {
 	int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	said(p, fd < 0 || fcntl(fd, F_NOTIFY, (long)DN_CREATE) < 0 ? -errno : 0);
+	set_result(p, fd < 0 || fcntl(fd, F_NOTIFY, (long)DN_CREATE) < 0 ? -errno : 0);
 	if (fd >= 0)
-		close(fd); /* ends the notification too */
+		close(fd); /* this ends the notification too */
 }
 
 static void probe_limits(struct cordon_probe ret[static CORDON_PROBE__MAX])
@@ -113,7 +120,8 @@ static void probe_limits(struct cordon_probe ret[static CORDON_PROBE__MAX])
 		const char *mechanism = r == 0 ? cordon_limits_mechanism(&state, (enum cordon_limit)i) : NULL;
 		bool tree = mechanism && strncmp(mechanism, "cgroup", 6) == 0;
 
-		/* A limit on each process is none on their sum; one on a user namespace's processes is. */
+		/* A memory limit for each process does not limit their sum. The other mechanisms limit the whole
+		 * run. */
 		p->ok = tree || (mechanism && i != CORDON_LIMIT_MEMORY);
 		snprintf(p->detail, sizeof(p->detail), "%s%s",
 			 mechanism ? mechanism
@@ -131,7 +139,7 @@ static void probe_fuse(struct cordon_probe *p)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-	said(p, fd < 0 ? -errno : 0);
+	set_result(p, fd < 0 ? -errno : 0);
 	if (fd >= 0)
 		close(fd);
 }
@@ -144,7 +152,7 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 		[CORDON_PROBE_LANDLOCK] = { .name = "Landlock",
 					    .needed_by = "every run",
 					    .required = true,
-					    .fix = "Linux 6.12 or newer with landlock in the lsm= list" },
+					    .fix = "Linux 5.19 or newer with landlock in the lsm= list" },
 		[CORDON_PROBE_SECCOMP] = { .name = "seccomp",
 					   .needed_by = "every run; its listener the watch",
 					   .required = true,
@@ -161,15 +169,9 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 					  .needed_by = "protected paths (polling does without)",
 					  .required = false,
 					  .fix = "sysctl -w fs.dir-notify-enable=1" },
-		[CORDON_PROBE_MEMORY] = { .name = "memory limit",
-					  .needed_by = "--memory",
-					  .required = false,
-					  .fix = cgroup_fix },
-		[CORDON_PROBE_PIDS] = { .name = "process limit",
-					.needed_by = "--pids",
-					.required = false,
-					.fix = cgroup_fix },
-		[CORDON_PROBE_CPUS] = { .name = "CPU limit", .needed_by = "--cpus", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_MEMORY] = { .name = "memory limit", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_PIDS] = { .name = "process limit", .required = false, .fix = cgroup_fix },
+		[CORDON_PROBE_CPUS] = { .name = "CPU limit", .required = false, .fix = cgroup_fix },
 		[CORDON_PROBE_FUSE] = { .name = "FUSE",
 					.needed_by = "patterns that judge names (src/**/*.ts)",
 					.required = false,
@@ -177,7 +179,10 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 	};
 
 	memcpy(ret, known, sizeof(known));
-	said(&ret[CORDON_PROBE_NAMESPACES], cordon_namespaces_probe());
+	ret[CORDON_PROBE_MEMORY].needed_by = cordon_setting_name(CORDON_SETTING_MEMORY);
+	ret[CORDON_PROBE_PIDS].needed_by = cordon_setting_name(CORDON_SETTING_PIDS);
+	ret[CORDON_PROBE_CPUS].needed_by = cordon_setting_name(CORDON_SETTING_CPUS);
+	set_result(&ret[CORDON_PROBE_NAMESPACES], cordon_namespaces_probe());
 	if (!ret[CORDON_PROBE_NAMESPACES].ok)
 		ret[CORDON_PROBE_NAMESPACES].fix = namespace_fix();
 	probe_landlock(&ret[CORDON_PROBE_LANDLOCK]);

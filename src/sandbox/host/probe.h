@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this kernel and this user can do, found out by doing it, never from a version number. */
-#ifndef CORDON_SANDBOX_PROBE_H
-#define CORDON_SANDBOX_PROBE_H
+/* Finds out what this kernel and this user can do, by trying it and never from a version number. */
+#ifndef CORDON_SANDBOX_HOST_PROBE_H
+#define CORDON_SANDBOX_HOST_PROBE_H
 
 #include "base/error.h"
 
@@ -21,10 +21,10 @@ typedef enum cordon_probe_id {
 
 struct cordon_probe {
 	const char *name;      /* "user namespaces" */
-	const char *needed_by; /* which front ends */
-	bool required;	       /* no run without it */
+	const char *needed_by; /* what uses it */
+	bool required;	       /* no run works without it */
 	bool ok;
-	char detail[160]; /* "ABI 7", "cgroup1", or what the kernel said */
+	char detail[160]; /* "ABI 7", "cgroup1", or the kernel's error */
 	const char *fix;  /* a command or a sentence, or NULL */
 };
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A live sandbox on a directory of its own, tried from inside and looked at from outside. */
+/* Starts a real sandbox on a directory of its own, and tests its protections from inside and from outside. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "base/tree.h"
-#include "sandbox/launch.h"
-#include "sandbox/selftest.h"
+#include "sandbox/host/launch.h"
+#include "sandbox/host/selftest.h"
+#include "sandbox/inside/landlock.h"
 
 #define CANARY "CORDON_SELFTEST_CANARY"
 #define PROTECTED_TEXT "protected\n"
 
-/* Each line: a promise, and a command that must succeed (yes) or fail (no). Runs in the workspace; $1 is a file of the
- * host beside it. */
+/* Each line has a promise, and a command that must succeed (yes) or fail (no). The script runs in the workspace; $1 is
+ * a file of the host beside it. */
 static const char script[] =
 	"secret=$1\n"
 	"yes() { n=$1; shift; if \"$@\" >/dev/null 2>&1; then echo \"ok $n\"; else echo \"FAIL $n\"; fi; }\n"
@@ -53,7 +54,7 @@ static int make_file(int dir, const char *name, const char *text)
 	return r;
 }
 
-/* base/secret beside base/workspace with what is to be protected. */
+/* Makes base/secret, and beside it base/workspace with the files to protect. */
 static int prepare(int base, const char *path, struct cordon_policy **ret_policy, struct cordon_error *err)
 {
 	struct cordon_policy *policy = NULL;
@@ -82,7 +83,7 @@ static int prepare(int base, const char *path, struct cordon_policy **ret_policy
 	return 0;
 }
 
-/* Runs the plan with its standard output in a file of ours. */
+/* Runs the plan with its standard output in our file `output`. */
 static int run_captured(const struct cordon_plan *plan, const struct cordon_policy *policy, int output,
 			struct cordon_error *err)
 {
@@ -94,7 +95,7 @@ static int run_captured(const struct cordon_plan *plan, const struct cordon_poli
 
 	if (dup2(output, 1) < 0)
 		return cordon_fail_errno(err, -errno, "cannot capture the self-test");
-	r = cordon_launch(plan, policy, -1, &observer, &child, err);
+	r = cordon_launch(plan, policy, &observer, &child, err);
 	if (r == 0) {
 		cordon_supervise(&child, &observer, &result);
 		if (result.error.code) {
@@ -139,7 +140,7 @@ static void collect(int output, struct cordon_selftests *ret)
 	}
 }
 
-static void look_from_outside(int base, struct cordon_selftests *ret)
+static void check_from_outside(int base, struct cordon_selftests *ret)
 {
 	static const char promise[] = "seen from outside, nothing protected has changed";
 	autobuf struct cordon_buf text = CORDON_BUF(4096);
@@ -157,7 +158,8 @@ static int test(int base, const char *path, struct cordon_selftests *ret, struct
 	char secret[CORDON_PATH_MAX], id[CORDON_UUID_SIZE], sh[] = "/bin/sh", c[] = "-c", name[] = "self-test";
 	char text[sizeof(script)];
 	char *argv[] = { sh, c, text, name, secret, NULL };
-	struct cordon_run_spec spec = { .run_id = id, .argv = argv, .net_none = true };
+	struct cordon_run_spec run = { .argv = argv, .net = CORDON_NET_NONE };
+	struct cordon_plan_spec spec = { .run = &run, .run_id = id, .landlock_abi = cordon_landlock_abi() };
 	struct cordon_policy *policy = NULL;
 	struct cordon_plan *plan = NULL;
 	autofd int output = -1;
@@ -166,7 +168,7 @@ static int test(int base, const char *path, struct cordon_selftests *ret, struct
 	if (r < 0)
 		return r;
 	memcpy(text, script, sizeof(script));
-	spec.policy = policy;
+	run.policy = policy;
 	setenv(CANARY, "1", 1);
 	output = memfd_create("cordon-selftest", MFD_CLOEXEC);
 	r = output < 0 ? -errno : 0;
@@ -181,7 +183,7 @@ static int test(int base, const char *path, struct cordon_selftests *ret, struct
 		ret->ok = true;
 		collect(output, ret);
 		ret->ok &= ret->n == PROMISES;
-		look_from_outside(base, ret);
+		check_from_outside(base, ret);
 	}
 	cordon_plan_free(plan);
 	cordon_policy_free(policy);
@@ -202,7 +204,7 @@ int cordon_selftest_run(struct cordon_selftests *ret, struct cordon_error *err)
 		return cordon_fail_errno(err, -errno, "cannot make %s", path);
 	base = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = base < 0 ? cordon_fail_errno(err, -errno, "cannot open %s", path) : test(base, path, &found, err);
-	cordon_tree_remove(AT_FDCWD, path, NULL);
+	cordon_dirs_remove(AT_FDCWD, path, NULL);
 	if (r == 0)
 		*ret = found;
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A live sandbox on a directory of its own, whose protections are tried from inside and looked at from outside. */
-#ifndef CORDON_SANDBOX_SELFTEST_H
-#define CORDON_SANDBOX_SELFTEST_H
+/* Starts a real sandbox on a directory of its own, and tests its protections from inside and from outside. */
+#ifndef CORDON_SANDBOX_HOST_SELFTEST_H
+#define CORDON_SANDBOX_HOST_SELFTEST_H
 
 #include "base/error.h"
 
@@ -15,10 +15,10 @@ struct cordon_selftest {
 struct cordon_selftests {
 	struct cordon_selftest items[CORDON_SELFTESTS_MAX];
 	size_t n;
-	bool ok; /* all of them, and nothing missing */
+	bool ok; /* all tests ran and passed */
 };
 
-/* An error when the sandbox could not be started. Leaves nothing behind. */
+/* An error when the sandbox could not be started. Removes all files that it made. */
 int cordon_selftest_run(struct cordon_selftests *ret, struct cordon_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's loop: time-out, signals, terminal, watch, limits, and what is left at the end. */
+/* The supervisor's loop: handles time-out, signals, terminal, watch and limits, and cleans up at the end. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,13 +9,16 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/exit.h"
 #include "base/time.h"
-#include "sandbox/enter.h"
-#include "sandbox/launch.h"
-#include "sandbox/lens_process.h"
-#include "sandbox/quarantine.h"
-#include "sandbox/terminal.h"
-#include "sandbox/watch.h"
+#include "sandbox/host/discarded.h"
+#include "sandbox/host/enter.h"
+#include "sandbox/host/launch.h"
+#include "sandbox/host/lens_process.h"
+#include "sandbox/host/lens_reports.h"
+#include "sandbox/host/terminal.h"
+#include "sandbox/watch/hand_ask.h"
+#include "sandbox/watch/watch.h"
 
 #define LENS_GRACE_MS 1000
 #define LOCK_MS 100
@@ -24,21 +27,25 @@ struct supervisor {
 	struct cordon_child *child;
 	const struct cordon_observer *observer;
 	struct cordon_result *result;
-	pthread_mutex_t lock;				    /* held but while we wait: see watch.h */
-	struct cordon_watch *watches[1 + CORDON_ENTER_MAX]; /* of the agent, and of programs that entered */
+	pthread_mutex_t lock; /* we hold it except while we wait (sandbox/watch/watch.h) */
+	struct cordon_watch *watches[1 + CORDON_ENTER_MAX]; /* of the agent, and of programs that were started later */
 	struct cordon_terminal *terminal;
 	struct cordon_lens_process lens;
+	struct cordon_hand hand;
+	struct cordon_watched watched;
+	struct cordon_lens_reports *lens_reports;
 	int signals;
+	int home; /* the private home, or -1 */
 	sigset_t old_mask;
-	uint64_t deadline; /* CLOCK_MONOTONIC ms of the next step towards the end, 0: none */
+	uint64_t deadline; /* CLOCK_MONOTONIC in ms: when end_tree() takes its next step; 0: never */
 	bool started;	   /* the agent's program was about to run */
 	bool exited;	   /* the agent's status is known */
-	bool empty;	   /* and nothing but PID 1, which is ending, is left inside */
+	bool empty;	   /* only PID 1, which is ending, is left inside */
 	bool ending;	   /* SIGTERM was sent */
 	bool killed;
-	bool lens_told; /* to end */
+	bool lens_signalled; /* SIGTERM was sent to the lens */
 	bool timed_out;
-	int cancelled_by; /* signal, or 0 */
+	int cancelled_by; /* the signal, or 0 */
 	int status;
 	int no_exec; /* errno of a failed exec, or 0 */
 };
@@ -53,7 +60,8 @@ static void emit(const struct supervisor *s, const struct cordon_event *event)
 	s->observer->event(s->observer->data, event);
 }
 
-/* SIGTERM to the tree and a period of grace, then SIGKILL to its PID 1, which takes everything with it. */
+/* Takes the next step towards the end of the run: SIGTERM to all its processes, and after a period of grace SIGKILL to
+ * its PID 1, with which the kernel ends all others. */
 static void end_tree(struct supervisor *s)
 {
 	struct cordon_notice notice = { .kind = CORDON_NOTICE_TERMINATE };
@@ -66,12 +74,12 @@ static void end_tree(struct supervisor *s)
 	s->ending = s->killed = true;
 	s->deadline = 0;
 	syscall(SYS_pidfd_send_signal, s->child->pidfd, SIGKILL, NULL, 0);
-	/* Who waits for an answer of the lens can't even be killed before it comes, or the lens is gone. It cleans up if it
-	 * can; one that hangs does not. */
+	/* A process that waits for an answer of the lens can't be killed until the lens answers or ends. So we end the
+	 * lens too: first with SIGTERM, so that it can clean up, then with SIGKILL, in case it hangs. */
 	if (s->lens.pidfd >= 0) {
-		syscall(SYS_pidfd_send_signal, s->lens.pidfd, s->lens_told ? SIGKILL : SIGTERM, NULL, 0);
-		s->deadline = s->lens_told ? 0 : now_ms() + LENS_GRACE_MS;
-		s->lens_told = true;
+		syscall(SYS_pidfd_send_signal, s->lens.pidfd, s->lens_signalled ? SIGKILL : SIGTERM, NULL, 0);
+		s->deadline = s->lens_signalled ? 0 : now_ms() + LENS_GRACE_MS;
+		s->lens_signalled = true;
 	}
 }
 
@@ -116,21 +124,14 @@ static void on_failed(struct supervisor *s, const struct cordon_notice *notice)
 		cordon_error_hint(err, "'cordon doctor' tells what this machine allows");
 }
 
-static void on_lost(const struct supervisor *s, const struct cordon_notice *notice)
+/* The host has replaced what has the name of a boundary, or has made a missing one. When code is 0, PID 1 has put it
+ * under its rule. We never move or remove anything of the host. */
+static void on_boundary(const struct supervisor *s, const struct cordon_notice *notice)
 {
-	struct cordon_event event = { .kind = CORDON_EVENT_LOST, .held = notice->code == 0, .count = 1 };
-
-	if (notice->index >= s->child->plan->n_steps)
-		return;
-	event.path = s->child->plan->steps[notice->index].path;
-	s->result->protected_lost++;
-	emit(s, &event);
-}
-
-/* A guarded name stands there. What the agent made goes into the run's record, what the host made stays. */
-static void on_made(const struct supervisor *s, const struct cordon_notice *notice)
-{
-	struct cordon_event event = { .kind = CORDON_EVENT_MADE, .held = notice->code >= 0, .count = 1 };
+	bool made = notice->kind == CORDON_NOTICE_MADE;
+	struct cordon_event event = { .kind = made ? CORDON_EVENT_MADE : CORDON_EVENT_LOST,
+				      .held = notice->code == 0,
+				      .count = 1 };
 	const struct cordon_guard *guard;
 
 	if (notice->index >= s->child->plan->n_guards)
@@ -138,11 +139,11 @@ static void on_made(const struct supervisor *s, const struct cordon_notice *noti
 	guard = &s->child->plan->guards[notice->index];
 	event.path = guard->inside;
 	event.rule = guard->path;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
-		event.by_agent |= s->watches[i] && cordon_watch_blames_agent(s->watches[i], guard);
-	if (event.by_agent)
-		event.held = cordon_quarantine_take(s->child->policy->root.fd, guard, s->child->quarantine_fd) == 0;
-	s->result->protected_made++;
+	event.denied = guard->kind == CORDON_GUARD_DENIED;
+	if (made)
+		s->result->protected_made++;
+	else
+		s->result->protected_lost++;
 	emit(s, &event);
 }
 
@@ -152,13 +153,20 @@ static void on_fuse(struct supervisor *s, int fuse_fd)
 
 	if (s->lens.pid > 0 || fuse_fd < 0)
 		return;
-	if (cordon_lens_start(s->child->policy, fuse_fd, &s->lens, &s->result->error) == 0)
+	if (cordon_lens_start(s->child->policy, s->child->plan, fuse_fd, &s->lens, &s->result->error) < 0) {
+		end_tree(s); /* the program has not started, so this kills at once */
+		return;
+	}
+	s->lens_reports = cordon_lens_reports_start(s->lens.refusals_fd, s->child, &s->watched, &s->lock);
+	if (s->lens_reports) {
 		cordon_notice_send(s->child->ctl, &ready, -1);
-	else
-		end_tree(s); /* it has not started: ends it at once */
+	} else {
+		cordon_fail(&s->result->error, -ENOMEM, CORDON_KIND_LIMIT, "cannot hear what cordon-lens refuses");
+		end_tree(s);
+	}
 }
 
-/* Whoever still looks at the view gets errors, never an answer; the run can't go on. */
+/* The run can't go on without the lens: every access to the view fails now. */
 static void on_lens_death(struct supervisor *s)
 {
 	if (!s->ending && !s->exited)
@@ -169,21 +177,21 @@ static void on_lens_death(struct supervisor *s)
 	cordon_lens_stop(&s->lens);
 }
 
-/* A further program could not be started, or has ended. */
+/* A program that was started later could not run, or has ended. */
 static void on_left(const struct supervisor *s, const struct cordon_notice *notice)
 {
 	struct cordon_error err = { 0 };
+	struct cordon_event event = {
+		.kind = CORDON_EVENT_LEFT, .number = notice->index, .status = notice->code, .count = 1
+	};
 
-	if (!s->observer->left)
-		return;
 	if (notice->kind == CORDON_NOTICE_NO_EXEC)
-		cordon_fail(&err, notice->code, notice->code == -ENOENT ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO,
-			    "cannot run it: %s",
-			    notice->code == -ENOENT ? "no such program in the sandbox" : strerror(-notice->code));
+		cordon_fail_exec(&err, notice->code, "it");
 	else if (notice->kind == CORDON_NOTICE_FAILED)
 		cordon_fail(&err, notice->code, CORDON_KIND_IO, "cannot enter the sandbox: %s %s: %s", notice->what,
 			    notice->object, strerror(-notice->code));
-	s->observer->left(s->observer->data, notice->index, notice->code, err.code ? &err : NULL);
+	event.why = err.code ? &err : NULL;
+	emit(s, &event);
 }
 
 /* True when the watch has taken the listener. */
@@ -192,7 +200,7 @@ static bool add_watch(struct supervisor *s, int listener)
 	for (size_t i = 0; listener >= 0 && i < CORDON_ARRAY_SIZE(s->watches); i++) {
 		if (s->watches[i])
 			continue;
-		s->watches[i] = cordon_watch_new(s->child, s->observer, listener, &s->lock);
+		s->watches[i] = cordon_watch_new(&s->watched, listener, &s->lock);
 		return s->watches[i] != NULL;
 	}
 	return false;
@@ -202,11 +210,14 @@ static void end_watch(struct supervisor *s, size_t i)
 {
 	if (!s->watches[i])
 		return;
+	cordon_watch_stop(s->watches[i]);
+	s->result->changed |= cordon_watch_changed(s->watches[i]);
 	s->result->violations += cordon_watch_count(s->watches[i]);
 	s->watches[i] = cordon_watch_free(s->watches[i]);
 }
 
-/* Without it every trapped call would wait for ever: then it fails with ENOSYS. */
+/* When the watch can't start, it is freed, which closes the listener: then trapped calls fail with ENOSYS instead of
+ * waiting for ever. */
 static void on_watch(struct supervisor *s, size_t i, short revents)
 {
 	int r = cordon_watch_wake(s->watches[i], revents);
@@ -236,7 +247,15 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		break;
 	case CORDON_NOTICE_PTY:
 		if (!s->terminal && fd >= 0 && (s->terminal = calloc(1, sizeof(*s->terminal)))) {
-			cordon_terminal_begin(s->terminal, fd, s->child->terminal);
+			cordon_terminal_begin(s->terminal, fd, s->child->terminal,
+					      s->child->terminal[2] ? &s->child->output->screen : NULL);
+			s->child->output->terminal = s->terminal;
+			fd = -1;
+		}
+		break;
+	case CORDON_NOTICE_HOME:
+		if (s->home < 0) {
+			s->home = fd;
 			fd = -1;
 		}
 		break;
@@ -256,10 +275,8 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		s->result->usage = notice->usage;
 		break;
 	case CORDON_NOTICE_LOST:
-		on_lost(s, notice);
-		break;
 	case CORDON_NOTICE_MADE:
-		on_made(s, notice);
+		on_boundary(s, notice);
 		break;
 	case CORDON_NOTICE_GO:
 	case CORDON_NOTICE_LENS_READY:
@@ -267,6 +284,7 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 	case CORDON_NOTICE_STREAM:
 	case CORDON_NOTICE_ENTER:
 	case CORDON_NOTICE_LEAVE:
+	case CORDON_NOTICE_HAND:
 		break;
 	}
 	if (fd >= 0)
@@ -289,10 +307,11 @@ static bool on_ctl(struct supervisor *s)
 	}
 }
 
-/* The agent's process gave up its end: by exec, or because there is nothing to exec; then a notice says so. */
+/* The agent's process has closed its end of the pipe: by its exec, or because it could not exec; then a notice says
+ * so. */
 static void on_exec(struct supervisor *s)
 {
-	struct cordon_event event = { .kind = CORDON_EVENT_STARTED, .count = 1 };
+	struct cordon_event event = { .kind = CORDON_EVENT_STARTED, .count = 1, .result = s->result };
 
 	cordon_closep(&s->child->exec_fd);
 	on_ctl(s);
@@ -300,7 +319,7 @@ static void on_exec(struct supervisor *s)
 		emit(s, &event);
 }
 
-/* What the caller waits for beside us. */
+/* Lets the observer handle its own descriptors; it may ask to end the run. */
 static void serve_caller(struct supervisor *s, const struct pollfd *fds, size_t n)
 {
 	if (!n || !s->observer->serve(s->observer->data, fds, n))
@@ -317,8 +336,8 @@ static void on_memory(struct supervisor *s)
 	if (s->killed)
 		return;
 	emit(s, &event);
-	s->result->hits.memory = true;
-	s->started = false; /* no grace: there is no memory to use it */
+	s->result->hit_memory = true;
+	s->started = false; /* no period of grace, because there is no memory for it */
 	end_tree(s);
 }
 
@@ -337,15 +356,16 @@ static void begin(struct supervisor *s)
 		s->deadline = now_ms() + s->child->plan->timeout_ms;
 }
 
-/* The end of PID 1 is mostly the kernel taking mounts apart, which nobody has to wait for; but a cgroup can be removed
- * only when it is empty, and the lens must not lose its view while somebody may look. */
+/* Whether we may leave before PID 1 has ended. Its end takes long because the kernel removes its mounts, and nobody has
+ * to wait for that. But a cgroup can be removed only when it is empty, and the lens must serve its view as long as a
+ * process may use it. */
 static bool may_leave(const struct supervisor *s)
 {
 	return s->empty && !s->child->limits.n_groups && s->lens.pid <= 0;
 }
 
-/* Takes the lock. The watch may hold it while it looks at what a link of the agent's leads to, and that may lie in the view of
- * a lens that hangs. When the run has to end, the lens has to, then; what waits for it gets an error. */
+/* Takes the lock. The watch may hold it while it follows a link of the agent that leads into the view of a lens that
+ * hangs. When the run must end meanwhile, we kill the lens, so that the watch gets an error and releases the lock. */
 static void take_lock(struct supervisor *s)
 {
 	struct pollfd signals = { .fd = s->signals, .events = POLLIN };
@@ -363,7 +383,7 @@ static void take_lock(struct supervisor *s)
 	}
 }
 
-/* Waits without the lock. 0, or -errno. */
+/* Releases the lock while it waits. 0 or -errno. */
 static int wait_for(struct supervisor *s, struct pollfd *fds, size_t n, int ms)
 {
 	int r;
@@ -374,10 +394,32 @@ static int wait_for(struct supervisor *s, struct pollfd *fds, size_t n, int ms)
 	return r;
 }
 
-/* Until PID 1, and with it everything inside, is gone, or as good as gone. */
+/* Reports that a program has left the alternate screen, so that messages which waited for that can be shown. */
+static void report_screen(struct supervisor *s)
+{
+	struct cordon_event event = { .kind = CORDON_EVENT_SCREEN, .count = 1 };
+
+	if (!s->child->output->screen.left || s->child->output->screen.alternate)
+		return;
+	s->child->output->screen.left = false;
+	emit(s, &event);
+}
+
+/* Runs until PID 1, and with it everything inside, is gone, or may_leave() says that we need not wait for that. */
 static void loop(struct supervisor *s)
 {
-	enum { PID, CTL, SIGNALS, OOM, LENS, EXEC, TERMINAL, WATCH = TERMINAL + 2, N = WATCH + 1 + CORDON_ENTER_MAX };
+	enum {
+		PID,
+		CTL,
+		SIGNALS,
+		OOM,
+		LENS,
+		EXEC,
+		TERMINAL,
+		OUTPUT = TERMINAL + 2,
+		WATCH = OUTPUT + 2,
+		N = WATCH + 1 + CORDON_ENTER_MAX
+	};
 	struct pollfd fds[N + CORDON_OBSERVER_FDS];
 
 	fds[PID] = (struct pollfd){ .fd = s->child->pidfd, .events = POLLIN };
@@ -401,6 +443,7 @@ static void loop(struct supervisor *s)
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
 		if (s->terminal)
 			cordon_terminal_poll(s->terminal, &fds[TERMINAL]);
+		cordon_output_poll(s->child->output, &fds[OUTPUT]);
 		n_more = s->observer->fds ? s->observer->fds(s->observer->data, fds + N) : 0;
 		if (wait_for(s, fds, N + n_more, wait) < 0)
 			end_tree(s);
@@ -418,6 +461,8 @@ static void loop(struct supervisor *s)
 			on_memory(s);
 		if (s->terminal)
 			cordon_terminal_move(s->terminal, &fds[TERMINAL]);
+		cordon_output_move(s->child->output, &fds[OUTPUT]);
+		report_screen(s);
 		if (fds[PID].revents || may_leave(s))
 			return;
 		if (fds[LENS].revents)
@@ -430,39 +475,32 @@ static void loop(struct supervisor *s)
 static void conclude(struct supervisor *s)
 {
 	struct cordon_result *result = s->result;
+	struct cordon_ending ending = { .exit_code = -1 };
 
-	result->exit_code = -1;
-	if (s->exited && WIFEXITED(s->status))
-		result->exit_code = WEXITSTATUS(s->status);
-	else if (s->exited && WIFSIGNALED(s->status))
-		result->signal = WTERMSIG(s->status);
-	if (!result->error.code && s->no_exec) {
-		bool missing = s->no_exec == ENOENT;
-
-		cordon_fail(&result->error, -s->no_exec, missing ? CORDON_KIND_NOT_FOUND : CORDON_KIND_IO,
-			    "cannot run %s: %s", s->child->plan->argv[0],
-			    missing ? "no such program in the sandbox" : strerror(s->no_exec));
-		result->own_exit = missing ? 127 : 126;
-	} else if (!result->error.code && !s->exited && !s->killed && !s->ending) {
+	if (s->exited)
+		ending = cordon_ending_of_wait(s->status);
+	result->exit_code = ending.exit_code;
+	result->signal = ending.signal;
+	if (!result->error.code && s->no_exec)
+		cordon_fail_exec(&result->error, -s->no_exec, s->child->plan->argv[0]);
+	else if (!result->error.code && !s->exited && !s->killed && !s->ending)
 		cordon_fail(&result->error, -EIO, CORDON_KIND_INTERNAL, "the sandbox ended without saying why");
-	}
 	if (result->error.code) {
 		result->state = CORDON_STATE_REFUSED;
-		result->own_exit = result->own_exit ? result->own_exit : 125;
+		result->own_exit = cordon_exit_of_error(&result->error, CORDON_EXIT_REFUSED);
 		return;
 	}
 	if (!s->exited && s->killed)
-		result->signal = SIGKILL;
-	if (s->timed_out) {
-		result->state = CORDON_STATE_TIMEOUT;
-		result->own_exit = 124;
-	} else if (s->cancelled_by) {
-		result->state = CORDON_STATE_CANCELLED;
-		result->own_exit = 128 + s->cancelled_by;
-	} else {
-		result->state = result->exit_code == 0 ? CORDON_STATE_COMPLETED : CORDON_STATE_FAILED;
-		result->own_exit = result->signal ? 128 + result->signal : result->exit_code;
-	}
+		ending.signal = result->signal = SIGKILL;
+	ending.timed_out = s->timed_out;
+	/* The result says that the run was interrupted, whatever the agent did with the signal. */
+	if (s->cancelled_by)
+		ending.signal = s->cancelled_by;
+	result->state = s->timed_out		 ? CORDON_STATE_TIMEOUT
+			: s->cancelled_by	 ? CORDON_STATE_CANCELLED
+			: result->exit_code == 0 ? CORDON_STATE_COMPLETED
+						 : CORDON_STATE_FAILED;
+	result->own_exit = cordon_exit_of_ending(&ending);
 }
 
 static void finish(struct supervisor *s)
@@ -470,63 +508,93 @@ static void finish(struct supervisor *s)
 	struct cordon_limits_hits hits = { 0 };
 	int status;
 
-	on_ctl(s); /* what was said last */
+	on_ctl(s); /* receive the last notices */
 	while (waitpid(s->child->pid, &status, may_leave(s) ? WNOHANG : 0) < 0 && errno == EINTR)
 		;
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
-		cordon_tier_kill_all(SIGKILL); /* no namespace does it for us */
-	cordon_lens_stop(&s->lens); /* before the watch, which may just be looking at something of the lens's */
+		cordon_lower_tier_kill_all(SIGKILL); /* there is no pid namespace that ends them */
+	cordon_output_forward(s->child->output);
+	cordon_lens_stop(&s->lens); /* before the watch, which may just be waiting for the lens */
+	s->result->violations += cordon_lens_reports_end(s->lens_reports);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 		end_watch(s, i);
 	if (s->terminal)
 		cordon_terminal_end(s->terminal);
+	s->child->output->terminal = NULL;
 	free(s->terminal);
+	cordon_output_end(s->child->output);
+	s->result->mid_line = s->child->output->screen.mid_line;
 	cordon_limits_hit(&s->child->limits, &hits);
-	s->result->hits.memory |= hits.memory;
-	s->result->hits.pids = hits.pids;
+	s->result->hit_memory |= hits.memory;
+	s->result->hit_pids = hits.pids;
 	if (hits.pids) {
 		struct cordon_event event = { .kind = CORDON_EVENT_LIMIT, .op = "pids", .count = 1 };
 
 		emit(s, &event);
 	}
+	s->child->output = cordon_output_free(s->child->output);
+	s->result->discarded = cordon_discarded_count(s->home);
+	cordon_closep(&s->home);
 	cordon_limits_remove(&s->child->limits);
 	cordon_limits_done(&s->child->limits);
 	cordon_closep(&s->child->ctl);
+	cordon_closep(&s->hand.fd);
 	cordon_closep(&s->child->exec_fd);
 	cordon_closep(&s->child->pidfd);
 	cordon_closep(&s->signals);
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 }
 
-void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer,
-		      struct cordon_result *ret_result)
+static void forward_output(void *data)
+{
+	cordon_output_forward(((struct cordon_child *)data)->output);
+}
+
+/* Records in the result which layers and mechanisms this run has. */
+static void record_layers(const struct cordon_child *child, struct cordon_result *result)
+{
+	result->started = child->started;
+	result->changed = !cordon_seccomp_watches(child->variant);
+	result->launched = true;
+	result->landlock_abi = child->plan->layers.landlock_abi;
+	result->watching = child->variant == CORDON_SECCOMP_BASE     ? CORDON_WATCHING_NOTHING
+			   : child->variant == CORDON_SECCOMP_CHANGE ? CORDON_WATCHING_CHANGES
+								     : CORDON_WATCHING_ALL;
+	result->memory_by = cordon_limits_mechanism(&child->limits, CORDON_LIMIT_MEMORY);
+	result->pids_by = cordon_limits_mechanism(&child->limits, CORDON_LIMIT_PIDS);
+	result->cpus_by = cordon_limits_mechanism(&child->limits, CORDON_LIMIT_CPUS);
+}
+
+void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer, struct cordon_result *result)
 {
 	struct supervisor s = { .child = child,
 				.observer = observer,
-				.result = ret_result,
+				.result = result,
 				.signals = -1,
+				.home = -1,
 				.lens = CORDON_LENS_PROCESS_NONE,
-				.lock = PTHREAD_MUTEX_INITIALIZER };
+				.lock = PTHREAD_MUTEX_INITIALIZER,
+				.hand = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ctl = child->ctl } };
 	uint64_t begun = now_ms();
 
-	*ret_result = (struct cordon_result){ .started = child->started };
+	record_layers(child, result);
+	s.watched = (struct cordon_watched){
+		.plan = child->plan,
+		.policy = child->policy,
+		.observer = observer,
+		.hand = &s.hand,
+		.filters = 1 + (child->limits.choice.by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_AFFINITY) +
+			   child->plan->layers.differs[CORDON_DIFFERENCE_UNIX_SOCKETS] +
+			   child->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE],
+		.forward_output = forward_output,
+		.data = child
+	};
 	pthread_mutex_lock(&s.lock);
 	begin(&s);
 	loop(&s);
 	finish(&s);
 	pthread_mutex_unlock(&s.lock);
 	conclude(&s);
-	clock_gettime(CLOCK_REALTIME, &ret_result->ended);
-	ret_result->duration_ms = now_ms() - begun;
-}
-
-const char *cordon_state_name(cordon_run_state state)
-{
-	static const char *const names[] = {
-		[CORDON_STATE_COMPLETED] = "completed", [CORDON_STATE_FAILED] = "failed",
-		[CORDON_STATE_TIMEOUT] = "timeout",	[CORDON_STATE_CANCELLED] = "cancelled",
-		[CORDON_STATE_REFUSED] = "refused",
-	};
-
-	return (unsigned int)state < CORDON_STATE__MAX ? names[state] : "refused";
+	clock_gettime(CLOCK_REALTIME, &result->ended);
+	result->duration_ms = now_ms() - begun;
 }

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the user's terminal and the agent's own. */
+/* The supervisor copies between the user's terminal and the agent's own. */
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
 #include "base/io.h"
-#include "sandbox/terminal.h"
+#include "sandbox/host/terminal.h"
 
 #define END_WAIT_MS 5000
+#define FORWARD_TRIES 4
 
-void cordon_terminal_begin(struct cordon_terminal *terminal, int master, const bool streams[static 3])
+void cordon_terminal_begin(struct cordon_terminal *terminal, int master, const bool streams[static 3],
+			   struct cordon_screen *screen)
 {
 	struct termios raw;
 
 	terminal->master = master;
+	terminal->screen = screen;
 	terminal->input = streams[0] ? 0 : -1;
 	terminal->output = streams[1] ? 1 : streams[2] ? 2 : streams[0] ? 0 : -1;
 	terminal->own_output = cordon_open_terminal_again(terminal->output);
 	terminal->raw = false;
 	terminal->in.start = terminal->in.end = terminal->out.start = terminal->out.end = 0;
-	/* A full terminal, whichever, must never stop the supervisor from ending the run. */
+	/* A terminal that takes no more must never keep the supervisor from ending the run. */
 	fcntl(master, F_SETFL, fcntl(master, F_GETFL) | O_NONBLOCK);
 	cordon_terminal_resize(terminal);
 	if (terminal->input < 0 || tcgetattr(terminal->input, &terminal->saved) < 0)
 		return;
-	/* The agent's terminal starts out as the user's is set up. */
+	/* The agent's terminal begins with the settings of the user's. */
 	tcsetattr(master, TCSANOW, &terminal->saved);
 	raw = terminal->saved;
 	cfmakeraw(&raw);
@@ -37,7 +40,7 @@ void cordon_terminal_poll(const struct cordon_terminal *terminal, struct pollfd 
 
 	fds[0] = (struct pollfd){ .fd = terminal->master >= 0 && room_in ? terminal->input : -1, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = terminal->master, .events = waiting ? 0 : POLLIN };
-	/* Input and output are nearly always one terminal, so one entry tells of both. */
+	/* Input and output are nearly always one terminal, so one entry serves both. */
 	if (waiting && terminal->master >= 0) {
 		fds[1].fd = -1;
 		fds[0].events = fds[0].fd >= 0 ? POLLIN | POLLOUT : POLLOUT;
@@ -67,7 +70,7 @@ static void drain(struct cordon_flow *flow, int fd)
 		flow->start += (size_t)n;
 }
 
-/* What the user's terminal does not take now stays for the next time. */
+/* Writes to the user's terminal; what it does not take now stays for the next time. */
 static void show(struct cordon_terminal *terminal)
 {
 	struct cordon_flow *out = &terminal->out;
@@ -75,12 +78,16 @@ static void show(struct cordon_terminal *terminal)
 	if (terminal->own_output >= 0) {
 		ssize_t n = write(terminal->own_output, out->data + out->start, out->end - out->start);
 
+		if (n > 0 && terminal->screen)
+			cordon_screen_update(terminal->screen, out->data + out->start, (size_t)n);
 		if (n > 0)
 			out->start += (size_t)n;
 		if (out->start < out->end && (n >= 0 || errno == EAGAIN || errno == EINTR))
 			return;
 	} else if (terminal->output >= 0) {
 		cordon_write_all(terminal->output, out->data + out->start, out->end - out->start);
+		if (terminal->screen)
+			cordon_screen_update(terminal->screen, out->data + out->start, out->end - out->start);
 	}
 	out->start = out->end = 0;
 }
@@ -93,7 +100,7 @@ void cordon_terminal_move(struct cordon_terminal *terminal, const struct pollfd 
 		return;
 	if (fds[0].fd >= 0 && fds[0].fd == terminal->input && fds[0].revents & ~POLLOUT &&
 	    !fill(&terminal->in, terminal->input))
-		terminal->input = -1; /* the user's terminal hung up */
+		terminal->input = -1; /* the user's terminal has hung up */
 	if (terminal->in.start < terminal->in.end)
 		drain(&terminal->in, terminal->master);
 	if (waiting) {
@@ -104,7 +111,20 @@ void cordon_terminal_move(struct cordon_terminal *terminal, const struct pollfd 
 
 		show(terminal);
 		if (!open)
-			cordon_closep(&terminal->master); /* nobody inside holds the terminal any more */
+			cordon_closep(&terminal->master); /* no process inside has the terminal open any more */
+	}
+}
+
+void cordon_terminal_forward(struct cordon_terminal *terminal)
+{
+	if (terminal->out.start < terminal->out.end)
+		show(terminal);
+	for (int tries = 0; tries < FORWARD_TRIES && terminal->master >= 0 && terminal->out.start == terminal->out.end;
+	     tries++) {
+		/* cordon_terminal_move() handles the end of the terminal. */
+		if (!fill(&terminal->out, terminal->master) || terminal->out.start == terminal->out.end)
+			return;
+		show(terminal);
 	}
 }
 
@@ -116,7 +136,8 @@ void cordon_terminal_resize(const struct cordon_terminal *terminal)
 		ioctl(terminal->master, TIOCSWINSZ, &size);
 }
 
-/* Waits for the user's terminal as long as it takes anything; one that nobody reads must not keep us for ever. */
+/* Waits for the user's terminal while it still takes output; gives up on a terminal that takes nothing for
+ * END_WAIT_MS. */
 static bool show_all(struct cordon_terminal *terminal)
 {
 	struct pollfd ready = { .fd = terminal->own_output, .events = POLLOUT };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's process: every layer goes on, in an order in which none can be undone, then exec. */
+/* The agent's process before its exec: applies every layer, in an order in which no later step can undo an earlier
+ * one. */
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <net/if.h>
@@ -13,10 +14,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/exit.h"
 #include "base/resolve.h"
-#include "sandbox/inside.h"
-#include "sandbox/landlock.h"
-#include "sandbox/streams.h"
+#include "sandbox/inside/detach.h"
+#include "sandbox/inside/inside.h"
+#include "sandbox/inside/landlock.h"
 
 static void loopback_up(const struct cordon_inside *in)
 {
@@ -28,12 +30,10 @@ static void loopback_up(const struct cordon_inside *in)
 	close(fd);
 }
 
-/* A network of its own, with nothing in it but the loopback interface, for PID 1 as well; then PID 1's word that the tree
- * stands. */
-static void meet_init(struct cordon_inside *in)
+/* Makes a network namespace with only the loopback interface, and passes it to PID 1, which joins it. */
+static void make_network(struct cordon_inside *in)
 {
 	struct cordon_notice notice = { .kind = CORDON_NOTICE_GO };
-	eventfd_t go;
 	int fd = -1;
 
 	if (in->peer < 0)
@@ -47,18 +47,23 @@ static void meet_init(struct cordon_inside *in)
 			cordon_inside_fail(in, -errno, "open", "/proc/self/ns/net");
 	}
 	if (cordon_notice_send(in->peer, &notice, fd) < 0)
-		_exit(125);
+		_exit(CORDON_EXIT_REFUSED);
 	if (fd >= 0)
 		close(fd);
-	/* PID 1 can't end without us. */
-	if (eventfd_read(in->go, &go) < 0)
-		cordon_inside_fail(in, -errno, "wait for", "the tree");
-	close(in->go);
-	close(in->peer);
 }
 
-/* The agent's terminal lives in the sandbox's own devpts; its master goes to the supervisor. */
-static void take_terminal(const struct cordon_inside *in)
+/* PID 1 signals twice: when the tree is built, and when it has left the host's tree and network. */
+static void wait_for_init(const struct cordon_inside *in)
+{
+	eventfd_t go;
+
+	/* The wait always ends: when PID 1 dies, the kernel kills us. */
+	if (in->peer >= 0 && eventfd_read(in->go, &go) < 0)
+		cordon_inside_fail(in, -errno, "wait for", "the tree");
+}
+
+/* Opens a terminal for the agent in the sandbox's own devpts and sends its master to the supervisor. */
+static void open_terminal(const struct cordon_inside *in)
 {
 	struct cordon_notice notice = { .kind = CORDON_NOTICE_PTY };
 	int unlock = 0;
@@ -92,9 +97,9 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int rights_class(cordon_right right)
+static int rights_class(const struct cordon_step *step)
 {
-	switch (right) {
+	switch (step->right) {
 	case CORDON_RIGHT_LIST:
 		return CORDON_LANDLOCK_LIST;
 	case CORDON_RIGHT_READ:
@@ -102,7 +107,7 @@ static int rights_class(cordon_right right)
 	case CORDON_RIGHT_WRITE:
 		return CORDON_LANDLOCK_WRITE;
 	case CORDON_RIGHT_DEVICE:
-		return CORDON_LANDLOCK_DEVICE;
+		return step->flags & CORDON_STEP_IS_DEVICE ? CORDON_LANDLOCK_NODE : CORDON_LANDLOCK_DEVICE;
 	case CORDON_RIGHT_NONE:
 	case CORDON_RIGHT__MAX:
 		break;
@@ -110,7 +115,7 @@ static int rights_class(cordon_right right)
 	return -1;
 }
 
-static int make_ruleset(const struct cordon_inside *in)
+int cordon_agent_ruleset(const struct cordon_inside *in)
 {
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int ruleset, r;
@@ -125,14 +130,14 @@ static int make_ruleset(const struct cordon_inside *in)
 		cordon_inside_fail(in, r, "Landlock rule", "/");
 	for (size_t i = 0; i < in->plan->n_steps; i++) {
 		const struct cordon_step *step = &in->plan->steps[i];
-		int class = rights_class(step->right);
+		int rights = rights_class(step);
 		int fd;
 
-		if (class < 0)
+		if (rights < 0)
 			continue;
 		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
 		r = fd < 0 ? fd
-			   : cordon_landlock_allow(ruleset, in->landlock_abi, fd, (enum cordon_landlock_class) class);
+			   : cordon_landlock_allow(ruleset, in->landlock_abi, fd, (enum cordon_landlock_class)rights);
 		if (r < 0)
 			cordon_inside_fail(in, r, "Landlock rule", step->path);
 		close(fd);
@@ -141,7 +146,43 @@ static int make_ruleset(const struct cordon_inside *in)
 	return ruleset;
 }
 
-/* Standard streams that were closed must not be filled by the next file somebody opens. */
+/* The rules of the second layer: the agent itself makes entries in everything that it may write, except the held
+ * directories. */
+static int make_second_ruleset(const struct cordon_inside *in)
+{
+	const struct cordon_plan *plan = in->plan;
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int ruleset = cordon_landlock_begin_second(in->landlock_abi);
+	int r = root < 0 ? -errno : ruleset < 0 ? ruleset : 0;
+
+	for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
+		const struct cordon_step *step = &plan->steps[i];
+		int fd;
+
+		if (step->right != CORDON_RIGHT_WRITE || (step->flags & CORDON_STEP_HELD))
+			continue;
+		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
+		r = fd < 0 ? fd : cordon_landlock_allow(ruleset, in->landlock_abi, fd, CORDON_LANDLOCK_MAKE);
+		cordon_closep(&fd);
+	}
+	for (size_t i = 0; r == 0 && i < plan->n_open_dirs; i++) {
+		const struct cordon_open_dir *dir = &plan->open_dirs[i];
+		int fd = cordon_open_beneath(root, dir->path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		struct stat st;
+
+		/* INVARIANT: only a directory of which the plan saw that it contains no boundary gets this right. When
+		 * another one has its name by now, the hand makes the entries. */
+		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dir->dev && st.st_ino == dir->ino)
+			r = cordon_landlock_allow(ruleset, in->landlock_abi, fd, CORDON_LANDLOCK_MAKE);
+		cordon_closep(&fd);
+	}
+	if (r < 0)
+		cordon_inside_fail(in, r, "hold", "the directories of boundaries");
+	close(root);
+	return ruleset;
+}
+
+/* Opens /dev/null for each closed standard stream; the next file that is opened would get its number otherwise. */
 static void fill_streams(const struct cordon_inside *in)
 {
 	int fd;
@@ -162,6 +203,10 @@ static void install_filter(const struct cordon_inside *in)
 
 	if (in->limits->by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_AFFINITY)
 		r = cordon_seccomp_install(CORDON_SECCOMP_PIN_CPUS, NULL);
+	if (r == 0 && in->plan->layers.differs[CORDON_DIFFERENCE_UNIX_SOCKETS])
+		r = cordon_seccomp_install(CORDON_SECCOMP_NO_UNIX, NULL);
+	if (r == 0 && in->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE])
+		r = cordon_seccomp_install(CORDON_SECCOMP_NO_TRUNCATE, NULL);
 	if (r == 0)
 		r = cordon_seccomp_install(in->variant, &listener);
 	if (r < 0)
@@ -177,30 +222,39 @@ _Noreturn static void run_program(const struct cordon_inside *in)
 {
 	struct cordon_notice notice = { .kind = CORDON_NOTICE_NO_EXEC, .code = -ENOENT, .index = in->number };
 
-	for (char **path = in->plan->candidates; *path; path++) {
-		execve(*path, in->plan->argv, in->plan->env);
-		/* What exists but can't be run is the better answer than what is missing further on. */
+	for (char *const *path = in->candidates; *path; path++) {
+		execve(*path, in->argv, in->plan->env);
+		/* An error about a file that exists is a better answer than a missing file in a later directory. */
 		if (errno != ENOENT && errno != ENOTDIR && notice.code == -ENOENT)
 			notice.code = -errno;
 	}
 	cordon_notice_send(in->ctl, &notice, -1);
-	_exit(notice.code == -ENOENT ? 127 : 126);
+	_exit(cordon_exit_of_exec(notice.code));
 }
 
 _Noreturn void cordon_agent(struct cordon_inside *in)
 {
-	int ruleset = -1;
+	int ruleset = -1, second = -1;
 	int r;
 
-	/* A session of its own also without a terminal: the caller's can't be signalled or typed into. */
+	/* A session of its own, also without a terminal: the agent can't signal the caller's or type into its
+	 * terminal. */
 	if (setsid() < 0)
 		cordon_inside_fail(in, -errno, "begin", "a session");
 	reset_signals();
 	umask(in->umask);
-	meet_init(in);
-	take_terminal(in);
+	make_network(in);
+	/* While PID 1 builds the tree, we do what does not depend on it. */
+	cordon_inside_forbid_namespaces(in);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		cordon_inside_fail(in, -errno, "set", "no_new_privs");
+	r = cordon_caps_keep_lasting(0);
+	if (r < 0)
+		cordon_inside_fail(in, r, "drop", "capabilities");
+	wait_for_init(in);
+	open_terminal(in);
 	fill_streams(in);
-	r = cordon_streams_devices();
+	r = cordon_detach_devices();
 	if (r < 0)
 		cordon_inside_fail(in, r, "open again", "a standard stream");
 	r = cordon_limits_child(in->limits);
@@ -209,15 +263,18 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	if (chdir(in->plan->cwd) < 0 && chdir(in->plan->at) < 0)
 		cordon_inside_fail(in, -errno, "enter", in->plan->cwd);
 	if (in->landlock_abi)
-		ruleset = make_ruleset(in);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		cordon_inside_fail(in, -errno, "set", "no_new_privs");
-	r = cordon_caps_keep(0);
+		ruleset = cordon_agent_ruleset(in);
+	if (in->landlock_abi && in->plan->n_held)
+		second = make_second_ruleset(in);
+	r = cordon_caps_keep_now(0);
 	if (r < 0)
 		cordon_inside_fail(in, r, "drop", "capabilities");
 	if (ruleset >= 0 && (r = cordon_landlock_enforce(ruleset, in->landlock_abi)) < 0)
 		cordon_inside_fail(in, r, "enforce", "the Landlock domain");
-	/* Whatever the caller left open at whatever number. Ours are close-on-exec from birth. */
+	if (second >= 0 && (r = cordon_landlock_enforce(second, in->landlock_abi)) < 0)
+		cordon_inside_fail(in, r, "enforce", "the held directories");
+	wait_for_init(in);
+	/* The exec closes whatever the caller left open. Our own descriptors are close-on-exec from the beginning. */
 	if (syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		cordon_inside_fail(in, -errno, "close", "inherited descriptors");
 	install_filter(in);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PID 1 of a sandbox once the agent runs: reaps, passes on the end, and keeps protected paths protected.
+ * PID 1 of a sandbox while the agent runs: reaps processes, reports the agent's end, and keeps boundaries in force.
  *
- * Two things tell that something changed: the mount table (the host unlinked or replaced what a mount stands on) and
- * the directories on the way to protected names (the host renamed one away and made another, or a guarded name came
- * to be). Directory notification is dnotify: it merges floods, and unlike inotify there is no small number of
- * instances per user that other runs could use up.
+ * Two things show that something has changed: the mount table (the host removed or replaced what a mount is on), and
+ * the directories that lead to boundaries (the host renamed one and made another, or made the name of a boundary, which
+ * nobody inside can do). To watch directories we use dnotify: it merges many changes into one signal, and other runs
+ * can't use it up, while inotify has a small number of instances per user.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -15,31 +15,44 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/exit.h"
+#include "base/names.h"
 #include "base/path.h"
 #include "base/resolve.h"
-#include "sandbox/enter.h"
+#include "sandbox/inside/door.h"
+#include "sandbox/inside/hand.h"
 
-#define GUARDS_MAX 4096
 #define DIRS_MAX 512
-#define END_TRIES 20 /* tenths of a second that the end of left-over processes may take */
-#define POLL_MS 50   /* how often names are looked at where the kernel has no directory notification */
+#define END_TRIES 20 /* how many tenths of a second the remaining processes have to end */
+#define POLL_MS 50   /* how often we look at the names when a directory can't be watched */
 
 struct init {
 	struct cordon_inside *in;
 	pid_t agent;
+	pid_t hand; /* 0: none */
 	struct cordon_door door;
 	int signals;
 	int mount_table;
 	int dirs[DIRS_MAX];
 	size_t n_dirs;
-	ino_t held[CORDON_MOUNTS_MAX]; /* per pin: what stood there when it was last pinned and watched, 0: nothing */
-	bool blind;		       /* some directory can't be watched: look from time to time */
-	bool guarding;
-	uint64_t made[GUARDS_MAX];	 /* identity of what stands under a guarded name and was reported, 0: nothing */
-	uint8_t gone[CORDON_MOUNTS_MAX]; /* protected steps whose path the host removed */
+	ino_t pinned[CORDON_MOUNTS_MAX];	 /* per pin: the inode that was pinned and watched last, 0: none */
+	bool blind;				 /* some directory can't be watched: look at the names every POLL_MS */
+	bool guarding;				 /* the plan has boundaries that we must keep in force */
+	uint8_t guard_states[CORDON_GUARDS_MAX]; /* enum guard_state, per boundary: what was reported last */
+	struct cordon_names names; /* which names are missing in the workspace; valid since its directory is watched */
+	int names_fd;		   /* the workspace, for `names`; -1: nothing is known */
+	unsigned int way; /* the number of directories that lead to missing boundaries and were made after the plan */
 };
 
-static void tell(const struct init *init, cordon_notice_kind kind, int code, size_t index)
+/* What PID 1 last saw of a boundary. */
+enum guard_state {
+	ABSENT, /* its name has never existed */
+	IN_FORCE,
+	GONE, /* the host removed it */
+	ODD,  /* its name belongs to something on which nothing can be mounted */
+};
+
+static void report(const struct init *init, cordon_notice_kind kind, int code, size_t index)
 {
 	struct cordon_notice notice = { .kind = kind, .code = code, .index = (uint32_t)index };
 
@@ -55,8 +68,10 @@ static void watch_dir(struct init *init, const char *inside)
 		return;
 	}
 	fd = cordon_open_beneath(init->in->mounts.root_fd, inside + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		init->blind |= fd != -ENOENT && fd != -ENOTDIR;
 		return;
+	}
 	if (fcntl(fd, F_NOTIFY, (long)(DN_CREATE | DN_RENAME | DN_MULTISHOT)) < 0) {
 		init->blind = true;
 		close(fd);
@@ -65,7 +80,42 @@ static void watch_dir(struct init *init, const char *inside)
 	init->dirs[init->n_dirs++] = fd;
 }
 
-/* Every directory on the way to a protected or guarded name is the root or pinned. */
+/* Forgets which names were missing in the workspace. Later questions are answered from a new listing, where
+ * possible. */
+static void forget_names(struct init *init)
+{
+	const struct cordon_plan *plan = init->in->plan;
+
+	cordon_closep(&init->names_fd);
+	if (!plan->lens)
+		init->names_fd = cordon_open_beneath(init->in->mounts.root_fd, plan->areas[0].at + 1,
+						     O_PATH | O_DIRECTORY | O_CLOEXEC);
+	cordon_names_init(&init->names, init->names_fd);
+}
+
+/* Whether nothing of a missing boundary's path has been made, not even the first directory that leads to it. */
+static bool is_still_absent(struct init *init, const struct cordon_guard *guard)
+{
+	return init->names_fd >= 0 && guard->state == CORDON_GUARD_ABSENT && guard->area == 0 &&
+	       cordon_names_lack_first(&init->names, guard->path);
+}
+
+/* Watches the directories that lead to a boundary which is still missing and that were made after the plan. */
+static void watch_way(struct init *init, const struct cordon_guard *guard)
+{
+	const char *end = guard->inside + strlen(guard->dir) + 1;
+	char part[CORDON_PATH_MAX];
+
+	while ((end = strchr(end, '/'))) {
+		if (cordon_copy(part, sizeof(part), guard->inside, (size_t)(end - guard->inside)) < 0)
+			return;
+		watch_dir(init, part);
+		end++;
+	}
+}
+
+/* Watches every directory that leads to a boundary: each is the root of an area, or pinned, or was made after the
+ * plan. */
 static void watch_dirs(struct init *init)
 {
 	const struct cordon_plan *plan = init->in->plan;
@@ -73,13 +123,20 @@ static void watch_dirs(struct init *init)
 	for (size_t i = 0; i < init->n_dirs; i++)
 		close(init->dirs[i]);
 	init->n_dirs = 0;
-	watch_dir(init, plan->at);
+	for (size_t i = 0; i < plan->n_areas; i++)
+		watch_dir(init, plan->areas[i].at);
 	for (size_t i = 0; i < plan->n_steps; i++)
 		if (plan->steps[i].kind == CORDON_STEP_PIN && (plan->steps[i].flags & CORDON_STEP_IS_DIR))
 			watch_dir(init, plan->steps[i].path);
+	/* The directory of the workspace is watched now, so we get a signal for every name that is made from here
+	 * on. */
+	forget_names(init);
+	for (size_t i = 0; i < plan->n_guards; i++)
+		if (plan->guards[i].state == CORDON_GUARD_ABSENT && !is_still_absent(init, &plan->guards[i]))
+			watch_way(init, &plan->guards[i]);
 }
 
-/* Whether the host put another directory or link where one is pinned. */
+/* Whether the host has put another directory or link where one is pinned. */
 static bool pins_moved(struct init *init)
 {
 	const struct cordon_plan *plan = init->in->plan;
@@ -95,70 +152,85 @@ static bool pins_moved(struct init *init)
 		if (fstatat(init->in->mounts.root_fd, plan->steps[i].path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			st.st_ino = 0;
 		else if (st.st_dev == own.st_dev)
-			continue; /* a directory of ours stands there, which nobody moves */
-		moved |= init->held[i] != st.st_ino;
-		init->held[i] = st.st_ino;
+			continue; /* a directory of our own file system, which nobody moves */
+		moved |= init->pinned[i] != st.st_ino;
+		init->pinned[i] = st.st_ino;
 	}
 	return moved;
 }
 
-/* What was pinned, which is not what stands there if the host was quick. */
+/* Remembers what was pinned. When the host has replaced it since, the next look finds the difference. */
 static void remember_pins(struct init *init)
 {
 	const struct cordon_plan *plan = init->in->plan;
 
 	for (size_t i = 0; i < plan->n_steps && i < CORDON_MOUNTS_MAX; i++)
 		if (plan->steps[i].kind == CORDON_STEP_PIN)
-			init->held[i] = plan->steps[i].ino;
+			init->pinned[i] = plan->steps[i].ino;
 }
 
-/* Binds again what dissolved, and tells. */
-static void check_protected(struct init *init)
+/* Whether the lens keeps this boundary in force, because it judges every name itself. */
+static bool by_lens(const struct cordon_plan *plan, const struct cordon_guard *guard)
 {
-	const struct cordon_plan *plan = init->in->plan;
+	return plan->lens && guard->area == 0;
+}
 
-	for (size_t i = 0; i < plan->n_steps && i < CORDON_MOUNTS_MAX; i++) {
-		int r;
+static void check_guard(struct init *init, size_t i, unsigned int *ret_way)
+{
+	const struct cordon_guard *guard = &init->in->plan->guards[i];
+	int r = cordon_mounts_hold(&init->in->mounts, init->in->plan, i, ret_way);
+	enum guard_state was = init->guard_states[i], is = IN_FORCE;
 
-		if (!(plan->steps[i].flags & CORDON_STEP_PROTECT))
-			continue;
-		r = cordon_mounts_protect_again(&init->in->mounts, plan->steps[i].path);
-		if (r == 1) {
-			init->gone[i] = 0;
-			continue;
-		}
-		if (r != 0 && init->gone[i])
-			continue; /* still away, already told */
-		init->gone[i] = r != 0;
-		tell(init, CORDON_NOTICE_LOST, r, i);
+	if (r == 1) {
+		init->guard_states[i] = IN_FORCE;
+		return;
 	}
+	if (r == -EACCES) {
+		init->blind = true; /* we could not look: try again soon */
+		return;
+	}
+	if (r == -ENOENT)
+		is = was == ABSENT ? ABSENT : GONE;
+	else if (r < 0)
+		is = ODD;
+	/* A link that the plan pinned is as it should be. */
+	if (r == -ELOOP && guard->state == CORDON_GUARD_LINK)
+		is = IN_FORCE, r = 1;
+	init->guard_states[i] = (uint8_t)is;
+	if (r == 1 || (is != IN_FORCE && is == was))
+		return;
+	report(init, was == ABSENT ? CORDON_NOTICE_MADE : CORDON_NOTICE_LOST, r, i);
 }
 
-/* Guarded names that came to be are made read-only at once; what happens to them is the supervisor's decision. */
-static void check_guards(struct init *init)
+/* Checks all boundaries. True when more or fewer directories lead to missing ones than before: then they must be
+ * watched again. */
+static bool check_guards(struct init *init)
 {
 	const struct cordon_plan *plan = init->in->plan;
+	unsigned int way = 0;
+	bool changed;
 
-	for (size_t i = 0; i < plan->n_guards && i < GUARDS_MAX; i++) {
-		const struct cordon_guard *guard = &plan->guards[i];
-		char path[CORDON_PATH_MAX], dir[CORDON_PATH_MAX];
-		struct statx st;
-		uint64_t identity;
+	for (size_t i = 0; i < plan->n_guards; i++)
+		if (!by_lens(plan, &plan->guards[i]) &&
+		    !(init->guard_states[i] == ABSENT && is_still_absent(init, &plan->guards[i])))
+			check_guard(init, i, &way);
+	changed = way != init->way;
+	init->way = way;
+	return changed;
+}
 
-		if (guard->state != CORDON_GUARD_ABSENT || cordon_path_join(plan->at, guard->dir, dir, sizeof(dir)) < 0 ||
-		    cordon_path_join(dir, guard->name, path, sizeof(path)) < 0)
-			continue;
-		if (statx(init->in->mounts.root_fd, path + 1, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &st) < 0) {
-			init->made[i] = 0;
-			continue;
-		}
-		/* What was taken away may be made again before we look, even with the same inode number. */
-		identity = (st.stx_ino << 1 | 1) ^ (uint64_t)st.stx_btime.tv_sec << 32 ^
-			   (uint64_t)st.stx_btime.tv_nsec << 2;
-		if (init->made[i] == identity)
-			continue;
-		init->made[i] = identity;
-		tell(init, CORDON_NOTICE_MADE, cordon_mounts_protect_again(&init->in->mounts, path), i);
+/* Checks all boundaries and renews pins and watches until nothing changes any more. */
+static void renew(struct init *init)
+{
+	bool changed, moved;
+
+	changed = check_guards(init);
+	/* Pin and watch what is there now, then check again: names may have been made in it before it was watched. */
+	for (int tries = 0; tries < 8 && ((moved = pins_moved(init)) || changed); tries++) {
+		if (moved)
+			cordon_mounts_pin_again(&init->in->mounts, init->in->plan);
+		watch_dirs(init);
+		changed = check_guards(init);
 	}
 }
 
@@ -166,25 +238,38 @@ static void check(struct init *init)
 {
 	if (!init->guarding)
 		return;
-	check_protected(init);
-	/* Hold and watch what stands there now, then look again: it may have been filled before it was watched. */
-	for (int tries = 0; tries < 8 && pins_moved(init); tries++) {
-		cordon_mounts_pin_again(&init->in->mounts, init->in->plan);
-		watch_dirs(init);
-		check_protected(init);
-	}
-	check_guards(init);
+	forget_names(init);
+	renew(init);
 }
 
-/* Ends whatever the agent left behind; true when nothing is left. What can't die now is the kernel's to end with us. */
-static bool end_the_rest(void)
+/* Whether this is our only child. False also when the kernel does not list children. */
+static bool is_only_child(pid_t pid)
+{
+	int fd = open("/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
+	char text[32];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	pid_t first = 0;
+	ssize_t i = 0;
+
+	cordon_closep(&fd);
+	for (; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		first = first * 10 + (text[i] - '0');
+	return n > 0 && first == pid && i + 1 == n;
+}
+
+/* Ends the processes that the agent left; true when none is left. The kernel ends those that can't die now when we
+ * end. */
+static bool end_the_rest(const struct init *init)
 {
 	const struct timespec tick = { .tv_nsec = 100000000 };
 	sigset_t child;
 	pid_t left;
 
-	/* Every process in here descends from us: without children there is nobody left. Signalling all of them makes the
-	 * kernel look through every process of the host, so it is not done for nothing. */
+	if (init->hand && is_only_child(init->hand))
+		return true; /* the hand has nobody to serve any more; the kernel ends it when we end */
+
+	/* Every process inside descends from us: when we have no children, none is left. kill(-1) makes the kernel look
+	 * through every process of the host, so we do not call it when it is not needed. */
 	while ((left = waitpid(-1, NULL, WNOHANG)) > 0)
 		;
 	if (left < 0 && errno == ECHILD)
@@ -212,11 +297,13 @@ static void reap(struct init *init)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		struct cordon_notice notice = { .kind = CORDON_NOTICE_EXITED, .code = status };
 
+		if (pid == init->hand)
+			init->hand = 0;
 		if (pid != init->agent) {
 			cordon_door_reaped(&init->door, init->in, pid, status);
 			continue;
 		}
-		notice.index = end_the_rest();
+		notice.index = end_the_rest(init);
 		getrusage(RUSAGE_CHILDREN, &notice.usage);
 		cordon_notice_send(init->in->ctl, &notice, -1);
 		_exit(0);
@@ -238,6 +325,21 @@ static void on_signal(struct init *init)
 		check(init);
 }
 
+/* The supervisor waits for the hand with its first request. When the hand does not start, the supervisor refuses the
+ * call. */
+static void start_hand(struct init *init, int socket)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setrlimit(RLIMIT_NOFILE, &init->in->nofile);
+		cordon_hand(init->in, socket);
+	}
+	close(socket);
+	if (pid > 0)
+		init->hand = pid;
+}
+
 static void on_notice(struct init *init)
 {
 	struct cordon_notice notice;
@@ -245,9 +347,13 @@ static void on_notice(struct init *init)
 	int r = cordon_notice_receive(init->in->ctl, &notice, &fd);
 
 	if (r == 0 || (r < 0 && r != -EAGAIN))
-		_exit(125); /* the supervisor is gone */
+		_exit(CORDON_EXIT_REFUSED); /* the supervisor is gone */
 	if (r != 1)
 		return;
+	if (notice.kind == CORDON_NOTICE_HAND && fd >= 0) {
+		start_hand(init, fd);
+		return;
+	}
 	if (notice.kind == CORDON_NOTICE_TERMINATE) {
 		kill(-1, SIGTERM);
 		kill(-1, SIGCONT);
@@ -255,8 +361,8 @@ static void on_notice(struct init *init)
 	cordon_door_notice(&init->door, init->in, &notice, fd);
 }
 
-/* Our copies of the agent's streams would keep its pipes open. */
-static void let_go_of_streams(const struct cordon_inside *in)
+/* Closes our copies of the agent's streams, which would keep its pipes open. */
+static void close_streams(const struct cordon_inside *in)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -268,12 +374,40 @@ static void let_go_of_streams(const struct cordon_inside *in)
 		close(null);
 }
 
+/* Sends the private home to the supervisor, which counts what is left there at the end, when no process shows it any
+ * more. */
+static void send_home(const struct cordon_inside *in)
+{
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_HOME };
+	int fd;
+
+	for (size_t i = 0; i < in->plan->n_steps; i++) {
+		if (in->plan->steps[i].kind != CORDON_STEP_PRIVATE ||
+		    !cordon_streq(in->plan->steps[i].path, in->plan->home))
+			continue;
+		fd = cordon_open_beneath(in->mounts.root_fd, in->plan->home + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return;
+		cordon_notice_send(in->ctl, &notice, fd);
+		close(fd);
+		return;
+	}
+}
+
 static bool has_guards(const struct cordon_plan *plan)
 {
-	for (size_t i = 0; i < plan->n_steps; i++)
-		if (plan->steps[i].flags & CORDON_STEP_PROTECT)
+	for (size_t i = 0; i < plan->n_guards; i++)
+		if (!by_lens(plan, &plan->guards[i]))
 			return true;
-	return plan->n_guards > 0;
+	return false;
+}
+
+static void remember_guards(struct init *init)
+{
+	const struct cordon_plan *plan = init->in->plan;
+
+	for (size_t i = 0; i < plan->n_guards; i++)
+		init->guard_states[i] = plan->guards[i].state == CORDON_GUARD_ABSENT ? ABSENT : IN_FORCE;
 }
 
 static void block_signals(struct init *init)
@@ -293,16 +427,23 @@ static void block_signals(struct init *init)
 
 _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 {
-	static struct init init; /* zeroed, and not on the stack: it is touched only where it is used */
+	static struct init init; /* static, so that it is zeroed and only the pages that we use take memory */
 	struct pollfd fds[3];
 	uint64_t keep = 0;
 	int r;
 
 	init.in = in;
+	/* Each watched directory needs an open descriptor, so we raise our limit. The agent gets the caller's limit. */
+	if (getrlimit(RLIMIT_NOFILE, &in->nofile) == 0) {
+		struct rlimit most = { in->nofile.rlim_max, in->nofile.rlim_max };
+
+		setrlimit(RLIMIT_NOFILE, &most);
+	}
 	init.agent = agent;
-	init.mount_table = -1;
+	init.mount_table = init.names_fd = -1;
 	init.door = (struct cordon_door)CORDON_DOOR_CLOSED;
-	let_go_of_streams(in);
+	close_streams(in);
+	send_home(in);
 	block_signals(&init);
 	init.guarding = has_guards(in->plan);
 	if (init.guarding) {
@@ -310,16 +451,21 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 		if (init.mount_table < 0)
 			cordon_inside_fail(in, -errno, "watch", "the mount table");
 		remember_pins(&init);
+		remember_guards(&init);
 		watch_dirs(&init);
 	}
-	/* Mounting is all that is left to do, and only inside our own namespaces; and emptying the bounding set, which mounting
-	 * needs, of those who enter later. */
+	/* We keep the capabilities to mount inside our own namespaces, to look into directories that the agent has
+	 * closed to itself and to us, and to empty the bounding set of programs that start later (it is not empty,
+	 * because we mount). */
 	if (init.guarding)
-		keep = (uint64_t)1 << CAP_SYS_ADMIN | (uint64_t)in->plan->enterable << CAP_SETPCAP;
+		keep = (uint64_t)1 << CAP_SYS_ADMIN | (uint64_t)1 << CAP_DAC_READ_SEARCH |
+		       (uint64_t)in->plan->enterable << CAP_SETPCAP;
 	r = cordon_caps_keep(keep);
 	if (r < 0)
 		cordon_inside_fail(in, r, "drop", "capabilities of init");
-	check(&init);
+	if (init.guarding)
+		renew(&init);
+	cordon_closep(&init.names_fd);
 	reap(&init);
 	fds[0] = (struct pollfd){ .fd = init.signals, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = in->ctl, .events = POLLIN };

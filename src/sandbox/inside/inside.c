@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PID 1 before the agent runs: identity, the fork, the tree. */
+/* PID 1 before the agent runs: sets its identity, forks the agent's process, and has the tree built. */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/exit.h"
 #include "base/io.h"
-#include "sandbox/inside.h"
-#include "sandbox/streams.h"
+#include "sandbox/inside/detach.h"
+#include "sandbox/inside/inside.h"
 
 static void copy_text(char *dst, size_t size, const char *src)
 {
@@ -29,12 +30,12 @@ _Noreturn void cordon_inside_fail(const struct cordon_inside *in, int code, cons
 	copy_text(notice.what, sizeof(notice.what), what);
 	copy_text(notice.object, sizeof(notice.object), object);
 	cordon_notice_send(in->ctl, &notice, -1);
-	_exit(125);
+	_exit(CORDON_EXIT_REFUSED);
 }
 
-static int write_text(const char *path, const char *text)
+static int write_text(int dir, const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
 	int r;
 
 	if (fd < 0)
@@ -44,40 +45,36 @@ static int write_text(const char *path, const char *text)
 	return r;
 }
 
-/* "<id> <id> 1": the caller's own id, and no other, exists inside. */
-static void id_map(char map[static 40], uint32_t id)
+/* Maps the caller's own id; no other id exists inside. */
+static int map_id(const char *file, uint32_t id)
 {
-	char digits[12];
-	size_t n = 0, at = 0;
+	char digits[CORDON_DIGITS_SIZE], map[2 * CORDON_DIGITS_SIZE];
+	const char *number = cordon_digits(id, digits);
 
-	do
-		digits[n++] = (char)('0' + id % 10);
-	while (id /= 10);
-	for (int twice = 0; twice < 2; twice++) {
-		for (size_t i = n; i-- > 0;)
-			map[at++] = digits[i];
-		map[at++] = ' ';
-	}
-	map[at++] = '1';
-	map[at] = '\0';
+	cordon_concat(map, sizeof(map), number, " ", number, " 1", (char *)NULL);
+	return write_text(AT_FDCWD, file, map);
 }
 
 static void map_ids(const struct cordon_inside *in)
 {
-	char map[40];
 	int r;
 
-	id_map(map, in->plan->uid);
-	if ((r = write_text("/proc/self/uid_map", map)) < 0)
+	if ((r = map_id("/proc/self/uid_map", in->plan->uid)) < 0)
 		cordon_inside_fail(in, r, "map user ids", "/proc/self/uid_map");
-	if ((r = write_text("/proc/self/setgroups", "deny")) < 0)
+	if ((r = write_text(AT_FDCWD, "/proc/self/setgroups", "deny")) < 0)
 		cordon_inside_fail(in, r, "deny setgroups", "/proc/self/setgroups");
-	id_map(map, in->plan->gid);
-	if ((r = write_text("/proc/self/gid_map", map)) < 0)
+	if ((r = map_id("/proc/self/gid_map", in->plan->gid)) < 0)
 		cordon_inside_fail(in, r, "map group ids", "/proc/self/gid_map");
-	/* The first of three stops against nested user namespaces; seccomp and Landlock are the others. */
-	if ((r = write_text("/proc/sys/user/max_user_namespaces", "0")) < 0)
+}
+
+void cordon_inside_forbid_namespaces(const struct cordon_inside *in)
+{
+	int r = in->host_proc < 0 ? 0 : write_text(in->host_proc, "sys/user/max_user_namespaces", "0");
+
+	if (r < 0)
 		cordon_inside_fail(in, r, "forbid nested user namespaces", "/proc/sys/user/max_user_namespaces");
+	if (in->host_proc >= 0)
+		close(in->host_proc);
 }
 
 static void wait_for_go(const struct cordon_inside *in)
@@ -85,13 +82,13 @@ static void wait_for_go(const struct cordon_inside *in)
 	struct cordon_notice notice;
 	int fd;
 
-	/* Also tells whether the supervisor died before the death signal was set: then there is nobody to say go. */
+	/* This also fails when the supervisor died before we set the death signal. */
 	if (cordon_notice_receive(in->ctl, &notice, &fd) != 1 || notice.kind != CORDON_NOTICE_GO)
-		_exit(125);
+		_exit(CORDON_EXIT_REFUSED);
 }
 
-/* The sets that outlive an exec need CAP_SETPCAP to be emptied. Who lacks it (the lower tier of an ordinary user) has
- * nothing in them that no_new_privs would let out. */
+/* Emptying the sets that outlive an exec needs CAP_SETPCAP. A process without it (the lower tier of an ordinary user)
+ * can't get anything from them, because no_new_privs is set. */
 static bool may_set_caps(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -111,14 +108,14 @@ static int empty_lasting_sets(uint64_t keep)
 			continue;
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
 			if (errno == EINVAL)
-				break; /* past the last one this kernel knows */
+				break; /* past the last capability that this kernel knows */
 			return -errno;
 		}
 	}
 	return 0;
 }
 
-/* Hands the view's device to the supervisor, which starts cordon-lens, and waits until that answers. */
+/* Sends the view's device to the supervisor, which starts cordon-lens, and waits until that answers. */
 static int serve_view(void *data, int fuse_fd)
 {
 	struct cordon_inside *in = data;
@@ -128,20 +125,29 @@ static int serve_view(void *data, int fuse_fd)
 	close(fuse_fd);
 	if (r < 0)
 		return r;
-	/* The supervisor says why it could not be started; there is nothing to add. */
+	/* When cordon-lens did not start, the supervisor reports why. */
 	if (cordon_notice_receive(in->ctl, &notice, &fd) != 1 || notice.kind != CORDON_NOTICE_LENS_READY)
-		_exit(125);
+		_exit(CORDON_EXIT_REFUSED);
 	return 0;
+}
+
+int cordon_caps_keep_lasting(uint64_t keep)
+{
+	return may_set_caps() ? empty_lasting_sets(keep) : 0;
 }
 
 int cordon_caps_keep(uint64_t keep)
 {
+	int r = cordon_caps_keep_lasting(keep);
+
+	return r < 0 ? r : cordon_caps_keep_now(keep);
+}
+
+int cordon_caps_keep_now(uint64_t keep)
+{
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { 0 };
-	int r = may_set_caps() ? empty_lasting_sets(keep) : 0;
 
-	if (r < 0)
-		return r;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -errno;
 	for (size_t i = 0; i < 2; i++)
@@ -156,7 +162,10 @@ static pid_t fork_agent(struct cordon_inside *in)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		cordon_inside_fail(in, -errno, "make", "a socket");
-	in->go = eventfd(0, EFD_CLOEXEC);
+	in->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (in->host_proc < 0)
+		cordon_inside_fail(in, -errno, "open", "/proc");
+	in->go = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (in->go < 0)
 		cordon_inside_fail(in, -errno, "make", "an eventfd");
 	agent = fork();
@@ -166,25 +175,32 @@ static pid_t fork_agent(struct cordon_inside *in)
 	close(pair[agent != 0]);
 	if (agent == 0)
 		cordon_agent(in);
+	cordon_closep(&in->host_proc);
 	close(in->exec_fd);
 	return agent;
 }
 
-/* Into the agent's network, so that nothing of the host's can be seen through us; then it may go on. */
-static void meet_agent(struct cordon_inside *in)
+/* Sends the signal for which the agent's process waits in wait_for_init() (agent.c). */
+static void signal_agent(const struct cordon_inside *in)
+{
+	if (eventfd_write(in->go, 1) < 0)
+		cordon_inside_fail(in, -errno, "start", "the agent's process");
+}
+
+/* Joins the agent's network, so that the agent sees nothing of the host's through us; then lets its program start. */
+static void join_agent(struct cordon_inside *in)
 {
 	struct cordon_notice notice;
 	int fd;
 
-	/* Whoever ends early has told the supervisor why. */
+	/* When the agent's process has ended early, it has reported why to the supervisor. */
 	if (cordon_notice_receive(in->peer, &notice, &fd) != 1 || notice.kind != CORDON_NOTICE_GO)
-		_exit(125);
+		_exit(CORDON_EXIT_REFUSED);
 	if (in->plan->net_none && (fd < 0 || setns(fd, CLONE_NEWNET) < 0))
 		cordon_inside_fail(in, fd < 0 ? -EBADF : -errno, "join", "the network of the agent");
 	if (fd >= 0)
 		close(fd);
-	if (eventfd_write(in->go, 1) < 0)
-		cordon_inside_fail(in, -errno, "start", "the agent's process");
+	signal_agent(in);
 	close(in->go);
 	close(in->peer);
 }
@@ -199,20 +215,26 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		cordon_inside_fail(in, -errno, "set", "the death signal");
 	map_ids(in);
-	/* From here on nobody can look into us or trace us; /proc files of ours belong to root. */
+	/* From here on nobody can read our memory or trace us; our /proc files belong to root. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		cordon_inside_fail(in, -errno, "close", "our memory to others");
 	wait_for_go(in);
 	if (sethostname(in->plan->hostname, strlen(in->plan->hostname)) < 0)
 		cordon_inside_fail(in, -errno, "set host name", in->plan->hostname);
-	r = cordon_streams_seal(in->plan->uid, &stream);
+	r = cordon_detach_files(in->plan->uid, &stream);
 	if (r < 0)
-		cordon_inside_fail(in, r, "make read-only the file behind", cordon_stream_name(stream));
+		cordon_inside_fail(in, r, "make read-only the file behind", cordon_detach_name(stream));
 	in->umask = umask(0);
 	agent = fork_agent(in);
 	r = cordon_mounts_apply(in->plan, serve_view, in, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
-	meet_agent(in);
+	/* From here on the agent's process can open paths of the new tree; it goes on while we unmount the host's
+	 * tree. */
+	signal_agent(in);
+	r = cordon_mounts_leave(&fail);
+	if (r < 0)
+		cordon_inside_fail(in, r, fail.what, fail.object);
+	join_agent(in);
 	cordon_init(in, agent);
 }

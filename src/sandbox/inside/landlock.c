@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock by its bare system calls; constants up to ABI 7, because linux-libc-dev 6.1 ends at ABI 2. */
+/* The agent's process and the hand restrict themselves with Landlock, by its bare system calls. The constants up to ABI
+ * 7 are here, because linux-libc-dev 6.1 ends at ABI 2. */
 #include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "sandbox/landlock.h"
+#include "sandbox/inside/landlock.h"
 
 #define CREATE_RULESET_VERSION 1U
 #define RULE_PATH_BENEATH 1
@@ -32,14 +33,14 @@
 #define LOG_SAME_EXEC_OFF (1U << 0) /* ABI 7 */
 #define LOG_SUBDOMAINS_OFF (1U << 2)
 
-/* Rights that something other than a directory can have; the kernel refuses any other there with EINVAL. */
+/* The rights that something other than a directory can have; the kernel refuses any other right there with EINVAL. */
 #define FS_OF_FILES (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
 #define FS_READ (FS_EXECUTE | FS_READ_FILE | FS_READ_DIR)
-/* No MAKE_CHAR, no MAKE_BLOCK: even a whiteout, the one device anybody may make, is no work of an agent. */
-#define FS_WRITE                                                                                                       \
-	(FS_READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |         \
-	 FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
+/* No MAKE_CHAR and no MAKE_BLOCK: an agent needs no devices, not even a whiteout, which is the only device that anybody
+ * may make. */
+#define FS_MAKE (FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER)
+#define FS_WRITE (FS_READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE | FS_TRUNCATE)
 
 struct ruleset_attr {
 	uint64_t handled_fs;
@@ -56,6 +57,8 @@ static const uint64_t class_rights[CORDON_LANDLOCK__MAX] = {
 	[CORDON_LANDLOCK_LIST] = FS_READ_DIR,
 	[CORDON_LANDLOCK_READ] = FS_READ,
 	[CORDON_LANDLOCK_WRITE] = FS_WRITE,
+	[CORDON_LANDLOCK_MAKE] = FS_MAKE,
+	[CORDON_LANDLOCK_NODE] = FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
 	[CORDON_LANDLOCK_DEVICE] = FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
 };
 
@@ -77,23 +80,33 @@ unsigned int cordon_landlock_abi(void)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
 
 	if (abi <= 0)
-		return 0; /* ENOSYS: not built in, or a filter of ours; EOPNOTSUPP: switched off at boot */
+		return 0; /* ENOSYS: the kernel lacks it, or a filter refuses it; EOPNOTSUPP: switched off at boot */
 	return abi > CORDON_LANDLOCK_ABI_KNOWN ? CORDON_LANDLOCK_ABI_KNOWN : (unsigned int)abi;
 }
 
-int cordon_landlock_begin(unsigned int abi)
+static int begin(unsigned int abi, uint64_t handled)
 {
 	struct ruleset_attr attr = {
-		.handled_fs = handled_by(abi),
+		.handled_fs = handled & handled_by(abi),
 		.scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0,
 	};
 	long fd;
 
 	if (abi == 0)
 		return -EOPNOTSUPP;
-	/* Older kernels take a longer structure as long as the part they do not know is zero. */
+	/* Older kernels accept a longer structure when the part that they do not know is zero. */
 	fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int cordon_landlock_begin(unsigned int abi)
+{
+	return begin(abi, ~0ULL);
+}
+
+int cordon_landlock_begin_second(unsigned int abi)
+{
+	return begin(abi, FS_MAKE);
 }
 
 int cordon_landlock_allow(int ruleset_fd, unsigned int abi, int path_fd, enum cordon_landlock_class rights)
@@ -101,12 +114,14 @@ int cordon_landlock_allow(int ruleset_fd, unsigned int abi, int path_fd, enum co
 	struct path_beneath_attr attr = { .allowed = class_rights[rights] & handled_by(abi), .parent_fd = path_fd };
 	struct stat st;
 
-	if (fstat(path_fd, &st) < 0)
+	if (syscall(SYS_landlock_add_rule, ruleset_fd, RULE_PATH_BENEATH, &attr, 0) == 0)
+		return 0;
+	/* Nearly all paths are directories, so we ask for the type only when the call fails. */
+	if (errno != EINVAL || fstat(path_fd, &st) < 0 || S_ISDIR(st.st_mode))
 		return -errno;
-	if (!S_ISDIR(st.st_mode))
-		attr.allowed &= FS_OF_FILES;
+	attr.allowed &= FS_OF_FILES;
 	if (attr.allowed == 0)
-		return 0; /* LIST on a file: nothing to grant, and the kernel calls an empty rule ENOMSG */
+		return 0; /* LIST on a file grants nothing, and the kernel refuses an empty rule with ENOMSG */
 	return syscall(SYS_landlock_add_rule, ruleset_fd, RULE_PATH_BENEATH, &attr, 0) < 0 ? -errno : 0;
 }
 

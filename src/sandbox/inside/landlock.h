@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock: begin a ruleset that handles everything the kernel's ABI knows, allow what the plan grants, enforce.
- * Nothing here allocates; all of it is async-signal-safe and returns a descriptor, 0 or -errno.
+ * Landlock rulesets: begin one that handles everything that the kernel's ABI knows, allow what the plan grants, enforce
+ * it. Nothing here allocates; all of it is async-signal-safe and returns a descriptor, 0 or -errno.
  *
- * What is handled: all file system rights of the ABI; from ABI 6 on also the scopes, so that no abstract socket and
- * no signal crosses the domain (its own members reach each other). TCP rights are not handled: the network is a
- * matter of its namespace. A domain, any domain, also refuses mounts in nested namespaces and ptrace across it.
- * Landlock judges the inode the walk passes through, so it holds together with mounts, not instead of them: chmod,
- * utimes, xattrs and stat are not judged at all.
+ * A ruleset handles all file system rights of the ABI, and from ABI 6 on also the scopes, so that no abstract socket
+ * and no signal crosses the domain (processes of the same domain reach each other). It does not handle TCP rights: the
+ * network namespace controls the network. Every domain also refuses mounts in nested namespaces, and ptrace of
+ * processes outside it. Landlock judges the inodes that a path leads through. It does not judge chmod, utimes, xattrs
+ * and stat at all, so it needs the mounts beside it.
  */
-#ifndef CORDON_SANDBOX_LANDLOCK_H
-#define CORDON_SANDBOX_LANDLOCK_H
+#ifndef CORDON_SANDBOX_INSIDE_LANDLOCK_H
+#define CORDON_SANDBOX_INSIDE_LANDLOCK_H
 
 #include "base/util.h"
 
-#define CORDON_LANDLOCK_ABI_REQUIRED 6 /* scopes; below, a run needs best_effort */
-#define CORDON_LANDLOCK_ABI_KNOWN 7    /* newer kernels are used as this one */
+#define CORDON_LANDLOCK_ABI_KNOWN                                                                                      \
+	7 /* newer kernels are used as if they had this one; plan/layers.h has what each brought */
 
 enum cordon_landlock_class {
 	CORDON_LANDLOCK_LIST,	/* list directories; no file content, no execution */
@@ -24,6 +24,8 @@ enum cordon_landlock_class {
 	                           device nodes. */
 	CORDON_LANDLOCK_DEVICE, /* read, write and ioctl device nodes: one node, or a directory of them such as
 	                           devpts; nothing can be created */
+	CORDON_LANDLOCK_NODE,	/* the same for one node, which is no directory */
+	CORDON_LANDLOCK_MAKE,	/* the part of WRITE that makes entries, and nothing else; for the second layer */
 	CORDON_LANDLOCK__MAX
 };
 
@@ -33,13 +35,17 @@ unsigned int cordon_landlock_abi(void);
 /* A new ruleset for this ABI; a close-on-exec descriptor. -EOPNOTSUPP for ABI 0. */
 int cordon_landlock_begin(unsigned int abi);
 
-/* Grants a class of rights on what `path_fd` is (O_PATH will do) and all below it. Rights that only directories
- * have are left out for anything else. Grants add up; nothing granted is nothing allowed. */
+/* A ruleset for a second layer that handles only making entries, and moving them between directories. In a held
+ * directory the agent does not have this right; the hand, which has only the first layer, does. */
+int cordon_landlock_begin_second(unsigned int abi);
+
+/* Grants a class of rights on what `path_fd` is (O_PATH is enough) and everything below it. Rights that only
+ * directories have are left out for anything else. Grants add up; what no grant gives is refused. */
 int cordon_landlock_allow(int ruleset_fd, unsigned int abi, int path_fd, enum cordon_landlock_class rights);
 
-/* Puts the calling process into the domain for good; no_new_privs must be set. Does not close the descriptor.
- * From ABI 7 on refusals are kept out of the host's audit log: an agent in a loop must not fill it, and cordon keeps
- * a record of its own. */
+/* Puts the calling process into the domain for good; no_new_privs must be set. Does not close the descriptor. From ABI
+ * 7 on refusals do not go to the host's audit log, because an agent in a loop could fill it; cordon keeps a record of
+ * its own. */
 int cordon_landlock_enforce(int ruleset_fd, unsigned int abi);
 
 #endif

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies the steps of a plan in the child: mounts by descriptor only. */
+/* PID 1 builds the tree of the sandbox: it applies the steps of a plan, and names source and target of every mount by a
+ * descriptor. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
 #include "base/io.h"
+#include "base/overlay.h"
 #include "base/resolve.h"
-#include "sandbox/mounts.h"
+#include "sandbox/inside/mounts.h"
 
 #define MASK_DIR "proc/mask-dir"
 #define MASK_FILE "proc/mask-file"
 #define PINS "proc/pins"
-#define INODES_PER_MIB 256 /* bounds the number of files as well as the bytes of our file system */
+#define INODES_PER_MIB 256 /* limits the number of files in our file system, as `size` limits its bytes */
 
 struct applier {
 	const struct cordon_plan *plan;
@@ -36,6 +37,12 @@ static int attach(int tree, int target)
 	return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+/* The same by a path in our own tree, where nobody else can have put a link. */
+static int attach_own(const struct cordon_mounts *m, int tree, const char *path)
+{
+	return move_mount(tree, "", m->root_fd, path + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
 static int clone_tree(int fd, unsigned int recursive)
 {
 	int tree = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive);
@@ -50,7 +57,7 @@ static int set_attributes(int tree, uint64_t set, uint64_t clear)
 	return mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ? -errno : 0;
 }
 
-/* Clones what fd is, with these attributes, and puts it on target. */
+/* Mounts a clone of what fd is on target, with these attributes. */
 static int put(int fd, int target, unsigned int recursive, uint64_t set, uint64_t clear)
 {
 	int tree = clone_tree(fd, recursive);
@@ -72,7 +79,7 @@ static int open_inside(const struct cordon_mounts *m, const char *path)
 	return cordon_open_beneath(m->root_fd, path, O_PATH | O_CLOEXEC);
 }
 
-/* A file system from its name, with options in pairs; the mount is detached. */
+/* Makes a file system of a type, with options in pairs, and returns a detached mount of it. */
 static int make_fs(const char *type, const char *const *options, unsigned int attributes)
 {
 	int fs = fsopen(type, FSOPEN_CLOEXEC);
@@ -94,24 +101,12 @@ static int make_fs(const char *type, const char *const *options, unsigned int at
 	return r < 0 ? r : mount_fd;
 }
 
-/* snprintf is not on the list of async-signal-safe functions; numbers are all we need. */
-static const char *number(char buf[static 24], uint64_t value)
-{
-	char *p = buf + 23;
-
-	*p = '\0';
-	do
-		*--p = (char)('0' + value % 10);
-	while (value /= 10);
-	return p;
-}
-
 static int begin(struct applier *a)
 {
-	char size[24], inodes[24];
+	char size[CORDON_DIGITS_SIZE], inodes[CORDON_DIGITS_SIZE];
 	uint64_t mib = a->plan->tmp_size >> 20;
-	const char *options[] = { "size",      number(size, a->plan->tmp_size),
-				  "nr_inodes", number(inodes, (mib < 16 ? 16 : mib) * INODES_PER_MIB),
+	const char *options[] = { "size",      cordon_digits(a->plan->tmp_size, size),
+				  "nr_inodes", cordon_digits((mib < 16 ? 16 : mib) * INODES_PER_MIB, inodes),
 				  "mode",      "0755",
 				  NULL };
 
@@ -123,21 +118,23 @@ static int begin(struct applier *a)
 	a->m->root_fd = make_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (a->m->root_fd < 0)
 		return failed(a, a->m->root_fd, "make file system", "tmpfs");
-	/* On top of the old root: our descriptors of it still lead below, names do not. */
+	/* The new root covers the old one: our descriptors still lead to the old root, paths do not. */
 	if (attach(a->m->root_fd, a->slash_fd) < 0)
 		return failed(a, -errno, "mount", "the new root");
 	return 0;
 }
 
+/* The umask is 0 here, and the descriptor that creates a file can write it whatever its mode. */
 static int make_file(const struct applier *a, const struct cordon_step *step)
 {
-	/* The umask is 0 here, and a file may be written by who made it whatever its mode. */
-	int fd = openat(a->m->root_fd, step->path + 1, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, step->mode);
-	int r;
+	int fd, r;
 
+	if (!step->text) /* a mount point */
+		return mknodat(a->m->root_fd, step->path + 1, S_IFREG | step->mode, 0) < 0 ? -errno : 0;
+	fd = openat(a->m->root_fd, step->path + 1, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, step->mode);
 	if (fd < 0)
 		return -errno;
-	r = step->text ? cordon_write_all(fd, step->text, step->text_len) : 0;
+	r = cordon_write_all(fd, step->text, step->text_len);
 	close(fd);
 	return r;
 }
@@ -147,7 +144,7 @@ static int make_dir(const struct applier *a, const struct cordon_step *step)
 	return mkdirat(a->m->root_fd, step->path + 1, step->mode) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* INVARIANT: what was judged is what is mounted. */
+/* INVARIANT: we mount only the inode that the plan judged. */
 static int check_identity(int fd, dev_t dev, ino_t ino)
 {
 	struct stat st;
@@ -157,22 +154,47 @@ static int check_identity(int fd, dev_t dev, ino_t ino)
 	return st.st_dev == dev && st.st_ino == ino ? 0 : -ESTALE;
 }
 
+static uint64_t bind_attributes(const struct cordon_step *step)
+{
+	if (step->flags & CORDON_STEP_SYSTEM)
+		return 0; /* CORDON_STEP_FREEZE sets them */
+	return MOUNT_ATTR_NOSUID | (step->flags & CORDON_STEP_IS_DEVICE ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
+	       (step->flags & CORDON_STEP_READ_ONLY ? MOUNT_ATTR_RDONLY : 0);
+}
+
+/* Mounts a part of the system, which only the administrator can change, in our own tree. It uses few calls, because
+ * each start mounts a dozen of them. */
+static int bind_system(const struct applier *a, const struct cordon_step *step)
+{
+	unsigned int recursive = step->flags & CORDON_STEP_IS_DIR ? AT_RECURSIVE : 0;
+	uint64_t attributes = bind_attributes(step);
+	autofd int tree = open_tree(a->slash_fd, step->source + 1,
+				    AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive);
+	int r = tree < 0 ? -errno : check_identity(tree, step->dev, step->ino);
+
+	if (r == 0 && attributes)
+		r = set_attributes(tree, attributes, 0);
+	return r < 0 ? r : attach_own(a->m, tree, step->path);
+}
+
 static int bind_step(const struct applier *a, const struct cordon_step *step)
 {
-	uint64_t attributes = MOUNT_ATTR_NOSUID |
-			      (step->flags & CORDON_STEP_IS_DEVICE ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
-			      (step->flags & CORDON_STEP_READ_ONLY ? MOUNT_ATTR_RDONLY : 0);
 	autofd int source = cordon_open_beneath(a->slash_fd, step->source + 1, O_PATH | O_CLOEXEC);
 	autofd int target = -1;
-	int r = source < 0 ? source : check_identity(source, step->dev, step->ino);
+	dev_t dev = step->dev;
+	ino_t ino = step->ino;
+	int r;
 
+	for (size_t i = 0; i < a->m->n_copied; i++)
+		if (&a->plan->steps[a->m->copied[i].step] == step)
+			dev = a->m->copied[i].dev, ino = a->m->copied[i].ino;
+	r = source < 0 ? source : check_identity(source, dev, ino);
 	if (r < 0)
 		return r;
 	target = open_inside(a->m, step->path);
 	if (target < 0)
 		return target;
-	return put(source, target, step->flags & CORDON_STEP_IS_DIR ? AT_RECURSIVE : 0,
-		   step->flags & CORDON_STEP_SYSTEM ? 0 : attributes, 0);
+	return put(source, target, step->flags & CORDON_STEP_IS_DIR ? AT_RECURSIVE : 0, bind_attributes(step), 0);
 }
 
 static int private_step(const struct applier *a, const struct cordon_step *step)
@@ -189,15 +211,15 @@ static int mask_step(const struct applier *a, const struct cordon_step *step)
 	autofd int target = open_inside(a->m, step->path);
 
 	if (target < 0)
-		return target;
+		return target == -ENOENT && step->flags & CORDON_STEP_IF_THERE ? 0 : target;
 	return put(step->flags & CORDON_STEP_IS_DIR ? a->m->mask_dir_fd : a->m->mask_file_fd, target, 0,
 		   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0);
 }
 
 /*
- * A name can't be renamed or removed while it is a mount point anywhere in the namespace. So the pin goes onto the
- * same directory entry as seen through a second mount of the workspace that nobody can reach: the entry is held,
- * and the way through the agent's own mount stays free, for renames across it too.
+ * Nobody can rename or remove an entry while it is a mount point anywhere in the namespace. So the pin goes on the same
+ * directory entry in a second mount of the workspace, which nobody can reach: the entry is fixed, and in the agent's
+ * own mount nothing covers it, so renames across it work too.
  */
 static int pin_one(const struct cordon_mounts *m, int hidden, const struct cordon_step *step, bool as_judged)
 {
@@ -212,16 +234,17 @@ static int pin_one(const struct cordon_mounts *m, int hidden, const struct cordo
 	dir = cordon_open_beneath(hidden, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return dir;
-	/* The entry itself, also when it is a link. */
+	/* Open the entry itself, also when it is a link. */
 	entry = openat(dir, slash ? slash + 1 : step->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (entry < 0 || fstat(entry, &st) < 0)
 		return -errno;
 	if (as_judged && (st.st_dev != step->dev || st.st_ino != step->ino))
 		return -ESTALE;
-	return put(S_ISDIR(st.st_mode) ? m->mask_dir_fd : m->mask_file_fd, entry, 0, MOUNT_ATTR_RDONLY, 0);
+	/* The mount is read-only without attributes, because it is a clone of our frozen tree. */
+	return put(S_ISDIR(st.st_mode) ? m->mask_dir_fd : m->mask_file_fd, entry, 0, 0, 0);
 }
 
-static int hidden_workspace(const struct cordon_mounts *m, int workspace)
+static int mount_hidden(const struct cordon_mounts *m, int workspace)
 {
 	int tree = clone_tree(workspace, AT_RECURSIVE);
 	int r;
@@ -235,35 +258,36 @@ static int hidden_workspace(const struct cordon_mounts *m, int workspace)
 	return r;
 }
 
-/* The pins hold names of the tree that the agent is shown, and of no other that took its place meanwhile. */
-static int open_pin_base(const struct applier *a)
+/* Opens the tree of an area, and makes sure that it is the one that the plan judged: the pins must be in the tree that
+ * the agent sees. */
+static int open_area(const struct applier *a, const struct cordon_area *area)
 {
-	const struct cordon_plan *plan = a->plan;
-	int fd = cordon_open_beneath(a->slash_fd, plan->pin_base + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? fd : check_identity(fd, plan->pin_base_dev, plan->pin_base_ino);
+	int fd = cordon_open_beneath(a->slash_fd, area->source + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? fd : check_identity(fd, area->dev, area->ino);
 
 	if (r < 0 && fd >= 0)
 		close(fd);
 	return r < 0 ? r : fd;
 }
 
-/* The steps hold pins deepest first: a pinned directory hides what lies below it in the hidden mount. */
-static int pin_steps(struct applier *a)
+/* The plan has the pins deepest first, because a pinned directory hides what lies below it in the hidden mount. */
+static int pin_area(struct applier *a, size_t index)
 {
-	autofd int workspace = -1;
+	const struct cordon_area *area = &a->plan->areas[index];
+	autofd int base = -1;
 	autofd int hidden = -1;
 
 	for (size_t i = 0; i < a->plan->n_steps; i++) {
 		const struct cordon_step *step = &a->plan->steps[i];
 		int r;
 
-		if (step->kind != CORDON_STEP_PIN)
+		if (step->kind != CORDON_STEP_PIN || step->area != index)
 			continue;
 		if (hidden < 0) {
-			workspace = open_pin_base(a);
-			hidden = workspace < 0 ? workspace : hidden_workspace(a->m, workspace);
+			base = open_area(a, area);
+			hidden = base < 0 ? base : mount_hidden(a->m, base);
 			if (hidden < 0)
-				return failed(a, hidden, "pin", a->plan->pin_base);
+				return failed(a, hidden, "pin", area->source);
 		}
 		r = pin_one(a->m, hidden, step, true);
 		if (r < 0)
@@ -272,23 +296,47 @@ static int pin_steps(struct applier *a)
 	return 0;
 }
 
+/* Keeps a copy of each share's mount in the workspace, to mount it again when the host replaces the directory under
+ * it. */
+static int keep_shares(struct applier *a)
+{
+	for (size_t i = 0; i < a->plan->n_guards; i++) {
+		autofd int here = -1;
+		int tree;
+
+		if (a->plan->guards[i].kind != CORDON_GUARD_SHARE || a->m->n_shares == CORDON_AREAS_MAX)
+			continue;
+		here = open_inside(a->m, a->plan->guards[i].inside);
+		tree = here < 0 ? here : clone_tree(here, AT_RECURSIVE);
+		if (tree < 0)
+			return failed(a, tree, "keep", a->plan->guards[i].inside);
+		a->m->shares[a->m->n_shares].guard = i;
+		a->m->shares[a->m->n_shares++].tree_fd = tree;
+	}
+	return 0;
+}
+
 static int make_own_places(struct applier *a)
 {
 	int root = a->m->root_fd;
-	int file;
 
-	if (mkdirat(root, MASK_DIR, 0) < 0 || mkdirat(root, PINS, 0) < 0)
+	if (mkdirat(root, MASK_DIR, 0) < 0 || mkdirat(root, PINS, 0) < 0 || mknodat(root, MASK_FILE, S_IFREG, 0) < 0)
 		return failed(a, -errno, "make", "a place for masks");
-	file = openat(root, MASK_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
-	if (file < 0)
-		return failed(a, -errno, "make", "a place for masks");
-	close(file);
-	a->m->mask_dir_fd = cordon_open_beneath(root, MASK_DIR, O_PATH | O_CLOEXEC);
-	a->m->mask_file_fd = cordon_open_beneath(root, MASK_FILE, O_PATH | O_CLOEXEC);
-	a->m->pins_fd = cordon_open_beneath(root, PINS, O_PATH | O_CLOEXEC);
+	a->m->mask_dir_fd = openat(root, MASK_DIR, O_PATH | O_CLOEXEC);
+	a->m->mask_file_fd = openat(root, MASK_FILE, O_PATH | O_CLOEXEC);
+	a->m->pins_fd = openat(root, PINS, O_PATH | O_CLOEXEC);
 	if (a->m->mask_dir_fd < 0 || a->m->mask_file_fd < 0 || a->m->pins_fd < 0)
 		return failed(a, -errno, "open", "a place for masks");
 	return 0;
+}
+
+/* Mounts a new file system in our own tree. */
+static int mount_own_fs(const struct applier *a, const char *type, const char *const *options, unsigned int attributes,
+			const char *path)
+{
+	autofd int fs = make_fs(type, options, attributes);
+
+	return fs < 0 ? fs : attach_own(a->m, fs, path);
 }
 
 static int mount_fs(const struct applier *a, const char *type, const char *const *options, unsigned int attributes,
@@ -303,12 +351,13 @@ static int mount_fs(const struct applier *a, const char *type, const char *const
 	return target < 0 ? target : attach(fs, target);
 }
 
-/* The view is mounted here, where we may, and served from outside, where the workspace is. The device must be opened in
- * the user namespace that mounts; nobody but cordon-lens may keep it, so that its death ends the view. */
+/* Mounts the view of the lens. We mount it, because we have the right to, and cordon-lens serves it from outside, where
+ * the workspace is. The device must be opened in the user namespace that mounts it. Only cordon-lens may keep the
+ * device, so that the view ends when cordon-lens dies. */
 static int lens_step(const struct applier *a, const struct cordon_step *step)
 {
 	autofd int device = cordon_open_beneath(a->slash_fd, "dev/fuse", O_RDWR | O_CLOEXEC);
-	char fd[24], uid[24], gid[24];
+	char fd[CORDON_DIGITS_SIZE], uid[CORDON_DIGITS_SIZE], gid[CORDON_DIGITS_SIZE];
 	const char *options[] = {
 		"fd", NULL, "rootmode", "40000", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL
 	};
@@ -316,9 +365,9 @@ static int lens_step(const struct applier *a, const struct cordon_step *step)
 
 	if (device < 0)
 		return device;
-	options[1] = number(fd, (uint64_t)device);
-	options[5] = number(uid, a->plan->uid);
-	options[7] = number(gid, a->plan->gid);
+	options[1] = cordon_digits((uint64_t)device, fd);
+	options[5] = cordon_digits(a->plan->uid, uid);
+	options[7] = cordon_digits(a->plan->gid, gid);
 	r = mount_fs(a, "fuse", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, step->path);
 	return r < 0 ? r : a->serve_view(a->data, cordon_steal_fd(&device));
 }
@@ -337,31 +386,70 @@ static int apply_step(struct applier *a, const struct cordon_step *step)
 	case CORDON_STEP_FREEZE:
 		return set_attributes(a->m->root_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0);
 	case CORDON_STEP_BIND:
-		return bind_step(a, step);
+		return step->flags & (CORDON_STEP_SYSTEM | CORDON_STEP_IS_DEVICE) ? bind_system(a, step)
+										  : bind_step(a, step);
 	case CORDON_STEP_PRIVATE:
 		return private_step(a, step);
 	case CORDON_STEP_MASK:
 		return mask_step(a, step);
 	case CORDON_STEP_LENS:
 		return lens_step(a, step);
+	case CORDON_STEP_LAYER:
+		return cordon_overlay_mount(a->m->root_fd, step->source, step->path);
 	case CORDON_STEP_DEVPTS:
-		return mount_fs(a, "devpts", devpts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, step->path);
-	case CORDON_STEP_PIN:  /* all together, see pin_steps() */
-	case CORDON_STEP_PROC: /* last, it covers what must not be reached */
-	case CORDON_STEP_RULE: /* of the lower tier, which mounts nothing */
+		return mount_own_fs(a, "devpts", devpts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, step->path);
+	case CORDON_STEP_PIN:  /* pin_area() makes all pins of an area together */
+	case CORDON_STEP_PROC: /* mounted last, because it covers what nobody may reach */
+	case CORDON_STEP_RULE: /* only in the lower tier, which mounts nothing */
 	case CORDON_STEP__MAX:
 		break;
 	}
 	return 0;
 }
 
+/*
+ * Masks the files of /proc that only root may read, or that show more to root: memory, addresses and keys of the whole
+ * machine. An agent that is started by root still has uid 0 here, and /proc asks for no more. The mask is read-only,
+ * because it is a clone of our frozen tree.
+ */
+static int mask_proc(struct applier *a)
+{
+	static const char
+		*const
+			names[] = {
+				"allocinfo",	"kallsyms",    "kcore",	     "key-users",  "keys",
+				"kmsg",		"kpagecgroup", "kpagecount", "kpageflags", "latency_stats",
+				"pagetypeinfo", "sched_debug", "slabinfo",   "timer_list", "vmcore",
+				"vmallocinfo", /* the last one always exists: closing a clone that was mounted nowhere takes long */
+			};
+	autofd int proc = a->plan->uid == 0 ? open_inside(a->m, "/proc") : -1;
+	autofd int mask = -1;
+
+	for (size_t i = 0; proc >= 0 && i < CORDON_ARRAY_SIZE(names); i++) {
+		if (mask < 0 && (mask = clone_tree(a->m->mask_file_fd, 0)) < 0)
+			return failed(a, mask, "make", "a mask");
+		if (move_mount(mask, "", proc, names[i], MOVE_MOUNT_F_EMPTY_PATH) == 0)
+			cordon_closep(&mask);
+		else if (errno != ENOENT) /* a missing file: the next one gets this mask */
+			return failed(a, -errno, "mask in /proc", names[i]);
+	}
+	return a->plan->uid == 0 && proc < 0 ? failed(a, proc, "open", "/proc") : 0;
+}
+
 static int enter_root(struct applier *a)
 {
 	if (fchdir(a->m->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return failed(a, -errno, "pivot_root", "/");
-	/* The old root now lies on top of the new one; "." still means it. */
-	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		return failed(a, -errno, "leave", "the old root");
+	return 0;
+}
+
+int cordon_mounts_leave(struct cordon_failure *fail)
+{
+	/* The old root is now mounted over the new one, and "." still means the old one. */
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0) {
+		*fail = (struct cordon_failure){ "leave", "the old root" };
+		return -errno;
+	}
 	return 0;
 }
 
@@ -378,6 +466,7 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_vie
 		[CORDON_STEP_MASK] = "mask",
 		[CORDON_STEP_DEVPTS] = "mount",
 		[CORDON_STEP_LENS] = "show through the lens",
+		[CORDON_STEP_LAYER] = "lay a discarded layer on",
 	};
 	struct applier a = {
 		.plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_view = serve_view, .data = data, .fail = fail
@@ -388,7 +477,7 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_vie
 	for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
 		const struct cordon_step *step = &plan->steps[i];
 
-		/* Before the freeze, once /proc is there to hide them. */
+		/* They must be made before the freeze, and after the directory /proc, which later hides them. */
 		if (!own_places && step->kind != CORDON_STEP_DIR && step->kind != CORDON_STEP_FILE &&
 		    step->kind != CORDON_STEP_LINK) {
 			own_places = true;
@@ -401,50 +490,142 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_vie
 			failed(&a, r, names[step->kind] ? names[step->kind] : "apply",
 			       step->source ? step->source : step->path);
 	}
+	for (size_t i = 0; r == 0 && i < plan->n_areas; i++)
+		r = pin_area(&a, i);
 	if (r == 0)
-		r = pin_steps(&a);
+		r = keep_shares(&a);
 	if (r == 0) {
-		r = mount_fs(&a, "proc", NULL,
-			     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, "/proc");
+		r = mount_own_fs(&a, "proc", NULL,
+				 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, "/proc");
 		if (r < 0)
 			failed(&a, r, "mount", "/proc");
 	}
+	if (r == 0)
+		r = mask_proc(&a);
 	if (r == 0)
 		r = enter_root(&a);
 	cordon_closep(&a.slash_fd);
 	return r;
 }
 
-int cordon_mounts_protect_again(const struct cordon_mounts *mounts, const char *inside)
+static int make_read_only(int here, const struct stat *st)
 {
-	autofd int here = open_inside(mounts, inside);
 	struct statvfs fs;
-	struct stat st;
 
-	if (here < 0)
-		return here;
-	if (fstatvfs(here, &fs) < 0 || fstat(here, &st) < 0)
+	if (fstatvfs(here, &fs) < 0)
 		return -errno;
 	if (fs.f_flag & ST_RDONLY)
 		return 1;
-	return put(here, here, S_ISDIR(st.st_mode) ? AT_RECURSIVE : 0,
+	return put(here, here, S_ISDIR(st->st_mode) ? AT_RECURSIVE : 0,
 		   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0);
+}
+
+static int mask(const struct cordon_mounts *m, int here, const struct stat *st)
+{
+	int own = S_ISDIR(st->st_mode) ? m->mask_dir_fd : m->mask_file_fd;
+	struct stat mask;
+
+	if (fstat(own, &mask) < 0)
+		return -errno;
+	if (mask.st_dev == st->st_dev && mask.st_ino == st->st_ino)
+		return 1;
+	return put(own, here, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0);
+}
+
+static int share_again(const struct cordon_mounts *m, size_t index, const struct cordon_guard *guard, int here,
+		       const struct stat *st)
+{
+	if (st->st_dev == guard->dev && st->st_ino == guard->ino)
+		return 1;
+	for (size_t i = 0; i < m->n_shares; i++)
+		if (m->shares[i].guard == index)
+			return put(m->shares[i].tree_fd, here, AT_RECURSIVE, 0, 0);
+	return -ENOENT;
+}
+
+/* Whether Landlock lets the agent itself make entries in this directory; the rule follows it when it is moved. */
+static bool is_open_dir(const struct cordon_plan *plan, const struct stat *st)
+{
+	for (size_t i = 0; i < plan->n_open_dirs; i++)
+		if (plan->open_dirs[i].ino == st->st_ino && plan->open_dirs[i].dev == st->st_dev)
+			return true;
+	return false;
+}
+
+/* Looks at the directories that lead to a missing boundary and were made after the plan. 0 when one was made read-only
+ * now. */
+static int hold_way(const struct cordon_mounts *m, const struct cordon_plan *plan, const struct cordon_guard *guard,
+		    unsigned int *ret_way)
+{
+	const char *end = guard->inside + strlen(guard->dir) + 1;
+	char part[CORDON_PATH_MAX];
+	int held = 1;
+
+	while ((end = strchr(end, '/'))) {
+		autofd int here = -1;
+		struct stat st;
+		int r = 1;
+
+		if (cordon_copy(part, sizeof(part), guard->inside, (size_t)(end - guard->inside)) < 0)
+			return -ENAMETOOLONG;
+		here = open_inside(m, part);
+		if (here < 0)
+			return here == -ENOENT ? held : here;
+		++*ret_way;
+		if (fstat(here, &st) < 0)
+			return -errno;
+		if (!S_ISDIR(st.st_mode) || is_open_dir(plan, &st))
+			r = make_read_only(here, &st);
+		if (r < 0)
+			return r;
+		held = held == 0 ? 0 : r;
+		end++;
+	}
+	return held;
+}
+
+int cordon_mounts_hold(const struct cordon_mounts *mounts, const struct cordon_plan *plan, size_t index,
+		       unsigned int *ret_way)
+{
+	const struct cordon_guard *guard = &plan->guards[index];
+	int way = hold_way(mounts, plan, guard, ret_way);
+	autofd int here = -1;
+	struct stat st;
+	int r;
+
+	if (way < 0)
+		return way;
+	here = open_inside(mounts, guard->inside);
+	if (here < 0)
+		return (here == -ENOENT || here == -ENOTDIR) && way == 0 ? 0 : here == -ENOTDIR ? -ENOENT : here;
+	if (fstat(here, &st) < 0)
+		return -errno;
+	if (guard->kind == CORDON_GUARD_SHARE)
+		r = share_again(mounts, index, guard, here, &st);
+	else if (guard->kind == CORDON_GUARD_DENIED)
+		r = mask(mounts, here, &st);
+	else
+		r = make_read_only(here, &st);
+	return r == 1 && way == 0 ? 0 : r;
 }
 
 int cordon_mounts_pin_again(const struct cordon_mounts *mounts, const struct cordon_plan *plan)
 {
-	autofd int workspace = open_inside(mounts, plan->pin_base_at);
-	autofd int hidden = -1;
+	for (size_t area = 0; area < plan->n_areas; area++) {
+		autofd int base = -1;
+		autofd int hidden = -1;
 
-	for (size_t i = 0; i < plan->n_steps; i++) {
-		if (plan->steps[i].kind != CORDON_STEP_PIN)
-			continue;
-		if (hidden < 0) {
-			hidden = workspace < 0 ? workspace : hidden_workspace(mounts, workspace);
-			if (hidden < 0)
-				return hidden;
+		for (size_t i = 0; i < plan->n_steps; i++) {
+			if (plan->steps[i].kind != CORDON_STEP_PIN || plan->steps[i].area != area)
+				continue;
+			if (hidden < 0) {
+				base = open_inside(mounts, plan->areas[area].at);
+				hidden = base < 0 ? base : mount_hidden(mounts, base);
+				if (hidden < 0)
+					return hidden;
+			}
+			pin_one(mounts, hidden, &plan->steps[i], false);
 		}
-		pin_one(mounts, hidden, &plan->steps[i], false);
 	}
 	return 0;
 }

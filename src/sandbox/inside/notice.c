@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between the supervisor and the processes inside. */
+/* Sends and receives the messages between the supervisor and the processes inside; both use it. */
 #include <sys/socket.h>
 
-#include "sandbox/notice.h"
+#include "sandbox/inside/notice.h"
 
 union control {
 	struct cmsghdr header;
@@ -58,7 +58,7 @@ int cordon_notice_receive(int socket, struct cordon_notice *ret_notice, int *ret
 			close(fd);
 		return -EBADMSG;
 	}
-	/* The text is ours (init or the agent's side before exec), but end it all the same. */
+	/* Our own processes sent the text, but we make sure all the same that it ends. */
 	notice.what[sizeof(notice.what) - 1] = notice.object[sizeof(notice.object) - 1] = '\0';
 	*ret_notice = notice;
 	*ret_fd = fd;

@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hands out and installs the filters that seccomp_gen made. */
+/* The agent's process and the hand install the filters that seccomp_gen made. */
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-#include "sandbox/seccomp.h"
-#include "sandbox/seccomp_filters.h"
+#include "sandbox/inside/seccomp.h"
+#include "sandbox/inside/seccomp_filters.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5) /* 5.19 */
 #endif
 
 /* The kernel's structure wants a pointer to writable memory, which it only reads. */
-#define PROGRAM(array)                                                                                                 \
-	{                                                                                                              \
-		.len = CORDON_ARRAY_SIZE(array), .filter = (struct sock_filter *)(uintptr_t)(array)                    \
-	}
+/* clang-format off */
+#define PROGRAM(array) { .len = CORDON_ARRAY_SIZE(array), .filter = (struct sock_filter *)(uintptr_t)(array) }
+/* clang-format on */
 
 static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
-	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),	      [CORDON_SECCOMP_CREATE] = PROGRAM(filter_create),
-	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full),	      [CORDON_SECCOMP_LEARN] = PROGRAM(filter_learn),
+	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),
+	[CORDON_SECCOMP_CHANGE] = PROGRAM(filter_change),
+	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full),
+	[CORDON_SECCOMP_LEARN] = PROGRAM(filter_learn),
 	[CORDON_SECCOMP_PIN_CPUS] = PROGRAM(filter_pin_cpus),
+	[CORDON_SECCOMP_NO_UNIX] = PROGRAM(filter_no_unix),
+	[CORDON_SECCOMP_NO_TRUNCATE] = PROGRAM(filter_no_truncate),
 };
-
-const struct sock_fprog *cordon_seccomp_program(enum cordon_seccomp_variant variant)
-{
-	return &programs[variant];
-}
 
 bool cordon_seccomp_watches(enum cordon_seccomp_variant variant)
 {
-	return variant == CORDON_SECCOMP_CREATE || variant == CORDON_SECCOMP_FULL || variant == CORDON_SECCOMP_LEARN;
+	return variant == CORDON_SECCOMP_CHANGE || variant == CORDON_SECCOMP_FULL || variant == CORDON_SECCOMP_LEARN;
 }
 
 static int install(unsigned long flags, const struct sock_fprog *program)
@@ -44,7 +43,8 @@ int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listene
 	const struct sock_fprog *program = &programs[variant];
 	int r;
 
-	/* SPEC_ALLOW stays off: it would switch off a mitigation against the very code this filter is for. */
+	/* We do not set SECCOMP_FILTER_FLAG_SPEC_ALLOW: it would switch off a mitigation against the code that this
+	 * filter is for. */
 	if (!cordon_seccomp_watches(variant)) {
 		r = install(0, program);
 		if (r < 0)

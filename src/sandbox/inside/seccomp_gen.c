@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs when cordon is built: turns the table below into BPF programs and prints them as C (seccomp_filters.h).
+ * A program that runs when cordon is built: turns the table below into BPF programs and prints them as C
+ * (seccomp_filters.h).
  *
- * libseccomp gives the numbers of the names on the target architecture. The programs are put together here and not by
- * libseccomp, because it cannot say "anything but these" about the low half of an argument: an allow-list with
- * exceptions for ioctl or socket families would either refuse too much or be open to rubbish in the upper half.
+ * libseccomp gives the numbers of the calls on the target architecture. We assemble the programs ourselves, because
+ * libseccomp can't express "anything but these" for the low half of an argument: an allow-list with exceptions for
+ * ioctl or socket families would either refuse too much, or let a caller pass by setting bits in the upper half.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #define SECCOMP_RET_USER_NOTIF 0x7fc00000U
 #endif
 
-/* Constants of Linux, spelled out where headers hide or lack them. */
+/* Constants of Linux that are hidden or missing in the headers. */
 #define NEW_NAMESPACES 0x7e020000U /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
 #define NEW_TIME 0x00000080U	   /* CLONE_NEWTIME; for clone(2) these bits are the exit signal */
 #define X32_BIT 0x40000000U
@@ -36,83 +37,91 @@
 #define TTY_SETD 0x5423U	 /* TIOCSETD */
 #define PRIO_OF_USER 2U		 /* PRIO_USER */
 #define IOPRIO_OF_USER 3U	 /* IOPRIO_WHO_USER */
+#define WHITEOUT 4U		 /* RENAME_WHITEOUT */
+#define SOCKET_TYPE 0xfU	 /* SOCK_TYPE_MASK: the rest of the argument are flags */
 
 enum action {
 	ALLOW,
-	REFUSE,	     /* EPERM */
-	ABSENT,	     /* ENOSYS: callers have a way without it */
-	SOCKET,	     /* argument 0 is a family of the list, else EAFNOSUPPORT */
-	SOCKETPAIR,  /* AF_UNIX only */
-	CLONE,	     /* no new namespace in argument 0 */
-	UNSHARE,     /* the same, and no time namespace */
-	PERSONALITY, /* native, with or without address randomisation */
-	NOT_INIT,    /* argument 0, a process, is not PID 1 */
-	PRIORITY,    /* arguments 0 and 1 are neither PID 1 nor everything of a user */
-	IO_PRIORITY,
-	IOCTL, /* any request but those that act on somebody else's terminal */
+	REFUSE,	      /* EPERM */
+	ABSENT,	      /* ENOSYS: callers can do without it */
+	SOCKET,	      /* allowed when argument 0 is a family of the list, else EAFNOSUPPORT */
+	SOCKETPAIR,   /* allowed for AF_UNIX only */
+	CLONE,	      /* allowed when argument 0 asks for no new namespace */
+	UNSHARE,      /* the same, and no time namespace */
+	PERSONALITY,  /* allowed for the native one, with or without address randomisation */
+	NOT_INIT,     /* allowed when argument 0, a process, is not PID 1 */
+	PRIORITY,     /* allowed when arguments 0 and 1 name neither PID 1 nor all processes of a user */
+	IO_PRIORITY,  /* the same, with the constants of ioprio_set */
+	IOCTL,	      /* allowed for any request except those that act on somebody else's terminal */
+	RENAME_FLAGS, /* allowed when argument 4 asks for no whiteout, which would be a device node */
 };
 
-/* From which variant on a call is reported to the watch. */
+/* The first variant in which the watch is notified of a call. */
 enum watch {
 	NEVER,
-	CREATES,	  /* in CREATE and FULL */
-	CREATES_BY_ARG_1, /* in CREATE if the flags in argument 1 have O_CREAT; in FULL unless it only looks */
-	CREATES_BY_ARG_2,
-	TOUCHES, /* in FULL */
-	LOOKS,	 /* in LEARN only, which has all the others too */
+	CHANGES,	/* CHANGE and every later one */
+	OPENS_BY_ARG_1, /* CHANGE if the flags in argument 1 may change something; FULL unless it only looks */
+	OPENS_BY_ARG_2, /* the same, with the flags in argument 2 */
+	TOUCHES,	/* FULL */
+	LOOKS,		/* LEARN only, which has all the others too */
 };
 
 /*
- * The whole policy. `names` are separated by blanks; "name=NR" gives the number of a call that is newer than
- * libseccomp (the same on every architecture from 424 on). What stands nowhere here gets ENOSYS: obsolete calls
- * (uselib, ustat, sysfs, _sysctl, create_module, afs_syscall, ...), and whatever a future kernel brings.
+ * The whole policy. Blanks separate `names`; "name=NR" gives the number of a call that is newer than libseccomp (from
+ * 424 on it is the same on every architecture). A call that is not in the table gets ENOSYS: obsolete calls (uselib,
+ * ustat, sysfs, _sysctl, create_module, afs_syscall, ...), and all that future kernels add.
  */
 static const struct group {
 	enum action action;
 	enum watch watch;
 	const char *names;
 } table[] = {
-	/* Descriptors, and files that are open already. */
+	/* Descriptors, and files that are already open. */
 	{ ALLOW, NEVER,
 	  "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 "
 	  "fcntl flock fsync fdatasync sync syncfs sync_file_range ftruncate fallocate fadvise64 readahead sendfile "
 	  "copy_file_range splice tee vmsplice pipe pipe2 getdents getdents64 fstat fstatfs fchdir fchmod fchown "
 	  "fgetxattr flistxattr fsetxattr fremovexattr cachestat=451" },
-	/* Looking at names. Not an access: what must not be seen is not mounted. But a run that is learned from needs them. */
+	/* Looking at names is not an access, because what the agent must not see is not mounted. But a learning run
+	 * needs these. */
 	{ ALLOW, LOOKS,
 	  "stat lstat newfstatat statx statfs access faccessat faccessat2 readlink readlinkat chdir getxattr lgetxattr "
 	  "listxattr llistxattr getxattrat=464 listxattrat=465" },
 	{ ALLOW, NEVER, "getcwd umask" },
-	/* Opening. openat2 keeps its flags in memory that can change after a look, so it is always reported. */
-	{ ALLOW, CREATES_BY_ARG_1, "open" },
-	{ ALLOW, CREATES_BY_ARG_2, "openat" },
-	/* Making names. bind makes one for a socket; renames and links put a prepared thing under one. */
-	{ ALLOW, CREATES,
-	  "creat openat2 mkdir mkdirat mknod mknodat symlink symlinkat link linkat rename renameat renameat2 bind" },
-	/* Changing or running what a path leads to. */
-	{ ALLOW, TOUCHES,
-	  "execve execveat truncate unlink unlinkat rmdir chmod fchmodat fchmodat2=452 chown lchown fchownat utime utimes "
-	  "futimesat utimensat setxattr lsetxattr removexattr lremovexattr setxattrat=463 removexattrat=466" },
+	/* Opening. openat2 has its flags in memory, which the filter can't read, so the watch is always notified of it
+	 * (below). */
+	{ ALLOW, OPENS_BY_ARG_1, "open" },
+	{ ALLOW, OPENS_BY_ARG_2, "openat" },
+	/* Making names. bind makes one for a socket; renames and links give a new name to something that exists. */
+	{ ALLOW, CHANGES,
+	  "creat openat2 mkdir mkdirat mknod mknodat symlink symlinkat link linkat rename renameat bind" },
+	{ RENAME_FLAGS, CHANGES, "renameat2" },
+	/* Changing or removing what a path names. */
+	{ ALLOW, CHANGES,
+	  "truncate unlink unlinkat rmdir chmod fchmodat fchmodat2=452 chown lchown fchownat utime utimes futimesat utimensat "
+	  "setxattr lsetxattr removexattr lremovexattr setxattrat=463 removexattrat=466" },
+	{ ALLOW, TOUCHES, "execve execveat" },
 	/* Waiting for descriptors, timers, file changes. */
 	{ ALLOW, NEVER,
 	  "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_wait epoll_wait_old "
 	  "epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime "
 	  "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch" },
-	/* Old asynchronous I/O: works on open descriptors only and takes no path, unlike io_uring. */
+	/* The old asynchronous I/O works on open descriptors only and takes no path, unlike io_uring. */
 	{ ALLOW, NEVER, "io_setup io_submit io_cancel io_getevents io_pgetevents io_destroy" },
 	/* Memory. */
 	{ ALLOW, NEVER,
 	  "brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall "
 	  "remap_file_pages memfd_create membarrier pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease "
 	  "get_mempolicy set_mempolicy mbind set_mempolicy_home_node=450 map_shadow_stack=453 mseal=462" },
-	/* Processes, threads and their ids. No capability is held, so the setters can only do what is harmless. */
+	/* Processes, threads and their ids. The agent has no capability, so the calls that set ids do only harmless
+	 * things. */
 	{ ALLOW, NEVER,
 	  "fork vfork exit exit_group wait4 waitid getpid getppid gettid getpgid getpgrp setpgid getsid setsid getuid geteuid "
 	  "getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setfsuid "
 	  "setfsgid setgroups capget capset prctl arch_prctl set_tid_address set_robust_list get_robust_list futex "
 	  "futex_waitv=449 futex_wake=454 futex_wait=455 futex_requeue=456 rseq set_thread_area get_thread_area "
 	  "restart_syscall pidfd_open pidfd_send_signal getcpu" },
-	/* Signals. Who can be reached is settled by the pid namespace and the Landlock scope. */
+	/* Signals. The pid namespace, and from 6.12 on the Landlock scope, decide which processes they can reach. */
 	{ ALLOW, NEVER,
 	  "kill tkill tgkill rt_sigaction rt_sigprocmask rt_sigpending rt_sigtimedwait rt_sigsuspend rt_sigreturn "
 	  "rt_sigqueueinfo rt_tgsigqueueinfo sigaltstack pause alarm" },
@@ -120,12 +129,13 @@ static const struct group {
 	{ ALLOW, NEVER,
 	  "sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max "
 	  "sched_get_priority_min sched_rr_get_interval getpriority ioprio_get getrlimit setrlimit getrusage times" },
-	/* PID 1 binds protected paths again when the host replaces them. It runs as the agent's user, who could take
-	 * its descriptors or its turn on the processor away. */
+	/* PID 1 must stay able to mount protected paths again when the host replaces them. It runs as the agent's user,
+	 * so these calls could take its descriptors or its processor time away. (They can do so to the hand; then its
+	 * requests are refused.) */
 	{ NOT_INIT, NEVER, "prlimit64 sched_setaffinity sched_setparam sched_setscheduler sched_setattr" },
 	{ PRIORITY, NEVER, "setpriority" },
 	{ IO_PRIORITY, NEVER, "ioprio_set" },
-	/* Time, read only; timers. */
+	/* Reading the time; timers. */
 	{ ALLOW, NEVER,
 	  "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getitimer setitimer timer_create "
 	  "timer_settime timer_gettime timer_getoverrun timer_delete" },
@@ -141,9 +151,12 @@ static const struct group {
 	/* Debuggers work inside. Only processes of the same Landlock domain and user namespace can be traced, PID 1 is
 	 * not dumpable, and since 4.8 the filter sees a call after a tracer has changed it. */
 	{ ALLOW, NEVER, "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd" },
-	/* Further restriction of oneself (browsers, other sandboxes). A filter on top of ours can only refuse more:
-	 * errors win over notifications, and with the watch on the kernel gives no second listener (EBUSY). */
-	{ ALLOW, NEVER, "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" },
+	/* Programs that restrict themselves further (browsers, other sandboxes). A filter on top of ours can only
+	 * refuse more: errors win over notifications, and while the watch listens the kernel gives no second listener
+	 * (EBUSY). The watch marks a process that gives up rights by Landlock, so that the hand does not give them
+	 * back. */
+	{ ALLOW, NEVER, "seccomp landlock_create_ruleset landlock_add_rule" },
+	{ ALLOW, CHANGES, "landlock_restrict_self" },
 
 	{ SOCKET, NEVER, "socket" },
 	{ SOCKETPAIR, NEVER, "socketpair" },
@@ -152,22 +165,23 @@ static const struct group {
 	{ PERSONALITY, NEVER, "personality" },
 	{ IOCTL, NEVER, "ioctl" },
 
-	/* Flags in memory: a namespace could be asked for unseen. libc falls back to clone. */
+	/* It has its flags in memory, where the filter can't see that they ask for a namespace. libc falls back to
+	 * clone. */
 	{ ABSENT, NEVER, "clone3" },
-	/* Tell the mount table by another way than /proc; programs parse /proc when they are missing. */
+	/* They show the mount table, like /proc; programs read /proc when these are missing. */
 	{ ABSENT, NEVER, "statmount=457 listmount=458" },
-	/* Locks memory and blocks hibernation of the host. */
+	/* It locks memory and prevents hibernation of the host. */
 	{ ABSENT, NEVER, "memfd_secret" },
 
-	/* Namespaces and mounts: with them the tree could be taken apart. */
+	/* Namespaces and mounts: the agent could unmount or change its tree with them. */
 	{ REFUSE, NEVER,
 	  "setns mount umount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_tree move_mount mount_setattr "
 	  "open_tree_attr=467" },
-	/* Second doors: requests that no filter sees, files by handle instead of by path. */
+	/* Calls that bypass the other rules: requests that no filter sees, and files by handle instead of by path. */
 	{ REFUSE, NEVER,
 	  "io_uring_setup io_uring_enter io_uring_register open_by_handle_at name_to_handle_at fanotify_init fanotify_mark "
 	  "lookup_dcookie" },
-	/* Kernel interfaces that need privilege or have a history of giving it. */
+	/* Kernel interfaces that need privileges, or through which programs have often gained them. */
 	{ REFUSE, NEVER,
 	  "bpf perf_event_open userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module "
 	  "delete_module modify_ldt move_pages migrate_pages" },
@@ -177,8 +191,8 @@ static const struct group {
 	  "settimeofday clock_settime clock_adjtime adjtimex stime" },
 };
 
-/* Only on x86-64: the trampolines of probes the host has set; without them a traced program would die. The kernel
- * itself refuses them from anywhere else. Numbers below 424 differ elsewhere. */
+/* Only on x86-64, because numbers below 424 differ elsewhere: the trampolines of probes that the host has set; a traced
+ * program would die without them. The kernel itself refuses them when they are called from anywhere else. */
 static const struct group x86_table[] = { { ALLOW, NEVER, "uretprobe=335 uprobe=336" } };
 
 enum { CALLS_MAX = 600, CODE_MAX = 4096 };
@@ -199,7 +213,7 @@ struct code {
 	size_t n;
 };
 
-enum variant { BASE, CREATE, FULL, LEARN, PIN };
+enum variant { BASE, CHANGE, FULL, LEARN, PIN, NO_UNIX, NO_TRUNCATE };
 
 static void fail(const char *what, const char *name)
 {
@@ -224,14 +238,14 @@ static void emit_errno(struct code *code, int error)
 	emit_return(code, SECCOMP_RET_ERRNO | (uint32_t)error);
 }
 
-/* The low half of an argument; the targets are little-endian (checked in main). */
+/* Loads the low half of an argument; the targets are little-endian (main() checks it). */
 static void emit_load_arg(struct code *code, unsigned int arg)
 {
 	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0,
 	     (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t)));
 }
 
-/* If argument `arg` is one of the values: `yes`, else `no`. */
+/* Returns `yes` if argument `arg` is one of the values, else `no`. */
 static void emit_one_of(struct code *code, unsigned int arg, const uint32_t *values, size_t n, uint32_t yes, uint32_t no)
 {
 	emit_load_arg(code, arg);
@@ -241,7 +255,7 @@ static void emit_one_of(struct code *code, unsigned int arg, const uint32_t *val
 	emit_return(code, yes);
 }
 
-/* If argument `arg` has any of the bits: `yes`, else `no`. */
+/* Returns `yes` if argument `arg` has any of the bits, else `no`. */
 static void emit_any_bit(struct code *code, unsigned int arg, uint32_t bits, uint32_t yes, uint32_t no)
 {
 	emit_load_arg(code, arg);
@@ -250,7 +264,7 @@ static void emit_any_bit(struct code *code, unsigned int arg, uint32_t bits, uin
 	emit_return(code, no);
 }
 
-/* Argument 0 says of whom argument 1 speaks: refused for all processes of a user, and for PID 1. */
+/* Argument 0 says what argument 1 is. Refuses a call for all processes of a user, and for PID 1. */
 static void emit_not_init(struct code *code, uint32_t of_user, uint32_t refuse)
 {
 	emit_load_arg(code, 0);
@@ -261,12 +275,15 @@ static void emit_not_init(struct code *code, uint32_t of_user, uint32_t refuse)
 	emit_return(code, SECCOMP_RET_ALLOW);
 }
 
-/* Listing a directory and opening with O_PATH look at names, as stat does: no access, and the better part of what git
- * or find open. O_TMPFILE has the bit of O_DIRECTORY and makes a file. */
+/* The flags with which open may change something. O_TMPFILE includes the bit of O_DIRECTORY, so we leave that out. */
+#define CHANGING_FLAGS (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
+/* Listing a directory and opening with O_PATH only look at names, as stat does. They do not count as access, and they
+ * are most of what git or find open. */
 static void emit_open_unless_looking(struct code *code, unsigned int arg)
 {
 	emit_load_arg(code, arg);
-	emit(code, BPF_JMP | BPF_JSET | BPF_K, 1, 0, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY));
+	emit(code, BPF_JMP | BPF_JSET | BPF_K, 1, 0, CHANGING_FLAGS);
 	emit(code, BPF_JMP | BPF_JSET | BPF_K, 1, 0, O_DIRECTORY | O_PATH);
 	emit_return(code, SECCOMP_RET_USER_NOTIF);
 	emit_return(code, SECCOMP_RET_ALLOW);
@@ -275,19 +292,19 @@ static void emit_open_unless_looking(struct code *code, unsigned int arg)
 static void emit_allowed(struct code *code, enum watch watch, enum variant variant)
 {
 	switch (watch) {
-	case CREATES_BY_ARG_1:
-	case CREATES_BY_ARG_2:
-		if (variant == CREATE) {
-			emit_any_bit(code, watch == CREATES_BY_ARG_1 ? 1 : 2, O_CREAT, SECCOMP_RET_USER_NOTIF,
+	case OPENS_BY_ARG_1:
+	case OPENS_BY_ARG_2:
+		if (variant == CHANGE) {
+			emit_any_bit(code, watch == OPENS_BY_ARG_1 ? 1 : 2, CHANGING_FLAGS, SECCOMP_RET_USER_NOTIF,
 				     SECCOMP_RET_ALLOW);
 			return;
 		}
 		if (variant == FULL)
-			emit_open_unless_looking(code, watch == CREATES_BY_ARG_1 ? 1 : 2);
+			emit_open_unless_looking(code, watch == OPENS_BY_ARG_1 ? 1 : 2);
 		else
 			emit_return(code, variant > FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
 		return;
-	case CREATES:
+	case CHANGES:
 		emit_return(code, variant == BASE ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF);
 		return;
 	case TOUCHES:
@@ -347,16 +364,21 @@ static void emit_call(struct code *code, const struct call *call, enum variant v
 	case IOCTL:
 		emit_one_of(code, 1, tty_requests, 4, refuse, allow);
 		return;
+	case RENAME_FLAGS:
+		emit_any_bit(code, 4, WHITEOUT, SECCOMP_RET_ERRNO | EINVAL,
+			     variant == BASE ? allow : SECCOMP_RET_USER_NOTIF);
+		return;
 	}
 }
 
-/* What one leaf of the search does: numbers from `first` up to the next leaf's. */
+/* The code for the call numbers from `first` up to that of the next leaf. */
 struct leaf {
 	uint32_t first;
 	struct code *code;
 };
 
-/* A balanced search: "number >= first of the right half?" Jumps reach 255 instructions, so long ones go by BPF_JA. */
+/* Emits a balanced search: "number >= first of the right half?" A conditional jump reaches 255 instructions, so long
+ * ones use BPF_JA. */
 static void emit_search(struct code *code, const struct leaf *leaves, size_t n)
 {
 	size_t half = n / 2, jump;
@@ -385,7 +407,7 @@ static bool same_code(const struct code *a, const struct code *b)
 static void add_leaf(struct leaf *leaves, size_t *n, uint32_t first, const struct code *made)
 {
 	if (*n > 0 && same_code(leaves[*n - 1].code, made))
-		return; /* neighbours that do the same are one range */
+		return; /* neighbours with the same code are one range */
 	leaves[*n].first = first;
 	leaves[*n].code = malloc(sizeof(*made));
 	if (!leaves[*n].code)
@@ -401,7 +423,7 @@ static void emit_entry(struct code *code)
 	emit_return(code, SECCOMP_RET_KILL_PROCESS);
 	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
 	if (arch == AUDIT_ARCH_X86_64) {
-		/* -1 is what a tracer writes to skip a call: no x32 number, falls through to ENOSYS. */
+		/* A tracer writes -1 to skip a call. It is no x32 number: let it get ENOSYS. */
 		emit(code, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, 0xffffffffU);
 		emit(code, BPF_JMP | BPF_JSET | BPF_K, 0, 1, X32_BIT);
 		emit_return(code, SECCOMP_RET_KILL_PROCESS);
@@ -436,7 +458,7 @@ static void build(struct code *code, enum variant variant)
 		free(leaves[i].code);
 }
 
-/* The filter that only holds the CPU mask; what enters by another ABI is killed by the main one. */
+/* The filter that only protects the CPU mask; the main filter kills calls of another ABI. */
 static void build_pin(struct code *code)
 {
 	int nr = seccomp_syscall_resolve_name_arch(arch, "sched_setaffinity");
@@ -446,6 +468,85 @@ static void build_pin(struct code *code)
 	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
 	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
 	emit_errno(code, EPERM);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
+static uint32_t number_of(const char *name)
+{
+	int nr = seccomp_syscall_resolve_name_arch(arch, name);
+
+	if (nr < 0)
+		fail("no such call here", name);
+	return (uint32_t)nr;
+}
+
+/* Goes on with `body` for this call, and past it for any other, with the number loaded again. */
+static void emit_if_call(struct code *code, uint32_t nr, const struct code *body)
+{
+	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)body->n, nr);
+	for (size_t i = 0; i < body->n; i++)
+		emit(code, body->at[i].code, body->at[i].jt, body->at[i].jf, body->at[i].k);
+}
+
+/*
+ * The filter for kernels on which nothing else keeps the host's abstract sockets out of reach. Names stand in memory, where no
+ * filter sees them, so there is no socket that could still be given one. Of a pair, a datagram socket could: sendto(2) and
+ * connect(2) give it another peer (SOCK_RAW is the same to the kernel). Streams and SOCK_SEQPACKET stay what they are for ever.
+ */
+static void build_no_unix(struct code *code)
+{
+	static const uint32_t family[] = { AF_UNIX };
+	static struct code body;
+
+	body.n = 0;
+	emit_one_of(&body, 0, family, 1, SECCOMP_RET_ERRNO | EACCES, SECCOMP_RET_ALLOW);
+	emit_if_call(code, number_of("socket"), &body);
+	body.n = 0;
+	emit_load_arg(&body, 1);
+	emit(&body, BPF_ALU | BPF_AND | BPF_K, 0, 0, SOCKET_TYPE);
+	emit(&body, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SOCK_STREAM);
+	emit(&body, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SOCK_SEQPACKET);
+	emit_errno(&body, EACCES);
+	emit_return(&body, SECCOMP_RET_ALLOW);
+	emit_if_call(code, number_of("socketpair"), &body);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
+/* If the flags in `arg` truncate and do not ask for a right to write (then Landlock judges them): EACCES. Access mode 3 asks for
+ * none, although the kernel wants the file to be writable. */
+static void emit_no_truncation(struct code *code, const char *name, unsigned int arg)
+{
+	static struct code body;
+
+	body.n = 0;
+	emit_load_arg(&body, arg);
+	emit(&body, BPF_JMP | BPF_JSET | BPF_K, 0, 4, O_TRUNC);
+	emit(&body, BPF_ALU | BPF_AND | BPF_K, 0, 0, O_ACCMODE);
+	emit(&body, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, O_WRONLY);
+	emit(&body, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, O_RDWR);
+	emit_errno(&body, EACCES);
+	emit_return(&body, SECCOMP_RET_ALLOW);
+	emit_if_call(code, number_of(name), &body);
+}
+
+/*
+ * The filter for runs that rest on a Landlock without a right to truncate: what may only be read could be emptied by
+ * truncate(2), and by opening it for reading with O_TRUNC. openat2 keeps its flags in memory; callers have a way without it.
+ */
+static void build_no_truncate(struct code *code)
+{
+	static struct code body;
+
+	body.n = 0;
+	emit_errno(&body, EACCES);
+	emit_if_call(code, number_of("truncate"), &body);
+	body.n = 0;
+	emit_errno(&body, ENOSYS);
+	emit_if_call(code, number_of("openat2"), &body);
+	if (seccomp_syscall_resolve_name_arch(arch, "open") >= 0)
+		emit_no_truncation(code, "open", 1);
+	emit_no_truncation(code, "openat", 2);
 	emit_return(code, SECCOMP_RET_ALLOW);
 }
 
@@ -500,6 +601,10 @@ static void print(const char *name, enum variant variant)
 	code.n = 0;
 	if (variant == PIN)
 		build_pin(&code);
+	else if (variant == NO_UNIX)
+		build_no_unix(&code);
+	else if (variant == NO_TRUNCATE)
+		build_no_truncate(&code);
 	else
 		build(&code, variant);
 	printf("static const struct sock_filter filter_%s[] = {\n", name);
@@ -527,9 +632,11 @@ int main(int argc, char **argv)
 
 	printf("/* Made by seccomp_gen from its table; for %s. Do not edit. */\n", argv[1]);
 	print("base", BASE);
-	print("create", CREATE);
+	print("change", CHANGE);
 	print("full", FULL);
 	print("learn", LEARN);
 	print("pin_cpus", PIN);
+	print("no_unix", NO_UNIX);
+	print("no_truncate", NO_TRUNCATE);
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }

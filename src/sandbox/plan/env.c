@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's environment, built from nothing, and where its program may be found. */
+/* Plans the agent's environment, which starts empty, and the paths at which its program may be found. */
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "base/arena.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "sandbox/plan.h"
+#include "sandbox/plan/plan.h"
 
 #define PASSWD_MAX ((size_t)4 << 20)
 
-/* Name of our uid from /etc/passwd: a static program has no NSS. "agent" when it is not there or not plain. */
+/* The name of our uid. A static program has no NSS, so we read /etc/passwd ourselves; "agent" when the name is not
+ * there or holds unusual characters. */
 static const char *user_name(struct cordon_plan *plan)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(PASSWD_MAX);
@@ -25,7 +26,7 @@ static const char *user_name(struct cordon_plan *plan)
 		size_t len = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
 
 		if (len && len < 33 && strncmp(line + len, wanted, (size_t)n) == 0)
-			return cordon_plan_printf(plan, "%.*s", (int)len, line);
+			return cordon_arena_printf(plan->arena, "%.*s", (int)len, line);
 	}
 	return "agent";
 }
@@ -56,22 +57,9 @@ static int set(struct cordon_plan *plan, const char *assignment)
 
 static int set_pair(struct cordon_plan *plan, const char *name, const char *value)
 {
-	char *assignment = cordon_plan_printf(plan, "%s=%s", name, value);
+	char *assignment = cordon_arena_printf(plan->arena, "%s=%s", name, value);
 
 	return assignment ? set(plan, assignment) : -ENOMEM;
-}
-
-static char *join(struct cordon_arena *arena, const char *fmt, ...) CORDON_PRINTF(2, 3);
-
-static char *join(struct cordon_arena *arena, const char *fmt, ...)
-{
-	va_list args;
-	char *text;
-
-	va_start(args, fmt);
-	text = cordon_arena_vprintf(arena, fmt, args);
-	va_end(args);
-	return text;
 }
 
 char **cordon_env_candidates(struct cordon_arena *arena, char *const *env, size_t n_env, const char *name)
@@ -96,8 +84,9 @@ char **cordon_env_candidates(struct cordon_arena *arena, char *const *env, size_
 	for (const char *p = path;;) {
 		size_t len = strcspn(p, ":");
 
-		/* An empty entry would mean the current directory, which the agent's files fill: leave it out. */
-		if (len && !(candidates[n++] = join(arena, "%.*s/%s", (int)len, p, name)))
+		/* An empty entry would mean the current directory, in which the agent can put programs: leave it
+		 * out. */
+		if (len && !(candidates[n++] = cordon_arena_printf(arena, "%.*s/%s", (int)len, p, name)))
 			return NULL;
 		if (!p[len])
 			return candidates;
@@ -111,7 +100,7 @@ static int copy_argv(struct cordon_plan *plan, char *const *argv)
 
 	while (argv[n])
 		n++;
-	plan->argv = cordon_plan_alloc(plan, (n + 1) * sizeof(*plan->argv));
+	plan->argv = cordon_arena_alloc(plan->arena, (n + 1) * sizeof(*plan->argv));
 	if (!plan->argv)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
@@ -120,31 +109,36 @@ static int copy_argv(struct cordon_plan *plan, char *const *argv)
 	return 0;
 }
 
-static int place_home(struct cordon_plan *plan, const struct cordon_run_spec *spec)
+static int place_home(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
-	const char *home = plan->uid == 0 ? "/root" : cordon_plan_printf(plan, "/home/%s", plan->user);
+	const char *home = plan->uid == 0 ? "/root" : cordon_arena_printf(plan->arena, "/home/%s", plan->user);
 
-	plan->tmp = plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_PERMISSIVE_TMP : "/tmp";
+	plan->tmp = CORDON_TEMP_DIR;
 	if (plan->tier == CORDON_TIER_LANDLOCK) {
-		plan->home = plan->tmp = cordon_plan_printf(plan, "%s", spec->tier_tmp);
+		plan->home = plan->tmp = cordon_arena_printf(plan->arena, "%s", spec->tier_tmp);
 		return plan->tmp ? 0 : -ENOMEM;
 	}
-	/* Neither the host's home nor a workspace that holds it may become HOME by accident. */
-	if (home && (plan->mode == CORDON_MODE_PERMISSIVE || cordon_path_within(home, plan->at)))
-		home = CORDON_PERMISSIVE_HOME;
+	if (spec->run->learns && (plan->home = cordon_plan_learn_home(plan, spec))) {
+		plan->home_shown = true;
+		return 0;
+	}
+	/* The usual path may be the host's home directory, shown as the workspace or a part of it: HOME must not name
+	 * that. */
+	if (home && cordon_path_within(home, plan->at))
+		home = CORDON_SPARE_HOME;
 	plan->home = home;
 	return plan->home ? 0 : -ENOMEM;
 }
 
-static int fill(struct cordon_plan *plan, const struct cordon_run_spec *spec)
+static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *term = getenv("TERM");
 	const char *lang = getenv("LANG");
 	int r;
 
 	plan->user = user_name(plan);
-	plan->env = cordon_plan_alloc(plan, (CORDON_ENV_MAX + 1) * sizeof(*plan->env));
-	if (!plan->user || !plan->env || copy_argv(plan, spec->argv) < 0 || place_home(plan, spec) < 0)
+	plan->env = cordon_arena_alloc(plan->arena, (CORDON_ENV_MAX + 1) * sizeof(*plan->env));
+	if (!plan->user || !plan->env || copy_argv(plan, spec->run->argv) < 0 || place_home(plan, spec) < 0)
 		return -ENOMEM;
 	if ((r = set_pair(plan, "PATH", CORDON_SANDBOX_PATH)) < 0 || (r = set_pair(plan, "HOME", plan->home)) < 0 ||
 	    (r = set_pair(plan, "USER", plan->user)) < 0 ||
@@ -152,20 +146,20 @@ static int fill(struct cordon_plan *plan, const struct cordon_run_spec *spec)
 	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 ||
 	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0)
 		return r;
-	for (size_t i = 0; i < spec->n_keep_env; i++) {
-		const char *value = getenv(spec->keep_env[i]);
+	for (size_t i = 0; i < spec->run->n_keep_env; i++) {
+		const char *value = getenv(spec->run->keep_env[i]);
 
-		if (value && (r = set_pair(plan, spec->keep_env[i], value)) < 0)
+		if (value && (r = set_pair(plan, spec->run->keep_env[i], value)) < 0)
 			return r;
 	}
-	for (size_t i = 0; i < spec->n_env; i++)
-		if ((r = set(plan, spec->env[i])) < 0)
+	for (size_t i = 0; i < spec->run->n_env; i++)
+		if ((r = set(plan, spec->run->env[i])) < 0)
 			return r;
 	plan->candidates = cordon_env_candidates(plan->arena, plan->env, plan->n_env, plan->argv[0]);
 	return plan->candidates ? 0 : -ENOMEM;
 }
 
-int cordon_plan_env(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+int cordon_plan_env(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
 	int r = fill(plan, spec);
 

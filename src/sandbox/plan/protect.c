@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protected paths become read-only mounts, pins and guarded names.
+ * Turns protected paths into read-only mounts, pins and boundaries.
  *
- * A read-only mount guards an inode where it lies today. The name is held too: every directory between the root and
- * the path is pinned (it can't be renamed away and rebuilt), a link on the way is pinned and its target protected in
- * turn, and a path that is missing is guarded from its first missing component on.
+ * A read-only mount protects the inode that has the name today. The name itself is protected too. Every directory
+ * between the root of its area and the path is pinned, so that nobody can rename it away and build it again. A symbolic
+ * link on the way is pinned, and its target is protected as well. And the agent can't make the name of a boundary, from
+ * its first missing component on (sandbox/plan/hold.c).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,8 +17,9 @@
 
 #include "base/arena.h"
 #include "base/path.h"
-#include "sandbox/hardlinks.h"
-#include "sandbox/plan.h"
+#include "policy/shares.h"
+#include "protect/hardlinks.h"
+#include "sandbox/plan/plan.h"
 
 #ifndef FS_CASEFOLD_FL
 #define FS_CASEFOLD_FL 0x40000000
@@ -25,10 +27,15 @@
 
 struct protect {
 	struct cordon_plan *plan;
-	const struct cordon_policy *policy;
-	size_t cap;
-	cordon_access root_access; /* of the root itself, in which most of what is missing would be made */
+	size_t area;
+	const struct cordon_policy *policy; /* of the area */
+	cordon_access root_access; /* the rights at the root of the area, in which most missing names would appear */
 };
+
+static const struct cordon_area *area_of(const struct protect *p)
+{
+	return &p->plan->areas[p->area];
+}
 
 static bool has_step(const struct cordon_plan *plan, cordon_step_kind kind, unsigned int flag, const char *path)
 {
@@ -41,111 +48,86 @@ static bool has_step(const struct cordon_plan *plan, cordon_step_kind kind, unsi
 
 static cordon_access access_of(const struct protect *p, const char *path)
 {
-	CORDON_UNCLEARED struct cordon_decision decision;
-
-	cordon_policy_decide(p->policy, path, CORDON_OP_READ, &decision);
-	if (decision.reason == CORDON_REASON_NO_GRANT && p->policy->mode == CORDON_MODE_PERMISSIVE)
-		return CORDON_ACCESS_WRITE;
-	return decision.access;
+	return cordon_policy_access(p->policy, path);
 }
 
-/* Holds one name in its place; `path` is relative to the pin base, whose own name nobody inside can change. */
+/* Pins one name, so that nobody inside can rename or remove it. `path` is relative to the area, whose own name nobody
+ * inside can change. */
 static int pin(struct protect *p, const char *path, struct cordon_error *err)
 {
-	CORDON_UNCLEARED char inside[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
-	const char *way = host;
+	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
 	struct cordon_step *step;
 	struct stat st;
-	int anchor;
 
-	if (p->plan->lens)
-		return 0; /* which refuses to rename or remove what leads to a protected name */
-	if (cordon_path_join(p->plan->pin_base_at, path, inside, sizeof(inside)) < 0 ||
-	    cordon_path_join(p->plan->pin_base, path, host, sizeof(host)) < 0)
+	if (p->area == 0 && p->plan->lens)
+		return 0; /* the lens refuses to rename or remove what leads to a protected name */
+	if (cordon_path_join(area_of(p)->at, path, inside, sizeof(inside)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 	if (has_step(p->plan, CORDON_STEP_PIN, 0, inside))
 		return 0;
-	/* What is compared at the end is the entry itself; the way to it was walked without links by the caller. */
-	anchor = cordon_plan_anchor(p->plan, &way);
-	if (fstatat(anchor, way, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
-		return cordon_fail_errno(err, -errno, "cannot stat %s", host);
+	/* The start compares the identity of the entry itself. The caller has looked at its directories and found no
+	 * links. */
+	if (fstatat(p->policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cordon_fail_errno(err, -errno, "cannot stat %s", path);
 	step = cordon_plan_step(p->plan, CORDON_STEP_PIN, inside);
 	if (!step || !(step->source = cordon_arena_strdup(p->plan->arena, path)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step->flags = S_ISDIR(st.st_mode) ? CORDON_STEP_IS_DIR : 0;
+	step->area = p->area;
 	step->dev = st.st_dev;
 	step->ino = st.st_ino;
 	return 0;
 }
 
-/* Pins every directory between the base and an absolute host path, and what stands there itself when asked to. */
-static int pin_host_way(struct protect *p, const char *host, bool itself, struct cordon_error *err)
+/* Pins every directory between the root of the area and `path`, and with `itself` also the entry `path`. */
+static int pin_ancestors(struct protect *p, const char *path, bool itself, struct cordon_error *err)
 {
-	const char *path = host + strlen(p->plan->pin_base);
 	CORDON_UNCLEARED char part[CORDON_PATH_MAX];
 	int r = 0;
 
-	while (*path == '/')
-		path++;
 	for (const char *slash = strchr(path, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
 		if (cordon_copy(part, sizeof(part), path, (size_t)(slash - path)) < 0)
-			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", host);
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 		r = pin(p, part, err);
 	}
 	return r == 0 && itself && *path ? pin(p, path, err) : r;
 }
 
-/* The same for a path relative to the root. */
-static int pin_way(struct protect *p, const char *path, bool itself, struct cordon_error *err)
+/* The length of the directory part of a path. */
+static size_t dir_len(const char *path)
 {
-	CORDON_UNCLEARED char host[CORDON_PATH_MAX];
+	const char *base = cordon_path_base(path);
 
-	if (cordon_path_join(p->plan->root, path, host, sizeof(host)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
-	return pin_host_way(p, host, itself, err);
+	return base == path ? 0 : (size_t)(base - path) - 1;
 }
 
-static struct cordon_guard *add_guard(struct protect *p, const struct cordon_protected *asked, const char *path,
-				      cordon_guard_state state)
+/* Adds a protected boundary. The first `in` bytes of `path` are the deepest of its directories that exists. */
+static int add_guard(struct protect *p, const struct cordon_protected *asked, const char *path, size_t in,
+		     cordon_guard_state state, struct cordon_guard **ret_guard, struct cordon_error *err)
 {
 	struct cordon_guard *guard;
-	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
+	int r = cordon_plan_guard_in(p->plan, p->area, CORDON_GUARD_PROTECTED, state, path, path, in, &guard, err);
 
-	if (p->plan->n_guards == p->cap) {
-		size_t cap = p->cap ? 2 * p->cap : 64;
-		struct cordon_guard *bigger = cordon_plan_alloc(p->plan, cap * sizeof(*bigger));
-
-		if (!bigger)
-			return NULL;
-		if (p->plan->n_guards)
-			memcpy(bigger, p->plan->guards, p->plan->n_guards * sizeof(*bigger));
-		p->plan->guards = bigger;
-		p->cap = cap;
-	}
-	guard = &p->plan->guards[p->plan->n_guards];
-	*guard = (struct cordon_guard){ .state = state, .by_default = asked->by_default };
-	guard->path = cordon_arena_strdup(p->plan->arena, path);
-	guard->where = asked->where ? cordon_arena_strdup(p->plan->arena, asked->where) : NULL;
-	if (!guard->path || cordon_path_join(p->plan->at, path, inside, sizeof(inside)) < 0 ||
-	    !(guard->inside = cordon_arena_strdup(p->plan->arena, inside)))
-		return NULL;
-	p->plan->n_guards++;
-	return guard;
+	if (r < 0)
+		return r;
+	guard->by_default = asked->by_default;
+	if (asked->where && !(guard->where = cordon_arena_strdup(p->plan->arena, asked->where)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	if (ret_guard)
+		*ret_guard = guard;
+	return 0;
 }
 
 /* The name `path` is missing below the existing directory `dir`. */
 static int protect_absent(struct protect *p, const struct cordon_protected *asked, const char *path, const char *dir,
-			  const char *name, struct cordon_error *err)
+			  struct cordon_error *err)
 {
-	struct cordon_guard *guard;
+	int r;
 
-	if (p->plan->lens || (*dir ? access_of(p, dir) : p->root_access) != CORDON_ACCESS_WRITE)
-		return 0; /* nothing can be made there anyway */
-	guard = add_guard(p, asked, path, CORDON_GUARD_ABSENT);
-	if (!guard || !(guard->dir = cordon_arena_strdup(p->plan->arena, dir)) ||
-	    !(guard->name = cordon_arena_strdup(p->plan->arena, name)))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
-	return *dir ? pin_way(p, dir, true, err) : 0;
+	if ((p->area == 0 && p->plan->lens) || (*dir ? access_of(p, dir) : p->root_access) != CORDON_ACCESS_WRITE)
+		return 0; /* the lens judges the name, or the agent can't make anything there */
+	r = add_guard(p, asked, path, strlen(dir), CORDON_GUARD_ABSENT, NULL, err);
+	return r == 0 && *dir ? pin_ancestors(p, dir, true, err) : r;
 }
 
 static int refuse(const struct cordon_protected *asked, const char *why, struct cordon_error *err)
@@ -160,38 +142,59 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 			   const struct stat *st, struct cordon_error *err)
 {
 	char source[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
+	unsigned int flags = CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT;
 	struct cordon_guard *guard;
+	bool sockets = false;
 	int r;
 
 	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
 		return refuse(asked, "is a FIFO, socket or device, which a read-only mount does not hold", err);
 	if (access_of(p, path) == CORDON_ACCESS_NONE)
-		return 0; /* not to be seen at all */
-	if (cordon_path_join(p->plan->root, path, source, sizeof(source)) < 0 ||
-	    cordon_path_join(p->plan->at, path, inside, sizeof(inside)) < 0)
+		return 0; /* the agent does not see it at all */
+	if (cordon_path_join(area_of(p)->source, path, source, sizeof(source)) < 0 ||
+	    cordon_path_join(area_of(p)->at, path, inside, sizeof(inside)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
-	r = pin_way(p, path, false, err);
+	r = pin_ancestors(p, path, false, err);
 	if (r < 0 || has_step(p->plan, CORDON_STEP_BIND, CORDON_STEP_PROTECT, inside))
 		return r;
-	guard = add_guard(p, asked, path, CORDON_GUARD_PRESENT);
-	if (!guard)
-		return cordon_fail_errno(err, -ENOMEM, "plan");
-	r = cordon_hardlinks_find(p->policy->root.fd, path, &guard->hard_links, err);
-	if (r < 0 || p->plan->lens)
+	r = add_guard(p, asked, path, dir_len(path), CORDON_GUARD_PRESENT, &guard, err);
+	if (r == 0 && S_ISREG(st->st_mode))
+		guard->hard_links = st->st_nlink > 1;
+	else if (r == 0)
+		r = cordon_hardlinks_find(p->policy->root.fd, path, &guard->hard_links, &sockets, err);
+	if (r < 0 || (p->area == 0 && p->plan->lens))
 		return r;
-	/* No Landlock rule of its own: what it lies in may be read at least, and the mount is read-only. */
-	return cordon_plan_bind(p->plan, source, inside, CORDON_STEP_READ_ONLY | CORDON_STEP_PROTECT, CORDON_RIGHT_NONE,
-				err);
+	/* It needs no Landlock rule of its own: the agent may at least read the directory around it, and the mount is
+	 * read-only. */
+	return cordon_plan_bind(p->plan, source, inside, flags | (sockets ? 0 : CORDON_STEP_NO_SOCKETS),
+				CORDON_RIGHT_NONE, err);
 }
 
 static int protect_path(struct protect *p, const struct cordon_protected *asked, const char *path, unsigned int hops,
 			struct cordon_error *err);
 
-static int outside(const struct cordon_protected *asked, cordon_place place, struct cordon_error *err)
+/* When a path of the built-in list is a link into a writable share, its target is protected in that share. */
+static int protect_in_share(const struct protect *p, const char *host, struct cordon_error *err)
 {
-	/* What leads out of the root is not to be seen inside, so holding the link is enough where nobody asked. */
-	if (asked->by_default)
+	const char *rest = "";
+	const struct cordon_policy_share *share = p->area == 0 && host[0] == '/'
+							  ? cordon_share_of(p->policy, host, &rest)
+							  : NULL;
+
+	if (!share || share->read_only || !share->policy || !*rest)
 		return 0;
+	return cordon_policy_add_protected(share->policy, rest, "what a protected link leads to", true, err);
+}
+
+static int protect_outside_target(const struct protect *p, const struct cordon_protected *asked,
+				  const struct cordon_resolved *found, struct cordon_error *err)
+{
+	cordon_place place = found->place;
+
+	/* Outside the root the agent sees the target of a link only in a share. So for a path of the built-in list,
+	 * which the user did not ask for, it is enough to pin the link. */
+	if (asked->by_default)
+		return place == CORDON_PLACE_OUTSIDE ? protect_in_share(p, found->path, err) : 0;
 	if (place == CORDON_PLACE_INSIDE)
 		return refuse(asked, "is a symbolic link to the workspace or a directory above itself", err);
 	if (place == CORDON_PLACE_OUTSIDE)
@@ -200,9 +203,9 @@ static int outside(const struct cordon_protected *asked, cordon_place place, str
 }
 
 /*
- * Where one link leads, relative to the root and without following the next one, so that each link of a chain is held.
- * `dir` is the real directory of the link. False when that can't be told from the text alone: an absolute target, or a
- * ".." behind a name that may be a link itself.
+ * Computes where one link leads, relative to the root and without following the next link, so that each link of a chain
+ * is pinned. `dir` is the real directory of the link. False when the text alone does not say where it leads: an
+ * absolute target, or a ".." behind a name that may be a link itself.
  */
 static bool one_hop(const char *dir, const char *target, const char *rest, char ret[static CORDON_PATH_MAX])
 {
@@ -231,17 +234,18 @@ static int protect_link(struct protect *p, const struct cordon_protected *asked,
 	struct cordon_resolved found;
 	char through[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
 	ssize_t n;
-	int r = pin_way(p, link, true, err);
+	int r = pin_ancestors(p, link, true, err);
 
 	if (r < 0)
 		return r;
 	if (cordon_path_join(link, rest, through, sizeof(through)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", asked->path);
-	if (!add_guard(p, asked, link, CORDON_GUARD_LINK))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
+	r = add_guard(p, asked, link, dir_len(link), CORDON_GUARD_LINK, NULL, err);
+	if (r < 0)
+		return r;
 	cordon_resolve(&p->policy->root, through, &found);
 	if (found.place != CORDON_PLACE_INSIDE || !*found.path || cordon_path_within(link, found.path))
-		return outside(asked, found.place, err);
+		return protect_outside_target(p, asked, &found, err);
 	if (hops >= CORDON_LINKS_MAX)
 		return refuse(asked, "leads through too many symbolic links", err);
 	n = readlinkat(p->policy->root.fd, link, target, sizeof(target) - 1);
@@ -251,7 +255,7 @@ static int protect_link(struct protect *p, const struct cordon_protected *asked,
 	return protect_path(p, asked, through, hops + 1, err);
 }
 
-/* Looks at `path` component by component, following nothing. */
+/* Looks at `path` component by component; follows no links. */
 static int protect_path(struct protect *p, const struct cordon_protected *asked, const char *path, unsigned int hops,
 			struct cordon_error *err)
 {
@@ -274,11 +278,12 @@ static int protect_path(struct protect *p, const struct cordon_protected *asked,
 		if (fstatat(p->policy->root.fd, part, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno != ENOENT && errno != ENOTDIR)
 				return cordon_fail_errno(err, -errno, "cannot look at protected path %s", asked->path);
-			return protect_absent(p, asked, path, parent, name, err);
+			return protect_absent(p, asked, path, parent, err);
 		}
 		if (S_ISLNK(st.st_mode))
 			return protect_link(p, asked, parent, part, last ? "" : at + n + 1, hops, err);
-		/* A file where a directory is expected: the name can only come to be by replacing it, so hold it. */
+		/* There is a file where a directory is expected. The name can only appear when this file is replaced,
+		 * so we protect the file. */
 		if (last || !S_ISDIR(st.st_mode))
 			return protect_present(p, asked, part, &st, err);
 		at += n + 1;
@@ -286,8 +291,8 @@ static int protect_path(struct protect *p, const struct cordon_protected *asked,
 	}
 }
 
-/* Denied, and protected so that what leads there stays in its place. */
-static int hide_from_lens(struct protect *p, const char *path, struct cordon_error *err)
+/* Denies our records, and protects them so that the lens keeps the directories that lead there in their places. */
+static int hide_records_from_lens(struct protect *p, const char *path, struct cordon_error *err)
 {
 	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)p->policy;
 	autofree char *pattern = NULL;
@@ -302,33 +307,18 @@ static int hide_from_lens(struct protect *p, const char *path, struct cordon_err
 	return r < 0 ? r : cordon_policy_add_protected(policy, path, "cordon's own records", true, err);
 }
 
-/* Holds one link of the way to our own records. */
-static int hold_link(struct protect *p, const char *dir, const char *name, struct cordon_error *err)
-{
-	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)p->policy;
-	char host[CORDON_PATH_MAX];
-	const char *path = host + strlen(p->plan->root);
-
-	if (cordon_path_join(dir, name, host, sizeof(host)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", dir);
-	if (!p->plan->lens)
-		return cordon_path_within(dir, p->plan->pin_base) ? pin_host_way(p, host, true, err) : 0;
-	if (!cordon_path_within(dir, p->plan->root))
-		return 0;
-	while (*path == '/')
-		path++;
-	return cordon_policy_add_protected(policy, path, "the way to cordon's own records", true, err);
-}
-
-/* A link on that way, which an agent could turn elsewhere for the next run, stays as it is. */
-static int hold_way_to_home(struct protect *p, const char *asked, struct cordon_error *err)
+/* Protects the symbolic links in the path of $CORDON_HOME that lie in the workspace: an agent that could change one
+ * would choose the records that the next run uses. */
+static int protect_links_to_records(struct protect *p, const char *asked, struct cordon_error *err)
 {
 	const struct cordon_root slash = { .fd = -1, .path = "/" };
+	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)p->policy;
 	int r = 0;
 
 	for (const char *end = strchr(asked + 1, '/'); r == 0 && end; end = strchr(end + 1, '/')) {
-		char part[CORDON_PATH_MAX], dir[CORDON_PATH_MAX];
+		char part[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
 		struct cordon_resolved found;
+		const char *path;
 		struct stat st;
 		char *name;
 
@@ -339,35 +329,40 @@ static int hold_way_to_home(struct protect *p, const char *asked, struct cordon_
 		name = strrchr(part, '/');
 		*name++ = '\0';
 		cordon_resolve(&slash, *part ? part : "/", &found);
-		if (cordon_path_join("/", found.path, dir, sizeof(dir)) < 0)
+		if (cordon_path_join("/", found.path, host, sizeof(host)) < 0 ||
+		    cordon_path_join(host, name, host, sizeof(host)) < 0)
 			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", asked);
-		r = hold_link(p, dir, name, err);
+		if (!cordon_path_within(host, p->plan->root))
+			continue;
+		path = host + strlen(p->plan->root);
+		path += strspn(path, "/");
+		if (*path)
+			r = cordon_policy_add_protected(policy, path, "the way to cordon's own records", true, err);
 	}
 	return r;
 }
 
-/* Our own records are never to be seen, also when the root is the home directory that holds them, or when everything
- * the user has is shown. */
-static int hide_home(struct protect *p, const char *home, struct cordon_error *err)
+/* Hides our own records, also when the root is the home directory that contains them. */
+static int hide_records(struct protect *p, const char *home, struct cordon_error *err)
 {
-	const char *base = p->plan->pin_base;
+	const char *root = p->plan->root;
 	char state[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
 	struct cordon_step *step;
+	const char *path;
 	int r;
 
 	if (!home || cordon_path_join(home, "state", state, sizeof(state)) < 0)
 		return 0;
-	if (cordon_path_within(p->plan->root, state) || cordon_streq(p->plan->root, home))
+	if (cordon_path_within(root, state) || cordon_streq(root, home))
 		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
-				   "%s can't be a workspace: it holds cordon's own records", p->plan->root);
-	/* A workspace that lies in our directory (projects) shows itself; the records beside it are hidden alone. */
-	if (cordon_path_within(p->plan->root, home))
-		home = state;
-	if (!cordon_path_within(home, base))
-		return 0;
-	/* Whatever is granted around it: a pattern may match names further down. */
-	if (p->plan->lens && cordon_path_within(home, p->plan->root))
-		return hide_from_lens(p, home + strlen(p->plan->root), err);
+				   "%s can't be a workspace: it holds cordon's own records", root);
+	if (!cordon_path_within(home, root))
+		return 0; /* outside the root the agent sees only shares, and a share of our records is refused */
+	path = home + strlen(root);
+	path += strspn(path, "/");
+	/* A pattern may match names further down, so the lens gets a denial whatever the rights around it are. */
+	if (p->plan->lens)
+		return hide_records_from_lens(p, path, err);
 	for (size_t i = 0; i < p->plan->n_steps; i++) {
 		const char *source = p->plan->steps[i].kind == CORDON_STEP_BIND ? p->plan->steps[i].source : "/";
 
@@ -375,24 +370,19 @@ static int hide_home(struct protect *p, const char *home, struct cordon_error *e
 			return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
 					   "%s can't be granted: it lies in cordon's own records", source);
 	}
-	if (p->policy->mode == CORDON_MODE_STRICT) {
-		const char *rel = home + strlen(base);
-
-		while (*rel == '/')
-			rel++;
-		if (access_of(p, rel) == CORDON_ACCESS_NONE)
-			return 0;
-	}
-	if ((r = pin_host_way(p, home, false, err)) < 0)
+	if (access_of(p, path) == CORDON_ACCESS_NONE)
+		return 0;
+	if ((r = cordon_plan_guard(p->plan, 0, CORDON_GUARD_DENIED, CORDON_GUARD_PRESENT, path, NULL, err)) < 0)
 		return r;
-	if (cordon_path_join(p->plan->pin_base_at, home + strlen(base), inside, sizeof(inside)) < 0 ||
+	if (cordon_path_join(p->plan->at, path, inside, sizeof(inside)) < 0 ||
 	    !(step = cordon_plan_step(p->plan, CORDON_STEP_MASK, inside)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step->flags = CORDON_STEP_IS_DIR;
 	return 0;
 }
 
-/* Whether AGENTS.md and agents.md are one name here: ext4 and f2fs per directory, FAT and SMB as a whole. */
+/* Whether AGENTS.md and agents.md are one name here. On ext4 and f2fs each directory has a flag for it; FAT and SMB
+ * always ignore case. */
 static bool folds_case(const struct cordon_root *root)
 {
 	static const long folding[] = { 0x4d44, 0x2011bab0, 0x5346544e, 0x7366746e, 0xff534d42, 0xfe534d42 };
@@ -408,29 +398,57 @@ static bool folds_case(const struct cordon_root *root)
 	return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL);
 }
 
-int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+/* Pins the directories that lead to the boundaries of grants and shares, as we do for protected paths. */
+static int pin_boundaries(struct protect *p, struct cordon_error *err)
 {
-	struct protect p = { .plan = plan, .policy = spec->policy };
-	const char *base = plan->pin_base;
-	int anchor = cordon_plan_anchor(plan, &base);
-	struct stat st;
-	int r;
+	int r = 0;
 
-	if (fstatat(anchor, base, &st, AT_EMPTY_PATH) < 0)
-		return cordon_fail_errno(err, -errno, "cannot stat %s", plan->pin_base);
-	plan->pin_base_dev = st.st_dev;
-	plan->pin_base_ino = st.st_ino;
-	r = hide_home(&p, spec->home_path, err);
-	p.root_access = access_of(&p, "");
-	if (r == 0 && spec->home_asked && !cordon_streq(spec->home_asked, spec->home_path))
-		r = hold_way_to_home(&p, spec->home_asked, err);
-	for (size_t i = 0; r == 0 && i < spec->policy->n_protected; i++) {
-		const struct cordon_protected *asked = &spec->policy->protected_paths[i];
+	for (size_t i = 0; r == 0 && i < p->plan->n_guards; i++) {
+		const struct cordon_guard *guard = &p->plan->guards[i];
 
-		/* What came to be since then is found by PID 1, as what comes later is. */
-		r = asked->missing ? protect_absent(&p, asked, asked->path, "", asked->path, err)
-				   : protect_path(&p, asked, asked->path, 0, err);
+		if (guard->area != p->area || guard->kind == CORDON_GUARD_PROTECTED)
+			continue;
+		if (guard->state == CORDON_GUARD_PRESENT) {
+			r = pin_ancestors(p, guard->path, false, err);
+		} else {
+			const char *dir = guard->dir + strlen(area_of(p)->at);
+
+			r = pin_ancestors(p, dir + strspn(dir, "/"), true, err);
+		}
 	}
-	plan->fold_case = plan->n_guards && folds_case(&spec->policy->root);
+	return r;
+}
+
+static int protect_area(struct protect *p, struct cordon_error *err)
+{
+	int r = 0;
+
+	p->root_access = access_of(p, "");
+	for (size_t i = 0; r == 0 && i < p->policy->n_protected; i++) {
+		const struct cordon_protected *asked = &p->policy->protected_paths[i];
+
+		/* `missing`: the policy found no such name. PID 1 finds one that was made since then, as it finds later
+		 * ones. */
+		r = asked->missing ? protect_absent(p, asked, asked->path, "", err)
+				   : protect_path(p, asked, asked->path, 0, err);
+	}
+	if (r == 0)
+		r = pin_boundaries(p, err);
+	if (p->plan->n_guards && folds_case(&p->policy->root))
+		p->plan->fold_case = true;
+	return r;
+}
+
+int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
+{
+	struct protect p = { .plan = plan, .policy = spec->run->policy };
+	int r = hide_records(&p, spec->home_path, err);
+
+	if (r == 0 && spec->home_asked && !cordon_streq(spec->home_asked, spec->home_path))
+		r = protect_links_to_records(&p, spec->home_asked, err);
+	for (p.area = 0; r == 0 && p.area < plan->n_areas; p.area++) {
+		p.policy = plan->areas[p.area].policy;
+		r = protect_area(&p, err);
+	}
 	return r;
 }

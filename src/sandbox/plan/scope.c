@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grants become mounts. Only paths that grants name literally are boundaries; at each of them the rights change, so
- * each is looked at once, parents first. Nothing of the tree is walked.
+ * Turns grants into mounts. Rights change only at paths that grants name literally, so this file looks at each of those
+ * once, parents first. It walks no tree.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/arena.h"
 #include "base/path.h"
-#include "sandbox/plan.h"
+#include "base/setting.h"
+#include "sandbox/plan/plan.h"
 
 #define SKELETON_MODE 0555
 
@@ -25,7 +27,7 @@ struct scope {
 	size_t n;
 };
 
-/* Orders a/b before a-b: by component, so that a parent stands directly before what lies below it. */
+/* Orders paths by component (a/b before a-b), so that what lies below a parent follows it directly. */
 static int by_component(const void *a, const void *b)
 {
 	const unsigned char *x = (const unsigned char *)((const struct boundary *)a)->path;
@@ -36,14 +38,15 @@ static int by_component(const void *a, const void *b)
 	return (*x == '/' ? 1 : *x ? *x + 1 : 0) - (*y == '/' ? 1 : *y ? *y + 1 : 0);
 }
 
-/* The first grant that must judge names, and in permissive mode also takes something away; or NULL. */
-static const struct cordon_grant *name_pattern(const struct cordon_policy *policy)
+/* The first grant of one part of a policy that must judge names. In permissive mode only a grant that takes rights away
+ * counts. */
+static const struct cordon_grant *part_name_pattern(const struct cordon_policy *policy)
 {
 	for (size_t i = 0; i < policy->n_grants; i++) {
 		const struct cordon_grant *grant = &policy->grants[i];
 
 		if (policy->mode == CORDON_MODE_PERMISSIVE && grant->access == CORDON_ACCESS_WRITE && !policy->read_only)
-			continue; /* more than what is let through with a warning anyway it can't give */
+			continue; /* it gives nothing more: permissive mode allows writes with a warning anyway */
 		for (size_t j = 0; j < cordon_pattern_alternatives(grant->pattern); j++)
 			if (!cordon_pattern_literal(grant->pattern, j))
 				return grant;
@@ -51,16 +54,27 @@ static const struct cordon_grant *name_pattern(const struct cordon_policy *polic
 	return NULL;
 }
 
-static int choose_lens(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+static const struct cordon_grant *name_pattern(const struct cordon_policy *policy)
 {
-	const struct cordon_grant *grant = name_pattern(spec->policy);
+	const struct cordon_grant *found = NULL;
+	const struct cordon_policy *part;
 
-	plan->lens = spec->lens == CORDON_LENS_ALWAYS || (grant && spec->lens == CORDON_LENS_AUTO);
+	for (size_t i = 0; !found && (part = cordon_policy_part(policy, i)); i++)
+		found = part_name_pattern(part);
+	return found;
+}
+
+static int choose_lens(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
+{
+	const struct cordon_grant *grant = name_pattern(spec->run->policy);
+
+	plan->lens = spec->run->lens == CORDON_LENS_ALWAYS || (grant && spec->run->lens == CORDON_LENS_AUTO);
 	if (plan->lens && access("/dev/fuse", R_OK | W_OK) < 0) {
 		int r = -errno;
 
 		cordon_fail(err, r, CORDON_KIND_KERNEL_UNSUPPORTED,
-			    "%s%s needs the lens, but /dev/fuse can't be used: %s", grant ? "pattern " : "--lens always",
+			    "%s%s needs the lens, but /dev/fuse can't be used: %s",
+			    grant ? "pattern " : cordon_setting_name(CORDON_SETTING_LENS_ALWAYS),
 			    grant ? cordon_pattern_text(grant->pattern) : "", strerror(-r));
 		cordon_error_hint(
 			err,
@@ -71,13 +85,14 @@ static int choose_lens(struct cordon_plan *plan, const struct cordon_run_spec *s
 		cordon_fail(err, -ENOTSUP, CORDON_KIND_POLICY_DENIED,
 			    "pattern %s judges files by name, which needs the lens",
 			    cordon_pattern_text(grant->pattern));
-		cordon_error_hint(err, "leave out --lens never, or name folders and single files");
+		cordon_error_hint(err, "leave out %s, or name folders and single files",
+				  cordon_setting_name(CORDON_SETTING_LENS_NEVER));
 		return -ENOTSUP;
 	}
 	return 0;
 }
 
-/* The whole workspace is one mount, and cordon-lens asks the policy about every name in it. */
+/* Plans the whole workspace as one mount, in which cordon-lens asks the policy about every name. */
 static int plan_view(struct cordon_plan *plan, struct cordon_error *err)
 {
 	struct cordon_step *step;
@@ -99,40 +114,44 @@ static int plan_view(struct cordon_plan *plan, struct cordon_error *err)
 	return 0;
 }
 
+static void gather_part(struct scope *scope, const struct cordon_policy *part)
+{
+	for (size_t i = 0; i < part->n_grants; i++) {
+		for (size_t j = 0; j < cordon_pattern_alternatives(part->grants[i].pattern); j++) {
+			const char *literal = cordon_pattern_literal(part->grants[i].pattern, j);
+
+			/* Patterns without a literal path get here only in permissive mode, which reports and does not
+			 * enforce them. */
+			if (literal)
+				scope->items[scope->n++].path = literal;
+		}
+	}
+}
+
+/* Gathers the literal paths of the policy and of all its fences: rights can change only at these. */
 static int gather(struct scope *scope, struct cordon_error *err)
 {
 	const struct cordon_policy *policy = scope->policy;
+	const struct cordon_policy *part;
 	size_t cap = 1;
 
-	for (size_t i = 0; i < policy->n_grants; i++)
-		cap += cordon_pattern_alternatives(policy->grants[i].pattern);
-	scope->items = cordon_plan_alloc(scope->plan, cap * sizeof(*scope->items));
+	for (size_t p = 0; (part = cordon_policy_part(policy, p)); p++)
+		for (size_t i = 0; i < part->n_grants; i++)
+			cap += cordon_pattern_alternatives(part->grants[i].pattern);
+	scope->items = cordon_arena_alloc(scope->plan->arena, cap * sizeof(*scope->items));
 	if (!scope->items)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	scope->items[scope->n++].path = "";
-	for (size_t i = 0; i < policy->n_grants; i++) {
-		for (size_t j = 0; j < cordon_pattern_alternatives(policy->grants[i].pattern); j++) {
-			const char *literal = cordon_pattern_literal(policy->grants[i].pattern, j);
-
-			if (!literal)
-				continue; /* only in permissive mode, where it is reported and not enforced */
-			scope->items[scope->n++].path = literal;
-		}
-	}
+	for (size_t p = 0; (part = cordon_policy_part(policy, p)); p++)
+		gather_part(scope, part);
 	qsort(scope->items, scope->n, sizeof(*scope->items), by_component);
-	for (size_t i = 0; i < scope->n; i++) {
-		struct cordon_decision decision;
-
-		cordon_policy_decide(policy, scope->items[i].path, CORDON_OP_READ, &decision);
-		scope->items[i].access = decision.access;
-		/* What a permissive run only warns of is there to be reached. */
-		if (decision.reason == CORDON_REASON_NO_GRANT && policy->mode == CORDON_MODE_PERMISSIVE)
-			scope->items[i].access = CORDON_ACCESS_WRITE;
-	}
+	/* The access includes what a permissive run only warns of: the agent must be able to reach it. */
+	for (size_t i = 0; i < scope->n; i++)
+		scope->items[i].access = cordon_policy_access(policy, scope->items[i].path);
 	return 0;
 }
 
-/* Rights in force around item i: those of the nearest boundary above it. */
+/* The rights around item i, which are those of the nearest boundary above it. */
 static cordon_access around(const struct scope *scope, size_t i)
 {
 	for (size_t j = i; j-- > 0;)
@@ -147,8 +166,8 @@ static int inside_path(const struct scope *scope, const char *path, char ret[sta
 	return cordon_path_join(scope->plan->at, path, ret, CORDON_PATH_MAX);
 }
 
-/* Shows that the siblings of a granted folder exist, and nothing else about them. Bounded: a directory with more
- * entries than that shows the first ones, the others do not exist inside. */
+/* Plans unreadable placeholders that show only that the siblings of a granted folder exist. Of a directory with more
+ * than CORDON_PLACEHOLDERS_MAX entries it shows the first ones; the others do not exist inside. */
 static int plan_placeholders(struct scope *scope, const char *dir, struct cordon_error *err)
 {
 	int fd = cordon_open_beneath(scope->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -159,7 +178,7 @@ static int plan_placeholders(struct scope *scope, const char *dir, struct cordon
 	if (!stream) {
 		if (fd >= 0)
 			close(fd);
-		return 0; /* unreadable for us as well: there is nothing to show */
+		return 0; /* we can't list it either: there is nothing to show */
 	}
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
 		char rel[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
@@ -176,7 +195,7 @@ static int plan_placeholders(struct scope *scope, const char *dir, struct cordon
 		if (cordon_path_join(dir, entry->d_name, rel, sizeof(rel)) < 0 || inside_path(scope, rel, inside) < 0)
 			continue;
 		if (cordon_policy_leads(scope->policy, rel))
-			continue; /* the folder itself, or a directory on the way to one */
+			continue; /* a granted folder, or a directory that leads to one */
 		step = cordon_plan_step(scope->plan, entry->d_type == DT_DIR ? CORDON_STEP_DIR : CORDON_STEP_FILE,
 					inside);
 		if (!step)
@@ -189,7 +208,7 @@ static int plan_placeholders(struct scope *scope, const char *dir, struct cordon
 }
 
 /* Makes the directories between the skeleton's root and a granted path, with their placeholders. */
-static int plan_way(struct scope *scope, const char *path, struct cordon_error *err)
+static int plan_ancestors(struct scope *scope, const char *path, struct cordon_error *err)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		char part[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
@@ -215,9 +234,10 @@ static int plan_way(struct scope *scope, const char *path, struct cordon_error *
 	return 0;
 }
 
-/* The root itself is not granted: a skeleton of ours stands in its place. As a mount it is writable, and closed by its
- * mode (and by Landlock, unless it lies in a private directory), so that making something there is "Permission
- * denied", not "Read-only file system". Nothing in it is the host's. */
+/* Plans the skeleton: directories of ours that take the place of a root which is not granted. Its mount is writable,
+ * and its mode closes it (and Landlock does, unless it lies in a private directory), so that an attempt to make
+ * something there fails with "Permission denied", not with "Read-only file system". Nothing in it belongs to the
+ * host. */
 static int plan_skeleton(struct scope *scope, struct cordon_error *err)
 {
 	struct cordon_step *step;
@@ -238,12 +258,13 @@ static int plan_skeleton(struct scope *scope, struct cordon_error *err)
 	return plan_placeholders(scope, "", err);
 }
 
-/* A name that must not come to be, because it would have more rights than it may. */
-static int plan_absent(struct scope *scope, const char *path, struct cordon_error *err)
+/* Adds a boundary where the rights are narrower than around it. */
+static int plan_guard(struct scope *scope, const char *path, cordon_access access, cordon_guard_state state,
+		      struct cordon_error *err)
 {
-	struct cordon_policy *policy = (struct cordon_policy *)(uintptr_t)scope->policy;
+	cordon_guard_kind kind = access == CORDON_ACCESS_NONE ? CORDON_GUARD_DENIED : CORDON_GUARD_READ_ONLY;
 
-	return cordon_policy_add_protected(policy, path, "a narrower grant", true, err);
+	return cordon_plan_guard(scope->plan, 0, kind, state, path, NULL, err);
 }
 
 static int plan_boundary(void *data, const char *path, cordon_access access, cordon_access outer,
@@ -268,7 +289,7 @@ static int plan_boundary(void *data, const char *path, cordon_access access, cor
 	}
 	if (fd == -ENOENT || fd == -ENOTDIR) {
 		if (outer == CORDON_ACCESS_WRITE)
-			return plan_absent(scope, path, err);
+			return plan_guard(scope, path, access, CORDON_GUARD_ABSENT, err);
 		if (access != CORDON_ACCESS_WRITE)
 			return 0;
 		cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "grant %s does not exist in %s", path,
@@ -282,13 +303,15 @@ static int plan_boundary(void *data, const char *path, cordon_access access, cor
 	close(fd);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot stat %s", source);
+	if (outer == CORDON_ACCESS_WRITE && (r = plan_guard(scope, path, access, CORDON_GUARD_PRESENT, err)) < 0)
+		return r;
 	if (access == CORDON_ACCESS_NONE) {
 		if (!(step = cordon_plan_step(scope->plan, CORDON_STEP_MASK, inside)))
 			return cordon_fail_errno(err, -ENOMEM, "plan");
 		step->flags = S_ISDIR(st.st_mode) ? CORDON_STEP_IS_DIR : 0;
 		return 0;
 	}
-	if (outer == CORDON_ACCESS_NONE && *path && (r = plan_way(scope, path, err)) < 0)
+	if (outer == CORDON_ACCESS_NONE && *path && (r = plan_ancestors(scope, path, err)) < 0)
 		return r;
 	return cordon_plan_bind(scope->plan, source, inside, access == CORDON_ACCESS_READ ? CORDON_STEP_READ_ONLY : 0,
 				access == CORDON_ACCESS_READ ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
@@ -305,19 +328,19 @@ int cordon_plan_boundaries(struct cordon_plan *plan, const struct cordon_policy 
 		cordon_access outer = around(&scope, i);
 
 		if (i > 0 && (cordon_streq(item->path, scope.items[i - 1].path) || item->access == outer))
-			continue; /* named twice, or nothing changes here */
+			continue; /* it was named twice, or the rights do not change here */
 		r = fn(data, item->path, item->access, outer, err);
 	}
 	return r;
 }
 
-int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
-	struct scope scope = { .plan = plan, .policy = spec->policy };
+	struct scope scope = { .plan = plan, .policy = spec->run->policy };
 	int r = choose_lens(plan, spec, err);
 
 	if (r < 0)
 		return r;
 	return plan->lens ? plan_view(plan, err)
-			  : cordon_plan_boundaries(plan, spec->policy, plan_boundary, &scope, err);
+			  : cordon_plan_boundaries(plan, spec->run->policy, plan_boundary, &scope, err);
 }

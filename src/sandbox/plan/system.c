@@ -1,25 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a plan every run has: a read-only system, private /tmp, /run, /dev, /proc and home. */
-#include <dirent.h>
+/* Plans what every run has: a read-only system, and a private /tmp, /run, /dev, /proc and home. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "sandbox/plan.h"
+#include "base/setting.h"
+#include "sandbox/plan/plan.h"
 
-/* What programs need of /etc, and no more: each entry costs every start. Small files are copied when the run starts,
- * the rest is mounted read-only. Nothing here holds secrets: no shadow, no ssh or TLS keys, no tool configuration that
- * may carry tokens. */
+/*
+ * The parts of /etc that programs need. The lists are short because each entry costs time at every start. Small files
+ * are copied when the run starts, the rest is mounted read-only. Nothing here holds secrets: no shadow, no ssh or TLS
+ * keys, no tool configuration that may hold tokens.
+ *
+ * Copied: how names of hosts, services and protocols are resolved, the time zone, the system's name, OpenSSL's
+ * defaults. Mounted: which program a name of /usr/bin stands for, fonts, the settings of Java (they lie in /etc on
+ * Debian, and Java does not start without them), the linker's cache, and the certificates that are extracted for
+ * everybody; the directories around those hold private keys. sandbox/plan/certs.c makes the links to the certificates.
+ */
 static const char *const etc_copied[] = {
-	"gai.conf",   "host.conf", "hosts",	  "localtime", "nsswitch.conf",
-	"os-release", "protocols", "resolv.conf", "services",  "ssl/openssl.cnf",
+	"gai.conf",  "host.conf",   "hosts",	"localtime",	   "nsswitch.conf",	  "os-release",
+	"protocols", "resolv.conf", "services", "ssl/openssl.cnf", "pki/tls/openssl.cnf",
 };
 static const char *const etc_mounted[] = {
-	"alternatives", "fonts", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-	"ld.so.cache",	"pki",	 "ssl/certs",
+	"alternatives",	   "fonts",	  "java-11-openjdk",	    "java-17-openjdk",
+	"java-21-openjdk", "ld.so.cache", "pki/ca-trust/extracted", "pki/tls/certs/ca-bundle.crt",
+	"ssl/certs",
+};
+/* Files in these directories that only root may read. */
+static const char *const etc_masked[] = {
+	"java-11-openjdk/management/jmxremote.password",
+	"java-17-openjdk/management/jmxremote.password",
+	"java-21-openjdk/management/jmxremote.password",
 };
 #define ETC_FILE_MAX ((size_t)64 << 10)
 
@@ -55,7 +70,8 @@ static int plan_programs(struct cordon_plan *plan, struct cordon_error *err)
 
 		if (n > 0) {
 			target[n] = '\0';
-			if (!add(plan, CORDON_STEP_LINK, system_dirs[i], cordon_plan_printf(plan, "%s", target), 0))
+			if (!add(plan, CORDON_STEP_LINK, system_dirs[i], cordon_arena_printf(plan->arena, "%s", target),
+				 0))
 				return cordon_fail_errno(err, -ENOMEM, "plan");
 		} else if (lstat(system_dirs[i], &st) == 0 && S_ISDIR(st.st_mode)) {
 			r = bind_system(plan, system_dirs[i], system_dirs[i], err);
@@ -67,21 +83,41 @@ static int plan_programs(struct cordon_plan *plan, struct cordon_error *err)
 static int copy_etc(struct cordon_plan *plan, int etc, const char *name)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(ETC_FILE_MAX);
-	char path[CORDON_PATH_MAX];
+	/* Links are followed: /etc belongs to the administrator, and resolv.conf usually is one. */
+	autofd int fd = openat(etc, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	struct cordon_step *step;
+	struct stat st;
 	char *copy;
 
-	/* Links are followed: /etc belongs to the administrator, and resolv.conf usually is one. */
-	if (cordon_read_file(etc, name, 0, &text, NULL) < 0)
+	/* The agent gets only what everybody may read, also when root starts it. */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) ||
+	    cordon_read_regular(fd, &st, name, &text, NULL) < 0)
 		return 0;
-	copy = cordon_plan_alloc(plan, text.len + 1);
-	if (!copy || cordon_path_join("/etc", name, path, sizeof(path)) < 0)
+	copy = cordon_arena_alloc(plan->arena, text.len + 1);
+	if (!copy || cordon_path_join("/etc", name, path, sizeof(path)) < 0 ||
+	    cordon_plan_parents(plan, path, NULL, NULL) < 0)
 		return -ENOMEM;
 	memcpy(copy, text.data ? text.data : "", text.len);
 	step = add(plan, CORDON_STEP_FILE, path, copy, 0444);
 	if (!step)
 		return -ENOMEM;
 	step->text_len = text.len;
+	return 0;
+}
+
+static int mask_etc(struct cordon_plan *plan, int etc, const char *name, struct cordon_error *err)
+{
+	char path[CORDON_PATH_MAX];
+	struct cordon_step *step;
+
+	if (faccessat(etc, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    cordon_path_join("/etc", name, path, sizeof(path)) < 0)
+		return 0;
+	step = add(plan, CORDON_STEP_MASK, path, NULL, 0);
+	if (!step)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->flags = CORDON_STEP_IF_THERE;
 	return 0;
 }
 
@@ -98,15 +134,15 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 	if (!add(plan, CORDON_STEP_DIR, "/etc/ssl", NULL, 0755))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	passwd = add(plan, CORDON_STEP_FILE, "/etc/passwd",
-		     cordon_plan_printf(
-			     plan,
+		     cordon_arena_printf(
+			     plan->arena,
 			     "%s%s:x:%u:%u::%s:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 			     plan->uid ? "root:x:0:0:root:/root:/bin/sh\n" : "", plan->user, plan->uid, plan->gid,
 			     plan->home),
 		     0444);
 	group = add(plan, CORDON_STEP_FILE, "/etc/group",
-		    cordon_plan_printf(plan, "%s%s:x:%u:\nnogroup:x:65534:\n", plan->gid ? "root:x:0:\n" : "",
-				       plan->user, plan->gid),
+		    cordon_arena_printf(plan->arena, "%s%s:x:%u:\nnogroup:x:65534:\n", plan->gid ? "root:x:0:\n" : "",
+					plan->user, plan->gid),
 		    0444);
 	if (!passwd || !passwd->text || !group || !group->text)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
@@ -118,17 +154,20 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 		if (copy_etc(plan, etc, etc_copied[i]) < 0)
 			return cordon_fail_errno(err, -ENOMEM, "plan");
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(etc_mounted); i++) {
-		char path[CORDON_PATH_MAX];
+		CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 		struct stat st;
 
+		/* The agent gets only what everybody may read, also when root starts it. */
 		if (fstatat(etc, etc_mounted[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode) ||
-		    cordon_path_join("/etc", etc_mounted[i], path, sizeof(path)) < 0)
+		    !(st.st_mode & S_IROTH) || cordon_path_join("/etc", etc_mounted[i], path, sizeof(path)) < 0)
 			continue;
-		/* The rule on /etc covers it. */
+		/* It needs no Landlock rule of its own: the rule on /etc covers it. */
 		r = cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY | CORDON_STEP_SYSTEM, CORDON_RIGHT_NONE,
 				     err);
 	}
-	return r;
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(etc_masked); i++)
+		r = mask_etc(plan, etc, etc_masked[i], err);
+	return r < 0 ? r : cordon_plan_certificates(plan, etc, err);
 }
 
 static int plan_dev(struct cordon_plan *plan, struct cordon_error *err)
@@ -146,14 +185,15 @@ static int plan_dev(struct cordon_plan *plan, struct cordon_error *err)
 		char path[32];
 
 		snprintf(path, sizeof(path), "/dev/%s", devices[i]);
-		/* A device can be written on a read-only mount; its mode and times, which root owns, can't be changed. */
+		/* The agent can write to a device on a read-only mount, but root can't change the device's mode and
+		 * times there. */
 		r = cordon_plan_bind(plan, path, path, CORDON_STEP_IS_DEVICE | CORDON_STEP_READ_ONLY,
 				     CORDON_RIGHT_DEVICE, err);
 	}
 	return r;
 }
 
-/* A directory of ours that the agent may write. */
+/* Plans a directory of ours that the agent may write. */
 static int plan_private(struct cordon_plan *plan, const char *path, mode_t mode, struct cordon_error *err)
 {
 	struct cordon_step *step;
@@ -167,72 +207,30 @@ static int plan_private(struct cordon_plan *plan, const char *path, mode_t mode,
 	return 0;
 }
 
-static int plan_home(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+/* /var/tmp is a link to /tmp, unless the root lies in it: then it is a private directory that contains the root. */
+static int plan_var(struct cordon_plan *plan, struct cordon_error *err)
 {
-	struct cordon_root slash = { .fd = -1, .path = "/" };
-	struct cordon_resolved found;
-	char source[CORDON_PATH_MAX];
-	int r;
-
-	if (!spec->home)
-		return plan_private(plan, plan->home, 0700, err);
-	if (spec->home[0] != '/')
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--home %s: the path must be absolute", spec->home);
-	cordon_resolve(&slash, spec->home, &found);
-	if (found.place != CORDON_PLACE_INSIDE || !found.exists)
-		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "--home %s: no such directory", spec->home);
-	if (cordon_path_join("/", found.path, source, sizeof(source)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "--home %s", spec->home);
-	if (spec->home_path &&
-	    (cordon_path_within(spec->home_path, source) || cordon_path_within(source, spec->home_path)))
-		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "--home %s holds cordon's own records (%s)",
-				   source, spec->home_path);
-	r = cordon_plan_apart(plan, "--home", source, err);
-	return r < 0 ? r : cordon_plan_bind(plan, source, plan->home, 0, CORDON_RIGHT_WRITE, err);
+	if (!add(plan, CORDON_STEP_DIR, "/var", NULL, 0755) || !add(plan, CORDON_STEP_LINK, "/var/run", "/run", 0))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	if (cordon_path_within(plan->at, "/var/tmp"))
+		return plan_private(plan, "/var/tmp", 01777, err);
+	return add(plan, CORDON_STEP_LINK, "/var/tmp", "/tmp", 0) ? 0 : cordon_fail_errno(err, -ENOMEM, "plan");
 }
 
-/*
- * Permissive mode: what the user could reach, the agent can reach, at the same paths. The system stays read-only, /run
- * with its sockets stays private, and our own home and temporary directory lie there.
- */
-static int plan_host(struct cordon_plan *plan, struct cordon_error *err)
+/* Makes the temporary directory in the private /run, because the root, a share or a home may lie in /tmp. */
+static int plan_temp_dir(struct cordon_plan *plan, struct cordon_error *err)
 {
-	static const char *const own[] = { "bin",    "dev",  "etc", "lib",  "lib32", "lib64",
-					   "libx32", "proc", "run", "sbin", "sys",   "usr" };
-	DIR *dir = opendir("/");
-	int r = bind_system(plan, "/etc", "/etc", err);
-
-	if (!dir)
-		return cordon_fail_errno(err, -errno, "cannot list /");
-	for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
-		char path[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
-		bool skip = entry->d_name[0] == '.' && (!entry->d_name[1] || cordon_streq(entry->d_name, ".."));
-		struct stat st;
-		ssize_t n;
-
-		for (size_t i = 0; i < CORDON_ARRAY_SIZE(own); i++)
-			skip |= cordon_streq(entry->d_name, own[i]);
-		if (skip || cordon_path_join("/", entry->d_name, path, sizeof(path)) < 0 || lstat(path, &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode)) {
-			r = cordon_plan_bind(plan, path, path, 0, CORDON_RIGHT_WRITE, err);
-		} else if (S_ISLNK(st.st_mode) && (n = readlink(path, target, sizeof(target) - 1)) > 0) {
-			target[n] = '\0';
-			if (!add(plan, CORDON_STEP_LINK, path, cordon_plan_printf(plan, "%s", target), 0))
-				r = cordon_fail_errno(err, -ENOMEM, "plan");
-		}
+	if (cordon_path_within(plan->at, plan->tmp)) {
+		cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED,
+			    "%s can't be a workspace: the run's temporary directory is %s", plan->at, plan->tmp);
+		cordon_error_hint(err, "show the root elsewhere with %s", cordon_setting_name(CORDON_SETTING_AT));
+		return -EBUSY;
 	}
-	closedir(dir);
-	if (r == 0 && access("/sys", F_OK) == 0)
-		r = bind_system(plan, "/sys", "/sys", err);
-	if (r == 0 && (!add(plan, CORDON_STEP_DIR, CORDON_PERMISSIVE_TMP, NULL, 01777)))
-		r = cordon_fail_errno(err, -ENOMEM, "plan");
-	return r;
+	return add(plan, CORDON_STEP_DIR, plan->tmp, NULL, 0700) ? 0 : cordon_fail_errno(err, -ENOMEM, "plan");
 }
 
-int cordon_plan_system(struct cordon_plan *plan, const struct cordon_run_spec *spec, struct cordon_error *err)
+int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
-	bool permissive = plan->mode == CORDON_MODE_PERMISSIVE;
 	struct cordon_step *proc;
 	int r;
 
@@ -240,12 +238,10 @@ int cordon_plan_system(struct cordon_plan *plan, const struct cordon_run_spec *s
 		return r;
 	if (!add(plan, CORDON_STEP_DIR, "/proc", NULL, 0755) || !add(plan, CORDON_STEP_FREEZE, "/", NULL, 0))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
-	if (!permissive && (r = plan_etc(plan, err)) < 0)
+	if ((r = plan_etc(plan, err)) < 0)
 		return r;
-	if (!permissive &&
-	    (!add(plan, CORDON_STEP_DIR, "/var", NULL, 0755) || !add(plan, CORDON_STEP_LINK, "/var/tmp", "/tmp", 0) ||
-	     !add(plan, CORDON_STEP_LINK, "/var/run", "/run", 0)))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
+	if (!spec->run->learns && (r = plan_var(plan, err)) < 0)
+		return r;
 	if ((r = plan_dev(plan, err)) < 0)
 		return r;
 	if (!add(plan, CORDON_STEP_DEVPTS, "/dev/pts", NULL, 0) ||
@@ -253,8 +249,11 @@ int cordon_plan_system(struct cordon_plan *plan, const struct cordon_run_spec *s
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	plan->steps[plan->n_steps - 2].right = CORDON_RIGHT_DEVICE;
 	proc->right = CORDON_RIGHT_READ;
-	if ((r = plan_private(plan, "/dev/shm", 01777, err)) < 0 || (r = plan_private(plan, "/run", 0755, err)) < 0)
+	if ((r = plan_private(plan, "/dev/shm", 01777, err)) < 0 || (r = plan_private(plan, "/run", 0755, err)) < 0 ||
+	    (r = plan_temp_dir(plan, err)) < 0 || (r = plan_private(plan, "/tmp", 01777, err)) < 0)
 		return r;
-	r = permissive ? plan_host(plan, err) : plan_private(plan, "/tmp", 01777, err);
-	return r < 0 ? r : plan_home(plan, spec, err);
+	if (spec->run->learns && (r = cordon_plan_learn(plan, spec, err)) < 0)
+		return r;
+	r = plan->home_shown ? 1 : cordon_plan_home(plan, spec, err);
+	return r != 0 ? (r < 0 ? r : 0) : plan_private(plan, plan->home, 0700, err);
 }

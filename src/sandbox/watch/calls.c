@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which system calls name paths, and reading those names from a process that is stopped in one. */
+/* Knows which system calls name paths, and reads those paths from a process that is stopped in such a call. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -10,22 +10,22 @@
 
 #include "base/path.h"
 #include "base/sys.h"
-#include "sandbox/watch_calls.h"
+#include "sandbox/watch/calls.h"
 
 #define SHORT_PATH 256
 
 enum { CWD = -1, NONE = -2 };
 
 typedef enum cordon_call_kind {
-	CALL_OPEN,   /* flags decide: argument `flags` */
-	CALL_OPEN2,  /* flags in memory: struct open_how */
+	CALL_OPEN,   /* what it does depends on its argument `flags` */
+	CALL_OPEN2,  /* the same, with the flags in memory: struct open_how */
 	CALL_CREATE, /* makes the name */
 	CALL_DELETE,
-	CALL_RENAME, /* takes one name, makes another */
+	CALL_RENAME, /* removes one name, makes another */
 	CALL_LINK,   /* reads one name, makes another */
-	CALL_CHANGE, /* changes what stands there */
+	CALL_CHANGE, /* changes what has the name */
 	CALL_EXECUTE,
-	CALL_LOOK, /* stat and the like; a bare descriptor ("" as path) is none */
+	CALL_LOOK, /* stat and similar calls; with a bare descriptor ("" as path) they look at no path */
 	CALL_BIND, /* the path is in a socket address */
 } cordon_call_kind;
 
@@ -105,9 +105,9 @@ static bool read_memory(pid_t pid, uint64_t address, void *into, size_t n)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n;
 }
 
-/* A string that may end right before an unmapped page: never asks for bytes of the next page it does not need. Nearly all
- * are short, and a page of somebody else's memory is not to be fetched for them. */
-static bool read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX])
+/* The string may end right before an unmapped page, so we never read into the next page unless the string goes on
+ * there. Nearly all strings are short, so the first read asks for SHORT_PATH bytes only. */
+bool cordon_watch_read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX])
 {
 	size_t at = 0, most = SHORT_PATH;
 
@@ -141,7 +141,8 @@ static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PAT
 	return true;
 }
 
-/* Whether a name that ends as the kernel marks removed ones is of such a one. */
+/* The kernel puts " (deleted)" behind the path of a removed file, but a name may end so itself: asks whether it was
+ * removed. */
 static bool is_removed(pid_t pid, const char *what)
 {
 	char link[64];
@@ -151,7 +152,36 @@ static bool is_removed(pid_t pid, const char *what)
 	return stat(link, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Puts the directory that a relative path starts from before it. */
+/* For a path that starts in a removed directory and leads out of it by "..": sets `base` to the directory that it leads
+ * to, and `name` to its last component. False when the path goes through links: then only the kernel knows where it
+ * leads. */
+static bool leave_removed(pid_t pid, const char *what, char name[static CORDON_PATH_MAX],
+			  char base[static CORDON_PATH_MAX])
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	char start[64], link[CORDON_FD_PATH_SIZE], way[CORDON_PATH_MAX];
+	const char *last = cordon_path_base(name);
+	autofd int from = -1, to = -1;
+	ssize_t n;
+
+	if (last == name || !*last || cordon_streq(last, ".") || cordon_streq(last, "..") ||
+	    cordon_copy(way, sizeof(way), name, (size_t)(last - name)) < 0)
+		return false;
+	snprintf(start, sizeof(start), "/proc/%d/%s", (int)pid, what);
+	from = open(start, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	to = from < 0 ? -1 : cordon_sys_openat2(from, way, &how, sizeof(how));
+	n = to < 0 ? -1 : readlink(cordon_fd_path(to, link), base, CORDON_PATH_MAX - 1);
+	if (n <= 0 || base[0] != '/')
+		return false;
+	base[n] = '\0';
+	if (cordon_path_is_deleted(base))
+		return false;
+	memmove(name, last, strlen(last) + 1);
+	return true;
+}
+
+/* Makes a relative path absolute: puts the directory from which it starts in front of it. */
 static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 {
 	CORDON_UNCLEARED char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX];
@@ -161,18 +191,31 @@ static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 	if (dir != AT_FDCWD)
 		snprintf(what, sizeof(what), "fd/%d", dir);
 	touch->direct = *name && !strchr(name, '/') && !cordon_streq(name, ".") && !cordon_streq(name, "..");
-	if (!read_link_of(pid, what, base))
+	touch->start = dir;
+	errno = 0;
+	if (!read_link_of(pid, what, base)) {
+		touch->deep = touch->direct && errno == ENAMETOOLONG;
 		return false;
+	}
 	touch->nameless = cordon_path_is_deleted(base) && is_removed(pid, what);
-	return cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) == 0;
+	if (touch->nameless && leave_removed(pid, what, name, base)) {
+		touch->nameless = false;
+		touch->direct = true;
+	}
+	if (cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) < 0) {
+		touch->deep = touch->direct;
+		return false;
+	}
+	touch->own = strlen(touch->path) - strlen(name);
+	return true;
 }
 
-/* The absolute form of what the process named, in its own terms. */
+/* Reads the path that the process named and makes it absolute, as the process sees it. */
 static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, struct cordon_touch *touch)
 {
 	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
 
-	return read_string((pid_t)notif->pid, notif->data.args[path_arg], touch->path) &&
+	return cordon_watch_read_string((pid_t)notif->pid, notif->data.args[path_arg], touch->path) &&
 	       (touch->path[0] == '/' || read_start((pid_t)notif->pid, dir, touch));
 }
 
@@ -187,14 +230,15 @@ static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_to
 {
 	struct sockaddr_un address = { 0 };
 	char name[sizeof(address.sun_path) + 1] = "", base[CORDON_PATH_MAX];
-	int len = (int)notif->data.args[2]; /* as much of it as the kernel reads */
+	int len = (int)notif->data.args[2]; /* the kernel reads this argument as an int, too */
 	size_t n = len > (int)sizeof(address) ? sizeof(address) : (size_t)len;
 
-	if (len <= (int)sizeof(address.sun_family) || !read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
+	if (len <= (int)sizeof(address.sun_family) || len > (int)sizeof(address) ||
+	    !read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
 		return false;
 	if (address.sun_family != AF_UNIX || !address.sun_path[0])
 		return false;
-	memcpy(name, address.sun_path, sizeof(address.sun_path)); /* which need not end */
+	memcpy(name, address.sun_path, sizeof(address.sun_path)); /* sun_path need not end with a NUL */
 	if (name[0] == '/')
 		touch->known = cordon_copy(touch->path, sizeof(touch->path), name, strlen(name)) == 0;
 	else
@@ -206,14 +250,17 @@ static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_to
 static void open_touch(struct cordon_touch *touch, uint64_t flags)
 {
 	if (flags & O_PATH) {
-		/* Opens nothing, and the kernel heeds no flag that would. */
+		/* It opens nothing, and with O_PATH the kernel ignores the flags that would change something. */
 		touch->op = "look";
 		touch->writes = false;
 		return;
 	}
+	touch->flags = flags;
 	touch->creates = flags & O_CREAT;
+	touch->if_missing = touch->creates && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC);
 	touch->writes = touch->creates || (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
-	/* Whether a file is made or only written is not known before the call: O_EXCL says so, the rest is a write. */
+	/* Before the call nobody knows whether it makes the file or only writes it, unless O_EXCL is set: we call it a
+	 * write. */
 	touch->op = touch->creates && (flags & O_EXCL) ? "create" : touch->writes ? "write" : "read";
 	touch->follows = !(flags & O_NOFOLLOW) && !(touch->creates && (flags & O_EXCL));
 }
@@ -249,7 +296,16 @@ static bool follows(const struct seccomp_notif *notif)
 
 static uint64_t open_flags(const struct seccomp_notif *notif, const struct call *call)
 {
-	return call->flags == NONE ? O_CREAT | O_WRONLY | O_TRUNC /* creat */ : notif->data.args[call->flags];
+	return call->flags == NONE ? O_CREAT | O_WRONLY | O_TRUNC /* creat */ : (uint32_t)notif->data.args[call->flags];
+}
+
+static bool makes_directory(long nr)
+{
+#ifdef SYS_open
+	if (nr == SYS_mkdir)
+		return true;
+#endif
+	return nr == SYS_mkdirat;
 }
 
 static const struct call *find(long nr)
@@ -271,6 +327,8 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
 		touches[i].op = "write";
 		touches[i].writes = true;
+		touches[i].flags = touches[i].mode = touches[i].resolve = touches[i].own = 0;
+		touches[i].directory = touches[i].deep = touches[i].if_missing = false;
 		touches[i].creates = touches[i].known = touches[i].follows = touches[i].direct = touches[i].nameless = false;
 		touches[i].path[0] = '\0';
 	}
@@ -279,7 +337,7 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 		touches[0].creates = true;
 		return read_socket_path(notif, &touches[0]) ? 1 : 0;
 	}
-	/* utimensat(fd, NULL, ...) and the like act on a descriptor, which was judged when it was opened. */
+	/* utimensat(fd, NULL, ...) and similar calls act on a descriptor, which was judged when it was opened. */
 	if (!notif->data.args[call->path])
 		return 0;
 	touches[0].known = read_path(notif, call->dir, call->path, &touches[0]);
@@ -288,16 +346,20 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	switch (call->kind) {
 	case CALL_OPEN:
 		open_touch(&touches[0], open_flags(notif, call));
+		touches[0].mode = notif->data.args[(call->flags == NONE ? 0 : call->flags) + 1];
 		break;
 	case CALL_OPEN2:
 		if (read_memory((pid_t)notif->pid, notif->data.args[2], &how, sizeof(how)))
 			open_touch(&touches[0], how.flags);
 		else
 			touches[0].known = false;
+		touches[0].mode = how.mode;
+		touches[0].resolve = how.resolve;
 		break;
 	case CALL_CREATE:
 		touches[0].op = "create";
 		touches[0].creates = true;
+		touches[0].directory = makes_directory(notif->data.nr);
 		break;
 	case CALL_DELETE:
 		touches[0].op = "delete";

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells whoever learns from a run which paths it uses. */
+/* The watch reports the paths that a learning run uses. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "sandbox/watch_sight.h"
+#include "sandbox/watch/sight.h"
 
-/* Where the call would act: unlink, rename and the making of names do not follow a link in the last component. */
+/* Resolves a host path as the call would: unlink, rename and calls that make names do not follow a link in the last
+ * component. */
 static void resolve_sight(const struct cordon_root *root, const char *host, bool follow, struct cordon_resolved *ret)
 {
 	char dir[CORDON_PATH_MAX];
@@ -29,11 +30,10 @@ static void resolve_sight(const struct cordon_root *root, const char *host, bool
 	ret->exists = fstatat(fd, ret->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Tells whoever learns what is about to happen, while the process stands still and the tree is as the call finds it. */
-void cordon_sight_tell(const struct cordon_child *child, const struct cordon_observer *observer,
-		       const struct cordon_touch *touch)
+/* Runs while the process is stopped, so that the tree is as the call will find it. */
+void cordon_sight_report(const struct cordon_watched *watched, const struct cordon_touch *touch)
 {
-	const struct cordon_root *root = &child->policy->root;
+	const struct cordon_root *root = &watched->policy->root;
 	char host[CORDON_PATH_MAX], clean[CORDON_PATH_MAX], full[CORDON_PATH_MAX];
 	bool exclusive = cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename") ||
 			 cordon_streq(touch->op, "create");
@@ -42,8 +42,8 @@ void cordon_sight_tell(const struct cordon_child *child, const struct cordon_obs
 	struct stat st;
 
 	if (!touch->known || cordon_where_is_system(touch->path) ||
-	    !cordon_where_to_host(child->plan, touch->path, host) ||
-	    (!cordon_path_within(host, child->plan->root) && cordon_plan_is_private(child->plan, touch->path)))
+	    !cordon_where_to_host(watched->plan, touch->path, host) ||
+	    (!cordon_path_within(host, watched->plan->root) && cordon_plan_is_private(watched->plan, touch->path)))
 		return;
 	resolve_sight(root, host, !exclusive, &found);
 	if (found.place == CORDON_PLACE_UNRESOLVABLE)
@@ -56,5 +56,5 @@ void cordon_sight_tell(const struct cordon_child *child, const struct cordon_obs
 	if (cordon_path_clean(host, clean, sizeof(clean)) == 0 && found.place == CORDON_PLACE_INSIDE &&
 	    cordon_path_join(root->path, found.path, full, sizeof(full)) == 0)
 		sight.linked = !cordon_streq(clean, full);
-	observer->sight(observer->data, &sight);
+	watched->observer->sight(watched->observer->data, &sight);
 }

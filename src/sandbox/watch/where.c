@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a path that the agent named leads. */
+/* The watch finds out where a path that the agent named leads. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,12 +7,12 @@
 #include "base/path.h"
 #include "base/resolve.h"
 #include "base/sys.h"
-#include "sandbox/watch_where.h"
+#include "sandbox/watch/where.h"
 
 const char *const cordon_watch_system[] = { "/usr",  "/etc",  "/lib", "/lib64", "/lib32", "/libx32", "/bin",
 					    "/sbin", "/proc", "/dev", "/sys",	"/run",	  NULL };
 
-static bool climbs(const char *path)
+static bool has_dotdot(const char *path)
 {
 	for (const char *p = strstr(path, "/.."); p; p = strstr(p + 1, "/.."))
 		if (p[3] == '/' || p[3] == '\0')
@@ -28,7 +28,7 @@ bool cordon_where_is_system(const char *path)
 	return cordon_streq(path, "/");
 }
 
-/* The next component of *p, without slashes and "."; its length, 0 at the end. */
+/* Moves *p to the next component, past slashes and "."; returns its length, 0 at the end. */
 static size_t component(const char **p)
 {
 	for (;;) {
@@ -42,57 +42,60 @@ static size_t component(const char **p)
 	}
 }
 
-static bool is(const char *p, size_t n, const char *word)
+static bool is_word(const char *p, size_t n, const char *word)
 {
 	return n == strlen(word) && memcmp(p, word, n) == 0;
 }
 
-/* Below /proc and /dev there are names that stand for what a process has open, and lead anywhere. */
-static bool may_stand_for_another(const char *path)
+/* Whether a path may be a link of a process: some names below /proc and /dev stand for what a process has open, and may
+ * lead anywhere. */
+static bool may_be_process_link(const char *path)
 {
 	size_t n = component(&path);
 	const char *next = path + n;
 
-	if (is(path, n, "proc"))
+	if (is_word(path, n, "proc"))
 		return true;
-	if (!is(path, n, "dev"))
+	if (!is_word(path, n, "dev"))
 		return false;
 	n = component(&next);
-	return is(next, n, "fd") || is(next, n, "stdin") || is(next, n, "stdout") || is(next, n, "stderr");
+	return is_word(next, n, "fd") || is_word(next, n, "stdin") || is_word(next, n, "stdout") ||
+	       is_word(next, n, "stderr");
 }
 
 bool cordon_where_plainly_system(const char *path)
 {
-	return cordon_where_is_system(path) && !may_stand_for_another(path) && !climbs(path);
+	return cordon_where_is_system(path) && !may_be_process_link(path) && !has_dotdot(path);
 }
 
-/* The names behind /proc of a path, "." and ".." worked off: those that are passed on the way to such a name are true
- * directories. */
+/* The components of a path behind /proc, without "." and with ".." resolved. Resolving ".." by text is correct here,
+ * because the components before a link of a process are real directories. */
 struct proc_names {
 	const char *at[6];
 	size_t len[6], n;
 };
 
-/* PID/cwd, root, exe, fd/N, map_files/X, also below PID/task/TID; the number of the name that says which, or 0. */
+/* Recognises the links of a process: PID/cwd, root, exe, fd/N and map_files/X, also below PID/task/TID. Returns the
+ * index of the component that says which link it is, or 0. */
 static size_t process_link(const struct proc_names *names)
 {
-	size_t what = names->n > 2 && is(names->at[1], names->len[1], "task") ? 3 : 1;
+	size_t what = names->n > 2 && is_word(names->at[1], names->len[1], "task") ? 3 : 1;
 	const char *process = names->at[0];
 	size_t len = names->n ? names->len[0] : 0;
 
-	if (names->n <= what ||
-	    (!is(process, len, "self") && !is(process, len, "thread-self") && strspn(process, "0123456789") < len))
+	if (names->n <= what || (!is_word(process, len, "self") && !is_word(process, len, "thread-self") &&
+				 strspn(process, "0123456789") < len))
 		return 0;
-	if (is(names->at[what], names->len[what], "fd") || is(names->at[what], names->len[what], "map_files"))
+	if (is_word(names->at[what], names->len[what], "fd") || is_word(names->at[what], names->len[what], "map_files"))
 		return names->n == what + 2 ? what : 0;
-	return names->n == what + 1 && (is(names->at[what], names->len[what], "cwd") ||
-					is(names->at[what], names->len[what], "root") ||
-					is(names->at[what], names->len[what], "exe"))
+	return names->n == what + 1 && (is_word(names->at[what], names->len[what], "cwd") ||
+					is_word(names->at[what], names->len[what], "root") ||
+					is_word(names->at[what], names->len[what], "exe"))
 		       ? what
 		       : 0;
 }
 
-/* /dev/fd and the streams are links to /proc/self/fd. */
+/* Replaces /dev/fd and the standard streams, which are links, by /proc/self/fd. */
 static bool replace_dev(char path[static CORDON_PATH_MAX])
 {
 	static const char *const streams[] = { "stdin", "stdout", "stderr" };
@@ -101,15 +104,15 @@ static bool replace_dev(char path[static CORDON_PATH_MAX])
 	size_t n = component(&p);
 	int r = -1;
 
-	if (!is(p, n, "dev"))
+	if (!is_word(p, n, "dev"))
 		return true;
 	name = p + n;
 	n = component(&name);
 	after = name + n;
-	if (is(name, n, "fd"))
+	if (is_word(name, n, "fd"))
 		r = snprintf(link, sizeof(link), "/proc/self/fd%s", after);
 	for (int i = 0; i < 3; i++)
-		if (is(name, n, streams[i]))
+		if (is_word(name, n, streams[i]))
 			r = snprintf(link, sizeof(link), "/proc/self/fd/%d%s", i, after);
 	if (r < 0 || (size_t)r >= sizeof(link))
 		return false;
@@ -117,7 +120,7 @@ static bool replace_dev(char path[static CORDON_PATH_MAX])
 	return true;
 }
 
-/* The process that /proc/self is for a thread. */
+/* The process that /proc/self means for a thread. */
 static pid_t leader_of(pid_t tid)
 {
 	char path[40], text[512];
@@ -136,7 +139,8 @@ static pid_t leader_of(pid_t tid)
 	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : tid;
 }
 
-/* Where such a link leads, or false for what has no name: a pipe, a file that was removed or never had one. */
+/* Reads where a link of a process leads. False for what has no name: a pipe, or a file that was removed or never had a
+ * name. */
 static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names *names, size_t what,
 				char ret[static CORDON_PATH_MAX])
 {
@@ -147,12 +151,12 @@ static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names 
 	ssize_t got;
 
 	if (strspn(names->at[0], "0123456789") > 0) {
-		/* A number of the run's own pid namespace: its /proc knows it. */
+		/* It is a number of the run's own pid namespace, so only the run's own /proc knows it. */
 		base = root_fd;
 		r = snprintf(link, sizeof(link), "proc/%.*s/%.*s", (int)names->len[0], names->at[0],
 			     (int)(last - names->at[what]), names->at[what]);
 	} else {
-		pid_t pid = is(names->at[0], names->len[0], "self") ? leader_of(tid) : tid;
+		pid_t pid = is_word(names->at[0], names->len[0], "self") ? leader_of(tid) : tid;
 
 		r = snprintf(link, sizeof(link), "/proc/%d/%.*s", (int)pid, (int)(last - names->at[what]),
 			     names->at[what]);
@@ -166,10 +170,10 @@ static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names 
 	return !cordon_path_is_deleted(ret) || fstatat(base, link, &st, 0) < 0 || st.st_nlink > 0;
 }
 
-typedef enum replacing { AS_IT_IS, REPLACED, NAMELESS } replacing;
+typedef enum replacement { AS_IT_IS, REPLACED, NAMELESS } replacement;
 
-/* Puts in the place of a name that stands for another what it stands for, once. */
-static replacing replace_process_link(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX])
+/* Replaces the first link of a process in a path by what it leads to. */
+static replacement replace_process_link(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX])
 {
 	CORDON_UNCLEARED char target[CORDON_PATH_MAX], rest[CORDON_PATH_MAX];
 	struct proc_names names = { .n = 0 };
@@ -179,10 +183,10 @@ static replacing replace_process_link(int root_fd, pid_t pid, char path[static C
 	if (!replace_dev(path))
 		return NAMELESS;
 	n = component(&p);
-	if (!is(p, n, "proc"))
+	if (!is_word(p, n, "proc"))
 		return AS_IT_IS;
 	for (p += n; !what && names.n < CORDON_ARRAY_SIZE(names.at) && (n = component(&p)) > 0; p += n) {
-		if (!is(p, n, "..")) {
+		if (!is_word(p, n, "..")) {
 			names.at[names.n] = p;
 			names.len[names.n++] = n;
 			what = process_link(&names);
@@ -215,7 +219,7 @@ static int open_inside(int root_fd, const char *path, int flags)
 	return open_resolving(root_fd, path, flags, 0);
 }
 
-/* The name of what is open. */
+/* The path of what is open. */
 static bool name_of(int fd, char ret[static CORDON_PATH_MAX])
 {
 	char link[32];
@@ -239,16 +243,16 @@ static bool split(char path[static CORDON_PATH_MAX], char ret_name[static NAME_M
 	for (start = len; start > 0 && path[start - 1] != '/'; start--)
 		;
 	if (cordon_copy(ret_name, NAME_MAX + 1, path + start, len - start) < 0 || !*ret_name ||
-	    is(ret_name, len - start, ".") || is(ret_name, len - start, ".."))
+	    is_word(ret_name, len - start, ".") || is_word(ret_name, len - start, ".."))
 		return false;
 	path[start] = '\0';
 	return true;
 }
 
-typedef enum finding { FOUND, MISSING /* but its directory is there */, AGAIN /* a link was expanded */, LOST } finding;
+typedef enum finding { FOUND, MISSING /* but its directory exists */, AGAIN /* a link was expanded */, LOST } finding;
 
-/* By the directory: for a name that is not there, or that a call takes as it stands. A link that leads nowhere is put
- * into `path` expanded. */
+/* Finds a name through its directory: a name that does not exist, or one at whose end the call does not follow a link.
+ * Replaces a link whose target is missing by that target, in `path`. */
 static finding find_by_parent(int root_fd, char path[static CORDON_PATH_MAX], bool follow,
 			      char ret[static CORDON_PATH_MAX])
 {
@@ -270,12 +274,14 @@ static finding find_by_parent(int root_fd, char path[static CORDON_PATH_MAX], bo
 	return cordon_path_join(target[0] == '/' ? "" : dir, target, path, CORDON_PATH_MAX) == 0 ? AGAIN : LOST;
 }
 
-/* Resolves as much of a path as there is: what comes behind may be one of the names that only we can follow. False when
- * that changes nothing. */
-static bool find_stem(int root_fd, char path[static CORDON_PATH_MAX])
+/* Resolves the longest part of a path that can be opened. When the next name is a link, replaces it by its target.
+ * False when that changes nothing. */
+static bool expand_once(int root_fd, char path[static CORDON_PATH_MAX])
 {
-	CORDON_UNCLEARED char stem[CORDON_PATH_MAX], name[CORDON_PATH_MAX];
-	size_t len = strlen(path);
+	CORDON_UNCLEARED char stem[CORDON_PATH_MAX], name[CORDON_PATH_MAX], target[CORDON_PATH_MAX], part[NAME_MAX + 1];
+	size_t len = strlen(path), n;
+	const char *rest;
+	ssize_t got = -1;
 	int fd = -1;
 
 	memcpy(stem, path, len + 1);
@@ -291,10 +297,69 @@ static bool find_stem(int root_fd, char path[static CORDON_PATH_MAX])
 		cordon_closep(&fd);
 		return false;
 	}
+	rest = path + len;
+	n = component(&rest);
+	if (cordon_copy(part, sizeof(part), rest, n) == 0 && *part)
+		got = readlinkat(fd, part, target, sizeof(target) - 1);
 	close(fd);
-	memcpy(stem, path + len, strlen(path + len) + 1);
-	return cordon_path_join(name, stem, name, sizeof(name)) == 0 && !cordon_streq(name, path) &&
+	if (got > 0) {
+		target[got] = '\0';
+		rest += n;
+		if (cordon_path_join(target[0] == '/' ? "" : name, target, name, sizeof(name)) < 0)
+			return false;
+	}
+	memcpy(stem, rest, strlen(rest) + 1);
+	return cordon_path_join(name, stem + strspn(stem, "/"), name, sizeof(name)) == 0 && !cordon_streq(name, path) &&
 	       cordon_copy(path, CORDON_PATH_MAX, name, strlen(name)) == 0;
+}
+
+/* Follows the links of a path up to a link of a process, which only we can follow. False, with the path unchanged, when
+ * it leads to none. */
+static bool reach_process_link(int root_fd, char path[static CORDON_PATH_MAX])
+{
+	CORDON_UNCLEARED char way[CORDON_PATH_MAX];
+
+	memcpy(way, path, strlen(path) + 1);
+	for (unsigned int links = 0; links < CORDON_LINKS_MAX && expand_once(root_fd, way); links++) {
+		if (!may_be_process_link(way))
+			continue;
+		memcpy(path, way, strlen(way) + 1);
+		return true;
+	}
+	return false;
+}
+
+int cordon_where_parent(const struct cordon_places *places, pid_t pid, char path[static CORDON_PATH_MAX],
+			char ret_dir[static CORDON_PATH_MAX], char ret_name[static NAME_MAX + 1])
+{
+	for (unsigned int links = 0; links < CORDON_LINKS_MAX; links++) {
+		int fd, r;
+
+		if (may_be_process_link(path)) {
+			replacement replaced = replace_process_link(places->root_fd, pid, path);
+
+			if (replaced == REPLACED)
+				continue;
+			if (replaced == NAMELESS)
+				return -ENOENT;
+		}
+		memcpy(ret_dir, path, strlen(path) + 1);
+		if (!split(ret_dir, ret_name))
+			return -EINVAL;
+		fd = open_inside(places->root_fd, ret_dir, O_DIRECTORY);
+		r = -errno;
+		if (fd >= 0 && name_of(fd, ret_dir))
+			return fd;
+		if (fd >= 0) {
+			close(fd);
+			return -ENOENT;
+		}
+		/* A link may lead to a link of a process, which only we can follow. */
+		if (!reach_process_link(places->root_fd, ret_dir) ||
+		    cordon_path_join(ret_dir, ret_name, path, CORDON_PATH_MAX) < 0)
+			return r;
+	}
+	return -ELOOP;
 }
 
 static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX], bool follow,
@@ -311,8 +376,9 @@ static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_
 			return taken;
 		}
 		taken = find_by_parent(root_fd, path, follow, ret);
-		if ((taken == AGAIN || (taken == LOST && find_stem(root_fd, path))) && may_stand_for_another(path)) {
-			replacing replaced = replace_process_link(root_fd, pid, path);
+		if ((taken == AGAIN && may_be_process_link(path)) ||
+		    (taken == LOST && reach_process_link(root_fd, path))) {
+			replacement replaced = replace_process_link(root_fd, pid, path);
 
 			if (replaced == NAMELESS)
 				return LOST;
@@ -323,7 +389,8 @@ static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_
 	return taken == AGAIN ? LOST : taken;
 }
 
-/* A name in a directory whose true path is known leads nowhere else unless it is a link: one look tells. */
+/* Finds a name in a directory whose true path is known. It leads somewhere else only when it is a link, so one call is
+ * enough. */
 static finding find_direct(int root_fd, const char *path, bool follow, char ret[static CORDON_PATH_MAX])
 {
 	char first;
@@ -340,12 +407,13 @@ bool cordon_where_plainly_within(const struct cordon_places *places, const struc
 {
 	const struct cordon_plan *plan = places->plan;
 	const char *rest = touch->path + strlen(plan->at);
-	/* INVARIANT: nobody here waits for the lens, which may be slow, or dead: its view is not looked at, but what it shows. */
+	/* INVARIANT: the watch never waits for the lens, which may be slow or dead: it looks at the directory behind
+	 * the lens's view. */
 	int base = plan->lens ? places->workspace_fd : places->root_fd;
 	const char *way = plan->lens ? rest : touch->path;
 	bool there;
 
-	if (!cordon_path_within(touch->path, plan->at) || climbs(touch->path))
+	if (!cordon_path_within(touch->path, plan->at) || has_dotdot(touch->path))
 		return false;
 	if (touch->direct) {
 		there = find_direct(base, way, touch->follows, ret) != LOST;
@@ -377,7 +445,8 @@ bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, ch
 	return cordon_copy(ret, CORDON_PATH_MAX, inside, strlen(inside)) == 0;
 }
 
-/* What the sandbox does not show: by the host's own links, so that a report names what was meant. */
+/* Finds a path that the sandbox does not show. It follows the host's links, so that a report names the file that was
+ * meant. */
 static bool find_outside(const struct cordon_plan *plan, const char *path, bool follow, struct cordon_where *ret)
 {
 	struct cordon_root slash = { .fd = -1, .path = "/" };
@@ -395,26 +464,18 @@ static bool find_outside(const struct cordon_plan *plan, const char *path, bool 
 	return true;
 }
 
-bool cordon_where_exists(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch)
-{
-	CORDON_UNCLEARED struct cordon_where where;
-
-	return cordon_where_find(places, pid, touch, &where) &&
-	       (where.exists || faccessat(AT_FDCWD, where.host, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
-}
-
 bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
 		       struct cordon_where *ret)
 {
 	const struct cordon_plan *plan = places->plan;
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-	replacing replaced = REPLACED;
+	replacement replaced = REPLACED;
 	finding found = LOST;
 
 	if (touch->nameless)
 		return false;
 	memcpy(path, touch->path, strlen(touch->path) + 1);
-	for (unsigned int links = 0; replaced == REPLACED && links < CORDON_LINKS_MAX && may_stand_for_another(path);
+	for (unsigned int links = 0; replaced == REPLACED && links < CORDON_LINKS_MAX && may_be_process_link(path);
 	     links++)
 		replaced = replace_process_link(places->root_fd, pid, path);
 	if (replaced == NAMELESS)
@@ -442,9 +503,9 @@ bool cordon_where_find(const struct cordon_places *places, pid_t pid, const stru
 	case LOST:
 		break;
 	}
-	/* The host's own /proc knows nothing of the run's processes. */
+	/* The host's own /proc has other numbers for the run's processes. */
 	if (cordon_path_within(path, "/proc") || !find_outside(plan, path, touch->follows, ret))
 		return false;
-	memcpy(ret->inside, climbs(path) ? ret->host : path, strlen(climbs(path) ? ret->host : path) + 1);
+	memcpy(ret->inside, has_dotdot(path) ? ret->host : path, strlen(has_dotdot(path) ? ret->host : path) + 1);
 	return true;
 }

@@ -1,46 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a path that the agent named leads, seen from outside with O_PATH and nothing else. */
+/* Finds out where a path that the agent named leads. It looks from outside the sandbox, and opens everything with
+ * O_PATH. */
 #ifndef CORDON_SANDBOX_WATCH_WHERE_H
 #define CORDON_SANDBOX_WATCH_WHERE_H
 
-#include "sandbox/plan.h"
-#include "sandbox/watch_calls.h"
+#include <limits.h>
+
+#include "sandbox/plan/plan.h"
+#include "sandbox/watch/calls.h"
 
 struct cordon_where {
-	bool shown;  /* the agent's tree leads at least to the directory of it; false: only the host's does */
-	bool exists; /* something stands there: inside when `shown`, else on the host */
+	bool shown;  /* the agent's tree has at least its directory; false: only the host's tree may have it */
+	bool exists; /* the path exists: inside when `shown`, else on the host */
 	char inside[CORDON_PATH_MAX]; /* absolute, as the agent sees it */
-	char host[CORDON_PATH_MAX];   /* the same in the host's terms */
+	char host[CORDON_PATH_MAX];   /* the same path on the host */
 };
 
 /* The directories whose files programs always read, NULL-terminated; docs/watch.md has the same list. */
 extern const char *const cordon_watch_system[];
 
-/* Whether the text alone says that a path lies in a system directory: no "..", no way through a process's entry in
- * /proc. Links there are the administrator's. Costs no system call. */
+/* Whether the text alone shows that a path lies in a system directory: it has no ".." and does not go through a
+ * process's entry in /proc. Links in system directories belong to the administrator. Costs no system call. */
 bool cordon_where_plainly_system(const char *path);
-/* The same of a path that was resolved. */
+/* The same for a path that is already resolved. */
 bool cordon_where_is_system(const char *path);
 
-/* The host's name of what stands at an inside path: the agent may see the root, a share or its home elsewhere. */
+/* Translates an inside path into the host's: the agent may see the root, a share or its home at another path. */
 bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, char ret[static CORDON_PATH_MAX]);
 
-/* Where to look. */
+/* The directories from which paths are looked up. */
 struct cordon_places {
 	const struct cordon_plan *plan;
-	int root_fd;	  /* the root directory that the agent's processes have, or -1 */
+	int root_fd;	  /* the root directory of the agent's processes, or -1 */
 	int workspace_fd; /* the workspace's own root on the host */
 };
 
-/* Whether a path leads by no link to a place in the workspace, be something there or not; `ret` is that place below the root.
- * At most two system calls, which is what most calls of a build get. False says nothing. */
+/* A quick test with at most two system calls, which suffices for most calls of a build: true when a path leads through
+ * no link to a place in the workspace, whether something exists there or not; `ret` is that place relative to the root.
+ * False means that the test does not know. */
 bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch,
 				 char ret[static CORDON_PATH_MAX]);
 
-/* Whether something stands, now, where a call acts: in the agent's tree, or hidden from it on the host. */
-bool cordon_where_exists(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch);
+/* Opens the directory of the last name of a path, as the process would find it: returns a descriptor (O_PATH) with its
+ * true path inside and that name; or -errno. Changes `path`. Follows no link at the last name. */
+int cordon_where_parent(const struct cordon_places *places, pid_t pid, char path[static CORDON_PATH_MAX],
+			char ret_dir[static CORDON_PATH_MAX], char ret_name[static NAME_MAX + 1]);
 
-/* False for what has no name (a pipe, a removed file). */
+/* Finds where the path of a touch leads. False for what has no name, such as a pipe or a removed file. */
 bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
 		       struct cordon_where *ret);
 

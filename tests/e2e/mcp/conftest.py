@@ -1,58 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the MCP tests: Node with the official SDKs, clients that drive the server through them, and bare streams."""
-import fcntl
 import itertools
 import json
 import os
 import pathlib
 import queue
-import shutil
 import subprocess
 import threading
 
 import pytest
 
-from support import built_executable, session_helpers
+from support import node_packages, session_helpers
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
-def link_or_copy(source, target):
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
 @pytest.fixture(scope="session")
 def sdk(base_dir):
-    """A directory with the SDKs and Node, and our programs beside them; installed once per lock file in the build tree."""
-    target = built_executable().parent / "mcp-node"
-    lock = (HERE / "package-lock.json").read_text()
-    stamp = target / "installed"
-    with open(f"{target}.lock", "w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != lock:
-            shutil.rmtree(target, ignore_errors=True)
-            target.mkdir(parents=True)
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, target)
-            command = ["npm", "ci", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts"]
-            done = subprocess.run(command, cwd=target, capture_output=True, check=False)
-            assert done.returncode == 0, done.stderr.decode(errors="replace")
-            stamp.write_text(lock)
-    # Where every user can reach it, since the build tree may lie in a private directory.
-    shared = base_dir / "mcp-node"
-    if not shared.exists():
-        partial = base_dir / f"mcp-node.{os.getpid()}"
-        shutil.copytree(target, partial, symlinks=True, copy_function=link_or_copy)
-        for name in ("bridge.mjs", "schemas.mjs", "validate.mjs"):
-            shutil.copy(HERE / name, partial)
-        subprocess.run(["chmod", "-R", "a+rX", str(partial)], check=True)
-        partial.rename(shared)
-    return shared
+    """A directory with the SDKs and Node, and our programs beside them."""
+    return node_packages(HERE, base_dir, "mcp-node", ("bridge.mjs", "schemas.mjs", "validate.mjs"))
 
 
 def node(sdk):

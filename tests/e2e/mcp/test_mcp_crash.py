@@ -39,7 +39,7 @@ def quiet(box, cordon):
     """No session runs, and none is left behind by a dead one."""
     for session in cordon("session", "list", "--status", "active", "--json").json()["sessions"]:
         cordon("session", "stop", session["session_id"], "--grace", "50ms")
-    poll(lambda: not [pid for pid in descendants() if b"supervise" in command_bytes(pid)], 10, "the end of all supervisors")
+    poll(lambda: not [pid for pid in descendants() if b"cordon-session" in command_bytes(pid)], 10, "the end of all sessions")
     assert cordon("gc").returncode == 0
     assert cordon("session", "list", "--status", "active", "--json").json()["total"] == 0
     runs = box.state / "state" / "runs"
@@ -71,6 +71,7 @@ KINDS = ["project", "workspace", "update", "session"]
 CALLS = 12
 
 
+@pytest.mark.long
 @pytest.mark.limit(900)
 def test_a_server_killed_at_random_instants_keeps_what_it_acknowledged(box, cordon, raw):
     generator = random.Random(5)
@@ -99,9 +100,9 @@ def test_a_server_killed_at_random_instants_keeps_what_it_acknowledged(box, cord
             }[kind]
             calls[number] = (kind, name)
             server.request(number, "tools/call", {"name": args[0], "arguments": args[1]})
-        # After a few answers, and somewhere within the next call.
+        # After a few answers, and somewhere within the next call. Those to the starts come last.
         began = time.monotonic()
-        lines = [server.queue.get(timeout=30) for _ in range(generator.randrange(CALLS // 2))]
+        lines = [server.queue.get(timeout=30) for _ in range(generator.randrange(CALLS))]
         if lines:
             one_call = (time.monotonic() - began) / len(lines)
         time.sleep(generator.random() * one_call)
@@ -151,8 +152,8 @@ MET = {
 }
 
 
-def supervisors(also=b"supervise"):
-    return [pid for pid in descendants() if any(word in command_bytes(pid) for word in (b"supervise", also))]
+def supervisors(also=b"cordon-session"):
+    return [pid for pid in descendants() if any(word in command_bytes(pid) for word in (b"cordon-session", also))]
 
 
 def children():
@@ -162,6 +163,7 @@ def children():
     return own + [pid for child in own for pid in read_proc(f"{child}/task/{child}/children").decode().split()]
 
 
+@pytest.mark.long
 @pytest.mark.limit(900)
 @pytest.mark.parametrize("victim", MET)
 def test_starts_killed_at_random_instants_leave_nothing(box, cordon, leftovers, victim):
@@ -179,13 +181,13 @@ def test_starts_killed_at_random_instants_leave_nothing(box, cordon, leftovers, 
         process = cordon.start("session", "start", project, "--detach", "--json", "--new-session", "--", "sleep", "1000")
         if victim == "supervisor":
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)  # or who waits for it would sleep through its start on a busy machine
-            while not any(b"supervise" in command_bytes(pid) for pid in children()) and process.poll() is None:
+            while not any(b"cordon-session" in command_bytes(pid) for pid in children()) and process.poll() is None:
                 pass  # every moment counts
         time.sleep(number * GOLDEN % 1 * span)
         if victim in ("starter", "both"):
             process.kill()
         if victim in ("supervisor", "both"):
-            for pid in supervisors(b"session\0start" if victim == "both" else b"supervise"):
+            for pid in supervisors(b"session\0start" if victim == "both" else b"cordon-session"):
                 kill_quietly(pid)
         out, _ = process.communicate(timeout=30)
         answer = json.loads(out) if out.endswith(b"\n") else None

@@ -58,7 +58,16 @@ def test_a_long_call_tells_how_far_it_is(client):
     assert (result["status"], result["state"], result["exit_code"]) == ("failed", "failed", 3)
     told = [note["progress"] for note in client.notes if "progress" in note]
     assert len(told) >= 3 and [p["progress"] for p in told] == sorted({p["progress"] for p in told})
-    assert any(p["message"].startswith("step ") for p in told)
+    assert any(p["message"].startswith("| step ") for p in told)
+
+
+def test_a_session_can_fail_on_a_violation(client):
+    project = project_of(client, workspace_isolation=True, protected_paths=["NEVER.md"])
+    args = {"project_id": project, "command": ["sh", "-c", "mkdir NEVER.md 2>/dev/null; :"], "new_session": True, "wait_seconds": 30}
+    result = client.tool("session_start", **args)
+    assert (result["status"], result["state"], result["exit_code"]) == ("completed", "completed", 0) and result["violations"] > 0
+    result = client.tool("session_start", **args, fail_on_violation=True)
+    assert (result["status"], result["state"], result["exit_code"], result["failed_on_violation"]) == ("failed", "failed", 0, True)
 
 
 def test_cancelling_a_long_call_ends_the_session_and_nothing_more_is_said(client):

@@ -257,6 +257,11 @@ def furnished(api, box, top):
     return make
 
 
+def asked_for(record):
+    """{path: state} of what the project protects; the built-in list holds beside it."""
+    return {entry["path"]: entry["state"] for entry in record["protected"] if not entry["by_default"]}
+
+
 def test_protect_agents_md_and_factory_directory(api, furnished, top):
     project = furnished(["AGENTS.md", ".factory/"])
     script = (
@@ -273,7 +278,7 @@ def test_protect_agents_md_and_factory_directory(api, furnished, top):
     assert sorted(p.name for p in inside.iterdir()) == [".factory", "AGENTS.md", "other.txt"]
     assert inside.joinpath("AGENTS.md").read_text() == "rules\n"
     assert [p.name for p in inside.joinpath(".factory").iterdir()] == ["settings.json"]
-    assert {entry["path"]: entry["state"] for entry in record["protected"]} == {"AGENTS.md": "present", ".factory": "present"}
+    assert asked_for(record) == {"AGENTS.md": "present", ".factory": "present"}
 
 
 def test_agent_attempts_to_modify_protected_file(api, furnished, top):
@@ -292,7 +297,7 @@ def test_protected_path_does_not_exist(api, furnished, top):
     assert out == "rules\nAGENTS.md\n" and code == 0
     assert "Read-only file system" in err and "Permission denied" in err
     assert not top(project, "workspaces", "abc-123", "nonexistent.md").exists()
-    assert {entry["path"]: entry["state"] for entry in record["protected"]} == {"AGENTS.md": "present", "nonexistent.md": "absent"}
+    assert asked_for(record) == {"AGENTS.md": "present", "nonexistent.md": "absent"}
 
 
 def test_protected_paths_only_apply_with_isolation_enabled(api, furnished, top):

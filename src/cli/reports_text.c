@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texts of reports: turns the events of a run into lines for a person. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/path.h"
+#include "cli/reports.h"
+#include "protect/repositories.h"
+#include "run/result.h"
+
+#define WORKSPACE "WORKSPACE"
+
+void cordon_reporter_init(struct cordon_reporter *reporter, struct cordon_cli *cli, const struct cordon_policy *policy)
+{
+	cordon_report_queue_init(&reporter->queue, cli);
+	reporter->policy = policy;
+}
+
+void cordon_reporter_done(struct cordon_reporter *reporter)
+{
+	cordon_report_queue_done(&reporter->queue);
+}
+
+/* Reported on stderr, so that nobody takes the lower tier for the full one. */
+static void report_missing(const struct cordon_reporter *reporter, const json_t *missing)
+{
+	autobuf struct cordon_buf names = CORDON_BUF(4096);
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach(missing, i, name)
+		if (cordon_buf_addf(&names, "%s%s", i ? ", " : "", json_string_value(name)) < 0)
+			return;
+	if (names.len)
+		cordon_cli_log(reporter->queue.cli, "INFO", "best effort: not active here: %s", names.data);
+}
+
+void cordon_reporter_plan(struct cordon_reporter *reporter, const struct cordon_plan *plan)
+{
+	json_auto_t *missing = plan->best_effort ? cordon_missing_json(plan) : NULL;
+
+	if (plan->tier == CORDON_TIER_LANDLOCK)
+		cordon_cli_log(reporter->queue.cli, "INFO",
+			       "best effort: no namespaces here (%s); Landlock and seccomp alone hold the folders",
+			       strerror(-plan->tier_why));
+	report_missing(reporter, missing);
+}
+
+void cordon_reporter_launched(struct cordon_reporter *reporter, const struct cordon_child *child)
+{
+	reporter->queue.output = child->output;
+}
+
+/* Finds the decision behind a refusal. Where the policy alone would decide otherwise, the event has the reason and the
+ * rule. */
+static void decide(const struct cordon_policy *policy, const struct cordon_event *event, cordon_op op,
+		   struct cordon_decision *ret)
+{
+	struct cordon_resolved resolved = { .place = CORDON_PLACE_OUTSIDE };
+	const char *path = event->path;
+
+	if (cordon_path_within(path, policy->root.path)) {
+		resolved.place = CORDON_PLACE_INSIDE;
+		path += strlen(policy->root.path);
+		path += strspn(path, "/");
+	}
+	cordon_copy(resolved.path, sizeof(resolved.path), path, strlen(path));
+	cordon_policy_judge(policy, &resolved, op, ret);
+	if (ret->verdict == CORDON_DENY && ret->reason == event->reason)
+		return;
+	ret->verdict = CORDON_DENY;
+	ret->reason = event->reason;
+	ret->rule = event->rule;
+	ret->rule_where = NULL;
+}
+
+/* Reports which rule refused, and what would lift it. */
+static void report_remedy(struct cordon_reporter *reporter, const struct cordon_event *event)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_PATH_MAX), remedy = CORDON_BUF(4 * CORDON_PATH_MAX);
+	cordon_op op = cordon_streq(event->op, "read") || cordon_streq(event->op, "execute") ? CORDON_OP_READ
+											     : CORDON_OP_WRITE;
+	CORDON_UNCLEARED struct cordon_decision decision;
+
+	if (event->path[0] != '/')
+		return; /* its name could not be read */
+	decide(reporter->policy, event, op, &decision);
+	if ((decision.reason == CORDON_REASON_DENY || decision.reason == CORDON_REASON_PROTECTED ||
+	     decision.reason == CORDON_REASON_GRANT) &&
+	    !decision.rule)
+		return;
+	if (decision.rule)
+		cordon_report_queue_line(&reporter->queue, WORKSPACE, "  Rule: %s%s%s%s", decision.rule,
+					 decision.rule_where ? " (" : "",
+					 decision.rule_where ? decision.rule_where : "", decision.rule_where ? ")" : "");
+	if (cordon_policy_explain(reporter->policy, &decision, op, &text, &remedy) == 0 && remedy.len)
+		cordon_report_queue_line(&reporter->queue, WORKSPACE, "  To allow it: %s", remedy.data);
+}
+
+/* Reports one access. People and scripts know these words, so they stay as they are. */
+static void report_violation(struct cordon_reporter *reporter, const struct cordon_event *event)
+{
+	struct cordon_report_queue *queue = &reporter->queue;
+
+	if (event->count > 1) {
+		cordon_report_queue_line(queue, WORKSPACE, "  (%u times: %s %s)", event->count, event->op, event->path);
+		return;
+	}
+	if (event->reason == CORDON_REASON_PROTECTED)
+		cordon_report_queue_line(queue, WORKSPACE, "BLOCKED: Change of a protected path");
+	else if (event->verdict == CORDON_WARN)
+		cordon_report_queue_line(queue, WORKSPACE, "WARNING: File access outside workspace (permissive mode)");
+	else
+		cordon_report_queue_line(queue, WORKSPACE, "BLOCKED: File access outside workspace");
+	cordon_report_queue_line(queue, WORKSPACE, "  File: %s", event->path);
+	cordon_report_queue_line(queue, WORKSPACE, "  Operation: %s", event->op);
+	if (event->verdict != CORDON_WARN && event->reason != CORDON_REASON_PROTECTED && reporter->policy->folders)
+		cordon_report_queue_line(queue, WORKSPACE, "  Workspace folders: %s", reporter->policy->folders);
+	if (event->verdict != CORDON_WARN)
+		report_remedy(reporter, event);
+}
+
+static void report_lost(struct cordon_reporter *reporter, const struct cordon_event *event)
+{
+	cordon_report_queue_line(&reporter->queue, WORKSPACE, "WARNING: the host replaced a %s path; it is %s: %s",
+				 event->denied ? "denied" : "protected",
+				 event->held ? event->denied ? "hidden again" : "protected again"
+					     : "gone, and its name stays reserved",
+				 event->path);
+}
+
+static void report_made(struct cordon_reporter *reporter, const struct cordon_event *event)
+{
+	cordon_report_queue_line(&reporter->queue, WORKSPACE, "WARNING: the host made a %s path; it %s: %s",
+				 event->denied ? "denied" : "protected",
+				 !event->held	 ? "is a link or can't be mounted on, and only its name is held"
+				 : event->denied ? "is hidden from now on"
+						 : "is protected from now on",
+				 event->path);
+}
+
+void cordon_reporter_event(struct cordon_reporter *reporter, const struct cordon_event *event)
+{
+	struct cordon_report_queue *queue = &reporter->queue;
+
+	switch (event->kind) {
+	case CORDON_EVENT_VIOLATION:
+		if (!reporter->omit_warnings || event->verdict != CORDON_WARN)
+			report_violation(reporter, event);
+		break;
+	case CORDON_EVENT_UNTOLD:
+		cordon_report_queue_line(queue, WORKSPACE, "  (%u more accesses outside workspace are not listed)",
+					 event->count);
+		break;
+	case CORDON_EVENT_LOST:
+		report_lost(reporter, event);
+		break;
+	case CORDON_EVENT_MADE:
+		report_made(reporter, event);
+		break;
+	case CORDON_EVENT_LIMIT:
+		cordon_report_queue_line(queue, "LIMIT", "%s limit was reached", event->op);
+		break;
+	case CORDON_EVENT_HARD_LINK:
+		cordon_report_queue_line(queue, WORKSPACE,
+					 "a protected path had other names (hard links) and was copied apart: %s",
+					 event->path);
+		break;
+	case CORDON_EVENT_SCREEN:
+		cordon_report_queue_release(queue);
+		break;
+	case CORDON_EVENT_STARTED:
+	case CORDON_EVENT_LEFT:
+		break;
+	}
+	cordon_report_queue_end(queue);
+}
+
+/* Reported with and without a summary: whoever runs git here next must know. */
+static void report_repositories(struct cordon_reporter *reporter, const struct cordon_repositories *found)
+{
+	for (size_t i = 0; i < found->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++) {
+		autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+		if (cordon_repository_text(&found->items[i], &text) == 0)
+			cordon_report_queue_line(&reporter->queue, WORKSPACE, "WARNING: %s", text.data);
+	}
+	if (found->n > CORDON_REPOSITORIES_SHOWN_MAX)
+		cordon_report_queue_line(&reporter->queue, WORKSPACE,
+					 "WARNING: and %zu more such repositories or gitlinks",
+					 found->n - CORDON_REPOSITORIES_SHOWN_MAX);
+	cordon_report_queue_end(&reporter->queue);
+}
+
+void cordon_reporter_result(struct cordon_reporter *reporter, const struct cordon_result *result)
+{
+	reporter->queue.output = NULL; /* it is gone with the child */
+	reporter->queue.mid_line = result->mid_line;
+	if (result->repositories)
+		report_repositories(reporter, result->repositories);
+	if (result->unrecorded) {
+		cordon_report_queue_flush(&reporter->queue);
+		cordon_cli_notice(reporter->queue.cli,
+				  "WARNING: %" PRIu64 " events are missing in the audit log: it could not be written",
+				  result->unrecorded);
+	}
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only way to build a policy: from rules, a policy file, and what is protected by default. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "config/policy_build.h"
+#include "protect/defaults.h"
+#include "protect/links.h"
+
+struct build {
+	const struct cordon_policy_spec *spec;
+	struct cordon_policy *policy;
+	struct cordon_errors *errors;
+	int code; /* of the first fault, or 0 */
+};
+
+static void report(struct build *b, struct cordon_error *err)
+{
+	if (!b->code)
+		b->code = err->code;
+	cordon_errors_add(b->errors, err, NULL, 0, 0);
+}
+
+/* An error in the value of an option is wrong usage; something that the tree makes impossible is a refusal. */
+static void report_rule(struct build *b, struct cordon_error *err, const struct cordon_policy_rule *rule)
+{
+	if (err->kind == CORDON_KIND_CONFIG)
+		err->kind = CORDON_KIND_USAGE;
+	cordon_error_prefix(err, err->code, "%s", rule->where);
+	report(b, err);
+}
+
+/* Finds the end of the pattern that starts here: a comma that is not in braces and not escaped, or the end of the
+ * text. */
+static const char *pattern_end(const char *s)
+{
+	unsigned int depth = 0;
+
+	for (; *s && (*s != ',' || depth); s++) {
+		if (*s == '\\' && s[1])
+			s++;
+		else if (*s == '{')
+			depth++;
+		else if (*s == '}' && depth)
+			depth--;
+	}
+	return s;
+}
+
+static int add_patterns(struct cordon_policy *fence, const char *list, const char *where, struct cordon_error *err)
+{
+	for (const char *at = list;; at++) {
+		const char *end = pattern_end(at);
+		autofree char *pattern = NULL;
+		int r;
+
+		while (*at == ' ')
+			at++;
+		pattern = strndup(at, at < end ? (size_t)(end - at) : 0);
+		if (!pattern)
+			return cordon_fail_errno(err, -ENOMEM, "cannot add a fence");
+		r = cordon_policy_add_grant(fence, pattern, CORDON_ACCESS_WRITE, where, err);
+		if (r < 0 || !*end)
+			return r;
+		at = end;
+	}
+}
+
+static int add_fence(struct cordon_policy *policy, const char *list, const char *where, struct cordon_error *err)
+{
+	autobuf struct cordon_buf name = CORDON_BUF((size_t)2 * CORDON_PATTERN_MAX);
+	struct cordon_policy *fence = NULL;
+	int r = cordon_policy_new_like(policy, &fence, err);
+
+	if (r == 0)
+		r = add_patterns(fence, list, where, err);
+	if (r == 0 && cordon_buf_addf(&name, "%s %s", where, list) < 0)
+		r = cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "the list of patterns is too long");
+	if (r < 0) {
+		cordon_policy_free(fence);
+		return r;
+	}
+	/* The fence has no mode of its own, so it gets the policy's. */
+	cordon_policy_set_mode(fence, CORDON_MODE_PERMISSIVE);
+	return cordon_policy_fence(policy, name.data, fence, err);
+}
+
+static void add_rule(struct build *b, const struct cordon_policy_rule *rule)
+{
+	struct cordon_error err = { 0 };
+	int r = 0;
+
+	switch (rule->kind) {
+	case CORDON_RULE_FOLDERS:
+		r = cordon_policy_grant_folders(b->policy, rule->text, &err);
+		break;
+	case CORDON_RULE_WRITE:
+		r = cordon_policy_add_grant(b->policy, rule->text, CORDON_ACCESS_WRITE, rule->where, &err);
+		break;
+	case CORDON_RULE_READ:
+		r = cordon_policy_add_grant(b->policy, rule->text, CORDON_ACCESS_READ, rule->where, &err);
+		break;
+	case CORDON_RULE_DENY:
+		r = cordon_policy_add_grant(b->policy, rule->text, CORDON_ACCESS_NONE, rule->where, &err);
+		break;
+	case CORDON_RULE_WITHIN:
+		r = add_fence(b->policy, rule->text, rule->where, &err);
+		break;
+	case CORDON_RULE_PROTECT:
+		r = cordon_policy_add_protected(b->policy, rule->text, rule->where, false, &err);
+		break;
+	case CORDON_RULE_UNPROTECT:
+		break; /* handled when the built-in list is added */
+	}
+	if (r < 0)
+		report_rule(b, &err, rule);
+}
+
+/* ---- the built-in list ---- */
+
+/* Whether the path or something below it is on the list. */
+static bool in_list(const struct cordon_protect_list *list, const char *path)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (cordon_path_within(list->paths[i], path))
+			return true;
+	return false;
+}
+
+/* The same for the table, in which some rows do not apply to this root. */
+static bool in_table(const char *path)
+{
+	size_t n;
+	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
+
+	for (size_t i = 0; i < n; i++)
+		if (cordon_path_within(rows[i].path, path))
+			return true;
+	return false;
+}
+
+static const struct cordon_protected *find_explicit(const struct cordon_policy *policy, const char *path)
+{
+	for (size_t i = 0; i < policy->n_protected; i++)
+		if (!policy->protected_paths[i].by_default && cordon_streq(policy->protected_paths[i].path, path))
+			return &policy->protected_paths[i];
+	return NULL;
+}
+
+/* Suggests what the user may have meant by a path that is not on the list: a listed path above it. */
+static void hint_at_listed(const struct cordon_protect_list *list, const char *path, struct cordon_error *err)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (!cordon_path_within(path, list->paths[i]))
+			continue;
+		cordon_error_hint(err, "what is protected is %s", list->paths[i]);
+		return;
+	}
+	cordon_error_hint(err, "'cordon why %s' says which rule decides about it", path);
+}
+
+/* Checks one path that the user wants to remove from the built-in list with everything below it; `ret_clean` gets
+ * its clean form. */
+static int unprotect(struct build *b, const struct cordon_protect_list *list, const char *path,
+		     char ret_clean[static CORDON_PATH_MAX], struct cordon_error *err)
+{
+	const struct cordon_protected *explicit;
+	int r = cordon_protected_clean(path, ret_clean, err);
+
+	if (r < 0)
+		return r;
+	explicit = find_explicit(b->policy, ret_clean);
+	if (explicit) {
+		r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is protected because it was asked for (%s)",
+				ret_clean, explicit->where ? explicit->where : "protect");
+		cordon_error_hint(err, "leave one of the two out");
+		return r;
+	}
+	if (in_list(list, ret_clean) || in_table(ret_clean))
+		return 0;
+	r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is not protected by default", ret_clean);
+	hint_at_listed(list, ret_clean, err);
+	return r;
+}
+
+/* Paths that must not be protected, from rules and from the file. */
+struct lifted {
+	char (*paths)[CORDON_PATH_MAX];
+	size_t n;
+};
+
+static int find_lifted(struct build *b, const struct cordon_protect_list *list, struct lifted *ret,
+		       struct cordon_error *err)
+{
+	const struct cordon_setting_list *settings = b->spec->file ? &b->spec->file->unprotect : NULL;
+	size_t n = settings ? settings->n : 0;
+
+	for (size_t i = 0; i < b->spec->n_rules; i++)
+		n += b->spec->rules[i].kind == CORDON_RULE_UNPROTECT;
+	if (!n)
+		return 0;
+	ret->paths = calloc(n, sizeof(*ret->paths));
+	if (!ret->paths)
+		return cordon_fail_errno(err, -ENOMEM, "cannot read what is not to be protected");
+	for (size_t i = 0; i < b->spec->n_rules; i++) {
+		struct cordon_error fault = { 0 };
+
+		if (b->spec->rules[i].kind == CORDON_RULE_UNPROTECT &&
+		    unprotect(b, list, b->spec->rules[i].text, ret->paths[ret->n++], &fault) < 0)
+			report_rule(b, &fault, &b->spec->rules[i]);
+	}
+	for (size_t i = 0; settings && i < settings->n; i++) {
+		struct cordon_error fault = { 0 };
+
+		if (unprotect(b, list, settings->items[i].text, ret->paths[ret->n++], &fault) == 0)
+			continue;
+		if (fault.kind == CORDON_KIND_USAGE)
+			fault.kind = CORDON_KIND_CONFIG;
+		if (!b->code)
+			b->code = fault.code;
+		cordon_errors_add(b->errors, &fault, b->spec->file->doc->name, settings->items[i].line,
+				  settings->items[i].column);
+	}
+	return 0;
+}
+
+static bool is_lifted(const struct lifted *lifted, const char *path)
+{
+	for (size_t i = 0; i < lifted->n; i++)
+		if (cordon_path_within(path, lifted->paths[i]))
+			return true;
+	return false;
+}
+
+/* Adds the built-in list of a directory in the root: the list that it would have if it were the root. */
+static int protect_below(struct build *b, const char *dir, const struct lifted *lifted, struct cordon_error *err)
+{
+	struct cordon_root place = { .fd = cordon_open_beneath(b->policy->root.fd, dir,
+							       O_PATH | O_DIRECTORY | O_CLOEXEC) };
+	struct cordon_protect_list list = { 0 };
+	int r = 0;
+
+	if (place.fd < 0)
+		return place.fd == -ENOENT ? 0 : cordon_fail_errno(err, place.fd, "cannot open %s", dir);
+	if (cordon_path_join(b->policy->root.path, dir, place.path, sizeof(place.path)) < 0)
+		r = cordon_fail_errno(err, -ENAMETOOLONG, "%s", dir);
+	if (r == 0)
+		r = cordon_protect_defaults(&place, &list, err);
+	for (size_t i = 0; r == 0 && i < list.n; i++) {
+		char path[CORDON_PATH_MAX];
+
+		if (is_lifted(lifted, list.paths[i]))
+			continue;
+		r = cordon_path_join(dir, list.paths[i], path, sizeof(path)) < 0
+			    ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", dir)
+			    : cordon_policy_add_protected(b->policy, path, CORDON_PROTECTED_BY_DEFAULT, true, err);
+	}
+	cordon_protect_list_done(&list);
+	cordon_root_done(&place);
+	return r;
+}
+
+static void add_defaults(struct build *b)
+{
+	bool off = b->spec->no_default_protection || (b->spec->file && !b->spec->file->default_protect);
+	struct cordon_protect_list list = { 0 };
+	struct lifted lifted = { 0 };
+	CORDON_UNCLEARED struct cordon_names names;
+	struct cordon_error err = { 0 };
+	int r = 0;
+
+	cordon_names_init(&names, b->policy->root.fd);
+	b->policy->names = &names;
+	if (!off)
+		r = cordon_protect_defaults_among(&b->policy->root, &names, &list, &err);
+	/* Also without a list: a mistake in what is to be unprotected is reported anyway. */
+	if (r == 0)
+		r = find_lifted(b, &list, &lifted, &err);
+	for (size_t i = 0; r == 0 && i < list.n; i++)
+		if (!is_lifted(&lifted, list.paths[i]))
+			r = cordon_policy_add_protected(b->policy, list.paths[i], CORDON_PROTECTED_BY_DEFAULT, true,
+							&err);
+	for (size_t i = 0; r == 0 && !off && i < b->spec->n_defaults_below; i++)
+		r = protect_below(b, b->spec->defaults_below[i], &lifted, &err);
+	if (r < 0)
+		report(b, &err);
+	b->policy->names = NULL;
+	cordon_protect_list_done(&list);
+	free(lifted.paths);
+}
+
+/* ---- the policy file itself ---- */
+
+/* Protects `path` below the absolute path `place`, if that lies in the root. */
+static int protect_place(struct build *b, const char *place, const char *path, struct cordon_error *err)
+{
+	char joined[CORDON_PATH_MAX], clean[CORDON_PATH_MAX];
+
+	if (!cordon_path_within(place, b->policy->root.path))
+		return 0;
+	place += strlen(b->policy->root.path);
+	while (*place == '/')
+		place++;
+	/* A path with ".." cannot be a protected path; protect at least the link before it. */
+	if (cordon_path_join(place, path, joined, sizeof(joined)) < 0 ||
+	    cordon_path_clean(joined, clean, sizeof(clean)) < 0)
+		return cordon_policy_add_protected(b->policy, place, "the policy file itself", true, err);
+	return *clean ? cordon_policy_add_protected(b->policy, clean, "the policy file itself", true, err) : 0;
+}
+
+/*
+ * If the agent could change the policy file, it could give itself any right at the next run. So the path that the
+ * user gave is protected, each link on the way, and the file that they lead to, as far as they lie in the root. The
+ * path is walked component by component, as the kernel does.
+ */
+static int protect_file(struct build *b, const char *path, struct cordon_error *err)
+{
+	char place[CORDON_PATH_MAX] = "/", rest[CORDON_PATH_MAX], next[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
+	unsigned int links = 0;
+	int r = 0;
+
+	if (cordon_copy(rest, sizeof(rest), path, strlen(path)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
+	while (r == 0 && *rest) {
+		size_t n = strcspn(rest, "/");
+		const char *behind = rest + n + strspn(rest + n, "/");
+		char name[CORDON_PATH_MAX];
+		ssize_t len;
+
+		memcpy(name, rest, n);
+		name[n] = '\0';
+		memmove(rest, behind, strlen(behind) + 1);
+		if (!*name || cordon_streq(name, "."))
+			continue;
+		if (cordon_streq(name, "..")) {
+			char *slash = strrchr(place, '/');
+
+			slash[slash == place] = '\0';
+			continue;
+		}
+		if (cordon_path_join(place, name, next, sizeof(next)) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
+		len = readlink(next, target, sizeof(target) - 1);
+		if (len <= 0 || ++links > CORDON_LINKS_MAX) {
+			memcpy(place, next, sizeof(place));
+			continue;
+		}
+		target[len] = '\0';
+		r = protect_place(b, next, rest, err);
+		if (target[0] == '/')
+			place[1] = '\0';
+		if (r == 0 && (cordon_path_join(target, rest, next, sizeof(next)) < 0 ||
+			       cordon_copy(rest, sizeof(rest), next, strlen(next)) < 0))
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
+	}
+	return r < 0 ? r : protect_place(b, place, "", err);
+}
+
+int cordon_policy_protect_defaults(struct cordon_policy *policy, struct cordon_error *err)
+{
+	struct cordon_protect_list list = { 0 };
+	int r = cordon_protect_defaults(&policy->root, &list, err);
+
+	for (size_t i = 0; r == 0 && i < list.n; i++)
+		r = cordon_policy_add_protected(policy, list.paths[i], CORDON_PROTECTED_BY_DEFAULT, true, err);
+	cordon_protect_list_done(&list);
+	return r < 0 ? r : cordon_protect_links_add(policy, err);
+}
+
+int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_policy **ret_policy,
+			struct cordon_errors *errors)
+{
+	struct build b = { .spec = spec, .errors = errors };
+	struct cordon_error err = { 0 };
+	int r = cordon_policy_new(spec->root, &b.policy, &err);
+
+	if (r < 0) {
+		report(&b, &err);
+		return r;
+	}
+	if (spec->file)
+		b.code = cordon_policy_file_apply(spec->file, b.policy, errors);
+	for (size_t i = 0; i < spec->n_rules; i++)
+		add_rule(&b, &spec->rules[i]);
+	b.policy->read_only |= spec->read_only;
+	b.policy->reports_reads |= spec->reports_reads;
+	add_defaults(&b);
+	if (spec->file_path && protect_file(&b, spec->file_path, &err) < 0)
+		report(&b, &err);
+	if (!b.code && cordon_protect_links_add(b.policy, &err) < 0)
+		report(&b, &err);
+	cordon_policy_set_mode(b.policy, spec->mode);
+	if (b.code) {
+		cordon_policy_free(b.policy);
+		return b.code;
+	}
+	*ret_policy = b.policy;
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only way to build a policy, for every front end: options, settings of a project and a policy file become
+ * rules. What the host would execute later is protected (protect/defaults.h), and so is the policy file itself.
+ *
+ * All errors are found in one pass. An error in a rule names the option or setting it came from; an error in the
+ * policy file has its place in the file.
+ */
+#ifndef CORDON_CONFIG_POLICY_BUILD_H
+#define CORDON_CONFIG_POLICY_BUILD_H
+
+#include "config/policy_file.h"
+#include "policy/policy.h"
+
+typedef enum cordon_rule_kind {
+	CORDON_RULE_FOLDERS, /* a list of folders separated by commas, for writing */
+	CORDON_RULE_WRITE,   /* a pattern */
+	CORDON_RULE_READ,    /* a pattern */
+	CORDON_RULE_DENY,    /* a pattern */
+	CORDON_RULE_WITHIN,  /* a list of patterns separated by commas: one fence around everything else */
+	CORDON_RULE_PROTECT, /* a path */
+	/* A path of the built-in list, or a directory above such paths, that must not be protected. */
+	CORDON_RULE_UNPROTECT,
+} cordon_rule_kind;
+
+struct cordon_policy_rule {
+	cordon_rule_kind kind;
+	const char *text;
+	const char *where; /* the option or setting, for messages */
+};
+
+/* Everything belongs to the caller, who may free it when the policy is built. */
+struct cordon_policy_spec {
+	const char *root;
+	const struct cordon_policy_rule *rules;
+	size_t n_rules;
+	const struct cordon_policy_file *file; /* or NULL */
+	/* Absolute, as the user named the file, or NULL; it and what it leads to are protected. */
+	const char *file_path;
+	cordon_mode mode;   /* of the result, whatever the file says; a strict fence makes it strict */
+	bool reports_reads; /* reported, whatever the scope consists of */
+	bool read_only;
+	bool no_default_protection;
+	/* Directories in the root that have a built-in list of their own, such as the workspaces of a project that
+	 * is not isolated. A missing one has nothing to protect. */
+	const char *const *defaults_below;
+	size_t n_defaults_below;
+};
+
+int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_policy **ret_policy,
+			struct cordon_errors *errors);
+
+#endif

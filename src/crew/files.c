@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The directory of a crew: makes it, with its locks, requests to cancel, and the records of its jobs. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/exit.h"
+#include "base/io.h"
+#include "base/time.h"
+#include "crew/internal.h"
+#include "run/result.h"
+
+#define VERSION 1
+#define RECORD_MAX ((size_t)8 << 20)
+#define CREW_FILE "crew.json"
+#define JOB_FILE "job.json"
+#define RESULT_FILE "result.json"
+#define JOB_FILE_PREPARED ".job.json"
+#define ALL_FILE "all"
+
+static const char *const state_names[] = {
+	[CORDON_JOB_QUEUED] = "queued",
+	[CORDON_JOB_STARTING] = "starting",
+	[CORDON_JOB_RUNNING] = "running",
+	[CORDON_JOB_LOST] = "lost",
+};
+
+/* The state of a job whose run has ended in this state. */
+static const cordon_job_state of_run[] = {
+	[CORDON_STATE_COMPLETED] = CORDON_JOB_COMPLETED, [CORDON_STATE_FAILED] = CORDON_JOB_FAILED,
+	[CORDON_STATE_TIMEOUT] = CORDON_JOB_TIMEOUT,	 [CORDON_STATE_CANCELLED] = CORDON_JOB_CANCELLED,
+	[CORDON_STATE_REFUSED] = CORDON_JOB_REFUSED,
+};
+
+const char *cordon_job_state_name(cordon_job_state state)
+{
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_run); i++)
+		if (of_run[i] == state)
+			return cordon_state_name((cordon_run_state)i);
+	return (unsigned int)state < CORDON_JOB__MAX ? state_names[state] : "lost";
+}
+
+bool cordon_job_state_ended(cordon_job_state state)
+{
+	return state > CORDON_JOB_RUNNING;
+}
+
+/* ---- records ---- */
+
+static const char *text_of(const json_t *record, const char *key)
+{
+	const char *text = json_string_value(json_object_get(record, key));
+
+	return text ? text : "";
+}
+
+/* Returns NULL when there is no such record, or it cannot be read. */
+static json_t *read_record(int dir_fd, const char *name)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(RECORD_MAX);
+	json_t *record;
+
+	if (cordon_read_file(dir_fd, name, O_NOFOLLOW, &text, NULL) < 0)
+		return NULL;
+	record = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, NULL);
+	if (json_is_object(record) && json_integer_value(json_object_get(record, "version")) == VERSION)
+		return record;
+	json_decref(record);
+	return NULL;
+}
+
+/* Takes ownership of the record. */
+static int write_record(int dir_fd, const char *name, json_t *record, struct cordon_error *err)
+{
+	autofree char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+
+	json_decref(record);
+	if (!text)
+		return cordon_fail_errno(err, -ENOMEM, "cannot write %s", name);
+	return cordon_write_file(dir_fd, name, 0600, text, strlen(text), err);
+}
+
+/* ---- locks ---- */
+
+/* Makes a FIFO in a directory that nobody else can see yet, and locks it. Opens it for reading and writing, so that a
+ * read never reports the end of the file. */
+static int make_held(int dir_fd, const char *name, int *ret_fd)
+{
+	autofd int fd = -1;
+
+	if (mkfifoat(dir_fd, name, 0600) < 0)
+		return -errno;
+	fd = openat(dir_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+/* The lock is shared, so that two callers at the same time do not take each other for the holder. */
+bool cordon_crew_held(int dir_fd, const char *name)
+{
+	autofd int fd = openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
+void cordon_crew_wake(int dir_fd, const char *name)
+{
+	/* Opening fails when nobody reads: then there is nobody to wake. If the FIFO is full, its reader wakes
+	 * anyway. */
+	autofd int fd = openat(dir_fd, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "", 1) < 0)
+		return;
+}
+
+bool cordon_crew_woken(int fd)
+{
+	char bytes[256];
+	bool woken = false;
+
+	while (read(fd, bytes, sizeof(bytes)) > 0)
+		woken = true;
+	return woken;
+}
+
+/* ---- crews ---- */
+
+static json_t *info_json(const struct cordon_crew_info *info)
+{
+	char created[CORDON_TIME_SIZE];
+
+	cordon_time_format(info->created, created);
+	return json_pack("{s:i, s:s, s:s, s:s, s:i, s:b}", "version", VERSION, "id", info->id, "label", info->label,
+			 "created_at", created, "max_concurrent", (int)info->max_concurrent, "detached", info->detached);
+}
+
+static int fill_crew(int fd, const struct cordon_crew_info *info, int *ret_owner_fd, struct cordon_error *err)
+{
+	autofd int jobs = -1;
+	int r = make_held(fd, CORDON_CREW_OWNER, ret_owner_fd);
+
+	if (r == 0 && mkdirat(fd, CORDON_CREW_CANCEL, 0700) < 0)
+		r = -errno;
+	if (r == 0 && (jobs = openat(fd, CORDON_CREW_JOBS, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
+		r = -errno;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot make the crew")
+		     : write_record(fd, CREW_FILE, info_json(info), err);
+}
+
+int cordon_crew_make(const struct cordon_home *home, const struct cordon_crew_info *info, int *ret_crew_fd,
+		     int *ret_owner_fd, struct cordon_error *err)
+{
+	char temporary[sizeof(".new-") + CORDON_UUID_SIZE];
+	autofd int parent = -1;
+	autofd int fd = -1;
+	autofd int owner = -1;
+	int r = cordon_home_subdir(home, "crew", &parent, err);
+
+	if (r < 0)
+		return r;
+	snprintf(temporary, sizeof(temporary), ".new-%s", info->id);
+	if (mkdirat(parent, temporary, 0700) < 0 || (fd = openat(parent, temporary, CORDON_CREW_DIR)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make the crew");
+	r = fill_crew(fd, info, &owner, err);
+	if (r == 0 && renameat(parent, temporary, parent, info->id) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot make the crew");
+	if (r < 0)
+		return r; /* gc removes what is half made */
+	*ret_crew_fd = cordon_steal_fd(&fd);
+	*ret_owner_fd = cordon_steal_fd(&owner);
+	return 0;
+}
+
+int cordon_crew_open(const struct cordon_home *home, const char *id, int *ret_crew_fd, struct cordon_error *err)
+{
+	autofd int parent = -1;
+	int fd, r;
+
+	if (!cordon_uuid_valid(id))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not the id of a crew: %.80s", id);
+	r = cordon_home_subdir(home, "crew", &parent, err);
+	if (r < 0)
+		return r;
+	fd = openat(parent, id, CORDON_CREW_DIR);
+	if (fd < 0 && errno == ENOENT)
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "there is no crew %s", id);
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open the crew %s", id);
+	*ret_crew_fd = fd;
+	return 0;
+}
+
+int cordon_crew_info_read(int crew_fd, struct cordon_crew_info *ret_info, struct cordon_error *err)
+{
+	json_auto_t *record = read_record(crew_fd, CREW_FILE);
+	struct cordon_crew_info info = { .max_concurrent = (unsigned int)json_integer_value(
+						 json_object_get(record, "max_concurrent")),
+					 .detached = json_is_true(json_object_get(record, "detached")) };
+	const char *id = text_of(record, "id"), *label = text_of(record, "label");
+
+	if (!record || cordon_copy(info.id, sizeof(info.id), id, strlen(id)) < 0 ||
+	    cordon_copy(info.label, sizeof(info.label), label, strlen(label)) < 0 ||
+	    cordon_time_parse(text_of(record, "created_at"), &info.created) < 0)
+		return cordon_fail(err, -EBADMSG, CORDON_KIND_IO, "the record of the crew is damaged");
+	info.owned = cordon_crew_held(crew_fd, CORDON_CREW_OWNER);
+	*ret_info = info;
+	return 0;
+}
+
+/* ---- jobs ---- */
+
+int cordon_crew_job_make(int crew_fd, size_t index, int *ret_dir_fd, int *ret_alive_fd, struct cordon_error *err)
+{
+	char name[CORDON_DIGITS_SIZE], temporary[CORDON_DIGITS_SIZE + 1];
+	autofd int dir = -1;
+	autofd int alive = -1;
+	int r = 0;
+
+	snprintf(name, sizeof(name), "%zu", index);
+	snprintf(temporary, sizeof(temporary), ".%zu", index);
+	if (mkdirat(crew_fd, temporary, 0700) < 0 || (dir = openat(crew_fd, temporary, CORDON_CREW_DIR)) < 0)
+		r = -errno;
+	if (r == 0)
+		r = make_held(dir, CORDON_CREW_ALIVE, &alive);
+	if (r == 0 && renameat(crew_fd, temporary, crew_fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot make the directory of a job");
+	*ret_dir_fd = cordon_steal_fd(&dir);
+	*ret_alive_fd = cordon_steal_fd(&alive);
+	return 0;
+}
+
+int cordon_crew_job_open(int crew_fd, size_t index)
+{
+	char name[CORDON_DIGITS_SIZE];
+	int fd;
+
+	snprintf(name, sizeof(name), "%zu", index);
+	fd = openat(crew_fd, name, CORDON_CREW_DIR);
+	return fd < 0 ? -errno : fd;
+}
+
+int cordon_crew_job_prepare(int dir_fd, const struct cordon_job *job, const struct cordon_run_spec *spec,
+			    struct cordon_error *err)
+{
+	json_auto_t *command = json_array();
+	json_auto_t *record = NULL;
+	autofree char *text = NULL;
+	autofd int fd = -1;
+	char started[CORDON_TIME_SIZE];
+	int r;
+
+	cordon_time_format(cordon_time_now(), started);
+	for (size_t i = 0; spec->argv[i]; i++)
+		json_array_append_new(command,
+				      json_string(spec->argv[i])); /* skips what is not UTF-8: this is for people */
+	record = json_pack("{s:i, s:i, s:s, s:s, s:O, s:s}", "version", VERSION, "index", (int)job->index, "name",
+			   job->name, "run_id", job->run_id, "command", command, "started_at", started);
+	text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+	/* No fsync(): a job that runs does not survive a crash of the machine, and its start must not wait for the
+	 * disk. */
+	fd = openat(dir_fd, JOB_FILE_PREPARED, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = !text ? -ENOMEM : fd < 0 ? -errno : cordon_write_all(fd, text, strlen(text));
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write the record of the job") : 0;
+}
+
+/* If the rename fails, others still see the job as starting. That is no reason to end it. */
+void cordon_crew_job_running(int dir_fd)
+{
+	(void)renameat(dir_fd, JOB_FILE_PREPARED, dir_fd, JOB_FILE);
+}
+
+int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const struct cordon_result *result,
+			     bool log_failed, struct cordon_error *err)
+{
+	json_t *record = cordon_result_json(result);
+
+	if (!record)
+		return cordon_fail_errno(err, -ENOMEM, "cannot write the result of the job");
+	json_object_set_new(record, "index", json_integer((json_int_t)job->index));
+	json_object_set_new(record, "name", json_string(job->name));
+	json_object_set_new(record, "own_exit", json_integer(result->own_exit));
+	if (log_failed)
+		json_object_set_new(record, "log_failed", json_true());
+	return write_record(dir_fd, RESULT_FILE, record, err);
+}
+
+static void take_time(const json_t *record, const char *key, int64_t *ret_ms)
+{
+	if (cordon_time_parse(text_of(record, key), ret_ms) < 0)
+		*ret_ms = 0;
+}
+
+static void take_text(const char *text, char *dst, size_t size)
+{
+	size_t n = strlen(text);
+
+	cordon_copy(dst, size, text, n < size ? n : size - 1);
+}
+
+static void take_result(const json_t *result, struct cordon_job *job)
+{
+	const json_t *code = json_object_get(result, "exit_code"), *error = json_object_get(result, "error");
+
+	job->state = CORDON_JOB_LOST;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_run); i++)
+		if (cordon_streq(text_of(result, "state"), cordon_state_name((cordon_run_state)i)))
+			job->state = of_run[i];
+	take_text(text_of(result, "session_id"), job->run_id, sizeof(job->run_id));
+	job->exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1;
+	job->signal = (int)json_integer_value(json_object_get(result, "signal"));
+	job->own_exit = (int)json_integer_value(json_object_get(result, "own_exit"));
+	job->violations = (unsigned int)json_integer_value(json_object_get(result, "violations"));
+	take_time(result, "started_at", &job->started);
+	take_time(result, "ended_at", &job->ended);
+	if (error) {
+		job->kind = cordon_kind_parse(text_of(error, "kind"));
+		take_text(text_of(error, "message"), job->message, sizeof(job->message));
+	}
+}
+
+/* Reads the state of a job that has a directory. Its supervisor may write the result and end at any moment, so we look
+ * for the result again when the supervisor has ended. */
+static void read_started(int dir_fd, struct cordon_job *job)
+{
+	json_auto_t *result = read_record(dir_fd, RESULT_FILE);
+	json_auto_t *record = NULL;
+	bool alive = !result && cordon_crew_held(dir_fd, CORDON_CREW_ALIVE);
+
+	if (!result && !alive)
+		result = read_record(dir_fd, RESULT_FILE);
+	if (result) {
+		take_result(result, job);
+		return;
+	}
+	record = read_record(dir_fd, JOB_FILE);
+	job->state = !alive ? CORDON_JOB_LOST : record ? CORDON_JOB_RUNNING : CORDON_JOB_STARTING;
+	take_text(text_of(record, "run_id"), job->run_id, sizeof(job->run_id));
+	take_time(record, "started_at", &job->started);
+}
+
+void cordon_crew_job_read(int crew_fd, size_t index, bool owned, struct cordon_job *job)
+{
+	autofd int dir = cordon_crew_job_open(crew_fd, index);
+
+	job->exit_code = job->own_exit = -1;
+	if (dir >= 0)
+		read_started(dir, job);
+	else if (cordon_crew_requested(crew_fd, index))
+		job->state = CORDON_JOB_CANCELLED;
+	else
+		job->state = owned ? CORDON_JOB_QUEUED : CORDON_JOB_LOST;
+	if (job->state == CORDON_JOB_LOST)
+		job->own_exit = CORDON_EXIT_REFUSED;
+	if (job->state == CORDON_JOB_CANCELLED && dir < 0)
+		job->own_exit = CORDON_EXIT_SIGNAL + SIGTERM;
+}
+
+/* ---- requests to cancel ---- */
+
+static const char *request_path(size_t index, char buf[static 64])
+{
+	if (index == CORDON_CREW_ALL)
+		snprintf(buf, 64, CORDON_CREW_CANCEL "/" ALL_FILE);
+	else
+		snprintf(buf, 64, CORDON_CREW_CANCEL "/%zu", index);
+	return buf;
+}
+
+int cordon_crew_request(int crew_fd, size_t index)
+{
+	char path[64];
+	autofd int fd = openat(crew_fd, request_path(index, path), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : 0;
+}
+
+bool cordon_crew_requested(int crew_fd, size_t index)
+{
+	char one[64], all[64];
+
+	return faccessat(crew_fd, request_path(CORDON_CREW_ALL, all), F_OK, 0) == 0 ||
+	       faccessat(crew_fd, request_path(index, one), F_OK, 0) == 0;
+}
+
+void cordon_crew_requests(int crew_fd, void (*take)(void *data, size_t index), void *data)
+{
+	int fd = openat(crew_fd, CORDON_CREW_CANCEL, CORDON_CREW_DIR);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir) {
+		cordon_closep(&fd);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		uint64_t index;
+
+		if (cordon_streq(entry->d_name, ALL_FILE))
+			take(data, CORDON_CREW_ALL);
+		else if (cordon_parse_u64(entry->d_name, 0, CORDON_CREW_JOBS_MAX, &index) == 0)
+			take(data, index);
+	}
+	closedir(dir);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of calls that wait for a session, and their answers. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "base/time.h"
+#include "mcp/tools/session_wait.h"
+
+#define TEXT_MAX ((size_t)256 << 10) /* bytes of output in one result */
+#define PROGRESS_TEXT 200
+
+static void drop_waiting(struct cordon_mcp_call *call)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+
+	cordon_session_start_free(waiting->start);
+	json_decref(waiting->args);
+	free(waiting);
+}
+
+static void end_line(struct cordon_buf *text)
+{
+	if (text->len && text->data[text->len - 1] != '\n')
+		cordon_buf_addc(text, '\n');
+}
+
+/* Returns the transcript for a person, with a last line about the session; control characters are escaped. INVARIANT:
+ * each line shows its origin: `|` for the agent's output, [type] for an event; only [session ...] is the server's own
+ * statement. */
+char *cordon_mcp_transcript(const json_t *output)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(8 * TEXT_MAX);
+	json_int_t dropped = json_integer_value(json_object_get(output, "dropped_events"));
+	size_t i;
+	json_t *event;
+
+	if (dropped)
+		cordon_buf_addf(&text, "[%lld earlier events are not kept]\n", (long long)dropped);
+	json_array_foreach(json_object_get(output, "events"), i, event) {
+		const char *type = cordon_mcp_arg(event, "type");
+		const char *bytes = cordon_mcp_arg(event, "text");
+		char mark[64];
+
+		if (cordon_streq(type, "stdout") || cordon_streq(type, "stderr")) {
+			cordon_text_mark_lines(&text, CORDON_AGENT_MARK, bytes, strlen(bytes));
+			continue;
+		}
+		end_line(&text);
+		snprintf(mark, sizeof(mark), "[%s] ", type);
+		cordon_text_mark_lines(&text, mark, bytes, strlen(bytes));
+		end_line(&text);
+	}
+	end_line(&text);
+	cordon_buf_addf(&text, "[session %s is %s, last_index %lld]", cordon_mcp_arg(output, "session_id"),
+			cordon_mcp_arg(output, "status"),
+			(long long)json_integer_value(json_object_get(output, "last_index")));
+	return cordon_buf_steal(&text);
+}
+
+/* Cuts the list of events so that one result stays readable; the client gets the rest with since_index. */
+void cordon_mcp_cut_events(json_t *output)
+{
+	json_t *events = json_object_get(output, "events");
+	size_t bytes = 0, i;
+	json_t *event;
+
+	json_array_foreach(events, i, event) {
+		bytes += json_string_length(json_object_get(event, "text")) + 64;
+		if (bytes <= TEXT_MAX || i == 0)
+			continue;
+		while (json_array_size(events) > i)
+			json_array_remove(events, json_array_size(events) - 1);
+		json_object_set_new(output, "more", json_true());
+		return;
+	}
+}
+
+static int read_output(const struct cordon_store *store, const char *id, int64_t since, size_t max, json_t **ret_output,
+		       char **ret_text, struct cordon_error *err)
+{
+	json_t *output = NULL;
+	int r = cordon_session_output(store, id, since, max, &output, err);
+
+	if (r < 0)
+		return r;
+	cordon_mcp_cut_events(output);
+	*ret_text = cordon_mcp_transcript(output);
+	*ret_output = output;
+	return 0;
+}
+
+/* Returns the last line that was written, for progress. */
+static void last_line(const json_t *output, char ret_line[static PROGRESS_TEXT])
+{
+	const json_t *events = json_object_get(output, "events");
+	const json_t *last = json_array_get(events, json_array_size(events) - 1);
+	const char *text = last ? cordon_mcp_arg(last, "text") : NULL;
+	size_t n = text ? strlen(text) : 0;
+	size_t start;
+
+	while (n && text[n - 1] == '\n')
+		n--;
+	for (start = n; start && text[start - 1] != '\n'; start--)
+		;
+	cordon_copy(ret_line, PROGRESS_TEXT, text ? CORDON_AGENT_MARK : "running",
+		    strlen(text ? CORDON_AGENT_MARK : "running"));
+	if (text)
+		cordon_text_escape_fixed(ret_line + strlen(ret_line), PROGRESS_TEXT - strlen(ret_line), text + start,
+					 n - start);
+}
+
+/* What an answer says of the session's end beside what a start says; what there is not (an exit code, a signal) is left out. */
+static void put_result(const struct cordon_session_record *session, json_t *answer)
+{
+	json_object_set_new(answer, "status", json_string(cordon_session_status_name(session->status)));
+	json_object_set_new(answer, "state", json_string(cordon_session_state_name(session->state)));
+	if (!session->ended)
+		return;
+	if (session->exit_code >= 0)
+		json_object_set_new(answer, "exit_code", json_integer(session->exit_code));
+	if (session->signal >= 0)
+		json_object_set_new(answer, "signal", json_integer(session->signal));
+	json_object_set_new(answer, "duration_ms", json_integer(session->duration_ms));
+	json_object_set_new(answer, "violations", json_integer(session->violations));
+	if (session->failed_on_violation)
+		json_object_set_new(answer, "failed_on_violation", json_true());
+}
+
+/* Answers a start that waited for the end of the session, or until its time was over: adds the outcome to the answer of
+ * the start. */
+static void answer_ended(struct cordon_mcp_call *call, const struct cordon_session_record *session)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	json_t *answer = cordon_session_answer_json(&waiting->answer);
+	struct cordon_error err = { 0 };
+	json_t *output = NULL;
+	char *text = NULL;
+
+	put_result(session, answer);
+	if (read_output(call->request.mcp->store, waiting->id, waiting->since, 0, &output, &text, &err) == 0) {
+		json_object_set(answer, "events", json_object_get(output, "events"));
+		json_object_set(answer, "last_event_index", json_object_get(output, "last_index"));
+	}
+	json_decref(output);
+	cordon_mcp_tool_answer(&call->request, call->tool->name, answer, text, NULL);
+}
+
+/* Returns whether the log has grown since the last look, so that it is parsed only then. */
+static bool has_grown(const struct cordon_store *store, struct cordon_mcp_session_wait *waiting)
+{
+	autofd int dir = -1;
+	struct stat st = { 0 };
+	bool grown;
+
+	if (cordon_session_open(store, waiting->id, &dir, NULL) < 0 ||
+	    fstatat(dir, "events", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return true;
+	grown = st.st_size != waiting->size || st.st_ino != waiting->inode;
+	waiting->size = st.st_size;
+	waiting->inode = st.st_ino;
+	return grown;
+}
+
+static void send_progress(struct cordon_mcp_call *call, int64_t now)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	json_auto_t *output = NULL;
+	char line[PROGRESS_TEXT];
+
+	if (!json_object_get(call->request.meta, "progressToken") || !has_grown(call->request.mcp->store, waiting) ||
+	    cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, NULL) < 0)
+		return;
+	last_line(output, line);
+	cordon_mcp_call_progress(call, now, line);
+}
+
+/* Answers when there is new output, or when no more can come. */
+static bool step_output(struct cordon_mcp_call *call, bool last)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	struct cordon_error err = { 0 };
+	json_t *output = NULL;
+	char *text = NULL;
+	int r;
+
+	if (!last && !has_grown(call->request.mcp->store, waiting))
+		return false;
+	r = read_output(call->request.mcp->store, waiting->id, waiting->since, waiting->max, &output, &text, &err);
+	if (r == 0 && !last && json_array_size(json_object_get(output, "events")) == 0) {
+		json_decref(output);
+		free(text);
+		return false;
+	}
+	cordon_mcp_tool_answer(&call->request, "session_output", output, text, r < 0 ? &err : NULL);
+	return true;
+}
+
+bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now)
+{
+	autosessionrecord struct cordon_session_record session = { 0 };
+	struct cordon_mcp_session_wait *waiting = call->state;
+	struct cordon_error err = { 0 };
+	bool ended, over = now >= waiting->until;
+
+	if (cordon_session_get(call->request.mcp->store, waiting->id, &session, &err) < 0) {
+		cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
+		return true;
+	}
+	call->due = now + CORDON_MCP_LOOK_MS;
+	ended = session.status != CORDON_SESSION_ACTIVE;
+	if (waiting->what == CORDON_MCP_WAIT_OUTPUT)
+		return step_output(call, ended || over);
+	if (!ended && !over) {
+		send_progress(call, now);
+		return false;
+	}
+	if (waiting->what == CORDON_MCP_WAIT_END) {
+		answer_ended(call, &session);
+		return true;
+	}
+	if (!ended)
+		cordon_fail(&err, -ETIMEDOUT, CORDON_KIND_LIMIT, "session %s has not ended yet", waiting->id);
+	cordon_mcp_tool_answer(&call->request, call->tool->name, ended ? cordon_session_json(&session) : NULL, NULL,
+			       ended ? NULL : &err);
+	return true;
+}
+
+/* Cancelling a start, or the wait for a session that was started, ends that session. Cancelling another wait only ends
+ * the wait. */
+static void cancel(struct cordon_mcp_call *call)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+
+	if (waiting->what == CORDON_MCP_WAIT_START)
+		cordon_session_start_cancel(waiting->start);
+	if (waiting->what == CORDON_MCP_WAIT_END && waiting->answer.spawned)
+		cordon_session_stop(call->request.mcp->store, waiting->id, CORDON_MCP_GRACE_MS, NULL);
+}
+
+struct cordon_mcp_call *cordon_mcp_session_wait_begin(struct cordon_mcp_request *request,
+						      const struct cordon_mcp_tool *tool,
+						      const struct cordon_mcp_session_wait *waiting,
+						      struct cordon_error *err)
+{
+	struct cordon_mcp_session_wait *state = calloc(1, sizeof(*state));
+	struct cordon_mcp_call *call = state ? cordon_mcp_call_begin(request) : NULL;
+
+	if (!call) {
+		free(state);
+		cordon_fail(err, -EAGAIN, CORDON_KIND_LIMIT,
+			    "too many calls are waiting; ask again later, or without wait_seconds");
+		return NULL;
+	}
+	*state = *waiting;
+	call->tool = tool;
+	call->state = state;
+	call->step = cordon_mcp_session_wait_step;
+	call->cancel = cancel;
+	call->drop = drop_waiting;
+	call->due = cordon_time_monotonic();
+	return call;
+}
+
+int cordon_mcp_session_wait(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
+			    cordon_mcp_session_wait_for what, const char *id, int64_t since, size_t max,
+			    int64_t wait_ms, struct cordon_error *err)
+{
+	struct cordon_mcp_session_wait waiting = {
+		.what = what, .since = since, .max = max, .until = cordon_time_monotonic() + wait_ms
+	};
+
+	cordon_copy(waiting.id, sizeof(waiting.id), id, strlen(id));
+	return cordon_mcp_session_wait_begin(request, tool, &waiting, err) ? CORDON_MCP_LATER : err->code;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the tools for sessions that wait: for the start of a session, for its end, or for its output. */
+#ifndef CORDON_MCP_TOOLS_SESSION_WAIT_H
+#define CORDON_MCP_TOOLS_SESSION_WAIT_H
+
+#include "mcp/internal.h"
+#include "mcp/tools.h"
+#include "session/session.h"
+
+#define CORDON_MCP_LOOK_MS 50 /* between two looks at a session that a call waits for */
+#define CORDON_MCP_GRACE_MS 5000
+
+typedef enum cordon_mcp_session_wait_for {
+	CORDON_MCP_WAIT_START,
+	CORDON_MCP_WAIT_END,
+	CORDON_MCP_WAIT_OUTPUT,
+	CORDON_MCP_WAIT_STOP
+} cordon_mcp_session_wait_for;
+
+struct cordon_mcp_session_wait {
+	cordon_mcp_session_wait_for what;
+	json_t *args;			    /* CORDON_MCP_WAIT_START: arguments of the call */
+	struct cordon_session_start *start; /* CORDON_MCP_WAIT_START */
+	int64_t wait_ms; /* CORDON_MCP_WAIT_START: how long to wait for the end of the session afterwards */
+	bool begun;	 /* CORDON_MCP_WAIT_START: the session is found or started */
+	char id[CORDON_ID_SIZE];
+	int64_t since;
+	size_t max;
+	int64_t until; /* monotonic */
+	off_t size;    /* size of the log at the last look */
+	ino_t inode;
+	struct cordon_session_answer answer; /* CORDON_MCP_WAIT_END: the answer to the start */
+};
+
+/* Begins a call that waits for a session. Returns NULL with err when there are too many. */
+struct cordon_mcp_call *cordon_mcp_session_wait_begin(struct cordon_mcp_request *request,
+						      const struct cordon_mcp_tool *tool,
+						      const struct cordon_mcp_session_wait *waiting,
+						      struct cordon_error *err);
+/* The same for the end, the output or the stop of a session that runs. Returns CORDON_MCP_LATER or -errno. */
+int cordon_mcp_session_wait(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
+			    cordon_mcp_session_wait_for what, const char *id, int64_t since, size_t max,
+			    int64_t wait_ms, struct cordon_error *err);
+/* The step of such a call (struct cordon_mcp_call); a start gets it once the session runs. */
+bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now);
+
+/* Cuts the events of an output to what fits into one result. */
+void cordon_mcp_cut_events(json_t *output);
+
+#endif

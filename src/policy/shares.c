@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shares as part of a policy: adds them, and decides for paths in them. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/setting.h"
+#include "policy/shares.h"
+
+static void free_share(struct cordon_policy_share *share)
+{
+	free(share->source);
+	free(share->target);
+	free(share->in_root);
+	free(share->where);
+	cordon_policy_free(share->policy);
+}
+
+void cordon_policy_drop_shares(struct cordon_policy *policy, size_t n_shares)
+{
+	while (policy->n_shares > n_shares)
+		free_share(&policy->shares[--policy->n_shares]);
+}
+
+static const char *setting_of(bool home)
+{
+	return cordon_setting_name(home ? CORDON_SETTING_HOME : CORDON_SETTING_SHARE);
+}
+
+static char *name_of(const char *source, bool read_only, bool home)
+{
+	struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+	if (cordon_buf_addf(&text, "%s %s%s", setting_of(home), source, read_only ? ":ro" : "") < 0)
+		cordon_buf_done(&text);
+	return cordon_buf_steal(&text);
+}
+
+/* Finds the canonical path of the source, and whether it is a directory. */
+static int find_source(const char *setting, const char *source, bool home, char ret[static CORDON_PATH_MAX],
+		       bool *ret_is_directory, struct cordon_error *err)
+{
+	struct cordon_root slash = { .fd = -1, .path = "/" };
+	CORDON_UNCLEARED struct cordon_resolved found;
+	struct stat st;
+
+	if (source[0] != '/')
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s %s: the path must be absolute", setting, source);
+	cordon_resolve(&slash, source, &found);
+	if (found.place != CORDON_PLACE_INSIDE || !found.exists ||
+	    cordon_path_join("/", found.path, ret, CORDON_PATH_MAX) < 0 || lstat(ret, &st) < 0 ||
+	    (home && !S_ISDIR(st.st_mode)))
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s %s: no such %s", setting, source,
+				   home ? "directory" : "file or directory");
+	*ret_is_directory = S_ISDIR(st.st_mode);
+	return 0;
+}
+
+static int find_target(struct cordon_policy_share *share, const struct cordon_policy *policy, const char *target,
+		       const char *at, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char clean[CORDON_PATH_MAX], root[CORDON_PATH_MAX];
+	const char *rest;
+
+	if (target && target[0] != '/')
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: the path inside must be absolute",
+				   share->where);
+	if (cordon_path_clean(target ? target : share->source, clean, sizeof(clean)) < 0 ||
+	    cordon_path_clean(at ? at : policy->root.path, root, sizeof(root)) < 0)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: the path is too long or holds '..'",
+				   share->where);
+	if (!(share->target = strdup(clean)))
+		return cordon_fail_errno(err, -ENOMEM, "shares");
+	if (!cordon_path_within(clean, root) || cordon_streq(clean, root))
+		return 0;
+	rest = clean + strlen(root);
+	share->in_root = strdup(rest + strspn(rest, "/"));
+	return share->in_root ? 0 : cordon_fail_errno(err, -ENOMEM, "shares");
+}
+
+static int make_policy(struct cordon_policy_share *share, struct cordon_error *err)
+{
+	int r = cordon_policy_new(share->source, &share->policy, err);
+
+	if (r == 0)
+		r = cordon_policy_add_grant(share->policy, "**",
+					    share->read_only ? CORDON_ACCESS_READ : CORDON_ACCESS_WRITE, share->where,
+					    err);
+	return r;
+}
+
+static int fill(struct cordon_policy_share *share, const struct cordon_policy *policy, const char *source,
+		const char *target, const char *at, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	int r = find_source(setting_of(share->home), source, share->home, path, &share->is_directory, err);
+
+	if (r < 0)
+		return r;
+	share->source = strdup(path);
+	share->where = name_of(path, share->read_only, share->home);
+	if (!share->source || !share->where)
+		return cordon_fail_errno(err, -ENOMEM, "shares");
+	if (!share->home && (r = find_target(share, policy, target, at, err)) < 0)
+		return r;
+	return share->is_directory ? make_policy(share, err) : 0;
+}
+
+int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
+			    bool home, const char *at, struct cordon_error *err)
+{
+	struct cordon_policy_share share = { .read_only = read_only, .home = home };
+	struct cordon_policy_share *shares;
+	int r;
+
+	if (policy->n_shares == CORDON_SHARES_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d shares",
+				   CORDON_SHARES_MAX);
+	r = fill(&share, policy, source, target, at, err);
+	shares = r < 0 ? NULL : reallocarray(policy->shares, policy->n_shares + 1, sizeof(*shares));
+	if (!shares) {
+		free_share(&share);
+		return r < 0 ? r : cordon_fail_errno(err, -ENOMEM, "shares");
+	}
+	policy->shares = shares;
+	policy->shares[policy->n_shares++] = share;
+	return 0;
+}
+
+static const struct cordon_policy_share *deepest(const struct cordon_policy *policy, const char *path, bool on_host,
+						 const char **ret_rest)
+{
+	const struct cordon_policy_share *best = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < policy->n_shares; i++) {
+		const char *top = on_host ? policy->shares[i].source : policy->shares[i].in_root;
+
+		if (!top || !cordon_path_within(path, top) || (best && strlen(top) < len))
+			continue;
+		best = &policy->shares[i];
+		len = strlen(top);
+	}
+	if (best)
+		*ret_rest = path + len + strspn(path + len, "/");
+	return best;
+}
+
+const struct cordon_policy_share *cordon_share_at(const struct cordon_policy *policy, const char *path,
+						  const char **ret_rest)
+{
+	return deepest(policy, path, false, ret_rest);
+}
+
+const struct cordon_policy_share *cordon_share_of(const struct cordon_policy *policy, const char *host,
+						  const char **ret_rest)
+{
+	return deepest(policy, host, true, ret_rest);
+}
+
+bool cordon_share_decide(const struct cordon_policy *policy, const char *path, cordon_op op, struct cordon_decision *ret)
+{
+	const char *rest = NULL;
+	const struct cordon_policy_share *share = deepest(policy, path, path[0] == '/', &rest);
+	size_t len = strnlen(path, sizeof(ret->resolved) - 1);
+
+	if (!share)
+		return false;
+	if (share->policy) {
+		cordon_policy_decide(share->policy, rest, op, ret);
+	} else {
+		ret->access = share->read_only ? CORDON_ACCESS_READ : CORDON_ACCESS_WRITE;
+		ret->verdict = op == CORDON_OP_READ || !share->read_only ? CORDON_ALLOW : CORDON_DENY;
+		ret->reason = CORDON_REASON_GRANT;
+		ret->rule = share->source;
+		ret->rule_where = share->where;
+	}
+	memmove(ret->resolved, path, len);
+	ret->resolved[len] = '\0';
+	return true;
+}
+
+bool cordon_share_leads(const struct cordon_policy *policy, const char *dir)
+{
+	for (size_t i = 0; i < policy->n_shares; i++) {
+		const char *place = policy->shares[i].in_root;
+
+		if (place && (cordon_path_within(place, dir) || cordon_path_within(dir, place)))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares: directories and files of the host outside the root that the agent sees. Each has a policy of its own with
+ * the source as its root, in which everything is granted for reading or writing and some paths are protected. This
+ * policy decides for a host path in the source, and for a path of the root at which the share is mounted.
+ */
+#ifndef CORDON_POLICY_SHARES_H
+#define CORDON_POLICY_SHARES_H
+
+#include "policy/policy.h"
+
+#define CORDON_SHARES_MAX 256
+
+struct cordon_policy_share {
+	char *source; /* on the host, canonical */
+	/* Path inside the sandbox, absolute and clean; NULL for the home, whose place the plan decides. */
+	char *target;
+	char *in_root; /* the target relative to the root, when it lies in the workspace; else NULL */
+	char *where;   /* "share /data:ro", as base/setting.h names it, for decisions and errors */
+	bool read_only;
+	bool home; /* becomes the home directory */
+	bool is_directory;
+	struct cordon_policy *policy; /* of the source, and strict; NULL when the source is no directory */
+};
+
+/*
+ * Adds a share. `source` is absolute, may lead through links and must exist. With `target` NULL the target is the
+ * source's own path. `at` is where the agent sees the root, NULL for its own path. The home is a share with `home`
+ * set, and has no target.
+ */
+int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
+			    bool home, const char *at, struct cordon_error *err);
+/* Removes the shares that were added last, until there are n_shares. */
+void cordon_policy_drop_shares(struct cordon_policy *policy, size_t n_shares);
+
+/* The share that is mounted at or above a path of the root; or the share whose source contains an absolute host
+ * path. If there are several, the deepest. `ret_rest` is the path below it. NULL when there is none. */
+const struct cordon_policy_share *cordon_share_at(const struct cordon_policy *policy, const char *path,
+						  const char **ret_rest);
+const struct cordon_policy_share *cordon_share_of(const struct cordon_policy *policy, const char *host,
+						  const char **ret_rest);
+
+/* Decides for a path in a share; false when it is in none. `path` is a path for cordon_share_at() or, when absolute,
+ * for cordon_share_of(). */
+bool cordon_share_decide(const struct cordon_policy *policy, const char *path, cordon_op op,
+			 struct cordon_decision *ret);
+/* Whether a directory of the root leads to the place where a share is mounted, or lies in one. */
+bool cordon_share_leads(const struct cordon_policy *policy, const char *dir);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds repositories that a run made or changed and in which git would execute something. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "protect/gitconfig.h"
+#include "protect/gitindex.h"
+#include "protect/repositories.h"
+
+#define CONFIG_MAX ((size_t)256 << 10)
+#define POINTER_MAX CORDON_PATH_MAX
+#define INDEX_MAX ((size_t)256 << 20)
+#define INDEX_SMALL ((off_t)64 << 10) /* an index up to this size is read even when it did not change */
+#define GITLINKS_MAX 1024
+#define HOOKS_MAX 256  /* names read in one directory of hooks */
+#define NAMES_MAX 512  /* bytes of the report on one repository */
+#define DIRS_MAX 65536 /* directories that wait to be read */
+
+struct finder {
+	const struct cordon_policy *policy;
+	struct timespec since;
+	struct timespec deadline;
+	struct cordon_repositories *found;
+	struct cordon_buf names; /* what git would execute in the current repository */
+	char **dirs;		 /* a queue */
+	size_t first, n, cap;
+	char *old[GITLINKS_MAX]; /* gitlinks of the index before the run */
+	size_t n_old;
+	bool index_changed;
+};
+
+static bool is_new(const struct finder *f, const struct stat *st)
+{
+	return st->st_ctim.tv_sec > f->since.tv_sec ||
+	       (st->st_ctim.tv_sec == f->since.tv_sec && st->st_ctim.tv_nsec >= f->since.tv_nsec);
+}
+
+/* A path that the agent cannot write is as the host left it. */
+static bool is_writable(const struct finder *f, const char *path)
+{
+	CORDON_UNCLEARED struct cordon_decision decision;
+
+	cordon_policy_decide(f->policy, path, CORDON_OP_WRITE, &decision);
+	return decision.verdict != CORDON_DENY;
+}
+
+static void add_repository(struct finder *f, const char *path, bool gitlink)
+{
+	struct cordon_repository *item = &f->found->items[f->found->n];
+
+	for (size_t i = 0; i < f->found->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++)
+		if (cordon_streq(f->found->items[i].path, path) && f->found->items[i].gitlink == gitlink)
+			return;
+	if (f->found->n++ >= CORDON_REPOSITORIES_SHOWN_MAX)
+		return;
+	*item = (struct cordon_repository){ .path = strdup(path), .gitlink = gitlink };
+	if (!gitlink && f->names.len)
+		item->names = strdup(f->names.data);
+	if (!item->path)
+		f->found->n--;
+}
+
+static void add_name(struct finder *f, const char *name)
+{
+	/* A name is added once, and left out when it does not fit. */
+	if (!f->names.len || !strstr(f->names.data, name))
+		cordon_buf_addf(&f->names, "%s%s", f->names.len ? ", " : "", name);
+}
+
+static bool is_boolean(const char *value)
+{
+	static const char *const words[] = { "true", "false", "yes", "no", "on", "off", "1", "0", "" };
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(words); i++)
+		if (strcasecmp(value, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static int on_entry(const struct cordon_gitconfig_entry *entry, void *data)
+{
+	bool include = (cordon_streq(entry->section, "include") || cordon_streq(entry->section, "includeif")) &&
+		       cordon_streq(entry->key, "path");
+	bool hooks = cordon_streq(entry->section, "core") && cordon_streq(entry->key, "hookspath");
+	char name[3 * CORDON_GITCONFIG_NAME_MAX + 4];
+
+	if (!entry->value || is_boolean(entry->value) || (!include && !hooks && !cordon_gitconfig_is_command(entry)))
+		return 0;
+	/* Without "!" the value is a command of git itself. */
+	if ((cordon_streq(entry->section, "alias") || cordon_streq(entry->key, "update")) && entry->value[0] != '!')
+		return 0;
+	snprintf(name, sizeof(name), "%s%s%s.%s", entry->section, *entry->subsection ? "." : "", entry->subsection,
+		 entry->key);
+	add_name(data, name);
+	return 0;
+}
+
+/* Reads a regular file without following a link. Returns -errno when there is none that the agent could have
+ * written. */
+static int read_own(const struct finder *f, const char *path, bool only_new, size_t max, struct cordon_buf *buf)
+{
+	autofd int fd = cordon_open_beneath(f->policy->root.fd, path,
+					    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	if (only_new && (!is_new(f, &st) || !is_writable(f, path)))
+		return -EUNATCH;
+	buf->max = max;
+	return cordon_read_fd(fd, path, buf, NULL);
+}
+
+static void look_at_config(struct finder *f, const char *dir, const char *name)
+{
+	autobuf struct cordon_buf text = { 0 };
+	char path[CORDON_PATH_MAX];
+	int r;
+
+	if (cordon_path_join(dir, name, path, sizeof(path)) < 0)
+		return;
+	r = read_own(f, path, true, CONFIG_MAX, &text);
+	if (r == -E2BIG)
+		add_name(f, "a configuration too large to be read");
+	else if (r == 0 && text.len)
+		cordon_gitconfig_parse(text.data, text.len, on_entry, f);
+}
+
+static void look_at_hooks(struct finder *f, const char *git)
+{
+	char dir[CORDON_PATH_MAX], path[CORDON_PATH_MAX];
+	int fd = cordon_path_join(git, "hooks", dir, sizeof(dir)) < 0
+			 ? -1
+			 : cordon_open_beneath(f->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	size_t n = 0;
+
+	if (fd >= 0 && !stream)
+		close(fd);
+	for (struct dirent *entry; stream && n++ < HOOKS_MAX && (entry = readdir(stream));) {
+		const char *dot = strrchr(entry->d_name, '.');
+		struct stat st;
+
+		if (entry->d_name[0] == '.' || (dot && cordon_streq(dot, ".sample")) ||
+		    fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_new(f, &st) ||
+		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0 || !is_writable(f, path))
+			continue;
+		if (S_ISLNK(st.st_mode) || (S_ISREG(st.st_mode) && st.st_mode & 0111))
+			add_name(f, path + strlen(git) + (*git ? 1 : 0));
+	}
+	if (stream)
+		closedir(stream);
+}
+
+/* Resolves the path in a file such as commondir; false when it leads to nothing in the root. When it leads to
+ * something outside, that is added to the report. */
+static bool follow(struct finder *f, const char *file, const char *prefix, const char *base, struct cordon_resolved *ret)
+{
+	autobuf struct cordon_buf text = { 0 };
+	char joined[CORDON_PATH_MAX];
+	size_t skip = strlen(prefix);
+
+	if (read_own(f, file, false, POINTER_MAX - 1, &text) < 0 || text.len <= skip ||
+	    strncmp(text.data, prefix, skip) != 0)
+		return false;
+	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
+		text.data[--text.len] = '\0';
+	if (text.len <= skip ||
+	    cordon_path_join(text.data[skip] == '/' ? "" : base, text.data + skip, joined, sizeof(joined)) < 0)
+		return false;
+	cordon_resolve(&f->policy->root, joined, ret);
+	if (ret->place == CORDON_PLACE_OUTSIDE && ret->exists && is_writable(f, file)) {
+		autofd int fd = cordon_open_beneath(f->policy->root.fd, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		struct stat st;
+
+		if (fd >= 0 && fstat(fd, &st) == 0 && is_new(f, &st))
+			add_name(f, "a git directory outside of the root");
+	}
+	return ret->place == CORDON_PLACE_INSIDE && ret->exists;
+}
+
+static void look_at_git_dir(struct finder *f, const char *git)
+{
+	CORDON_UNCLEARED struct cordon_resolved common;
+	char path[CORDON_PATH_MAX];
+
+	look_at_config(f, git, "config");
+	look_at_config(f, git, "config.worktree");
+	look_at_hooks(f, git);
+	if (cordon_path_join(git, "commondir", path, sizeof(path)) < 0 || !follow(f, path, "", git, &common))
+		return;
+	look_at_config(f, common.path, "config");
+	look_at_hooks(f, common.path);
+}
+
+/* `path` is the `.git` of a directory, of any type, or a bare repository. */
+static void look_at_repository(struct finder *f, const char *path)
+{
+	CORDON_UNCLEARED struct cordon_resolved git;
+	char base[CORDON_PATH_MAX];
+	const char *name = cordon_path_base(path);
+	struct stat st;
+
+	cordon_buf_reset(&f->names);
+	f->names.max = NAMES_MAX;
+	cordon_resolve(&f->policy->root, path, &git);
+	if (git.place != CORDON_PLACE_INSIDE || !git.exists ||
+	    fstatat(f->policy->root.fd, *git.path ? git.path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	if (S_ISDIR(st.st_mode) ||
+	    (S_ISREG(st.st_mode) &&
+	     cordon_copy(base, sizeof(base), path, name == path ? 0 : (size_t)(name - path) - 1) == 0 &&
+	     follow(f, git.path, "gitdir: ", base, &git)))
+		look_at_git_dir(f, git.path);
+	if (f->names.len)
+		add_repository(f, path, false);
+}
+
+/* ---- the index ---- */
+
+static int on_old(void *data, const char *path)
+{
+	struct finder *f = data;
+
+	if (f->n_old == GITLINKS_MAX || !(f->old[f->n_old] = strdup(path)))
+		return -E2BIG;
+	f->n_old++;
+	return 0;
+}
+
+static int on_gitlink(void *data, const char *path)
+{
+	struct finder *f = data;
+	char clean[CORDON_PATH_MAX], git[CORDON_PATH_MAX];
+	bool known = !f->index_changed;
+
+	for (size_t i = 0; i < f->n_old && !known; i++)
+		known = cordon_streq(f->old[i], path);
+	if (!*path && !known)
+		add_repository(f, "an entry of the split index", true);
+	if (cordon_path_clean(path, clean, sizeof(clean)) < 0 || !*clean || *clean == '/')
+		return 0; /* git does not accept such a path either */
+	if (!known)
+		add_repository(f, clean, true);
+	if (cordon_path_join(clean, ".git", git, sizeof(git)) == 0)
+		look_at_repository(f, git);
+	return 0;
+}
+
+static int parse(struct finder *f, int fd, cordon_gitindex_fn found, char ret_shared[static CORDON_GITINDEX_SHARED_SIZE])
+{
+	autobuf struct cordon_buf bytes = CORDON_BUF(INDEX_MAX);
+	struct stat st;
+	int r;
+
+	ret_shared[0] = '\0';
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EBADMSG;
+	r = cordon_read_fd(fd, "index", &bytes, NULL);
+	return r < 0 ? r : cordon_gitindex_parse(bytes.data ? bytes.data : "", bytes.len, found, f, ret_shared);
+}
+
+/* Parses the index and the other half of a split one. Returns -errno when either cannot be read. */
+static int parse_both(struct finder *f, int fd, cordon_gitindex_fn found)
+{
+	char shared[CORDON_GITINDEX_SHARED_SIZE], path[CORDON_GITINDEX_SHARED_SIZE + 8],
+		none[CORDON_GITINDEX_SHARED_SIZE];
+	autofd int other = -1;
+	int r = parse(f, fd, found, shared);
+
+	if (r < 0 || !*shared)
+		return r;
+	snprintf(path, sizeof(path), ".git/%s", shared);
+	other = cordon_open_beneath(f->policy->root.fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	return parse(f, other, found, none);
+}
+
+static int open_index(const struct cordon_policy *policy)
+{
+	return cordon_open_beneath(policy->root.fd, ".git/index",
+				   O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void look_at_index(struct finder *f, int before)
+{
+	autofd int fd = open_index(f->policy);
+	struct stat now, then;
+
+	if (fd < 0 || fstat(fd, &now) < 0)
+		return;
+	f->index_changed = is_new(f, &now);
+	if (!f->index_changed && now.st_size > INDEX_SMALL)
+		return;
+	/* Git replaces the file, so the old one can still be read. If the file was written in place, the old entries
+	 * are lost. */
+	if (f->index_changed && before >= 0 && fstat(before, &then) == 0 && then.st_ino != now.st_ino)
+		parse_both(f, before, on_old);
+	if (parse_both(f, fd, on_gitlink) < 0 && f->index_changed)
+		add_repository(f, ".git/index", true);
+}
+
+/* ---- the walk ---- */
+
+static bool deadline_passed(const struct finder *f)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > f->deadline.tv_sec ||
+	       (now.tv_sec == f->deadline.tv_sec && now.tv_nsec > f->deadline.tv_nsec);
+}
+
+static void push(struct finder *f, const char *path)
+{
+	char *copy;
+
+	if (f->n == DIRS_MAX)
+		return;
+	if (f->n == f->cap) {
+		size_t cap = f->cap ? 2 * f->cap : 256;
+		char **bigger = reallocarray(f->dirs, cap, sizeof(*bigger));
+
+		if (!bigger)
+			return;
+		f->dirs = bigger;
+		f->cap = cap;
+	}
+	copy = strdup(path);
+	if (copy)
+		f->dirs[f->n++] = copy;
+}
+
+static void read_dir(struct finder *f, const char *dir)
+{
+	int fd = cordon_open_beneath(f->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	unsigned int bare = 0; /* one bit for each part of a bare repository that exists */
+	char path[CORDON_PATH_MAX];
+	size_t n = 0;
+
+	if (fd >= 0 && !stream)
+		close(fd);
+	for (struct dirent *entry; stream && (entry = readdir(stream)) && !(++n % 256 == 0 && deadline_passed(f));) {
+		bool is_git = cordon_streq(entry->d_name, ".git");
+
+		bare |= cordon_streq(entry->d_name, "HEAD")	 ? 1u
+			: cordon_streq(entry->d_name, "objects") ? 2u
+			: cordon_streq(entry->d_name, "refs")	 ? 4u
+								 : 0u;
+		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..") ||
+		    (!is_git && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) ||
+		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0)
+			continue;
+		if (is_git)
+			look_at_repository(f, path);
+		else
+			push(f, path);
+	}
+	if (stream)
+		closedir(stream);
+	if (bare == 7)
+		look_at_repository(f, dir);
+}
+
+/* Begins with the directories that the agent may write: the folders that grants name, or the whole root. */
+static void begin_walk(struct finder *f)
+{
+	const struct cordon_policy *policy = f->policy;
+	bool everywhere = policy->mode == CORDON_MODE_PERMISSIVE || !cordon_policy_has_scope(policy);
+
+	for (size_t i = 0; i < policy->n_grants; i++)
+		for (size_t j = 0; j < cordon_pattern_alternatives(policy->grants[i].pattern); j++)
+			everywhere |= policy->grants[i].access == CORDON_ACCESS_WRITE &&
+				      !cordon_pattern_literal(policy->grants[i].pattern, j);
+	if (everywhere)
+		push(f, "");
+	for (size_t i = 0; !everywhere && i < policy->n_grants; i++)
+		for (size_t j = 0; j < cordon_pattern_alternatives(policy->grants[i].pattern); j++)
+			if (policy->grants[i].access == CORDON_ACCESS_WRITE)
+				push(f, cordon_pattern_literal(policy->grants[i].pattern, j));
+}
+
+void cordon_repositories_begin(const struct cordon_policy *policy, struct cordon_repositories_mark *ret_mark)
+{
+	/* This is the clock of file times, so no later file has an earlier time. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &ret_mark->since);
+	ret_mark->index_fd = cordon_policy_has_write(policy) ? open_index(policy) : -1;
+}
+
+void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_repositories_mark *mark,
+			      uint64_t duration_ms, struct cordon_repositories *ret)
+{
+	uint64_t us = duration_ms >= 8000 ? 1000000 : duration_ms * 125 < 200 ? 200 : duration_ms * 125;
+	struct finder *f = calloc(1, sizeof(*f));
+
+	*ret = (struct cordon_repositories){ 0 };
+	if (f && cordon_policy_has_write(policy)) {
+		f->policy = policy;
+		f->since = mark->since;
+		f->found = ret;
+		clock_gettime(CLOCK_MONOTONIC, &f->deadline);
+		f->deadline.tv_nsec += (long)(us * 1000);
+		f->deadline.tv_sec += f->deadline.tv_nsec / 1000000000;
+		f->deadline.tv_nsec %= 1000000000;
+		look_at_index(f, mark->index_fd);
+		for (begin_walk(f); f->first < f->n && !deadline_passed(f); f->first++)
+			read_dir(f, f->dirs[f->first]);
+		for (size_t i = 0; i < f->n; i++)
+			free(f->dirs[i]);
+		for (size_t i = 0; i < f->n_old; i++)
+			free(f->old[i]);
+		free(f->dirs);
+		cordon_buf_done(&f->names);
+	}
+	free(f);
+	cordon_closep(&mark->index_fd);
+}
+
+void cordon_repositories_done(struct cordon_repositories *repositories)
+{
+	for (size_t i = 0; i < repositories->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++) {
+		free(repositories->items[i].path);
+		free(repositories->items[i].names);
+	}
+	*repositories = (struct cordon_repositories){ 0 };
+}
+
+int cordon_repository_text(const struct cordon_repository *repository, struct cordon_buf *ret_text)
+{
+	if (repository->gitlink && cordon_streq(repository->path, ".git/index"))
+		return cordon_buf_addf(
+			ret_text, ".git/index was changed, and can't be read here: which gitlinks it has is not known");
+	if (repository->gitlink)
+		return cordon_buf_addf(ret_text, "%s is a new gitlink in the index: git looks into the repository there",
+				       repository->path);
+	return cordon_buf_addf(ret_text, "%s was made or changed, and has git execute: %s", repository->path,
+			       repository->names ? repository->names : "something");
+}

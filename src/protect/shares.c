@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds the shares that a front end wants to a policy, and makes shares that show the same files agree. */
+#include "protect/shares.h"
+#include "base/path.h"
+
+static bool overlap(const char *a, const char *b)
+{
+	return cordon_path_within(a, b) || cordon_path_within(b, a);
+}
+
+/* Protects in one of two shares what is protected in the other, as far as it shows the same files. */
+static int protect_alike(const struct cordon_policy_share *from, struct cordon_policy_share *to,
+			 struct cordon_error *err)
+{
+	for (size_t i = 0; i < from->policy->n_protected; i++) {
+		const struct cordon_protected *p = &from->policy->protected_paths[i];
+		char path[CORDON_PATH_MAX];
+		const char *rest;
+		int r;
+
+		if (cordon_path_join(from->source, p->path, path, sizeof(path)) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", p->path);
+		if (!cordon_path_within(path, to->source) || cordon_streq(path, to->source))
+			continue;
+		rest = path + strlen(to->source);
+		r = cordon_policy_add_protected(to->policy, rest + strspn(rest, "/"), p->where, p->by_default, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int refuse_pair(const struct cordon_policy_share *a, const struct cordon_policy_share *b, const char *why,
+		       const char *hint, struct cordon_error *err)
+{
+	cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED, "%s and %s %s", a->where, b->where, why);
+	cordon_error_hint(err, "%s", hint);
+	return -EINVAL;
+}
+
+/* Two shares that show the same files must have the same rights, or else the one with more rights is a way around
+ * the other. */
+static int agree_on_sources(struct cordon_policy_share *a, struct cordon_policy_share *b, struct cordon_error *err)
+{
+	int r;
+
+	if (!overlap(a->source, b->source))
+		return 0;
+	if (a->read_only != b->read_only)
+		return refuse_pair(a, b, "show the same files with different rights",
+				   "give both the same rights, or leave one out", err);
+	if (a->read_only || !a->policy || !b->policy)
+		return 0;
+	r = protect_alike(a, b, err);
+	return r < 0 ? r : protect_alike(b, a, err);
+}
+
+/* The agent could rename a directory in a writable share, together with what is mounted on it. */
+static int agree_on_targets(const struct cordon_policy_share *a, const struct cordon_policy_share *b,
+			    struct cordon_error *err)
+{
+	const struct cordon_policy_share *outer = a, *inner = b;
+
+	if (!a->target || !b->target || !overlap(a->target, b->target))
+		return 0;
+	if (cordon_streq(a->target, b->target))
+		return refuse_pair(a, b, "would be shown at the same place",
+				   "give one of them another place with DIR:PATH", err);
+	if (strlen(a->target) > strlen(b->target)) {
+		outer = b;
+		inner = a;
+	}
+	if (outer->read_only)
+		return 0;
+	return refuse_pair(inner, outer, "would be shown one inside the other",
+			   "give one of them another place with DIR:PATH", err);
+}
+
+int cordon_shares_add(struct cordon_policy *policy, const struct cordon_share *shares, size_t n, const char *home,
+		      const char *at, bool default_protect, struct cordon_error *err)
+{
+	size_t before = policy->n_shares;
+	int r = home ? cordon_policy_add_share(policy, home, NULL, false, true, at, err) : 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = cordon_policy_add_share(policy, shares[i].source, shares[i].target, shares[i].read_only, false, at,
+					    err);
+	for (size_t i = 0; r == 0 && default_protect && i < policy->n_shares; i++)
+		if (!policy->shares[i].read_only)
+			r = cordon_protect_share(&policy->shares[i], err);
+	for (size_t i = 0; r == 0 && i < policy->n_shares; i++) {
+		for (size_t j = 0; r == 0 && j < i; j++) {
+			r = agree_on_sources(&policy->shares[j], &policy->shares[i], err);
+			if (r == 0)
+				r = agree_on_targets(&policy->shares[j], &policy->shares[i], err);
+		}
+	}
+	if (r < 0)
+		cordon_policy_drop_shares(policy, before);
+	return r;
+}

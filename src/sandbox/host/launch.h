@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts a planned run and supervises it to its end.
+ *
+ *   cordon_launch()     clones into new namespaces; the child builds the sandbox, forks the agent and stays as PID 1
+ *   cordon_supervise()  handles time-out, signals, terminal, watch and limits; returns when nothing of the run is left
+ *
+ * The calling process becomes the supervisor: it handles signals for the run, and its death ends the run.
+ */
+#ifndef CORDON_SANDBOX_HOST_LAUNCH_H
+#define CORDON_SANDBOX_HOST_LAUNCH_H
+
+#include <time.h>
+
+#include "sandbox/host/limits.h"
+#include "sandbox/host/output.h"
+#include "sandbox/inside/inside.h"
+#include "sandbox/plan/plan.h"
+
+struct cordon_child {
+	const struct cordon_plan *plan;
+	const struct cordon_policy *policy;
+	pid_t pid; /* PID 1 of the sandbox; this is its number in our own pid namespace */
+	int pidfd;
+	int ctl;     /* the notice socket */
+	int exec_fd; /* reaches its end when the agent's program was started or could not be started; then -1 */
+	struct cordon_limits_state limits;
+	enum cordon_seccomp_variant variant;
+	bool terminal[3];
+	struct cordon_output *output; /* cordon_supervise() frees it */
+	struct timespec started;
+};
+
+/* Tests whether the namespaces of a sandbox can be made here, by making them. 0 or -errno. */
+int cordon_namespaces_probe(void);
+
+/* On failure nothing of the run is left. */
+int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy,
+		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err);
+/* Waits for the end and cleans up. Fills `result`, which the caller has zeroed. Releases the child. */
+void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer, struct cordon_result *result);
+
+#endif

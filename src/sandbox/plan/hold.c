@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the held directories. Landlock withholds from the agent the right to make entries in the directory where the
+ * name of a boundary stands or would appear, and in every directory above it. In the other subdirectories the agent has
+ * that right, so this file lists them. It lists the held directories only and walks no tree.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/listing.h"
+#include "base/path.h"
+#include "sandbox/plan/plan.h"
+
+#define BELOW_MAX 256
+#define ENTRIES_MAX 1024 /* we look at no more in a held directory, so that a start costs the same in every tree */
+
+/* The deepest directory of a boundary's path that exists, as a path inside. */
+static const char *existing_dir(struct cordon_plan *plan, const struct cordon_area *area, const char *path)
+{
+	CORDON_UNCLEARED char dir[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
+	struct stat st;
+	char *slash;
+
+	if (cordon_copy(dir, sizeof(dir), path, strlen(path)) < 0)
+		return NULL;
+	for (;;) {
+		slash = strrchr(dir, '/');
+		if (!slash)
+			return area->at;
+		*slash = '\0';
+		if (fstatat(area->policy->root.fd, dir, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+			break;
+	}
+	return cordon_path_join(area->at, dir, inside, sizeof(inside)) < 0 ? NULL
+									   : cordon_arena_strdup(plan->arena, inside);
+}
+
+static const char *known_dir(struct cordon_plan *plan, const struct cordon_area *area, const char *dir, size_t len)
+{
+	CORDON_UNCLEARED char way[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
+
+	if (!len)
+		return area->at;
+	if (cordon_copy(way, sizeof(way), dir, len) < 0 || cordon_path_join(area->at, way, inside, sizeof(inside)) < 0)
+		return NULL;
+	return cordon_arena_strdup(plan->arena, inside);
+}
+
+int cordon_plan_guard(struct cordon_plan *plan, size_t area, cordon_guard_kind kind, cordon_guard_state state,
+		      const char *path, struct cordon_guard **ret_guard, struct cordon_error *err)
+{
+	return cordon_plan_guard_in(plan, area, kind, state, path, NULL, 0, ret_guard, err);
+}
+
+int cordon_plan_guard_in(struct cordon_plan *plan, size_t area, cordon_guard_kind kind, cordon_guard_state state,
+			 const char *path, const char *dir, size_t dir_len, struct cordon_guard **ret_guard,
+			 struct cordon_error *err)
+{
+	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
+	struct cordon_guard *guard;
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < plan->n_guards; i++) {
+		guard = &plan->guards[i];
+		if (guard->len != len || guard->area != area || memcmp(guard->path, path, len) != 0)
+			continue;
+		if (ret_guard)
+			*ret_guard = &plan->guards[i];
+		return 0;
+	}
+	if (plan->n_guards == CORDON_GUARDS_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a run has more than %d boundaries",
+				   CORDON_GUARDS_MAX);
+	if (plan->n_guards == plan->cap_guards) {
+		plan->cap_guards = plan->cap_guards ? 2 * plan->cap_guards : 64;
+		plan->guards = cordon_arena_grow(plan->arena, plan->guards, plan->n_guards, plan->cap_guards,
+						 sizeof(*plan->guards));
+		if (!plan->guards)
+			return cordon_fail_errno(err, -ENOMEM, "plan");
+	}
+	if (cordon_path_join(plan->areas[area].at, path, inside, sizeof(inside)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
+	guard = &plan->guards[plan->n_guards];
+	*guard = (struct cordon_guard){ .kind = kind, .state = state, .area = area, .len = len };
+	guard->path = cordon_arena_strdup(plan->arena, path);
+	guard->inside = cordon_arena_strdup(plan->arena, inside);
+	guard->dir = dir ? known_dir(plan, &plan->areas[area], dir, dir_len)
+			 : existing_dir(plan, &plan->areas[area], path);
+	if (!guard->path || !guard->inside || !guard->dir)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	plan->n_guards++;
+	if (ret_guard)
+		*ret_guard = guard;
+	return 0;
+}
+
+static bool names_equal(const struct cordon_plan *plan, const char *a, const char *b, size_t n)
+{
+	return plan->fold_case ? strncasecmp(a, b, n) == 0 : strncmp(a, b, n) == 0;
+}
+
+const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < plan->n_guards; i++) {
+		const struct cordon_guard *guard = &plan->guards[i];
+
+		if (strlen(guard->inside) >= n && names_equal(plan, guard->inside, path, n) &&
+		    (guard->inside[n] == '\0' || guard->inside[n] == '/'))
+			return guard;
+	}
+	return NULL;
+}
+
+static bool is_held(const struct cordon_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->n_held; i++)
+		if (cordon_streq(plan->held[i].path, path))
+			return true;
+	return false;
+}
+
+/* Whether the mounts allow the agent to make entries at an inside path. */
+static bool is_writable(const struct cordon_plan *plan, const char *path)
+{
+	const struct cordon_step *step = cordon_plan_covering(plan, path);
+
+	return step && step->kind == CORDON_STEP_BIND && step->right == CORDON_RIGHT_WRITE;
+}
+
+/* Opens the host's directory behind an inside path, beneath the directory that the policy of the area judged. */
+static int open_held(const struct cordon_area *area, const char *inside)
+{
+	const char *path = inside + strlen(area->at);
+
+	return cordon_open_beneath(area->policy->root.fd, path + strspn(path, "/"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static struct cordon_open_dir *add_open_dir(struct cordon_plan *plan, size_t *cap)
+{
+	if (plan->n_open_dirs == *cap) {
+		*cap = *cap ? 2 * *cap : 64;
+		plan->open_dirs = cordon_arena_grow(plan->arena, plan->open_dirs, plan->n_open_dirs, *cap,
+						    sizeof(*plan->open_dirs));
+	}
+	return plan->open_dirs ? &plan->open_dirs[plan->n_open_dirs] : NULL;
+}
+
+/* Finds the steps below a directory and returns how many there are. A result above BELOW_MAX means that they did not
+ * fit. */
+static size_t find_below(const struct cordon_plan *plan, const char *path, const struct cordon_step **ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_steps && n <= BELOW_MAX; i++) {
+		const struct cordon_step *s = &plan->steps[i];
+
+		if (s->kind == CORDON_STEP_PIN || !cordon_path_within(s->path, path) || cordon_streq(s->path, path))
+			continue;
+		if (n < BELOW_MAX)
+			ret[n] = s;
+		n++;
+	}
+	return n;
+}
+
+/* Whether one of these steps has this path, which then has rights of its own. */
+static bool is_mounted(const struct cordon_step *const *below, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++)
+		if (cordon_streq(below[i]->path, path))
+			return true;
+	return false;
+}
+
+/* Lists the directories in a held one that contain no boundary. */
+static int list_open_dirs(struct cordon_plan *plan, const struct cordon_area *area, const struct cordon_held *held,
+			  size_t *cap, struct cordon_error *err)
+{
+	autofd int fd = open_held(area, held->path);
+	CORDON_UNCLEARED struct cordon_listing listing;
+	const struct dirent64 *entry;
+	const struct cordon_step *below[BELOW_MAX];
+	size_t listed = 0, entries = 0, n_below = find_below(plan, held->path, below);
+	int r = 0;
+
+	if (fd < 0 || n_below > CORDON_ARRAY_SIZE(below))
+		return 0; /* we can't list it, or too much is mounted in it: the hand makes all entries below it */
+	cordon_listing_init(&listing, fd);
+	while (r == 0 && listed < CORDON_OPEN_DIRS_MAX && entries++ < ENTRIES_MAX &&
+	       (entry = cordon_listing_next(&listing))) {
+		CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+		struct cordon_open_dir *dir;
+		struct stat st;
+
+		if (entry->d_type == DT_UNKNOWN &&
+		    (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)))
+			continue;
+		if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+			continue;
+		if (cordon_path_join(held->path, entry->d_name, path, sizeof(path)) < 0 || is_held(plan, path) ||
+		    is_mounted(below, n_below, path))
+			continue;
+		dir = add_open_dir(plan, cap);
+		/* The number that a listing gives is that of the directory beneath a mount. When something is mounted
+		 * on the directory, the comparison at the start fails and the hand makes the entries. */
+		if (dir)
+			*dir = (struct cordon_open_dir){ cordon_arena_strdup(plan->arena, path), held->dev,
+							 entry->d_ino };
+		if (!dir || !dir->path)
+			r = cordon_fail_errno(err, -ENOMEM, "plan");
+		else
+			plan->n_open_dirs++, listed++;
+	}
+	return r;
+}
+
+static int add_held(struct cordon_plan *plan, const struct cordon_held *held, size_t *cap)
+{
+	if (plan->n_held == *cap) {
+		*cap = *cap ? 2 * *cap : 16;
+		plan->held = cordon_arena_grow(plan->arena, plan->held, plan->n_held, *cap, sizeof(*plan->held));
+		if (!plan->held)
+			return -ENOMEM;
+	}
+	plan->held[plan->n_held++] = *held;
+	return 0;
+}
+
+/* Holds the directory of a boundary and every directory above it in its area in which the agent may write. */
+static int hold_upwards(struct cordon_plan *plan, const struct cordon_area *area, const char *dir, size_t *cap,
+			struct cordon_error *err)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	size_t len = strlen(dir);
+
+	memcpy(path, dir, len + 1);
+	for (;;) {
+		autofd int fd = -1;
+		struct stat st;
+		char *slash;
+
+		if (is_held(plan, path))
+			return 0; /* then all directories above it are held as well */
+		if (is_writable(plan, path) && (fd = open_held(area, path)) >= 0 && fstat(fd, &st) == 0) {
+			struct cordon_held new = { cordon_arena_strdup(plan->arena, path), st.st_dev, st.st_ino };
+
+			if (!new.path || add_held(plan, &new, cap) < 0)
+				return cordon_fail_errno(err, -ENOMEM, "plan");
+		}
+		if (cordon_streq(path, area->at) || !(slash = strrchr(path, '/')))
+			return 0;
+		*(slash == path ? slash + 1 : slash) = '\0';
+	}
+}
+
+static bool holds_held(const struct cordon_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->n_held; i++)
+		if (cordon_path_within(plan->held[i].path, path))
+			return true;
+	return false;
+}
+
+/*
+ * INVARIANT: no rule on a directory gives the right to make entries in a held directory below it. A Landlock rule
+ * applies to everything below its directory, also across mounts. So a private /tmp that contains the workspace is held
+ * as well, and so is a share that contains another one.
+ */
+static int mark_held(struct cordon_plan *plan, struct cordon_step *step, size_t *cap, struct cordon_error *err)
+{
+	if (step->right != CORDON_RIGHT_WRITE || !holds_held(plan, step->path))
+		return 0;
+	step->flags |= CORDON_STEP_HELD;
+	if (is_held(plan, step->path))
+		return 0;
+	return add_held(plan, &(struct cordon_held){ .path = step->path }, cap) < 0
+		       ? cordon_fail_errno(err, -ENOMEM, "plan")
+		       : 0;
+}
+
+static const struct cordon_area *area_of(const struct cordon_plan *plan, const char *path)
+{
+	const struct cordon_area *best = &plan->areas[0];
+
+	for (size_t i = 1; i < plan->n_areas; i++)
+		if (cordon_path_within(path, plan->areas[i].at) &&
+		    (!cordon_path_within(path, best->at) || strlen(plan->areas[i].at) > strlen(best->at)))
+			best = &plan->areas[i];
+	return best;
+}
+
+int cordon_plan_hold(struct cordon_plan *plan, struct cordon_error *err)
+{
+	size_t cap_held = 0, cap_dirs = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < plan->n_guards; i++) {
+		const struct cordon_guard *guard = &plan->guards[i];
+
+		if (guard->area == 0 && plan->lens)
+			continue; /* the lens judges every name itself */
+		r = hold_upwards(plan, &plan->areas[guard->area], guard->dir, &cap_held, err);
+	}
+	for (size_t i = 0; r == 0 && i < plan->n_held; i++)
+		r = list_open_dirs(plan, area_of(plan, plan->held[i].path), &plan->held[i], &cap_dirs, err);
+	for (size_t i = 0; r == 0 && i < plan->n_steps; i++)
+		r = mark_held(plan, &plan->steps[i], &cap_held, err);
+	return r;
+}

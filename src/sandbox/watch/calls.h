@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows which system calls name paths, in which arguments, and what they do to them; reads those paths from the memory
+ * of a process that is stopped in such a call. */
+#ifndef CORDON_SANDBOX_WATCH_CALLS_H
+#define CORDON_SANDBOX_WATCH_CALLS_H
+
+#include <linux/seccomp.h>
+
+#include "base/error.h"
+
+/* One path that a call acts on. */
+struct cordon_touch {
+	const char *op; /* "read", "write", "create", "delete", "rename", "execute", "look" */
+	bool writes;
+	bool creates;	 /* the call may make this name */
+	bool follows;	 /* the call follows a link at the end; false: it acts on the name itself */
+	bool known;	 /* false: the path could not be read */
+	bool nameless;	 /* the path starts from a descriptor of something that has no name */
+	bool if_missing; /* an open that makes a missing file, and only reads a file that exists */
+	bool deep;	 /* one name in a directory whose path is too long; `path` is the name alone */
+	int start;	 /* the descriptor from which the path starts, or AT_FDCWD */
+	bool directory;	 /* the call makes a directory, and nothing else */
+	bool direct;	 /* `path` is one name in a directory whose true path the kernel gave */
+	uint64_t flags;	 /* of an open, as the kernel reads them; else 0 */
+	uint64_t mode;
+	uint64_t resolve;	    /* of openat2 */
+	size_t own;		    /* where the text of the process itself begins in `path` */
+	char path[CORDON_PATH_MAX]; /* absolute, as the process sees it, not yet resolved */
+};
+
+#define CORDON_TOUCHES_MAX 2
+
+/* Fills up to two touches and returns how many; 0 for a call that acts on no path, such as a bind without one. */
+size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX]);
+
+/* Reads a string from the memory of a process, as it is now. False when it can't be read or is too long. */
+bool cordon_watch_read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX]);
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watch decides which of the accesses that it sees are reported, and counts repetitions. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/sys.h"
+#include "sandbox/watch/report.h"
+
+/* The rule in a report about a program that gave up rights of its own, so that the hand makes nothing for it. */
+#define CORDON_RULE_SELF_RESTRICTED "a program that has restricted itself makes nothing beside a boundary"
+
+#define INDEX_SIZE (2 * CORDON_WATCH_REPORTS) /* at most half of it is used, so that a search is short */
+
+struct report {
+	uint64_t hash;
+	unsigned int count;
+	cordon_verdict verdict;
+	cordon_reason reason;
+	const char *op;
+	const char *rule;
+	char *path;
+};
+
+/* The judgement of one path of the current call. */
+struct judged {
+	bool pending; /* `found` is to be reported */
+	bool missing; /* the path does not exist, and the call does not make it */
+	struct report found;
+	char path[CORDON_PATH_MAX];
+};
+
+struct cordon_reports {
+	const struct cordon_watched *watched;
+	bool root_in_system; /* the workspace itself lies in a system directory: the text of a path is not enough */
+	unsigned int count;
+	unsigned int untold; /* violations beyond the bound */
+	size_t n;
+	struct report items[CORDON_WATCH_REPORTS]; /* in the order in which they happened */
+	uint16_t index[INDEX_SIZE];		   /* position + 1; 0: free */
+	struct cordon_where where;
+	struct judged judged[CORDON_TOUCHES_MAX];
+};
+
+struct cordon_reports *cordon_reports_new(const struct cordon_watched *watched)
+{
+	struct cordon_reports *reports = calloc(1, sizeof(*reports));
+
+	if (!reports)
+		return NULL;
+	reports->watched = watched;
+	reports->root_in_system = cordon_where_is_system(watched->plan->at);
+	return reports;
+}
+
+static void report_event(const struct cordon_reports *reports, const struct report *r)
+{
+	struct cordon_event event = { .kind = CORDON_EVENT_VIOLATION,
+				      .op = r->op,
+				      .path = r->path,
+				      .rule = r->rule,
+				      .verdict = r->verdict,
+				      .reason = r->reason,
+				      .count = r->count };
+
+	reports->watched->observer->event(reports->watched->observer->data, &event);
+}
+
+struct cordon_reports *cordon_reports_free(struct cordon_reports *reports)
+{
+	if (!reports)
+		return NULL;
+	for (size_t i = 0; i < reports->n; i++) {
+		if (reports->items[i].count > 1)
+			report_event(reports, &reports->items[i]);
+		free(reports->items[i].path);
+	}
+	if (reports->untold) {
+		struct cordon_event event = { .kind = CORDON_EVENT_UNTOLD, .count = reports->untold };
+
+		reports->watched->observer->event(reports->watched->observer->data, &event);
+	}
+	free(reports);
+	return NULL;
+}
+
+unsigned int cordon_reports_count(const struct cordon_reports *reports)
+{
+	return reports->count;
+}
+
+static uint64_t hash_of(const char *op, const char *path)
+{
+	uint64_t h = 1469598103934665603ULL;
+
+	for (const char *p = op; *p; p++)
+		h = (h ^ (unsigned char)*p) * 1099511628211ULL;
+	for (const char *p = path; *p; p++)
+		h = (h ^ (unsigned char)*p) * 1099511628211ULL;
+	return h;
+}
+
+static void add_violation(struct cordon_reports *reports, const struct report *found, const char *path)
+{
+	uint64_t hash = hash_of(found->op, path);
+	size_t at = hash % INDEX_SIZE;
+	struct report *r;
+
+	reports->count++;
+	for (; reports->index[at]; at = (at + 1) % INDEX_SIZE) {
+		r = &reports->items[reports->index[at] - 1];
+		if (r->hash == hash && cordon_streq(r->op, found->op) && cordon_streq(r->path, path)) {
+			r->count++;
+			return;
+		}
+	}
+	if (reports->n == CORDON_WATCH_REPORTS) {
+		reports->untold++;
+		return;
+	}
+	r = &reports->items[reports->n];
+	*r = *found;
+	r->hash = hash;
+	r->count = 1;
+	r->path = strdup(path);
+	if (!r->path) {
+		reports->untold++;
+		return;
+	}
+	reports->index[at] = (uint16_t)++reports->n;
+	report_event(reports, r);
+}
+
+void cordon_reports_add(struct cordon_reports *reports, const char *op, const char *path, cordon_verdict verdict,
+			cordon_reason reason, const char *rule, unsigned int count)
+{
+	struct report found = { .op = op, .rule = rule, .verdict = verdict, .reason = reason };
+
+	while (count-- > 0)
+		add_violation(reports, &found, path);
+}
+
+void cordon_reports_add_untold(struct cordon_reports *reports, unsigned int count)
+{
+	reports->count += count;
+	reports->untold += count;
+}
+
+static cordon_reason reason_of(const struct cordon_guard *guard)
+{
+	switch (guard->kind) {
+	case CORDON_GUARD_DENIED:
+		return CORDON_REASON_DENY;
+	case CORDON_GUARD_READ_ONLY:
+		return CORDON_REASON_GRANT;
+	case CORDON_GUARD_PROTECTED:
+	case CORDON_GUARD_SHARE:
+	case CORDON_GUARD__MAX:
+		break;
+	}
+	return CORDON_REASON_PROTECTED;
+}
+
+void cordon_reports_refused(struct cordon_reports *reports, const char *op, const struct cordon_guard *guard,
+			    const char *path)
+{
+	struct report found = { .op = op,
+				.rule = guard ? guard->path : CORDON_RULE_SELF_RESTRICTED,
+				.verdict = CORDON_DENY,
+				.reason = guard ? reason_of(guard) : CORDON_REASON_PROTECTED };
+	CORDON_UNCLEARED char host[CORDON_PATH_MAX];
+
+	add_violation(reports, &found, cordon_where_to_host(reports->watched->plan, path, host) ? host : path);
+}
+
+bool cordon_reports_skip_free(const struct cordon_reports *reports)
+{
+	return reports->watched->plan->mode == CORDON_MODE_STRICT;
+}
+
+/* Whether this directory exists only inside, as a parent of what is mounted in it: listing it shows nothing of the
+ * host. */
+static bool leads_to_mounts(const struct cordon_plan *plan, const char *inside)
+{
+	for (size_t i = 0; i < plan->n_steps; i++)
+		if (plan->steps[i].kind == CORDON_STEP_DIR && cordon_streq(plan->steps[i].path, inside))
+			return true;
+	return false;
+}
+
+/* Corrects the policy's verdict on a path outside the root: the policy does not know what the plan put there. */
+static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct cordon_where *where,
+				    const struct cordon_touch *touch, cordon_verdict verdict)
+{
+	const struct cordon_step *step = cordon_plan_covering(plan, where->inside);
+
+	if (step && step->kind == CORDON_STEP_MASK)
+		return CORDON_DENY;
+	/* A private directory belongs to the agent, whatever the host has there. But a path through a directory that
+	 * only the host has is an attempt to reach the host's file. A program that makes a directory is an exception:
+	 * it may be making the parents of its own file, and some programs try the deepest one first. */
+	if (step && step->kind == CORDON_STEP_PRIVATE)
+		return where->shown || touch->directory ? CORDON_ALLOW : CORDON_DENY;
+	/* It is a share, or it is what a learning run sees of the host. */
+	if (step && (step->kind == CORDON_STEP_BIND || step->right != CORDON_RIGHT_NONE))
+		return touch->writes && step->right != CORDON_RIGHT_WRITE ? CORDON_DENY : CORDON_ALLOW;
+	/* It is a parent of a mount, or a path that does not exist on the host either. */
+	if (!touch->writes && (leads_to_mounts(plan, where->inside) || !where->exists))
+		return CORDON_ALLOW;
+	return verdict;
+}
+
+static bool moves_or_removes(const struct cordon_touch *touch)
+{
+	return cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename");
+}
+
+/*
+ * The boundary because of which a name can't be moved or removed: it has this name, or lies below it. Directories that
+ * lead to a boundary are pinned when they existed at the start. Those that the agent itself made later it may remove
+ * again.
+ */
+static const struct cordon_guard *guard_of_name(const struct cordon_plan *plan, const char *inside)
+{
+	for (size_t i = 0; i < plan->n_guards; i++) {
+		const struct cordon_guard *guard = &plan->guards[i];
+
+		if (cordon_path_within(guard->inside, inside) &&
+		    (guard->state != CORDON_GUARD_ABSENT || cordon_streq(guard->inside, inside) ||
+		     cordon_path_within(guard->dir, inside)))
+			return guard;
+	}
+	return NULL;
+}
+
+/* Whether the call would move or remove a name that leads to a boundary. `path` is relative to the workspace. */
+static bool is_guarded(const struct cordon_plan *plan, const struct cordon_touch *touch, const char *path)
+{
+	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
+
+	return moves_or_removes(touch) && cordon_path_join(plan->at, path, inside, sizeof(inside)) == 0 &&
+	       guard_of_name(plan, inside);
+}
+
+bool cordon_reports_skip(const struct cordon_reports *reports, const struct cordon_places *places,
+			 const struct cordon_touch *touch)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	CORDON_UNCLEARED struct cordon_decision decision;
+
+	if (!touch->known || touch->nameless)
+		return touch->nameless;
+	if (!reports->root_in_system && cordon_where_plainly_system(touch->path))
+		return true;
+	if (!cordon_where_plainly_within(places, touch, path))
+		return false;
+	cordon_policy_decide(reports->watched->policy, path, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ,
+			     &decision);
+	return decision.verdict == CORDON_ALLOW && !is_guarded(reports->watched->plan, touch, path);
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/*
+ * Whether the lens reports this refusal itself. It reports all that it refuses. But it leaves opening for writing, and
+ * truncating, a file that may only be read to the kernel: the mode that it shows has no write bits, so the kernel
+ * refuses without asking the lens. (sandbox/host/lens_reports.c leaves the other changes of such files to us, because a
+ * touch does not say which of them it is.)
+ */
+static bool lens_reports(const struct cordon_policy *policy, const char *path, const struct cordon_where *where,
+			 const struct cordon_touch *touch)
+{
+	CORDON_UNCLEARED struct cordon_decision decision;
+
+	if (!cordon_streq(touch->op, "write") || !where->exists)
+		return true;
+	cordon_policy_decide(policy, path, CORDON_OP_READ, &decision);
+	return decision.verdict == CORDON_DENY;
+}
+
+static bool parent_exists(const char *host)
+{
+	CORDON_UNCLEARED char dir[CORDON_PATH_MAX];
+	const char *name = cordon_path_base(host);
+
+	return cordon_copy(dir, sizeof(dir), host, (size_t)(name - host)) == 0 && is_dir(*dir ? dir : "/");
+}
+
+/* Whether a missing name lies in a directory that the agent may not read: then the refusal concerns the directory. */
+static bool parent_is_refused(const struct cordon_plan *plan, const struct cordon_policy *policy, const char *host)
+{
+	CORDON_UNCLEARED struct cordon_decision decision;
+	CORDON_UNCLEARED char dir[CORDON_PATH_MAX];
+	const char *rest = host + strlen(plan->root), *name;
+
+	rest += strspn(rest, "/");
+	name = cordon_path_base(rest);
+	if (name == rest || !parent_exists(host) || cordon_copy(dir, sizeof(dir), rest, (size_t)(name - rest) - 1) < 0)
+		return false;
+	cordon_policy_decide(policy, dir, CORDON_OP_READ, &decision);
+	return decision.verdict == CORDON_DENY && !cordon_policy_leads(policy, dir);
+}
+
+/* Whether the kernel answers without asking any rule: the path does not exist, it exists already, or its directory is
+ * missing. */
+static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_policy *policy,
+			  const struct cordon_where *where, const struct cordon_touch *touch, bool within)
+{
+	bool exists = where->exists || faccessat(AT_FDCWD, where->host, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+
+	if (touch->creates && where->shown && where->exists)
+		return cordon_streq(touch->op, "create"); /* EEXIST */
+	if (exists)
+		return false;
+	if (touch->creates)
+		return !where->shown && !parent_exists(where->host);
+	return !within || !parent_is_refused(plan, policy, where->host);
+}
+
+/* Whether the call only lists a directory that leads to a grant. */
+static bool lists_parent_of_grant(const struct cordon_plan *plan, const struct cordon_policy *policy,
+				  const struct cordon_where *where, const struct cordon_touch *touch, const char *path,
+				  const struct cordon_decision *decision)
+{
+	return decision->reason == CORDON_REASON_NO_GRANT && plan->mode == CORDON_MODE_STRICT && !touch->writes &&
+	       cordon_policy_leads(policy, path) && is_dir(where->host);
+}
+
+static void keep(const struct cordon_reports *reports, struct judged *judged, const struct report *found,
+		 const char *path)
+{
+	/* The process is stopped: forward what it has written before, so that it comes before the report. */
+	reports->watched->forward_output(reports->watched->data);
+	judged->found = *found;
+	memcpy(judged->path, path, strlen(path) + 1);
+	judged->pending = true;
+}
+
+static bool is_refused(const struct judged *judged)
+{
+	return judged->pending && judged->found.verdict == CORDON_DENY;
+}
+
+/* Denies moving or removing a name that leads to a boundary, and finds its rule; the agent may write into it all the
+ * same. */
+static void judge_name(const struct cordon_plan *plan, const struct cordon_where *where,
+		       const struct cordon_touch *touch, struct cordon_decision *decision)
+{
+	const struct cordon_guard *guard = NULL;
+
+	if (where->exists && moves_or_removes(touch))
+		guard = guard_of_name(plan, where->inside);
+	if (!guard)
+		return;
+	decision->verdict = CORDON_DENY;
+	decision->reason = reason_of(guard);
+	decision->rule = guard->path;
+}
+
+/* Whether a path that cordon_reports_skip() accepted does not exist. */
+static bool is_missing(const struct cordon_places *places, const struct cordon_touch *touch)
+{
+	struct stat st;
+
+	return !places->plan->lens && places->root_fd >= 0 &&
+	       fstatat(places->root_fd, touch->path + strspn(touch->path, "/"), &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       errno == ENOENT;
+}
+
+void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,
+			  const struct cordon_touch *touch)
+{
+	const struct cordon_plan *plan = reports->watched->plan;
+	const struct cordon_policy *policy = reports->watched->policy;
+	struct cordon_where *where = &reports->where;
+	struct report found = { .op = touch->op };
+	struct cordon_resolved resolved = { .place = CORDON_PLACE_OUTSIDE };
+	struct cordon_decision decision;
+	bool within, writes = touch->writes;
+
+	reports->judged[i].pending = reports->judged[i].missing = false;
+	/* A call that is refused for its first path is not reported for its second one. */
+	if (cordon_streq(touch->op, "look") ||
+	    (i == 1 && (reports->judged[0].missing || is_refused(&reports->judged[0]))))
+		return;
+	/* No rule can name so long a path; and with RESOLVE_CACHED the kernel makes nothing and the program calls
+	 * again. */
+	if (touch->deep || (touch->creates && (touch->resolve & RESOLVE_CACHED)))
+		return;
+	if (!touch->known) {
+		found.verdict = plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_WARN : CORDON_DENY;
+		found.reason = CORDON_REASON_UNRESOLVABLE;
+		keep(reports, &reports->judged[i], &found, "(unreadable)");
+		return;
+	}
+	if (cordon_reports_skip(reports, places, touch)) {
+		/* A call that moves or links a missing name fails, whatever its second path is. */
+		reports->judged[i].missing = i == 0 && !touch->creates && is_missing(places, touch);
+		return;
+	}
+	if (!cordon_where_find(places, pid, touch, where))
+		return;
+	within = cordon_path_within(where->host, plan->root);
+	if (is_no_attempt(plan, policy, where, touch, within)) {
+		reports->judged[i].missing = !touch->creates;
+		return;
+	}
+	if (!within && cordon_where_is_system(where->inside))
+		return;
+	if (within) {
+		const char *rest = where->host + strlen(plan->root);
+
+		resolved.place = CORDON_PLACE_INSIDE;
+		rest += strspn(rest, "/");
+		memcpy(resolved.path, rest, strlen(rest) + 1);
+	} else {
+		memcpy(resolved.path, where->host, strlen(where->host) + 1);
+	}
+	resolved.exists = where->exists;
+	if (touch->if_missing && where->exists) {
+		writes = false;
+		found.op = "read";
+	}
+	cordon_policy_judge(policy, &resolved, writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
+	if (within && decision.verdict != CORDON_DENY)
+		judge_name(plan, where, touch, &decision);
+	if (!within && decision.verdict != CORDON_ALLOW)
+		decision.verdict = judge_outside(plan, where, touch, decision.verdict);
+	else if (within &&
+		 ((plan->lens && decision.verdict == CORDON_DENY && lens_reports(policy, resolved.path, where, touch)) ||
+		  lists_parent_of_grant(plan, policy, where, touch, resolved.path, &decision)))
+		return;
+	if (decision.verdict == CORDON_ALLOW)
+		return;
+	if (touch->creates && !cordon_streq(touch->op, "rename") && !where->exists &&
+	    faccessat(AT_FDCWD, where->host, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		found.op = "create";
+	found.verdict = decision.verdict;
+	found.reason = decision.reason;
+	found.rule = decision.rule;
+	keep(reports, &reports->judged[i], &found, where->host);
+}
+
+bool cordon_reports_pending(const struct cordon_reports *reports)
+{
+	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++)
+		if (reports->judged[i].pending)
+			return true;
+	return false;
+}
+
+/* Whether a rule refused a call that returned this error; other errors have other reasons. */
+static bool is_refusal(int error)
+{
+	return error == -EACCES || error == -EROFS || error == -EBUSY || error == -EPERM || error == -EXDEV;
+}
+
+void cordon_reports_report(struct cordon_reports *reports, size_t i, int error)
+{
+	struct judged *judged = &reports->judged[i];
+	bool happened = error == CORDON_ERROR_UNKNOWN ||
+			(judged->found.verdict == CORDON_WARN ? error == 0 : is_refusal(error));
+
+	if (judged->pending && happened)
+		add_violation(reports, &judged->found, judged->path);
+	judged->pending = false;
+}

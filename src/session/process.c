@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that keeps one session (cordon-session): runs the program and writes record and log. serve.c answers
+ * requests. */
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include "base/time.h"
+#include "protect/repositories.h"
+#include "run/audit.h"
+#include "run/event_text.h"
+#include "run/result.h"
+#include "session/process.h"
+
+#define CANCELLED_GRACE_MS 5000 /* the time that a program has to end itself when its start was cancelled */
+
+/* Reports the outcome of the start to the process that waits for it, and lets others start sessions in the
+ * workspace. */
+static void report_start(struct session_process *s, const struct cordon_error *err)
+{
+	json_auto_t *answer = err ? json_pack("{s:s, s:s, s:s, s:b}", "kind", cordon_kind_name(err->kind), "message",
+					      err->message, "hint", err->hint, "no_exec", err->code == -ENOEXEC)
+				  : json_pack("{s:I}", "last_event_index", (json_int_t)s->log.last);
+	autobuf struct cordon_buf line = CORDON_BUF(65536);
+	autofree char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+
+	if (s->start_reported)
+		return;
+	s->start_reported = true;
+	/* Closing is not enough to release the lock, because PID 1 of the sandbox has a copy of the descriptor. */
+	flock(CORDON_SESSION_FD_LOCK, LOCK_UN);
+	close(CORDON_SESSION_FD_LOCK);
+	if (text && s->start_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
+		send(s->start_fd, line.data, line.len, MSG_NOSIGNAL);
+}
+
+/* Whether the starter cancelled the start. A starter that has ended did not cancel it. */
+static bool start_is_cancelled(struct session_process *s)
+{
+	char byte;
+	ssize_t n = s->start_fd < 0 ? 0 : recv(s->start_fd, &byte, 1, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		cordon_closep(&s->start_fd);
+	return n > 0;
+}
+
+static void save(struct session_process *s)
+{
+	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
+
+	/* Write the published copy first: once the record says that the session has ended, the copy says so too. */
+	if (cordon_project_hold(&s->store, s->record.project_id, LOCK_SH, &project, NULL) == 0)
+		cordon_session_publish(&s->store, &project, &s->record, NULL);
+	cordon_session_write(&s->store, &s->record, NULL);
+}
+
+static void put_time(const struct timespec *time, char ret[static CORDON_TIME_SIZE])
+{
+	cordon_time_format((int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000, ret);
+}
+
+/* Records which layers enforce the policy and what they protect, in the form that the result of a run has. */
+static void put_layers(struct session_process *s, const struct cordon_result *result)
+{
+	json_auto_t *report = cordon_result_json(result);
+	json_t *enforcement = json_object_get(report, "enforcement"), *protected = json_object_get(report, "protected");
+
+	if (enforcement) {
+		json_decref(s->record.enforcement);
+		s->record.enforcement = json_incref(enforcement);
+	}
+	if (protected) {
+		json_decref(s->record.protected);
+		s->record.protected = json_incref(protected);
+	}
+}
+
+static void put_run_id(struct session_process *s, const char *run_id)
+{
+	cordon_copy(s->record.run_id, sizeof(s->record.run_id), run_id, strlen(run_id));
+}
+
+static void on_started(struct session_process *s, const struct cordon_result *result)
+{
+	put_run_id(s, result->run_id);
+	s->record.state = CORDON_SESSION_RUNNING;
+	put_time(&result->started, s->record.started_at);
+	put_layers(s, result);
+	save(s);
+	report_start(s, NULL);
+}
+
+static void on_event(void *data, const struct cordon_event *event)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(65536);
+	struct session_process *s = data;
+	const char *kind = cordon_event_text(event, &text);
+
+	if (event->kind == CORDON_EVENT_STARTED)
+		on_started(s, event->result);
+	else if (event->kind == CORDON_EVENT_LEFT)
+		cordon_session_report_exit(s, event);
+	else if (kind)
+		cordon_session_log_add(&s->log, kind, NULL, text.data, text.len);
+}
+
+static size_t on_fds(void *data, struct pollfd *ret_fds)
+{
+	struct session_process *s = data;
+	size_t n = cordon_streams_fds(&s->streams, ret_fds);
+
+	ret_fds[n++] = (struct pollfd){ .fd = s->timer, .events = POLLIN };
+	if (s->start_fd >= 0)
+		ret_fds[n++] = (struct pollfd){ .fd = s->start_fd, .events = POLLIN };
+	return n + cordon_control_fds(&s->control, ret_fds + n);
+}
+
+static bool on_serve(void *data, const struct pollfd *fds, size_t n)
+{
+	struct session_process *s = data;
+	uint64_t expired;
+	bool end = read(s->timer, &expired, sizeof(expired)) > 0;
+
+	cordon_streams_serve(&s->streams);
+	cordon_control_serve(&s->control, fds, n);
+	if (start_is_cancelled(s))
+		cordon_session_end_after(s, CANCELLED_GRACE_MS);
+	end |= s->stop;
+	s->stop = false;
+	return end;
+}
+
+static int fill_env(const struct session_process *s, struct cordon_buf *storage, char **env, size_t max, size_t *ret_n,
+		    struct cordon_error *err)
+{
+	autofree char *agent = json_dumps(s->record.settings.agent, JSON_COMPACT);
+	autofree char *context = json_dumps(s->record.context, JSON_COMPACT);
+	json_t *own = s->record.settings.env;
+	size_t offsets[CORDON_ENV_MAX], n = 0;
+	const char *name;
+	json_t *value;
+	int r = 0;
+
+	json_object_foreach(own, name, value) {
+		if (r == 0 && n < max) {
+			offsets[n++] = storage->len;
+			r = cordon_buf_addf(storage, "%s=%s%c", name, json_string_value(value), 0);
+		}
+	}
+	const char *const ours[][2] = {
+		{ "CORDON_SESSION_ID", s->id },
+		{ "CORDON_PROJECT_ID", s->record.project_id },
+		{ "CORDON_WORKSPACE_ID", s->record.workspace_id },
+		{ "CORDON_AGENT", agent },
+		{ "CORDON_CONTEXT", context },
+	};
+
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(ours) && n < max; i++) {
+		if (!ours[i][1])
+			continue;
+		offsets[n++] = storage->len;
+		r = cordon_buf_addf(storage, "%s=%s%c", ours[i][0], ours[i][1], 0);
+	}
+	for (size_t i = 0; i < n; i++)
+		env[i] = storage->data + offsets[i];
+	*ret_n = n;
+	return r < 0 ? cordon_fail(err, r, CORDON_KIND_LIMIT, "the environment is too large") : 0;
+}
+
+static int build_policy(struct session_process *s, struct cordon_error *err)
+{
+	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
+	const struct cordon_session_record *record = &s->record;
+	int r = cordon_project_hold(&s->store, record->project_id, LOCK_SH, &project, err);
+
+	return r < 0 ? r
+		     : cordon_policy_of(&project, record->workspace_id, &record->settings, record->ancestor_workspaces,
+					&s->policy, err);
+}
+
+/* Adds notes for people about settings that have no effect in this session. */
+static void add_notes(struct session_process *s)
+{
+	json_t *notes = json_array();
+
+	if (!s->record.settings.workspace_isolation && json_array_size(s->record.settings.protected_paths))
+		json_array_append_new(notes, json_string("protected_paths are ignored: the project is not isolated"));
+	json_decref(s->record.notes);
+	s->record.notes = notes;
+}
+
+static int take_input(struct session_process *s, struct cordon_error *err)
+{
+	struct cordon_session_input input;
+	int r = cordon_record_load(&cordon_session_input_kind, s->dir_fd, CORDON_SESSION_INPUT, &input, err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	unlinkat(s->dir_fd, CORDON_SESSION_INPUT, 0);
+	r = cordon_session_send_input(s, input.message, input.end_input);
+	cordon_fields_done(&cordon_session_input_kind, &input);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot give the session its first message") : 0;
+}
+
+static int prepare(struct session_process *s, struct cordon_error *err)
+{
+	struct cordon_audit_ids ids = { .session_id = s->id };
+	int r = cordon_session_open(&s->store, s->id, &s->dir_fd, err);
+
+	if (r == 0)
+		r = cordon_session_read(&s->store, s->id, &s->record, err);
+	if (r < 0)
+		return r;
+	ids.project_id = s->record.project_id;
+	ids.workspace_id = s->record.workspace_id;
+	s->streams.log = &s->log;
+	s->streams.control = &s->control;
+	if ((r = cordon_session_log_open(s->dir_fd, &s->log, err)) < 0 ||
+	    (r = cordon_streams_open(&s->streams, s->record.terminal, err)) < 0 ||
+	    (r = cordon_session_serve(s, err)) < 0 || (r = build_policy(s, err)) < 0 ||
+	    (r = cordon_audit_open(&s->store.home, &ids, &s->audit, err)) < 0)
+		return r;
+	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->timer < 0)
+		return cordon_fail_errno(err, -errno, "timerfd_create");
+	add_notes(s);
+	s->record.pid = getpid();
+	return take_input(s, err);
+}
+
+static cordon_session_state state_of(cordon_run_state state)
+{
+	static const cordon_session_state states[] = {
+		[CORDON_STATE_COMPLETED] = CORDON_SESSION_RUN_COMPLETED,
+		[CORDON_STATE_FAILED] = CORDON_SESSION_RUN_FAILED,
+		[CORDON_STATE_TIMEOUT] = CORDON_SESSION_RUN_TIMEOUT,
+		[CORDON_STATE_CANCELLED] = CORDON_SESSION_RUN_CANCELLED,
+		[CORDON_STATE_REFUSED] = CORDON_SESSION_REFUSED,
+	};
+
+	return states[state];
+}
+
+/* Puts the result into record and log. A session has only three statuses; a cancelled run counts as completed. */
+static void record_result(struct session_process *s, const struct cordon_result *result)
+{
+	bool fine = result->state == CORDON_STATE_COMPLETED || result->state == CORDON_STATE_CANCELLED;
+	struct cordon_session_record *record = &s->record;
+
+	record->state = state_of(result->state);
+	record->status = fine ? CORDON_SESSION_COMPLETED : CORDON_SESSION_FAILED;
+	record->ended = true;
+	record->exit_code = result->exit_code;
+	record->signal = result->signal ? result->signal : -1;
+	record->duration_ms = (int64_t)result->duration_ms;
+	record->violations = result->violations;
+	record->failed_on_violation = result->failed_on_violation;
+	put_time(&result->started, record->started_at);
+	put_time(&result->ended, record->ended_at);
+	put_layers(s, result);
+	if (result->error.code) {
+		json_decref(record->error);
+		record->error = json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(result->error.kind),
+					  "message", result->error.message, "where", result->error.where, "hint",
+					  result->error.hint);
+	}
+	if (result->error.code)
+		cordon_session_note(s, "ended", "%s: %s", cordon_state_name(result->state), result->error.message);
+	else if (result->failed_on_violation)
+		cordon_session_note(s, "ended", "%s: exit code %d, but %u accesses were refused or warned of",
+				    cordon_state_name(result->state), result->exit_code, result->violations);
+	else if (result->signal)
+		cordon_session_note(s, "ended", "%s: signal %d", cordon_state_name(result->state), result->signal);
+	else
+		cordon_session_note(s, "ended", "%s: exit code %d", cordon_state_name(result->state), result->exit_code);
+	save(s);
+}
+
+/* Records and reports an error that happened before there was a run. */
+static void refuse(struct session_process *s, const struct cordon_error *err)
+{
+	struct cordon_run_audit audit = { .log = s->audit, .policy = s->policy };
+	struct cordon_result result = { 0 };
+
+	cordon_result_refuse(&result, err);
+	if (s->audit)
+		cordon_run_audit_refusal(&audit, err);
+	if (*s->record.id)
+		record_result(s, &result);
+	report_start(s, err);
+}
+
+static void note_repositories(struct session_process *s, const struct cordon_repositories *found)
+{
+	for (size_t i = 0; found && i < found->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++) {
+		autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+		if (cordon_repository_text(&found->items[i], &text) == 0)
+			cordon_session_note(s, "warning", "%s", text.data);
+	}
+}
+
+static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
+{
+	struct session_process *s = data;
+	int r;
+
+	if (start_is_cancelled(s))
+		return cordon_fail(err, -ECANCELED, CORDON_KIND_CONFLICT,
+				   "the start was taken back before the program ran");
+	r = cordon_streams_make_standard(&s->streams, err);
+	if (r < 0)
+		return r;
+	put_run_id(s, plan->run_id);
+	cordon_session_note(s, "started", "%s", plan->argv[0]);
+	return 0;
+}
+
+static void on_launched(void *data, struct cordon_child *child)
+{
+	struct session_process *s = data;
+
+	s->child = child;
+	cordon_streams_leave_standard(&s->streams);
+}
+
+/* Runs the program that the record describes, to its end. */
+static int run_program(struct session_process *s, struct cordon_result *ret_result, struct cordon_error *err)
+{
+	struct cordon_observer observer = { .data = s,
+					    .planned = on_planned,
+					    .launched = on_launched,
+					    .event = on_event,
+					    .fds = on_fds,
+					    .serve = on_serve };
+	const struct cordon_settings *settings = &s->record.settings;
+	autobuf struct cordon_buf storage = CORDON_BUF((size_t)32 << 20);
+	autofree char **argv = cordon_session_strings(s->record.command);
+	autofree char **keep = cordon_session_strings(settings->env_pass);
+	char *env[CORDON_ENV_MAX / 2], cwd[CORDON_PATH_MAX];
+	struct cordon_run_spec spec = {
+		.policy = s->policy,
+		.argv = argv,
+		.at = "/workspace",
+		.cwd = cwd,
+		.env = env,
+		.keep_env = keep,
+		.n_keep_env = json_array_size(settings->env_pass),
+		.net = settings->network == CORDON_NETWORK_NONE ? CORDON_NET_NONE : CORDON_NET_HOST,
+		.best_effort = settings->best_effort,
+		.fail_on_violation = s->record.fail_on_violation,
+		.enterable = true,
+		.terminal = s->streams.terminal,
+		.memory_bytes = (uint64_t)settings->limits.memory_bytes,
+		.pids = (uint64_t)settings->limits.pids,
+		.timeout_ms = (uint64_t)(s->record.timeout_ms ? s->record.timeout_ms
+							      : settings->limits.timeout_seconds * 1000),
+		.session_id = s->id,
+		.project_id = s->record.project_id,
+		.workspace_id = s->record.workspace_id,
+	};
+	int r;
+
+	if (!argv || !keep)
+		return cordon_no_memory(err);
+	r = fill_env(s, &storage, env, CORDON_ARRAY_SIZE(env), &spec.n_env, err);
+	if (r == 0)
+		r = cordon_workspace_path(&s->store, spec.project_id, spec.workspace_id, cwd, err);
+	return r < 0 ? r : cordon_run(&spec, &observer, ret_result, err);
+}
+
+static void run(struct session_process *s)
+{
+	struct cordon_result result = { 0 };
+	struct cordon_error err = { 0 };
+	int r = prepare(s, &err);
+
+	if (r == 0) {
+		r = run_program(s, &result, &err);
+		s->child = NULL;
+		cordon_streams_leave_standard(&s->streams);
+	}
+	if (r < 0 && !*result.run_id) {
+		refuse(s, &err);
+		return;
+	}
+	cordon_streams_drain(&s->streams);
+	note_repositories(s, result.repositories);
+	record_result(s, &result);
+	report_start(s, result.error.code ? &result.error : NULL);
+	cordon_result_done(&result);
+}
+
+static void clean_up(struct session_process *s)
+{
+	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
+
+	if (*s->record.id && cordon_project_hold(&s->store, s->record.project_id, LOCK_SH, &project, NULL) == 0)
+		cordon_active_remove(&project, s->record.workspace_id, s->id);
+	if (s->dir_fd >= 0 && s->control.handle)
+		cordon_control_done(&s->control, s->dir_fd);
+	cordon_audit_close(s->audit);
+	cordon_closep(&s->timer);
+	cordon_streams_done(&s->streams);
+	cordon_session_log_done(&s->log);
+	cordon_policy_free(s->policy);
+	cordon_session_record_done(&s->record);
+	cordon_closep(&s->dir_fd);
+}
+
+int cordon_session_process(const char *id)
+{
+	struct session_process s = {
+		.store = CORDON_STORE_NONE,
+		.dir_fd = -1,
+		.log = CORDON_SESSION_LOG_NONE,
+		.control = { .listen_fd = -1 },
+		.timer = -1,
+		.start_fd = CORDON_SESSION_FD_START,
+		.streams = { .in_fd = -1, .inner = { -1, -1, -1 }, .out = { { .fd = -1 }, { .fd = -1 } } }
+	};
+	struct cordon_error err = { 0 };
+	int r = cordon_id_uuid("session_id", id, s.id, &err);
+
+	cordon_settings_name();
+	if (r == 0)
+		r = cordon_store_open(&s.store, &err);
+	if (r < 0) {
+		report_start(&s, &err);
+		return r;
+	}
+	run(&s);
+	clean_up(&s);
+	cordon_store_done(&s.store);
+	return 0;
+}

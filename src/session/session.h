@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a session: a command that runs in a workspace, kept by a process of its own (cordon-session).
+ *
+ *     state/sessions/<uuid>/record.json   the record; only the session's process writes it while there is one
+ *     state/sessions/<uuid>/alive         locked by that process; the kernel releases the lock when the process ends
+ *     state/sessions/<uuid>/events, .old  what the agent wrote and what happened, bounded (session/log.h)
+ *     state/sessions/<uuid>/control       its socket (session/control.h)
+ *
+ * store/store.h has the records themselves.
+ */
+#ifndef CORDON_SESSION_SESSION_H
+#define CORDON_SESSION_SESSION_H
+
+#include "store/store.h"
+
+#define CORDON_MESSAGE_MAX ((size_t)1 << 20)
+#define CORDON_TURNS_MAX 100	  /* kept in a record, the newest */
+#define CORDON_TURN_TEXT_MAX 1000 /* bytes of a message kept there */
+#define CORDON_START_TIMEOUT_MS 60000
+
+struct cordon_session_request {
+	const char *project;
+	struct cordon_workspace_request workspace;
+	bool create_workspace;
+	bool new_session;	/* start a new session even when one could be resumed */
+	json_t *command;	/* array of strings; NULL: the resumed session's, or else the project's */
+	const char *message;	/* sent to its standard input; or NULL */
+	bool end_input;		/* close its standard input after the message */
+	json_t *context;	/* object that the agent gets as CORDON_CONTEXT; or NULL */
+	json_t *attachments;	/* [{filename, content_type, data (base64)}], put into the workspace; or NULL */
+	const char *parent;	/* id of the session that starts this one; or NULL */
+	uint64_t timeout_ms;	/* 0: the project's */
+	bool terminal;		/* give it a terminal, for attach */
+	bool fail_on_violation; /* an access that was refused, or warned of, makes the session fail */
+};
+
+struct cordon_session_answer {
+	char session_id[CORDON_ID_SIZE], workspace_id[CORDON_ID_SIZE];
+	bool spawned; /* the session was started; false: it ran already */
+	bool workspace_created;
+	int64_t last_event_index; /* the last event before the program's output, or before its answer to the message */
+	cordon_session_status status;
+};
+
+/* Returns {session_id, workspace_id, spawned, workspace_created, last_event_index, status}; NULL when there is no
+ * memory. */
+json_t *cordon_session_answer_json(const struct cordon_session_answer *answer);
+
+/*
+ * Starts a session, or uses the latest session of its workspace. If that session runs, it gets the message; if it has
+ * ended, it is resumed under its id with all layers. A new session is started when there is none, when new_session or
+ * parent is set, or when another command is given. When this returns 0, the program has been started.
+ */
+int cordon_session_start(const struct cordon_store *store, const struct cordon_session_request *request,
+			 struct cordon_session_answer *ret_answer, struct cordon_error *err);
+
+/*
+ * The same in steps, for a caller that must not block:
+ *
+ *     cordon_session_start_begin()    -EAGAIN while another start in the workspace is under way: begin again later
+ *     poll cordon_session_start_fd()  until it is readable, or _due() is reached
+ *     cordon_session_start_finish()   -EAGAIN: poll on; else the start is over, with its answer or its error
+ *     cordon_session_start_free()     in any case; closes the descriptor
+ *
+ * Between begin and finish the caller holds no lock. A start that is freed before it is over continues without the
+ * caller.
+ */
+struct cordon_session_start;
+
+/* Returns NULL when there is no memory. */
+struct cordon_session_start *cordon_session_start_new(void);
+int cordon_session_start_begin(const struct cordon_store *store, const struct cordon_session_request *request,
+			       struct cordon_session_start *start, struct cordon_error *err);
+/* Returns -1 when there is nothing to wait for. */
+int cordon_session_start_fd(const struct cordon_session_start *start);
+/* The time at which the start has taken too long, in monotonic milliseconds; 0 when there is nothing to wait for. */
+int64_t cordon_session_start_due(const struct cordon_session_start *start);
+int cordon_session_start_finish(const struct cordon_store *store, struct cordon_session_start *start,
+				struct cordon_session_answer *ret_answer, struct cordon_error *err);
+/* Cancels a start that is not over: the session ends as soon as it can, before its program runs or right after. Has no
+ * effect on a session that ran already and only got the message. */
+void cordon_session_start_cancel(struct cordon_session_start *start);
+struct cordon_session_start *cordon_session_start_free(struct cordon_session_start *start);
+
+/* Sends a message and a newline to its standard input. kind conflict when the session has ended. *ret_index is the
+ * index of the last event after the message was accepted. */
+int cordon_session_send(const struct cordon_store *store, const char *id, const char *message, bool end_input,
+			int64_t *ret_index, struct cordon_error *err);
+
+/* Returns {session_id, status, last_index, events, completed, failed, error, dropped_events} with the events after
+ * index `since` (-1: all that are kept), at most `max` (0: all). */
+int cordon_session_output(const struct cordon_store *store, const char *id, int64_t since, size_t max,
+			  json_t **ret_output, struct cordon_error *err);
+
+/* Sends SIGTERM to everything inside, and SIGKILL after the grace time. Returns at once. Returns 0 when the session has
+ * ended already. */
+int cordon_session_stop(const struct cordon_store *store, const char *id, uint64_t grace_ms, struct cordon_error *err);
+
+/* Waits until the session has ended; -ETIMEDOUT after timeout_ms (UINT64_MAX: no time limit). */
+int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms, struct cordon_error *err);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the store keeps about projects, workspaces and sessions. Each record is a struct with one reader and one writer
+ * (fields.h); no other code reads a value of the JSON by its key. Lists and objects that cordon only passes on stay
+ * jansson values. A record owns everything that it points to: cordon_<kind>_record_done() frees it. A record of zeros
+ * is empty.
+ */
+#ifndef CORDON_STORE_RECORDS_H
+#define CORDON_STORE_RECORDS_H
+
+#include <jansson.h>
+
+#include "base/time.h"
+
+#define CORDON_ID_SIZE 65 /* a workspace id has up to 64 characters, a UUID 36 */
+
+typedef enum cordon_network { CORDON_NETWORK_HOST, CORDON_NETWORK_NONE, CORDON_NETWORK__MAX } cordon_network;
+
+/* Limits. 0 means no limit for timeout_seconds, memory_bytes and pids. */
+struct cordon_settings_limits {
+	int64_t max_sessions, max_recursion_depth, max_agents_per_session;
+	int64_t timeout_seconds, memory_bytes, pids;
+	json_t *other;
+};
+
+/* The settings that bind a session from its start to its end: those that its project had when the session started. */
+struct cordon_settings {
+	bool workspace_isolation;
+	json_t *protected_paths; /* strings */
+	bool default_protection;
+	cordon_network network;
+	json_t *env;	  /* object of strings */
+	json_t *env_pass; /* strings */
+	bool best_effort;
+	json_t *agent; /* object that the agent gets; cordon does not enforce it */
+	struct cordon_settings_limits limits;
+};
+
+struct cordon_project_record {
+	char id[CORDON_ID_SIZE];
+	char created_at[CORDON_TIME_SIZE], updated_at[CORDON_TIME_SIZE];
+	char default_workspace_id[CORDON_ID_SIZE];
+	char *name, *description, *remote_url;
+	json_t *agent_command; /* strings */
+	struct cordon_settings settings;
+	json_t *other;
+};
+
+struct cordon_workspace_record {
+	char id[CORDON_ID_SIZE];
+	char project_id[CORDON_ID_SIZE];
+	char *external_id, *source;
+	char created_at[CORDON_TIME_SIZE], last_session_at[CORDON_TIME_SIZE];
+	char last_session_id[CORDON_ID_SIZE];
+	json_t *other;
+};
+
+/* The status of a session has the three values of the interface; its state has those of a run, and more. */
+typedef enum cordon_session_status {
+	CORDON_SESSION_ACTIVE,
+	CORDON_SESSION_COMPLETED,
+	CORDON_SESSION_FAILED,
+	CORDON_SESSION__MAX
+} cordon_session_status;
+
+typedef enum cordon_session_state {
+	CORDON_SESSION_STARTING,
+	CORDON_SESSION_RUNNING,
+	CORDON_SESSION_RUN_COMPLETED,
+	CORDON_SESSION_RUN_FAILED,
+	CORDON_SESSION_RUN_TIMEOUT,
+	CORDON_SESSION_RUN_CANCELLED,
+	CORDON_SESSION_REFUSED, /* its program never ran */
+	CORDON_SESSION_LOST,	/* its process was killed, or the machine went down */
+	CORDON_SESSION_STATE__MAX
+} cordon_session_state;
+
+struct cordon_session_record {
+	char id[CORDON_ID_SIZE];
+	char project_id[CORDON_ID_SIZE];
+	char workspace_id[CORDON_ID_SIZE];
+	cordon_session_status status;
+	cordon_session_state state;
+	json_t *turns; /* [{at, message}] */
+	int64_t depth;
+	json_t *child_sessions; /* ids */
+	char created_at[CORDON_TIME_SIZE], updated_at[CORDON_TIME_SIZE];
+	struct cordon_settings settings;
+	json_t *command; /* strings */
+	bool terminal;
+	json_t *context; /* object */
+	int64_t timeout_ms;
+	bool fail_on_violation;
+	json_t *ancestor_workspaces; /* ids; that of its parent comes first */
+	char parent_session_id[CORDON_ID_SIZE];
+	/* The following belong to its present run, or to its last one. */
+	json_t *notes; /* strings */
+	char run_id[CORDON_ID_SIZE];
+	int64_t pid;
+	char started_at[CORDON_TIME_SIZE];
+	json_t *enforcement;	   /* object, as in the result of a run */
+	json_t *protected;	   /* array, likewise */
+	bool ended;		   /* the next five fields are known */
+	int64_t exit_code, signal; /* -1: none */
+	char ended_at[CORDON_TIME_SIZE];
+	int64_t duration_ms, violations;
+	bool failed_on_violation;
+	json_t *error; /* {kind, message, ...} */
+	json_t *other;
+};
+
+#define autoprojectrecord CORDON_CLEANUP(cordon_project_record_done)
+#define autoworkspacerecord CORDON_CLEANUP(cordon_workspace_record_done)
+#define autosessionrecord CORDON_CLEANUP(cordon_session_record_done)
+
+void cordon_project_record_done(struct cordon_project_record *record);
+void cordon_workspace_record_done(struct cordon_workspace_record *record);
+void cordon_session_record_done(struct cordon_session_record *record);
+
+/* Return what others see of a record, a new reference; NULL when there is no memory. */
+json_t *cordon_project_json(const struct cordon_project_record *record);
+json_t *cordon_workspace_json(const struct cordon_workspace_record *record);
+json_t *cordon_session_json(const struct cordon_session_record *record);
+
+const char *cordon_session_status_name(cordon_session_status status);
+const char *cordon_session_state_name(cordon_session_state state);
+/* Returns CORDON_SESSION__MAX when no status has this name. */
+cordon_session_status cordon_session_status_parse(const char *name);
+
+/* Returns 0, or -ENOMEM, and then `to` is unchanged. */
+int cordon_settings_copy(struct cordon_settings *to, const struct cordon_settings *from);
+
+#endif
