@@ -54,7 +54,8 @@ int cordon_document_parse(const char *name, cordon_format format, const char *te
 	if (!doc || !stack || !(doc->arena = cordon_arena_new()))
 		return no_memory(errors, name);
 	builder.doc = doc;
-	doc->format = format;
+	builder.aliases = format == CORDON_FORMAT_YAML_ALIASES;
+	doc->format = builder.aliases ? CORDON_FORMAT_YAML : format;
 	doc->len = len;
 	doc->name = keep(doc, name, strlen(name));
 	doc->source = keep(doc, text, len);

@@ -7,8 +7,9 @@
  * A document is immutable and owns all its memory; nodes live as long as it does. Scalars are text. The code that
  * reads a scalar decides what it must be: no type is ever guessed from `no`, `0x10` or `1e3`.
  *
- * These are refused: files over a size, nesting over a depth, anchors, aliases, tags, duplicate keys, keys that are
- * not scalars, more than one YAML document, NUL and invalid UTF-8.
+ * These are refused: files over a size, nesting over a depth, anchors and aliases (unless the format is
+ * CORDON_FORMAT_YAML_ALIASES), tags, duplicate keys, keys that are not scalars, more than one YAML document, NUL and
+ * invalid UTF-8.
  */
 #ifndef CORDON_CONFIG_DOCUMENT_H
 #define CORDON_CONFIG_DOCUMENT_H
@@ -18,7 +19,11 @@
 #define CORDON_CONFIG_SIZE_MAX (1u << 20)
 #define CORDON_CONFIG_DEPTH_MAX 32
 
-typedef enum cordon_format { CORDON_FORMAT_YAML, CORDON_FORMAT_JSON } cordon_format;
+#define CORDON_CONFIG_ANCHORS_MAX 64
+#define CORDON_CONFIG_COPIES_MAX 4096 /* nodes that aliases stand for, in one document */
+
+/* With aliases, each alias is a copy of what it stands for. The format of the document is then CORDON_FORMAT_YAML. */
+typedef enum cordon_format { CORDON_FORMAT_YAML, CORDON_FORMAT_JSON, CORDON_FORMAT_YAML_ALIASES } cordon_format;
 
 typedef enum cordon_node_type {
 	CORDON_NODE_SCALAR,

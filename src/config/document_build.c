@@ -73,6 +73,7 @@ static struct cordon_node *new_node(struct cordon_builder *builder, cordon_node_
 		*node = (struct cordon_node){
 			.type = type, .line = span->line, .column = span->column, .start = span->start, .end = span->end
 		};
+	builder->latest = node;
 	return node;
 }
 
@@ -182,4 +183,52 @@ int cordon_build_scalar(struct cordon_builder *builder, cordon_node_type type, c
 	node->text = copy;
 	node->len = (uint32_t)len;
 	return attach(builder, node);
+}
+
+/* Returns -E2BIG over a bound. The recursion is as deep as the copied nodes, whose depth is bounded. */
+static int copy_node(struct cordon_builder *builder, const struct cordon_node *node, size_t depth,
+		     struct cordon_node **ret_copy)
+{
+	struct cordon_node *copy = cordon_document_alloc(builder->doc, sizeof(*copy)), *last = NULL;
+
+	if (!copy)
+		return -ENOMEM;
+	if (++builder->copied > CORDON_CONFIG_COPIES_MAX || depth > builder->max_depth)
+		return -E2BIG;
+	*copy = *node;
+	copy->first = copy->next = NULL;
+	for (const struct cordon_node *child = node->first; child; child = child->next) {
+		struct cordon_node *made = NULL;
+		int r = copy_node(builder, child, depth + 1, &made);
+
+		if (r < 0)
+			return r;
+		if (last)
+			last->next = made;
+		else
+			copy->first = made;
+		last = made;
+	}
+	*ret_copy = copy;
+	return 0;
+}
+
+int cordon_build_copy(struct cordon_builder *builder, const struct cordon_node *node, const struct cordon_span *span)
+{
+	struct cordon_node *copy = NULL;
+	int r = copy_node(builder, node, builder->depth, &copy);
+
+	if (r == -E2BIG)
+		return cordon_build_fail(builder, span->line, span->column, r,
+					 "write values out instead of repeating them",
+					 "aliases stand for more than %d values, or too deep ones",
+					 CORDON_CONFIG_COPIES_MAX);
+	if (r < 0)
+		return r;
+	copy->key = NULL;
+	copy->line = span->line;
+	copy->column = span->column;
+	copy->start = span->start;
+	copy->end = span->end;
+	return attach(builder, copy);
 }

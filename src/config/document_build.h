@@ -23,6 +23,9 @@ struct cordon_builder {
 	struct cordon_build_frame *stack;
 	size_t depth;
 	size_t max_depth;
+	bool aliases;		    /* anchors and aliases are read, not refused */
+	struct cordon_node *latest; /* the node that was made last */
+	size_t copied;		    /* nodes that were made for aliases */
 };
 
 /* The parsers. Each returns 0 when the document is complete. */
@@ -35,6 +38,9 @@ int cordon_build_close(struct cordon_builder *builder, uint32_t end);
 /* `text` of `len` bytes is copied; CORDON_NODE_BAD takes NULL and 0. */
 int cordon_build_scalar(struct cordon_builder *builder, cordon_node_type type, cordon_style style, const char *text,
 			size_t len, const struct cordon_span *span);
+
+/* Adds a copy of a node, with everything below it, as if it stood at `span`. */
+int cordon_build_copy(struct cordon_builder *builder, const struct cordon_node *node, const struct cordon_span *span);
 
 /* Adds an error at a place without a node; returns `code`. */
 int cordon_build_fail(struct cordon_builder *builder, size_t line, size_t column, int code, const char *hint,

@@ -17,6 +17,11 @@ struct reader {
 	yaml_parser_t parser;
 	uint32_t *offsets; /* byte offset of each character: libyaml counts characters, not bytes */
 	size_t n_chars;
+	struct anchor {
+		const char *name;
+		const struct cordon_node *node;
+	} anchors[CORDON_CONFIG_ANCHORS_MAX];
+	size_t n_anchors;
 };
 
 static const char quote_hint[] = "quote values that hold special characters: 'src/{a,b}/**', '*.md'";
@@ -99,11 +104,11 @@ static int syntax_error(struct reader *reader, size_t bom)
 	}
 }
 
-/* Refuses anchors and tags, but continues, so that the rest of the file is checked, too. */
+/* Refuses tags, and anchors unless they are read, but continues, so that the rest of the file is checked, too. */
 static void refuse_properties(struct reader *reader, const yaml_char_t *anchor, const yaml_char_t *tag,
 			      const struct cordon_span *span)
 {
-	if (anchor)
+	if (anchor && !reader->builder->aliases)
 		cordon_build_fail(reader->builder, span->line, span->column, -EINVAL,
 				  "write the value out, or quote it if it is text that starts with &",
 				  "anchors are not supported: &%s", (const char *)anchor);
@@ -111,6 +116,35 @@ static void refuse_properties(struct reader *reader, const yaml_char_t *anchor, 
 		cordon_build_fail(reader->builder, span->line, span->column, -EINVAL,
 				  "leave it out, or quote it if it is text that starts with !",
 				  "tags are not supported: %s", (const char *)tag);
+}
+
+/* Remembers the node that was just made by its anchor. An anchor that is given twice means the later node from then on. */
+static int remember(struct reader *reader, const yaml_char_t *anchor, const struct cordon_span *span)
+{
+	struct cordon_builder *builder = reader->builder;
+	struct anchor *found = NULL;
+	size_t size;
+	char *name;
+
+	if (!anchor || !builder->aliases)
+		return 0;
+	for (size_t i = 0; i < reader->n_anchors && !found; i++)
+		if (cordon_streq(reader->anchors[i].name, (const char *)anchor))
+			found = &reader->anchors[i];
+	if (found) {
+		found->node = builder->latest;
+		return 0;
+	}
+	if (reader->n_anchors == CORDON_CONFIG_ANCHORS_MAX)
+		return cordon_build_fail(builder, span->line, span->column, -E2BIG, NULL, "more than %d anchors",
+					 CORDON_CONFIG_ANCHORS_MAX);
+	size = strlen((const char *)anchor) + 1;
+	name = cordon_document_alloc(builder->doc, size);
+	if (!name)
+		return -ENOMEM;
+	memcpy(name, anchor, size);
+	reader->anchors[reader->n_anchors++] = (struct anchor){ .name = name, .node = builder->latest };
+	return 0;
 }
 
 static int take_scalar(struct reader *reader, const yaml_event_t *event, const struct cordon_span *span)
@@ -121,14 +155,48 @@ static int take_scalar(struct reader *reader, const yaml_event_t *event, const s
 			     : yaml_style == YAML_LITERAL_SCALAR_STYLE	     ? CORDON_STYLE_BLOCK
 			     : yaml_style == YAML_FOLDED_SCALAR_STYLE	     ? CORDON_STYLE_BLOCK
 									     : CORDON_STYLE_PLAIN;
+	int r;
 
 	refuse_properties(reader, event->data.scalar.anchor, event->data.scalar.tag, span);
-	return cordon_build_scalar(reader->builder, CORDON_NODE_SCALAR, style, (const char *)event->data.scalar.value,
-				   event->data.scalar.length, span);
+	r = cordon_build_scalar(reader->builder, CORDON_NODE_SCALAR, style, (const char *)event->data.scalar.value,
+				event->data.scalar.length, span);
+	return r < 0 ? r : remember(reader, event->data.scalar.anchor, span);
+}
+
+static int open_collection(struct reader *reader, cordon_node_type type, const yaml_char_t *anchor,
+			   const yaml_char_t *tag, const struct cordon_span *span)
+{
+	int r;
+
+	refuse_properties(reader, anchor, tag, span);
+	r = cordon_build_open(reader->builder, type, span);
+	return r < 0 ? r : remember(reader, anchor, span);
+}
+
+/* Puts a copy in the place of an alias. A collection that is still open would contain itself. */
+static int copy_alias(struct reader *reader, const char *name, const struct cordon_span *span)
+{
+	struct cordon_builder *builder = reader->builder;
+	const struct cordon_node *node = NULL;
+
+	for (size_t i = 0; i < reader->n_anchors; i++)
+		if (cordon_streq(reader->anchors[i].name, name))
+			node = reader->anchors[i].node;
+	for (size_t i = 0; node && i < builder->depth; i++)
+		if (builder->stack[i].node == node)
+			return cordon_build_fail(builder, span->line, span->column, -EINVAL, NULL,
+						 "the alias *%s stands inside the value that it means", name);
+	if (node)
+		return cordon_build_copy(builder, node, span);
+	cordon_build_fail(builder, span->line, span->column, -EINVAL, "quote text that starts with *, as in '*.md'",
+			  "there is no anchor &%s before this alias", name);
+	return cordon_build_scalar(builder, CORDON_NODE_BAD, CORDON_STYLE_PLAIN, NULL, 0, span);
 }
 
 static int take_alias(struct reader *reader, const yaml_event_t *event, const struct cordon_span *span)
 {
+	if (reader->builder->aliases)
+		return copy_alias(reader, (const char *)event->data.alias.anchor, span);
 	cordon_build_fail(reader->builder, span->line, span->column, -EINVAL,
 			  "quote text that starts with *, as in '*.md'", "aliases are not supported: *%s",
 			  (const char *)event->data.alias.anchor);
@@ -158,11 +226,11 @@ static int take_event(struct reader *reader, const yaml_event_t *event)
 	case YAML_SCALAR_EVENT:
 		return take_scalar(reader, event, &span);
 	case YAML_SEQUENCE_START_EVENT:
-		refuse_properties(reader, event->data.sequence_start.anchor, event->data.sequence_start.tag, &span);
-		return cordon_build_open(reader->builder, CORDON_NODE_SEQUENCE, &span);
+		return open_collection(reader, CORDON_NODE_SEQUENCE, event->data.sequence_start.anchor,
+				       event->data.sequence_start.tag, &span);
 	case YAML_MAPPING_START_EVENT:
-		refuse_properties(reader, event->data.mapping_start.anchor, event->data.mapping_start.tag, &span);
-		return cordon_build_open(reader->builder, CORDON_NODE_MAPPING, &span);
+		return open_collection(reader, CORDON_NODE_MAPPING, event->data.mapping_start.anchor,
+				       event->data.mapping_start.tag, &span);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
 		return cordon_build_close(reader->builder, span.end);

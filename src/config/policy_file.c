@@ -2,15 +2,14 @@
 /* Reads a policy file: one table row per key, every error reported at its place, and nothing guessed. */
 #include "config/policy_file.h"
 #include "base/path.h"
+#include "config/reader.h"
 #include "config/suggest.h"
 #include "policy/policy.h"
 
 #define VERSION "1"
-#define WHOLE SIZE_MAX /* the error is not in a single character of a value */
 
 struct reader {
-	struct cordon_document *doc;
-	struct cordon_errors *errors;
+	struct cordon_reader in;
 	struct cordon_policy_file *file;
 };
 
@@ -37,53 +36,6 @@ static void *slot_of(const struct reader *reader, size_t slot)
 	return (char *)reader->file + slot;
 }
 
-/* Reports an error that another module found in a value, at the value's place or at the character it is in. */
-static int refuse(const struct reader *reader, const struct cordon_node *node, struct cordon_error *err, size_t at)
-{
-	size_t line = node->line, column = node->column;
-
-	if (err->code == -ENOMEM)
-		return -ENOMEM;
-	if (err->kind == CORDON_KIND_USAGE)
-		err->kind = CORDON_KIND_CONFIG;
-	if (at != WHOLE)
-		cordon_node_place(reader->doc, node, at, &line, &column);
-	cordon_errors_add(reader->errors, err, reader->doc->name, line, column);
-	return 0;
-}
-
-/* Whether the node is text; reports an error when it is not. A JSON number is not text, a YAML scalar always is. */
-static bool want_text(const struct reader *reader, const struct cordon_node *node, const char *what)
-{
-	bool bare = node->type == CORDON_NODE_SCALAR && node->style == CORDON_STYLE_PLAIN;
-
-	if (node->type == CORDON_NODE_BAD)
-		return false;
-	if (node->type == CORDON_NODE_SCALAR && !(bare && (node->len == 0 || reader->doc->format == CORDON_FORMAT_JSON)))
-		return true;
-	cordon_node_fail(reader->doc, node, reader->errors,
-			 !bare				     ? NULL
-			 : node->len && node->text[0] != 'n' ? "put it in quotes"
-							     : "leave it out, or write \"\" for an empty value",
-			 "%s must be text, not %s", what, cordon_node_describe(reader->doc, node));
-	return false;
-}
-
-static bool want_collection(const struct reader *reader, const struct cordon_node *node, cordon_node_type type,
-			    const char *what)
-{
-	bool list = type == CORDON_NODE_SEQUENCE;
-
-	if (node->type == type)
-		return true;
-	if (node->type != CORDON_NODE_BAD)
-		cordon_node_fail(reader->doc, node, reader->errors,
-				 list ? "write [one, two], or one entry per line after a dash" : "write {KEY: value}",
-				 "%s must be %s, not %s", what, list ? "a list" : "a mapping",
-				 cordon_node_describe(reader->doc, node));
-	return false;
-}
-
 static int read_keys(struct reader *reader, const struct cordon_node *mapping, const struct key *keys, size_t n);
 
 static int read_version(struct reader *reader, const struct cordon_node *node, const struct key *key)
@@ -91,67 +43,49 @@ static int read_version(struct reader *reader, const struct cordon_node *node, c
 	if (node->type == CORDON_NODE_SCALAR && cordon_streq(node->text, VERSION))
 		return 0;
 	if (node->type != CORDON_NODE_BAD)
-		cordon_node_fail(reader->doc, node, reader->errors, "write " VERSION, "%s must be " VERSION, key->name);
-	return 0;
-}
-
-static int keep_where(struct reader *reader, const struct cordon_node *node, const char **ret_where)
-{
-	const char *where = cordon_document_where(reader->doc, node);
-
-	if (!where)
-		return -ENOMEM;
-	*ret_where = where;
+		cordon_node_fail(reader->in.doc, node, reader->in.errors, "write " VERSION, "%s must be " VERSION,
+				 key->name);
 	return 0;
 }
 
 static int read_bool(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
-	bool plain = node->type == CORDON_NODE_SCALAR && node->style == CORDON_STYLE_PLAIN;
-	bool yes = plain && cordon_streq(node->text, "true");
-
-	if (node->type == CORDON_NODE_BAD)
+	if (!cordon_reader_bool(&reader->in, node, key->name, slot_of(reader, key->slot)))
 		return 0;
-	if (!yes && !(plain && cordon_streq(node->text, "false"))) {
-		cordon_node_fail(reader->doc, node, reader->errors, "write true or false, without quotes",
-				 "%s must be true or false", key->name);
-		return 0;
-	}
-	*(bool *)slot_of(reader, key->slot) = yes;
-	return keep_where(reader, node, slot_of(reader, key->where));
+	return cordon_reader_where(&reader->in, node, slot_of(reader, key->where));
 }
 
 static int read_mode(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_error err;
 
-	if (!want_text(reader, node, key->name))
+	if (!cordon_reader_text(&reader->in, node, key->name))
 		return 0;
 	if (cordon_mode_parse(node->text, &reader->file->mode, &err) < 0)
-		return refuse(reader, node, &err, WHOLE);
-	return keep_where(reader, node, &reader->file->mode_where);
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	return cordon_reader_where(&reader->in, node, &reader->file->mode_where);
 }
 
 static int read_net(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_error err;
 
-	if (!want_text(reader, node, key->name))
+	if (!cordon_reader_text(&reader->in, node, key->name))
 		return 0;
 	if (cordon_net_parse(node->text, &reader->file->net, &err) < 0)
-		return refuse(reader, node, &err, WHOLE);
-	return keep_where(reader, node, &reader->file->net_where);
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	return cordon_reader_where(&reader->in, node, &reader->file->net_where);
 }
 
 static int read_lens(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_error err;
 
-	if (!want_text(reader, node, key->name))
+	if (!cordon_reader_text(&reader->in, node, key->name))
 		return 0;
 	if (cordon_lens_parse(node->text, &reader->file->lens, &err) < 0)
-		return refuse(reader, node, &err, WHOLE);
-	return keep_where(reader, node, &reader->file->lens_where);
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	return cordon_reader_where(&reader->in, node, &reader->file->lens_where);
 }
 
 /* Checks of one text. */
@@ -168,7 +102,7 @@ static size_t fault_in_pattern(const char *text)
 {
 	size_t column = 0;
 
-	return cordon_pattern_check(text, &column, NULL) < 0 && column ? column - 1 : WHOLE;
+	return cordon_pattern_check(text, &column, NULL) < 0 && column ? column - 1 : CORDON_READER_WHOLE;
 }
 
 static int check_protected(const char *text, struct cordon_error *err)
@@ -214,21 +148,23 @@ static int take_text(struct reader *reader, const struct cordon_node *node, cons
 {
 	struct cordon_error err;
 
-	if (!want_text(reader, node, key->name))
+	if (!cordon_reader_text(&reader->in, node, key->name))
 		return 0;
 	if (key->check(node->text, &err) < 0)
-		return refuse(reader, node, &err, key->check == check_pattern ? fault_in_pattern(node->text) : WHOLE);
+		return cordon_reader_refuse(&reader->in, node, &err,
+					    key->check == check_pattern ? fault_in_pattern(node->text)
+									: CORDON_READER_WHOLE);
 	*ret_setting = (struct cordon_setting){ .text = node->text, .line = node->line, .column = node->column };
-	return keep_where(reader, node, &ret_setting->where);
+	return cordon_reader_where(&reader->in, node, &ret_setting->where);
 }
 
 static int read_list(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_setting_list *list = slot_of(reader, key->slot);
 
-	if (!want_collection(reader, node, CORDON_NODE_SEQUENCE, key->name))
+	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_SEQUENCE, key->name))
 		return 0;
-	list->items = cordon_document_alloc(reader->doc, node->n * sizeof(*list->items));
+	list->items = cordon_document_alloc(reader->in.doc, node->n * sizeof(*list->items));
 	list->n = 0; /* a duplicate key is read twice */
 	if (!list->items)
 		return -ENOMEM;
@@ -247,9 +183,9 @@ static int read_env(struct reader *reader, const struct cordon_node *node, const
 	struct cordon_policy_file *file = reader->file;
 	struct cordon_error err;
 
-	if (!want_collection(reader, node, CORDON_NODE_MAPPING, key->name))
+	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_MAPPING, key->name))
 		return 0;
-	file->env = cordon_document_alloc(reader->doc, node->n * sizeof(*file->env));
+	file->env = cordon_document_alloc(reader->in.doc, node->n * sizeof(*file->env));
 	file->n_env = 0;
 	if (!file->env)
 		return -ENOMEM;
@@ -257,12 +193,12 @@ static int read_env(struct reader *reader, const struct cordon_node *node, const
 		struct cordon_env_setting *env = &file->env[file->n_env];
 
 		if (cordon_env_name_check(item->key->text, item->key->len, &err) < 0)
-			refuse(reader, item->key, &err, WHOLE);
-		if (!want_text(reader, item, item->key->text))
+			cordon_reader_refuse(&reader->in, item->key, &err, CORDON_READER_WHOLE);
+		if (!cordon_reader_text(&reader->in, item, item->key->text))
 			continue;
 		env->name = item->key->text;
 		env->value = item->text;
-		if (keep_where(reader, item->key, &env->where) < 0)
+		if (cordon_reader_where(&reader->in, item->key, &env->where) < 0)
 			return -ENOMEM;
 		file->n_env++;
 	}
@@ -272,7 +208,7 @@ static int read_env(struct reader *reader, const struct cordon_node *node, const
 static char *keep_path(struct reader *reader, const char *path)
 {
 	size_t size = strlen(path) + 1;
-	char *clean = cordon_document_alloc(reader->doc, size);
+	char *clean = cordon_document_alloc(reader->in.doc, size);
 
 	if (clean)
 		cordon_path_clean(path, clean, size);
@@ -295,25 +231,25 @@ static int take_share(struct reader *reader, const struct cordon_node *node, str
 	struct cordon_share_value share CORDON_CLEANUP(cordon_share_done) = { 0 };
 	struct cordon_error err;
 
-	if (!want_text(reader, node, "share"))
+	if (!cordon_reader_text(&reader->in, node, "share"))
 		return 0;
 	if (cordon_share_parse(node->text, &share, &err) < 0 || check_absolute(share.source, &err) < 0)
-		return refuse(reader, node, &err, WHOLE);
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
 	ret_setting->share.source = keep_path(reader, share.source);
 	ret_setting->share.target = share.target ? keep_path(reader, share.target) : NULL;
 	ret_setting->share.read_only = share.read_only;
 	if (!ret_setting->share.source || (share.target && !ret_setting->share.target))
 		return -ENOMEM;
-	return keep_where(reader, node, &ret_setting->where);
+	return cordon_reader_where(&reader->in, node, &ret_setting->where);
 }
 
 static int read_shares(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_policy_file *file = reader->file;
 
-	if (!want_collection(reader, node, CORDON_NODE_SEQUENCE, key->name))
+	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_SEQUENCE, key->name))
 		return 0;
-	file->shares = cordon_document_alloc(reader->doc, node->n * sizeof(*file->shares));
+	file->shares = cordon_document_alloc(reader->in.doc, node->n * sizeof(*file->shares));
 	file->n_shares = 0;
 	if (!file->shares)
 		return -ENOMEM;
@@ -335,12 +271,12 @@ static int read_limit(struct reader *reader, const struct cordon_node *node, con
 	if (node->type == CORDON_NODE_BAD)
 		return 0;
 	if (node->type != CORDON_NODE_SCALAR) {
-		cordon_node_fail(reader->doc, node, reader->errors, NULL, "%s must be a number, not %s", key->name,
-				 cordon_node_describe(reader->doc, node));
+		cordon_node_fail(reader->in.doc, node, reader->in.errors, NULL, "%s must be a number, not %s",
+				 key->name, cordon_node_describe(reader->in.doc, node));
 		return 0;
 	}
 	if (key->limit(node->text, slot_of(reader, key->slot), &err) < 0)
-		return refuse(reader, node, &err, WHOLE);
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
 	return 0;
 }
 
@@ -354,7 +290,7 @@ static const struct key limit_keys[] = {
 
 static int read_limits(struct reader *reader, const struct cordon_node *node, const struct key *key)
 {
-	if (!want_collection(reader, node, CORDON_NODE_MAPPING, key->name))
+	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_MAPPING, key->name))
 		return 0;
 	return read_keys(reader, node, limit_keys, CORDON_ARRAY_SIZE(limit_keys));
 }
@@ -422,12 +358,12 @@ static int read_keys(struct reader *reader, const struct cordon_node *mapping, c
 		for (size_t i = 0; i < n && !key; i++)
 			if (cordon_streq(keys[i].name, node->key->text))
 				key = &keys[i];
-		if (!key && cordon_errors_drop(reader->errors))
+		if (!key && cordon_errors_drop(reader->in.errors))
 			continue;
 		if (!key) {
 			cordon_fail(&err, -EINVAL, CORDON_KIND_CONFIG, "unknown key '%s'", node->key->text);
 			explain_unknown(node->key->text, keys, n, &err);
-			refuse(reader, node->key, &err, WHOLE);
+			cordon_reader_refuse(&reader->in, node->key, &err, CORDON_READER_WHOLE);
 			continue;
 		}
 		r = key->read(reader, node, key);
@@ -463,14 +399,14 @@ static int make_file(struct cordon_document *doc, size_t before, struct cordon_p
 		     struct cordon_errors *errors)
 {
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = calloc(1, sizeof(*file));
-	struct reader reader = { .doc = doc, .errors = errors, .file = file };
+	struct reader reader = { .in = { .doc = doc, .errors = errors }, .file = file };
 
 	if (!file) {
 		cordon_document_free(doc);
 		return no_memory(errors, "the policy file");
 	}
 	*file = (struct cordon_policy_file){ .doc = doc, .default_protect = true, .editor_temps = true };
-	if (want_collection(&reader, doc->root, CORDON_NODE_MAPPING, "a policy file") &&
+	if (cordon_reader_collection(&reader.in, doc->root, CORDON_NODE_MAPPING, "a policy file") &&
 	    read_keys(&reader, doc->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
 		return no_memory(errors, doc->name);
 	if (errors->n + errors->dropped > before)

@@ -439,6 +439,58 @@ static void places_and_offsets_are_those_of_the_text(void **state)
 	}
 }
 
+static void aliases_are_copies_where_a_file_may_have_them(void **state)
+{
+	static const char text[] = "a: &x [one, &y two]\nb: *x\nc: {d: *y}\n";
+	autoerrors struct cordon_errors errors = { 0 };
+	autoerrors struct cordon_errors refused = { 0 };
+	autodocument struct cordon_document *doc = NULL;
+	autodocument struct cordon_document *strict = NULL;
+	const struct cordon_node *b;
+
+	(void)state;
+	assert_int_equal(cordon_document_parse("t", CORDON_FORMAT_YAML_ALIASES, text, strlen(text), 4, &doc, &errors),
+			 0);
+	assert_int_equal(errors.n, 0);
+	assert_int_equal(doc->format, CORDON_FORMAT_YAML);
+	b = cordon_node_get(doc->root, "b");
+	assert_int_equal(b->n, 2);
+	assert_int_equal(b->line, 2);
+	assert_int_equal(b->column, 4);
+	assert_string_equal(b->first->text, "one");
+	assert_string_equal(b->first->next->text, "two");
+	assert_string_equal(cordon_node_get(cordon_node_get(doc->root, "c"), "d")->text, "two");
+	assert_int_equal(cordon_document_parse("t", CORDON_FORMAT_YAML, text, strlen(text), 4, &strict, &refused), 0);
+	assert_int_equal(refused.n, 4);
+}
+
+static void aliases_are_bounded(void **state)
+{
+	static const char laughs[] = "a: &a [x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n"
+				     "c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c]\n"
+				     "e: [*d, *d, *d, *d, *d, *d, *d, *d]\n";
+	static const struct {
+		const char *text, *message;
+	} bad[] = {
+		{ laughs, "stand for more than" },
+		{ "a: &a [*a]\n", "inside the value that it means" },
+		{ "a: *.md\n", "alias" },
+		{ "a: *later\nb: &later x\n", "no anchor &later" },
+		{ "a: &a [[x]]\nb: [[*a]]\n", "too deep" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(bad); i++) {
+		autoerrors struct cordon_errors errors = { 0 };
+		autodocument struct cordon_document *doc = NULL;
+
+		(void)cordon_document_parse("t", CORDON_FORMAT_YAML_ALIASES, bad[i].text, strlen(bad[i].text), 4, &doc,
+					    &errors);
+		assert_int_equal(errors.n, 1);
+		assert_non_null(strstr(errors.items[0].message, bad[i].message));
+	}
+}
+
 static void json_escapes_are_undone(void **state)
 {
 	static const char text[] = "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\u20ac\\ud83d\\ude00\", -1.5e3, true, null]";
@@ -487,6 +539,8 @@ int main(void)
 		cmocka_unit_test(too_many_errors_are_counted),
 		cmocka_unit_test(a_megabyte_of_anything_is_answered),
 		cmocka_unit_test(places_and_offsets_are_those_of_the_text),
+		cmocka_unit_test(aliases_are_copies_where_a_file_may_have_them),
+		cmocka_unit_test(aliases_are_bounded),
 		cmocka_unit_test(json_escapes_are_undone),
 		cmocka_unit_test(a_near_word_is_suggested_a_far_one_is_not),
 	};
