@@ -143,3 +143,15 @@ def test_nothing_is_left_of_a_lens(cordon, repo, leftovers):
     assert sh(cordon, "ls >/dev/null", "--lens", "always", cwd=repo).returncode == 0
     poll(lambda: not descendants(), what="the end of the lens")
     leftovers.assert_none()
+
+
+def test_no_start_is_refused_while_the_host_works_in_the_root(cordon, box, repo):
+    """The kernel may hear of a change in the root before it has the attributes of the root."""
+    child = subprocess.Popen(["/bin/sh", "-c", "while :; do echo x >busy; rm busy; done"], cwd=repo, **box.who.popen_args())
+    try:
+        for _ in range(40):
+            result = sh(cordon, "cat src/a.ts; echo n >src/new.ts", "--rw", "src/**/*.ts", cwd=repo)
+            assert result.returncode == 0 and result.stdout == "a\n", result
+    finally:
+        child.kill()
+        child.wait()

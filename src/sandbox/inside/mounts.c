@@ -353,13 +353,17 @@ static int mount_fs(const struct applier *a, const char *type, const char *const
 
 /* Mounts the view of the lens. We mount it, because we have the right to, and cordon-lens serves it from outside, where
  * the workspace is. The device must be opened in the user namespace that mounts it. Only cordon-lens may keep the
- * device, so that the view ends when cordon-lens dies. */
+ * device, so that the view ends when cordon-lens dies.
+ *
+ * "rootmode" is what the kernel judges by while it has no attributes of the root from cordon-lens. It throws the first
+ * ones away when it hears of a change in the root before they arrive. The mode grants nothing: cordon-lens judges every
+ * name, and works with the rights of the user. */
 static int lens_step(const struct applier *a, const struct cordon_step *step)
 {
 	autofd int device = cordon_open_beneath(a->slash_fd, "dev/fuse", O_RDWR | O_CLOEXEC);
 	char fd[CORDON_DIGITS_SIZE], uid[CORDON_DIGITS_SIZE], gid[CORDON_DIGITS_SIZE];
 	const char *options[] = {
-		"fd", NULL, "rootmode", "40000", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL
+		"fd", NULL, "rootmode", "40777", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL
 	};
 	int r;
 
