@@ -55,6 +55,11 @@ struct cordon_audit_reader *cordon_audit_reader_free(struct cordon_audit_reader 
 int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_audit_item *ret_item,
 			     struct cordon_error *err);
 
+/* Returns an object with the id of every run that has a record that matches, in the order of the log, and the time of the
+ * first such record. */
+int cordon_audit_runs(const struct cordon_home *home, const struct cordon_audit_filter *filter, json_t **ret_runs,
+		      struct cordon_error *err);
+
 /* A descriptor that becomes readable when the log changes, made at the first call; -errno. */
 int cordon_audit_reader_fd(struct cordon_audit_reader *reader, struct cordon_error *err);
 /* Looks for new records; a rotation in between loses nothing. -ENOENT when the directory is gone. */

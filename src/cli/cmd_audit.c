@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 
 #define LINE_TEXT_MAX (64 << 10)
+#define RUNS_SHOWN 5 /* candidates that a message names */
 
 enum { KEY_FOLLOW = 1, KEY_SINCE, KEY_KIND, KEY_RUN };
 
@@ -135,6 +136,34 @@ static int follow(const struct cordon_cli *cli, const struct arguments *args, st
 	return r < 0 ? r : 0;
 }
 
+/* Refuses first characters that several runs have, and names these. */
+static int settle_run(const struct cordon_home *home, const struct cordon_audit_filter *filter, struct cordon_error *err)
+{
+	struct cordon_audit_filter same = { .run = filter->run };
+	autobuf struct cordon_buf list = CORDON_BUF(1024);
+	json_auto_t *runs = NULL;
+	size_t n = 0;
+	const char *id;
+	json_t *first_seen;
+	int r;
+
+	if (!filter->run || cordon_uuid_valid(filter->run))
+		return 0;
+	r = cordon_audit_runs(home, &same, &runs, err);
+	if (r < 0 || json_object_size(runs) < 2)
+		return r;
+	json_object_foreach(runs, id, first_seen) {
+		if (n++ < RUNS_SHOWN)
+			cordon_buf_addf(&list, "%s%s", n > 1 ? ", " : "", id);
+	}
+	if (n > RUNS_SHOWN)
+		cordon_buf_addf(&list, " and %zu more", n - RUNS_SHOWN);
+	r = cordon_fail(err, -ENOTUNIQ, CORDON_KIND_USAGE, "%s may be %zu runs: %s", filter->run, n,
+			list.data ? list.data : "");
+	cordon_error_hint(err, "say more of the id");
+	return r;
+}
+
 static int run_audit(struct cordon_cli *cli, int argc, char **argv)
 {
 	CORDON_CLEANUP(freep_reader) struct cordon_audit_reader *reader = NULL;
@@ -152,6 +181,8 @@ static int run_audit(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "unexpected operand: %s", argv[first]);
 	args.colour = cordon_cli_colour(STDOUT_FILENO);
 	r = cordon_home_open(&home, &err);
+	if (r == 0)
+		r = settle_run(&home, &args.filter, &err);
 	if (r == 0)
 		r = cordon_audit_reader_new(&home, &args.filter, &reader, &err);
 	if (r == 0)
@@ -245,7 +276,7 @@ static const struct cordon_option audit_options[] = {
 	{ "follow", 'f', CORDON_ARG_NONE, NULL, "go on with what is written from now on", KEY_FOLLOW },
 	{ "since", 0, CORDON_ARG_TEXT, "TIME", "only from a time on: 10m, 2h, 2026-01-02T03:04:05Z", KEY_SINCE },
 	{ "kind", 0, CORDON_ARG_TEXT, "EVENT,...", "only these events: violation, refusal, end, ...", KEY_KIND },
-	{ "run", 0, CORDON_ARG_TEXT, "ID", "only this run; the first characters are enough", KEY_RUN },
+	{ "run", 0, CORDON_ARG_TEXT, "RUN", "only this run; the first characters are enough", KEY_RUN },
 	{ 0 },
 };
 

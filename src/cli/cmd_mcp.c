@@ -45,7 +45,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	if (args.session) {
 		autosessionrecord struct cordon_session_record session = { 0 };
 
-		if (cordon_id_uuid("--session", args.session, args.id, &err) < 0 ||
+		if (cordon_session_find(&store, args.session, args.id, &err) < 0 ||
 		    cordon_session_get(&store, args.id, &session, &err) < 0)
 			return cordon_cli_fail(cli, &err);
 		args.options.session = args.id;
@@ -65,7 +65,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 static const struct cordon_option options[] = {
 	{ "approved", 0, CORDON_ARG_NONE, NULL, "delete and widen access without asking a person each time",
 	  OPT_APPROVED },
-	{ "session", 0, CORDON_ARG_TEXT, "ID", "serve the agent of this session, and only what it may have",
+	{ "session", 0, CORDON_ARG_TEXT, "SESSION", "serve the agent of this session, and only what it may have",
 	  OPT_SESSION },
 	{ "self-test", 0, CORDON_ARG_NONE, NULL, "print what the server says about itself, and end", OPT_SELF_TEST },
 	{ 0 },

@@ -2,7 +2,6 @@
 /* cordon project: create, list, get, update and delete projects. */
 #include "cli/commands.h"
 #include "cli/records.h"
-#include "store/store.h"
 
 enum {
 	OPT_NAME = 1,
@@ -236,19 +235,20 @@ static int run_update(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_error err = { 0 };
 	autoprojectrecord struct cordon_project_record project = { 0 };
 	json_t *answer, *running = NULL;
+	char id[CORDON_ID_SIZE];
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_setting, &settings, &first, &err);
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (first == argc)
-		return cordon_cli_usage(cli, "the id of a project is expected");
+		return cordon_cli_usage(cli, "a project is expected");
 	if (take_command(object, argc, argv, first + 1, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (json_object_size(object) == 0)
 		return cordon_cli_usage(cli, "nothing to change was given");
-	if (!cordon_cli_open_store(cli, &store, &r))
+	if (!cordon_cli_open_store(cli, &store, &r) || !cordon_cli_find_project(cli, &store, argv[first], 0, id, &r))
 		return r;
-	if (cordon_project_update(&store, argv[first], object, &project, &running, &err) < 0)
+	if (cordon_project_update(&store, id, object, &project, &running, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	answer = cordon_project_json(&project);
 	json_object_set_new(answer, "sessions_with_earlier_settings", running);
@@ -311,8 +311,10 @@ static int no_option(void *data, int key, const char *arg, struct cordon_error *
 	return 0;
 }
 
-/* Reads the one operand of get and delete. Returns 0, or -1 with the exit code. */
-static int take_id(struct cordon_cli *cli, int argc, char **argv, const char **ret_id, int *ret_exit)
+/* Opens the store and finds the project that the one operand of get and delete names. Returns false with the exit code
+ * on failure. */
+static bool begin(struct cordon_cli *cli, int argc, char **argv, unsigned int flags, struct cordon_store *ret_store,
+		  char ret_id[static CORDON_ID_SIZE], int *ret_exit)
 {
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, no_option, NULL, &first, &err);
@@ -320,10 +322,9 @@ static int take_id(struct cordon_cli *cli, int argc, char **argv, const char **r
 	if (r != 0)
 		*ret_exit = r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	else if (argc - first != 1)
-		*ret_exit = cordon_cli_usage(cli, "the id of one project is expected");
-	else
-		*ret_id = argv[first];
-	return r == 0 && argc - first == 1 ? 0 : -1;
+		*ret_exit = cordon_cli_usage(cli, "one project is expected");
+	return r == 0 && argc - first == 1 && cordon_cli_open_store(cli, ret_store, ret_exit) &&
+	       cordon_cli_find_project(cli, ret_store, argv[first], flags, ret_id, ret_exit);
 }
 
 static int run_get(struct cordon_cli *cli, int argc, char **argv)
@@ -331,10 +332,10 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct cordon_error err = { 0 };
 	autoprojectrecord struct cordon_project_record project = { 0 };
-	const char *id;
+	char id[CORDON_ID_SIZE];
 	int code;
 
-	if (take_id(cli, argc, argv, &id, &code) < 0 || !cordon_cli_open_store(cli, &store, &code))
+	if (!begin(cli, argc, argv, 0, &store, id, &code))
 		return code;
 	if (cordon_project_get(&store, id, &project, &err) < 0)
 		return cordon_cli_fail(cli, &err);
@@ -345,11 +346,11 @@ static int run_delete(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct cordon_error err = { 0 };
-	const char *id;
+	char id[CORDON_ID_SIZE];
 	bool deleted;
 	int code;
 
-	if (take_id(cli, argc, argv, &id, &code) < 0 || !cordon_cli_open_store(cli, &store, &code))
+	if (!begin(cli, argc, argv, CORDON_FIND_TO_DELETE, &store, id, &code))
 		return code;
 	if (cordon_project_delete(&store, id, &deleted, &err) < 0)
 		return cordon_cli_fail(cli, &err);
@@ -376,14 +377,14 @@ const struct cordon_command cordon_cmd_project_list = {
 
 const struct cordon_command cordon_cmd_project_get = {
 	.name = "project get",
-	.operands = "ID",
+	.operands = "PROJECT",
 	.summary = "show a project's settings",
 	.run = run_get,
 };
 
 const struct cordon_command cordon_cmd_project_update = {
 	.name = "project update",
-	.operands = "ID [-- CMD [ARG]...]",
+	.operands = "PROJECT [-- CMD [ARG]...]",
 	.summary = "change settings for the sessions that start from now on",
 	.details = "What is not named stays as it is; --protect, --env and --env-pass replace their whole list. Running\n"
 		   "sessions keep what they started with and are listed.\n",
@@ -393,8 +394,8 @@ const struct cordon_command cordon_cmd_project_update = {
 
 const struct cordon_command cordon_cmd_project_delete = {
 	.name = "project delete",
-	.operands = "ID",
+	.operands = "PROJECT",
 	.summary = "delete a project with everything in it",
-	.details = "Refused while a session runs. Deleting a project that does not exist succeeds.\n",
+	.details = "Refused while a session runs. Deleting an id that does not exist succeeds.\n",
 	.run = run_delete,
 };

@@ -24,7 +24,6 @@ enum {
 	OPT_TERMINAL,
 	OPT_FAIL_ON_VIOLATION,
 	OPT_STATUS,
-	OPT_PROJECT,
 	OPT_LIMIT,
 	OPT_SINCE,
 	OPT_FOLLOW,
@@ -40,6 +39,7 @@ struct args {
 	int64_t since;
 	size_t max;
 	uint64_t wait_ms, grace_ms, max_age_ms;
+	char project[CORDON_ID_SIZE], workspace[CORDON_ID_SIZE], id[CORDON_ID_SIZE], parent[CORDON_ID_SIZE];
 };
 
 static int set_number(const char *arg, const char *option, uint64_t max, uint64_t *ret_value, struct cordon_error *err)
@@ -128,9 +128,6 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	case OPT_STATUS:
 		args->query.status = arg;
 		return 0;
-	case OPT_PROJECT:
-		args->query.project = arg;
-		return 0;
 	default:
 		return set_more(args, key, arg, err);
 	}
@@ -154,6 +151,38 @@ static bool begin(struct cordon_cli *cli, int argc, char **argv, int least, int 
 		return false;
 	}
 	return cordon_cli_open_store(cli, ret_store, ret_exit);
+}
+
+/* The same for a command whose first operand is a session: args->id is then its id. */
+static bool begin_with_session(struct cordon_cli *cli, int argc, char **argv, int least, int most, struct args *args,
+			       int *ret_first, struct cordon_store *ret_store, int *ret_exit)
+{
+	return begin(cli, argc, argv, least, most, args, ret_first, ret_store, ret_exit) &&
+	       cordon_cli_find_session(cli, ret_store, argv[*ret_first], args->id, ret_exit);
+}
+
+/* Finds the project, workspace and parent that a new session or a list of sessions is asked for with. A workspace that
+ * is to be made gets its id as given. */
+static bool find_place(const struct cordon_cli *cli, const struct cordon_store *store, const char *project,
+		       struct args *args, int *ret_exit)
+{
+	const char *workspace = args->request.workspace.id;
+
+	if (project && !cordon_cli_find_project(cli, store, project, 0, args->project, ret_exit))
+		return false;
+	if (project && workspace && !args->request.create_workspace) {
+		if (!cordon_cli_find_workspace(cli, store, args->project, workspace, 0, args->workspace, ret_exit))
+			return false;
+		args->request.workspace.id = args->query.workspace = args->workspace;
+	}
+	if (args->request.parent) {
+		if (!cordon_cli_find_session(cli, store, args->request.parent, args->parent, ret_exit))
+			return false;
+		args->request.parent = args->parent;
+	}
+	if (project)
+		args->request.project = args->query.project = args->project;
+	return true;
 }
 
 static json_t *command_of(int argc, char **argv, int at, struct cordon_error *err)
@@ -205,9 +234,9 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 	int first, code;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
-	if (!begin(cli, argc, argv, 1, argc, &args, &first, &store, &code))
+	if (!begin(cli, argc, argv, 1, argc, &args, &first, &store, &code) ||
+	    !find_place(cli, &store, argv[first], &args, &code))
 		return code;
-	args.request.project = argv[first];
 	args.request.timeout_ms = args.wait_ms;
 	if (first + 1 < argc) {
 		command = command_of(argc, argv, first + 1, &err);
@@ -248,10 +277,9 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	size_t total;
 	int first, code;
 
-	if (!begin(cli, argc, argv, 0, 1, &args, &first, &store, &code))
+	if (!begin(cli, argc, argv, 0, 1, &args, &first, &store, &code) ||
+	    !find_place(cli, &store, first < argc ? argv[first] : NULL, &args, &code))
 		return code;
-	if (first < argc)
-		args.query.project = argv[first];
 	if (cordon_session_list(&store, &args.query, &sessions, &total, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
@@ -270,9 +298,9 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 	autosessionrecord struct cordon_session_record session = { 0 };
 	int first, code;
 
-	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 1, 1, &args, &first, &store, &code))
 		return code;
-	if (cordon_session_get(&store, argv[first], &session, &err) < 0)
+	if (cordon_session_get(&store, args.id, &session, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return cordon_cli_answer(cli, cordon_session_json(&session));
 }
@@ -285,15 +313,15 @@ static int run_send(struct cordon_cli *cli, int argc, char **argv)
 	int64_t last;
 	int first, code;
 
-	if (!begin(cli, argc, argv, 1, 2, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 1, 2, &args, &first, &store, &code))
 		return code;
 	if (argc - first == 1 && !args.request.end_input)
 		return cordon_cli_usage(cli, "a message is expected, or --end-input");
-	if (cordon_session_send(&store, argv[first], argc - first == 2 ? argv[first + 1] : NULL, args.request.end_input,
+	if (cordon_session_send(&store, args.id, argc - first == 2 ? argv[first + 1] : NULL, args.request.end_input,
 				&last, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, json_pack("{s:s, s:I}", "session_id", argv[first], "last_event_index",
-						(json_int_t)last));
+	return cordon_cli_answer(cli,
+				 json_pack("{s:s, s:I}", "session_id", args.id, "last_event_index", (json_int_t)last));
 }
 
 static int run_output(struct cordon_cli *cli, int argc, char **argv)
@@ -305,14 +333,14 @@ static int run_output(struct cordon_cli *cli, int argc, char **argv)
 	json_auto_t *output = NULL;
 	int first, code;
 
-	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 1, 1, &args, &first, &store, &code))
 		return code;
 	if (args.follow) {
-		if (cordon_cli_follow(cli, &store, argv[first], args.since, false, &session, &err) < 0)
+		if (cordon_cli_follow(cli, &store, args.id, args.since, false, &session, &err) < 0)
 			return cordon_cli_fail(cli, &err);
 		return CORDON_EXIT_OK;
 	}
-	if (cordon_session_output(&store, argv[first], args.since, args.max, &output, &err) < 0)
+	if (cordon_session_output(&store, args.id, args.since, args.max, &output, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_incref(output));
@@ -327,9 +355,9 @@ static int run_attach(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_error err = { 0 };
 	int first, code, r;
 
-	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 1, 1, &args, &first, &store, &code))
 		return code;
-	r = cordon_cli_attach(&store, argv[first], &err);
+	r = cordon_cli_attach(&store, args.id, &err);
 	return r < 0 ? cordon_cli_fail(cli, &err) : CORDON_EXIT_OK;
 }
 
@@ -345,10 +373,10 @@ static int run_exec(struct cordon_cli *cli, int argc, char **argv)
 	int first, code, r, signal = 0;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
-	if (!begin(cli, argc, argv, 2, argc, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 2, argc, &args, &first, &store, &code))
 		return code;
 	command = command_of(argc, argv, first + 1, &err);
-	r = command ? cordon_cli_session_exec(&store, argv[first], command, &answer, &signal, &err) : err.code;
+	r = command ? cordon_cli_session_exec(&store, args.id, command, &answer, &signal, &err) : err.code;
 	if (r != 0)
 		return r > 0 ? cordon_exit_of_ending(&(struct cordon_ending){ .signal = signal })
 			     : cordon_cli_fail(cli, &err);
@@ -373,12 +401,12 @@ static int run_wait(struct cordon_cli *cli, int argc, char **argv)
 	int first, code, r;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
-	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 1, 1, &args, &first, &store, &code))
 		return code;
-	r = cordon_session_wait(&store, argv[first], args.has_timeout ? args.wait_ms : UINT64_MAX, &err);
+	r = cordon_session_wait(&store, args.id, args.has_timeout ? args.wait_ms : UINT64_MAX, &err);
 	if (r == -ETIMEDOUT)
 		cli->failure_exit = CORDON_EXIT_TIMEOUT;
-	if (r < 0 || cordon_session_get(&store, argv[first], &session, &err) < 0)
+	if (r < 0 || cordon_session_get(&store, args.id, &session, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	r = cordon_cli_answer(cli, cordon_session_json(&session));
 	return r ? r : cordon_cli_session_exit(&session);
@@ -392,11 +420,11 @@ static int run_stop(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_error err = { 0 };
 	int first, code;
 
-	if (!begin(cli, argc, argv, 1, 1, &args, &first, &store, &code))
+	if (!begin_with_session(cli, argc, argv, 1, 1, &args, &first, &store, &code))
 		return code;
-	if (cordon_session_stop(&store, argv[first], args.grace_ms, &err) < 0 ||
-	    cordon_session_wait(&store, argv[first], args.grace_ms + 60000, &err) < 0 ||
-	    cordon_session_get(&store, argv[first], &session, &err) < 0)
+	if (cordon_session_stop(&store, args.id, args.grace_ms, &err) < 0 ||
+	    cordon_session_wait(&store, args.id, args.grace_ms + 60000, &err) < 0 ||
+	    cordon_session_get(&store, args.id, &session, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return cordon_cli_answer(cli, cordon_session_json(&session));
 }
@@ -417,7 +445,8 @@ static int run_cleanup(struct cordon_cli *cli, int argc, char **argv)
 }
 
 static const struct cordon_option start_options[] = {
-	{ "workspace", 0, CORDON_ARG_TEXT, "ID", "the workspace (default: the project's default one)", OPT_WORKSPACE },
+	{ "workspace", 0, CORDON_ARG_TEXT, "WORKSPACE", "the workspace (default: the project's default one)",
+	  OPT_WORKSPACE },
 	{ "create-workspace", 0, CORDON_ARG_NONE, NULL, "make the workspace when it is missing", OPT_CREATE },
 	{ "external-id", 0, CORDON_ARG_TEXT, "TEXT", "id of the owner of the workspace in another system",
 	  OPT_EXTERNAL_ID },
@@ -425,7 +454,7 @@ static const struct cordon_option start_options[] = {
 	{ "new-session", 0, CORDON_ARG_NONE, NULL, "do not resume the latest session of the workspace", OPT_NEW },
 	{ "message", 0, CORDON_ARG_TEXT, "TEXT", "goes to its standard input", OPT_MESSAGE },
 	{ "end-input", 0, CORDON_ARG_NONE, NULL, "close its standard input afterwards", OPT_END_INPUT },
-	{ "parent", 0, CORDON_ARG_TEXT, "ID", "the session that asks for this one", OPT_PARENT },
+	{ "parent", 0, CORDON_ARG_TEXT, "SESSION", "the session that asks for this one", OPT_PARENT },
 	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "end it after this time", OPT_TIMEOUT },
 	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL, "a session that was refused or warned of something has failed",
 	  OPT_FAIL_ON_VIOLATION },
@@ -436,7 +465,7 @@ static const struct cordon_option start_options[] = {
 
 static const struct cordon_option list_options[] = {
 	{ "status", 0, CORDON_ARG_CHOICE, "active|completed|failed", "only sessions that stand so", OPT_STATUS },
-	{ "workspace", 0, CORDON_ARG_TEXT, "ID", "only sessions of this workspace", OPT_WORKSPACE },
+	{ "workspace", 0, CORDON_ARG_TEXT, "WORKSPACE", "only sessions of this workspace", OPT_WORKSPACE },
 	{ "limit", 0, CORDON_ARG_TEXT, "N", "at most this many, the oldest", OPT_LIMIT },
 	{ 0 },
 };
@@ -493,14 +522,14 @@ const struct cordon_command cordon_cmd_session_list = {
 
 const struct cordon_command cordon_cmd_session_get = {
 	.name = "session get",
-	.operands = "ID",
+	.operands = "SESSION",
 	.summary = "show a session: its state, its settings and its layers",
 	.run = run_get,
 };
 
 const struct cordon_command cordon_cmd_session_send = {
 	.name = "session send",
-	.operands = "ID [MESSAGE]",
+	.operands = "SESSION [MESSAGE]",
 	.summary = "send a line to a session's standard input",
 	.options = send_options,
 	.run = run_send,
@@ -508,7 +537,7 @@ const struct cordon_command cordon_cmd_session_send = {
 
 const struct cordon_command cordon_cmd_session_output = {
 	.name = "session output",
-	.operands = "ID",
+	.operands = "SESSION",
 	.summary = "show what a session wrote",
 	.details = "The last 1000 events are kept. What the agent wrote to its standard error comes on stderr.\n",
 	.options = output_options,
@@ -517,7 +546,7 @@ const struct cordon_command cordon_cmd_session_output = {
 
 const struct cordon_command cordon_cmd_session_attach = {
 	.name = "session attach",
-	.operands = "ID",
+	.operands = "SESSION",
 	.summary = "connect this terminal with a session's",
 	.details = "For sessions that were started with --terminal. Ctrl-] leaves; the session goes on.\n",
 	.run = run_attach,
@@ -525,7 +554,7 @@ const struct cordon_command cordon_cmd_session_attach = {
 
 const struct cordon_command cordon_cmd_session_exec = {
 	.name = "session exec",
-	.operands = "ID -- CMD [ARG]...",
+	.operands = "SESSION -- CMD [ARG]...",
 	.summary = "run another command inside a session, with all its layers",
 	.details = "It sees what the agent sees and is held by the same layers, but neither can trace or signal the other. It ends\n"
 		   "with the session, and is killed when this command is.\n"
@@ -536,7 +565,7 @@ const struct cordon_command cordon_cmd_session_exec = {
 
 const struct cordon_command cordon_cmd_session_wait = {
 	.name = "session wait",
-	.operands = "ID",
+	.operands = "SESSION",
 	.summary = "wait for the end of a session, and exit as it did",
 	.options = wait_options,
 	.run = run_wait,
@@ -544,7 +573,7 @@ const struct cordon_command cordon_cmd_session_wait = {
 
 const struct cordon_command cordon_cmd_session_stop = {
 	.name = "session stop",
-	.operands = "ID",
+	.operands = "SESSION",
 	.summary = "end a session with everything in it",
 	.options = stop_options,
 	.run = run_stop,

@@ -2,14 +2,14 @@
 /* cordon workspace: creates, lists, shows, syncs and deletes workspaces of a project. */
 #include "cli/commands.h"
 #include "cli/records.h"
-#include "store/store.h"
 
 enum { OPT_ID = 1, OPT_EXTERNAL_ID, OPT_SOURCE, OPT_LIMIT };
 
 struct args {
 	struct cordon_workspace_request request;
 	struct cordon_list_query query;
-	const char *operands[2];
+	unsigned int find;
+	char project[CORDON_ID_SIZE], workspace[CORDON_ID_SIZE];
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
@@ -31,7 +31,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	}
 }
 
-/* Parses `wanted` operands and opens the store. Returns false with the exit code on failure. */
+/* Parses the options, opens the store and finds what the operands name: a project, and a workspace if two are `wanted`.
+ * Returns false with the exit code on failure. */
 static bool begin(struct cordon_cli *cli, int argc, char **argv, int wanted, struct args *args,
 		  struct cordon_store *ret_store, int *ret_exit)
 {
@@ -43,13 +44,14 @@ static bool begin(struct cordon_cli *cli, int argc, char **argv, int wanted, str
 		return false;
 	}
 	if (argc - first != wanted) {
-		*ret_exit = cordon_cli_usage(cli, wanted == 1 ? "the id of a project is expected"
-							      : "the ids of a project and a workspace are expected");
+		*ret_exit = cordon_cli_usage(cli, wanted == 1 ? "a project is expected"
+							      : "a project and a workspace are expected");
 		return false;
 	}
-	for (int i = 0; i < wanted; i++)
-		args->operands[i] = argv[first + i];
-	return cordon_cli_open_store(cli, ret_store, ret_exit);
+	return cordon_cli_open_store(cli, ret_store, ret_exit) &&
+	       cordon_cli_find_project(cli, ret_store, argv[first], 0, args->project, ret_exit) &&
+	       (wanted == 1 || cordon_cli_find_workspace(cli, ret_store, args->project, argv[first + 1], args->find,
+							 args->workspace, ret_exit));
 }
 
 /* Prints the record with the workspace's path on this machine, which the record itself does not have. */
@@ -77,7 +79,7 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 
 	if (!begin(cli, argc, argv, 1, &args, &store, &code))
 		return code;
-	if (cordon_workspace_create(&store, args.operands[0], &args.request, &workspace, &created, &err) < 0)
+	if (cordon_workspace_create(&store, args.project, &args.request, &workspace, &created, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return answer(cli, &store, &workspace, &created);
 }
@@ -101,7 +103,7 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 
 	if (!begin(cli, argc, argv, 1, &args, &store, &code))
 		return code;
-	if (cordon_workspace_list(&store, args.operands[0], &args.query, &workspaces, &total, &err) < 0)
+	if (cordon_workspace_list(&store, args.project, &args.query, &workspaces, &total, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_pack("{s:o, s:I}", "workspaces", workspaces, "total",
@@ -121,7 +123,7 @@ static int run_get(struct cordon_cli *cli, int argc, char **argv)
 
 	if (!begin(cli, argc, argv, 2, &args, &store, &code))
 		return code;
-	if (cordon_workspace_get(&store, args.operands[0], args.operands[1], &workspace, &err) < 0)
+	if (cordon_workspace_get(&store, args.project, args.workspace, &workspace, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return answer(cli, &store, &workspace, NULL);
 }
@@ -136,25 +138,24 @@ static int run_sync(struct cordon_cli *cli, int argc, char **argv)
 
 	if (!begin(cli, argc, argv, 2, &args, &store, &code))
 		return code;
-	if (cordon_workspace_sync(&store, args.operands[0], args.operands[1], &copied, &err) < 0)
+	if (cordon_workspace_sync(&store, args.project, args.workspace, &copied, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, json_pack("{s:s, s:o}", "workspace_id", args.operands[1], "copied", copied));
+	return cordon_cli_answer(cli, json_pack("{s:s, s:o}", "workspace_id", args.workspace, "copied", copied));
 }
 
 static int run_delete(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
-	struct args args = { 0 };
+	struct args args = { .find = CORDON_FIND_TO_DELETE };
 	struct cordon_error err = { 0 };
 	bool deleted;
 	int code;
 
 	if (!begin(cli, argc, argv, 2, &args, &store, &code))
 		return code;
-	if (cordon_workspace_delete(&store, args.operands[0], args.operands[1], &deleted, &err) < 0)
+	if (cordon_workspace_delete(&store, args.project, args.workspace, &deleted, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli,
-				 json_pack("{s:s, s:b}", "workspace_id", args.operands[1], "deleted", (int)deleted));
+	return cordon_cli_answer(cli, json_pack("{s:s, s:b}", "workspace_id", args.workspace, "deleted", (int)deleted));
 }
 
 static const struct cordon_option create_options[] = {
@@ -190,14 +191,14 @@ const struct cordon_command cordon_cmd_workspace_list = {
 
 const struct cordon_command cordon_cmd_workspace_get = {
 	.name = "workspace get",
-	.operands = "PROJECT ID",
+	.operands = "PROJECT WORKSPACE",
 	.summary = "show a workspace",
 	.run = run_get,
 };
 
 const struct cordon_command cordon_cmd_workspace_sync = {
 	.name = "workspace sync",
-	.operands = "PROJECT ID",
+	.operands = "PROJECT WORKSPACE",
 	.summary = "bring the project's AGENTS.md and .factory into a workspace",
 	.details = "Replaces the workspace's files of these names; files that only the workspace has stay. AGENTS.md comes with\n"
 		   "isolated projects only. Refused while a session runs in it.\n",
@@ -206,7 +207,7 @@ const struct cordon_command cordon_cmd_workspace_sync = {
 
 const struct cordon_command cordon_cmd_workspace_delete = {
 	.name = "workspace delete",
-	.operands = "PROJECT ID",
+	.operands = "PROJECT WORKSPACE",
 	.summary = "delete a workspace with everything in it",
 	.details = "Refused for the default workspace and while a session runs in it. Deleting one that does not exist succeeds.\n",
 	.run = run_delete,

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "cli/records.h"
-#include "store/store.h"
 
 #define CELL_MAX 65536
 #define COLUMNS_MAX 12
@@ -125,6 +124,38 @@ bool cordon_cli_open_store(const struct cordon_cli *cli, struct cordon_store *re
 		return true;
 	*ret_exit = cordon_cli_fail(cli, &err);
 	return false;
+}
+
+/* Prints the error of a search that failed. Returns whether it succeeded. */
+static bool found(const struct cordon_cli *cli, int r, const struct cordon_error *err, int *ret_exit)
+{
+	if (r < 0)
+		*ret_exit = cordon_cli_fail(cli, err);
+	return r == 0;
+}
+
+bool cordon_cli_find_project(const struct cordon_cli *cli, const struct cordon_store *store, const char *text,
+			     unsigned int flags, char ret_id[static CORDON_ID_SIZE], int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+
+	return found(cli, cordon_project_find(store, text, flags, ret_id, &err), &err, ret_exit);
+}
+
+bool cordon_cli_find_workspace(const struct cordon_cli *cli, const struct cordon_store *store, const char *project,
+			       const char *text, unsigned int flags, char ret_id[static CORDON_ID_SIZE], int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+
+	return found(cli, cordon_workspace_find(store, project, text, flags, ret_id, &err), &err, ret_exit);
+}
+
+bool cordon_cli_find_session(const struct cordon_cli *cli, const struct cordon_store *store, const char *text,
+			     char ret_id[static CORDON_ID_SIZE], int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+
+	return found(cli, cordon_session_find(store, text, ret_id, &err), &err, ret_exit);
 }
 
 static int bad_text(const char *option, const char *text, struct cordon_error *err)

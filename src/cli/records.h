@@ -7,6 +7,7 @@
 #define CORDON_CLI_RECORDS_H
 
 #include "cli/cli.h"
+#include "store/store.h"
 
 struct cordon_column {
 	const char *key; /* key in the record; NULL ends the table */
@@ -20,8 +21,14 @@ void cordon_cli_print_record(json_t *record);
 /* Prints the record, as JSON with --json, and takes the reference. Returns the exit code. */
 int cordon_cli_answer(const struct cordon_cli *cli, json_t *record);
 /* Opens the store, or prints the error and sets *ret_exit to the exit code. */
-struct cordon_store;
 bool cordon_cli_open_store(const struct cordon_cli *cli, struct cordon_store *ret_store, int *ret_exit);
+/* Find what the text means (store.h), or print the error and set *ret_exit. Flags are CORDON_FIND_*. */
+bool cordon_cli_find_project(const struct cordon_cli *cli, const struct cordon_store *store, const char *text,
+			     unsigned int flags, char ret_id[static CORDON_ID_SIZE], int *ret_exit);
+bool cordon_cli_find_workspace(const struct cordon_cli *cli, const struct cordon_store *store, const char *project,
+			       const char *text, unsigned int flags, char ret_id[static CORDON_ID_SIZE], int *ret_exit);
+bool cordon_cli_find_session(const struct cordon_cli *cli, const struct cordon_store *store, const char *text,
+			     char ret_id[static CORDON_ID_SIZE], int *ret_exit);
 /* Parses the value of --limit. */
 int cordon_cli_parse_limit(const char *arg, size_t *ret_limit, struct cordon_error *err);
 /* Adds a command-line argument to a JSON array or object. The error is of kind usage when it is not valid UTF-8. */

@@ -66,6 +66,24 @@ int cordon_id_workspace(const char *what, const char *text, char ret_id[static C
 			struct cordon_error *err);
 
 /*
+ * What a person may say instead of an id. A project: its id, its name, or the first characters of its id. A workspace:
+ * its id, its external id, or the first characters of an id that is a UUID. A session: its id or the first characters.
+ * An id comes before a name, and a name before first characters. What several have is an error of kind usage that names
+ * them (-ENOTUNIQ). A whole id is returned without looking for it, and so is a workspace id that no workspace has, so
+ * that the caller says what a missing one means. For a deletion more characters are needed, because a name that is gone
+ * must not become the beginning of another id.
+ */
+#define CORDON_FIND_MIN 4
+#define CORDON_FIND_DELETE_MIN 8
+enum { CORDON_FIND_TO_DELETE = 1 };
+int cordon_project_find(const struct cordon_store *store, const char *text, unsigned int flags,
+			char ret_id[static CORDON_ID_SIZE], struct cordon_error *err);
+int cordon_workspace_find(const struct cordon_store *store, const char *project_id, const char *text,
+			  unsigned int flags, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err);
+int cordon_session_find(const struct cordon_store *store, const char *text, char ret_id[static CORDON_ID_SIZE],
+			struct cordon_error *err);
+
+/*
  * Creates a project with its default workspace. `settings` is an object with the keys of the interface (name,
  * description, workspace_isolation, protected_paths, default_protection, remote_url, init_git, agent_command, limits,
  * network, env, env_pass, model, ...); all of them are judged, an unknown one is an error. `template_dir` (may be NULL)
