@@ -146,7 +146,7 @@ def test_agent_receives_defined_environment_variables(cordon, repo):
                 env={"KEPT": "kept", "SECRET_TOKEN": "hunter2", "TERM": "xterm"})
     env = dict(line.split("=", 1) for line in result.stdout.splitlines())
     env.pop("PWD", None), env.pop("_", None), env.pop("SHLVL", None), env.pop("OLDPWD", None)
-    assert set(env) == {"PATH", "HOME", "USER", "TERM", "LANG", "TMPDIR", "TEMP_DIR", "GREETING", "KEPT"}
+    assert set(env) == {"PATH", "HOME", "USER", "SHELL", "TERM", "LANG", "TMPDIR", "TEMP_DIR", "GREETING", "KEPT"}
     assert env["GREETING"] == "hello world" and env["KEPT"] == "kept" and env["TMPDIR"] == env["TEMP_DIR"]
 
 

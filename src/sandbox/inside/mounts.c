@@ -162,6 +162,19 @@ static uint64_t bind_attributes(const struct cordon_step *step)
 	       (step->flags & CORDON_STEP_READ_ONLY ? MOUNT_ATTR_RDONLY : 0);
 }
 
+/* What the administrator put in the place of a part of /etc since the plan was built is judged as the plan would judge
+ * it: of the same type, no link, and everybody may read it. A package manager replaces such files at any time. */
+static int judge_again(int fd, const struct cordon_step *step)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!(st.st_mode & S_IROTH) || (step->flags & CORDON_STEP_IS_DIR ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)))
+		return -ENOENT;
+	return 0;
+}
+
 /* Mounts a part of the system, which only the administrator can change, in our own tree. It uses few calls, because
  * each start mounts a dozen of them. */
 static int bind_system(const struct applier *a, const struct cordon_step *step)
@@ -172,6 +185,10 @@ static int bind_system(const struct applier *a, const struct cordon_step *step)
 				    AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive);
 	int r = tree < 0 ? -errno : check_identity(tree, step->dev, step->ino);
 
+	if (r == -ESTALE && step->flags & CORDON_STEP_IN_ETC)
+		r = judge_again(tree, step);
+	if (r == -ENOENT && step->flags & CORDON_STEP_IN_ETC)
+		return 0; /* it has gone: an empty file or directory of ours is in its place */
 	if (r == 0 && attributes)
 		r = set_attributes(tree, attributes, 0);
 	return r < 0 ? r : attach_own(a->m, tree, step->path);
@@ -339,6 +356,14 @@ static int mount_own_fs(const struct applier *a, const char *type, const char *c
 	return fs < 0 ? fs : attach_own(a->m, fs, path);
 }
 
+/* A kernel without message queues has none inside either. */
+static int mount_queues(const struct applier *a, const char *path)
+{
+	int r = mount_own_fs(a, "mqueue", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, path);
+
+	return r == -ENODEV ? 0 : r;
+}
+
 static int mount_fs(const struct applier *a, const char *type, const char *const *options, unsigned int attributes,
 		    const char *path)
 {
@@ -402,6 +427,8 @@ static int apply_step(struct applier *a, const struct cordon_step *step)
 		return cordon_overlay_mount(a->m->root_fd, step->source, step->path);
 	case CORDON_STEP_DEVPTS:
 		return mount_own_fs(a, "devpts", devpts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, step->path);
+	case CORDON_STEP_MQUEUE:
+		return mount_queues(a, step->path);
 	case CORDON_STEP_PIN:  /* pin_area() makes all pins of an area together */
 	case CORDON_STEP_PROC: /* mounted last, because it covers what nobody may reach */
 	case CORDON_STEP_RULE: /* only in the lower tier, which mounts nothing */
@@ -469,6 +496,7 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_vie
 		[CORDON_STEP_PRIVATE] = "mount",
 		[CORDON_STEP_MASK] = "mask",
 		[CORDON_STEP_DEVPTS] = "mount",
+		[CORDON_STEP_MQUEUE] = "mount",
 		[CORDON_STEP_LENS] = "show through the lens",
 		[CORDON_STEP_LAYER] = "lay a discarded layer on",
 	};

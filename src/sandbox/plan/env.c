@@ -1,35 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans the agent's environment, which starts empty, and the paths at which its program may be found. */
-#include <fcntl.h>
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "base/io.h"
 #include "base/path.h"
 #include "sandbox/plan/plan.h"
-
-#define PASSWD_MAX ((size_t)4 << 20)
-
-/* The name of our uid. A static program has no NSS, so we read /etc/passwd ourselves; "agent" when the name is not
- * there or holds unusual characters. */
-static const char *user_name(struct cordon_plan *plan)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(PASSWD_MAX);
-	char wanted[32];
-	int n = snprintf(wanted, sizeof(wanted), ":x:%u:", plan->uid);
-
-	if (plan->uid == 0)
-		return "root";
-	if (cordon_read_file(AT_FDCWD, "/etc/passwd", 0, &text, NULL) < 0 || !text.data)
-		return "agent";
-	for (char *line = text.data; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-		size_t len = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
-
-		if (len && len < 33 && strncmp(line + len, wanted, (size_t)n) == 0)
-			return cordon_arena_printf(plan->arena, "%.*s", (int)len, line);
-	}
-	return "agent";
-}
 
 static size_t name_length(const char *assignment)
 {
@@ -130,21 +105,51 @@ static int place_home(struct cordon_plan *plan, const struct cordon_plan_spec *s
 	return plan->home ? 0 : -ENOMEM;
 }
 
+static int pass_on(struct cordon_plan *plan, const char *const *names, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const char *value = getenv(names[i]);
+
+		r = value && *value ? set_pair(plan, names[i], value) : 0;
+	}
+	return r;
+}
+
+/* Passes on how to show colours and, where there is a network, how to reach it. What the user put into the variables of
+ * a proxy, maybe a password, the agent gets as well. */
+static int set_common(struct cordon_plan *plan)
+{
+	static const char *const colours[] = { "COLORTERM", "NO_COLOR" };
+	static const char *const proxies[] = { "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+					       "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY" };
+	int r = pass_on(plan, colours, CORDON_ARRAY_SIZE(colours));
+
+	if (r < 0 || !plan->net_none)
+		return r < 0 ? r : pass_on(plan, proxies, CORDON_ARRAY_SIZE(proxies));
+	/* npm tries a host again that has no address, for more than a minute, and pip for some seconds. */
+	r = set_pair(plan, "npm_config_fetch_retries", "0");
+	return r < 0 ? r : set_pair(plan, "PIP_RETRIES", "0");
+}
+
 static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *term = getenv("TERM");
 	const char *lang = getenv("LANG");
 	int r;
 
-	plan->user = user_name(plan);
+	if (cordon_plan_account(plan, spec) < 0)
+		return -ENOMEM;
 	plan->env = cordon_arena_alloc(plan->arena, (CORDON_ENV_MAX + 1) * sizeof(*plan->env));
-	if (!plan->user || !plan->env || copy_argv(plan, spec->run->argv) < 0 || place_home(plan, spec) < 0)
+	if (!plan->env || copy_argv(plan, spec->run->argv) < 0 || place_home(plan, spec) < 0)
 		return -ENOMEM;
 	if ((r = set_pair(plan, "PATH", CORDON_SANDBOX_PATH)) < 0 || (r = set_pair(plan, "HOME", plan->home)) < 0 ||
-	    (r = set_pair(plan, "USER", plan->user)) < 0 ||
+	    (r = set_pair(plan, "USER", plan->user)) < 0 || (r = set_pair(plan, "SHELL", plan->shell)) < 0 ||
 	    (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
 	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 ||
-	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0)
+	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0 ||
+	    (r = set_common(plan)) < 0)
 		return r;
 	for (size_t i = 0; i < spec->run->n_keep_env; i++) {
 		const char *value = getenv(spec->run->keep_env[i]);

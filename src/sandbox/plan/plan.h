@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "config/values.h"
 #include "policy/shares.h"
 #include "sandbox/plan/layers.h"
@@ -67,9 +68,10 @@ typedef enum cordon_step_kind {
 	CORDON_STEP_PIN,     /* make it impossible to rename or remove this entry of the workspace; it stays usable */
 	CORDON_STEP_PROC,
 	CORDON_STEP_DEVPTS,
-	CORDON_STEP_LENS,  /* mount the workspace as cordon-lens shows it */
-	CORDON_STEP_LAYER, /* put an overlay here: writes go into the directory `source` of our own file system */
-	CORDON_STEP_RULE,  /* lower tier: add a Landlock rule on the host's own tree, without a mount */
+	CORDON_STEP_MQUEUE, /* mount the POSIX message queues of the run's own ipc namespace */
+	CORDON_STEP_LENS,   /* mount the workspace as cordon-lens shows it */
+	CORDON_STEP_LAYER,  /* put an overlay here: writes go into the directory `source` of our own file system */
+	CORDON_STEP_RULE,   /* lower tier: add a Landlock rule on the host's own tree, without a mount */
 	CORDON_STEP__MAX
 } cordon_step_kind;
 
@@ -77,10 +79,12 @@ typedef enum cordon_step_kind {
 #define CORDON_STEP_IS_DEVICE (1u << 1) /* device nodes stay usable on this mount */
 #define CORDON_STEP_PROTECT (1u << 2)	/* a protected path: PID 1 watches its mount and renews it when it is gone */
 #define CORDON_STEP_IS_DIR (1u << 3)
-#define CORDON_STEP_SYSTEM (1u << 4)	 /* comes before CORDON_STEP_FREEZE, which makes it read-only */
-#define CORDON_STEP_HELD (1u << 5)	 /* its directory is a held one */
-#define CORDON_STEP_SHARE (1u << 6)	 /* a share; where its path lies in the workspace, that name is a boundary */
-#define CORDON_STEP_IF_THERE (1u << 7)	 /* of a mask: it is no error when the name has gone since the plan was built */
+#define CORDON_STEP_SYSTEM (1u << 4)   /* comes before CORDON_STEP_FREEZE, which makes it read-only */
+#define CORDON_STEP_HELD (1u << 5)     /* its directory is a held one */
+#define CORDON_STEP_SHARE (1u << 6)    /* a share; where its path lies in the workspace, that name is a boundary */
+#define CORDON_STEP_IF_THERE (1u << 7) /* of a mask: it is no error when the name has gone since the plan was built */
+#define CORDON_STEP_IN_ETC                                                                                             \
+	(1u << 9) /* when the administrator replaced it since the plan was built, the new one will do */
 #define CORDON_STEP_NO_SOCKETS (1u << 8) /* the plan looked through all of it and found no socket and no FIFO */
 
 struct cordon_step {
@@ -167,9 +171,10 @@ struct cordon_plan {
 	size_t n_areas;
 	const char *cwd; /* inside */
 	const char *hostname;
-	const char *user; /* the name of uid, for /etc/passwd and USER */
-	const char *home; /* inside */
-	bool home_shown;  /* of a learning run: home is the user's own, under a layer that is discarded at the end */
+	const char *user;  /* the name of uid, for /etc/passwd and USER */
+	const char *shell; /* the login shell, for /etc/passwd and SHELL; a program that the agent sees */
+	const char *home;  /* inside */
+	bool home_shown;   /* of a learning run: home is the user's own, under a layer that is discarded at the end */
 	uid_t uid;
 	gid_t gid;
 	cordon_mode mode;
@@ -231,6 +236,12 @@ const struct cordon_step *cordon_plan_covering(const struct cordon_plan *plan, c
 
 /* The parts of the build, each in a file of its own. */
 int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);
+/* Finds the name and the shell of the user; -ENOMEM. */
+int cordon_plan_account(struct cordon_plan *plan, const struct cordon_plan_spec *spec);
+/* Makes /etc/gitconfig with the host's user.name and user.email, if there are any. */
+int cordon_plan_git_user(struct cordon_plan *plan, struct cordon_error *err);
+/* Changes the text of a file of /etc, if it is one that says how names of hosts are resolved; it may be empty. */
+int cordon_plan_host_names(const struct cordon_plan *plan, const char *name, struct cordon_buf *text);
 /* Makes the links that lead to certificates; `etc` is a descriptor of /etc. */
 int cordon_plan_certificates(struct cordon_plan *plan, int etc, struct cordon_error *err);
 int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);

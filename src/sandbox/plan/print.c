@@ -12,11 +12,11 @@
 const char *cordon_step_name(cordon_step_kind kind)
 {
 	static const char *const names[] = {
-		[CORDON_STEP_DIR] = "directory", [CORDON_STEP_FILE] = "file", [CORDON_STEP_LINK] = "link",
-		[CORDON_STEP_FREEZE] = "freeze", [CORDON_STEP_BIND] = "bind", [CORDON_STEP_PRIVATE] = "private",
-		[CORDON_STEP_MASK] = "mask",	 [CORDON_STEP_PIN] = "pin",   [CORDON_STEP_PROC] = "proc",
-		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_RULE] = "rule", [CORDON_STEP_LENS] = "lens",
-		[CORDON_STEP_LAYER] = "layer",
+		[CORDON_STEP_DIR] = "directory", [CORDON_STEP_FILE] = "file",	  [CORDON_STEP_LINK] = "link",
+		[CORDON_STEP_FREEZE] = "freeze", [CORDON_STEP_BIND] = "bind",	  [CORDON_STEP_PRIVATE] = "private",
+		[CORDON_STEP_MASK] = "mask",	 [CORDON_STEP_PIN] = "pin",	  [CORDON_STEP_PROC] = "proc",
+		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_MQUEUE] = "mqueue", [CORDON_STEP_RULE] = "rule",
+		[CORDON_STEP_LENS] = "lens",	 [CORDON_STEP_LAYER] = "layer",
 	};
 
 	return (unsigned int)kind < CORDON_STEP__MAX ? names[kind] : "?";

@@ -80,19 +80,30 @@ static int plan_programs(struct cordon_plan *plan, struct cordon_error *err)
 	return r;
 }
 
+/* Reads a file of /etc that everybody may read; the agent gets no other, also when root starts it. */
+static bool read_etc(int etc, const char *name, struct cordon_buf *text)
+{
+	/* Links are followed: /etc belongs to the administrator, and resolv.conf usually is one. */
+	autofd int fd = openat(etc, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH) &&
+	       cordon_read_regular(fd, &st, name, text, NULL) == 0;
+}
+
 static int copy_etc(struct cordon_plan *plan, int etc, const char *name)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(ETC_FILE_MAX);
-	/* Links are followed: /etc belongs to the administrator, and resolv.conf usually is one. */
-	autofd int fd = openat(etc, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	bool there = read_etc(etc, name, &text);
 	struct cordon_step *step;
-	struct stat st;
 	char *copy;
 
-	/* The agent gets only what everybody may read, also when root starts it. */
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) ||
-	    cordon_read_regular(fd, &st, name, &text, NULL) < 0)
+	if (!there)
+		cordon_buf_done(&text);
+	if (cordon_plan_host_names(plan, name, &text) < 0)
+		return -ENOMEM;
+	if (!there && !text.len)
 		return 0;
 	copy = cordon_arena_alloc(plan->arena, text.len + 1);
 	if (!copy || cordon_path_join("/etc", name, path, sizeof(path)) < 0 ||
@@ -103,6 +114,25 @@ static int copy_etc(struct cordon_plan *plan, int etc, const char *name)
 	if (!step)
 		return -ENOMEM;
 	step->text_len = text.len;
+	return 0;
+}
+
+/* Mounts a file or directory of /etc that everybody may read. It needs no Landlock rule of its own: the rule on /etc
+ * covers it. One that the administrator removes while we look is as good as one that was never there. */
+static int mount_etc(struct cordon_plan *plan, int etc, const char *name, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	struct stat st;
+	int r;
+
+	if (fstatat(etc, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode) || !(st.st_mode & S_IROTH) ||
+	    cordon_path_join("/etc", name, path, sizeof(path)) < 0)
+		return 0;
+	r = cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY | CORDON_STEP_SYSTEM | CORDON_STEP_IN_ETC,
+			     CORDON_RIGHT_NONE, err);
+	if (r != -ENOENT)
+		return r;
+	*err = (struct cordon_error){ 0 };
 	return 0;
 }
 
@@ -134,11 +164,10 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 	if (!add(plan, CORDON_STEP_DIR, "/etc/ssl", NULL, 0755))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	passwd = add(plan, CORDON_STEP_FILE, "/etc/passwd",
-		     cordon_arena_printf(
-			     plan->arena,
-			     "%s%s:x:%u:%u::%s:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			     plan->uid ? "root:x:0:0:root:/root:/bin/sh\n" : "", plan->user, plan->uid, plan->gid,
-			     plan->home),
+		     cordon_arena_printf(plan->arena,
+					 "%s%s:x:%u:%u::%s:%s\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+					 plan->uid ? "root:x:0:0:root:/root:/bin/sh\n" : "", plan->user, plan->uid,
+					 plan->gid, plan->home, plan->shell),
 		     0444);
 	group = add(plan, CORDON_STEP_FILE, "/etc/group",
 		    cordon_arena_printf(plan->arena, "%s%s:x:%u:\nnogroup:x:65534:\n", plan->gid ? "root:x:0:\n" : "",
@@ -148,23 +177,14 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	passwd->text_len = strlen(passwd->text);
 	group->text_len = strlen(group->text);
-	if (etc < 0)
-		return 0;
+	r = cordon_plan_git_user(plan, err);
+	if (r < 0 || etc < 0)
+		return r;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(etc_copied); i++)
 		if (copy_etc(plan, etc, etc_copied[i]) < 0)
 			return cordon_fail_errno(err, -ENOMEM, "plan");
-	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(etc_mounted); i++) {
-		CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-		struct stat st;
-
-		/* The agent gets only what everybody may read, also when root starts it. */
-		if (fstatat(etc, etc_mounted[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode) ||
-		    !(st.st_mode & S_IROTH) || cordon_path_join("/etc", etc_mounted[i], path, sizeof(path)) < 0)
-			continue;
-		/* It needs no Landlock rule of its own: the rule on /etc covers it. */
-		r = cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY | CORDON_STEP_SYSTEM, CORDON_RIGHT_NONE,
-				     err);
-	}
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(etc_mounted); i++)
+		r = mount_etc(plan, etc, etc_mounted[i], err);
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(etc_masked); i++)
 		r = mask_etc(plan, etc, etc_masked[i], err);
 	return r < 0 ? r : cordon_plan_certificates(plan, etc, err);
@@ -175,6 +195,7 @@ static int plan_dev(struct cordon_plan *plan, struct cordon_error *err)
 	int r = 0;
 
 	if (!add(plan, CORDON_STEP_DIR, "/dev", NULL, 0755) || !add(plan, CORDON_STEP_DIR, "/dev/pts", NULL, 0755) ||
+	    !add(plan, CORDON_STEP_DIR, "/dev/mqueue", NULL, 0755) ||
 	    !add(plan, CORDON_STEP_LINK, "/dev/ptmx", "pts/ptmx", 0) ||
 	    !add(plan, CORDON_STEP_LINK, "/dev/fd", "/proc/self/fd", 0) ||
 	    !add(plan, CORDON_STEP_LINK, "/dev/stdin", "/proc/self/fd/0", 0) ||
@@ -231,7 +252,7 @@ static int plan_temp_dir(struct cordon_plan *plan, struct cordon_error *err)
 
 int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
-	struct cordon_step *proc;
+	struct cordon_step *pts, *queues, *proc;
 	int r;
 
 	if ((r = plan_programs(plan, err)) < 0)
@@ -244,11 +265,15 @@ int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *
 		return r;
 	if ((r = plan_dev(plan, err)) < 0)
 		return r;
-	if (!add(plan, CORDON_STEP_DEVPTS, "/dev/pts", NULL, 0) ||
-	    !(proc = add(plan, CORDON_STEP_PROC, "/proc", NULL, 0)))
+	if ((pts = add(plan, CORDON_STEP_DEVPTS, "/dev/pts", NULL, 0)))
+		pts->right = CORDON_RIGHT_DEVICE;
+	/* mq_open() needs no mount, but Landlock asks for a rule on the file system of the queues. */
+	if ((queues = add(plan, CORDON_STEP_MQUEUE, "/dev/mqueue", NULL, 0)))
+		queues->right = CORDON_RIGHT_WRITE;
+	if ((proc = add(plan, CORDON_STEP_PROC, "/proc", NULL, 0)))
+		proc->right = CORDON_RIGHT_READ;
+	if (!pts || !queues || !proc)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
-	plan->steps[plan->n_steps - 2].right = CORDON_RIGHT_DEVICE;
-	proc->right = CORDON_RIGHT_READ;
 	if ((r = plan_private(plan, "/dev/shm", 01777, err)) < 0 || (r = plan_private(plan, "/run", 0755, err)) < 0 ||
 	    (r = plan_temp_dir(plan, err)) < 0 || (r = plan_private(plan, "/tmp", 01777, err)) < 0)
 		return r;

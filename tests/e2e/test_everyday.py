@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everyday things that work without cordon work inside as well. Each test is named after what a user would say."""
+import os
+import pathlib
+import pwd
+import shutil
+import threading
+
+import pytest
+
+GIT_USER = "[user]\n\tname = \"Zoë \\\"Z\\\" Miller\"\n\temail = zoe@example.com\n[credential]\n\thelper = store --file=/secret\n"
+GIT = "git -c init.defaultBranch=main -c advice.detachedHead=false"
+
+
+def sh(cordon, script, *options, **kw):
+    return cordon("run", "--no-summary", *options, "--", "/bin/sh", "-c", script, **kw)
+
+
+# ---- who I am ----
+
+
+def test_my_commits_have_my_name(box, cordon):
+    repo = box.mkdir("repo")
+    box.write("home/.gitconfig", GIT_USER + "[include]\n\tpath = /nowhere\n")
+    assert box.run("git", "init", "-q", str(repo)).returncode == 0
+    result = sh(cordon, "echo x >f && git add f && git commit -qm one && git log --format='%an <%ae>' && git config -l --show-scope; "
+                "cat /etc/gitconfig", cwd=repo)
+    assert result.returncode == 0 and 'Zoë "Z" Miller <zoe@example.com>' in result.stdout, result
+    assert "secret" not in result.stdout and "credential" not in result.stdout and "include" not in result.stdout, result
+    host = box.run("git", "log", "--format=%an <%ae>", cwd=repo)
+    assert host.stdout == 'Zoë "Z" Miller <zoe@example.com>\n', host
+
+
+def test_the_repositorys_own_name_wins_and_i_can_set_another_inside(box, cordon):
+    repo = box.mkdir("repo")
+    box.write("home/.config/git/config", GIT_USER)
+    assert box.run("git", "init", "-q", str(repo)).returncode == 0
+    assert box.run("git", "config", "user.email", "work@example.com", cwd=repo).returncode == 0
+    result = sh(cordon, "git config user.name; git config user.email; git config --global user.name Other && git config user.name", cwd=repo)
+    assert result.stdout == 'Zoë "Z" Miller\nwork@example.com\nOther\n', result
+
+
+@pytest.mark.parametrize("text", [b"[user]\n\tname = \x1b[31mx\n\temail = \"a\\nb\"\n", b"[user]\n name = " + b"x" * 9000, b"\0" * 300000])
+def test_a_broken_gitconfig_stops_no_run(box, cordon, text):
+    box.write("home/.gitconfig", text)
+    result = sh(cordon, "cat /etc/gitconfig; echo ran", cwd=box.mkdir("repo"))
+    assert result.returncode == 0 and result.stdout == "ran\n", result
+
+
+def test_i_get_my_login_shell(box, cordon):
+    try:
+        account = pwd.getpwuid(box.who.uid).pw_shell
+    except KeyError:
+        account = "/bin/bash"  # an account that /etc/passwd does not know has the shell of its environment
+    result = sh(cordon, 'echo "$SHELL"; awk -F: -v u="$(id -u)" \'$3 == u { print $7 }\' /etc/passwd; "$SHELL" -c "echo it starts"',
+                cwd=box.mkdir("repo"), env={"SHELL": "/bin/bash"})
+    assert result.stdout == f"{account}\n{account}\nit starts\n", result
+
+
+@pytest.mark.parametrize("who", ["user"], indirect=True)
+@pytest.mark.parametrize("shell", ["/opt/none/zsh", "/home/x/sh", "/usr/sbin/nologin", "relative", "/usr/bin/no-such-shell", ""])
+def test_a_shell_that_is_not_there_inside_is_bin_sh(box, cordon, shell):
+    result = sh(cordon, 'echo "$SHELL"', cwd=box.mkdir("repo"), env={"SHELL": shell})
+    assert result.stdout == "/bin/sh\n", result
+
+
+def test_colours_and_my_proxy_are_as_on_the_host(box, cordon):
+    mine = {"COLORTERM": "truecolor", "NO_COLOR": "1", "http_proxy": "http://me:pw@proxy:3128", "HTTPS_PROXY": "http://proxy:3128",
+            "no_proxy": "localhost,.example", "AWS_SECRET": "x", "TERM": "xterm-256color"}
+    result = sh(cordon, "env", cwd=box.mkdir("repo"), env=mine)
+    env = dict(line.split("=", 1) for line in result.stdout.splitlines())
+    assert {name: env.get(name) for name in mine} == {**mine, "AWS_SECRET": None}, result
+    alone = sh(cordon, "env", "--net", "none", cwd=box.path / "repo", env=mine)
+    assert "roxy" not in alone.stdout and "COLORTERM=truecolor" in alone.stdout, alone
+
+
+# ---- the network, and being without ----
+
+
+@pytest.mark.parametrize("net", ["host", "none"])
+def test_my_host_name_resolves(box, cordon, net):
+    result = sh(cordon, 'getent hosts "$(hostname)" localhost && /usr/bin/python3 -c "import socket; '
+                's = socket.create_server((socket.gethostname(), 0)); socket.create_connection(s.getsockname()); print(\'served\')"',
+                "--net", net, cwd=box.mkdir("repo"))
+    assert result.returncode == 0 and "served" in result.stdout and "cordon" in result.stdout, result
+
+
+def test_without_a_network_npm_pip_git_and_curl_say_so_at_once(box, cordon):
+    """At once means: nothing waits and nothing tries again. npm alone took more than a minute."""
+    box.write("repo/package.json", '{"name": "p", "version": "1.0.0"}')
+    script = ("npm view left-pad 2>&1 | grep -o ENOTFOUND | head -1; grep -c 'attempt 2' ~/.npm/_logs/*.log; "
+              "curl -sS http://registry.example 2>&1; git ls-remote https://forge.example/x/y 2>&1; getent hosts forge.example || echo unknown; "
+              "/usr/bin/python3 -c 'import socket; socket.getaddrinfo(\"forge.example\", 1)' 2>&1 | tail -1; cat /etc/resolv.conf")
+    result = sh(cordon, script, "--net", "none", "--timeout", "60s", cwd=box.path / "repo", timeout=90)
+    assert result.returncode == 0, result
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["ENOTFOUND", "0"], result
+    assert "Could not resolve host: registry.example" in result.stdout and "Could not resolve host: forge.example" in result.stdout, result
+    assert "unknown" in lines and "gaierror: [Errno -2] Name or service not known" in result.stdout, result
+    assert "nameserver" not in result.stdout
+
+
+# ---- the system ----
+
+
+QUEUE = """
+import ctypes, os
+rt = ctypes.CDLL("librt.so.1", use_errno=True)
+queue = rt.mq_open(b"/cordon-test-queue", os.O_CREAT | os.O_RDWR, 0o600, None)
+assert queue >= 0, os.strerror(ctypes.get_errno())
+assert rt.mq_send(queue, b"hello", 5, 1) == 0
+text = ctypes.create_string_buffer(8192)
+assert rt.mq_receive(queue, text, 8192, None) == 5
+print(text.value.decode(), os.listdir("/dev/mqueue"))
+"""
+
+
+def test_message_queues_work_and_are_my_own(box, cordon):
+    command = ("run", "--no-summary", "--", "/usr/bin/python3", "-c", QUEUE)
+    first = cordon(*command, cwd=box.mkdir("repo"))
+    assert first.stdout == "hello ['cordon-test-queue']\n", first
+    second = sh(cordon, "ls /dev/mqueue", cwd=box.path / "repo")
+    assert second.returncode == 0 and second.stdout == "", second
+    assert box.run("/usr/bin/python3", "-c", "import ctypes; print(ctypes.CDLL('librt.so.1').mq_open(b'/cordon-test-queue', 0))").stdout == "-1\n"
+
+
+def test_i_can_start_a_run_while_apt_works(box, cordon):
+    """A package manager replaces files of /etc at any time: no run is refused for it, and each has a cache of the linker."""
+    if os.getuid() != 0:
+        pytest.skip("only root can replace a file of /etc")
+    cache, copy = pathlib.Path("/etc/ld.so.cache"), pathlib.Path(f"/etc/ld.so.cache~{os.getpid()}")
+    done, replaced = threading.Event(), []
+
+    def work():
+        while not done.is_set():
+            shutil.copy2(cache, copy)
+            os.replace(copy, cache)
+            replaced.append(1)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        results = [sh(cordon, "cmp /etc/ld.so.cache ld.so.cache && git --version", cwd=box.write("repo/ld.so.cache", cache.read_bytes()).parent)
+                   for _ in range(8)]
+    finally:
+        done.set()
+        worker.join()
+        copy.unlink(missing_ok=True)
+    assert len(replaced) > 20
+    assert [result.returncode for result in results] == [0] * 8, "\n".join(map(str, results))
