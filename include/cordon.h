@@ -183,8 +183,10 @@ struct cordon_result {
 	bool launched; /* the sandbox was built; else the five fields below mean nothing */
 	unsigned int landlock_abi;
 	cordon_watching watching;
-	const char *memory_by, *pids_by, *cpus_by; /* what enforces each limit ("cgroup2", "rlimit", ...), or NULL */
+	const char *memory_by, *pids_by, *cpus_by; /* what enforces each limit ("cgroup2", "watcher", ...), or NULL */
 	bool hit_memory, hit_pids;		   /* limits that the run has reached */
+	bool hit_tmp;				   /* the private file systems had no room left at the end */
+	const char *limit;			   /* the limit that ended the run: "memory" or "timeout"; or NULL */
 	bool changed;		     /* the run may have changed files: the watch saw such a call, or was off */
 	unsigned int violations;     /* accesses that were refused or warned of, as far as they were watched */
 	unsigned int discarded;	     /* files that were in the private home at the end, up to 10,000 */
@@ -204,7 +206,7 @@ typedef enum cordon_event_kind {
 	CORDON_EVENT_UNTOLD,	/* more violations, which are not reported one by one: count */
 	CORDON_EVENT_LOST,	/* the host replaced what has a boundary's name: path; `held` when in force again */
 	CORDON_EVENT_MADE,	/* the host made the name of a boundary: path; `held` when in force now */
-	CORDON_EVENT_LIMIT,	/* the run has reached a limit: op is "memory", "pids" or "timeout" */
+	CORDON_EVENT_LIMIT,	/* the run has reached a limit: op, limit */
 	CORDON_EVENT_HARD_LINK, /* a protected file with other names was replaced by a copy of its own: path */
 	CORDON_EVENT_STARTED,	/* the program runs: result, as far as it is known */
 	CORDON_EVENT_SCREEN,	/* a full-screen program has left the terminal's alternate screen */
@@ -221,6 +223,8 @@ struct cordon_event {
 	bool held;
 	bool denied;	    /* MADE, LOST: the boundary hides what is there, instead of making it read-only */
 	unsigned int count; /* how often it happened; at least 1 */
+	/* LIMIT: its value; op is "memory" or "tmp" (bytes), "tmp_files" (files), "pids" or "timeout" (milliseconds). */
+	uint64_t limit;
 	const struct cordon_result *result;
 	uint32_t number;
 	int status; /* as of waitpid() */

@@ -41,10 +41,8 @@ static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], 
 	if (!p[CORDON_PROBE_FUSE].ok)
 		ret[1] = (struct front_end){ "run, name patterns", "does not work", "FUSE" };
 	ret[2] = (struct front_end){ "limits on the whole tree", "works", "" };
-	if (!p[CORDON_PROBE_MEMORY].ok)
-		ret[2] = (struct front_end){ "limits on the whole tree",
-					     p[CORDON_PROBE_PIDS].ok ? "processes and CPUs only" : "does not work",
-					     "memory limit" };
+	if (!p[CORDON_PROBE_PIDS].ok)
+		ret[2] = (struct front_end){ "limits on the whole tree", "memory and CPUs only", "process limit" };
 	return 3;
 }
 

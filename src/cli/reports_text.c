@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "cli/reports.h"
 #include "protect/repositories.h"
+#include "run/event_text.h"
 #include "run/result.h"
 
 #define WORKSPACE "WORKSPACE"
@@ -142,6 +143,7 @@ static void report_made(struct cordon_reporter *reporter, const struct cordon_ev
 void cordon_reporter_event(struct cordon_reporter *reporter, const struct cordon_event *event)
 {
 	struct cordon_report_queue *queue = &reporter->queue;
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_PATH_MAX);
 
 	switch (event->kind) {
 	case CORDON_EVENT_VIOLATION:
@@ -159,7 +161,8 @@ void cordon_reporter_event(struct cordon_reporter *reporter, const struct cordon
 		report_made(reporter, event);
 		break;
 	case CORDON_EVENT_LIMIT:
-		cordon_report_queue_line(queue, "LIMIT", "%s limit was reached", event->op);
+		if (cordon_event_text(event, &text))
+			cordon_report_queue_line(queue, "LIMIT", "%s", text.data);
 		break;
 	case CORDON_EVENT_HARD_LINK:
 		cordon_report_queue_line(queue, WORKSPACE,

@@ -20,6 +20,8 @@ static const char *const options[CORDON_SETTING__MAX] = {
 	[CORDON_SETTING_MEMORY] = "--memory",
 	[CORDON_SETTING_PIDS] = "--pids",
 	[CORDON_SETTING_CPUS] = "--cpus",
+	[CORDON_SETTING_TIMEOUT] = "--timeout",
+	[CORDON_SETTING_TMP_SIZE] = "--tmp-size",
 	[CORDON_SETTING_BEST_EFFORT] = "--best-effort",
 	[CORDON_SETTING_MAX_SESSIONS] = "cordon project update --max-sessions",
 };

@@ -59,6 +59,7 @@ void cordon_run_audit_event(struct cordon_run_audit *audit, const struct cordon_
 		break;
 	case CORDON_EVENT_LIMIT:
 		out.type = CORDON_AUDIT_LIMIT;
+		detail = json_pack("{s:I}", "limit", (json_int_t)event->limit);
 		break;
 	case CORDON_EVENT_HARD_LINK:
 		out.type = CORDON_AUDIT_GRANT;
@@ -81,9 +82,10 @@ void cordon_run_audit_end(struct cordon_run_audit *audit, const struct cordon_re
 					    .kind = result->error.code ? result->error.kind : CORDON_KIND_NONE };
 
 	record(audit, &event,
-	       json_pack("{s:s, s:i, s:i, s:I, s:i, s:o*}", "state", cordon_state_name(result->state), "exit_code",
-			 result->exit_code, "signal", result->signal, "duration_ms", (json_int_t)result->duration_ms,
-			 "violations", (int)result->violations, "repositories", cordon_result_repositories(result)),
+	       json_pack("{s:s, s:i, s:i, s:I, s:i, s:o*, s:s*}", "state", cordon_state_name(result->state),
+			 "exit_code", result->exit_code, "signal", result->signal, "duration_ms",
+			 (json_int_t)result->duration_ms, "violations", (int)result->violations, "repositories",
+			 cordon_result_repositories(result), "limit", result->limit),
 	       NULL);
 }
 

@@ -1,6 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the events of a run as lines of a log. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/setting.h"
 #include "run/event_text.h"
+
+/* "100 MiB", or the exact number when it is no multiple. */
+static void size_text(uint64_t bytes, char *ret, size_t size)
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	size_t unit = 0;
+
+	while (unit + 1 < CORDON_ARRAY_SIZE(units) && bytes && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(ret, size, "%" PRIu64 " %s", bytes, units[unit]);
+}
+
+static int limit_text(const struct cordon_event *event, struct cordon_buf *ret_text)
+{
+	char size[32];
+
+	size_text(event->limit, size, sizeof(size));
+	if (cordon_streq(event->op, "memory"))
+		return cordon_buf_addf(ret_text, "the run used more memory than %s (%s), and was ended", size,
+				       cordon_setting_name(CORDON_SETTING_MEMORY));
+	if (cordon_streq(event->op, "pids"))
+		return cordon_buf_addf(ret_text, "the run wanted more than %" PRIu64 " processes and threads (%s)",
+				       event->limit, cordon_setting_name(CORDON_SETTING_PIDS));
+	if (cordon_streq(event->op, "timeout"))
+		return cordon_buf_addf(ret_text, "the run took longer than %" PRIu64 "%s (%s), and was ended",
+				       event->limit % 1000 ? event->limit : event->limit / 1000,
+				       event->limit % 1000 ? " ms" : " s", cordon_setting_name(CORDON_SETTING_TIMEOUT));
+	if (cordon_streq(event->op, "tmp"))
+		return cordon_buf_addf(ret_text, "the private /tmp, /dev/shm and home were full (%s together); %s",
+				       size, cordon_setting_name(CORDON_SETTING_TMP_SIZE));
+	return cordon_buf_addf(ret_text,
+			       "the private /tmp, /dev/shm and home had room for no more files (%" PRIu64
+			       " together); %s",
+			       event->limit, cordon_setting_name(CORDON_SETTING_TMP_SIZE));
+}
 
 const char *cordon_event_text(const struct cordon_event *event, struct cordon_buf *ret_text)
 {
@@ -23,7 +64,7 @@ const char *cordon_event_text(const struct cordon_event *event, struct cordon_bu
 		r = cordon_buf_addf(ret_text, "the host made a protected path: %s", event->path);
 		break;
 	case CORDON_EVENT_LIMIT:
-		r = cordon_buf_addf(ret_text, "the %s limit was reached", event->op);
+		r = limit_text(event, ret_text);
 		break;
 	case CORDON_EVENT_HARD_LINK:
 		r = cordon_buf_addf(ret_text, "a protected path had other names and was copied apart: %s", event->path);

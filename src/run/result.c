@@ -104,8 +104,10 @@ static void add_plan(json_t *object, const struct cordon_result *result)
 
 	json_object_set_new(object, "limits", cordon_plan_limits_json(result->plan, result->launched ? by : NULL));
 	json_object_set_new(object, "limits_hit",
-			    json_pack("{s:b, s:b, s:b}", "memory", result->hit_memory, "pids", result->hit_pids,
-				      "timeout", result->state == CORDON_STATE_TIMEOUT));
+			    json_pack("{s:b, s:b, s:b, s:b}", "memory", result->hit_memory, "pids", result->hit_pids,
+				      "timeout", result->state == CORDON_STATE_TIMEOUT, "tmp", result->hit_tmp));
+	if (result->limit)
+		json_object_set_new(object, "limit", json_string(result->limit));
 	json_object_set_new(object, "protected", cordon_plan_protected_json(result->plan));
 }
 

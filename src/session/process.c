@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 
+#include "base/setting.h"
 #include "base/time.h"
 #include "protect/repositories.h"
 #include "run/audit.h"
@@ -266,11 +267,19 @@ static void record_result(struct session_process *s, const struct cordon_result 
 					  "message", result->error.message, "where", result->error.where, "hint",
 					  result->error.hint);
 	}
+	if (result->limit && result->state == CORDON_STATE_FAILED) {
+		json_decref(record->error);
+		record->error = json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(CORDON_KIND_LIMIT),
+					  "message", "the run used more memory than its limit allows, and was ended",
+					  "where", "", "hint", cordon_setting_name(CORDON_SETTING_MEMORY));
+	}
 	if (result->error.code)
 		cordon_session_note(s, "ended", "%s: %s", cordon_state_name(result->state), result->error.message);
 	else if (result->failed_on_violation)
 		cordon_session_note(s, "ended", "%s: exit code %d, but %u accesses were refused or warned of",
 				    cordon_state_name(result->state), result->exit_code, result->violations);
+	else if (result->limit)
+		cordon_session_note(s, "ended", "%s: limit: %s", cordon_state_name(result->state), result->limit);
 	else if (result->signal)
 		cordon_session_note(s, "ended", "%s: signal %d", cordon_state_name(result->state), result->signal);
 	else

@@ -418,6 +418,7 @@ static const char *const fields[CORDON_SETTING__MAX] = {
 	[CORDON_SETTING_NO_DEFAULT_PROTECT] = "default_protection: false",
 	[CORDON_SETTING_NET_NONE] = "network: none",
 	[CORDON_SETTING_MEMORY] = "limits.memory_bytes",
+	[CORDON_SETTING_TIMEOUT] = "limits.timeout_seconds",
 	[CORDON_SETTING_MAX_SESSIONS] = "limits.max_sessions of the project",
 };
 

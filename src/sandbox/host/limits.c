@@ -411,7 +411,7 @@ static enum cordon_limits_by fall_back(struct cordon_limits_state *state, enum c
 {
 	switch (which) {
 	case CORDON_LIMIT_MEMORY:
-		return CORDON_LIMITS_BY_RLIMIT;
+		return CORDON_LIMITS_BY_WATCHER;
 	case CORDON_LIMIT_PIDS:
 		return state->choice.limits.user_namespace && nproc_holds() ? CORDON_LIMITS_BY_RLIMIT
 									    : CORDON_LIMITS_BY_NOTHING;
@@ -481,6 +481,8 @@ const char *cordon_limits_mechanism(const struct cordon_limits_state *state, enu
 		return "cgroup1";
 	case CORDON_LIMITS_BY_RLIMIT:
 		return "rlimit";
+	case CORDON_LIMITS_BY_WATCHER:
+		return "watcher";
 	case CORDON_LIMITS_BY_AFFINITY:
 		return "affinity";
 	case CORDON_LIMITS_BY_NOTHING:

@@ -3,13 +3,15 @@
  * The supervisor enforces the memory, process and CPU limits of a run, each by the best mechanism that this host allows:
  *
  *   limit    cgroup v2 / v1 (holds for the whole tree)           else
- *   memory   memory.max, no swap, memory.oom.group; v1 limit_in_bytes   RLIMIT_AS: per process, shown as "rlimit"
+ *   memory   memory.max, no swap, memory.oom.group; v1 limit_in_bytes   the supervisor looks (sandbox/host/memory.h)
  *   pids     pids.max (threads count)                            RLIMIT_NPROC in the run's own user namespace
  *   cpus     cpu.max / cfs quota                                 affinity to ceil(N) CPUs
  *
  * A cgroup is made below the supervisor's own one (v2: or below the nearest ancestor that enables the controllers and
  * that we may write), and only when the user asked for a limit; /proc/self/cgroup and mountinfo say where that is. Its
  * name is CORDON_LIMITS_PREFIX + run id, so that cordon can find and remove the cgroups of a killed supervisor.
+ *
+ * Never RLIMIT_AS: programs reserve far more addresses than they use (Node, Bun and Java do), and crash under it.
  *
  * RLIMIT_NPROC: since Linux 5.14 the kernel counts a user's processes per user namespace, so a limit that is set
  * *inside* a new namespace counts the run only. It must be set after the namespace was made: a limit that exists when
@@ -60,7 +62,7 @@ int cordon_limits_prepare(const struct cordon_limits *limits, const char *run_id
 /* Moves a child, before it runs the agent, into every group; harmless for a group into which it was cloned. */
 int cordon_limits_attach(const struct cordon_limits_state *state, pid_t pid, struct cordon_error *err);
 
-/* "cgroup2", "cgroup1", "rlimit", "affinity", or NULL when nothing enforces this limit. */
+/* "cgroup2", "cgroup1", "rlimit", "watcher", "affinity", or NULL when nothing enforces this limit. */
 const char *cordon_limits_mechanism(const struct cordon_limits_state *state, enum cordon_limit which);
 
 /* After the end and before remove: which limits the run has reached. The kernel shows it for cgroups only. */

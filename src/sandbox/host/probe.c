@@ -118,16 +118,16 @@ static void probe_limits(struct cordon_probe ret[static CORDON_PROBE__MAX])
 	for (size_t i = 0; i < CORDON_LIMIT__MAX; i++) {
 		struct cordon_probe *p = &ret[ids[i]];
 		const char *mechanism = r == 0 ? cordon_limits_mechanism(&state, (enum cordon_limit)i) : NULL;
-		bool tree = mechanism && strncmp(mechanism, "cgroup", 6) == 0;
 
-		/* A memory limit for each process does not limit their sum. The other mechanisms limit the whole
-		 * run. */
-		p->ok = tree || (mechanism && i != CORDON_LIMIT_MEMORY);
+		/* Every mechanism limits the whole run. */
+		p->ok = mechanism != NULL;
 		snprintf(p->detail, sizeof(p->detail), "%s%s",
 			 mechanism ? mechanism
 			 : r < 0   ? strerror(-r)
 				   : "nothing holds it",
-			 mechanism && !p->ok ? " (per process only)" : "");
+			 mechanism && cordon_streq(mechanism, "watcher")
+				 ? " (looks many times a second; a cgroup is exact)"
+				 : "");
 	}
 	if (r == 0) {
 		cordon_limits_remove(&state);

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/exit.h"
@@ -16,6 +17,7 @@
 #include "sandbox/host/launch.h"
 #include "sandbox/host/lens_process.h"
 #include "sandbox/host/lens_reports.h"
+#include "sandbox/host/memory.h"
 #include "sandbox/host/terminal.h"
 #include "sandbox/watch/hand_ask.h"
 #include "sandbox/watch/watch.h"
@@ -35,7 +37,9 @@ struct supervisor {
 	struct cordon_watched watched;
 	struct cordon_lens_reports *lens_reports;
 	int signals;
-	int home; /* the private home, or -1 */
+	int own;		      /* a directory of the private file systems, or -1 */
+	bool own_is_home;	      /* it is the private home */
+	struct cordon_memory *memory; /* NULL unless we limit the memory ourselves */
 	sigset_t old_mask;
 	uint64_t deadline; /* CLOCK_MONOTONIC in ms: when end_tree() takes its next step; 0: never */
 	bool started;	   /* the agent's program was about to run */
@@ -58,6 +62,13 @@ static uint64_t now_ms(void)
 static void emit(const struct supervisor *s, const struct cordon_event *event)
 {
 	s->observer->event(s->observer->data, event);
+}
+
+static void report_limit(const struct supervisor *s, const char *op, uint64_t limit)
+{
+	struct cordon_event event = { .kind = CORDON_EVENT_LIMIT, .op = op, .limit = limit, .count = 1 };
+
+	emit(s, &event);
 }
 
 /* Takes the next step towards the end of the run: SIGTERM to all its processes, and after a period of grace SIGKILL to
@@ -86,10 +97,8 @@ static void end_tree(struct supervisor *s)
 static void on_deadline(struct supervisor *s)
 {
 	if (!s->ending) {
-		struct cordon_event event = { .kind = CORDON_EVENT_LIMIT, .op = "timeout", .count = 1 };
-
 		s->timed_out = true;
-		emit(s, &event);
+		report_limit(s, "timeout", s->child->plan->timeout_ms);
 	}
 	end_tree(s);
 }
@@ -253,9 +262,16 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 			fd = -1;
 		}
 		break;
-	case CORDON_NOTICE_HOME:
-		if (s->home < 0) {
-			s->home = fd;
+	case CORDON_NOTICE_OWN:
+		if (s->own < 0) {
+			s->own = fd;
+			s->own_is_home = notice->index == 1;
+			fd = -1;
+		}
+		break;
+	case CORDON_NOTICE_MEMORY:
+		if (s->memory && notice->code >= 0 && notice->code < CORDON_MEMORY__MAX) {
+			cordon_memory_take(s->memory, (enum cordon_memory_fd)notice->code, fd);
 			fd = -1;
 		}
 		break;
@@ -331,11 +347,9 @@ static void serve_caller(struct supervisor *s, const struct pollfd *fds, size_t 
 
 static void on_memory(struct supervisor *s)
 {
-	struct cordon_event event = { .kind = CORDON_EVENT_LIMIT, .op = "memory", .count = 1 };
-
 	if (s->killed)
 		return;
-	emit(s, &event);
+	report_limit(s, "memory", s->child->plan->limits.memory_bytes);
 	s->result->hit_memory = true;
 	s->started = false; /* no period of grace, because there is no memory for it */
 	end_tree(s);
@@ -354,6 +368,25 @@ static void begin(struct supervisor *s)
 	fcntl(s->child->ctl, F_SETFL, O_NONBLOCK);
 	if (s->child->plan->timeout_ms)
 		s->deadline = now_ms() + s->child->plan->timeout_ms;
+	if (s->child->limits.choice.by[CORDON_LIMIT_MEMORY] == CORDON_LIMITS_BY_WATCHER)
+		s->memory = cordon_memory_new(s->child->plan->limits.memory_bytes, s->child->pid,
+					      s->child->plan->tier == CORDON_TIER_FULL);
+	else
+		return;
+	if (!s->memory) {
+		cordon_fail_errno(&s->result->error, -ENOMEM, "cannot watch the memory of the run");
+		end_tree(s); /* the program has not started, so this kills at once */
+	}
+}
+
+/* How long we may wait for events, in ms; -1: until one comes. */
+static int time_to_wait(const struct supervisor *s)
+{
+	uint64_t look = s->killed ? 0 : cordon_memory_due(s->memory);
+	uint64_t until = s->deadline && (!look || s->deadline < look) ? s->deadline : look;
+	uint64_t now = until ? now_ms() : 0;
+
+	return !until ? -1 : until <= now ? 0 : until - now > 60000 ? 60000 : (int)(until - now);
 }
 
 /* Whether we may leave before PID 1 has ended. Its end takes long because the kernel removes its mounts, and nobody has
@@ -381,6 +414,20 @@ static void take_lock(struct supervisor *s)
 		if (s->lens.pidfd >= 0 && ((s->deadline && now_ms() >= s->deadline) || poll(&signals, 1, 0) == 1))
 			syscall(SYS_pidfd_send_signal, s->lens.pidfd, SIGKILL, NULL, 0);
 	}
+}
+
+/* Where no control group limits the memory, we look at it from time to time. */
+static void watch_memory(struct supervisor *s)
+{
+	uint64_t used;
+
+	if (s->killed || !cordon_memory_due(s->memory) || now_ms() < cordon_memory_due(s->memory))
+		return;
+	pthread_mutex_unlock(&s->lock); /* nobody has to wait for it */
+	used = cordon_memory_look(s->memory, s->own);
+	take_lock(s);
+	if (used > s->child->plan->limits.memory_bytes)
+		on_memory(s);
 }
 
 /* Releases the lock while it waits. 0 or -errno. */
@@ -429,12 +476,7 @@ static void loop(struct supervisor *s)
 	if (!s->child->limits.n_groups)
 		fds[OOM].fd = -1;
 	for (;;) {
-		uint64_t now = s->deadline ? now_ms() : 0;
 		size_t n_more;
-		int wait = !s->deadline		       ? -1
-			   : s->deadline <= now	       ? 0
-			   : s->deadline - now > 60000 ? 60000
-						       : (int)(s->deadline - now);
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 			fds[WATCH + i] = cordon_watch_poll(s->watches[i]);
@@ -445,7 +487,7 @@ static void loop(struct supervisor *s)
 			cordon_terminal_poll(s->terminal, &fds[TERMINAL]);
 		cordon_output_poll(s->child->output, &fds[OUTPUT]);
 		n_more = s->observer->fds ? s->observer->fds(s->observer->data, fds + N) : 0;
-		if (wait_for(s, fds, N + n_more, wait) < 0)
+		if (wait_for(s, fds, N + n_more, time_to_wait(s)) < 0)
 			end_tree(s);
 		if (fds[CTL].revents && !on_ctl(s))
 			fds[CTL].fd = -1;
@@ -459,6 +501,7 @@ static void loop(struct supervisor *s)
 			on_signals(s);
 		if (fds[OOM].revents)
 			on_memory(s);
+		watch_memory(s);
 		if (s->terminal)
 			cordon_terminal_move(s->terminal, &fds[TERMINAL]);
 		cordon_output_move(s->child->output, &fds[OUTPUT]);
@@ -477,6 +520,12 @@ static void conclude(struct supervisor *s)
 	struct cordon_result *result = s->result;
 	struct cordon_ending ending = { .exit_code = -1 };
 
+	/* Whatever the agent did when it got no more memory, and however many of its processes the kernel had killed
+	 * by then: a run that has reached this limit was killed. */
+	if (result->hit_memory) {
+		s->exited = false;
+		s->killed = true;
+	}
 	if (s->exited)
 		ending = cordon_ending_of_wait(s->status);
 	result->exit_code = ending.exit_code;
@@ -500,12 +549,35 @@ static void conclude(struct supervisor *s)
 			: s->cancelled_by	 ? CORDON_STATE_CANCELLED
 			: result->exit_code == 0 ? CORDON_STATE_COMPLETED
 						 : CORDON_STATE_FAILED;
+	result->limit = s->timed_out ? "timeout" : result->hit_memory && !s->cancelled_by ? "memory" : NULL;
 	result->own_exit = cordon_exit_of_ending(&ending);
+}
+
+/* Looks at the end whether a limit was reached of which nothing was said yet. */
+static void report_limits(struct supervisor *s)
+{
+	struct cordon_result *result = s->result;
+	struct cordon_limits_hits hits = { 0 };
+	struct statfs fs;
+
+	cordon_limits_hit(&s->child->limits, &hits);
+	/* Cgroup v2 ends the whole group by itself. */
+	if (hits.memory && !result->hit_memory)
+		report_limit(s, "memory", s->child->plan->limits.memory_bytes);
+	result->hit_memory |= hits.memory;
+	result->hit_pids = hits.pids;
+	if (hits.pids)
+		report_limit(s, "pids", s->child->plan->limits.pids);
+	if (s->own < 0 || fstatfs(s->own, &fs) < 0)
+		return;
+	result->hit_tmp = fs.f_bfree == 0 || fs.f_ffree == 0;
+	if (result->hit_tmp)
+		report_limit(s, fs.f_bfree == 0 ? "tmp" : "tmp_files",
+			     fs.f_bfree == 0 ? s->child->plan->tmp_size : fs.f_files);
 }
 
 static void finish(struct supervisor *s)
 {
-	struct cordon_limits_hits hits = { 0 };
 	int status;
 
 	on_ctl(s); /* receive the last notices */
@@ -524,17 +596,11 @@ static void finish(struct supervisor *s)
 	free(s->terminal);
 	cordon_output_end(s->child->output);
 	s->result->mid_line = s->child->output->screen.mid_line;
-	cordon_limits_hit(&s->child->limits, &hits);
-	s->result->hit_memory |= hits.memory;
-	s->result->hit_pids = hits.pids;
-	if (hits.pids) {
-		struct cordon_event event = { .kind = CORDON_EVENT_LIMIT, .op = "pids", .count = 1 };
-
-		emit(s, &event);
-	}
+	report_limits(s);
 	s->child->output = cordon_output_free(s->child->output);
-	s->result->discarded = cordon_discarded_count(s->home);
-	cordon_closep(&s->home);
+	s->result->discarded = s->own_is_home ? cordon_discarded_count(s->own) : 0;
+	cordon_closep(&s->own);
+	s->memory = cordon_memory_free(s->memory);
 	cordon_limits_remove(&s->child->limits);
 	cordon_limits_done(&s->child->limits);
 	cordon_closep(&s->child->ctl);
@@ -571,7 +637,7 @@ void cordon_supervise(struct cordon_child *child, const struct cordon_observer *
 				.observer = observer,
 				.result = result,
 				.signals = -1,
-				.home = -1,
+				.own = -1,
 				.lens = CORDON_LENS_PROCESS_NONE,
 				.lock = PTHREAD_MUTEX_INITIALIZER,
 				.hand = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ctl = child->ctl } };

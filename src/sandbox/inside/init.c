@@ -374,24 +374,47 @@ static void close_streams(const struct cordon_inside *in)
 		close(null);
 }
 
-/* Sends the private home to the supervisor, which counts what is left there at the end, when no process shows it any
- * more. */
-static void send_home(const struct cordon_inside *in)
+static void send_opened(const struct cordon_inside *in, const struct cordon_notice *notice, int fd)
 {
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_HOME };
-	int fd;
+	if (fd < 0)
+		return;
+	cordon_notice_send(in->ctl, notice, fd);
+	close(fd);
+}
+
+/* Sends a directory of the private file systems to the supervisor, which looks at the end whether they are full, and
+ * when it is the private home, counts what is left there: then no process shows it any more. */
+static void send_own(const struct cordon_inside *in)
+{
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_OWN };
+	const char *path = "/run";
 
 	for (size_t i = 0; i < in->plan->n_steps; i++) {
 		if (in->plan->steps[i].kind != CORDON_STEP_PRIVATE ||
 		    !cordon_streq(in->plan->steps[i].path, in->plan->home))
 			continue;
-		fd = cordon_open_beneath(in->mounts.root_fd, in->plan->home + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0)
-			return;
-		cordon_notice_send(in->ctl, &notice, fd);
-		close(fd);
-		return;
+		path = in->plan->home;
+		notice.index = 1;
+		break;
 	}
+	send_opened(in, &notice, cordon_open_beneath(in->mounts.root_fd, path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* Sends what shows the processes and the shared memory of our namespaces, where the supervisor limits the memory. The
+ * list of segments is that of the namespace in which it was opened. */
+static void send_memory(const struct cordon_inside *in)
+{
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_MEMORY, .code = CORDON_MEMORY_SHM };
+	int proc;
+
+	if (in->limits->by[CORDON_LIMIT_MEMORY] != CORDON_LIMITS_BY_WATCHER)
+		return;
+	send_opened(in, &notice, open("/proc/sysvipc/shm", O_RDONLY | O_CLOEXEC));
+	notice.code = CORDON_MEMORY_PROC;
+	proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		cordon_inside_fail(in, -errno, "open", "/proc");
+	send_opened(in, &notice, proc);
 }
 
 static bool has_guards(const struct cordon_plan *plan)
@@ -443,7 +466,8 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 	init.mount_table = init.names_fd = -1;
 	init.door = (struct cordon_door)CORDON_DOOR_CLOSED;
 	close_streams(in);
-	send_home(in);
+	send_own(in);
+	send_memory(in);
 	block_signals(&init);
 	init.guarding = has_guards(in->plan);
 	if (init.guarding) {

@@ -9,12 +9,6 @@
 
 int cordon_limits_child(const struct cordon_limits_choice *choice)
 {
-	if (choice->by[CORDON_LIMIT_MEMORY] == CORDON_LIMITS_BY_RLIMIT) {
-		struct rlimit limit = { choice->limits.memory_bytes, choice->limits.memory_bytes };
-
-		if (setrlimit(RLIMIT_AS, &limit) < 0)
-			return -errno;
-	}
 	if (choice->by[CORDON_LIMIT_PIDS] == CORDON_LIMITS_BY_RLIMIT) {
 		rlim_t pids = (rlim_t)choice->limits.pids + choice->limits.pids_own;
 		struct rlimit limit = { pids, pids };

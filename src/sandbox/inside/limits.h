@@ -15,7 +15,15 @@ enum cordon_limits_by {
 	CORDON_LIMITS_BY_CGROUP2,
 	CORDON_LIMITS_BY_CGROUP1,
 	CORDON_LIMITS_BY_RLIMIT,
+	CORDON_LIMITS_BY_WATCHER,
 	CORDON_LIMITS_BY_AFFINITY,
+};
+
+/* Descriptors that PID 1 passes to the watcher (sandbox/host/memory.h): they show its own namespaces. */
+enum cordon_memory_fd {
+	CORDON_MEMORY_PROC, /* its /proc */
+	CORDON_MEMORY_SHM,  /* its /proc/sysvipc/shm */
+	CORDON_MEMORY__MAX
 };
 
 /* Which mechanism enforces each limit. Plain data: the child reads its copy. */
