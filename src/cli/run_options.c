@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "cli/run_options.h"
 #include "protect/shares.h"
+#include "protect/worktree.h"
 
 static int append(struct cordon_run_list *list, const char *text, struct cordon_error *err)
 {
@@ -244,7 +245,8 @@ static int add_shares(const struct cordon_run_options *options, struct cordon_po
 		return r;
 	if (!missing_too && access(home, F_OK) < 0)
 		home[0] = '\0';
-	return cordon_shares_add(policy, shares, n, *home ? home : NULL, options->spec.at, protect, err);
+	r = cordon_shares_add(policy, shares, n, *home ? home : NULL, options->spec.at, protect, err);
+	return r < 0 ? r : cordon_worktree_share(policy, err);
 }
 
 int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, bool missing_too,

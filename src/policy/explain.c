@@ -165,6 +165,10 @@ static void explain_share(const struct cordon_policy_share *share, const struct 
 	append(text, op == CORDON_OP_WRITE ? "written: " : "read: ");
 	append(text, "it lies in what is shown by ");
 	append_escaped(text, share->where);
+	if (share->git) {
+		append(remedy, denied ? "grant .git for writing" : "deny .git");
+		return;
+	}
 	append(remedy, denied ? "share it without :ro" : "leave the share out");
 	if (!denied && op == CORDON_OP_WRITE && !share->home)
 		append(remedy, ", or share it with :ro");

@@ -27,11 +27,12 @@ static const char *setting_of(bool home)
 	return cordon_setting_name(home ? CORDON_SETTING_HOME : CORDON_SETTING_SHARE);
 }
 
-static char *name_of(const char *source, bool read_only, bool home)
+static char *name_of(const struct cordon_policy_share *share)
 {
 	struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+	const char *what = share->git ? "the git directory" : setting_of(share->home);
 
-	if (cordon_buf_addf(&text, "%s %s%s", setting_of(home), source, read_only ? ":ro" : "") < 0)
+	if (cordon_buf_addf(&text, "%s %s%s", what, share->source, share->read_only && !share->git ? ":ro" : "") < 0)
 		cordon_buf_done(&text);
 	return cordon_buf_steal(&text);
 }
@@ -98,18 +99,17 @@ static int fill(struct cordon_policy_share *share, const struct cordon_policy *p
 	if (r < 0)
 		return r;
 	share->source = strdup(path);
-	share->where = name_of(path, share->read_only, share->home);
-	if (!share->source || !share->where)
+	share->where = share->source ? name_of(share) : NULL;
+	if (!share->where)
 		return cordon_fail_errno(err, -ENOMEM, "shares");
 	if (!share->home && (r = find_target(share, policy, target, at, err)) < 0)
 		return r;
 	return share->is_directory ? make_policy(share, err) : 0;
 }
 
-int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
-			    bool home, const char *at, struct cordon_error *err)
+static int append(struct cordon_policy *policy, struct cordon_policy_share share, const char *source,
+		  const char *target, const char *at, struct cordon_error *err)
 {
-	struct cordon_policy_share share = { .read_only = read_only, .home = home };
 	struct cordon_policy_share *shares;
 	int r;
 
@@ -125,6 +125,20 @@ int cordon_policy_add_share(struct cordon_policy *policy, const char *source, co
 	policy->shares = shares;
 	policy->shares[policy->n_shares++] = share;
 	return 0;
+}
+
+int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
+			    bool home, const char *at, struct cordon_error *err)
+{
+	return append(policy, (struct cordon_policy_share){ .read_only = read_only, .home = home }, source, target, at,
+		      err);
+}
+
+int cordon_policy_add_git_share(struct cordon_policy *policy, const char *source, bool read_only,
+				struct cordon_error *err)
+{
+	return append(policy, (struct cordon_policy_share){ .read_only = read_only, .git = true }, source, NULL, NULL,
+		      err);
 }
 
 static const struct cordon_policy_share *deepest(const struct cordon_policy *policy, const char *path, bool on_host,

@@ -19,6 +19,7 @@ struct cordon_policy_share {
 	char *where;   /* "share /data:ro", as base/setting.h names it, for decisions and errors */
 	bool read_only;
 	bool home; /* becomes the home directory */
+	bool git;  /* the git directory of a worktree, which comes along without being asked for */
 	bool is_directory;
 	struct cordon_policy *policy; /* of the source, and strict; NULL when the source is no directory */
 };
@@ -30,6 +31,9 @@ struct cordon_policy_share {
  */
 int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
 			    bool home, const char *at, struct cordon_error *err);
+/* Adds the git directory of a linked worktree or a submodule (protect/worktree.h), at its own path. */
+int cordon_policy_add_git_share(struct cordon_policy *policy, const char *source, bool read_only,
+				struct cordon_error *err);
 /* Removes the shares that were added last, until there are n_shares. */
 void cordon_policy_drop_shares(struct cordon_policy *policy, size_t n_shares);
 

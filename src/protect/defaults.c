@@ -184,10 +184,9 @@ int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protec
 	return cordon_protect_defaults_among(root, NULL, ret_list, err);
 }
 
-int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_names *names,
-				  struct cordon_protect_list *ret_list, struct cordon_error *err)
+static void begin(struct cordon_protect_collector *c, const struct cordon_root *root, struct cordon_names *names)
 {
-	struct cordon_protect_collector c = {
+	*c = (struct cordon_protect_collector){
 		.root = root,
 		.names = names,
 		.modules_left = CORDON_PROTECT_MODULES_MAX,
@@ -195,26 +194,51 @@ int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_
 		.includes_left = CORDON_PROTECT_INCLUDES_MAX,
 		.bytes_left = BYTES_MAX,
 	};
-	int r = collect_rows(&c);
+}
 
+/* Passes the list to the caller, or frees it when the collection ended with the error r. */
+static int finish(struct cordon_protect_collector *c, int r, struct cordon_protect_list *ret_list,
+		  struct cordon_error *err)
+{
+	if (r >= 0) {
+		*ret_list = c->list;
+		return 0;
+	}
+	cordon_protect_list_done(&c->list);
+	if (r != -E2BIG && r != -ENAMETOOLONG)
+		return cordon_fail_errno(err, r, "cannot list what git would execute in %s", c->root->path);
+	r = cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
+			"git's metadata in %s name more submodules, worktrees or files than can be protected",
+			c->root->path);
+	cordon_error_hint(err,
+			  "clean up .git (git worktree prune), or start with %s and name what "
+			  "matters with %s",
+			  cordon_setting_name(CORDON_SETTING_NO_DEFAULT_PROTECT),
+			  cordon_setting_name(CORDON_SETTING_PROTECT));
+	return r;
+}
+
+int cordon_protect_git_dir(const struct cordon_root *root, const char *own, struct cordon_protect_list *ret_list,
+			   struct cordon_error *err)
+{
+	struct cordon_protect_collector c;
+
+	begin(&c, root, NULL);
+	c.own = *own ? own : NULL;
+	return finish(&c, cordon_protect_git_root(&c), ret_list, err);
+}
+
+int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_names *names,
+				  struct cordon_protect_list *ret_list, struct cordon_error *err)
+{
+	struct cordon_protect_collector c;
+	int r;
+
+	begin(&c, root, names);
+	r = collect_rows(&c);
 	if (r == 0)
 		r = collect_mise(&c);
 	if (r == 0)
 		r = cordon_protect_git(&c);
-	if (r < 0) {
-		cordon_protect_list_done(&c.list);
-		if (r != -E2BIG && r != -ENAMETOOLONG)
-			return cordon_fail_errno(err, r, "cannot list what git would execute in %s", root->path);
-		r = cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
-				"git's metadata in %s name more submodules, worktrees or files than can be protected",
-				root->path);
-		cordon_error_hint(err,
-				  "clean up .git (git worktree prune), or start with %s and name what "
-				  "matters with %s",
-				  cordon_setting_name(CORDON_SETTING_NO_DEFAULT_PROTECT),
-				  cordon_setting_name(CORDON_SETTING_PROTECT));
-		return r;
-	}
-	*ret_list = c.list;
-	return 0;
+	return finish(&c, r, ret_list, err);
 }

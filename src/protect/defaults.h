@@ -59,6 +59,10 @@ int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protec
 /* The same, with a list of the names in the root (or NULL), which saves system calls for missing paths. */
 int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_names *names,
 				  struct cordon_protect_list *ret_list, struct cordon_error *err);
+/* The part of the list that comes from git's metadata, for a git directory that comes along with the worktree `own` of
+ * it (worktrees/ID; "" for a submodule, whose git directory is its own). */
+int cordon_protect_git_dir(const struct cordon_root *root, const char *own, struct cordon_protect_list *ret_list,
+			   struct cordon_error *err);
 void cordon_protect_list_done(struct cordon_protect_list *list);
 
 const struct cordon_protect_row *cordon_protect_rows(size_t *ret_n);

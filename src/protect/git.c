@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "protect/git.h"
 #include "protect/gitconfig.h"
+#include "protect/worktree.h"
 
 #define POINTER_MAX CORDON_PATH_MAX /* bytes of a .git file, commondir or gitdir */
 
@@ -66,6 +67,7 @@ struct config_file {
 
 static int collect_git_dir(struct cordon_protect_collector *c, const char *dir, const char *worktree, bool is_module);
 static int collect_config(const struct git_dir *git, const char *path);
+static int on_entry(const struct cordon_gitconfig_entry *entry, void *data);
 
 /*
  * Reads a regular file of the tree: follows links inside the root, but not those that leave it. Returns 0 with the
@@ -225,14 +227,56 @@ static int collect_submodule(struct cordon_protect_collector *c, const char *wor
 	return cordon_protect_collect(c, "", path);
 }
 
+/* Reads a configuration file of the git directory outside of the root, by its path in that directory, to find the files
+ * of the root that it names. */
+static int collect_outer_config(const struct git_dir *git, const char *path)
+{
+	struct cordon_protect_collector *c = git->c;
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_PROTECT_CONFIG_MAX);
+	autofd int fd = cordon_open_beneath(c->outer->fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct config_file file = { .git = git };
+	const char *base = cordon_path_base(path);
+	char dir[CORDON_PATH_MAX];
+	struct stat st;
+	int r;
+
+	if (c->includes_left == 0)
+		return -E2BIG;
+	c->includes_left--;
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	r = cordon_read_regular(fd, &st, path, &text, NULL);
+	if (r < 0)
+		return r == -E2BIG || r == -ENOMEM ? r : 0;
+	r = cordon_copy(dir, sizeof(dir), path, base == path ? 0 : (size_t)(base - path) - 1);
+	if (r == 0)
+		r = cordon_path_join(c->outer->path, dir, file.dir, sizeof(file.dir));
+	return r < 0 || !text.len ? r : cordon_gitconfig_parse(text.data, text.len, on_entry, &file);
+}
+
+/* A file that is not in the root is read only if it is a part of the git directory. */
+static int collect_outer_include(const struct config_file *file, const char *value)
+{
+	const struct cordon_root *outer = file->git->c->outer;
+	struct cordon_resolved where;
+	char joined[CORDON_PATH_MAX];
+
+	if (!outer || !*value || value[0] == '~' ||
+	    cordon_path_join(value[0] == '/' ? "" : file->dir, value, joined, sizeof(joined)) < 0)
+		return 0;
+	cordon_resolve(outer, joined, &where);
+	return where.place == CORDON_PLACE_INSIDE && *where.path ? collect_outer_config(file->git, where.path) : 0;
+}
+
 static int collect_include(const struct config_file *file, const char *value)
 {
 	const struct git_dir *git = file->git;
 	char path[CORDON_PATH_MAX];
 	int r;
 
-	if (!locate(git->c, file->dir, value, path) || cordon_protect_collected(git->c, path) ||
-	    cordon_protect_type_of(git->c, path) == CORDON_PROTECT_DIR)
+	if (!locate(git->c, file->dir, value, path))
+		return collect_outer_include(file, value);
+	if (cordon_protect_collected(git->c, path) || cordon_protect_type_of(git->c, path) == CORDON_PROTECT_DIR)
 		return 0;
 	if (git->c->includes_left == 0)
 		return -E2BIG;
@@ -374,13 +418,32 @@ static int collect_modules(struct cordon_protect_collector *c, const char *dir, 
 	return r;
 }
 
+/* The worktree of the run, of which only the git directory is here. Git keeps its index, HEAD and logs there. */
+static int collect_own_worktree(struct cordon_protect_collector *c, const char *dir)
+{
+	static const char *const parts[] = { "commondir", "gitdir", "config.worktree" };
+	char path[CORDON_PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(parts); i++)
+		r = cordon_protect_collect(c, dir, parts[i]);
+	if (r == 0)
+		r = cordon_path_join(dir, "modules", path, sizeof(path));
+	if (r == 0 && cordon_protect_type_of(c, path) == CORDON_PROTECT_OTHER)
+		return cordon_protect_collect(c, "", path);
+	return r < 0 ? r : collect_modules(c, path, 1);
+}
+
 /* One linked worktree. */
 static int collect_worktree(struct cordon_protect_collector *c, const char *dir)
 {
 	static const char *const inside[] = { "commondir", "gitdir", "config.worktree" };
 	char pointer[POINTER_MAX], path[CORDON_PATH_MAX];
-	int r = read_pointer(c, dir, "gitdir", "", pointer);
+	int r;
 
+	if (c->own && cordon_streq(dir, c->own))
+		return collect_own_worktree(c, dir);
+	r = read_pointer(c, dir, "gitdir", "", pointer);
 	if (r < 0)
 		return r;
 	/* Its files are not in the root, so the run does not need it. It is protected as a whole also because git's
@@ -500,6 +563,37 @@ static int on_gitmodules(const struct cordon_gitconfig_entry *entry, void *data)
 	return collect_submodule(c, path);
 }
 
+/* The root is a worktree or submodule whose git directory lies outside. Its configuration names files of the root, such
+ * as core.hooksPath does. */
+static int collect_outside(struct cordon_protect_collector *c)
+{
+	const struct git_dir git = { c, "", "", false };
+	struct cordon_worktree worktree;
+	char path[CORDON_PATH_MAX];
+	int r;
+
+	if (!cordon_worktree_find(c->root, &worktree))
+		return 0;
+	c->outer = &worktree.git;
+	r = collect_outer_config(&git, "config");
+	if (r == 0 && (r = cordon_path_join(worktree.own, "config.worktree", path, sizeof(path))) == 0)
+		r = collect_outer_config(&git, path);
+	c->outer = NULL;
+	cordon_worktree_done(&worktree);
+	return r;
+}
+
+int cordon_protect_git_root(struct cordon_protect_collector *c)
+{
+	/* The files of the main worktree, if there is one, are not here, and no other worktree needs its state. */
+	static const char *const main_worktree[] = { "HEAD", "index" };
+	int r = collect_git_dir(c, "", NULL, false);
+
+	for (size_t i = 0; r == 0 && c->own && i < CORDON_ARRAY_SIZE(main_worktree); i++)
+		r = cordon_protect_collect(c, "", main_worktree[i]);
+	return r;
+}
+
 int cordon_protect_git(struct cordon_protect_collector *c)
 {
 	autobuf struct cordon_buf modules = { 0 };
@@ -518,6 +612,8 @@ int cordon_protect_git(struct cordon_protect_collector *c)
 			r = read_pointer(c, "", ".git", "gitdir: ", pointer);
 		if (r == 0 && locate(c, "", pointer, path) && *path)
 			r = collect_git_dir(c, path, "", false);
+		else if (r == 0)
+			r = collect_outside(c);
 		break;
 	case CORDON_PROTECT_OTHER:
 		r = cordon_protect_collect(c, "", ".git");

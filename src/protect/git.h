@@ -14,8 +14,10 @@ struct cordon_protect_collector {
 	size_t cap;
 	size_t modules_left; /* entries below .git/modules */
 	size_t worktrees_left;
-	size_t includes_left; /* files that configuration files include */
-	size_t bytes_left;    /* bytes that may still be read */
+	size_t includes_left;		 /* files that configuration files include */
+	size_t bytes_left;		 /* bytes that may still be read */
+	const char *own;		 /* the worktree of the run, in its common git directory; or NULL */
+	const struct cordon_root *outer; /* the git directory outside of the root whose configuration is read; or NULL */
 };
 
 enum cordon_protect_type { CORDON_PROTECT_MISSING, CORDON_PROTECT_FILE, CORDON_PROTECT_DIR, CORDON_PROTECT_OTHER };
@@ -30,5 +32,7 @@ enum cordon_protect_type cordon_protect_type_of(const struct cordon_protect_coll
 
 /* Returns 0, -ENOMEM, or -E2BIG when there is more than a bound allows. */
 int cordon_protect_git(struct cordon_protect_collector *c);
+/* The same for a root that is a git directory itself and comes along with one of its worktrees. */
+int cordon_protect_git_root(struct cordon_protect_collector *c);
 
 #endif

@@ -74,6 +74,69 @@ def test_colours_and_my_proxy_are_as_on_the_host(box, cordon):
     assert "roxy" not in alone.stdout and "COLORTERM=truecolor" in alone.stdout, alone
 
 
+# ---- git, where .git is a file ----
+
+
+@pytest.fixture
+def linked(box):
+    """A repository with two linked worktrees, and a submodule in it."""
+    box.write("home/.gitconfig", GIT_USER)
+    done = box.run("sh", "-ec", """
+        git init -q -b main sub && cd sub && echo s >s && git add s && git commit -qm sub && cd ..
+        git init -q -b main main && cd main && mkdir lib && echo a >lib/a && git add lib && git commit -qm first
+        git worktree add -q ../wt && git worktree add -q ../other
+        git -c protocol.file.allow=always submodule --quiet add ../sub libs/sub && git commit -qm second""", cwd=box.path)
+    assert done.returncode == 0, done
+    return box.path
+
+
+WORK = """git status --porcelain && echo b >b && git add b && git commit -qm inside && git checkout -q -b topic && git commit -q --allow-empty -m topic &&
+    echo c >>b && git stash -q && git stash pop -q && git checkout -q b && git tag v1 && git rebase -q HEAD~1 && git diff HEAD~1 --stat >/dev/null &&
+    git log --format=%s"""
+
+
+@pytest.mark.parametrize("options", [(), ("--lens", "always")], ids=["mounts", "lens"])
+def test_git_works_in_my_linked_worktree(linked, box, cordon, options):
+    result = sh(cordon, WORK, *options, cwd=linked / "wt")
+    assert result.returncode == 0 and result.stdout == "topic\ninside\nfirst\n" and result.stderr == "", result
+    assert box.run("git", "log", "--format=%s", "topic", cwd=linked / "main").stdout == "topic\ninside\nfirst\n"
+    assert box.run("git", "log", "-1", "--format=%an %ae", "topic", cwd=linked / "wt").stdout == 'Zoë "Z" Miller zoe@example.com\n'
+    assert "".join(box.run("git", "-C", where, "status", "--porcelain").stdout for where in ("main", "wt", "other")) == ""
+    assert box.run("git", "fsck", "--strict", cwd=linked / "main").returncode == 0
+
+
+def test_git_works_in_my_submodule(linked, box, cordon):
+    result = sh(cordon, WORK + "; ls -A ../..", cwd=linked / "main/libs/sub")
+    assert result.stdout == "topic\ninside\nsub\n.git\nlibs\n", result
+    assert box.run("git", "log", "--format=%s", "topic", cwd=linked / "main/libs/sub").stdout == "topic\ninside\nsub\n"
+    assert box.run("git", "status", "--porcelain", cwd=linked / "main").stdout == " M libs/sub\n"
+
+
+def test_git_works_in_a_worktree_of_a_bare_repository_and_in_a_submodule_of_it(linked, box, cordon):
+    done = box.run("sh", "-ec", "git clone -q --bare main p/.bare && git -C p/.bare worktree add -q ../wt main && cd p/wt && "
+                   "git -c protocol.file.allow=always submodule --quiet update --init", cwd=linked)
+    assert done.returncode == 0, done
+    for where in ("p/wt", "p/wt/libs/sub"):
+        result = sh(cordon, WORK, cwd=linked / where)
+        assert result.returncode == 0, result
+        assert box.run("git", "log", "-2", "--format=%s", "topic", cwd=linked / where).stdout == "topic\ninside\n"
+
+
+def test_the_git_directory_of_a_worktree_has_the_rights_of_dot_git(linked, box, cordon):
+    common = linked / "main/.git"
+    before = sorted(path.name for path in common.rglob("*"))
+    read = sh(cordon, "git log --format=%s; git commit --allow-empty -m x", "--read-only", cwd=linked / "wt")
+    assert read.stdout == "first\n" and read.returncode != 0 and "Read-only file system" in read.stderr, read
+    for options in (("--workspace", "lib", "--workspace-mode", "strict"), ("--deny", ".git"), ("--rw", "lib/**/*.c")):
+        hidden = sh(cordon, f"ls -A {linked}/main", *options, cwd=linked / "wt")
+        assert hidden.returncode != 0 and hidden.stdout == "", hidden
+    assert sorted(path.name for path in common.rglob("*")) == before
+    mine = sh(cordon, f"git log --format=%s; git commit --allow-empty -m x; touch {common}/mine", "--share", f"{common}:ro", cwd=linked / "wt")
+    assert mine.stdout == "first\n" and not (common / "mine").exists(), mine
+    told = cordon("why", str(common / "config"), cwd=linked / "wt")
+    assert "in the git directory" in told.stdout and "change it from outside" in told.stdout, told
+
+
 # ---- the network, and being without ----
 
 

@@ -51,6 +51,15 @@ static int boundary(void *data, const char *path, cordon_access access, cordon_a
 	return rule(plan, host, access == CORDON_ACCESS_READ ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 }
 
+/* The git directory of a worktree is not asked for; it does not come along here. */
+static bool asks_for_shares(const struct cordon_policy *policy)
+{
+	for (size_t i = 0; i < policy->n_shares; i++)
+		if (!policy->shares[i].git)
+			return true;
+	return false;
+}
+
 int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
 	static const char *const readable[] = { "/usr",
@@ -79,7 +88,7 @@ int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_plan_sp
 	if (plan->mode == CORDON_MODE_PERMISSIVE)
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "permissive mode needs namespaces, which this machine refuses");
-	if (!cordon_streq(plan->at, plan->root) || plan->net_none || spec->run->policy->n_shares)
+	if (!cordon_streq(plan->at, plan->root) || plan->net_none || asks_for_shares(spec->run->policy))
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "%s, %s, %s and %s need namespaces, which this machine refuses",
 				   cordon_setting_name(CORDON_SETTING_AT), cordon_setting_name(CORDON_SETTING_HOME),
