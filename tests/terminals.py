@@ -12,13 +12,13 @@ import time
 class Terminal:
     """The user's side: a pty on which a command runs in the foreground."""
 
-    def __init__(self, box, *args, cwd):
+    def __init__(self, box, *args, cwd, env=None):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 90, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.seen = b""
-        self.process = box.start(*args, cwd=cwd, env={"TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave,
+        self.process = box.start(*args, cwd=cwd, env={"TERM": "xterm", **(env or {})}, stdin=slave, stdout=slave, stderr=slave,
                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
     def expect(self, text, seconds=15):

@@ -29,7 +29,7 @@ struct cordon_option {
 
 #define CORDON_OPTIONS_MAX 64
 #define CORDON_KEY_SCOPE 900   /* the options of scope.h */
-#define CORDON_KEY_COMMON 1000 /* --json, --help */
+#define CORDON_KEY_COMMON 1000 /* --json, --quiet, --help */
 
 struct cordon_cli;
 
@@ -46,10 +46,11 @@ struct cordon_command {
 struct cordon_cli {
 	const struct cordon_command *command;
 	bool json;	  /* --json was given; set by the option parser for every command */
+	bool quiet;	  /* so was --quiet: print no log lines, and of records the ids only */
 	int failure_exit; /* what cordon_cli_fail() returns: 1, or 125 for commands that start an agent */
 };
 
-/* The options that every command has: --json, --help. The parser, help and completions append them to each table. */
+/* The options that every command has: --json, --quiet, --help. The parser, help and completions append them to each table. */
 extern const struct cordon_option cordon_common_options[];
 /* Fills in the command's own options followed by the common ones. Returns how many there are. */
 size_t cordon_cli_options(const struct cordon_command *command,
@@ -81,8 +82,8 @@ json_t *cordon_cli_json_text(const char *s);
 json_t *cordon_cli_json_bytes(const char *s, size_t n);
 /* Prints a JSON value and a newline on stdout, and takes the reference. Returns 0 or an exit code. */
 int cordon_cli_print_json(const struct cordon_cli *cli, json_t *value);
-/* Prints "[WORKSPACE] ..." on stderr with control characters escaped. Prints nothing with --json: stderr then has error
- * objects only, and the command's object has the same facts. */
+/* Prints "[WORKSPACE] ..." on stderr with control characters escaped. Prints nothing with --quiet, nor with --json: stderr
+ * then has error objects only, and the command's object has the same facts. */
 void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
 /* Prints the same line, but with --json as {"kind":"notice","message"}: for what must be reported in any case. */
 void cordon_cli_notice(const struct cordon_cli *cli, const char *fmt, ...) CORDON_PRINTF(2, 3);
@@ -94,7 +95,11 @@ bool cordon_cli_colour(int fd);
 /* Makes messages of the library name options. main() calls it once. */
 void cordon_cli_name_settings(void);
 
+/* The option table, and for a command that is also a group ("audit") the commands of the group. */
 void cordon_cli_help(const struct cordon_command *command);
+/* Returns what follows the first word of the command's name ("verify" of "audit verify") if that word is `group`, else
+ * NULL. With "" it returns the whole name. */
+const char *cordon_cli_word_after(const struct cordon_command *command, const char *group);
 
 /* The command table of main.c, for help, completions and tests. */
 extern const struct cordon_command *const cordon_commands[];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "sandbox/host/nested.h"
 #include "sandbox/host/probe.h"
 #include "sandbox/host/selftest.h"
 #include "sandbox/inside/landlock.h"
@@ -111,10 +112,11 @@ static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", ends[i].name, "state", ends[i].state,
 							"why", ends[i].why));
-	r = cordon_cli_print_json(cli, json_pack("{s:b, s:s, s:o, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "tier",
-						 machine->tier, "differs", differs_json(machine), "probes", probes,
-						 "front_ends", fronts, "self_test", "ok", tests->ok, "promises", items,
-						 "error", err->message));
+	r = cordon_cli_print_json(cli,
+				  json_pack("{s:b, s:b, s:s, s:o, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "nested",
+					    cordon_nested(), "tier", machine->tier, "differs", differs_json(machine),
+					    "probes", probes, "front_ends", fronts, "self_test", "ok", tests->ok,
+					    "promises", items, "error", err->message));
 	return r ? r : ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
 }
 
@@ -148,6 +150,9 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	find_machine(p, &machine);
 	if (cli->json)
 		return print_json(cli, p, &tests, &err, &machine, ends, n, ok);
+	if (cordon_nested())
+		printf("This is inside a sandbox of cordon, in which no other can be made; it holds every program that runs here.\n"
+		       "The following is true of this sandbox, and not of the machine.\n\n");
 	printf("what the kernel lets this user do\n");
 	for (size_t i = 0; i < CORDON_PROBE__MAX; i++) {
 		line(p[i].ok, colour, p[i].name, p[i].detail);

@@ -275,11 +275,11 @@ static const struct cordon_option list_options[] = {
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "id", "ID" },
-		{ "name", "NAME" },
-		{ "workspace_isolation", "ISOLATION" },
-		{ "protected_paths", "PROTECTED" },
-		{ "created_at", "CREATED" },
+		{ "id", "ID", true },
+		{ "name", "NAME", false },
+		{ "workspace_isolation", "ISOLATION", false },
+		{ "protected_paths", "PROTECTED", false },
+		{ "created_at", "CREATED", false },
 		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
@@ -300,7 +300,7 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	if (cli->json)
 		return cordon_cli_print_json(cli,
 					     json_pack("{s:o, s:I}", "projects", projects, "total", (json_int_t)total));
-	cordon_cli_print_table(columns, projects);
+	cordon_cli_print_table(cli, columns, projects);
 	json_decref(projects);
 	return CORDON_EXIT_OK;
 }

@@ -163,7 +163,7 @@ static bool wants_summary(const struct run *run, const struct cordon_result *res
 	 * command was not started. */
 	bool ran = result->launched && (!result->error.code || result->error.kind == CORDON_KIND_INTERNAL);
 
-	if (!ran || run->cli->json || run->args->summary == KEY_NO_SUMMARY)
+	if (!ran || run->cli->json || run->cli->quiet || run->args->summary == KEY_NO_SUMMARY)
 		return false;
 	return run->args->summary == KEY_SUMMARY || isatty(STDERR_FILENO);
 }

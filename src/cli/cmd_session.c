@@ -261,14 +261,10 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "session_id", "ID" },
-		{ "status", "STATUS" },
-		{ "state", "STATE" },
-		{ "project_id", "PROJECT" },
-		{ "workspace_id", "WORKSPACE" },
-		{ "command", "COMMAND" },
-		{ "created_at", "CREATED" },
-		{ 0 },
+		{ "session_id", "ID", true },	       { "status", "STATUS", false },
+		{ "state", "STATE", false },	       { "project_id", "PROJECT", true },
+		{ "workspace_id", "WORKSPACE", true }, { "command", "COMMAND", false },
+		{ "created_at", "CREATED", false },    { 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };
@@ -285,7 +281,7 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	if (cli->json)
 		return cordon_cli_print_json(cli,
 					     json_pack("{s:o, s:I}", "sessions", sessions, "total", (json_int_t)total));
-	cordon_cli_print_table(columns, sessions);
+	cordon_cli_print_table(cli, columns, sessions);
 	json_decref(sessions);
 	return CORDON_EXIT_OK;
 }

@@ -87,11 +87,11 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "id", "ID" },
-		{ "source", "SOURCE" },
-		{ "external_id", "EXTERNAL ID" },
-		{ "created_at", "CREATED" },
-		{ "last_session_at", "LAST SESSION" },
+		{ "id", "ID", true },
+		{ "source", "SOURCE", false },
+		{ "external_id", "EXTERNAL ID", false },
+		{ "created_at", "CREATED", false },
+		{ "last_session_at", "LAST SESSION", false },
 		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
@@ -108,7 +108,7 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_pack("{s:o, s:I}", "workspaces", workspaces, "total",
 							    (json_int_t)total));
-	cordon_cli_print_table(columns, workspaces);
+	cordon_cli_print_table(cli, columns, workspaces);
 	json_decref(workspaces);
 	return CORDON_EXIT_OK;
 }

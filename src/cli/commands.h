@@ -31,6 +31,7 @@ extern const struct cordon_command cordon_cmd_tree;
 extern const struct cordon_command cordon_cmd_unmount;
 extern const struct cordon_command cordon_cmd_update_prd;
 extern const struct cordon_command cordon_cmd_validate;
+extern const struct cordon_command cordon_cmd_version;
 extern const struct cordon_command cordon_cmd_why;
 extern const struct cordon_command cordon_cmd_mcp;
 extern const struct cordon_command cordon_cmd_project_create;

@@ -8,6 +8,7 @@
 #include "base/title.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "config/suggest.h"
 
 const struct cordon_command *const cordon_commands[] = {
 	/* Runs and this machine. */
@@ -15,6 +16,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_learn,
 	&cordon_cmd_doctor,
 	&cordon_cmd_gc,
+	&cordon_cmd_version,
 	/* Folder workspaces: WORKSPACE_FOLDERS, PRD files, links. */
 	&cordon_cmd_validate,
 	&cordon_cmd_check_file,
@@ -55,18 +57,41 @@ const struct cordon_command *const cordon_commands[] = {
 	NULL,
 };
 
-static void print_help(void)
+/* Lists all commands, or those of a group without the group's name. */
+static void print_commands(const char *group)
 {
 	size_t width = 0;
+	const char *word;
 
 	for (size_t i = 0; cordon_commands[i]; i++)
-		if (strlen(cordon_commands[i]->name) > width)
-			width = strlen(cordon_commands[i]->name);
+		if ((word = cordon_cli_word_after(cordon_commands[i], group)) && strlen(word) > width)
+			width = strlen(word);
+	for (size_t i = 0; cordon_commands[i]; i++)
+		if ((word = cordon_cli_word_after(cordon_commands[i], group)))
+			printf("  %-*s  %s\n", (int)width, word, cordon_commands[i]->summary);
+}
+
+static void print_help(void)
+{
 	printf("Usage: cordon COMMAND [OPTION]... [ARGUMENT]...\n\n"
 	       "Run AI agents in workspaces whose boundaries the Linux kernel holds.\n\nCommands:\n");
-	for (size_t i = 0; cordon_commands[i]; i++)
-		printf("  %-*s  %s\n", (int)width, cordon_commands[i]->name, cordon_commands[i]->summary);
+	print_commands("");
 	printf("\n'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
+}
+
+static void print_group_help(const char *group)
+{
+	printf("Usage: cordon %s COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n", group);
+	print_commands(group);
+	printf("\n'cordon %s COMMAND --help' explains one; cordon-%s(1) has the rest.\n", group, group);
+}
+
+static bool is_group(const char *word)
+{
+	for (size_t i = 0; *word && cordon_commands[i]; i++)
+		if (cordon_cli_word_after(cordon_commands[i], word))
+			return true;
+	return false;
 }
 
 /* Returns how many words of argv the command's name takes ("audit verify" takes two), or 0 if argv names another
@@ -104,21 +129,73 @@ static const struct cordon_command *find_command(int argc, char **argv, int *ret
 	return found;
 }
 
-/* Lists the commands that begin with the word, so that "cordon session" shows what can follow. */
-static int unknown_command(const struct cordon_cli *cli, const char *word)
+/* Adds the commands whose second word this is: "start" is "session start". */
+static void add_second(const char *word, struct cordon_buf *list)
 {
-	autobuf struct cordon_buf list = CORDON_BUF(1024);
-	size_t n = strlen(word);
+	for (size_t i = 0; cordon_commands[i]; i++) {
+		const char *second = strchr(cordon_commands[i]->name, ' ');
+
+		if (second && cordon_streq(second + 1, word))
+			cordon_buf_addf(list, "%scordon %s", list->len ? ", " : "", cordon_commands[i]->name);
+	}
+}
+
+/* Adds the command that was probably meant. `group` is "" or a known first word, and `word` is what follows it. */
+static void add_closest(const char *group, const char *word, struct cordon_buf *list)
+{
+	const struct cordon_command *closest = NULL;
+	size_t best = CORDON_SUGGEST_FAR;
 
 	for (size_t i = 0; cordon_commands[i]; i++) {
-		const char *name = cordon_commands[i]->name;
+		const char *known = cordon_cli_word_after(cordon_commands[i], group);
+		char first[64];
 
-		if (n && strncmp(name, word, n) == 0 && name[n] == ' ')
-			cordon_buf_addf(&list, "%s%s", list.len ? ", " : "", name);
+		if (!known || cordon_copy(first, sizeof(first), known, strcspn(known, " ")) < 0)
+			continue;
+		if (cordon_suggest_closer(word, first, &best))
+			closest = cordon_commands[i];
 	}
+	if (closest)
+		cordon_buf_addf(list, "cordon %s%s%.*s", group, *group ? " " : "",
+				(int)strcspn(cordon_cli_word_after(closest, group), " "),
+				cordon_cli_word_after(closest, group));
+}
+
+/* Names the command that was probably meant. */
+static int unknown_command(const struct cordon_cli *cli, int argc, char **argv)
+{
+	autobuf struct cordon_buf list = CORDON_BUF(1024);
+	bool group = argc > 1 && is_group(argv[0]);
+	struct cordon_error err = { 0 };
+
+	cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "unknown command: %s%s%s", argv[0], group ? " " : "",
+		    group ? argv[1] : "");
+	add_closest(group ? argv[0] : "", argv[group ? 1 : 0], &list);
+	if (!list.len && !group)
+		add_second(argv[0], &list);
 	if (list.len)
-		return cordon_cli_usage(cli, "incomplete command: %s; there are %s", word, list.data);
-	return cordon_cli_usage(cli, "unknown command: %s", word);
+		cordon_error_hint(&err, "did you mean %s?", list.data);
+	else
+		cordon_error_hint(&err, "see 'cordon %s%s--help'", group ? argv[0] : "", group ? " " : "");
+	return cordon_cli_fail(cli, &err);
+}
+
+static bool asks_for_help(const char *word)
+{
+	return cordon_streq(word, "--help") || cordon_streq(word, "-h");
+}
+
+/* Answers what names no command: a group ("cordon session", "cordon session --help") or a word that is not known. */
+static int no_command(struct cordon_cli *cli, int argc, char **argv, bool help)
+{
+	if (is_group(argv[0]) && (help || argc == 1 || asks_for_help(argv[1]))) {
+		print_group_help(argv[0]);
+		return help || argc > 1 ? CORDON_EXIT_OK : CORDON_EXIT_USAGE;
+	}
+	for (int i = 1; i < argc; i++)
+		if (cordon_streq(argv[i], "--json"))
+			cli->json = true;
+	return unknown_command(cli, argc, argv);
 }
 
 static int dispatch(struct cordon_cli *cli, int argc, char **argv)
@@ -131,13 +208,13 @@ static int dispatch(struct cordon_cli *cli, int argc, char **argv)
 		print_help();
 		return CORDON_EXIT_USAGE;
 	}
-	if (cordon_streq(argv[1], "--help") || cordon_streq(argv[1], "-h") || (help && argc == 2)) {
+	if (asks_for_help(argv[1]) || (help && (argc == 2 || asks_for_help(argv[2])))) {
 		print_help();
 		return CORDON_EXIT_OK;
 	}
-	if (cordon_streq(argv[1], "--version")) {
-		printf("cordon %s\n", cordon_version());
-		return CORDON_EXIT_OK;
+	if (cordon_streq(argv[1], "--version") || cordon_streq(argv[1], "-V")) {
+		cli->command = &cordon_cmd_version;
+		return cordon_cmd_version.run(cli, argc - 1, argv + 1);
 	}
 	if (help) {
 		argc--;
@@ -145,11 +222,14 @@ static int dispatch(struct cordon_cli *cli, int argc, char **argv)
 	}
 	command = find_command(argc - 1, argv + 1, &words);
 	if (!command)
-		return unknown_command(cli, argv[1]);
+		return no_command(cli, argc - 1, argv + 1, help);
 	if (help) {
 		cordon_cli_help(command);
 		return CORDON_EXIT_OK;
 	}
+	/* "audit" is a command and a group: a word after it is a command that is not known. */
+	if (!*command->operands && is_group(command->name) && words + 1 < argc && argv[words + 1][0] != '-')
+		return no_command(cli, argc - words, argv + words, false);
 	cli->command = command;
 	return command->run(cli, argc - words, argv + words);
 }

@@ -3,13 +3,15 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "config/suggest.h"
 
 #define HELP_COLUMN 30
 
-enum { KEY_JSON = CORDON_KEY_COMMON, KEY_HELP };
+enum { KEY_JSON = CORDON_KEY_COMMON, KEY_QUIET, KEY_HELP };
 
 const struct cordon_option cordon_common_options[] = {
 	{ "json", 0, CORDON_ARG_NONE, NULL, "print machine-readable JSON", KEY_JSON },
+	{ "quiet", 'q', CORDON_ARG_NONE, NULL, "print no log lines, and ids only", KEY_QUIET },
 	{ "help", 'h', CORDON_ARG_NONE, NULL, "show this help", KEY_HELP },
 	{ 0 },
 };
@@ -74,8 +76,8 @@ static int take(struct parse *p, const struct cordon_option *option, const char 
 		cordon_cli_help(p->cli->command);
 		return 1;
 	}
-	if (option->key == KEY_JSON) {
-		p->cli->json = true;
+	if (option->key == KEY_JSON || option->key == KEY_QUIET) {
+		*(option->key == KEY_JSON ? &p->cli->json : &p->cli->quiet) = true;
 		return 0;
 	}
 	if (option->arg == CORDON_ARG_CHOICE && !choice_allows(option->meta, value))
@@ -88,19 +90,48 @@ static const char *next_value(struct parse *p)
 	return p->next < p->argc ? p->argv[p->next++] : NULL;
 }
 
+/* Adds the options that `text` may have been meant for: those that begin with it, else the closest one. */
+static void add_meant(const struct parse *p, const char *text, size_t len, struct cordon_buf *list)
+{
+	const char *closest = NULL;
+	size_t best = CORDON_SUGGEST_FAR;
+	char word[64];
+
+	if (!len || cordon_copy(word, sizeof(word), text, len) < 0)
+		return;
+	for (size_t i = 0; i < p->n; i++) {
+		const char *name = p->all[i]->name;
+
+		if (strncmp(name, word, len) == 0)
+			cordon_buf_addf(list, "%s--%s", list->len ? " or " : "", name);
+		if (cordon_suggest_closer(word, name, &best))
+			closest = name;
+	}
+	if (!list->len && closest)
+		cordon_buf_addf(list, "--%s", closest);
+}
+
+static int unknown_option(struct parse *p, const char *dashes, const char *text, size_t len)
+{
+	autobuf struct cordon_buf list = CORDON_BUF(512);
+
+	misuse(p, "unknown option: %s%.*s", dashes, (int)(len < CORDON_PATH_MAX ? len : CORDON_PATH_MAX), text);
+	add_meant(p, text, len, &list);
+	if (list.len)
+		cordon_error_hint(p->err, "did you mean %s?", list.data);
+	return -EINVAL;
+}
+
 /* Parses "--name", "--name value" or "--name=value". Names are never abbreviated, so that a new option breaks no
  * script. */
 static int parse_long(struct parse *p, const char *text)
 {
 	size_t len = strcspn(text, "=");
 	const char *value = text[len] == '=' ? text + len + 1 : NULL;
-	const struct cordon_option *meant = NULL;
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct cordon_option *option = p->all[i];
 
-		if (len && strncmp(option->name, text, len) == 0 && option->name[len] != '\0')
-			meant = option;
 		if (strlen(option->name) != len || memcmp(option->name, text, len) != 0)
 			continue;
 		if (!option->arg && value)
@@ -111,15 +142,14 @@ static int parse_long(struct parse *p, const char *text)
 			return misuse(p, "option --%s needs a value: %s", option->name, option->meta);
 		return take(p, option, value);
 	}
-	misuse(p, "unknown option: --%.*s", (int)(len < CORDON_PATH_MAX ? len : CORDON_PATH_MAX), text);
-	if (meant)
-		cordon_error_hint(p->err, "did you mean --%s?", meant->name);
-	return -EINVAL;
+	return unknown_option(p, "--", text, len);
 }
 
 /* Parses "-x", "-xyz" for flags, "-x value" or "-xvalue". */
 static int parse_short(struct parse *p, const char *text)
 {
+	const char *whole = text;
+
 	for (; *text; text++) {
 		const struct cordon_option *option = NULL;
 		const char *value = NULL;
@@ -128,6 +158,9 @@ static int parse_short(struct parse *p, const char *text)
 		for (size_t i = 0; i < p->n; i++)
 			if (p->all[i]->letter && p->all[i]->letter == *text)
 				option = p->all[i];
+		/* "-json" is "--json" with a dash too few; a letter alone is too little to tell what was meant. */
+		if (!option && text == whole && text[1])
+			return unknown_option(p, "-", text, strcspn(text, "="));
 		if (!option)
 			return misuse(p, "unknown option: -%c", *text);
 		if (option->arg) {
@@ -185,6 +218,15 @@ int cordon_cli_parse(struct cordon_cli *cli, int argc, char **argv, unsigned int
 	return 0;
 }
 
+const char *cordon_cli_word_after(const struct cordon_command *command, const char *group)
+{
+	size_t n = strlen(group);
+
+	if (!n)
+		return command->name;
+	return strncmp(command->name, group, n) == 0 && command->name[n] == ' ' ? command->name + n + 1 : NULL;
+}
+
 void cordon_cli_help(const struct cordon_command *command)
 {
 	const struct cordon_option *all[CORDON_OPTIONS_MAX];
@@ -207,4 +249,8 @@ void cordon_cli_help(const struct cordon_command *command)
 			width = printf("\n") - 1;
 		printf("%*s %s\n", HELP_COLUMN - width, "", all[i]->help);
 	}
+	for (size_t i = 0, said = 0; cordon_commands[i]; i++)
+		if (cordon_cli_word_after(cordon_commands[i], command->name))
+			printf("%s  cordon %s  %s\n", said++ ? "" : "\nFurther commands:\n", cordon_commands[i]->name,
+			       cordon_commands[i]->summary);
 }

@@ -88,14 +88,12 @@ int cordon_cli_usage(const struct cordon_cli *cli, const char *fmt, ...)
 	return cordon_cli_fail(cli, &err);
 }
 
-CORDON_PRINTF(3, 0)
-static void log_line(const struct cordon_cli *cli, const char *tag, const char *fmt, va_list args)
+CORDON_PRINTF(2, 0)
+static void log_line(const char *tag, const char *fmt, va_list args)
 {
 	autobuf struct cordon_buf raw = CORDON_BUF(TEXT_MAX / 8);
 	autobuf struct cordon_buf safe = CORDON_BUF(TEXT_MAX);
 
-	if (cli->json)
-		return;
 	if (cordon_buf_addv(&raw, fmt, args) == 0 && cordon_text_escape(&safe, raw.data, raw.len) == 0)
 		fprintf(stderr, "[%s] %s\n", tag, safe.data);
 }
@@ -104,8 +102,10 @@ void cordon_cli_log(const struct cordon_cli *cli, const char *tag, const char *f
 {
 	va_list args;
 
+	if (cli->json || cli->quiet)
+		return;
 	va_start(args, fmt);
-	log_line(cli, tag, fmt, args);
+	log_line(tag, fmt, args);
 	va_end(args);
 }
 
@@ -113,8 +113,10 @@ void cordon_cli_workspace_log(const struct cordon_cli *cli, const char *fmt, ...
 {
 	va_list args;
 
+	if (cli->json || cli->quiet)
+		return;
 	va_start(args, fmt);
-	log_line(cli, "WORKSPACE", fmt, args);
+	log_line("WORKSPACE", fmt, args);
 	va_end(args);
 }
 
@@ -123,17 +125,16 @@ void cordon_cli_notice(const struct cordon_cli *cli, const char *fmt, ...)
 	autobuf struct cordon_buf text = CORDON_BUF(TEXT_MAX / 8);
 	json_t *object = NULL;
 	va_list args;
-	int r;
+	int r = 0;
 
 	va_start(args, fmt);
-	r = cordon_buf_addv(&text, fmt, args);
+	if (cli->json)
+		r = cordon_buf_addv(&text, fmt, args);
+	else
+		log_line("WORKSPACE", fmt, args);
 	va_end(args);
-	if (r < 0)
+	if (r < 0 || !cli->json)
 		return;
-	if (!cli->json) {
-		cordon_cli_workspace_log(cli, "%s", text.data);
-		return;
-	}
 	object = json_pack("{s:s, s:o}", "kind", "notice", "message", cordon_cli_json_text(text.data));
 	if (object)
 		json_dumpf(object, stderr, JSON_COMPACT);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints records of the store on a terminal, as tables and lists of fields. */
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 #include "base/text.h"
 #include "cli/records.h"
 
 #define CELL_MAX 65536
+#define CELL_MIN 8 /* no column becomes narrower */
 #define COLUMNS_MAX 12
+#define SCREEN_DEFAULT 80
+#define BETWEEN "  "
 
 /* Formats a value for a person, on one line. */
 static void cell(const json_t *value, struct cordon_buf *ret_text)
@@ -35,52 +39,131 @@ static size_t width(const char *text)
 	return n;
 }
 
-static void pad(size_t from, size_t to)
+/* Returns how many columns the terminal on stdout has. */
+static size_t screen_width(void)
 {
-	for (; from < to; from++)
+	struct winsize size = { 0 };
+	const char *columns = getenv("COLUMNS");
+	uint64_t n = SCREEN_DEFAULT;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		return size.ws_col;
+	if (!columns || cordon_parse_u64(columns, CELL_MIN, CELL_MAX, &n) < 0)
+		n = SCREEN_DEFAULT;
+	return n;
+}
+
+/* What a table is printed from. */
+struct table {
+	const struct cordon_column *columns;
+	size_t n;
+	size_t widths[COLUMNS_MAX]; /* 0: tabs separate the columns */
+	const json_t *records;
+};
+
+static size_t table_width(const struct table *table)
+{
+	size_t sum = table->n ? (table->n - 1) * strlen(BETWEEN) : 0;
+
+	for (size_t i = 0; i < table->n; i++)
+		sum += table->widths[i];
+	return sum;
+}
+
+static void measure(struct table *table)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(CELL_MAX);
+	size_t at;
+	json_t *record;
+
+	for (size_t i = 0; i < table->n; i++) {
+		table->widths[i] = width(table->columns[i].header);
+		json_array_foreach(table->records, at, record) {
+			cell(json_object_get(record, table->columns[i].key), &text);
+			if (width(text.data) > table->widths[i])
+				table->widths[i] = width(text.data);
+		}
+	}
+}
+
+/* Makes the table fit the screen: first ids show the characters that are enough for a command, then the widest column
+ * loses its end. */
+static void fit(struct table *table, size_t screen)
+{
+	for (size_t i = 0; i < table->n && table_width(table) > screen; i++)
+		if (table->columns[i].is_id && table->widths[i] == CORDON_UUID_SIZE - 1)
+			table->widths[i] = CORDON_FIND_DELETE_MIN;
+	while (table_width(table) > screen) {
+		size_t widest = 0;
+
+		for (size_t i = 1; i < table->n; i++)
+			if (table->widths[i] > table->widths[widest])
+				widest = i;
+		if (table->widths[widest] <= CELL_MIN)
+			return;
+		table->widths[widest]--;
+	}
+}
+
+/* Prints at most `room` characters of the text, with "…" for what was cut off an ordinary cell, and fills up with
+ * blanks. */
+static void print_cell(const char *text, size_t room, bool is_id, bool last)
+{
+	size_t n = width(text), keep = n <= room ? n : room - (is_id ? 0 : 1), shown = 0;
+
+	for (; *text && (shown < keep || ((unsigned char)*text & 0xc0) == 0x80); text++) {
+		putchar(*text);
+		if (((unsigned char)text[1] & 0xc0) != 0x80)
+			shown++;
+	}
+	if (n > room && !is_id)
+		fputs("…", stdout);
+	for (size_t at = n < room ? n : room; at < room && !last; at++)
 		putchar(' ');
 }
 
-static void print_row(const struct cordon_column *columns, const json_t *record, const size_t *widths)
+/* Prints a record, or the header if it is NULL. */
+static void print_row(const struct table *table, const json_t *record)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(CELL_MAX);
 
-	for (size_t i = 0; columns[i].key; i++) {
+	for (size_t i = 0; i < table->n; i++) {
+		const struct cordon_column *column = &table->columns[i];
+
 		if (record)
-			cell(json_object_get(record, columns[i].key), &text);
-		const char *shown = record ? text.data : columns[i].header;
+			cell(json_object_get(record, column->key), &text);
+		const char *shown = record ? text.data : column->header;
 
 		if (i)
-			fputs(widths ? "  " : "\t", stdout);
-		fputs(shown, stdout);
-		if (widths && columns[i + 1].key)
-			pad(width(shown), widths[i]);
+			fputs(table->widths[i] ? BETWEEN : "\t", stdout);
+		if (table->widths[i])
+			print_cell(shown, table->widths[i], column->is_id, i + 1 == table->n);
+		else
+			fputs(shown, stdout);
 	}
 	putchar('\n');
 }
 
-void cordon_cli_print_table(const struct cordon_column *columns, const json_t *records)
+void cordon_cli_print_table(const struct cordon_cli *cli, const struct cordon_column *columns, const json_t *records)
 {
-	bool terminal = isatty(STDOUT_FILENO);
-	size_t widths[COLUMNS_MAX] = { 0 };
+	struct table table = { .columns = columns, .records = records };
+	const char *bold = cordon_cli_colour(STDOUT_FILENO) ? "\033[1m" : "";
 	size_t at;
 	json_t *record;
 
-	if (terminal) {
-		autobuf struct cordon_buf text = CORDON_BUF(CELL_MAX);
-
-		for (size_t i = 0; i < COLUMNS_MAX && columns[i].key; i++) {
-			widths[i] = width(columns[i].header);
-			json_array_foreach(records, at, record) {
-				cell(json_object_get(record, columns[i].key), &text);
-				if (width(text.data) > widths[i])
-					widths[i] = width(text.data);
-			}
-		}
-		print_row(columns, NULL, widths);
+	while (table.n < COLUMNS_MAX && columns[table.n].key)
+		table.n++;
+	if (cli->quiet) {
+		table.n = 1; /* the first column is the id */
+	} else if (isatty(STDOUT_FILENO)) {
+		measure(&table);
+		fit(&table, screen_width());
+		fputs(bold, stdout);
+		print_row(&table, NULL);
+		fputs(*bold ? "\033[0m" : "", stdout);
 	}
 	json_array_foreach(records, at, record) {
-		print_row(columns, record, terminal ? widths : NULL);
+		print_row(&table, record);
 	}
 }
 
@@ -96,11 +179,25 @@ void cordon_cli_print_record(json_t *record)
 	}
 }
 
+/* Returns the id of what the record is about, or NULL. */
+static const char *id_of(const json_t *record)
+{
+	static const char *const keys[] = { "id", "session_id", "workspace_id", "project_id" };
+	const char *id = NULL;
+
+	for (size_t i = 0; !id && i < CORDON_ARRAY_SIZE(keys); i++)
+		id = json_string_value(json_object_get(record, keys[i]));
+	return id;
+}
+
 int cordon_cli_answer(const struct cordon_cli *cli, json_t *record)
 {
 	if (cli->json)
 		return cordon_cli_print_json(cli, record);
-	cordon_cli_print_record(record);
+	if (cli->quiet && id_of(record))
+		printf("%s\n", id_of(record));
+	else
+		cordon_cli_print_record(record);
 	json_decref(record);
 	return CORDON_EXIT_OK;
 }

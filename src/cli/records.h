@@ -12,13 +12,15 @@
 struct cordon_column {
 	const char *key; /* key in the record; NULL ends the table */
 	const char *header;
+	bool is_id; /* a UUID, of which the first characters are enough where the screen is narrow */
 };
 
-/* Prints aligned columns with a header on a terminal, else one line per record with tabs between the columns. */
-void cordon_cli_print_table(const struct cordon_column *columns, const json_t *records);
+/* Prints columns that fit the screen, with a header, on a terminal; else one line per record with tabs between the
+ * columns. With --quiet it prints the first column, which is the id, and no header. */
+void cordon_cli_print_table(const struct cordon_cli *cli, const struct cordon_column *columns, const json_t *records);
 /* Prints one "key: value" line per field. Arrays and objects are printed as compact JSON. */
 void cordon_cli_print_record(json_t *record);
-/* Prints the record, as JSON with --json, and takes the reference. Returns the exit code. */
+/* Prints the record, as JSON with --json, its id alone with --quiet, and takes the reference. Returns the exit code. */
 int cordon_cli_answer(const struct cordon_cli *cli, json_t *record);
 /* Opens the store, or prints the error and sets *ret_exit to the exit code. */
 bool cordon_cli_open_store(const struct cordon_cli *cli, struct cordon_store *ret_store, int *ret_exit);

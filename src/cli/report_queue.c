@@ -38,7 +38,7 @@ void cordon_report_queue_line(struct cordon_report_queue *queue, const char *tag
 	va_list args;
 	int r;
 
-	if (!queue->cli || queue->cli->json)
+	if (!queue->cli || queue->cli->json || (queue->cli->quiet && queue->file < 0))
 		return;
 	va_start(args, fmt);
 	r = cordon_buf_addv(&raw, fmt, args);

@@ -16,6 +16,7 @@
 #include "base/title.h"
 #include "protect/hardlinks.h"
 #include "sandbox/host/launch.h"
+#include "sandbox/host/nested.h"
 #include "sandbox/inside/detach.h"
 
 /* Whether a stream is a socket that is still free to reach an abstract name, of the network that the caller is in. */
@@ -130,6 +131,13 @@ static void choose_filter(const struct cordon_plan *plan, bool learning, struct 
 
 static int no_namespaces(int code, struct cordon_error *err)
 {
+	if (cordon_nested()) {
+		cordon_fail(err, code, CORDON_KIND_KERNEL_UNSUPPORTED,
+			    "already inside a sandbox of cordon, in which no other can be made");
+		cordon_error_hint(
+			err, "run the command itself, which this sandbox holds; for another scope run cordon outside");
+		return code;
+	}
 	cordon_fail(err, code, CORDON_KIND_KERNEL_UNSUPPORTED, "cannot make the namespaces of a sandbox: %s",
 		    strerror(-code));
 	if (code == -ENOSPC)
@@ -218,7 +226,7 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 		/* PID 1 keeps no descriptors of the supervisor except these: a lock must end with the process that
 		 * holds it, and a pipe to the agent with the process that writes to it. */
 		cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
-		cordon_title_set("cordon-init");
+		cordon_title_set(CORDON_INIT_NAME);
 		if (!full)
 			cordon_lower_tier_build(&in);
 		cordon_inside_build(&in);

@@ -9,6 +9,7 @@
 #include "base/setting.h"
 #include "base/sys.h"
 #include "sandbox/host/launch.h"
+#include "sandbox/host/nested.h"
 #include "sandbox/host/probe.h"
 #include "sandbox/inside/landlock.h"
 #include "sandbox/plan/layers.h"
@@ -38,6 +39,8 @@ static const char *namespace_fix(void)
 	static char wait[160];
 	char text[32];
 
+	if (cordon_nested())
+		return "run cordon outside of this sandbox";
 	if (readable("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof(text)) && text[0] == '1')
 		return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or an AppArmor profile for cordon)";
 	if (readable("/proc/sys/kernel/unprivileged_userns_clone", text, sizeof(text)) && text[0] == '0')

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints names and ids for the completions of shells: one per line, and after a tab what tells it from the others. */
+#include <stdio.h>
+
+#include "audit/query.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "cli/completion_ids.h"
+#include "cli/records.h"
+
+#define RUNS_SHOWN 50
+#define RUNS_AGE_MS ((int64_t)7 * 24 * 3600 * 1000)
+
+/* Prints a line unless the text does not begin as the user's word does, or could not be typed as an argument. */
+static void print_line(const char *beginning, const char *text, const char *about)
+{
+	if (strncmp(text, beginning, strlen(beginning)) != 0 || *text == '-' || !cordon_text_safe(text, strlen(text)))
+		return;
+	printf("%s\t%s\n", text, cordon_text_safe(about, strlen(about)) ? about : "");
+}
+
+/* Prints what the records are called. A name that several have is replaced by the ids; the id of a record with a name is
+ * for a user who has begun to type it. */
+static void print_named(const char *beginning, const json_t *records, const char *name_key)
+{
+	json_auto_t *names = json_object();
+	size_t i;
+	json_t *record;
+
+	json_array_foreach(records, i, record) {
+		const char *name = json_string_value(json_object_get(record, name_key));
+
+		if (name)
+			json_object_set_new(names, name, json_boolean(!json_object_get(names, name)));
+	}
+	json_array_foreach(records, i, record) {
+		const char *name = json_string_value(json_object_get(record, name_key));
+		const char *id = json_string_value(json_object_get(record, "id"));
+		bool unique = name && json_is_true(json_object_get(names, name));
+
+		if (unique)
+			print_line(beginning, name, id);
+		if (!unique || *beginning)
+			print_line(beginning, id, name ? name : "");
+	}
+}
+
+static int print_projects(const struct cordon_store *store, const char *beginning, struct cordon_error *err)
+{
+	json_auto_t *projects = NULL;
+	int r = cordon_project_list(store, NULL, &projects, NULL, err);
+
+	if (r == 0)
+		print_named(beginning, projects, "name");
+	return r;
+}
+
+static int print_workspaces(const struct cordon_store *store, const char *project, const char *beginning,
+			    struct cordon_error *err)
+{
+	json_auto_t *workspaces = NULL;
+	char id[CORDON_ID_SIZE];
+	int r = cordon_project_find(store, project, 0, id, err);
+
+	if (r == 0)
+		r = cordon_workspace_list(store, id, NULL, &workspaces, NULL, err);
+	if (r == 0)
+		print_named(beginning, workspaces, "external_id");
+	return r;
+}
+
+static int print_sessions(const struct cordon_store *store, const char *beginning, struct cordon_error *err)
+{
+	struct cordon_session_query query = { 0 };
+	json_auto_t *sessions = NULL;
+	size_t i;
+	json_t *session;
+	int r = cordon_session_list(store, &query, &sessions, NULL, err);
+
+	json_array_foreach(sessions, i, session) {
+		const char *program = json_string_value(json_array_get(json_object_get(session, "command"), 0));
+		char about[256];
+
+		snprintf(about, sizeof(about), "%s %s", json_string_value(json_object_get(session, "status")),
+			 program ? program : "");
+		print_line(beginning, json_string_value(json_object_get(session, "session_id")), about);
+	}
+	return r;
+}
+
+static int print_runs(const struct cordon_home *home, const char *beginning, struct cordon_error *err)
+{
+	struct cordon_audit_filter filter = { .has_since = true, .since = cordon_time_now() - RUNS_AGE_MS };
+	json_auto_t *runs = NULL;
+	size_t at = 0;
+	const char *id;
+	json_t *seen;
+	int r = cordon_audit_runs(home, &filter, &runs, err);
+
+	json_object_foreach(runs, id, seen) {
+		char when[CORDON_TIME_SIZE];
+
+		if (json_object_size(runs) - at++ > RUNS_SHOWN)
+			continue;
+		cordon_time_format(json_integer_value(seen), when);
+		print_line(beginning, id, when);
+	}
+	return r;
+}
+
+int cordon_cli_completion_ids(const char *kind, const char *project, const char *beginning, struct cordon_error *err)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	int r = cordon_store_open(&store, err);
+
+	if (r < 0)
+		return r;
+	if (cordon_streq(kind, "projects"))
+		return print_projects(&store, beginning, err);
+	if (cordon_streq(kind, "sessions"))
+		return print_sessions(&store, beginning, err);
+	if (cordon_streq(kind, "runs"))
+		return print_runs(&store.home, beginning, err);
+	if (!project)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "workspaces of which project? say --project");
+	return print_workspaces(&store, project, beginning, err);
+}

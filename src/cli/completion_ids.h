@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and ids for the completions of shells. */
+#ifndef CORDON_CLI_COMPLETION_IDS_H
+#define CORDON_CLI_COMPLETION_IDS_H
+
+#include "base/error.h"
+
+/* What CORDON_ID_KINDS names, as words of a choice (cli.h). */
+#define CORDON_ID_KINDS "projects|workspaces|sessions|runs"
+
+/* Prints those that begin with `beginning`, one per line: the name or id, a tab, and what it is. */
+int cordon_cli_completion_ids(const char *kind, const char *project, const char *beginning, struct cordon_error *err);
+
+#endif
