@@ -6,7 +6,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 export CC ?= cc
 
-.PHONY: all setup demo test test-long test-kernels bench fuzz lint install clean
+.PHONY: all setup demo test test-long test-kernels bench fuzz lint install uninstall deb test-fresh clean
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -48,11 +48,28 @@ lint: all
 	@scripts/setup lint
 	@scripts/lint $(BUILD)
 
-# The prefix is compiled in, so it is settled before anything is built.
+# The prefix is compiled in, so it is settled before anything is built. /etc is changed for the running system only.
 install: setup $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix=$(PREFIX) >/dev/null
 	@ninja -C $(BUILD) -j $(JOBS)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet --no-rebuild
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then sh $(BUILD)/apparmor/apparmor-profile install; fi
+
+uninstall: setup $(BUILD)/build.ninja
+	@meson configure $(BUILD) --prefix=$(PREFIX) >/dev/null
+	@ninja -C $(BUILD) --quiet build.ninja
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then sh $(BUILD)/apparmor/apparmor-profile remove; fi
+	@scripts/uninstall $(BUILD) $(DESTDIR)
+
+# Debian packages, in $(BUILD)/deb.
+deb:
+	@scripts/setup deb
+	@scripts/deb $(BUILD)
+
+# All of it on a new Debian 12. It takes half an hour, and no other target needs it.
+test-fresh:
+	@scripts/setup fresh
+	@scripts/test-fresh $(BUILD)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-clang build-fuzz

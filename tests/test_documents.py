@@ -194,6 +194,7 @@ def test_the_changelog_begins_with_this_version():
     version = re.search(r"version: '([^']+)'", (TOP / "meson.build").read_text()).group(1)
     first = re.search(r"^## \[?([0-9.]+)", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert first and first.group(1) == version
+    assert (TOP / "debian/changelog").read_text().startswith(f"cordon ({version}) ")
 
 
 def test_the_tour_works_without_a_terminal_and_leaves_nothing(box, demo, leftovers):

@@ -66,8 +66,11 @@ def installed(base_dir):
     run("meson", "setup", str(build), "-Dtests=disabled", "--buildtype=plain", "-Dc_args=-O0 -U_FORTIFY_SOURCE")
     run("make", "install", f"BUILD={build}", f"PREFIX={prefix}")
     yield prefix
+    run("make", "uninstall", f"BUILD={build}", f"PREFIX={prefix}")
+    left = [path for path in prefix.rglob("*") if not path.is_dir() or path.name == "cordon"]
     shutil.rmtree(build)
     shutil.rmtree(prefix)
+    assert left == []
 
 
 @pytest.fixture
@@ -152,9 +155,18 @@ def test_installation_holds_what_a_user_needs(installed):
         "share/bash-completion/completions/cordon",
         "share/zsh/site-functions/_cordon",
         "share/fish/vendor_completions.d/cordon.fish",
+        "share/doc/cordon/README.md",
+        "share/cordon/apparmor/cordon",
+        "libexec/cordon/apparmor-profile",
+        "libexec/cordon/cordon-lens",
+        "libexec/cordon/cordon-session",
     ):
         assert wanted in names, sorted(names)
     assert run(str(installed / "bin" / "cordon"), "--version").startswith("cordon ")
+    named = {name for page in (TOP / "man").glob("*.[1-8]") for name in re.findall(r"^\.P[aq] (?:Pa )?(docs/[\w.-]+)", page.read_text(), re.MULTILINE)}
+    assert len(named) > 4 and {name for name in named if f"share/doc/cordon/{name}" not in names} == set()
+    profile = (installed / "share/cordon/apparmor/cordon").read_text()
+    assert f"/{{{installed}/bin/cordon,{installed}/libexec/cordon/cordon-*}}".replace("{/", "{").replace(",/", ",") in profile, profile
 
 
 @ONE_WORKER
@@ -165,4 +177,7 @@ def test_destdir_is_honoured(installed, base_dir):
     staged = {path.relative_to(stage / installed.relative_to("/")) for path in stage.rglob("*") if path.is_file()}
     assert staged and staged == {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}
     assert f"prefix={installed}\n" in next(stage.rglob("cordon.pc")).read_text()
+    (stage / installed.relative_to("/") / "bin/other").write_text("of someone else\n")
+    run("make", "uninstall", f"BUILD={build}", f"PREFIX={installed}", f"DESTDIR={stage}")
+    assert [path.name for path in stage.rglob("*") if not path.is_dir()] == ["other"] and (installed / "bin/cordon").exists()
     shutil.rmtree(stage)

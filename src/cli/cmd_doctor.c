@@ -49,7 +49,8 @@ static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], 
 
 /* How much of a sandbox this machine lets a run have, and what differs in any run or session. */
 struct machine {
-	const char *tier; /* "full", "landlock" (the lower one), "none" */
+	const char *tier;   /* "full", "landlock" (the lower one), "none" */
+	const char *change; /* the line that gives it all layers, or NULL */
 	struct cordon_layers layers;
 };
 
@@ -64,6 +65,9 @@ static void find_machine(const struct cordon_probe p[static CORDON_PROBE__MAX], 
 					   .landlock_abi = cordon_landlock_abi() };
 
 	*ret = (struct machine){ .tier = full ? "full" : lower ? "landlock" : "none" };
+	for (size_t i = 0; i < CORDON_PROBE__MAX && !ret->change; i++)
+		if (p[i].required && !p[i].ok)
+			ret->change = p[i].fix;
 	cordon_layers_choose(&spec, &ret->layers, NULL); /* with best effort it refuses nothing */
 }
 
@@ -87,6 +91,8 @@ static void print_machine(const struct machine *machine)
 	char remedy[CORDON_REMEDY_SIZE];
 
 	printf("  %-26s %s\n", "tier", machine->tier[0] == 'l' ? "lower (Landlock and seccomp only)" : machine->tier);
+	if (machine->change)
+		printf("  %-26s %s\n", "what changes it", machine->change);
 	for (size_t i = 0; i < CORDON_DIFFERENCE__MAX; i++) {
 		if (!machine->layers.differs[i])
 			continue;
@@ -113,10 +119,10 @@ static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p
 		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", ends[i].name, "state", ends[i].state,
 							"why", ends[i].why));
 	r = cordon_cli_print_json(cli,
-				  json_pack("{s:b, s:b, s:s, s:o, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok, "nested",
-					    cordon_nested(), "tier", machine->tier, "differs", differs_json(machine),
-					    "probes", probes, "front_ends", fronts, "self_test", "ok", tests->ok,
-					    "promises", items, "error", err->message));
+				  json_pack("{s:b, s:b, s:s, s:s?, s:o, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", ok,
+					    "nested", cordon_nested(), "tier", machine->tier, "change", machine->change,
+					    "differs", differs_json(machine), "probes", probes, "front_ends", fronts,
+					    "self_test", "ok", tests->ok, "promises", items, "error", err->message));
 	return r ? r : ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
 }
 

@@ -2,7 +2,9 @@
 """What attacks share: a workspace with protected paths, programs run inside, and the same without cordon."""
 import hashlib
 import os
+import pathlib
 import stat
+import subprocess
 
 PROTECTED = ("AGENTS.md", ".factory", ".git/config", ".git/hooks", "deep/er/held.txt")
 
@@ -81,3 +83,10 @@ def attempt(name, call):
 def answers(result):
     """{attempt: what came of it}"""
     return dict(line.rsplit(" ", 1) for line in result.stdout.splitlines() if " " in line)
+
+
+def build_probes(target):
+    """Builds the programs of probes/, which run inside, without sanitizers."""
+    for source in sorted((pathlib.Path(__file__).resolve().parent / "probes").glob("*.c")):
+        subprocess.run([os.environ.get("CC", "cc"), "-O1", "-static", "-pthread", "-o", str(target / source.stem), str(source)], check=True)
+        (target / source.stem).chmod(0o755)

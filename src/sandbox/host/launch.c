@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -246,14 +247,15 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 
 int cordon_namespaces_probe(void)
 {
-	int pidfd = -1;
+	int pidfd = -1, status;
 	pid_t pid = clone_child(CLONE_NEWNET, -1, &pidfd);
 	int r = pid < 0 ? -errno : 0;
 
+	/* AppArmor may let a user make namespaces, and then withhold the capabilities in them. */
 	if (pid == 0)
-		_exit(0);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+		_exit(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? errno : 0);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status))
+		r = -WEXITSTATUS(status);
 	cordon_closep(&pidfd);
 	return r;
 }

@@ -31,7 +31,7 @@ struct cordon_child {
 	struct timespec started;
 };
 
-/* Tests whether the namespaces of a sandbox can be made here, by making them. 0 or -errno. */
+/* Tests whether the namespaces of a sandbox can be made and used here, by making them. 0 or -errno. */
 int cordon_namespaces_probe(void);
 
 /* On failure nothing of the run is left. */

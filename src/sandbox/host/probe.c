@@ -33,24 +33,57 @@ static bool readable(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* Which of the usual settings prevents namespaces, and how to change it. */
+/* Whether AppArmor keeps user namespaces from programs without a profile, as on Ubuntu. */
+static bool apparmor_restricts(void)
+{
+	char text[8];
+
+	return readable("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof(text)) && text[0] == '1';
+}
+
+/* Which of the usual settings prevents namespaces, and the line that changes it. */
 static const char *namespace_fix(void)
 {
-	static char wait[160];
+	static const char script[] = CORDON_LIBEXEC "/apparmor-profile";
+	static char fix[256];
 	char text[32];
 
 	if (cordon_nested())
 		return "run cordon outside of this sandbox";
-	if (readable("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof(text)) && text[0] == '1')
-		return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or an AppArmor profile for cordon)";
+	if (apparmor_restricts()) {
+		if (access(script, X_OK) < 0)
+			return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or make install, which brings an AppArmor profile)";
+		snprintf(fix, sizeof(fix), "sudo %s install", script);
+		return fix;
+	}
 	if (readable("/proc/sys/kernel/unprivileged_userns_clone", text, sizeof(text)) && text[0] == '0')
 		return "sysctl -w kernel.unprivileged_userns_clone=1";
 	if (readable("/proc/sys/user/max_user_namespaces", text, sizeof(text)) && text[0] == '0')
 		return "sysctl -w user.max_user_namespaces=15000";
-	snprintf(wait, sizeof(wait),
-		 "the container or service this runs in must allow user namespaces; until then use %s",
+	snprintf(fix, sizeof(fix), "the container or service this runs in must allow user namespaces; until then use %s",
 		 cordon_setting_name(CORDON_SETTING_BEST_EFFORT));
-	return wait;
+	return fix;
+}
+
+/* The profile that AppArmor gave this process. Root needs none. */
+static void probe_apparmor(struct cordon_probe *p, bool namespaces)
+{
+	char label[96];
+
+	if (!apparmor_restricts()) {
+		p->ok = true;
+		snprintf(p->detail, sizeof(p->detail), "keeps user namespaces from no program");
+		return;
+	}
+	if (!readable("/proc/self/attr/apparmor/current", label, sizeof(label)))
+		snprintf(label, sizeof(label), "unconfined");
+	label[strcspn(label, " \n")] = '\0';
+	p->ok = namespaces;
+	if (strcmp(label, "unconfined") == 0)
+		snprintf(p->detail, sizeof(p->detail), "%s",
+			 namespaces ? "keeps user namespaces from other users only" : "no profile for this executable");
+	else
+		snprintf(p->detail, sizeof(p->detail), "profile %s", label);
 }
 
 static void probe_landlock(struct cordon_probe *p)
@@ -143,6 +176,8 @@ static void probe_fuse(struct cordon_probe *p)
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
 	set_result(p, fd < 0 ? -errno : 0);
+	p->fix = fd < 0 && errno == EACCES ? "chmod 0666 /dev/fuse, as distributions do (or a udev rule)"
+					   : "modprobe fuse (in a container: have it given the device /dev/fuse)";
 	if (fd >= 0)
 		close(fd);
 }
@@ -152,6 +187,7 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 	static const char cgroup_fix[] = "delegate a cgroup: systemd-run --user --scope -p Delegate=yes cordon ...";
 	static const struct cordon_probe known[] = {
 		[CORDON_PROBE_NAMESPACES] = { .name = "namespaces", .needed_by = "every run", .required = true },
+		[CORDON_PROBE_APPARMOR] = { .name = "AppArmor", .needed_by = "namespaces", .required = false },
 		[CORDON_PROBE_LANDLOCK] = { .name = "Landlock",
 					    .needed_by = "every run",
 					    .required = true,
@@ -177,8 +213,7 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 		[CORDON_PROBE_CPUS] = { .name = "CPU limit", .required = false, .fix = cgroup_fix },
 		[CORDON_PROBE_FUSE] = { .name = "FUSE",
 					.needed_by = "patterns that judge names (src/**/*.ts)",
-					.required = false,
-					.fix = "chmod 0666 /dev/fuse, as distributions do (or a udev rule)" },
+					.required = false },
 	};
 
 	memcpy(ret, known, sizeof(known));
@@ -188,6 +223,8 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 	set_result(&ret[CORDON_PROBE_NAMESPACES], cordon_namespaces_probe());
 	if (!ret[CORDON_PROBE_NAMESPACES].ok)
 		ret[CORDON_PROBE_NAMESPACES].fix = namespace_fix();
+	probe_apparmor(&ret[CORDON_PROBE_APPARMOR], ret[CORDON_PROBE_NAMESPACES].ok);
+	ret[CORDON_PROBE_APPARMOR].fix = ret[CORDON_PROBE_NAMESPACES].fix;
 	probe_landlock(&ret[CORDON_PROBE_LANDLOCK]);
 	probe_seccomp(&ret[CORDON_PROBE_SECCOMP]);
 	probe_mount_api(&ret[CORDON_PROBE_MOUNT_API]);
