@@ -149,6 +149,9 @@ struct cordon_run_spec {
 	bool fail_on_violation; /* a run that completes but had a violation has failed */
 	bool learns;		/* show the host read-only and without secrets, and discard what is written there */
 	bool enterable;		/* more programs may be started inside later, as cordon's sessions do */
+	const char *agent;	/* a named agent: its environment has nothing of ours. NULL: none */
+	const char *agent_role;
+	bool in_temp;		/* start in the private temporary directory, wherever cwd is */
 	const char *session_id; /* for the audit log; NULL: the run's own id. The next two may be NULL, too */
 	const char *project_id;
 	const char *workspace_id;

@@ -5,17 +5,27 @@
 
 #include "cli/cli.h"
 
+extern const struct cordon_command cordon_cmd_agent_init;
+extern const struct cordon_command cordon_cmd_agent_list;
+extern const struct cordon_command cordon_cmd_agent_show;
+extern const struct cordon_command cordon_cmd_agent_validate;
+extern const struct cordon_command cordon_cmd_agent_trust;
+extern const struct cordon_command cordon_cmd_agent_add;
+extern const struct cordon_command cordon_cmd_agent_remove;
 extern const struct cordon_command cordon_cmd_audit;
 extern const struct cordon_command cordon_cmd_audit_verify;
 extern const struct cordon_command cordon_cmd_check;
 extern const struct cordon_command cordon_cmd_check_file;
 extern const struct cordon_command cordon_cmd_completion;
 extern const struct cordon_command cordon_cmd_doctor;
+extern const struct cordon_command cordon_cmd_execute;
 extern const struct cordon_command cordon_cmd_gc;
 extern const struct cordon_command cordon_cmd_infer_scope;
 extern const struct cordon_command cordon_cmd_learn;
+extern const struct cordon_command cordon_cmd_logs;
 extern const struct cordon_command cordon_cmd_mount;
 extern const struct cordon_command cordon_cmd_prompt_section;
+extern const struct cordon_command cordon_cmd_role_list;
 extern const struct cordon_command cordon_cmd_run;
 extern const struct cordon_command cordon_cmd_session_start;
 extern const struct cordon_command cordon_cmd_session_list;
@@ -27,6 +37,7 @@ extern const struct cordon_command cordon_cmd_session_exec;
 extern const struct cordon_command cordon_cmd_session_wait;
 extern const struct cordon_command cordon_cmd_session_stop;
 extern const struct cordon_command cordon_cmd_session_cleanup;
+extern const struct cordon_command cordon_cmd_status;
 extern const struct cordon_command cordon_cmd_tree;
 extern const struct cordon_command cordon_cmd_unmount;
 extern const struct cordon_command cordon_cmd_update_prd;

@@ -17,6 +17,18 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_doctor,
 	&cordon_cmd_gc,
 	&cordon_cmd_version,
+	/* Named agents. */
+	&cordon_cmd_execute,
+	&cordon_cmd_status,
+	&cordon_cmd_logs,
+	&cordon_cmd_agent_init,
+	&cordon_cmd_agent_list,
+	&cordon_cmd_agent_show,
+	&cordon_cmd_agent_validate,
+	&cordon_cmd_agent_trust,
+	&cordon_cmd_agent_add,
+	&cordon_cmd_agent_remove,
+	&cordon_cmd_role_list,
 	/* Folder workspaces: WORKSPACE_FOLDERS, PRD files, links. */
 	&cordon_cmd_validate,
 	&cordon_cmd_check_file,

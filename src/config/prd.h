@@ -12,7 +12,6 @@
 #include "config/errors.h"
 
 #define CORDON_PRD_SIZE_MAX (4u << 20)
-#define CORDON_PRD_LOCK_MS 5000
 
 enum { CORDON_SCOPE_WITH_FOLDER = 1 };
 
@@ -43,9 +42,7 @@ int cordon_prd_edit_scope(const char *name, const char *text, size_t len, const 
 			  struct cordon_errors *errors);
 
 /*
- * The same in a file, in one atomic step, under a lock that leaves no file behind. Writes only when a story changes,
- * and keeps mode and owner. The PRD must be a regular file, not a link to one. Waits at most CORDON_PRD_LOCK_MS for
- * another process that holds the lock (then kind `conflict`).
+ * The same in a file, as cordon_edit_file() edits. Writes only when a story changes.
  */
 int cordon_prd_update_scope(const char *path, const json_t *patterns, struct cordon_prd_changes *ret_changes,
 			    struct cordon_errors *errors);

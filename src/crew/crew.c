@@ -138,6 +138,17 @@ bool cordon_crew_busy(const struct cordon_crew *crew)
 	return crew->active || crew->waiting;
 }
 
+bool cordon_crew_ticks(const struct cordon_crew *crew)
+{
+	return crew->observer.tick;
+}
+
+void cordon_crew_tick(const struct cordon_crew *crew)
+{
+	if (crew->observer.tick)
+		crew->observer.tick(crew->observer.data);
+}
+
 int cordon_crew_fd(const struct cordon_crew *crew)
 {
 	return crew->epoll_fd;
@@ -147,15 +158,15 @@ int cordon_crew_fd(const struct cordon_crew *crew)
 
 static int judge_name(const char *name, struct cordon_error *err)
 {
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 	size_t n = strlen(name);
 
-	if (n < 1 || n > CORDON_CREW_NAME_MAX || !strchr(letters, *name) ||
-	    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != n) {
+	if (n < 1 || n > CORDON_CREW_NAME_MAX || name[0] == ' ' || name[n - 1] == ' ' ||
+	    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-") != n) {
 		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a name for a job: %.80s", name);
-		cordon_error_hint(err,
-				  "1 to %d letters, digits, dots, dashes and underscores; a letter or digit comes first",
-				  CORDON_CREW_NAME_MAX);
+		cordon_error_hint(
+			err,
+			"1 to %d letters, digits, blanks, dots, dashes and underscores, without a blank at either end",
+			CORDON_CREW_NAME_MAX);
 		return -EINVAL;
 	}
 	return 0;

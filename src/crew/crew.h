@@ -37,9 +37,10 @@
 
 #define CORDON_CREW_CONCURRENT_MAX 64
 #define CORDON_CREW_JOBS_MAX 10000
-#define CORDON_CREW_NAME_MAX 64				     /* bytes of a job's name */
-#define CORDON_CREW_LABEL_MAX 256			     /* bytes of a crew's label */
-#define CORDON_CREW_PIECE_MAX 32768			     /* bytes of output in one call */
+#define CORDON_CREW_NAME_MAX 64	    /* bytes of a job's name */
+#define CORDON_CREW_LABEL_MAX 256   /* bytes of a crew's label */
+#define CORDON_CREW_PIECE_MAX 32768 /* bytes of output in one call */
+#define CORDON_CREW_TICK_MS 250
 #define CORDON_CREW_ALL SIZE_MAX			     /* in the place of an index: every job */
 #define CORDON_CREW_KEEP_MS ((uint64_t)7 * 24 * 3600 * 1000) /* how long `cordon gc` keeps what has ended */
 
@@ -87,6 +88,8 @@ struct cordon_crew_observer {
 	/* The program wrote to its standard output (1) or error (2). The bytes may be any, but no UTF-8 character is
 	 * split. */
 	void (*output)(void *data, size_t index, int stream, const char *bytes, size_t n);
+	/* cordon_crew_wait() has handled what there was. It calls this at least every CORDON_CREW_TICK_MS. */
+	void (*tick)(void *data);
 };
 
 struct cordon_crew_options {
@@ -98,7 +101,7 @@ struct cordon_crew_options {
 
 /* Describes a job. */
 struct cordon_job_spec {
-	const char *name; /* copied; 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first; unique in the crew */
+	const char *name; /* copied; 1 to 64 of A-Z a-z 0-9 . _ - and blanks, but no blank first or last; unique in the crew */
 	/*
 	 * The struct is copied. What it points to (policy, argv, env, and the other strings) stays the caller's, unchanged,
 	 * until the job has left the state `queued` or the crew is freed. Several jobs may share a policy: each supervisor
@@ -176,6 +179,9 @@ int cordon_crew_read(const struct cordon_home *home, const char *id, struct cord
 /* Reads the log of a job, as cordon_session_log_read() does; an empty array before the job has started. */
 int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index, int64_t since, size_t max,
 		    json_t **ret_events, int64_t *ret_last, int64_t *ret_dropped, struct cordon_error *err);
+/* Reads the whole result of a job that has ended; -ENOENT (kind not_found) for any other job, and for one that was lost. */
+int cordon_crew_result(const struct cordon_home *home, const char *id, size_t index, json_t **ret_result,
+		       struct cordon_error *err);
 /* Cancels as cordon_crew_cancel() does; `name` NULL means all jobs. Does not wait until the jobs have ended. */
 int cordon_crew_cancel_by_name(const struct cordon_home *home, const char *id, const char *name,
 			       struct cordon_error *err);

@@ -176,6 +176,24 @@ int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index
 	return *ret_events ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot read the log");
 }
 
+int cordon_crew_result(const struct cordon_home *home, const char *id, size_t index, json_t **ret_result,
+		       struct cordon_error *err)
+{
+	autofd int crew = -1;
+	autofd int dir = -1;
+	json_t *result;
+	int r = cordon_crew_open(home, id, &crew, err);
+
+	if (r < 0)
+		return r;
+	dir = cordon_crew_job_open(crew, index);
+	result = dir < 0 ? NULL : cordon_crew_result_read(dir);
+	if (!result)
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the job %zu has no result", index);
+	*ret_result = result;
+	return 0;
+}
+
 /* ---- cancel ---- */
 
 struct search {

@@ -291,6 +291,11 @@ int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const str
 	return write_record(dir_fd, RESULT_FILE, record, err);
 }
 
+json_t *cordon_crew_result_read(int dir_fd)
+{
+	return read_record(dir_fd, RESULT_FILE);
+}
+
 static void take_time(const json_t *record, const char *key, int64_t *ret_ms)
 {
 	if (cordon_time_parse(text_of(record, key), ret_ms) < 0)

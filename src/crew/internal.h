@@ -12,6 +12,10 @@
 #define CORDON_CREW_OWNER "owner"
 #define CORDON_CREW_ALIVE "alive"
 
+/* Whether the observer wants to be called regularly; and the call. */
+bool cordon_crew_ticks(const struct cordon_crew *crew);
+void cordon_crew_tick(const struct cordon_crew *crew);
+
 /* Makes the directory of a crew, and takes the owner's lock before anybody can see the directory. `info` is complete
  * except for `owned`. */
 int cordon_crew_make(const struct cordon_home *home, const struct cordon_crew_info *info, int *ret_crew_fd,
@@ -32,6 +36,8 @@ void cordon_crew_job_read(int crew_fd, size_t index, bool owned, struct cordon_j
 int cordon_crew_job_prepare(int dir_fd, const struct cordon_job *job, const struct cordon_run_spec *spec,
 			    struct cordon_error *err);
 void cordon_crew_job_running(int dir_fd);
+/* Returns NULL when there is none. */
+json_t *cordon_crew_result_read(int dir_fd);
 int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const struct cordon_result *result,
 			     bool log_failed, struct cordon_error *err);
 

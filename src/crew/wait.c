@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
-#include "crew/crew.h"
+#include "crew/internal.h"
 
 static void on_signals(struct cordon_crew *crew, int fd, int *first)
 {
@@ -38,10 +38,12 @@ int cordon_crew_wait(struct cordon_crew *crew, int *ret_signal, struct cordon_er
 		struct pollfd fds[] = { { .fd = cordon_crew_fd(crew), .events = POLLIN },
 					{ .fd = fd, .events = POLLIN } };
 
-		if (poll(fds, CORDON_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, CORDON_ARRAY_SIZE(fds), cordon_crew_ticks(crew) ? CORDON_CREW_TICK_MS : -1) < 0 &&
+		    errno != EINTR)
 			r = cordon_fail_errno(err, -errno, "poll");
 		on_signals(crew, fd, &first);
 		cordon_crew_serve(crew);
+		cordon_crew_tick(crew);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (r == 0 && ret_signal)

@@ -49,6 +49,7 @@ static int open_audit(struct run *run, struct cordon_error *err)
 	const struct cordon_run_spec *spec = run->spec;
 	struct cordon_audit_ids ids = { .session_id = spec->session_id ? spec->session_id : run->id,
 					.project_id = spec->project_id,
+					.agent = spec->agent,
 					.workspace_id = spec->workspace_id };
 
 	run->audit.policy = spec->policy;

@@ -133,6 +133,19 @@ static int set_common(struct cordon_plan *plan)
 	return r < 0 ? r : set_pair(plan, "PIP_RETRIES", "0");
 }
 
+/* The environment of a named agent has no variable of ours: neither TERM, because it has no terminal, nor LANG. */
+static int set_agent(struct cordon_plan *plan, const struct cordon_run_spec *run)
+{
+	int r;
+
+	if ((r = set_pair(plan, "TERM", "dumb")) < 0 || (r = set_pair(plan, "LANG", "C.UTF-8")) < 0 ||
+	    (r = set_pair(plan, "AGENT_NAME", run->agent)) < 0 ||
+	    (r = set_pair(plan, "AGENT_ROLE", run->agent_role ? run->agent_role : "unknown")) < 0 ||
+	    (r = set_pair(plan, "AGENT_SCOPE_TEMP", plan->tmp)) < 0)
+		return r;
+	return set_pair(plan, "AGENT_SCOPE_BASE", plan->at);
+}
+
 static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *term = getenv("TERM");
@@ -149,7 +162,7 @@ static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 	    (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
 	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 ||
 	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0 ||
-	    (r = set_common(plan)) < 0)
+	    (r = spec->run->agent ? set_agent(plan, spec->run) : set_common(plan)) < 0)
 		return r;
 	for (size_t i = 0; i < spec->run->n_keep_env; i++) {
 		const char *value = getenv(spec->run->keep_env[i]);

@@ -281,8 +281,8 @@ static int plan_cwd(struct cordon_plan *plan, const struct cordon_plan_spec *spe
 {
 	char cwd[CORDON_PATH_MAX];
 
-	plan->cwd = plan->at;
-	if (!spec->cwd || !cordon_path_within(spec->cwd, plan->root))
+	plan->cwd = spec->run->in_temp ? plan->tmp : plan->at;
+	if (spec->run->in_temp || !spec->cwd || !cordon_path_within(spec->cwd, plan->root))
 		return 0;
 	if (cordon_path_join(plan->at, spec->cwd + strlen(plan->root), cwd, sizeof(cwd)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", spec->cwd);

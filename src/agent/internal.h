@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the source files of agent/ share. */
+#ifndef CORDON_AGENT_INTERNAL_H
+#define CORDON_AGENT_INTERNAL_H
+
+#include "agent/agent.h"
+#include "config/reader.h"
+
+/* Reads the whole document; agents->items and agents->n are set. Values that were inherited are not filled in. */
+int cordon_agents_read(struct cordon_agents *agents, struct cordon_errors *errors);
+/* Fills in what agents have from those that they extend, and refuses what widens, except scopes. */
+int cordon_agents_inherit(struct cordon_agents *agents, struct cordon_errors *errors);
+/* Refuses a scope that is wider than the one it extends. Needs the root. */
+int cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon_errors *errors);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an agent to the specification of its run. */
+#include "agent/job.h"
+
+static int fail(struct cordon_errors *errors, int code, cordon_kind kind, const char *name, const char *what,
+		const char *hint)
+{
+	struct cordon_error err = { 0 };
+
+	cordon_fail(&err, code, kind, "the agent %s %s", name, what);
+	if (hint)
+		cordon_error_hint(&err, "%s", hint);
+	return cordon_errors_add(errors, &err, NULL, 0, 0);
+}
+
+static int add_variable(struct cordon_agent_job *job, const char *name, const char *value)
+{
+	size_t size = strlen(name) + strlen(value) + 2;
+	char *text = malloc(size);
+
+	if (!text || cordon_concat(text, size, name, "=", value, NULL) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	job->env[job->n_env++] = text;
+	return 0;
+}
+
+/* The plan sets the variables that every agent has. These come after them: what the file defines, then what it passes on
+ * from the caller, which only a trusted file may do. */
+static int make_env(const struct cordon_agents *agents, struct cordon_agent_job *job)
+{
+	const struct cordon_agent *agent = job->agent;
+	int r = 0;
+
+	job->env = calloc(agent->n_env + agent->env_pass.n + 1, sizeof(*job->env));
+	if (!job->env)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < agent->n_env; i++)
+		r = add_variable(job, agent->env[i].name, agent->env[i].value);
+	for (size_t i = 0; r == 0 && agents->trusted && i < agent->env_pass.n; i++) {
+		const char *value = getenv(agent->env_pass.items[i].text);
+
+		if (value)
+			r = add_variable(job, agent->env_pass.items[i].text, value);
+	}
+	return r;
+}
+
+static int choose_command(struct cordon_agent_job *job, const struct cordon_agent_start *start)
+{
+	static char shell[] = "sh", option[] = "-c";
+
+	if (start->argv || !start->command) {
+		job->spec.argv = start->argv ? start->argv : job->agent->command;
+		return 0;
+	}
+	job->shell_argv[0] = shell;
+	job->shell_argv[1] = option;
+	job->shell_argv[2] = strdup(start->command);
+	job->spec.argv = job->shell_argv;
+	return job->shell_argv[2] ? 0 : -ENOMEM;
+}
+
+int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordon_agent *agent,
+			  const struct cordon_agent_start *start, struct cordon_agent_job *ret_job,
+			  struct cordon_errors *errors)
+{
+	struct cordon_agent_job job = { .agent = agent };
+	int r = choose_command(&job, start);
+
+	if (r == 0)
+		r = make_env(agents, &job);
+	if (r < 0)
+		r = fail(errors, r, CORDON_KIND_LIMIT, agent->name, "needs more memory", NULL);
+	else if (!job.spec.argv)
+		r = fail(errors, -EINVAL, CORDON_KIND_USAGE, agent->name, "has no command",
+			 "give one, or add \"command\" to the file");
+	else
+		r = cordon_agent_policy(agents, agent, &job.policy, errors);
+	if (r < 0) {
+		cordon_agent_job_done(&job);
+		return r;
+	}
+	job.spec.policy = job.policy;
+	job.spec.cwd = agents->root.path;
+	job.spec.in_temp = start->in_temp;
+	job.spec.env = job.env;
+	job.spec.n_env = job.n_env;
+	job.spec.net = agent->net_none ? CORDON_NET_NONE : CORDON_NET_HOST;
+	job.spec.memory_bytes = agent->memory_bytes;
+	job.spec.pids = agent->pids;
+	job.spec.cpu_millis = agent->cpu_millis;
+	job.spec.timeout_ms = start->timeout_ms ? start->timeout_ms : agent->timeout_ms;
+	job.spec.best_effort = agent->best_effort && agents->trusted;
+	job.spec.agent = agent->name;
+	job.spec.agent_role = agent->role;
+	*ret_job = job;
+	if (job.spec.argv == job.shell_argv)
+		ret_job->spec.argv = ret_job->shell_argv;
+	return 0;
+}
+
+void cordon_agent_job_done(struct cordon_agent_job *job)
+{
+	for (size_t i = 0; i < job->n_env; i++)
+		free(job->env[i]);
+	free(job->env);
+	free(job->shell_argv[2]);
+	cordon_policy_free(job->policy);
+	*job = (struct cordon_agent_job){ 0 };
+}
