@@ -152,10 +152,10 @@ bool lens_judge_link(const struct lens *lens, const char *path, const char *targ
 	cordon_policy_judge(lens->policy, &resolved, CORDON_OP_READ, &decision);
 	if (decision.verdict != CORDON_DENY)
 		return true;
-	/* The kernel follows the link in the run's own tree (venv/bin/python -> /usr/bin/python3). The name of the
-	 * link itself must be in scope. */
+	/* The kernel follows the link in the run's own tree (venv/bin/python -> /usr/bin/python3), where the run can
+	 * read its target anyway. So the name of the link need not be in scope, but nobody may have denied it. */
 	if (resolved.place == CORDON_PLACE_OUTSIDE && is_shown(lens, resolved.path))
-		return lens_judge(lens, path) >= LENS_READ;
+		return lens_judge(lens, path) >= LENS_READ || !lens_judge_forbidden(lens, path);
 	if (resolved.place != CORDON_PLACE_INSIDE || !cordon_policy_leads(lens->policy, resolved.path))
 		return false;
 	/* The target leads to something granted only if it is a directory, or may become one. */

@@ -10,6 +10,7 @@
 static void free_share(struct cordon_policy_share *share)
 {
 	free(share->source);
+	free(share->given);
 	free(share->target);
 	free(share->in_root);
 	free(share->where);
@@ -101,6 +102,8 @@ static int fill(struct cordon_policy_share *share, const struct cordon_policy *p
 	share->source = strdup(path);
 	share->where = share->source ? name_of(share) : NULL;
 	if (!share->where)
+		return cordon_fail_errno(err, -ENOMEM, "shares");
+	if (!share->home && !target && !cordon_streq(source, path) && !(share->given = strdup(source)))
 		return cordon_fail_errno(err, -ENOMEM, "shares");
 	if (!share->home && (r = find_target(share, policy, target, at, err)) < 0)
 		return r;

@@ -13,6 +13,7 @@
 
 struct cordon_policy_share {
 	char *source; /* on the host, canonical */
+	char *given; /* the path that leads to the source through links, and is to lead there inside as well; or NULL */
 	/* Path inside the sandbox, absolute and clean; NULL for the home, whose place the plan decides. */
 	char *target;
 	char *in_root; /* the target relative to the root, when it lies in the workspace; else NULL */

@@ -40,9 +40,27 @@ def test_the_repositorys_own_name_wins_and_i_can_set_another_inside(box, cordon)
     assert result.stdout == 'Zoë "Z" Miller\nwork@example.com\nOther\n', result
 
 
-@pytest.mark.parametrize("text", [b"[user]\n\tname = \x1b[31mx\n\temail = \"a\\nb\"\n", b"[user]\n name = " + b"x" * 9000, b"\0" * 300000])
+def test_my_name_for_work_is_used_below_my_directory_for_work(box, cordon):
+    """Git reads a file only for repositories in one directory; inside it is the same name as outside."""
+    box.write("home/.gitconfig", "[user]\n\tname = Zoë\n\temail = zoe@home.example\n"
+              f'[includeIf "gitdir:{box.path}/work/"]\n\tpath = ~/at-work\n[includeIf "gitdir:play/**/.git"]\n\tpath = at-play\n'
+              f'[includeIf "gitdir/i:{str(box.path).upper()}/LOUD/"]\n\tpath = at-play\n')
+    box.write("home/at-work", "[user]\n\temail = zoe@work.example\n[include]\n\tpath = deeper\n[credential]\n\thelper = secret\n")
+    box.write("home/deeper", "[user]\n\tname = Dr. Zoë\n")
+    box.write("home/at-play", "[user]\n\tname = Z\n")
+    for where in ("work/a", "play/b/c", "loud/d", "else"):
+        repo = box.mkdir(where)
+        assert box.run("git", "init", "-q", str(repo)).returncode == 0
+        outside = box.run("sh", "-c", "git config user.name; git config user.email", cwd=repo)
+        inside = sh(cordon, "git config user.name; git config user.email; git config -l | grep secret", cwd=repo)
+        assert inside.stdout == outside.stdout and inside.stdout.count("\n") == 2, (where, inside, outside)
+    assert sh(cordon, "git config user.name", cwd=box.path / "work/a").stdout == "Dr. Zoë\n"
+
+
+@pytest.mark.parametrize("text", [b"[include]\n\tpath = .gitconfig\n\tpath = pipe\n", b"[user]\n\tname = \x1b[31mx\n\temail = \"a\\nb\"\n", b"[user]\n name = " + b"x" * 9000, b"\0" * 300000])
 def test_a_broken_gitconfig_stops_no_run(box, cordon, text):
     box.write("home/.gitconfig", text)
+    os.mkfifo(box.home / "pipe")
     result = sh(cordon, "cat /etc/gitconfig; echo ran", cwd=box.mkdir("repo"))
     assert result.returncode == 0 and result.stdout == "ran\n", result
 
@@ -161,6 +179,69 @@ def test_without_a_network_npm_pip_git_and_curl_say_so_at_once(box, cordon):
     assert "Could not resolve host: registry.example" in result.stdout and "Could not resolve host: forge.example" in result.stdout, result
     assert "unknown" in lines and "gaierror: [Errno -2] Name or service not known" in result.stdout, result
     assert "nameserver" not in result.stdout
+
+
+# ---- homes, shares and links ----
+
+
+def usual_home(box):
+    try:
+        return "/root" if box.who.is_root else f"/home/{pwd.getpwuid(box.who.uid).pw_name}"
+    except KeyError:
+        return "/home/agent"
+
+
+def test_my_project_lies_below_my_home_and_i_give_another_home(box, cordon):
+    box.write("project/file", "mine\n")
+    box.write("other/.toolrc", "settings\n")
+    at = usual_home(box) + "/code/project"
+    result = sh(cordon, 'pwd; cat file; cat "$HOME/.toolrc"; echo x >"$HOME/made"; echo y >made; awk -F: -v u="$(id -u)" \'$3 == u { print $6 == ENVIRON["HOME"] }\' '
+                "/etc/passwd", "--home", "../other", "--at", at, cwd=box.path / "project")
+    assert result.returncode == 0 and result.stdout == f"{at}\nmine\nsettings\n1\n", result
+    assert (box.path / "other/made").read_text() == "x\n" and (box.path / "project/made").read_text() == "y\n"
+    assert not (box.path / "other/code").exists()
+    usual = sh(cordon, 'echo "$HOME"; cat ~/.toolrc', "--home", "../other", cwd=box.path / "project")
+    assert usual.stdout == f"{usual_home(box)}\nsettings\n", usual
+
+
+def test_what_i_share_by_a_link_is_there_under_that_name(box, cordon):
+    box.write("disk/data/file", "content\n")
+    box.write("disk/one", "one\n")
+    box.link("names/data", "../disk/data")
+    box.link("names/again", box.path / "names/data")
+    box.link("names/disk", "../disk")
+    box.link("names/one", "disk/one")
+    box.write("names/beside", "not shared")
+    names = box.path / "names"
+    result = sh(cordon, f"cat {names}/again/file {names}/data/file {box.path}/disk/data/file {names}/one; echo new >{names}/again/new; "
+                f"echo x >{names}/one; readlink {names}/data; ls {names}; ls {names}/disk/", "--share", f"{names}/again", "--share", f"{names}/one:ro",
+                cwd=box.mkdir("repo"))
+    assert result.stdout == "content\n" * 3 + "one\n../disk/data\nagain\ndata\ndisk\none\ndata\none\n", result
+    assert (box.path / "disk/data/new").read_text() == "new\n" and (box.path / "disk/one").read_text() == "one\n"
+
+
+def test_a_share_by_a_link_in_my_workspace_or_in_the_system_works(box, cordon):
+    box.write("disk/file", "content\n")
+    box.link("repo/data", "../disk")
+    result = sh(cordon, "cat data/file", "--share", "data:ro", cwd=box.path / "repo")
+    assert result.stdout == "content\n", result
+    again = sh(cordon, "cat /var/tmp/linked && ls -d /var/run/", "--share", f"{box.path}/disk/file:/tmp/linked:ro", cwd=box.path / "repo")
+    assert again.stdout == "content\n/var/run/\n", again
+
+
+def test_my_virtual_environment_starts_through_the_lens(box, cordon):
+    """`venv/bin/python3` is a link to /usr, which the run sees anyway."""
+    repo = box.mkdir("repo")
+    assert box.run("/usr/bin/python3", "-m", "venv", "--without-pip", "venv", cwd=repo).returncode == 0
+    box.link("repo/venv/bin/shadow", "/etc/shadow")
+    box.link("repo/venv/bin/home", box.home)
+    box.write("repo/app.py", "import sys; print(sys.prefix)")
+    for options in (("--rw", "**/*.py", "--ro", "venv/**"), ("--deny", "**/*.key"), ("--rw", "**/*.py", "--ro", "venv/pyvenv.cfg")):
+        result = sh(cordon, "venv/bin/python3 app.py && venv/bin/python app.py && readlink venv/bin/python3", *options, cwd=repo)
+        assert result.stdout == f"{repo}/venv\n{repo}/venv\n/usr/bin/python3\n", (options, result)
+    result = sh(cordon, "readlink venv/bin/shadow venv/bin/home; ls venv/bin/home; readlink venv/bin/python3; venv/bin/python3 app.py",
+                "--rw", "**/*.py", "--deny", "venv/bin/python*", cwd=repo)
+    assert result.stdout == "" and "Permission denied" in result.stderr, result
 
 
 # ---- the system ----

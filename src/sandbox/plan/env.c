@@ -84,6 +84,14 @@ static int copy_argv(struct cordon_plan *plan, char *const *argv)
 	return 0;
 }
 
+static bool has_home(const struct cordon_policy *policy)
+{
+	for (size_t i = 0; i < policy->n_shares; i++)
+		if (policy->shares[i].home)
+			return true;
+	return false;
+}
+
 static int place_home(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *home = plan->uid == 0 ? "/root" : cordon_arena_printf(plan->arena, "/home/%s", plan->user);
@@ -98,8 +106,9 @@ static int place_home(struct cordon_plan *plan, const struct cordon_plan_spec *s
 		return 0;
 	}
 	/* The usual path may be the host's home directory, shown as the workspace or a part of it: HOME must not name
-	 * that. */
-	if (home && cordon_path_within(home, plan->at))
+	 * that. And a directory of the host that becomes the home has no place for a workspace below it. */
+	if (home &&
+	    (cordon_path_within(home, plan->at) || (has_home(spec->run->policy) && cordon_path_within(plan->at, home))))
 		home = CORDON_SPARE_HOME;
 	plan->home = home;
 	return plan->home ? 0 : -ENOMEM;

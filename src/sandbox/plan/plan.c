@@ -97,6 +97,11 @@ static const struct cordon_step *find_made(const struct cordon_plan *plan, const
 	return NULL;
 }
 
+bool cordon_plan_is_made(const struct cordon_plan *plan, const char *path)
+{
+	return find_made(plan, path) != NULL;
+}
+
 /* Adds a DIR step for each ancestor of `path` that no step makes yet; `path` itself is not included. */
 static int make_ancestors(struct cordon_plan *plan, const char *path, struct cordon_error *err)
 {

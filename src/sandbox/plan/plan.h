@@ -213,6 +213,8 @@ int cordon_plan_build(const struct cordon_plan_spec *spec, struct cordon_plan **
 struct cordon_step *cordon_plan_step(struct cordon_plan *plan, cordon_step_kind kind, const char *path);
 /* Full paths to try for a program, in the order of the PATH in env, NULL-terminated; NULL when there is no memory. */
 char **cordon_env_candidates(struct cordon_arena *arena, char *const *env, size_t n_env, const char *name);
+/* Whether a step makes a directory, file or link of ours at an inside path. */
+bool cordon_plan_is_made(const struct cordon_plan *plan, const char *path);
 int cordon_plan_note(struct cordon_plan *plan, const char *fmt, ...) CORDON_PRINTF(2, 3);
 
 /* Adds a tree with boundaries in it: the root of `policy` (borrowed), which the agent sees at `at`. */
@@ -239,7 +241,7 @@ int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *
 /* Finds the name and the shell of the user; -ENOMEM. */
 int cordon_plan_account(struct cordon_plan *plan, const struct cordon_plan_spec *spec);
 /* Makes /etc/gitconfig with the host's user.name and user.email, if there are any. */
-int cordon_plan_git_user(struct cordon_plan *plan, struct cordon_error *err);
+int cordon_plan_git_user(struct cordon_plan *plan, const struct cordon_policy *policy, struct cordon_error *err);
 /* Changes the text of a file of /etc, if it is one that says how names of hosts are resolved; it may be empty. */
 int cordon_plan_host_names(const struct cordon_plan *plan, const char *name, struct cordon_buf *text);
 /* Makes the links that lead to certificates; `etc` is a descriptor of /etc. */
@@ -283,7 +285,8 @@ bool cordon_plan_is_private(const struct cordon_plan *plan, const char *path);
 
 /* The value of TMPDIR and TEMP_DIR. It is not /tmp, because the root or a share may lie in /tmp. */
 #define CORDON_TEMP_DIR "/run/tmp"
-/* The value of HOME when the usual path would lie in the workspace. */
+/* The value of HOME when the usual path would lie in the workspace, or the workspace in a directory that becomes the
+ * home. */
 #define CORDON_SPARE_HOME "/run/home"
 
 #define CORDON_SANDBOX_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -106,6 +106,38 @@ static int grant_target_to_lens(const struct cordon_plan *plan, struct cordon_po
 	return cordon_policy_add_grant(policy, pattern, CORDON_ACCESS_READ, share->where, err);
 }
 
+/* Makes one link of the host inside, at the same place. Where the agent sees the host's own directory, or something else
+ * has the name, nothing is made. */
+static int make_link(void *data, const char *link, const char *rest)
+{
+	struct cordon_plan *plan = data;
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX], target[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
+	struct cordon_step *step;
+	ssize_t n;
+
+	(void)rest;
+	if (cordon_path_join("/", link, path, sizeof(path)) < 0 || cordon_path_within(path, plan->at) ||
+	    cordon_plan_is_made(plan, path) || cordon_plan_parents(plan, path, host, NULL) < 0 || *host)
+		return 0;
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return 0;
+	target[n] = '\0';
+	step = cordon_plan_step(plan, CORDON_STEP_LINK, path);
+	return step && (step->text = cordon_arena_strdup(plan->arena, target)) ? 0 : -ENOMEM;
+}
+
+/* A share that was named through links has that name inside, too: the links lead to its target. */
+static int show_links(struct cordon_plan *plan, const struct cordon_policy_share *share, struct cordon_error *err)
+{
+	const struct cordon_root slash = { .fd = -1, .path = "/" };
+	CORDON_UNCLEARED struct cordon_resolved found;
+
+	if (share->given && cordon_resolve_links(&slash, share->given, make_link, plan, &found) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	return 0;
+}
+
 static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, const struct cordon_policy_share *share,
 		const char *target, struct cordon_error *err)
 {
@@ -119,6 +151,8 @@ static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, c
 			     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 	if (r == 0)
 		r = guard_target(plan, share, err);
+	if (r == 0)
+		r = show_links(plan, share, err);
 	return r < 0 || share->read_only || !share->policy ? r : cordon_plan_area(plan, target, share->policy, err);
 }
 

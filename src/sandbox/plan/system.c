@@ -151,7 +151,7 @@ static int mask_etc(struct cordon_plan *plan, int etc, const char *name, struct 
 	return 0;
 }
 
-static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
+static int plan_etc(struct cordon_plan *plan, const struct cordon_policy *policy, struct cordon_error *err)
 {
 	autofd int etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct cordon_step *passwd, *group;
@@ -177,7 +177,7 @@ static int plan_etc(struct cordon_plan *plan, struct cordon_error *err)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	passwd->text_len = strlen(passwd->text);
 	group->text_len = strlen(group->text);
-	r = cordon_plan_git_user(plan, err);
+	r = cordon_plan_git_user(plan, policy, err);
 	if (r < 0 || etc < 0)
 		return r;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(etc_copied); i++)
@@ -259,7 +259,7 @@ int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *
 		return r;
 	if (!add(plan, CORDON_STEP_DIR, "/proc", NULL, 0755) || !add(plan, CORDON_STEP_FREEZE, "/", NULL, 0))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
-	if ((r = plan_etc(plan, err)) < 0)
+	if ((r = plan_etc(plan, spec->run->policy, err)) < 0)
 		return r;
 	if (!spec->run->learns && (r = plan_var(plan, err)) < 0)
 		return r;
