@@ -212,11 +212,11 @@ static void join_patterns(const struct cordon_setting_list *list, struct cordon_
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ .key = "name", .header = "NAME" },
-		{ .key = "role", .header = "ROLE" },
-		{ .key = "reads", .header = "READS" },
-		{ .key = "writes", .header = "WRITES" },
-		{ .key = "description", .header = "DESCRIPTION" },
+		{ "name", "NAME" },
+		{ "role", "ROLE" },
+		{ "reads", "READS" },
+		{ "writes", "WRITES" },
+		{ "description", "DESCRIPTION" },
 		{ 0 },
 	};
 	autoagents struct cordon_agents *agents = NULL;
@@ -413,9 +413,7 @@ static int run_remove(struct cordon_cli *cli, int argc, char **argv)
 
 static int run_role_list(struct cordon_cli *cli, int argc, char **argv)
 {
-	static const struct cordon_column columns[] = { { .key = "name", .header = "ROLE" },
-							{ .key = "description", .header = "WHAT IT IS FOR" },
-							{ 0 } };
+	static const struct cordon_column columns[] = { { "name", "ROLE" }, { "description", "WHAT IT IS FOR" }, { 0 } };
 	struct args args = { 0 };
 	json_t *rows;
 	size_t n;

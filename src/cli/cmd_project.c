@@ -275,11 +275,11 @@ static const struct cordon_option list_options[] = {
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "id", "ID", true },
-		{ "name", "NAME", false },
-		{ "workspace_isolation", "ISOLATION", false },
-		{ "protected_paths", "PROTECTED", false },
-		{ "created_at", "CREATED", false },
+		{ "id", "ID" },
+		{ "name", "NAME" },
+		{ "workspace_isolation", "ISOLATION" },
+		{ "protected_paths", "PROTECTED" },
+		{ "created_at", "CREATED" },
 		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;

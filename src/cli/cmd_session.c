@@ -261,10 +261,14 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "session_id", "ID", true },	       { "status", "STATUS", false },
-		{ "state", "STATE", false },	       { "project_id", "PROJECT", true },
-		{ "workspace_id", "WORKSPACE", true }, { "command", "COMMAND", false },
-		{ "created_at", "CREATED", false },    { 0 },
+		{ "session_id", "ID" },
+		{ "status", "STATUS" },
+		{ "state", "STATE" },
+		{ "project_id", "PROJECT" },
+		{ "workspace_id", "WORKSPACE" },
+		{ "command", "COMMAND" },
+		{ "created_at", "CREATED" },
+		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct args args = { 0 };

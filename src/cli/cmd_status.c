@@ -131,15 +131,9 @@ static int collect(struct status *s, struct cordon_error *err)
 static void print(const struct cordon_cli *cli, const struct status *s)
 {
 	static const struct cordon_column columns[] = {
-		{ .key = "run", .header = "RUN" },
-		{ .key = "agent", .header = "AGENT" },
-		{ .key = "state", .header = "STATE" },
-		{ .key = "time", .header = "TIME" },
-		{ .key = "exit", .header = "EXIT" },
-		{ .key = "refused", .header = "REFUSED" },
-		{ .key = "started", .header = "STARTED" },
-		{ .key = "why", .header = "WHY" },
-		{ 0 },
+		{ "run", "RUN" },	  { "agent", "AGENT" }, { "state", "STATE" },
+		{ "time", "TIME" },	  { "exit", "EXIT" },	{ "refused", "REFUSED" },
+		{ "started", "STARTED" }, { "why", "WHY" },	{ 0 },
 	};
 
 	cordon_cli_print_table(cli, columns, s->rows);

@@ -87,11 +87,11 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
-		{ "id", "ID", true },
-		{ "source", "SOURCE", false },
-		{ "external_id", "EXTERNAL ID", false },
-		{ "created_at", "CREATED", false },
-		{ "last_session_at", "LAST SESSION", false },
+		{ "id", "ID" },
+		{ "source", "SOURCE" },
+		{ "external_id", "EXTERNAL ID" },
+		{ "created_at", "CREATED" },
+		{ "last_session_at", "LAST SESSION" },
 		{ 0 },
 	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;

@@ -58,6 +58,7 @@ struct table {
 	const struct cordon_column *columns;
 	size_t n;
 	size_t widths[COLUMNS_MAX]; /* 0: tabs separate the columns */
+	bool uuids[COLUMNS_MAX];    /* the column has UUIDs, of which the first characters are enough */
 	const json_t *records;
 };
 
@@ -78,10 +79,12 @@ static void measure(struct table *table)
 
 	for (size_t i = 0; i < table->n; i++) {
 		table->widths[i] = width(table->columns[i].header);
+		table->uuids[i] = json_array_size(table->records) > 0;
 		json_array_foreach(table->records, at, record) {
 			cell(json_object_get(record, table->columns[i].key), &text);
 			if (width(text.data) > table->widths[i])
 				table->widths[i] = width(text.data);
+			table->uuids[i] &= cordon_uuid_valid(text.data);
 		}
 	}
 }
@@ -91,7 +94,7 @@ static void measure(struct table *table)
 static void fit(struct table *table, size_t screen)
 {
 	for (size_t i = 0; i < table->n && table_width(table) > screen; i++)
-		if (table->columns[i].is_id && table->widths[i] == CORDON_UUID_SIZE - 1)
+		if (table->uuids[i])
 			table->widths[i] = CORDON_FIND_DELETE_MIN;
 	while (table_width(table) > screen) {
 		size_t widest = 0;
@@ -137,7 +140,7 @@ static void print_row(const struct table *table, const json_t *record)
 		if (i)
 			fputs(table->widths[i] ? BETWEEN : "\t", stdout);
 		if (table->widths[i])
-			print_cell(shown, table->widths[i], column->is_id, i + 1 == table->n);
+			print_cell(shown, table->widths[i], table->uuids[i], i + 1 == table->n);
 		else
 			fputs(shown, stdout);
 	}

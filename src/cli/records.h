@@ -12,11 +12,10 @@
 struct cordon_column {
 	const char *key; /* key in the record; NULL ends the table */
 	const char *header;
-	bool is_id; /* a UUID, of which the first characters are enough where the screen is narrow */
 };
 
 /* Prints columns that fit the screen, with a header, on a terminal; else one line per record with tabs between the
- * columns. With --quiet it prints the first column, which is the id, and no header. */
+ * columns. Of UUIDs it prints the first characters where the screen is narrow. With --quiet it prints the first column, which is the id, and no header. */
 void cordon_cli_print_table(const struct cordon_cli *cli, const struct cordon_column *columns, const json_t *records);
 /* Prints one "key: value" line per field. Arrays and objects are printed as compact JSON. */
 void cordon_cli_print_record(json_t *record);
