@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a further command in a session. Its streams are pipes, because a file of ours would lead out of the sandbox. */
-#include <fcntl.h>
+/* Runs a further command in a session, and copies between its streams and ours. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -8,36 +7,13 @@
 #include "base/io.h"
 #include "cli/session_exec.h"
 #include "cli/session_follow.h"
-#include "session/control.h"
 
 struct relay {
-	int control;
-	int input;     /* our end of the command's standard input, or -1 */
-	int output[2]; /* our ends of its standard output and error, or -1 */
-	bool ours;     /* there may be more on our standard input */
+	struct cordon_session_exec exec;
+	bool ours; /* there may be more on our standard input */
 	size_t start, end;
 	char waiting[65536];
 };
-
-static int make_pipes(struct relay *relay, int ret_inner[static 3])
-{
-	int pair[2];
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -errno;
-	ret_inner[0] = pair[0];
-	relay->input = pair[1];
-	for (int i = 0; i < 2; i++) {
-		if (pipe2(pair, O_CLOEXEC) < 0)
-			return -errno;
-		relay->output[i] = pair[0];
-		ret_inner[1 + i] = pair[1];
-	}
-	if (fcntl(relay->input, F_SETFL, O_NONBLOCK) < 0 || fcntl(relay->output[0], F_SETFL, O_NONBLOCK) < 0 ||
-	    fcntl(relay->output[1], F_SETFL, O_NONBLOCK) < 0)
-		return -errno;
-	return 0;
-}
 
 static void copy_input(struct relay *relay)
 {
@@ -51,12 +27,12 @@ static void copy_input(struct relay *relay)
 		relay->end = n > 0 ? (size_t)n : 0;
 		relay->ours = n > 0;
 	}
-	n = relay->end ? write(relay->input, relay->waiting + relay->start, relay->end - relay->start) : 0;
+	n = relay->end ? write(relay->exec.input, relay->waiting + relay->start, relay->end - relay->start) : 0;
 	if (n > 0)
 		relay->start += (size_t)n;
 	/* Our input has ended, or the command reads no more. */
 	if (!relay->ours || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		cordon_closep(&relay->input);
+		cordon_closep(&relay->exec.input);
 		relay->ours = false;
 	}
 }
@@ -65,12 +41,12 @@ static void copy_input(struct relay *relay)
 static bool copy_output(struct relay *relay, int which)
 {
 	char chunk[65536];
-	ssize_t n = read(relay->output[which], chunk, sizeof(chunk));
+	ssize_t n = read(relay->exec.output[which], chunk, sizeof(chunk));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return errno == EINTR;
 	if (n <= 0 || cordon_write_all(which == 0 ? STDOUT_FILENO : STDERR_FILENO, chunk, (size_t)n) < 0) {
-		cordon_closep(&relay->output[which]);
+		cordon_closep(&relay->exec.output[which]);
 		return false;
 	}
 	return true;
@@ -82,11 +58,11 @@ static int relay_streams(struct relay *relay, int signals)
 	for (;;) {
 		bool full = relay->start < relay->end;
 		struct pollfd fds[] = {
-			{ .fd = relay->control, .events = POLLIN },
+			{ .fd = relay->exec.control, .events = POLLIN },
 			{ .fd = signals, .events = POLLIN },
-			{ .fd = relay->output[0], .events = POLLIN },
-			{ .fd = relay->output[1], .events = POLLIN },
-			{ .fd = full	      ? relay->input
+			{ .fd = relay->exec.output[0], .events = POLLIN },
+			{ .fd = relay->exec.output[1], .events = POLLIN },
+			{ .fd = full	      ? relay->exec.input
 				: relay->ours ? STDIN_FILENO
 					      : -1,
 			  .events = full ? POLLOUT : POLLIN },
@@ -106,7 +82,7 @@ static int relay_streams(struct relay *relay, int signals)
 			continue;
 		/* What the command wrote before its end is in the pipes by now. */
 		for (int i = 0; i < 2; i++)
-			while (relay->output[i] >= 0 && copy_output(relay, i))
+			while (relay->exec.output[i] >= 0 && copy_output(relay, i))
 				;
 		return 0;
 	}
@@ -115,29 +91,15 @@ static int relay_streams(struct relay *relay, int signals)
 int cordon_cli_session_exec(const struct cordon_store *store, const char *id, json_t *command, json_t **ret_answer,
 			    int *ret_signal, struct cordon_error *err)
 {
-	struct relay relay = { .control = -1, .input = -1, .output = { -1, -1 }, .ours = true };
-	int inner[3] = { -1, -1, -1 };
+	struct relay relay = { .exec = CORDON_SESSION_EXEC_NONE, .ours = true };
 	autofd int signals = cordon_cli_open_signals();
-	autofd int dir = -1;
-	int r = cordon_session_open(store, id, &dir, err);
+	int r = cordon_session_exec_begin(store, id, command, &relay.exec, err);
 
-	if (r == 0)
-		r = cordon_control_connect(dir, &relay.control, err);
-	if (r == 0 && (r = make_pipes(&relay, inner)) < 0)
-		cordon_fail_errno(err, r, "cannot make a pipe");
-	if (r == 0)
-		r = cordon_control_ask_with(relay.control, json_pack("{s:s, s:O}", "op", "exec", "command", command),
-					    inner, err);
-	for (int i = 0; i < 3; i++)
-		cordon_closep(&inner[i]);
-	if (r == 0) {
-		signal(SIGPIPE, SIG_IGN);
-		*ret_signal = relay_streams(&relay, signals);
-		r = *ret_signal ? 1 : cordon_control_answer(relay.control, ret_answer, err);
-	}
-	cordon_closep(&relay.control);
-	cordon_closep(&relay.input);
-	cordon_closep(&relay.output[0]);
-	cordon_closep(&relay.output[1]);
+	if (r < 0)
+		return r;
+	signal(SIGPIPE, SIG_IGN);
+	*ret_signal = relay_streams(&relay, signals);
+	r = *ret_signal ? 1 : cordon_session_exec_answer(&relay.exec, ret_answer, err);
+	cordon_session_exec_done(&relay.exec);
 	return r;
 }

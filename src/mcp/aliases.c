@@ -23,10 +23,10 @@ static const struct {
 	{ "workspace", "list", "workspace_list" },     { "workspace", "get", "workspace_get" },
 	{ "workspace", "delete", "workspace_delete" }, { "session", "start", "session_start" },
 	{ "session", "spawn", "session_start" },       { "session", "send", "session_send" },
-	{ "session", "message", "session_send" },      { "session", "output", "session_output" },
-	{ "session", "events", "session_output" },     { "session", "get", "session_get" },
-	{ "session", "list", "session_list" },	       { "session", "stop", "session_stop" },
-	{ "session", "end", "session_stop" },
+	{ "session", "message", "session_send" },      { "session", "exec", "session_exec" },
+	{ "session", "output", "session_output" },     { "session", "events", "session_output" },
+	{ "session", "get", "session_get" },	       { "session", "list", "session_list" },
+	{ "session", "stop", "session_stop" },	       { "session", "end", "session_stop" },
 };
 
 static int by_action(const char **name, json_t **args, struct cordon_error *err)

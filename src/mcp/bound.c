@@ -27,7 +27,8 @@ static bool is_ours(const struct cordon_mcp *mcp, const char *id)
 
 int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err)
 {
-	static const char *const of_sessions[] = { "session_send", "session_output", "session_get", "session_stop" };
+	static const char *const of_sessions[] = { "session_send", "session_exec", "session_output", "session_get",
+						   "session_stop" };
 	const char *project = cordon_mcp_arg(args, "project_id");
 	const char *workspace = cordon_mcp_arg(args, "workspace_id");
 	autosessionrecord struct cordon_session_record own = { 0 };

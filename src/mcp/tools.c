@@ -9,9 +9,7 @@
 #define LIST_TTL_MS 3600000
 
 static const char error_schema[] =
-	"{\"type\": \"object\", \"description\": \"Only when the call failed\", \"properties\": {"
-	"\"kind\": {\"type\": \"string\"}, \"message\": {\"type\": \"string\"}, \"where\": {\"type\": \"string\"},"
-	"\"hint\": {\"type\": \"string\"}}, \"required\": [\"kind\", \"message\"]}";
+	"{\"type\": \"object\", \"description\": \"Only on failure: kind, message, where, hint\"}";
 
 const char *cordon_mcp_arg(const json_t *args, const char *name)
 {
@@ -53,13 +51,13 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 		const struct cordon_mcp_tool *tool = request->mcp->offer->tools[i];
 		const json_t *schemas = schemas_of(request->mcp, tool);
 
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:s, s:b, s:b, s:b, s:b}}", "name",
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:b, s:b, s:b, s:b}}", "name",
 						      tool->name, "title", tool->title, "description", tool->description,
 						      "inputSchema", json_object_get(schemas, "input"), "outputSchema",
-						      json_object_get(schemas, "output"), "annotations", "title",
-						      tool->title, "readOnlyHint", (int)tool->read_only,
-						      "destructiveHint", (int)tool->destructive, "idempotentHint",
-						      (int)tool->idempotent, "openWorldHint", (int)tool->open_world));
+						      json_object_get(schemas, "output"), "annotations", "readOnlyHint",
+						      (int)tool->read_only, "destructiveHint", (int)tool->destructive,
+						      "idempotentHint", (int)tool->idempotent, "openWorldHint",
+						      (int)tool->open_world));
 	}
 	result = json_pack("{s:o}", "tools", list);
 	cordon_mcp_cache(request, result, LIST_TTL_MS, "public");

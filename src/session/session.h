@@ -100,4 +100,22 @@ int cordon_session_stop(const struct cordon_store *store, const char *id, uint64
 /* Waits until the session has ended; -ETIMEDOUT after timeout_ms (UINT64_MAX: no time limit). */
 int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms, struct cordon_error *err);
 
+/* A further command that runs in a session, with all its layers. */
+struct cordon_session_exec {
+	int control;   /* readable when the command has ended; the session kills the command when it is closed before */
+	int input;     /* our end of its standard input; this and the next do not block */
+	int output[2]; /* our ends of its standard output and error */
+};
+
+/* clang-format off */
+#define CORDON_SESSION_EXEC_NONE { .control = -1, .input = -1, .output = { -1, -1 } }
+/* clang-format on */
+
+/* Begins it. The caller closes what it has with cordon_session_exec_done(), and may close a single descriptor before. */
+int cordon_session_exec_begin(const struct cordon_store *store, const char *id, json_t *command,
+			      struct cordon_session_exec *ret_exec, struct cordon_error *err);
+/* Waits for its end. *ret_answer has exit_code or signal, and `why` with exit_code when it could not be run. */
+int cordon_session_exec_answer(const struct cordon_session_exec *exec, json_t **ret_answer, struct cordon_error *err);
+void cordon_session_exec_done(struct cordon_session_exec *exec);
+
 #endif

@@ -3,44 +3,47 @@
 #include "mcp/internal.h"
 #include "mcp/tools.h"
 
-/* The settings of create and update; the store checks the values. */
-#define SETTINGS                                                                                                          \
-	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                                  \
-	"\"workspace_isolation\": {\"type\": \"boolean\", \"default\": false,"                                            \
-	" \"description\": \"Agents see only their own workspace, at /workspace\"},"                                      \
-	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [],"                  \
-	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"},"  \
-	"\"default_protection\": {\"type\": \"boolean\", \"default\": true,"                                              \
-	" \"description\": \"Keep agents from changing what the host would execute later, such as git hooks\"},"          \
-	"\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"}," \
-	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                     \
-	" \"description\": \"Program and arguments that sessions run\"},"                                                 \
-	"\"network\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"], \"default\": \"host\"},"                     \
-	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"                              \
-	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                          \
-	" \"description\": \"Variables taken from the server's environment\"},"                                           \
-	"\"best_effort\": {\"type\": \"boolean\", \"default\": false,"                                                    \
-	" \"description\": \"Start sessions although a protection is missing\"},"                                         \
-	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"                           \
-	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"},"                    \
-	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"},"              \
-	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}}},"                                 \
-	"\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
-	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
-	"\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
+/* The settings of create and update; the store checks the values. Only create names defaults: a model would fill them in
+ * when it updates, and so reset what it was not asked to change. */
+#define WITH_DEFAULT(value) ", \"default\": " value
+#define NO_DEFAULT(value) ""
+#define SETTINGS(DEFAULT)                                                                                                                                                                                     \
+	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                                                                                                                      \
+	"\"workspace_isolation\": {\"type\": \"boolean\"" DEFAULT(                                                                                                                                            \
+		"false") ","                                                                                                                                                                                  \
+			 " \"description\": \"Agents see only their own workspace, at /workspace\"},"                                                                                                         \
+			 "\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" DEFAULT(                                                                                              \
+				 "[]") ","                                                                                                                                                                    \
+				       " \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"},"                                                       \
+				       "\"default_protection\": {\"type\": \"boolean\"" DEFAULT(                                                                                                              \
+					       "true") ","                                                                                                                                                    \
+						       " \"description\": \"Keep agents from changing what the host would execute later, such as git hooks\"},"                                               \
+						       "\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"},"                                      \
+						       "\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                                          \
+						       " \"description\": \"Program and arguments that sessions run\"},"                                                                                      \
+						       "\"network\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"]" DEFAULT(                                                                          \
+							       "\"host\"") "},"                                                                                                                               \
+									   "\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"                                               \
+									   "\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                           \
+									   " \"description\": \"Variables taken from the server's environment\"},"                                                            \
+									   "\"best_effort\": {\"type\": \"boolean\"" DEFAULT(                                                                                 \
+										   "false") ","                                                                                                               \
+											    " \"description\": \"Start sessions although a protection is missing\"},"                                         \
+											    "\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"                           \
+											    "\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"},"                    \
+											    "\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"},"              \
+											    "\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}}},"                                 \
+											    "\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
+											    "\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
+											    "\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
 
-#define PROJECT_ID "\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"}"
+#define PROJECT_ID "\"project_id\": {\"type\": \"string\"}"
 
-#define RECORD                                                                                                             \
-	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"}, \"description\": {\"type\": \"string\"},"       \
-	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"},"                                  \
-	"\"default_workspace_id\": {\"type\": \"string\"}, \"remote_url\": {\"type\": \"string\"},"                        \
-	"\"workspace_isolation\": {\"type\": \"boolean\"},"                                                                \
-	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
-	"\"default_protection\": {\"type\": \"boolean\"},"                                                                 \
-	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, \"limits\": {\"type\": \"object\"}," \
-	"\"network\": {\"type\": \"string\"}, \"env\": {\"type\": \"object\"}, \"env_pass\": {\"type\": \"array\"},"       \
-	"\"best_effort\": {\"type\": \"boolean\"}, \"agent\": {\"type\": \"object\"}"
+/* The rest are the settings. */
+#define RECORD                                                                                                         \
+	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"},"                                            \
+	"\"default_workspace_id\": {\"type\": \"string\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"          \
+	"\"protected_paths\": {\"type\": \"array\"}, \"limits\": {\"type\": \"object\"}"
 
 #define ALWAYS "[\"id\", \"name\", \"workspace_isolation\", \"protected_paths\", \"default_workspace_id\"]"
 
@@ -123,7 +126,7 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 		       "deleted. Settings that are wider than the defaults need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
 		 "\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256},"
-		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS "}}",
+		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS(WITH_DEFAULT) "}}",
 	.output = "{" RECORD "}",
 	.always = ALWAYS,
 	.call = project_create,
@@ -162,7 +165,7 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.description = "Change settings for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
-		 ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS "}}",
+		 ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS(NO_DEFAULT) "}}",
 	.output = "{" RECORD
 		  ", \"sessions_with_earlier_settings\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}",
 	.always = ALWAYS,

@@ -267,45 +267,43 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 				       grace + STOP_LIMIT_MS, err);
 }
 
-#define SESSION_ID "\"session_id\": {\"type\": \"string\", \"description\": \"UUID of the session\"}"
+#define SESSION_ID "\"session_id\": {\"type\": \"string\"}"
 
-#define WHERE                                                                                                                       \
-	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                                         \
-	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"                  \
-	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                                        \
-	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                              \
-	" \"description\": \"Do not resume the latest session of the workspace\"},"                                                 \
-	"\"external_id\": {\"type\": \"string\", \"maxLength\": 1024}, \"source\": {\"type\": \"string\", \"maxLength\": 256},"     \
-	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                     \
-	" \"description\": \"Default: the project's agent_command\"},"                                                              \
-	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"},"     \
-	"\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"A session that exits with 0 but was" \
-	" refused something, or warned of, has failed\"},"                                                                          \
-	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                           \
-	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                                \
-	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                               \
-	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                                           \
-	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                                         \
+#define WHERE                                                                                                                                              \
+	"\"project_id\": {\"type\": \"string\"},"                                                                                                          \
+	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"                                         \
+	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                                                               \
+	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                                                     \
+	" \"description\": \"Do not resume the latest session of the workspace\"},"                                                                        \
+	"\"external_id\": {\"type\": \"string\", \"maxLength\": 1024}, \"source\": {\"type\": \"string\", \"maxLength\": 256},"                            \
+	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                                            \
+	" \"description\": \"Default: the project's agent_command\"},"                                                                                     \
+	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"},"                            \
+	"\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"It has failed if it was refused or warned of something\"}," \
+	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                                                  \
+	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                                                       \
+	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                                                      \
+	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                                                                  \
+	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                                                                \
 	"\"parent_session_id\": {\"type\": \"string\"}"
 
 #define WAIT "\"wait_seconds\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 3600, \"default\": 0"
 
-#define ANSWER                                                                                                                     \
-	"{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"spawned\": {\"type\": \"boolean\"}," \
-	"\"workspace_created\": {\"type\": \"boolean\"}, \"last_event_index\": {\"type\": \"integer\"},"                           \
-	"\"status\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\"}, \"exit_code\": {\"type\": \"integer\"},"           \
-	"\"signal\": {\"type\": \"integer\"}, \"duration_ms\": {\"type\": \"integer\"}, \"violations\": {\"type\": \"integer\"},"  \
-	"\"failed_on_violation\": {\"type\": \"boolean\"},"                                                                        \
-	"\"events\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}"
+/* With wait_seconds there are also duration_ms, violations and failed_on_violation. */
+#define ANSWER                                                                                                         \
+	"{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"},"                           \
+	"\"spawned\": {\"type\": \"boolean\"}, \"workspace_created\": {\"type\": \"boolean\"},"                        \
+	"\"last_event_index\": {\"type\": \"integer\"}, \"status\": {\"type\": \"string\"},"                           \
+	"\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"events\": {\"type\": \"array\"}}"
 
 #define ANSWER_ALWAYS                                                                                                  \
 	"[\"session_id\", \"workspace_id\", \"spawned\", \"workspace_created\", \"last_event_index\", \"status\"]"
 
-#define RECORD                                                                                                                       \
-	"{\"session_id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}," \
-	"\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]}, \"state\": {\"type\": \"string\"},"  \
-	"\"created_at\": {\"type\": \"string\"}, \"updated_at\": {\"type\": \"string\"}, \"turns\": {\"type\": \"array\"},"          \
-	"\"depth\": {\"type\": \"integer\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"                                      \
+#define RECORD                                                                                                         \
+	"{\"session_id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"},"                             \
+	"\"workspace_id\": {\"type\": \"string\"},"                                                                    \
+	"\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]},"                       \
+	"\"state\": {\"type\": \"string\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"                         \
 	"\"protected_paths\": {\"type\": \"array\"}, \"enforcement\": {\"type\": \"object\"}}"
 
 #define RECORD_ALWAYS                                                                                                  \

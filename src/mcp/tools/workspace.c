@@ -4,23 +4,12 @@
 #include "mcp/tools.h"
 
 const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
-	&cordon_mcp_project_create,
-	&cordon_mcp_project_list,
-	&cordon_mcp_project_get,
-	&cordon_mcp_project_update,
-	&cordon_mcp_project_delete,
-	&cordon_mcp_workspace_create,
-	&cordon_mcp_workspace_list,
-	&cordon_mcp_workspace_get,
-	&cordon_mcp_workspace_delete,
-	&cordon_mcp_session_start,
-	&cordon_mcp_session_send,
-	&cordon_mcp_session_output,
-	&cordon_mcp_session_get,
-	&cordon_mcp_session_list,
-	&cordon_mcp_session_stop,
-	&cordon_mcp_policy_check,
-	NULL,
+	&cordon_mcp_project_create, &cordon_mcp_project_list,	&cordon_mcp_project_get,
+	&cordon_mcp_project_update, &cordon_mcp_project_delete, &cordon_mcp_workspace_create,
+	&cordon_mcp_workspace_list, &cordon_mcp_workspace_get,	&cordon_mcp_workspace_delete,
+	&cordon_mcp_session_start,  &cordon_mcp_session_send,	&cordon_mcp_session_output,
+	&cordon_mcp_session_get,    &cordon_mcp_session_list,	&cordon_mcp_session_exec,
+	&cordon_mcp_session_stop,   &cordon_mcp_policy_check,	NULL,
 };
 
 void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query)
@@ -37,7 +26,7 @@ json_t *cordon_mcp_list_result(const char *key, json_t *records, size_t total)
 }
 
 #define IDS                                                                                                            \
-	"\"project_id\": {\"type\": \"string\", \"description\": \"UUID of the project\"},"                            \
+	"\"project_id\": {\"type\": \"string\"},"                                                                      \
 	"\"workspace_id\": {\"type\": \"string\", \"description\": \"1 to 64 of a-z, 0-9 and '-'; upper case is folded\"}"
 
 #define RECORD                                                                                                            \

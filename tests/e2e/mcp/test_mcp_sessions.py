@@ -180,6 +180,7 @@ def test_the_agent_of_a_session_gets_only_what_is_as_strict(connect, kind):
         ("session_start", {"project_id": project, "workspace_id": "new", "create_workspace": True, "command": ["true"]}),
         ("session_send", {"session_id": foreign, "message": "x"}),
         ("session_send", {"project_id": project, "workspace_id": "theirs", "message": "x"}),
+        ("session_exec", {"session_id": foreign, "command": ["true"]}),
         ("session_output", {"session_id": foreign}),
         ("session_get", {"session_id": foreign}),
         ("session_stop", {"session_id": foreign}),

@@ -27,6 +27,7 @@ HINTS = {
     "session_output": (True, False, True, False),
     "session_get": (True, False, True, False),
     "session_list": (True, False, True, False),
+    "session_exec": (False, False, False, True),
     "session_stop": (False, True, True, False),
     "policy_check": (True, False, True, False),
 }
@@ -92,12 +93,13 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("session_output", session_id=ended["session_id"])
     use("session_get", session_id=session)
     use("session_list", project_id=project)
+    use("session_exec", session_id=session, command=["cat"], input="typed", timeout_seconds=30)
     use("session_stop", session_id=session, grace_seconds=0)
     use("workspace_delete", project_id=project, workspace_id="w")
     use("project_delete", project_id=project)
     failures = {}
     for name in tools:
-        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}}
+        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "session_exec": {"session_id": MISSING, "command": ["true"]}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}}
         arguments = needs.get(name, {"session_id": MISSING} if name.startswith("session_") and name != "session_start" else {"project_id": "x"})
         failures[name] = call(server, name, **arguments)
         assert failures[name]["isError"] is True and failures[name]["structuredContent"]["error"]["kind"], name

@@ -6,7 +6,7 @@ MISSING = "00000000-0000-4000-8000-000000000000"
 TOOLS = [
     "project_create", "project_list", "project_get", "project_update", "project_delete",
     "workspace_create", "workspace_list", "workspace_get", "workspace_delete", "session_start", "session_send",
-    "session_output", "session_get", "session_list", "session_stop", "policy_check",
+    "session_output", "session_get", "session_list", "session_exec", "session_stop", "policy_check",
 ]  # fmt: skip
 
 
@@ -14,13 +14,27 @@ def test_tools_are_listed_whole_and_in_order(client):
     tools = client.ask("tools")["tools"]
     assert [tool["name"] for tool in tools] == TOOLS
     for tool in tools:
-        assert set(tool["annotations"]) == {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+        assert set(tool["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
         assert tool["title"] and tool["description"]
         assert tool["inputSchema"]["type"] == "object" and tool["inputSchema"]["additionalProperties"] is False
         assert tool["outputSchema"]["type"] == "object"
     hints = {tool["name"]: tool["annotations"] for tool in tools}
     assert hints["project_get"]["readOnlyHint"] and not hints["project_get"]["destructiveHint"]
     assert hints["project_delete"]["destructiveHint"] and not hints["project_delete"]["readOnlyHint"]
+
+
+def test_the_list_of_tools_is_compact(client):
+    """Every model pays for it in every conversation."""
+    tools = client.ask("tools")["tools"]
+    assert len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode()) < 23_500
+    assert all(len(tool["description"]) < 400 for tool in tools)
+
+
+def test_the_schema_of_an_update_has_no_defaults(client):
+    """A model fills in defaults that it sees, and so would reset what it was not asked to change."""
+    schemas = {tool["name"]: json.dumps(tool["inputSchema"]) for tool in client.ask("tools")["tools"]}
+    assert '"default":' not in schemas["project_update"] and '"default":' in schemas["project_create"]
+    assert set(json.loads(schemas["project_create"])["properties"]) - {"init_git"} == set(json.loads(schemas["project_update"])["properties"]) - {"project_id"}
 
 
 def test_the_server_introduces_itself(client):
