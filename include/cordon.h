@@ -134,8 +134,12 @@ struct cordon_run_spec {
 	const char *cwd;	      /* host directory to start in, NULL: the current; outside the root: the root */
 	char *const *env;	      /* "NAME=VALUE", in addition to the few that every run has */
 	size_t n_env;
-	char *const *keep_env; /* variables to take over from our own environment, beside TERM and LANG */
+	/* Variables to take over from our own environment, beside TERM and LANG; "NPM_*" means all that begin so. */
+	char *const *keep_env;
 	size_t n_keep_env;
+	char *const *home_env; /* "NAME=PATH", a path below the run's home; those of env win over these */
+	size_t n_home_env;
+	const char *path; /* directories that come first in PATH, separated by colons; NULL: none */
 	cordon_net net;
 	cordon_lens_use lens;
 	uint64_t memory_bytes; /* limits of the whole run; 0 means no limit, here and below */

@@ -73,6 +73,9 @@ def bin_dir(base_dir):
         if source.exists():
             shutil.copyfile(source, target / name)
             (target / name).chmod(0o755)
+    profiles = built.with_name("profiles")
+    if profiles.is_dir():
+        shutil.copytree(profiles, target / "profiles")
     return target
 
 

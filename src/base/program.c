@@ -16,6 +16,24 @@ static bool is_in(char path[static CORDON_PATH_MAX], size_t n, const char *name)
 	return access(path, X_OK) == 0;
 }
 
+void cordon_data_find(const char *name, char ret_path[static CORDON_PATH_MAX])
+{
+	char path[CORDON_PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const char *slash = NULL;
+
+	ret_path[0] = '\0';
+	if (n > 0) {
+		path[n] = '\0';
+		slash = strrchr(path, '/');
+	}
+	if (slash && is_in(path, (size_t)(slash - path), name))
+		cordon_copy(ret_path, CORDON_PATH_MAX, path, strlen(path));
+	else if (cordon_copy(path, sizeof(path), CORDON_DATA, sizeof(CORDON_DATA) - 1) == 0 &&
+		 is_in(path, sizeof(CORDON_DATA) - 1, name))
+		cordon_copy(ret_path, CORDON_PATH_MAX, path, strlen(path));
+}
+
 int cordon_program_find(const char *name, char ret_path[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	char path[CORDON_PATH_MAX];

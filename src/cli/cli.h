@@ -16,7 +16,14 @@
 #include "config/errors.h"
 
 /* What an option's argument is; completion uses it. */
-enum cordon_arg { CORDON_ARG_NONE, CORDON_ARG_TEXT, CORDON_ARG_FILE, CORDON_ARG_DIR, CORDON_ARG_CHOICE };
+enum cordon_arg {
+	CORDON_ARG_NONE,
+	CORDON_ARG_TEXT,
+	CORDON_ARG_FILE,
+	CORDON_ARG_DIR,
+	CORDON_ARG_CHOICE,
+	CORDON_ARG_PROFILE
+};
 
 struct cordon_option {
 	const char *name; /* without dashes; NULL ends the table */

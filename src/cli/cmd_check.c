@@ -96,7 +96,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (!args->stream && first == argc)
 		return cordon_cli_usage(cli, "no path to check");
 	check.separator = args->separator;
-	r = cordon_run_options_policy(cli, &args->run, false, &policy);
+	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
 	if (r)
 		return r;
 	cordon_asker_init(&check.asker, policy, cordon_default_op(policy, args->op));

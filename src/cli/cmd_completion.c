@@ -27,6 +27,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 }
 
 #define IDS_MAX 2
+/* Prints the names of the profiles. */
+#define LIST_PROFILES "cordon profile list 2>/dev/null | sed \"s/ .*//\""
 
 /* What may be completed for an argument. For operands, the words of `operands` decide it: "FILE [FOLDERS]",
  * "bash|zsh|fish". */
@@ -37,6 +39,7 @@ struct wanted {
 	bool dirs;
 	bool folders; /* a comma list of directories */
 	bool programs;
+	bool profiles;	 /* a comma list of them */
 	char words[128]; /* separated by blanks */
 };
 
@@ -69,9 +72,10 @@ static void want_operand(struct wanted *wanted, const char *word, size_t n)
 		const char *word;
 		size_t offset;
 	} kinds[] = {
-		{ "FILE", offsetof(struct wanted, files) },	 { "PATH", offsetof(struct wanted, files) },
-		{ "PRD", offsetof(struct wanted, files) },	 { "DIR", offsetof(struct wanted, dirs) },
-		{ "FOLDERS", offsetof(struct wanted, folders) }, { "CMD", offsetof(struct wanted, programs) },
+		{ "FILE", offsetof(struct wanted, files) },	  { "PATH", offsetof(struct wanted, files) },
+		{ "PRD", offsetof(struct wanted, files) },	  { "DIR", offsetof(struct wanted, dirs) },
+		{ "FOLDERS", offsetof(struct wanted, folders) },  { "CMD", offsetof(struct wanted, programs) },
+		{ "PROFILE", offsetof(struct wanted, profiles) },
 	};
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)
@@ -109,6 +113,7 @@ static struct wanted argument_of(const struct cordon_option *option)
 	wanted.files = option->arg == CORDON_ARG_FILE;
 	wanted.folders = option->arg == CORDON_ARG_DIR && cordon_streq(option->meta, "FOLDERS");
 	wanted.dirs = option->arg == CORDON_ARG_DIR && !wanted.folders;
+	wanted.profiles = option->arg == CORDON_ARG_PROFILE;
 	if (option->arg == CORDON_ARG_CHOICE)
 		want_words(&wanted, option->meta, strlen(option->meta));
 	return wanted;
@@ -212,6 +217,9 @@ static void bash_wanted(const struct wanted *wanted, const char *indent)
 		printf("%s_cordon_add -d -- \"$cur\"\n", indent);
 	if (wanted->folders)
 		printf("%s_cordon_add -P \"${cur%%\"${cur##*,}\"}\" -d -- \"${cur##*,}\"\n", indent);
+	if (wanted->profiles)
+		printf("%s_cordon_add -P \"${cur%%\"${cur##*,}\"}\" -W \"$(" LIST_PROFILES ")\" -- \"${cur##*,}\"\n",
+		       indent);
 	if (wanted->programs)
 		printf("%s_cordon_add -c -- \"$cur\"\n", indent);
 	if (wanted->words[0])
@@ -319,6 +327,8 @@ static void zsh_action(const struct wanted *wanted)
 		printf("_files -/");
 	else if (wanted->programs)
 		printf("_command_names -e");
+	else if (wanted->profiles)
+		printf("_sequence compadd - $(" LIST_PROFILES ")");
 	else if (wanted->words[0])
 		printf("(%s)", wanted->words);
 }
@@ -455,6 +465,8 @@ static void fish_wanted(const struct wanted *wanted)
 		printf(" -a '(__fish_complete_directories)'");
 	else if (wanted->programs)
 		printf(" -a '(__fish_complete_command)'");
+	else if (wanted->profiles)
+		printf(" -a '(" LIST_PROFILES ")'");
 	if (wanted->words[0])
 		printf(" -a '%s'", wanted->words);
 }
@@ -493,7 +505,8 @@ static void fish_command(const struct cordon_command *command)
 		fish_ids(operands.ids[i], command);
 		printf("\n");
 	}
-	if (operands.files || operands.dirs || operands.folders || operands.programs || operands.words[0]) {
+	if (operands.files || operands.dirs || operands.folders || operands.programs || operands.profiles ||
+	    operands.words[0]) {
 		fish_operand(command, operands.n_ids, "-ge");
 		fish_wanted(&operands);
 		printf("\n");

@@ -28,6 +28,7 @@ static const struct cordon_option options[] = {
 	  CORDON_SCOPE_UNPROTECT },
 	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",
 	  CORDON_SCOPE_NO_DEFAULT_PROTECT },
+	CORDON_SCOPE_PROFILE_OPTION,
 	CORDON_RUN_OPTIONS,
 	{ 0 },
 };
@@ -269,7 +270,7 @@ static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char 
 	args->run.spec.argv = argv + first;
 	args->run.spec.terminal = true;
 	args->run.spec.learns = true;
-	r = cordon_run_options_policy(cli, &args->run, true, &learner.policy);
+	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_STARTS, &learner.policy);
 	if (r)
 		return r;
 	cordon_reporter_init(&learner.reporter, cli, learner.policy);

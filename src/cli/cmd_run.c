@@ -208,7 +208,8 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	args->run.scope.folder_mode = CORDON_MODE_PERMISSIVE;
 	args->run.spec.argv = argv + first;
 	args->run.spec.terminal = true;
-	r = cordon_run_options_policy(cli, &args->run, true, &run.policy);
+	r = cordon_run_options_policy(cli, &args->run, args->dry_run ? CORDON_RUN_PLANS : CORDON_RUN_STARTS,
+				      &run.policy);
 	if (r)
 		return r;
 	cordon_reporter_init(&run.reporter, cli, run.policy);

@@ -527,7 +527,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one path is expected, not %d", argc - first);
-	r = cordon_run_options_policy(cli, &args->run, false, &policy);
+	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
 	if (r)
 		return r;
 	t.policy = policy;

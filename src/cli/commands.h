@@ -24,6 +24,8 @@ extern const struct cordon_command cordon_cmd_infer_scope;
 extern const struct cordon_command cordon_cmd_learn;
 extern const struct cordon_command cordon_cmd_logs;
 extern const struct cordon_command cordon_cmd_mount;
+extern const struct cordon_command cordon_cmd_profile_list;
+extern const struct cordon_command cordon_cmd_profile_show;
 extern const struct cordon_command cordon_cmd_prompt_section;
 extern const struct cordon_command cordon_cmd_role_list;
 extern const struct cordon_command cordon_cmd_run;

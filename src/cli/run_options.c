@@ -111,7 +111,7 @@ static int set_value(struct cordon_run_options *options, int key, const char *ar
 	case CORDON_RUN_ENV:
 		return set_env(options, arg, err);
 	case CORDON_RUN_KEEP_ENV:
-		return cordon_env_name_check(arg, strlen(arg), err) < 0 ? -EINVAL : append(&options->keep_env, arg, err);
+		return cordon_env_pattern_check(arg, err) < 0 ? -EINVAL : append(&options->keep_env, arg, err);
 	default:
 		return set_share(options, arg, err);
 	}
@@ -157,16 +157,32 @@ void cordon_run_options_done(struct cordon_run_options *options)
 	for (size_t i = 0; i < options->n_shares; i++)
 		cordon_share_done(&options->shares[i]);
 	free(options->shares);
+	cordon_profile_use_done(&options->profile);
 	cordon_scope_done(&options->scope);
 }
 
-/* Variables of the file come before those of the options, so that options override them. */
+static bool has_name(const struct cordon_run_list *list, const char *assignment)
+{
+	size_t n = strcspn(assignment, "=");
+
+	for (size_t i = 0; i < list->n; i++)
+		if (strncmp(list->items[i], assignment, n) == 0 && (!list->items[i][n] || list->items[i][n] == '='))
+			return true;
+	return false;
+}
+
+/* Variables of profiles come first, then those of the file, then those of the options: later ones win. A variable that
+ * the user keeps by its name wins over the value of a profile. */
 static int merge_env(struct cordon_run_options *options, const struct cordon_policy_file *file, struct cordon_error *err)
 {
+	const struct cordon_profile_use *profile = &options->profile;
 	struct cordon_run_list merged = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < file->n_env; i++) {
+	for (size_t i = 0; r == 0 && i < profile->n_env; i++)
+		if (!has_name(&options->keep_env, profile->env[i]))
+			r = append(&merged, profile->env[i], err);
+	for (size_t i = 0; r == 0 && file && i < file->n_env; i++) {
 		autobuf struct cordon_buf text = CORDON_BUF(1 << 20);
 
 		r = cordon_buf_addf(&text, "%s=%s", file->env[i].name, file->env[i].value);
@@ -176,8 +192,10 @@ static int merge_env(struct cordon_run_options *options, const struct cordon_pol
 		r = append(&merged, options->env.items[i], err);
 	list_done(&options->env);
 	options->env = merged;
-	for (size_t i = 0; r == 0 && i < file->keep_env.n; i++)
+	for (size_t i = 0; r == 0 && file && i < file->keep_env.n; i++)
 		r = append(&options->keep_env, file->keep_env.items[i].text, err);
+	for (size_t i = 0; r == 0 && i < profile->n_keep_env; i++)
+		r = append(&options->keep_env, profile->keep_env[i], err);
 	return r;
 }
 
@@ -196,32 +214,75 @@ static int merge_shares(struct cordon_run_options *options, const struct cordon_
 	return r;
 }
 
-/* Takes settings from the policy file where no option set them. Lists are merged. */
-static int merge(struct cordon_run_options *options, struct cordon_error *err)
+/* Takes settings from a policy file or a profile where nothing before it set them. */
+static void merge_settings(struct cordon_run_options *options, const struct cordon_policy_file *file)
+{
+	struct cordon_run_spec *spec = &options->spec;
+
+	options->home = options->home ? options->home : file->home.text;
+	spec->at = spec->at ? spec->at : file->at.text;
+	if (!options->lens_given && file->lens_where) {
+		spec->lens = file->lens;
+		options->lens_given = true;
+	}
+	if (!options->net_given && file->net_where) {
+		spec->net = file->net;
+		options->net_given = true;
+	}
+	spec->timeout_ms = spec->timeout_ms ? spec->timeout_ms : file->limits.timeout_ms;
+	spec->memory_bytes = spec->memory_bytes ? spec->memory_bytes : file->limits.memory_bytes;
+	spec->pids = spec->pids ? spec->pids : file->limits.pids;
+	spec->cpu_millis = spec->cpu_millis ? spec->cpu_millis : file->limits.cpu_millis;
+	spec->tmp_bytes = spec->tmp_bytes ? spec->tmp_bytes : file->limits.tmp_bytes;
+	spec->best_effort |= file->best_effort;
+}
+
+/* Collects what profiles, and the policy file as far as it speaks like one, give to the run. */
+static int use_profiles(struct cordon_run_options *options, const struct cordon_policy *policy, bool make,
+			struct cordon_error *err)
+{
+	const struct cordon_scope *scope = &options->scope;
+	struct cordon_profile_ask ask = { .path = getenv("PATH"), .root = policy->root.path, .make = make };
+	char home[CORDON_PATH_MAX];
+	int r = 0;
+
+	if (!scope->n_profiles && !scope->file)
+		return 0;
+	ask.home = scope->dirs->home;
+	if (options->home) {
+		if ((r = make_absolute(options->home, home, err)) < 0)
+			return r;
+		ask.run_home = home;
+	}
+	for (size_t i = 0; r == 0 && i < scope->n_profiles; i++)
+		r = cordon_profile_collect(scope->profiles[i], scope->profile_names[i], &ask, &options->profile, err);
+	return r == 0 && scope->file ? cordon_profile_collect(scope->file, NULL, &ask, &options->profile, err) : r;
+}
+
+/* Merges options, policy file and profiles. Lists are joined; of single values the first one counts. */
+static int merge(struct cordon_run_options *options, const struct cordon_policy *policy, bool make,
+		 struct cordon_error *err)
 {
 	const struct cordon_policy_file *file = options->scope.file;
 	struct cordon_run_spec *spec = &options->spec;
-	int r = 0;
+	int r;
 
-	if (file) {
+	if (file)
+		merge_settings(options, file);
+	for (size_t i = 0; i < options->scope.n_profiles; i++)
+		merge_settings(options, options->scope.profiles[i]);
+	r = use_profiles(options, policy, make, err);
+	if (r == 0)
 		r = merge_env(options, file, err);
-		if (r == 0)
-			r = merge_shares(options, file, err);
-		options->home = options->home ? options->home : file->home.text;
-		spec->at = spec->at ? spec->at : file->at.text;
-		spec->lens = options->lens_given ? spec->lens : file->lens;
-		spec->net = options->net_given ? spec->net : file->net;
-		spec->timeout_ms = spec->timeout_ms ? spec->timeout_ms : file->limits.timeout_ms;
-		spec->memory_bytes = spec->memory_bytes ? spec->memory_bytes : file->limits.memory_bytes;
-		spec->pids = spec->pids ? spec->pids : file->limits.pids;
-		spec->cpu_millis = spec->cpu_millis ? spec->cpu_millis : file->limits.cpu_millis;
-		spec->tmp_bytes = spec->tmp_bytes ? spec->tmp_bytes : file->limits.tmp_bytes;
-		spec->best_effort |= file->best_effort;
-	}
+	if (r == 0 && file)
+		r = merge_shares(options, file, err);
 	spec->env = options->env.items;
 	spec->n_env = options->env.n;
 	spec->keep_env = options->keep_env.items;
 	spec->n_keep_env = options->keep_env.n;
+	spec->home_env = options->profile.home_env;
+	spec->n_home_env = options->profile.n_home_env;
+	spec->path = options->profile.path;
 	return r;
 }
 
@@ -229,7 +290,8 @@ static int add_shares(const struct cordon_run_options *options, struct cordon_po
 		      struct cordon_error *err)
 {
 	const struct cordon_policy_file *file = options->scope.file;
-	autofree struct cordon_share *shares = calloc(options->n_shares + 1, sizeof(*shares));
+	const struct cordon_profile_use *profile = &options->profile;
+	autofree struct cordon_share *shares = calloc(options->n_shares + profile->n_shares + 1, sizeof(*shares));
 	bool protect = !options->scope.no_default_protect && !(file && !file->default_protect);
 	char home[CORDON_PATH_MAX] = "";
 	size_t n = 0;
@@ -239,8 +301,11 @@ static int add_shares(const struct cordon_run_options *options, struct cordon_po
 		return cordon_fail_errno(err, -ENOMEM, "shares");
 	for (size_t i = 0; i < options->n_shares; i++)
 		if (missing_too || access(options->shares[i].source, F_OK) == 0)
-			shares[n++] = (struct cordon_share){ options->shares[i].source, options->shares[i].target,
-							     options->shares[i].read_only };
+			shares[n++] = (struct cordon_share){ .source = options->shares[i].source,
+							     .target = options->shares[i].target,
+							     .read_only = options->shares[i].read_only };
+	for (size_t i = 0; i < profile->n_shares; i++)
+		shares[n++] = profile->shares[i];
 	if (options->home && (r = make_absolute(options->home, home, err)) < 0)
 		return r;
 	if (!missing_too && access(home, F_OK) < 0)
@@ -249,7 +314,7 @@ static int add_shares(const struct cordon_run_options *options, struct cordon_po
 	return r < 0 ? r : cordon_worktree_share(policy, err);
 }
 
-int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, bool missing_too,
+int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, cordon_run_use use,
 			      struct cordon_policy **ret_policy)
 {
 	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
@@ -258,7 +323,8 @@ int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options 
 
 	if (r)
 		return r;
-	if (merge(options, &err) < 0 || add_shares(options, policy, missing_too, &err) < 0)
+	if (merge(options, policy, use == CORDON_RUN_STARTS, &err) < 0 ||
+	    add_shares(options, policy, use != CORDON_RUN_ASKS, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	options->spec.policy = policy;
 	*ret_policy = cordon_steal_ptr(&policy);

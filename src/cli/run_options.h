@@ -38,7 +38,7 @@ enum cordon_run_key {
 #define CORDON_RUN_OPTIONS \
 	CORDON_SHARE_OPTIONS, \
 	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "set a variable (repeatable)", CORDON_RUN_ENV }, \
-	{ "keep-env", 0, CORDON_ARG_TEXT, "NAME", "pass a variable on (repeatable)", CORDON_RUN_KEEP_ENV }, \
+	{ "keep-env", 0, CORDON_ARG_TEXT, "NAME", "pass a variable on; NAME_* passes all that begin so (repeatable)", CORDON_RUN_KEEP_ENV }, \
 	{ "net", 0, CORDON_ARG_CHOICE, "host|none", "network: the host's, or only a loopback of its own", CORDON_RUN_NET }, \
 	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "end the run after this time (90, 90s, 1500ms, 2m, 1h)", CORDON_RUN_TIMEOUT }, \
 	{ "grace", 0, CORDON_ARG_TEXT, "DURATION", "time between SIGTERM and SIGKILL (default: 5s)", CORDON_RUN_GRACE }, \
@@ -66,6 +66,7 @@ struct cordon_run_options {
 	struct cordon_share_value *shares;
 	size_t n_shares;
 	bool net_given, lens_given;
+	struct cordon_profile_use profile; /* what the profiles give */
 	cordon_reports_when reports;
 	const char *reports_path;
 };
@@ -78,10 +79,15 @@ static inline bool cordon_run_options_own(int key)
 int cordon_run_options_set(struct cordon_run_options *options, int key, const char *arg, struct cordon_error *err);
 void cordon_run_options_done(struct cordon_run_options *options);
 
-/* Builds the policy with its shares, which is also set in the spec. A share that is missing on this machine is an error
- * with `missing_too`, for commands that run something; other commands leave it out. Returns 0, or an exit code after
- * having printed every error. */
-int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, bool missing_too,
+typedef enum cordon_run_use {
+	CORDON_RUN_ASKS,   /* a question: a share that is missing on this machine is left out */
+	CORDON_RUN_PLANS,  /* a missing share is an error; nothing is made */
+	CORDON_RUN_STARTS, /* the same; the state directories of profiles are made */
+} cordon_run_use;
+
+/* Builds the policy with its shares, which is also set in the spec. Returns 0, or an exit code after having printed
+ * every error. */
+int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, cordon_run_use use,
 			      struct cordon_policy **ret_policy);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds a policy from options, variables and a policy file, and reports every error in them. */
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "cli/manager.h"
@@ -56,6 +57,11 @@ void cordon_scope_done(struct cordon_scope *scope)
 {
 	free(scope->rules);
 	scope->file = cordon_policy_file_free(scope->file);
+	for (size_t i = 0; i < scope->n_profiles; i++) {
+		cordon_policy_file_free(scope->profiles[i]);
+		free(scope->profile_names[i]);
+	}
+	free(scope->dirs);
 	*scope = (struct cordon_scope){ 0 };
 }
 
@@ -159,13 +165,101 @@ static void add_options(struct making *m)
 				add_rule(m, rule_options[k].kind, m->scope->rules[i].text, rule_options[k].option);
 }
 
+/* Whether the policy file may speak of the home directory: the user owns it, and no agent can have written it. */
+static void judge_file(const struct making *m, struct cordon_policy_trust *ret_trust)
+{
+	const char *path = m->scope->policy_path;
+	struct cordon_root slash = { .fd = -1, .path = "/" };
+	CORDON_UNCLEARED struct cordon_resolved found;
+	char cwd[CORDON_PATH_MAX], asked[CORDON_PATH_MAX], file[CORDON_PATH_MAX];
+	struct stat st;
+
+	*ret_trust = (struct cordon_policy_trust){ .why_not = "a file that you do not own can't speak of your home" };
+	if ((path[0] != '/' && !getcwd(cwd, sizeof(cwd))) ||
+	    cordon_path_join(path[0] == '/' ? "" : cwd, path, asked, sizeof(asked)) < 0)
+		return;
+	cordon_resolve(&slash, asked, &found);
+	if (found.place != CORDON_PLACE_INSIDE || cordon_path_join("/", found.path, file, sizeof(file)) < 0 ||
+	    stat(file, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & S_IWOTH))
+		return;
+	ret_trust->why_not = "a file inside the workspace can't speak of your home";
+	if (cordon_path_within(file, m->root.path) || cordon_path_within(asked, m->root.path))
+		return;
+	ret_trust->why_not = "there is no home directory (HOME)";
+	ret_trust->home = *m->scope->dirs->home ? m->scope->dirs->home : NULL;
+}
+
+/* Finds the directories of profiles, and the home, once. */
+static bool find_dirs(struct making *m)
+{
+	struct cordon_error err = { 0 };
+
+	if (!m->scope->dirs && (m->scope->dirs = calloc(1, sizeof(*m->scope->dirs))))
+		cordon_profile_dirs_find(m->scope->dirs);
+	if (m->scope->dirs)
+		return true;
+	cordon_fail_errno(&err, -ENOMEM, "profiles");
+	report(m, &err);
+	return false;
+}
+
 /* Reads the policy file and prints its errors. */
 static void load_file(struct making *m)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_policy_trust trust;
 
-	if (m->scope->policy_path && cordon_policy_file_load(m->scope->policy_path, &m->scope->file, &errors) < 0)
+	if (!m->scope->policy_path || !find_dirs(m))
+		return;
+	judge_file(m, &trust);
+	if (cordon_policy_file_load(m->scope->policy_path, &trust, &m->scope->file, &errors) < 0)
 		keep_code(m, cordon_cli_fail_all(m->cli, &errors));
+}
+
+static void load_profile(struct making *m, const char *name)
+{
+	struct cordon_scope *scope = m->scope;
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_policy_file *file = NULL;
+	struct cordon_error err = { 0 };
+
+	for (size_t i = 0; i < scope->n_profiles; i++)
+		if (cordon_streq(scope->profile_names[i], name))
+			return;
+	if (scope->n_profiles == CORDON_PROFILES_MAX) {
+		cordon_fail(&err, -E2BIG, CORDON_KIND_LIMIT, "a run has more than %d profiles", CORDON_PROFILES_MAX);
+		report(m, &err);
+	} else if (cordon_profile_load(scope->dirs, name, &file, &errors) < 0) {
+		keep_code(m, cordon_cli_fail_all(m->cli, &errors));
+	} else if ((scope->profile_names[scope->n_profiles] = strdup(name))) {
+		scope->profiles[scope->n_profiles++] = file;
+	} else {
+		cordon_policy_file_free(file);
+		cordon_fail_errno(&err, -ENOMEM, "profiles");
+		report(m, &err);
+	}
+}
+
+/* Reads the profiles of the options, then those that the policy file names. */
+static void load_profiles(struct making *m)
+{
+	const struct cordon_scope *scope = m->scope;
+
+	for (size_t i = 0; i < scope->n_rules; i++) {
+		if (scope->rules[i].key != CORDON_SCOPE_PROFILE || !find_dirs(m))
+			continue;
+		for (const char *p = scope->rules[i].text;; p++) {
+			size_t n = strcspn(p, ",");
+			autofree char *name = strndup(p, n);
+
+			load_profile(m, name ? name : "");
+			p += n;
+			if (!*p)
+				break;
+		}
+	}
+	for (size_t i = 0; scope->file && i < scope->file->profiles.n; i++)
+		load_profile(m, scope->file->profiles.items[i].text);
 }
 
 /* The option has precedence, then the file, the variable, the command's default for folders, and strict. */
@@ -205,10 +299,14 @@ static void build(struct making *m, struct cordon_policy **ret_policy)
 	bool listed;
 
 	load_file(m);
+	load_profiles(m);
 	add_options(m);
 	listed = add_folder_lists(m);
 	spec.n_rules = m->n_rules;
 	spec.file = m->scope->file;
+	spec.profiles = m->scope->profiles;
+	spec.n_profiles = m->scope->n_profiles;
+	spec.reports_reads |= m->scope->n_profiles > 0;
 	if (m->scope->policy_path && (m->scope->policy_path[0] == '/' || getcwd(cwd, sizeof(cwd))) &&
 	    cordon_path_join(m->scope->policy_path[0] == '/' ? "" : cwd, m->scope->policy_path, path, sizeof(path)) == 0)
 		spec.file_path = path;

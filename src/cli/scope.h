@@ -21,7 +21,7 @@
 #define CORDON_CLI_SCOPE_H
 
 #include "cli/cli.h"
-#include "config/policy_file.h"
+#include "config/profile.h"
 #include "policy/policy.h"
 
 enum cordon_scope_key {
@@ -35,6 +35,7 @@ enum cordon_scope_key {
 	CORDON_SCOPE_PROTECT,
 	CORDON_SCOPE_UNPROTECT,
 	CORDON_SCOPE_POLICY,
+	CORDON_SCOPE_PROFILE,
 	CORDON_SCOPE_READ_ONLY,
 	CORDON_SCOPE_NO_DEFAULT_PROTECT,
 	CORDON_SCOPE__END,
@@ -46,6 +47,9 @@ enum cordon_scope_key {
 #define CORDON_SCOPE_MODE_OPTION \
 	{ "workspace-mode", 0, CORDON_ARG_CHOICE, "strict|permissive", "refuse what lies outside, or only warn", \
 	  CORDON_SCOPE_MODE }
+#define CORDON_SCOPE_PROFILE_OPTION \
+	{ "profile", 0, CORDON_ARG_PROFILE, "NAMES", "comma list of profiles: what a program needs (repeatable)", \
+	  CORDON_SCOPE_PROFILE }
 #define CORDON_SCOPE_OPTIONS \
 	CORDON_SCOPE_ROOT_OPTION, \
 	{ "workspace", 0, CORDON_ARG_DIR, "FOLDERS", "comma list of folders that may be written", CORDON_SCOPE_WORKSPACE }, \
@@ -60,7 +64,8 @@ enum cordon_scope_key {
 	{ "unprotect", 0, CORDON_ARG_FILE, "PATH", "lift one default protection (repeatable)", CORDON_SCOPE_UNPROTECT }, \
 	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected", \
 	  CORDON_SCOPE_NO_DEFAULT_PROTECT }, \
-	{ "policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too", CORDON_SCOPE_POLICY }
+	{ "policy", 0, CORDON_ARG_FILE, "FILE", "take rules from a cordon.yaml or .json too", CORDON_SCOPE_POLICY }, \
+	CORDON_SCOPE_PROFILE_OPTION
 /* clang-format on */
 
 struct cordon_scope_rule {
@@ -79,6 +84,10 @@ struct cordon_scope {
 	cordon_mode folder_mode; /* set by the command: the mode for folders if nothing else sets one */
 	struct cordon_policy_file *
 		file; /* the file of --policy, once it is read; also has settings that are no part of a policy (env, limits) */
+	struct cordon_profile_dirs *dirs;			  /* where profiles are, once that was asked */
+	struct cordon_policy_file *profiles[CORDON_PROFILES_MAX]; /* of --profile and the policy file, once they are read */
+	char *profile_names[CORDON_PROFILES_MAX];
+	size_t n_profiles;
 };
 
 static inline bool cordon_scope_owns(int key)

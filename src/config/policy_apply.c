@@ -133,7 +133,7 @@ int cordon_policy_load(struct cordon_policy *policy, const char *path, struct co
 {
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = NULL;
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	int r = cordon_policy_file_load(path, &file, &errors);
+	int r = cordon_policy_file_load(path, NULL, &file, &errors);
 
 	if (r == 0)
 		r = cordon_policy_file_apply(file, policy, &errors);

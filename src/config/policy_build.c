@@ -190,12 +190,39 @@ struct lifted {
 	size_t n;
 };
 
+/* The policy file and the profiles, one after the other; NULL behind the last one. */
+static const struct cordon_policy_file *file_of(const struct cordon_policy_spec *spec, size_t i)
+{
+	if (i < spec->n_profiles)
+		return spec->profiles[i];
+	return i == spec->n_profiles ? spec->file : NULL;
+}
+
+static void lift_settings(struct build *b, const struct cordon_protect_list *list,
+			  const struct cordon_policy_file *file, struct lifted *ret)
+{
+	for (size_t i = 0; i < file->unprotect.n; i++) {
+		const struct cordon_setting *setting = &file->unprotect.items[i];
+		struct cordon_error fault = { 0 };
+
+		if (unprotect(b, list, setting->text, ret->paths[ret->n++], &fault) == 0)
+			continue;
+		if (fault.kind == CORDON_KIND_USAGE)
+			fault.kind = CORDON_KIND_CONFIG;
+		if (!b->code)
+			b->code = fault.code;
+		cordon_errors_add(b->errors, &fault, file->doc->name, setting->line, setting->column);
+	}
+}
+
 static int find_lifted(struct build *b, const struct cordon_protect_list *list, struct lifted *ret,
 		       struct cordon_error *err)
 {
-	const struct cordon_setting_list *settings = b->spec->file ? &b->spec->file->unprotect : NULL;
-	size_t n = settings ? settings->n : 0;
+	const struct cordon_policy_file *file;
+	size_t n = 0;
 
+	for (size_t i = 0; (file = file_of(b->spec, i)); i++)
+		n += file->unprotect.n;
 	for (size_t i = 0; i < b->spec->n_rules; i++)
 		n += b->spec->rules[i].kind == CORDON_RULE_UNPROTECT;
 	if (!n)
@@ -210,18 +237,8 @@ static int find_lifted(struct build *b, const struct cordon_protect_list *list, 
 		    unprotect(b, list, b->spec->rules[i].text, ret->paths[ret->n++], &fault) < 0)
 			report_rule(b, &fault, &b->spec->rules[i]);
 	}
-	for (size_t i = 0; settings && i < settings->n; i++) {
-		struct cordon_error fault = { 0 };
-
-		if (unprotect(b, list, settings->items[i].text, ret->paths[ret->n++], &fault) == 0)
-			continue;
-		if (fault.kind == CORDON_KIND_USAGE)
-			fault.kind = CORDON_KIND_CONFIG;
-		if (!b->code)
-			b->code = fault.code;
-		cordon_errors_add(b->errors, &fault, b->spec->file->doc->name, settings->items[i].line,
-				  settings->items[i].column);
-	}
+	for (size_t i = 0; (file = file_of(b->spec, i)); i++)
+		lift_settings(b, list, file, ret);
 	return 0;
 }
 
@@ -263,13 +280,16 @@ static int protect_below(struct build *b, const char *dir, const struct lifted *
 
 static void add_defaults(struct build *b)
 {
-	bool off = b->spec->no_default_protection || (b->spec->file && !b->spec->file->default_protect);
+	bool off = b->spec->no_default_protection;
+	const struct cordon_policy_file *file;
 	struct cordon_protect_list list = { 0 };
 	struct lifted lifted = { 0 };
 	CORDON_UNCLEARED struct cordon_names names;
 	struct cordon_error err = { 0 };
 	int r = 0;
 
+	for (size_t i = 0; (file = file_of(b->spec, i)); i++)
+		off |= !file->default_protect;
 	cordon_names_init(&names, b->policy->root.fd);
 	b->policy->names = &names;
 	if (!off)
@@ -372,6 +392,7 @@ int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_pol
 			struct cordon_errors *errors)
 {
 	struct build b = { .spec = spec, .errors = errors };
+	const struct cordon_policy_file *file;
 	struct cordon_error err = { 0 };
 	int r = cordon_policy_new(spec->root, &b.policy, &err);
 
@@ -379,8 +400,10 @@ int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_pol
 		report(&b, &err);
 		return r;
 	}
-	if (spec->file)
-		b.code = cordon_policy_file_apply(spec->file, b.policy, errors);
+	for (size_t i = 0; (file = file_of(spec, i)); i++) {
+		r = cordon_policy_file_apply(file, b.policy, errors);
+		b.code = b.code ? b.code : r;
+	}
 	for (size_t i = 0; i < spec->n_rules; i++)
 		add_rule(&b, &spec->rules[i]);
 	b.policy->read_only |= spec->read_only;

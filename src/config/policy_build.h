@@ -34,7 +34,9 @@ struct cordon_policy_spec {
 	const char *root;
 	const struct cordon_policy_rule *rules;
 	size_t n_rules;
-	const struct cordon_policy_file *file; /* or NULL */
+	const struct cordon_policy_file *file;	    /* or NULL */
+	struct cordon_policy_file *const *profiles; /* files that add to it */
+	size_t n_profiles;
 	/* Absolute, as the user named the file, or NULL; it and what it leads to are protected. */
 	const char *file_path;
 	cordon_mode mode;   /* of the result, whatever the file says; a strict fence makes it strict */

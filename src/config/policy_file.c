@@ -1,44 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a policy file: one table row per key, every error reported at its place, and nothing guessed. */
-#include "config/policy_file.h"
 #include "base/path.h"
-#include "config/reader.h"
+#include "config/policy_reader.h"
+#include "config/profile.h"
 #include "config/suggest.h"
 #include "policy/policy.h"
 
 #define VERSION "1"
-
-struct reader {
-	struct cordon_reader in;
-	struct cordon_policy_file *file;
-};
-
-struct key;
-
-/* Readers and checks return 0 also for a bad value, which they report; -ENOMEM stops the reading. */
-typedef int read_fn(struct reader *reader, const struct cordon_node *node, const struct key *key);
-typedef int check_fn(const char *text, struct cordon_error *err);
-typedef int limit_fn(const char *text, uint64_t *ret_value, struct cordon_error *err);
-
-struct key {
-	const char *name;
-	read_fn *read;
-	size_t slot;  /* of the value in struct cordon_policy_file */
-	size_t where; /* of the field for its place, if there is one */
-	check_fn *check;
-	limit_fn *limit;
-};
-
 #define SLOT(member) offsetof(struct cordon_policy_file, member)
 
-static void *slot_of(const struct reader *reader, size_t slot)
-{
-	return (char *)reader->file + slot;
-}
-
-static int read_keys(struct reader *reader, const struct cordon_node *mapping, const struct key *keys, size_t n);
-
-static int read_version(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_version(struct cordon_policy_reader *reader, const struct cordon_node *node,
+			const struct cordon_policy_key *key)
 {
 	if (node->type == CORDON_NODE_SCALAR && cordon_streq(node->text, VERSION))
 		return 0;
@@ -48,14 +20,16 @@ static int read_version(struct reader *reader, const struct cordon_node *node, c
 	return 0;
 }
 
-static int read_bool(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_bool(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		     const struct cordon_policy_key *key)
 {
-	if (!cordon_reader_bool(&reader->in, node, key->name, slot_of(reader, key->slot)))
+	if (!cordon_reader_bool(&reader->in, node, key->name, cordon_policy_slot(reader, key->slot)))
 		return 0;
-	return cordon_reader_where(&reader->in, node, slot_of(reader, key->where));
+	return cordon_reader_where(&reader->in, node, cordon_policy_slot(reader, key->where));
 }
 
-static int read_mode(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_mode(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		     const struct cordon_policy_key *key)
 {
 	struct cordon_error err;
 
@@ -66,10 +40,14 @@ static int read_mode(struct reader *reader, const struct cordon_node *node, cons
 	return cordon_reader_where(&reader->in, node, &reader->file->mode_where);
 }
 
-static int read_net(struct reader *reader, const struct cordon_node *node, const struct key *key)
+/* A profile may list the hosts that its program needs. */
+static int read_net(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		    const struct cordon_policy_key *key)
 {
 	struct cordon_error err;
 
+	if (node->type == CORDON_NODE_SEQUENCE && reader->trust->profile)
+		return cordon_policy_read_list(reader, node, key);
 	if (!cordon_reader_text(&reader->in, node, key->name))
 		return 0;
 	if (cordon_net_parse(node->text, &reader->file->net, &err) < 0)
@@ -77,7 +55,8 @@ static int read_net(struct reader *reader, const struct cordon_node *node, const
 	return cordon_reader_where(&reader->in, node, &reader->file->net_where);
 }
 
-static int read_lens(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_lens(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		     const struct cordon_policy_key *key)
 {
 	struct cordon_error err;
 
@@ -105,7 +84,7 @@ static size_t fault_in_pattern(const char *text)
 	return cordon_pattern_check(text, &column, NULL) < 0 && column ? column - 1 : CORDON_READER_WHOLE;
 }
 
-static int check_protected(const char *text, struct cordon_error *err)
+int cordon_policy_check_protected(const char *text, struct cordon_error *err)
 {
 	char clean[CORDON_PATH_MAX];
 
@@ -117,14 +96,30 @@ static int check_folder(const char *text, struct cordon_error *err)
 	return text[0] ? 0 : cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "the name of a folder is empty");
 }
 
-static int check_env_name(const char *text, struct cordon_error *err)
+static int check_text(const char *text, struct cordon_error *err)
 {
-	return cordon_env_name_check(text, strlen(text), err);
+	return text[0] ? 0 : cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "the text is empty");
+}
+
+static int check_host(const char *text, struct cordon_error *err)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-*:[]");
+
+	return n && !text[n] ? 0 : cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "'%s' is not the name of a host", text);
+}
+
+static int check_program(const char *text, struct cordon_error *err)
+{
+	if (text[0] && text[0] != '-' && !strchr(text, '/') && strlen(text) < 256)
+		return 0;
+	cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "'%s' is not the name of a program", text);
+	cordon_error_hint(err, "write the name without a directory; it is found on the PATH");
+	return -EINVAL;
 }
 
 /* A path of the host or of the sandbox must be absolute: the file may lie anywhere, so there is nothing that the
  * path could be relative to. */
-static int check_absolute(const char *text, struct cordon_error *err)
+int cordon_policy_check_absolute(const char *text, struct cordon_error *err)
 {
 	char clean[CORDON_PATH_MAX];
 	int r;
@@ -143,8 +138,8 @@ static int check_absolute(const char *text, struct cordon_error *err)
 	return 0;
 }
 
-static int take_text(struct reader *reader, const struct cordon_node *node, const struct key *key,
-		     struct cordon_setting *ret_setting)
+int cordon_policy_take_text(struct cordon_policy_reader *reader, const struct cordon_node *node,
+			    const struct cordon_policy_key *key, struct cordon_setting *ret_setting)
 {
 	struct cordon_error err;
 
@@ -158,9 +153,10 @@ static int take_text(struct reader *reader, const struct cordon_node *node, cons
 	return cordon_reader_where(&reader->in, node, &ret_setting->where);
 }
 
-static int read_list(struct reader *reader, const struct cordon_node *node, const struct key *key)
+int cordon_policy_read_list(struct cordon_policy_reader *reader, const struct cordon_node *node,
+			    const struct cordon_policy_key *key)
 {
-	struct cordon_setting_list *list = slot_of(reader, key->slot);
+	struct cordon_setting_list *list = cordon_policy_slot(reader, key->slot);
 
 	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_SEQUENCE, key->name))
 		return 0;
@@ -169,7 +165,7 @@ static int read_list(struct reader *reader, const struct cordon_node *node, cons
 	if (!list->items)
 		return -ENOMEM;
 	for (const struct cordon_node *item = node->first; item; item = item->next) {
-		int r = take_text(reader, item, key, &list->items[list->n]);
+		int r = cordon_policy_take_text(reader, item, key, &list->items[list->n]);
 
 		if (r < 0)
 			return r;
@@ -178,7 +174,8 @@ static int read_list(struct reader *reader, const struct cordon_node *node, cons
 	return 0;
 }
 
-static int read_env(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_env(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		    const struct cordon_policy_key *key)
 {
 	struct cordon_policy_file *file = reader->file;
 	struct cordon_error err;
@@ -205,7 +202,7 @@ static int read_env(struct reader *reader, const struct cordon_node *node, const
 	return 0;
 }
 
-static char *keep_path(struct reader *reader, const char *path)
+char *cordon_policy_keep_path(struct cordon_policy_reader *reader, const char *path)
 {
 	size_t size = strlen(path) + 1;
 	char *clean = cordon_document_alloc(reader->in.doc, size);
@@ -215,35 +212,71 @@ static char *keep_path(struct reader *reader, const char *path)
 	return clean;
 }
 
-static int read_path(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_text(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		     const struct cordon_policy_key *key)
 {
-	struct cordon_setting *setting = slot_of(reader, key->slot);
-	int r = take_text(reader, node, key, setting);
+	return cordon_policy_take_text(reader, node, key, cordon_policy_slot(reader, key->slot));
+}
 
-	if (r < 0 || !setting->text)
+/* A path of the host, or with cordon_policy_check_absolute one of the sandbox, where ~ means nothing. */
+static int read_path(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		     const struct cordon_policy_key *key)
+{
+	struct cordon_setting *setting = cordon_policy_slot(reader, key->slot);
+	char expanded[CORDON_PATH_MAX];
+	struct cordon_error err;
+	const char *text = node->text;
+	int r;
+
+	if (key->check || node->type != CORDON_NODE_SCALAR || !cordon_home_rest(text)) {
+		struct cordon_policy_key absolute = *key;
+
+		absolute.check = cordon_policy_check_absolute;
+		r = cordon_policy_take_text(reader, node, &absolute, setting);
+		text = setting->text;
+	} else if (cordon_policy_expand_home(reader, &text, expanded, &err) < 0 ||
+		   cordon_policy_check_absolute(text, &err) < 0) {
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	} else {
+		r = cordon_reader_where(&reader->in, node, &setting->where);
+	}
+	if (r < 0 || !text)
 		return r;
-	setting->text = keep_path(reader, setting->text);
+	setting->text = cordon_policy_keep_path(reader, text);
 	return setting->text ? 0 : -ENOMEM;
 }
 
-static int take_share(struct reader *reader, const struct cordon_node *node, struct cordon_share_setting *ret_setting)
+static int take_share(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		      struct cordon_share_setting *ret_setting)
 {
 	struct cordon_share_value share CORDON_CLEANUP(cordon_share_done) = { 0 };
+	char expanded[CORDON_PATH_MAX], in_home[CORDON_PATH_MAX] = "";
+	const char *source, *target;
 	struct cordon_error err;
 
 	if (!cordon_reader_text(&reader->in, node, "share"))
 		return 0;
-	if (cordon_share_parse(node->text, &share, &err) < 0 || check_absolute(share.source, &err) < 0)
+	if (cordon_share_parse(node->text, &share, &err) < 0)
 		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-	ret_setting->share.source = keep_path(reader, share.source);
-	ret_setting->share.target = share.target ? keep_path(reader, share.target) : NULL;
+	source = share.source;
+	if (cordon_policy_expand_home(reader, &source, expanded, &err) < 0 ||
+	    cordon_policy_check_absolute(source, &err) < 0)
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	/* What lies in the user's home lies in the run's home inside. */
+	target = share.target;
+	if (!target && source == expanded &&
+	    cordon_path_join("~", cordon_home_rest(share.source), in_home, sizeof(in_home)) == 0)
+		target = in_home;
+	ret_setting->share.source = cordon_policy_keep_path(reader, source);
+	ret_setting->share.target = target ? cordon_policy_keep_path(reader, target) : NULL;
 	ret_setting->share.read_only = share.read_only;
-	if (!ret_setting->share.source || (share.target && !ret_setting->share.target))
+	if (!ret_setting->share.source || (target && !ret_setting->share.target))
 		return -ENOMEM;
 	return cordon_reader_where(&reader->in, node, &ret_setting->where);
 }
 
-static int read_shares(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_shares(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		       const struct cordon_policy_key *key)
 {
 	struct cordon_policy_file *file = reader->file;
 
@@ -264,7 +297,8 @@ static int read_shares(struct reader *reader, const struct cordon_node *node, co
 }
 
 /* Reads a number with or without a unit, with or without quotes, in either format. */
-static int read_limit(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_limit(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		      const struct cordon_policy_key *key)
 {
 	struct cordon_error err;
 
@@ -275,12 +309,12 @@ static int read_limit(struct reader *reader, const struct cordon_node *node, con
 				 key->name, cordon_node_describe(reader->in.doc, node));
 		return 0;
 	}
-	if (key->limit(node->text, slot_of(reader, key->slot), &err) < 0)
+	if (key->limit(node->text, cordon_policy_slot(reader, key->slot), &err) < 0)
 		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
 	return 0;
 }
 
-static const struct key limit_keys[] = {
+static const struct cordon_policy_key limit_keys[] = {
 	{ .name = "timeout", .read = read_limit, .slot = SLOT(limits.timeout_ms), .limit = cordon_timeout_parse },
 	{ .name = "memory", .read = read_limit, .slot = SLOT(limits.memory_bytes), .limit = cordon_memory_parse },
 	{ .name = "pids", .read = read_limit, .slot = SLOT(limits.pids), .limit = cordon_pids_parse },
@@ -288,42 +322,58 @@ static const struct key limit_keys[] = {
 	{ .name = "tmp_size", .read = read_limit, .slot = SLOT(limits.tmp_bytes), .limit = cordon_memory_parse },
 };
 
-static int read_limits(struct reader *reader, const struct cordon_node *node, const struct key *key)
+static int read_limits(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		       const struct cordon_policy_key *key)
 {
 	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_MAPPING, key->name))
 		return 0;
-	return read_keys(reader, node, limit_keys, CORDON_ARRAY_SIZE(limit_keys));
+	return cordon_policy_read_keys(reader, node, limit_keys, CORDON_ARRAY_SIZE(limit_keys));
 }
 
-static const struct key top_keys[] = {
+static const struct cordon_policy_key top_keys[] = {
 	{ .name = "version", .read = read_version },
 	{ .name = "mode", .read = read_mode },
-	{ .name = "workspace", .read = read_list, .slot = SLOT(workspace), .check = check_folder },
-	{ .name = "rw", .read = read_list, .slot = SLOT(rw), .check = check_pattern },
-	{ .name = "ro", .read = read_list, .slot = SLOT(ro), .check = check_pattern },
-	{ .name = "deny", .read = read_list, .slot = SLOT(deny), .check = check_pattern },
-	{ .name = "within", .read = read_list, .slot = SLOT(within), .check = check_pattern },
+	{ .name = "workspace", .read = cordon_policy_read_list, .slot = SLOT(workspace), .check = check_folder },
+	{ .name = "rw", .read = cordon_policy_read_list, .slot = SLOT(rw), .check = check_pattern },
+	{ .name = "ro", .read = cordon_policy_read_list, .slot = SLOT(ro), .check = check_pattern },
+	{ .name = "deny", .read = cordon_policy_read_list, .slot = SLOT(deny), .check = check_pattern },
+	{ .name = "within", .read = cordon_policy_read_list, .slot = SLOT(within), .check = check_pattern },
 	{ .name = "read_only", .read = read_bool, .slot = SLOT(read_only), .where = SLOT(read_only_where) },
-	{ .name = "protect", .read = read_list, .slot = SLOT(protect), .check = check_protected },
-	{ .name = "unprotect", .read = read_list, .slot = SLOT(unprotect), .check = check_protected },
+	{ .name = "protect",
+	  .read = cordon_policy_read_list,
+	  .slot = SLOT(protect),
+	  .check = cordon_policy_check_protected },
+	{ .name = "unprotect",
+	  .read = cordon_policy_read_list,
+	  .slot = SLOT(unprotect),
+	  .check = cordon_policy_check_protected },
 	{ .name = "default_protect",
 	  .read = read_bool,
 	  .slot = SLOT(default_protect),
 	  .where = SLOT(default_protect_where) },
 	{ .name = "env", .read = read_env },
-	{ .name = "keep_env", .read = read_list, .slot = SLOT(keep_env), .check = check_env_name },
-	{ .name = "home", .read = read_path, .slot = SLOT(home), .check = check_absolute },
-	{ .name = "at", .read = read_path, .slot = SLOT(at), .check = check_absolute },
+	{ .name = "keep_env", .read = cordon_policy_read_list, .slot = SLOT(keep_env), .check = cordon_env_pattern_check },
+	{ .name = "home", .read = read_path, .slot = SLOT(home) },
+	{ .name = "at", .read = read_path, .slot = SLOT(at), .check = cordon_policy_check_absolute },
 	{ .name = "share", .read = read_shares },
-	{ .name = "net", .read = read_net },
+	{ .name = "net", .read = read_net, .slot = SLOT(net_hosts), .check = check_host },
 	{ .name = "lens", .read = read_lens },
 	{ .name = "editor_temps", .read = read_bool, .slot = SLOT(editor_temps), .where = SLOT(editor_temps_where) },
 	{ .name = "limits", .read = read_limits },
 	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
+	{ .name = "profiles",
+	  .read = cordon_policy_read_names,
+	  .slot = SLOT(profiles),
+	  .check = cordon_profile_name_check },
+	{ .name = "description", .read = read_text, .slot = SLOT(description), .check = check_text },
+	{ .name = "program", .read = cordon_policy_read_names, .slot = SLOT(program), .check = check_program },
+	{ .name = "state", .read = cordon_policy_read_state },
+	{ .name = "private", .read = cordon_policy_read_private, .slot = SLOT(private_dirs) },
+	{ .name = "argv_hint", .read = cordon_policy_read_list, .slot = SLOT(argv_hint), .check = check_text },
 };
 
 /* Suggests what the user may have meant by an unknown key. */
-static void explain_unknown(const char *word, const struct key *keys, size_t n, struct cordon_error *err)
+static void explain_unknown(const char *word, const struct cordon_policy_key *keys, size_t n, struct cordon_error *err)
 {
 	struct cordon_buf list autobuf = CORDON_BUF(sizeof(err->hint));
 	const char *meant = NULL;
@@ -348,10 +398,11 @@ static void explain_unknown(const char *word, const struct key *keys, size_t n, 
 		cordon_error_hint(err, "did you mean '%s'?", meant);
 }
 
-static int read_keys(struct reader *reader, const struct cordon_node *mapping, const struct key *keys, size_t n)
+int cordon_policy_read_keys(struct cordon_policy_reader *reader, const struct cordon_node *mapping,
+			    const struct cordon_policy_key *keys, size_t n)
 {
 	for (const struct cordon_node *node = mapping->first; node; node = node->next) {
-		const struct key *key = NULL;
+		const struct cordon_policy_key *key = NULL;
 		struct cordon_error err;
 		int r;
 
@@ -395,11 +446,14 @@ static int no_memory(struct cordon_errors *errors, const char *name)
 }
 
 /* Takes the document. `before` is how many errors there were before it was read: errors of the document count, too. */
-static int make_file(struct cordon_document *doc, size_t before, struct cordon_policy_file **ret_file,
-		     struct cordon_errors *errors)
+static int make_file(struct cordon_document *doc, const struct cordon_policy_trust *trust, size_t before,
+		     struct cordon_policy_file **ret_file, struct cordon_errors *errors)
 {
+	static const struct cordon_policy_trust none = { .why_not = "this file may not speak of the home directory" };
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = calloc(1, sizeof(*file));
-	struct reader reader = { .in = { .doc = doc, .errors = errors }, .file = file };
+	struct cordon_policy_reader reader = { .trust = trust ? trust : &none,
+					       .in = { .doc = doc, .errors = errors },
+					       .file = file };
 
 	if (!file) {
 		cordon_document_free(doc);
@@ -407,7 +461,7 @@ static int make_file(struct cordon_document *doc, size_t before, struct cordon_p
 	}
 	*file = (struct cordon_policy_file){ .doc = doc, .default_protect = true, .editor_temps = true };
 	if (cordon_reader_collection(&reader.in, doc->root, CORDON_NODE_MAPPING, "a policy file") &&
-	    read_keys(&reader, doc->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
+	    cordon_policy_read_keys(&reader, doc->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
 		return no_memory(errors, doc->name);
 	if (errors->n + errors->dropped > before)
 		return -EINVAL;
@@ -415,13 +469,14 @@ static int make_file(struct cordon_document *doc, size_t before, struct cordon_p
 	return 0;
 }
 
-int cordon_policy_file_load(const char *path, struct cordon_policy_file **ret_file, struct cordon_errors *errors)
+int cordon_policy_file_load(const char *path, const struct cordon_policy_trust *trust,
+			    struct cordon_policy_file **ret_file, struct cordon_errors *errors)
 {
 	size_t before = errors->n + errors->dropped;
 	struct cordon_document *doc;
 	int r = cordon_document_load(path, &doc, errors);
 
-	return r < 0 ? r : make_file(doc, before, ret_file, errors);
+	return r < 0 ? r : make_file(doc, trust, before, ret_file, errors);
 }
 
 int cordon_policy_file_parse(const char *name, cordon_format format, const char *text, size_t len,
@@ -431,5 +486,5 @@ int cordon_policy_file_parse(const char *name, cordon_format format, const char 
 	struct cordon_document *doc;
 	int r = cordon_document_parse(name, format, text, len, CORDON_CONFIG_DEPTH_MAX, &doc, errors);
 
-	return r < 0 ? r : make_file(doc, before, ret_file, errors);
+	return r < 0 ? r : make_file(doc, NULL, before, ret_file, errors);
 }

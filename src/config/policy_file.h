@@ -15,8 +15,8 @@
  *     default_protect: true
  *     unprotect: [.vscode]          # one of the built-in list
  *     env: {CI: "1"}
- *     keep_env: [ANTHROPIC_API_KEY]
- *     home: /srv/agent-home         # host directories are absolute
+ *     keep_env: [ANTHROPIC_API_KEY, "NPM_*"]
+ *     home: /srv/agent-home         # host directories are absolute, or begin with ~/
  *     at: /workspace
  *     share: ["/opt/data:/data:ro"]
  *     net: host                     # or none
@@ -24,6 +24,20 @@
  *     editor_temps: true            # names that editors use while they save
  *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
  *     best_effort: false
+ *     profiles: [claude]            # policy files with a name (profile.h)
+ *
+ * and, in profiles and wherever else a file may speak of the home:
+ *
+ *     description: Claude Code
+ *     program: claude               # found on the caller's PATH, and shown with its package and its interpreter
+ *     state:                        # directories of the home that stay
+ *       - path: ~/.claude
+ *         variable: CLAUDE_CONFIG_DIR       # names the directory: on the host if it is set there, and inside
+ *         hold: [settings.json, hooks]      # can't be changed or made in it
+ *         hold_moved: [.claude.json]        # the same, if the caller's variable names the directory
+ *     private: [~/.cache/opencode]  # directories of the home that are shown, and keep nothing of what is written
+ *     net: [api.anthropic.com]      # of a profile: hosts that the program needs; nothing enforces the list yet
+ *     argv_hint: [claude, --resume]
  *
  * Every key is optional; an unknown one is an error. All errors are found in one pass.
  *
@@ -56,6 +70,20 @@ struct cordon_env_setting {
 struct cordon_share_setting {
 	struct cordon_share_value share; /* source is absolute and clean */
 	const char *where;
+};
+
+struct cordon_state_setting {
+	const char *path;     /* relative to the home */
+	const char *variable; /* or NULL */
+	struct cordon_setting_list hold, hold_moved;
+	const char *where;
+};
+
+/* What a file may speak of. */
+struct cordon_policy_trust {
+	const char *home; /* what ~ stands for on the host, canonical; NULL: it can't be used, because of why_not */
+	const char *why_not;
+	bool profile; /* the file is a profile */
 };
 
 /* All strings and lists belong to the file. A `where` of NULL means that the file does not set the value beside it,
@@ -97,11 +125,21 @@ struct cordon_policy_file {
 	} limits;
 	bool best_effort;
 	const char *best_effort_where;
+	struct cordon_setting_list profiles; /* names */
+	struct cordon_setting description;
+	struct cordon_setting_list program; /* names to look up on the caller's PATH */
+	struct cordon_state_setting *state;
+	size_t n_state;
+	struct cordon_setting_list private_dirs; /* relative to the home */
+	struct cordon_setting_list net_hosts;
+	struct cordon_setting_list argv_hint;
 };
 
-/* Reads and checks the whole file, including patterns and protected paths. */
-int cordon_policy_file_load(const char *path, struct cordon_policy_file **ret_file, struct cordon_errors *errors);
-/* The same from memory; `name` is for messages. */
+/* Reads and checks the whole file, including patterns and protected paths. `trust` NULL: as for a file that may not
+ * speak of the home. */
+int cordon_policy_file_load(const char *path, const struct cordon_policy_trust *trust,
+			    struct cordon_policy_file **ret_file, struct cordon_errors *errors);
+/* The same from memory, without trust; `name` is for messages. */
 int cordon_policy_file_parse(const char *name, cordon_format format, const char *text, size_t len,
 			     struct cordon_policy_file **ret_file, struct cordon_errors *errors);
 struct cordon_policy_file *cordon_policy_file_free(struct cordon_policy_file *file);

@@ -95,9 +95,9 @@ int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, stru
 	} else if (rest) {
 		if (next_field(&rest, target, sizeof(target)) < 0)
 			return share_fail(s, err, "the path inside is too long");
-		if (target[0] != '/')
+		if (target[0] != '/' && strncmp(target, "~/", 2) != 0)
 			return share_fail(s, err, "the path inside is not absolute");
-		if (cordon_path_clean(target, clean, sizeof(clean)) < 0 || cordon_streq(clean, "/"))
+		if (cordon_path_clean(target, clean, sizeof(clean)) < 0 || !clean[1])
 			return share_fail(s, err, "the path inside may neither be / nor hold ..");
 		if (rest && (next_field(&rest, last, sizeof(last)) < 0 || !cordon_streq(last, "ro") || rest))
 			return share_fail(s, err, "only ro may follow the path inside");
@@ -128,6 +128,30 @@ int cordon_env_name_check(const char *name, size_t len, struct cordon_error *err
 		    (int)(len < 256 ? len : 256), name);
 	cordon_error_hint(err, "letters, digits and underscores, no digit first");
 	return -EINVAL;
+}
+
+int cordon_env_pattern_check(const char *text, struct cordon_error *err)
+{
+	size_t len = strlen(text);
+	bool star = len > 1 && text[len - 1] == '*';
+	int r = cordon_env_name_check(text, len - star, err);
+
+	if (r < 0 && strchr(text, '*'))
+		cordon_error_hint(err, "a star stands at the end, after at least one letter: NAME_*");
+	return r;
+}
+
+const char *cordon_home_rest(const char *path)
+{
+	static const char *const words[] = { "~", "$HOME", "${HOME}" };
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(words); i++) {
+		size_t n = strlen(words[i]);
+
+		if (strncmp(path, words[i], n) == 0 && (path[n] == '/' || !path[n]))
+			return path + n + strspn(path + n, "/");
+	}
+	return NULL;
 }
 
 static int limit_fail(const char *what, const char *s, int code, struct cordon_error *err, const char *hint)

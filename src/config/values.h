@@ -14,7 +14,7 @@
 /* "DIR[:PATH][:ro]"; `\:` is a colon in a name. */
 struct cordon_share_value {
 	char *source; /* as written */
-	char *target; /* absolute and clean, or NULL: the same place as the source */
+	char *target; /* clean, absolute or "~/..." in the run's home; NULL: the same place as the source */
 	bool read_only;
 };
 
@@ -26,6 +26,10 @@ int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, stru
 void cordon_share_done(struct cordon_share_value *share);
 /* A letter or underscore, then letters, digits and underscores. */
 int cordon_env_name_check(const char *name, size_t len, struct cordon_error *err);
+/* The same, or the beginning of such names and a star: "NPM_*". */
+int cordon_env_pattern_check(const char *text, struct cordon_error *err);
+/* What follows "~/" or "$HOME/" in a path; NULL when it begins with neither. "" for "~" and "$HOME" alone. */
+const char *cordon_home_rest(const char *path);
 /* The limits; nothing may be 0. "2" or "0.5" CPUs to thousandths. */
 int cordon_timeout_parse(const char *s, uint64_t *ret_ms, struct cordon_error *err);
 int cordon_memory_parse(const char *s, uint64_t *ret_bytes, struct cordon_error *err);

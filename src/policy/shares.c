@@ -11,6 +11,7 @@ static void free_share(struct cordon_policy_share *share)
 {
 	free(share->source);
 	free(share->given);
+	free(share->link);
 	free(share->target);
 	free(share->in_root);
 	free(share->where);
@@ -58,12 +59,41 @@ static int find_source(const char *setting, const char *source, bool home, char 
 	return 0;
 }
 
+/* Finds the canonical path of a link itself, and where it leads. */
+static int find_link(struct cordon_policy_share *share, const char *source, struct cordon_error *err)
+{
+	struct cordon_root slash = { .fd = -1, .path = "/" };
+	CORDON_UNCLEARED char dir[CORDON_PATH_MAX], path[CORDON_PATH_MAX], text[CORDON_PATH_MAX];
+	CORDON_UNCLEARED struct cordon_resolved found;
+	const char *name = cordon_path_base(source);
+	ssize_t n = -1;
+
+	if (cordon_copy(dir, sizeof(dir), source, (size_t)(name - source)) == 0) {
+		cordon_resolve(&slash, dir, &found);
+		if (found.place == CORDON_PLACE_INSIDE && cordon_path_join("/", found.path, dir, sizeof(dir)) == 0 &&
+		    cordon_path_join(dir, name, path, sizeof(path)) == 0)
+			n = readlink(path, text, sizeof(text) - 1);
+	}
+	if (n <= 0)
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s: no such link", source);
+	text[n] = '\0';
+	share->source = strdup(path);
+	share->link = strdup(text);
+	return share->source && share->link ? 0 : cordon_fail_errno(err, -ENOMEM, "shares");
+}
+
 static int find_target(struct cordon_policy_share *share, const struct cordon_policy *policy, const char *target,
 		       const char *at, struct cordon_error *err)
 {
 	CORDON_UNCLEARED char clean[CORDON_PATH_MAX], root[CORDON_PATH_MAX];
 	const char *rest;
 
+	if (target && strncmp(target, "~/", 2) == 0) {
+		if (cordon_path_clean(target, clean, sizeof(clean)) < 0 || !clean[1])
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: the path is too long or holds '..'",
+					   share->where);
+		return (share->target = strdup(clean)) ? 0 : cordon_fail_errno(err, -ENOMEM, "shares");
+	}
 	if (target && target[0] != '/')
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: the path inside must be absolute",
 				   share->where);
@@ -91,27 +121,41 @@ static int make_policy(struct cordon_policy_share *share, struct cordon_error *e
 	return r;
 }
 
-static int fill(struct cordon_policy_share *share, const struct cordon_policy *policy, const char *source,
-		const char *target, const char *at, struct cordon_error *err)
+static int protect_asked(struct cordon_policy_share *share, const struct cordon_share *ask, struct cordon_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && share->policy && i < ask->n_protect; i++)
+		r = cordon_policy_add_protected(share->policy, ask->protect[i], share->where, false, err);
+	return r;
+}
+
+static int fill(struct cordon_policy_share *share, const struct cordon_policy *policy, const struct cordon_share *ask,
+		const char *at, struct cordon_error *err)
 {
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-	int r = find_source(setting_of(share->home), source, share->home, path, &share->is_directory, err);
+	int r = ask->kind == CORDON_SHARE_LINK ? find_link(share, ask->source, err)
+					       : find_source(setting_of(share->home), ask->source, share->home, path,
+							     &share->is_directory, err);
 
 	if (r < 0)
 		return r;
-	share->source = strdup(path);
-	share->where = share->source ? name_of(share) : NULL;
+	if (!share->source && !(share->source = strdup(path)))
+		return cordon_fail_errno(err, -ENOMEM, "shares");
+	share->where = ask->where ? strdup(ask->where) : name_of(share);
 	if (!share->where)
 		return cordon_fail_errno(err, -ENOMEM, "shares");
-	if (!share->home && !target && !cordon_streq(source, path) && !(share->given = strdup(source)))
+	if (!share->home && !ask->target && share->kind != CORDON_SHARE_LINK &&
+	    !cordon_streq(ask->source, share->source) && !(share->given = strdup(ask->source)))
 		return cordon_fail_errno(err, -ENOMEM, "shares");
-	if (!share->home && (r = find_target(share, policy, target, at, err)) < 0)
+	if (!share->home && (r = find_target(share, policy, ask->target, at, err)) < 0)
 		return r;
-	return share->is_directory ? make_policy(share, err) : 0;
+	r = share->is_directory ? make_policy(share, err) : 0;
+	return r < 0 ? r : protect_asked(share, ask, err);
 }
 
-static int append(struct cordon_policy *policy, struct cordon_policy_share share, const char *source,
-		  const char *target, const char *at, struct cordon_error *err)
+static int append(struct cordon_policy *policy, struct cordon_policy_share share, const struct cordon_share *ask,
+		  const char *at, struct cordon_error *err)
 {
 	struct cordon_policy_share *shares;
 	int r;
@@ -119,7 +163,7 @@ static int append(struct cordon_policy *policy, struct cordon_policy_share share
 	if (policy->n_shares == CORDON_SHARES_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a policy has more than %d shares",
 				   CORDON_SHARES_MAX);
-	r = fill(&share, policy, source, target, at, err);
+	r = fill(&share, policy, ask, at, err);
 	shares = r < 0 ? NULL : reallocarray(policy->shares, policy->n_shares + 1, sizeof(*shares));
 	if (!shares) {
 		free_share(&share);
@@ -130,18 +174,21 @@ static int append(struct cordon_policy *policy, struct cordon_policy_share share
 	return 0;
 }
 
-int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
-			    bool home, const char *at, struct cordon_error *err)
+int cordon_policy_add_share(struct cordon_policy *policy, const struct cordon_share *ask, bool home, const char *at,
+			    struct cordon_error *err)
 {
-	return append(policy, (struct cordon_policy_share){ .read_only = read_only, .home = home }, source, target, at,
-		      err);
+	struct cordon_policy_share share = {
+		.kind = ask->kind, .read_only = ask->read_only, .home = home, .own = ask->own
+	};
+
+	return append(policy, share, ask, at, err);
 }
 
 int cordon_policy_add_git_share(struct cordon_policy *policy, const char *source, bool read_only,
 				struct cordon_error *err)
 {
-	return append(policy, (struct cordon_policy_share){ .read_only = read_only, .git = true }, source, NULL, NULL,
-		      err);
+	return append(policy, (struct cordon_policy_share){ .read_only = read_only, .git = true },
+		      &(struct cordon_share){ .source = source }, NULL, err);
 }
 
 static const struct cordon_policy_share *deepest(const struct cordon_policy *policy, const char *path, bool on_host,

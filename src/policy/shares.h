@@ -11,10 +11,33 @@
 
 #define CORDON_SHARES_MAX 256
 
+typedef enum cordon_share_kind {
+	CORDON_SHARE_PLAIN,
+	CORDON_SHARE_LAYER, /* a directory as the host has it; what the run writes there is discarded at the end */
+	CORDON_SHARE_LINK,  /* a symbolic link of the host */
+} cordon_share_kind;
+
+/* What a front end asks for. The pointers belong to the caller. */
+struct cordon_share {
+	const char *source; /* absolute; may lead through links, except for the last name of a link; must exist */
+	const char *target; /* absolute, or "~/..." for a place in the run's home; NULL: the same path inside */
+	bool read_only;
+	cordon_share_kind kind;
+	bool own;	   /* a directory that cordon keeps for a workspace: it may lie in $CORDON_HOME */
+	const char *where; /* the setting, for messages; NULL: made from the source */
+	/* Names in the source that the agent can't change or make. */
+	const char *const *protect;
+	size_t n_protect;
+};
+
 struct cordon_policy_share {
-	char *source; /* on the host, canonical */
+	cordon_share_kind kind;
+	char *source; /* on the host, canonical; of a link: canonical up to its name */
 	char *given; /* the path that leads to the source through links, and is to lead there inside as well; or NULL */
-	/* Path inside the sandbox, absolute and clean; NULL for the home, whose place the plan decides. */
+	char *link;  /* of a link: where it leads, as the host has it */
+	bool own;    /* as asked */
+	/* Path inside the sandbox, clean, absolute or "~/..." in the run's home, whose place the plan decides; NULL for
+	 * the home itself. */
 	char *target;
 	char *in_root; /* the target relative to the root, when it lies in the workspace; else NULL */
 	char *where;   /* "share /data:ro", as base/setting.h names it, for decisions and errors */
@@ -25,13 +48,10 @@ struct cordon_policy_share {
 	struct cordon_policy *policy; /* of the source, and strict; NULL when the source is no directory */
 };
 
-/*
- * Adds a share. `source` is absolute, may lead through links and must exist. With `target` NULL the target is the
- * source's own path. `at` is where the agent sees the root, NULL for its own path. The home is a share with `home`
- * set, and has no target.
- */
-int cordon_policy_add_share(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
-			    bool home, const char *at, struct cordon_error *err);
+/* Adds a share. `at` is where the agent sees the root, NULL for its own path. The share that becomes the run's home is
+ * added with `home`, and has no target. */
+int cordon_policy_add_share(struct cordon_policy *policy, const struct cordon_share *ask, bool home, const char *at,
+			    struct cordon_error *err);
 /* Adds the git directory of a linked worktree or a submodule (protect/worktree.h), at its own path. */
 int cordon_policy_add_git_share(struct cordon_policy *policy, const char *source, bool read_only,
 				struct cordon_error *err);

@@ -44,7 +44,8 @@ static int agree_on_sources(struct cordon_policy_share *a, struct cordon_policy_
 {
 	int r;
 
-	if (!overlap(a->source, b->source))
+	/* A layer keeps nothing, and a link is no file. */
+	if (!overlap(a->source, b->source) || a->kind != CORDON_SHARE_PLAIN || b->kind != CORDON_SHARE_PLAIN)
 		return 0;
 	if (a->read_only != b->read_only)
 		return refuse_pair(a, b, "show the same files with different rights",
@@ -70,23 +71,61 @@ static int agree_on_targets(const struct cordon_policy_share *a, const struct co
 		outer = b;
 		inner = a;
 	}
-	if (outer->read_only)
+	/* The plan guards the place of a layer like any other boundary. */
+	if (outer->read_only || outer->kind != CORDON_SHARE_PLAIN || inner->kind != CORDON_SHARE_PLAIN)
 		return 0;
 	return refuse_pair(inner, outer, "would be shown one inside the other",
 			   "give one of them another place with DIR:PATH", err);
+}
+
+/* A directory of the run's home that the home itself shows already: only its protected names count. */
+static int add_to_home(struct cordon_policy *policy, const struct cordon_policy_share *home,
+		       const struct cordon_policy_share *inner, struct cordon_error *err)
+{
+	const char *below = inner->source + strlen(home->source);
+	int r = 0;
+
+	below += strspn(below, "/");
+	for (size_t i = 0; r == 0 && i < inner->policy->n_protected; i++) {
+		const struct cordon_protected *p = &inner->policy->protected_paths[i];
+		char path[CORDON_PATH_MAX];
+
+		r = cordon_path_join(below, p->path, path, sizeof(path)) < 0
+			    ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", p->path)
+			    : cordon_policy_add_protected(home->policy, path, p->where, p->by_default, err);
+	}
+	cordon_policy_drop_shares(policy, policy->n_shares - 1);
+	return r;
+}
+
+static int add_one(struct cordon_policy *policy, const struct cordon_share *ask, const char *at,
+		   struct cordon_error *err)
+{
+	const struct cordon_policy_share *home = NULL, *last;
+	int r = cordon_policy_add_share(policy, ask, false, at, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < policy->n_shares; i++)
+		if (policy->shares[i].home)
+			home = &policy->shares[i];
+	last = &policy->shares[policy->n_shares - 1];
+	if (!home || last->kind != CORDON_SHARE_PLAIN || last->read_only || !last->policy || last->target[0] != '~' ||
+	    !cordon_path_within(last->source, home->source))
+		return 0;
+	return add_to_home(policy, home, last, err);
 }
 
 int cordon_shares_add(struct cordon_policy *policy, const struct cordon_share *shares, size_t n, const char *home,
 		      const char *at, bool default_protect, struct cordon_error *err)
 {
 	size_t before = policy->n_shares;
-	int r = home ? cordon_policy_add_share(policy, home, NULL, false, true, at, err) : 0;
+	int r = home ? cordon_policy_add_share(policy, &(struct cordon_share){ .source = home }, true, at, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = cordon_policy_add_share(policy, shares[i].source, shares[i].target, shares[i].read_only, false, at,
-					    err);
+		r = add_one(policy, &shares[i], at, err);
 	for (size_t i = 0; r == 0 && default_protect && i < policy->n_shares; i++)
-		if (!policy->shares[i].read_only)
+		if (!policy->shares[i].read_only && policy->shares[i].kind == CORDON_SHARE_PLAIN)
 			r = cordon_protect_share(&policy->shares[i], err);
 	for (size_t i = 0; r == 0 && i < policy->n_shares; i++) {
 		for (size_t j = 0; r == 0 && j < i; j++) {

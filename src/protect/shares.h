@@ -8,13 +8,6 @@
 
 #include "policy/shares.h"
 
-/* The pointers belong to the caller. */
-struct cordon_share {
-	const char *source; /* absolute */
-	const char *target; /* NULL: the same path inside */
-	bool read_only;
-};
-
 /* `home` is the directory that becomes the home directory, or NULL; `at` is where the agent sees the root, NULL for
  * the same path. */
 int cordon_shares_add(struct cordon_policy *policy, const struct cordon_share *shares, size_t n, const char *home,

@@ -161,7 +161,7 @@ static void yaml_and_json_say_the_same(void **state)
 		char path[UNIT_PATH * 2], expected[UNIT_PATH * 3];
 
 		case_path(names[i], path);
-		assert_int_equal(cordon_policy_file_load(path, &file, &errors), 0);
+		assert_int_equal(cordon_policy_file_load(path, NULL, &file, &errors), 0);
 		assert_int_equal(errors.n, 0);
 		check_full(file);
 		snprintf(expected, sizeof(expected), "%s%s", path, where[i]);
@@ -234,7 +234,7 @@ static void the_extension_decides_and_only_regular_files_are_read(void **state)
 		autoerrors struct cordon_errors errors = { 0 };
 		autofile struct cordon_policy_file *file = NULL;
 
-		assert_true(cordon_policy_file_load(bad[i], &file, &errors) < 0);
+		assert_true(cordon_policy_file_load(bad[i], NULL, &file, &errors) < 0);
 		assert_int_equal(errors.n, 1);
 		assert_null(file);
 	}
@@ -242,7 +242,7 @@ static void the_extension_decides_and_only_regular_files_are_read(void **state)
 		autoerrors struct cordon_errors errors = { 0 };
 		autofile struct cordon_policy_file *file = NULL;
 
-		assert_int_equal(cordon_policy_file_load(i ? "good.json" : "good.yml", &file, &errors), 0);
+		assert_int_equal(cordon_policy_file_load(i ? "good.json" : "good.yml", NULL, &file, &errors), 0);
 		assert_int_equal(file->mode, CORDON_MODE_STRICT);
 	}
 	assert_non_null(big);
@@ -254,7 +254,7 @@ static void the_extension_decides_and_only_regular_files_are_read(void **state)
 		autoerrors struct cordon_errors errors = { 0 };
 		autofile struct cordon_policy_file *file = NULL;
 
-		assert_int_equal(cordon_policy_file_load("big.yaml", &file, &errors), -E2BIG);
+		assert_int_equal(cordon_policy_file_load("big.yaml", NULL, &file, &errors), -E2BIG);
 		assert_int_equal(errors.items[0].kind, CORDON_KIND_LIMIT);
 	}
 }

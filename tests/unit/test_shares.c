@@ -51,7 +51,7 @@ static void expect(const struct cordon_policy *policy, const char *path, cordon_
 static int add(struct cordon_policy *policy, const char *source, const char *target, bool read_only,
 	       struct cordon_error *err)
 {
-	struct cordon_share share = { source, target, read_only };
+	struct cordon_share share = { .source = source, .target = target, .read_only = read_only };
 
 	return cordon_shares_add(policy, &share, 1, NULL, NULL, true, err);
 }
@@ -163,7 +163,8 @@ static void where_a_share_lies_says_what_is_protected_in_it(void **state)
 static void shares_that_show_the_same_files_agree(void **state)
 {
 	struct cordon_policy *policy = make_policy();
-	struct cordon_share pair[2] = { { at("data"), "/a", false }, { at("data/sub"), "/b", false } };
+	struct cordon_share pair[2] = { { .source = at("data"), .target = "/a" },
+					{ .source = at("data/sub"), .target = "/b" } };
 
 	(void)state;
 	unit_mkdir("data");

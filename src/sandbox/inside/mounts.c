@@ -564,14 +564,19 @@ static int mask(const struct cordon_mounts *m, int here, const struct stat *st)
 	return put(own, here, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0);
 }
 
-static int share_again(const struct cordon_mounts *m, size_t index, const struct cordon_guard *guard, int here,
-		       const struct stat *st)
+static int share_again(const struct cordon_mounts *m, size_t index, int here, const struct stat *st)
 {
-	if (st->st_dev == guard->dev && st->st_ino == guard->ino)
-		return 1;
-	for (size_t i = 0; i < m->n_shares; i++)
-		if (m->shares[i].guard == index)
-			return put(m->shares[i].tree_fd, here, AT_RECURSIVE, 0, 0);
+	for (size_t i = 0; i < m->n_shares; i++) {
+		struct stat kept;
+
+		if (m->shares[i].guard != index)
+			continue;
+		if (fstat(m->shares[i].tree_fd, &kept) < 0)
+			return -errno;
+		if (st->st_dev == kept.st_dev && st->st_ino == kept.st_ino)
+			return 1;
+		return put(m->shares[i].tree_fd, here, AT_RECURSIVE, 0, 0);
+	}
 	return -ENOENT;
 }
 
@@ -633,7 +638,7 @@ int cordon_mounts_hold(const struct cordon_mounts *mounts, const struct cordon_p
 	if (fstat(here, &st) < 0)
 		return -errno;
 	if (guard->kind == CORDON_GUARD_SHARE)
-		r = share_again(mounts, index, guard, here, &st);
+		r = share_again(mounts, index, here, &st);
 	else if (guard->kind == CORDON_GUARD_DENIED)
 		r = mask(mounts, here, &st);
 	else

@@ -155,6 +155,45 @@ static int set_agent(struct cordon_plan *plan, const struct cordon_run_spec *run
 	return set_pair(plan, "AGENT_SCOPE_BASE", plan->at);
 }
 
+static int keep_all(struct cordon_plan *plan, const char *start, size_t n)
+{
+	int r = 0;
+
+	for (char **e = environ; r == 0 && *e; e++)
+		if (strncmp(*e, start, n) == 0 && strchr(*e, '='))
+			r = set(plan, *e);
+	return r;
+}
+
+static int keep(struct cordon_plan *plan, const char *name)
+{
+	size_t n = strlen(name);
+	const char *value;
+
+	if (n && name[n - 1] == '*')
+		return keep_all(plan, name, n - 1);
+	value = getenv(name);
+	return value ? set_pair(plan, name, value) : 0;
+}
+
+/* A variable whose value is a path below the run's home. */
+static int set_in_home(struct cordon_plan *plan, const char *assignment)
+{
+	size_t n = name_length(assignment);
+	const char *path = assignment + n + (assignment[n] == '=');
+	char *text = cordon_arena_printf(plan->arena, "%.*s=%s/%s", (int)n, assignment, plan->home, path);
+
+	return text ? set(plan, text) : -ENOMEM;
+}
+
+static int set_path(struct cordon_plan *plan, const char *first)
+{
+	char *path = first ? cordon_arena_printf(plan->arena, "PATH=%s:%s", first, CORDON_SANDBOX_PATH)
+			   : cordon_arena_strdup(plan->arena, "PATH=" CORDON_SANDBOX_PATH);
+
+	return path ? set(plan, path) : -ENOMEM;
+}
+
 static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *term = getenv("TERM");
@@ -166,19 +205,19 @@ static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 	plan->env = cordon_arena_alloc(plan->arena, (CORDON_ENV_MAX + 1) * sizeof(*plan->env));
 	if (!plan->env || copy_argv(plan, spec->run->argv) < 0 || place_home(plan, spec) < 0)
 		return -ENOMEM;
-	if ((r = set_pair(plan, "PATH", CORDON_SANDBOX_PATH)) < 0 || (r = set_pair(plan, "HOME", plan->home)) < 0 ||
+	if ((r = set_path(plan, spec->run->path)) < 0 || (r = set_pair(plan, "HOME", plan->home)) < 0 ||
 	    (r = set_pair(plan, "USER", plan->user)) < 0 || (r = set_pair(plan, "SHELL", plan->shell)) < 0 ||
 	    (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
 	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 ||
 	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0 ||
 	    (r = spec->run->agent ? set_agent(plan, spec->run) : set_common(plan)) < 0)
 		return r;
-	for (size_t i = 0; i < spec->run->n_keep_env; i++) {
-		const char *value = getenv(spec->run->keep_env[i]);
-
-		if (value && (r = set_pair(plan, spec->run->keep_env[i], value)) < 0)
+	for (size_t i = 0; i < spec->run->n_keep_env; i++)
+		if ((r = keep(plan, spec->run->keep_env[i])) < 0)
 			return r;
-	}
+	for (size_t i = 0; i < spec->run->n_home_env; i++)
+		if ((r = set_in_home(plan, spec->run->home_env[i])) < 0)
+			return r;
 	for (size_t i = 0; i < spec->run->n_env; i++)
 		if ((r = set(plan, spec->run->env[i])) < 0)
 			return r;

@@ -124,38 +124,6 @@ static int show_read_only(struct cordon_plan *plan, const char *path, struct cor
 	return cordon_plan_bind(plan, path, path, CORDON_STEP_READ_ONLY, CORDON_RIGHT_READ, err);
 }
 
-/* Shows a directory of the host under a layer of ours. */
-static int show_layered(struct cordon_plan *plan, const char *path, unsigned int number, struct cordon_error *err)
-{
-	char *dir = cordon_arena_printf(plan->arena, "/proc/layer-%u", number);
-	char *upper = cordon_arena_printf(plan->arena, "/proc/layer-%u/upper", number);
-	char *work = cordon_arena_printf(plan->arena, "/proc/layer-%u/work", number);
-	struct cordon_step *step;
-	struct stat st;
-	int r = show_read_only(plan, path, err);
-
-	if (r < 0)
-		return r;
-	if (lstat(path, &st) < 0)
-		return cordon_fail_errno(err, -errno, "cannot stat %s", path);
-	if (!dir || !upper || !work || !(step = cordon_plan_step(plan, CORDON_STEP_DIR, dir)))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
-	step->mode = 0700;
-	/* An overlay has the mode of its upper directory. */
-	if (!(step = cordon_plan_step(plan, CORDON_STEP_DIR, upper)))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
-	step->mode = st.st_mode & 07777;
-	if (!(step = cordon_plan_step(plan, CORDON_STEP_DIR, work)))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
-	step->mode = 0700;
-	if (!cordon_plan_step(plan, CORDON_STEP_PRIVATE, dir) ||
-	    !(step = cordon_plan_step(plan, CORDON_STEP_LAYER, path)))
-		return cordon_fail_errno(err, -ENOMEM, "plan");
-	step->source = dir + 1;
-	step->right = CORDON_RIGHT_WRITE;
-	return 0;
-}
-
 static int show_top(struct cordon_plan *plan, const char *name, struct cordon_error *err)
 {
 	char path[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
@@ -259,10 +227,10 @@ int cordon_plan_learn(struct cordon_plan *plan, const struct cordon_plan_spec *s
 	r = show_tops(plan, err);
 	if (r == 0 && !cordon_path_within("/tmp", plan->root) && cordon_overlay_probe("/tmp") == 0) {
 		tmp = true;
-		r = show_layered(plan, "/tmp", 0, err);
+		r = cordon_plan_layer(plan, "/tmp", "/tmp", err);
 	}
 	if (r == 0 && plan->home_shown)
-		r = show_layered(plan, plan->home, 1, err);
+		r = cordon_plan_layer(plan, plan->home, plan->home, err);
 	if (r == 0 && plan->home_shown)
 		r = mask_home(plan, spec->run->policy, plan->home, err);
 	if (r == 0)

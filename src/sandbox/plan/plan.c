@@ -97,11 +97,6 @@ static const struct cordon_step *find_made(const struct cordon_plan *plan, const
 	return NULL;
 }
 
-bool cordon_plan_is_made(const struct cordon_plan *plan, const char *path)
-{
-	return find_made(plan, path) != NULL;
-}
-
 /* Adds a DIR step for each ancestor of `path` that no step makes yet; `path` itself is not included. */
 static int make_ancestors(struct cordon_plan *plan, const char *path, struct cordon_error *err)
 {
@@ -219,6 +214,57 @@ int cordon_plan_bind(struct cordon_plan *plan, const char *source, const char *p
 	step->right = right;
 	step->dev = st.st_dev;
 	step->ino = st.st_ino;
+	return 0;
+}
+
+int cordon_plan_link(struct cordon_plan *plan, const char *path, const char *text, struct cordon_error *err)
+{
+	struct cordon_step *step;
+	int r;
+
+	if (cordon_path_within(path, plan->at) || covering_host(plan, path) || find_made(plan, path))
+		return 0;
+	r = make_ancestors(plan, path, err);
+	if (r < 0)
+		return r == -ENOTDIR ? 0 : r;
+	step = cordon_plan_step(plan, CORDON_STEP_LINK, path);
+	if (!step || !(step->text = cordon_arena_strdup(plan->arena, text)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	return 0;
+}
+
+int cordon_plan_layer(struct cordon_plan *plan, const char *source, const char *path, struct cordon_error *err)
+{
+	struct cordon_step *step;
+	char *dir, *upper, *work;
+	unsigned int number = 0;
+	struct stat st;
+	int r = cordon_plan_bind(plan, source, path, CORDON_STEP_READ_ONLY, CORDON_RIGHT_READ, err);
+
+	if (r < 0)
+		return r;
+	if (lstat(source, &st) < 0)
+		return cordon_fail_errno(err, -errno, "cannot stat %s", source);
+	for (size_t i = 0; i < plan->n_steps; i++)
+		number += plan->steps[i].kind == CORDON_STEP_LAYER;
+	dir = cordon_arena_printf(plan->arena, "/proc/layer-%u", number);
+	upper = cordon_arena_printf(plan->arena, "/proc/layer-%u/upper", number);
+	work = cordon_arena_printf(plan->arena, "/proc/layer-%u/work", number);
+	if (!dir || !upper || !work || !(step = cordon_plan_step(plan, CORDON_STEP_DIR, dir)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->mode = 0700;
+	/* An overlay has the mode of its upper directory. */
+	if (!(step = cordon_plan_step(plan, CORDON_STEP_DIR, upper)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->mode = st.st_mode & 07777;
+	if (!(step = cordon_plan_step(plan, CORDON_STEP_DIR, work)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->mode = 0700;
+	if (!cordon_plan_step(plan, CORDON_STEP_PRIVATE, dir) ||
+	    !(step = cordon_plan_step(plan, CORDON_STEP_LAYER, path)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	step->source = dir + 1;
+	step->right = CORDON_RIGHT_WRITE;
 	return 0;
 }
 

@@ -136,8 +136,6 @@ struct cordon_guard {
 	const char *inside; /* where the agent sees it, or would */
 	const char *dir;    /* its deepest existing directory, inside */
 	bool hard_links;    /* it had more than one name when the plan was built; the start makes a copy of its own */
-	dev_t dev;	    /* identity of what a share shows */
-	ino_t ino;
 };
 
 /* A directory in which a boundary's name stands or would appear, or one above such a directory. Landlock withholds the
@@ -213,9 +211,13 @@ int cordon_plan_build(const struct cordon_plan_spec *spec, struct cordon_plan **
 struct cordon_step *cordon_plan_step(struct cordon_plan *plan, cordon_step_kind kind, const char *path);
 /* Full paths to try for a program, in the order of the PATH in env, NULL-terminated; NULL when there is no memory. */
 char **cordon_env_candidates(struct cordon_arena *arena, char *const *env, size_t n_env, const char *name);
-/* Whether a step makes a directory, file or link of ours at an inside path. */
-bool cordon_plan_is_made(const struct cordon_plan *plan, const char *path);
 int cordon_plan_note(struct cordon_plan *plan, const char *fmt, ...) CORDON_PRINTF(2, 3);
+
+/* Makes a link inside. Nothing happens where something else stands already, or where a tree of the host is shown. */
+int cordon_plan_link(struct cordon_plan *plan, const char *path, const char *text, struct cordon_error *err);
+/* Shows a directory of the host at `path` under a layer of ours that receives what the run writes there; it is
+ * discarded at the end. */
+int cordon_plan_layer(struct cordon_plan *plan, const char *source, const char *path, struct cordon_error *err);
 
 /* Adds a tree with boundaries in it: the root of `policy` (borrowed), which the agent sees at `at`. */
 int cordon_plan_area(struct cordon_plan *plan, const char *at, const struct cordon_policy *policy,

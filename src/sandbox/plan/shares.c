@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/overlay.h"
 #include "base/path.h"
 #include "base/setting.h"
 #include "sandbox/plan/plan.h"
@@ -53,42 +54,49 @@ static int check_overlap(const struct cordon_plan *plan, const struct cordon_pla
 static int check_records(const struct cordon_plan_spec *spec, const struct cordon_policy_share *share,
 			 struct cordon_error *err)
 {
+	char state[CORDON_PATH_MAX];
+
 	if (!spec->home_path || !overlap(share->source, spec->home_path))
+		return 0;
+	/* A directory that cordon itself keeps for a workspace lies in $CORDON_HOME, beside the records. */
+	if (share->own && cordon_path_join(spec->home_path, "state", state, sizeof(state)) == 0 &&
+	    !overlap(share->source, state) && !cordon_path_within(spec->home_path, share->source))
 		return 0;
 	return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s %s cordon's own records (%s)", share->where,
 			   cordon_path_within(spec->home_path, share->source) ? "holds" : "lies in", spec->home_path);
 }
 
-static int check_target(const struct cordon_plan *plan, const struct cordon_policy_share *share,
+static int check_target(const struct cordon_plan *plan, const struct cordon_policy_share *share, const char *target,
 			struct cordon_error *err)
 {
-	const char *taken = cordon_streq(share->target, plan->at) ? "the workspace"
-			    : overlap(share->target, plan->tmp)	  ? "the run's temporary directory"
-								  : NULL;
+	const char *taken = cordon_streq(target, plan->at) ? "the workspace"
+			    : overlap(target, plan->tmp)   ? "the run's temporary directory"
+							   : NULL;
 
 	if (!taken)
 		return 0;
 	cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED, "%s can't be shown at %s: that is where %s is",
-		    share->where, share->target, taken);
+		    share->where, target, taken);
 	cordon_error_hint(err, "give it another place with DIR:PATH");
 	return -EBUSY;
 }
 
-/* When a share is mounted in the workspace, its name is a boundary: nobody may rename the directory that it covers. */
-static int guard_target(struct cordon_plan *plan, const struct cordon_policy_share *share, struct cordon_error *err)
+/* When something is mounted in the workspace or in a writable share, its name is a boundary: nobody may rename the
+ * directory that it covers. */
+static int guard_target(struct cordon_plan *plan, const char *target, struct cordon_error *err)
 {
-	const struct cordon_step *step = &plan->steps[plan->n_steps - 1];
-	struct cordon_guard *guard;
-	int r;
+	size_t area = plan->n_areas;
+	const char *rest;
 
-	if (!share->in_root || !*share->in_root)
+	for (size_t i = 0; i < plan->n_areas; i++)
+		if (cordon_path_within(target, plan->areas[i].at) && !cordon_streq(target, plan->areas[i].at) &&
+		    (area == plan->n_areas || strlen(plan->areas[i].at) > strlen(plan->areas[area].at)))
+			area = i;
+	if (area == plan->n_areas)
 		return 0;
-	r = cordon_plan_guard(plan, 0, CORDON_GUARD_SHARE, CORDON_GUARD_PRESENT, share->in_root, &guard, err);
-	if (r < 0)
-		return r;
-	guard->dev = step->dev;
-	guard->ino = step->ino;
-	return 0;
+	rest = target + strlen(plan->areas[area].at);
+	return cordon_plan_guard(plan, area, CORDON_GUARD_SHARE, CORDON_GUARD_PRESENT, rest + strspn(rest, "/"), NULL,
+				 err);
 }
 
 /* Grants the mount point of a share to cordon-lens, which knows nothing of shares and would not show it. The share
@@ -110,21 +118,14 @@ static int grant_target_to_lens(const struct cordon_plan *plan, struct cordon_po
  * has the name, nothing is made. */
 static int make_link(void *data, const char *link, const char *rest)
 {
-	struct cordon_plan *plan = data;
-	CORDON_UNCLEARED char path[CORDON_PATH_MAX], target[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
-	struct cordon_step *step;
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
 	ssize_t n;
 
 	(void)rest;
-	if (cordon_path_join("/", link, path, sizeof(path)) < 0 || cordon_path_within(path, plan->at) ||
-	    cordon_plan_is_made(plan, path) || cordon_plan_parents(plan, path, host, NULL) < 0 || *host)
-		return 0;
-	n = readlink(path, target, sizeof(target) - 1);
-	if (n <= 0)
+	if (cordon_path_join("/", link, path, sizeof(path)) < 0 || (n = readlink(path, target, sizeof(target) - 1)) <= 0)
 		return 0;
 	target[n] = '\0';
-	step = cordon_plan_step(plan, CORDON_STEP_LINK, path);
-	return step && (step->text = cordon_arena_strdup(plan->arena, target)) ? 0 : -ENOMEM;
+	return cordon_plan_link(data, path, target, NULL);
 }
 
 /* A share that was named through links has that name inside, too: the links lead to its target. */
@@ -138,22 +139,50 @@ static int show_links(struct cordon_plan *plan, const struct cordon_policy_share
 	return 0;
 }
 
+/* Shows a directory under a layer that is discarded. Where the kernel has no such layers, the run gets an empty
+ * directory instead. */
+static int show_layer(struct cordon_plan *plan, const struct cordon_policy_share *share, const char *target,
+		      struct cordon_error *err)
+{
+	int r = cordon_overlay_probe(share->source);
+
+	if (r == 0)
+		return cordon_plan_layer(plan, share->source, target, err);
+	if (cordon_plan_is_private(plan, target))
+		return cordon_plan_note(plan, "%s: this kernel can't lay a layer on %s, so it is empty inside",
+					share->where, share->source) < 0
+			       ? cordon_fail_errno(err, -ENOMEM, "plan")
+			       : 0;
+	cordon_fail(err, r, CORDON_KIND_KERNEL_UNSUPPORTED, "%s: this kernel can't lay a discarded layer on %s",
+		    share->where, share->source);
+	return r;
+}
+
 static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, const struct cordon_policy_share *share,
 		const char *target, struct cordon_error *err)
 {
 	int r = check_records(spec, share, err);
 
-	if (r < 0 || (r = check_overlap(plan, spec, share, err)) < 0 ||
+	if (r < 0)
+		return r;
+	if (share->kind == CORDON_SHARE_LINK)
+		return cordon_plan_link(plan, target, share->link, err);
+	if ((r = check_overlap(plan, spec, share, err)) < 0 ||
 	    (r = grant_target_to_lens(plan, spec->run->policy, share, err)) < 0)
 		return r;
-	r = cordon_plan_bind(plan, share->source, target,
-			     CORDON_STEP_SHARE | (share->read_only ? CORDON_STEP_READ_ONLY : 0),
-			     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
+	if (share->kind == CORDON_SHARE_LAYER)
+		r = show_layer(plan, share, target, err);
+	else
+		r = cordon_plan_bind(plan, share->source, target,
+				     CORDON_STEP_SHARE | (share->read_only ? CORDON_STEP_READ_ONLY : 0),
+				     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 	if (r == 0)
-		r = guard_target(plan, share, err);
+		r = guard_target(plan, target, err);
 	if (r == 0)
 		r = show_links(plan, share, err);
-	return r < 0 || share->read_only || !share->policy ? r : cordon_plan_area(plan, target, share->policy, err);
+	return r < 0 || share->read_only || !share->policy || share->kind != CORDON_SHARE_PLAIN
+		       ? r
+		       : cordon_plan_area(plan, target, share->policy, err);
 }
 
 int cordon_plan_home(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
@@ -169,33 +198,51 @@ int cordon_plan_home(struct cordon_plan *plan, const struct cordon_plan_spec *sp
 	return 0;
 }
 
+/* A share and where the run sees it. */
+struct placed {
+	const struct cordon_policy_share *share;
+	const char *target;
+};
+
 /* Puts shorter paths first: a share that lies in another one must be mounted after it. */
 static int by_length(const void *a, const void *b)
 {
-	size_t x = strlen((*(const struct cordon_policy_share *const *)a)->target),
-	       y = strlen((*(const struct cordon_policy_share *const *)b)->target);
+	size_t x = strlen(((const struct placed *)a)->target), y = strlen(((const struct placed *)b)->target);
 
 	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+static const char *place_of(struct cordon_plan *plan, const struct cordon_policy_share *share)
+{
+	return share->target[0] == '~' ? cordon_arena_printf(plan->arena, "%s%s", plan->home, share->target + 1)
+				       : share->target;
 }
 
 int cordon_plan_shares(struct cordon_plan *plan, const struct cordon_plan_spec *spec, bool around,
 		       struct cordon_error *err)
 {
 	const struct cordon_policy *policy = spec->run->policy;
-	size_t n = 0, size = (policy->n_shares + 1) * sizeof(struct cordon_policy_share *);
-	const struct cordon_policy_share **ordered = cordon_arena_alloc(plan->arena, size);
+	struct placed *ordered = cordon_arena_alloc(plan->arena, (policy->n_shares + 1) * sizeof(*ordered));
+	size_t n = 0;
 	int r = 0;
 
 	if (!ordered)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
-	for (size_t i = 0; i < policy->n_shares; i++)
-		if (policy->shares[i].target && cordon_path_within(plan->at, policy->shares[i].target) == around)
-			ordered[n++] = &policy->shares[i];
-	qsort(ordered, n, sizeof(struct cordon_policy_share *), by_length);
+	for (size_t i = 0; i < policy->n_shares; i++) {
+		struct placed placed = { .share = &policy->shares[i] };
+
+		if (!placed.share->target)
+			continue;
+		if (!(placed.target = place_of(plan, placed.share)))
+			return cordon_fail_errno(err, -ENOMEM, "plan");
+		if (cordon_path_within(plan->at, placed.target) == around)
+			ordered[n++] = placed;
+	}
+	qsort(ordered, n, sizeof(*ordered), by_length);
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = check_target(plan, ordered[i], err);
+		r = check_target(plan, ordered[i].share, ordered[i].target, err);
 		if (r == 0)
-			r = show(plan, spec, ordered[i], ordered[i]->target, err);
+			r = show(plan, spec, ordered[i].share, ordered[i].target, err);
 	}
 	return r;
 }
