@@ -47,8 +47,9 @@ static void hash_of(const char *text, size_t len, char ret[static CORDON_AGENT_H
 	sodium_bin2hex(ret, CORDON_AGENT_HASH_SIZE, sum, sizeof(sum));
 }
 
-int cordon_agents_parse(const char *name, cordon_format format, const char *text, size_t len,
-			struct cordon_agents **ret_agents, struct cordon_errors *errors)
+/* `root` is NULL when there is none to compare scopes in; otherwise it becomes that of the agents. */
+static int parse(const char *name, cordon_format format, const char *text, size_t len, struct cordon_root *root,
+		 struct cordon_agents **ret_agents, struct cordon_errors *errors)
 {
 	autoagents struct cordon_agents *agents = calloc(1, sizeof(*agents));
 	size_t before = errors->n + errors->dropped;
@@ -67,6 +68,11 @@ int cordon_agents_parse(const char *name, cordon_format format, const char *text
 	r = cordon_agents_read(agents, errors);
 	if (r == 0)
 		r = cordon_agents_inherit(agents, errors);
+	if (r == 0 && root) {
+		agents->root = *root;
+		root->fd = -1;
+		cordon_agents_check_scopes(agents, errors);
+	}
 	if (r < 0) {
 		cordon_fail_errno(&err, r, "cannot read %s", name);
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
@@ -75,6 +81,12 @@ int cordon_agents_parse(const char *name, cordon_format format, const char *text
 		return -EINVAL;
 	*ret_agents = cordon_steal_ptr(&agents);
 	return 0;
+}
+
+int cordon_agents_parse(const char *name, cordon_format format, const char *text, size_t len,
+			struct cordon_agents **ret_agents, struct cordon_errors *errors)
+{
+	return parse(name, format, text, len, NULL, ret_agents, errors);
 }
 
 int cordon_agents_root(const char *root, struct cordon_root *ret_root, struct cordon_error *err)
@@ -169,17 +181,12 @@ int cordon_agents_load(const char *root, const char *config, struct cordon_agent
 	if (r < 0)
 		cordon_errors_add(errors, &err, NULL, 0, 0);
 	else
-		r = cordon_agents_parse(config ? config : place.path, format, text.data ? text.data : "", text.len,
-					&agents, errors);
-	if (r < 0) {
-		cordon_root_done(&place.root);
-		return r;
-	}
-	agents->root = place.root;
-	memcpy(agents->path, place.path, sizeof(place.path));
-	r = cordon_agents_check_scopes(agents, errors);
+		r = parse(config ? config : place.path, format, text.data ? text.data : "", text.len, &place.root,
+			  &agents, errors);
+	cordon_root_done(&place.root);
 	if (r < 0)
 		return r;
+	memcpy(agents->path, place.path, sizeof(place.path));
 	agents->trusted = cordon_agents_trusted(agents);
 	*ret_agents = cordon_steal_ptr(&agents);
 	return 0;

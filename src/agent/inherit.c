@@ -143,6 +143,7 @@ static int inherit(struct inheriting *h, size_t index)
 	}
 	if (!parent) {
 		cordon_agents_get(h->agents, agent->extends.text, &nearest, &err);
+		err.kind = CORDON_KIND_CONFIG;
 		cordon_errors_add(h->errors, &err, h->agents->doc->name, agent->extends.line, agent->extends.column);
 		h->seen[index] = 2;
 		return 0;
@@ -188,7 +189,7 @@ static int scope_of(const struct cordon_agents *agents, const struct cordon_agen
 	return r;
 }
 
-int cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon_errors *errors)
+void cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon_errors *errors)
 {
 	for (size_t i = 0; i < agents->n; i++) {
 		const struct cordon_agent *agent = &agents->items[i], *parent = parent_of(agents, agent);
@@ -197,14 +198,13 @@ int cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon
 		const struct cordon_node *node = cordon_node_get(agent->node, "scope");
 		struct cordon_error err = { 0 };
 
-		if (!parent || !node)
+		/* A scope of which no pattern is right has been refused, and would count as the whole root here. */
+		if (!parent || !node || !(agent->read.n + agent->write.n) || !(parent->read.n + parent->write.n))
 			continue;
 		if (scope_of(agents, agent, &own, &err) < 0 || scope_of(agents, parent, &outer, &err) < 0)
-			return cordon_errors_add(errors, &err, NULL, 0, 0);
-		if (cordon_policy_within(own, outer, &err) == 0)
-			continue;
-		cordon_node_fail(agents->doc, node, errors, "an agent that extends another may only narrow it",
-				 "scope is wider than that of %s: %s", agent->extends.text, err.message);
+			cordon_errors_add(errors, &err, NULL, 0, 0);
+		else if (cordon_policy_within(own, outer, &err) < 0)
+			cordon_node_fail(agents->doc, node, errors, "an agent that extends another may only narrow it",
+					 "scope is wider than that of %s: %s", agent->extends.text, err.message);
 	}
-	return errors->n ? -EINVAL : 0;
 }

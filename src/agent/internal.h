@@ -11,6 +11,6 @@ int cordon_agents_read(struct cordon_agents *agents, struct cordon_errors *error
 /* Fills in what agents have from those that they extend, and refuses what widens, except scopes. */
 int cordon_agents_inherit(struct cordon_agents *agents, struct cordon_errors *errors);
 /* Refuses a scope that is wider than the one it extends. Needs the root. */
-int cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon_errors *errors);
+void cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon_errors *errors);
 
 #endif
