@@ -36,16 +36,26 @@ int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordo
 			  struct cordon_errors *errors);
 void cordon_agent_job_done(struct cordon_agent_job *job);
 
+/* Makes a crew of agents and adds the jobs; `options` has everything but the label. The calling process is the owner. The
+ * jobs stay the caller's until the crew is freed. `input` is as in struct cordon_job_spec. */
+int cordon_agent_crew(const struct cordon_agents *agents, const struct cordon_agent_job *jobs, size_t n,
+		      const struct cordon_crew_options *options, int input, struct cordon_crew **ret_crew,
+		      struct cordon_error *err);
+/* Starts a run that outlives the caller, in a process of its own, and returns when it has begun. */
+int cordon_agents_detach(const struct cordon_agents *agents, const struct cordon_agent_job *jobs, size_t n,
+			 unsigned int max_concurrent, char ret_run[static CORDON_UUID_SIZE], struct cordon_error *err);
+
 /* "pending", "running", "completed", "failed", "timeout" or "cancelled". */
 const char *cordon_agent_state_name(cordon_job_state state);
 /* Whether a crew is one of agents. */
 bool cordon_agent_is_run(const struct cordon_crew_info *crew);
 /*
  * The result of an agent, or what is known of it so far: runId, agentName, state, exitCode, signal, stdout, stderr, log,
- * startTime, endTime, durationMs, error, violations, sessionId, enforcement. With `output` false stdout and stderr are
- * left out. NULL when memory is out or the run is gone.
+ * startTime, endTime, durationMs, error, violations, sessionId, enforcement. `output` is how many bytes of stdout and of
+ * stderr it has, at most CORDON_AGENT_OUTPUT_MAX: the last ones; with 0 both are left out. NULL when memory is out.
  */
-json_t *cordon_agent_result(const struct cordon_home *home, const char *run, const struct cordon_job *job, bool output);
+json_t *cordon_agent_result(const struct cordon_home *home, const char *run, const struct cordon_job *job,
+			    size_t output);
 /* Why an agent that has ended did not complete, in one sentence; "" when there is nothing to say. */
 void cordon_agent_reason(const struct cordon_job *job, char *ret_text, size_t size);
 

@@ -68,13 +68,13 @@ static int add_piece(struct cordon_buf *text, const char *piece, size_t n, bool 
 {
 	size_t drop;
 
-	if (n > CORDON_AGENT_OUTPUT_MAX) {
-		piece += n - CORDON_AGENT_OUTPUT_MAX;
-		n = CORDON_AGENT_OUTPUT_MAX;
+	if (n > text->max) {
+		piece += n - text->max;
+		n = text->max;
 		*cut = true;
 	}
-	if (text->len + n > CORDON_AGENT_OUTPUT_MAX) {
-		drop = text->len + n - CORDON_AGENT_OUTPUT_MAX;
+	if (text->len + n > text->max) {
+		drop = text->len + n - text->max;
 		memmove(text->data, text->data + drop, text->len - drop);
 		text->len -= drop;
 		*cut = true;
@@ -95,10 +95,10 @@ static json_t *end_json(const struct cordon_buf *text)
 	return json_stringn(at, n);
 }
 
-static int add_output(const struct cordon_home *home, const char *run, size_t index, json_t *result)
+static int add_output(const struct cordon_home *home, const char *run, size_t index, size_t max, json_t *result)
 {
-	autobuf struct cordon_buf out = CORDON_BUF(CORDON_AGENT_OUTPUT_MAX);
-	autobuf struct cordon_buf err = CORDON_BUF(CORDON_AGENT_OUTPUT_MAX);
+	autobuf struct cordon_buf out = CORDON_BUF(max);
+	autobuf struct cordon_buf err = CORDON_BUF(max);
 	int64_t last, dropped = 0;
 	json_auto_t *events = NULL;
 	bool cut = false;
@@ -135,7 +135,7 @@ static json_t *time_json(int64_t ms)
 	return json_string(text);
 }
 
-json_t *cordon_agent_result(const struct cordon_home *home, const char *run, const struct cordon_job *job, bool output)
+json_t *cordon_agent_result(const struct cordon_home *home, const char *run, const struct cordon_job *job, size_t output)
 {
 	json_auto_t *record = NULL;
 	bool ended = cordon_job_state_ended(job->state);
@@ -161,7 +161,7 @@ json_t *cordon_agent_result(const struct cordon_home *home, const char *run, con
 	if (ended && cordon_crew_result(home, run, job->index, &record, NULL) == 0 &&
 	    (enforcement = json_object_get(record, "enforcement")))
 		json_object_set(result, "enforcement", enforcement);
-	if (output && add_output(home, run, job->index, result) < 0) {
+	if (output && add_output(home, run, job->index, output, result) < 0) {
 		json_object_set_new(result, "stdout", json_string(""));
 		json_object_set_new(result, "stderr", json_string(""));
 	}

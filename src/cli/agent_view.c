@@ -300,7 +300,7 @@ static void print_state(struct cordon_agent_view *view, const struct cordon_job 
 		print_event(view, job->index, "execution:cancelled", json_pack("{s:s}", "error", reason));
 	else if (job->state == CORDON_JOB_REFUSED || job->state == CORDON_JOB_LOST)
 		print_event(view, job->index, "execution:error", json_pack("{s:s}", "error", reason));
-	print_event(view, job->index, "execution:end", cordon_agent_result(view->home, view->run, job, false));
+	print_event(view, job->index, "execution:end", cordon_agent_result(view->home, view->run, job, 0));
 }
 
 /* ---- the observer ---- */

@@ -4,8 +4,6 @@
 #include <stdio.h>
 
 #include "agent/job.h"
-#include "base/io.h"
-#include "base/text.h"
 #include "cli/agent_view.h"
 #include "cli/commands.h"
 
@@ -279,41 +277,21 @@ static int print_plans(struct execution *x)
 
 /* ---- running ---- */
 
-static int make_crew(struct execution *x, bool observed, struct cordon_error *err)
-{
-	char label[CORDON_CREW_LABEL_MAX + 1] = CORDON_AGENT_LABEL;
-	size_t n = strlen(label);
-	struct cordon_crew_options crew = { .label = label,
-					    .max_concurrent = x->args->max_concurrent,
-					    .detached = x->args->detach };
-
-	cordon_text_escape_fixed(label + n, sizeof(label) - n, x->agents->root.path, strlen(x->agents->root.path));
-	if (observed)
-		crew.observer = (struct cordon_crew_observer){ .data = &x->view,
-							       .state = cordon_agent_view_state,
-							       .event = cordon_agent_view_event,
-							       .output = cordon_agent_view_output,
-							       .tick = x->view.show == CORDON_SHOW_TABLE
-									       ? cordon_agent_view_tick
-									       : NULL };
-	return cordon_crew_new(&crew, &x->crew, err);
-}
-
 /* One agent gets our standard input, unless that is a terminal: nobody could say to which of several a line goes. */
-static int add_jobs(struct execution *x, int *ret_input, struct cordon_error *err)
+static int make_crew(struct execution *x, int *ret_input, struct cordon_error *err)
 {
-	int r = 0;
+	struct cordon_crew_options crew = {
+		.max_concurrent = x->args->max_concurrent,
+		.observer = { .data = &x->view,
+			      .state = cordon_agent_view_state,
+			      .event = cordon_agent_view_event,
+			      .output = cordon_agent_view_output,
+			      .tick = x->view.show == CORDON_SHOW_TABLE ? cordon_agent_view_tick : NULL },
+	};
 
-	if (x->n == 1 && !x->args->detach && !isatty(STDIN_FILENO))
+	if (x->n == 1 && !isatty(STDIN_FILENO))
 		*ret_input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	for (size_t i = 0; r == 0 && i < x->n; i++) {
-		struct cordon_job_spec job = { .name = x->jobs[i].agent->name,
-					       .run = x->jobs[i].spec,
-					       .input = *ret_input > 0 ? *ret_input : 0 };
-
-		r = cordon_crew_add(x->crew, &job, NULL, err);
-	}
-	return r;
+	return cordon_agent_crew(x->agents, x->jobs, x->n, &crew, *ret_input > 0 ? *ret_input : 0, &x->crew, err);
 }
 
 static void print_reasons(const struct execution *x)
@@ -351,7 +329,8 @@ static int print_results(const struct execution *x)
 	json_t *results = x->n == 1 ? NULL : json_array();
 
 	for (size_t i = 0; i < x->n; i++) {
-		json_t *result = cordon_agent_result(&x->home, x->view.run, cordon_agent_view_job(&x->view, i), true);
+		json_t *result = cordon_agent_result(&x->home, x->view.run, cordon_agent_view_job(&x->view, i),
+						     CORDON_AGENT_OUTPUT_MAX);
 
 		if (x->n == 1)
 			results = result;
@@ -396,15 +375,13 @@ static int run_agents(struct execution *x)
 	for (size_t i = 0; names && i < x->n; i++)
 		names[i] = x->jobs[i].agent->name;
 	x->view.show = show;
-	r = names ? make_crew(x, true, &err) : cordon_fail_errno(&err, -ENOMEM, "cannot start the agents");
+	r = names ? make_crew(x, &input, &err) : cordon_fail_errno(&err, -ENOMEM, "cannot start the agents");
 	if (r == 0)
 		r = cordon_agent_view_init(&x->view, x->cli, show, cordon_crew_id(x->crew), &x->home, names, x->n, &err);
 	if (r == 0) {
 		announce(x, x->view.run);
-		r = add_jobs(x, &input, &err);
-	}
-	if (r == 0)
 		r = cordon_crew_wait(x->crew, &signal, &err);
+	}
 	cordon_closep(&input);
 	if (r < 0) {
 		cordon_agent_view_done(&x->view);
@@ -423,69 +400,13 @@ static int run_agents(struct execution *x)
 
 /* ---- detached ---- */
 
-/* This runs in the owner of a detached crew, a process that nobody waits for. It reports the id of the run, or why there
- * is none, and then stays until the last agent has ended: it starts those that still wait. */
-static _Noreturn void own_detached(struct execution *x, int report)
-{
-	struct cordon_error err = { 0 };
-	int input = -1, null;
-	int r;
-
-	setsid();
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			_exit(1);
-	r = make_crew(x, false, &err);
-	if (r == 0)
-		r = add_jobs(x, &input, &err);
-	if (cordon_write_all(report, &err, sizeof(err)) < 0 ||
-	    (r == 0 && cordon_write_all(report, cordon_crew_id(x->crew), CORDON_UUID_SIZE) < 0))
-		_exit(1);
-	close(report);
-	if (r == 0)
-		(void)cordon_crew_wait(x->crew, NULL, &err);
-	cordon_agent_clean(&x->home);
-	_exit(0);
-}
-
-static bool read_all(int fd, void *bytes, size_t n)
-{
-	for (size_t at = 0; at < n;) {
-		ssize_t got = read(fd, (char *)bytes + at, n - at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		at += (size_t)got;
-	}
-	return true;
-}
-
 static int detach(struct execution *x)
 {
 	struct cordon_error err = { 0 };
 	char run[CORDON_UUID_SIZE];
 	json_t *names;
-	int ends[2];
-	pid_t pid;
 
-	if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
-		cordon_fail_errno(&err, -errno, "cannot detach");
-		return cordon_cli_fail(x->cli, &err);
-	}
-	if (pid == 0) {
-		close(ends[0]);
-		own_detached(x, ends[1]);
-	}
-	close(ends[1]);
-	if (!read_all(ends[0], &err, sizeof(err)))
-		cordon_fail(&err, -EIO, CORDON_KIND_INTERNAL, "the process that starts the agents has ended");
-	if (!err.code && !read_all(ends[0], run, sizeof(run)))
-		cordon_fail(&err, -EIO, CORDON_KIND_INTERNAL, "the process that starts the agents has ended");
-	close(ends[0]);
-	if (err.code)
+	if (cordon_agents_detach(x->agents, x->jobs, x->n, x->args->max_concurrent, run, &err) < 0)
 		return cordon_cli_fail(x->cli, &err);
 	if (!x->cli->json) {
 		printf("%s\n", run);

@@ -49,7 +49,7 @@ static void add_job(struct status *s, const struct cordon_crew_info *run, const 
 {
 	char took[32], reason[1024], started[CORDON_TIME_SIZE] = "-", code[16] = "-";
 
-	json_array_append_new(list, cordon_agent_result(&s->home, run->id, job, false));
+	json_array_append_new(list, cordon_agent_result(&s->home, run->id, job, 0));
 	s->busy |= !cordon_job_state_ended(job->state);
 	cordon_agent_duration(job, took, sizeof(took));
 	cordon_agent_reason(job, reason, sizeof(reason));

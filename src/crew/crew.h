@@ -113,6 +113,10 @@ struct cordon_job_spec {
 
 struct cordon_crew;
 
+/* Adds the descriptors that a run with this policy needs to the `*n` that are in `kept`, as far as there is room for
+ * `max`: for an owner that closes all others. */
+void cordon_crew_needs(const struct cordon_policy *policy, int *kept, size_t max, size_t *n);
+
 /* Makes a crew with its directory. The caller becomes the owner: it must have no other threads, and descriptors 0 to 2
  * must be open, whatever they are. */
 int cordon_crew_new(const struct cordon_crew_options *options, struct cordon_crew **ret_crew, struct cordon_error *err);

@@ -266,16 +266,16 @@ static bool on_serve(void *data, const struct pollfd *fds, size_t n)
 
 /* ---- beginning and end ---- */
 
-/* Collects the descriptors of a policy: that of its root, and those of its fences and shares. */
-static void collect_descriptors(const struct cordon_policy *policy, int *kept, size_t *n)
+/* These are that of its root, and those of its fences and shares. */
+void cordon_crew_needs(const struct cordon_policy *policy, int *kept, size_t max, size_t *n)
 {
-	if (!policy || *n == KEPT_MAX)
+	if (!policy || *n == max)
 		return;
 	kept[(*n)++] = policy->root.fd;
 	for (size_t i = 0; i < policy->n_fences; i++)
-		collect_descriptors(policy->fences[i], kept, n);
+		cordon_crew_needs(policy->fences[i], kept, max, n);
 	for (size_t i = 0; i < policy->n_shares; i++)
-		collect_descriptors(policy->shares[i].policy, kept, n);
+		cordon_crew_needs(policy->shares[i].policy, kept, max, n);
 }
 
 /* Gives up everything of the owner that the run does not need: its descriptors, signal handlers and session. */
@@ -307,7 +307,7 @@ static void detach_from_owner(const struct cordon_crew_start *start)
 	for (int fd = input > 0 ? 1 : 0; fd < 3; fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			close(fd);
-	collect_descriptors(start->spec->run.policy, kept, &n);
+	cordon_crew_needs(start->spec->run.policy, kept, KEPT_MAX, &n);
 	cordon_close_except(kept, n);
 }
 
