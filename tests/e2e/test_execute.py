@@ -325,10 +325,10 @@ def test_the_examples_are_valid(cordon, box):
 
 
 def test_the_node_agent_and_the_script_of_the_examples_work(cordon, box):
-    repo = box.repo(files={"src/a.ts": "// TODO: first\nlet x = 1;\n", "src/deep/b.ts": "// TODO second\n", "docs/notes.md": "# Notes\n"})
+    repo = box.repo(files={"src/a.ts": "// NOTE: first\nlet x = 1;\n", "src/deep/b.ts": "// NOTE second\n", "docs/notes.md": "# Notes\n"})
     for path in (TOP / "examples/agents").iterdir():
         box.write(f"repo/{'agents.json' if path.name == 'agents.json' else 'tools/' + path.name}", path.read_text(), mode=0o755)
-    done = cordon("execute", "--agents", "todo,count", cwd=repo)
+    done = cordon("execute", "--agents", "notes,count", cwd=repo)
     assert done.returncode == 0, done
-    assert "[todo]  2 notes in docs/TODO.md" in done.stdout and (repo / "docs/TODO.md").read_text().count("- ") == 2
+    assert "[notes] 2 notes in docs/NOTES.md" in done.stdout and (repo / "docs/NOTES.md").read_text().count("- ") == 2
     assert "[count] 2 files" in done.stdout

@@ -30,6 +30,10 @@ HINTS = {
     "session_exec": (False, False, False, True),
     "session_stop": (False, True, True, False),
     "policy_check": (True, False, True, False),
+    "agent_list": (True, False, True, False),
+    "agent_execute": (False, False, False, True),
+    "agent_status": (True, False, True, False),
+    "agent_cancel": (False, True, True, False),
 }
 
 
@@ -67,8 +71,9 @@ def test_the_judge_of_schemas_can_say_no(sdk):
     assert wrong["schema"] and right == {"schema": None, "values": [None]} and misfit["values"][0]
 
 
-def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(raw, sdk):
-    server = raw("--approved")
+def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(raw, sdk, box):
+    repo = box.repo(files={"agents.json": json.dumps({"agents": [{"name": "a", "scope": ["src"], "description": "d", "command": ["echo", "hi"]}]})})
+    server = raw("--approved", cwd=repo)
     tools = {tool["name"]: tool for tool in ask(server, "tools/list")["tools"]}
     answers = {name: [] for name in tools}
 
@@ -95,6 +100,11 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("session_list", project_id=project)
     use("session_exec", session_id=session, command=["cat"], input="typed", timeout_seconds=30)
     use("session_stop", session_id=session, grace_seconds=0)
+    use("agent_list")
+    run = use("agent_execute", agents=["a"], wait_seconds=30)["run_id"]
+    use("agent_status", run_id=run)
+    use("agent_status", limit=1)
+    use("agent_cancel", run_id=run[:8], agent="A")
     use("workspace_delete", project_id=project, workspace_id="w")
     use("project_delete", project_id=project)
     failures = {}

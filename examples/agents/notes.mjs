@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent in Node.js: reads the sources that its scope shows it, and writes docs/TODO.md.
+// An agent in Node.js: reads the sources that its scope shows it, and writes docs/NOTES.md.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -16,10 +16,10 @@ function* files(directory) {
 const notes = [];
 for (const path of files("src")) {
   readFileSync(join(base, path), "utf8").split("\n").forEach((line, index) => {
-    const note = /TODO:?\s*(.*)/.exec(line);
+    const note = /NOTE:?\s*(.*)/.exec(line);
     if (note) notes.push(`- ${path}:${index + 1}: ${note[1]}`);
   });
 }
 mkdirSync(join(base, "docs"), { recursive: true });
-writeFileSync(join(base, "docs/TODO.md"), notes.join("\n") + "\n");
-console.log(`${notes.length} notes in docs/TODO.md`);
+writeFileSync(join(base, "docs/NOTES.md"), notes.join("\n") + "\n");
+console.log(`${notes.length} notes in docs/NOTES.md`);
