@@ -585,13 +585,7 @@ static int collect_outside(struct cordon_protect_collector *c)
 
 int cordon_protect_git_root(struct cordon_protect_collector *c)
 {
-	/* The files of the main worktree, if there is one, are not here, and no other worktree needs its state. */
-	static const char *const main_worktree[] = { "HEAD", "index" };
-	int r = collect_git_dir(c, "", NULL, false);
-
-	for (size_t i = 0; r == 0 && c->own && i < CORDON_ARRAY_SIZE(main_worktree); i++)
-		r = cordon_protect_collect(c, "", main_worktree[i]);
-	return r;
+	return collect_git_dir(c, "", NULL, false);
 }
 
 int cordon_protect_git(struct cordon_protect_collector *c)

@@ -16,7 +16,7 @@ def snapshot(top):
     found = {}
     for path in sorted(top.rglob("*")):
         st = os.lstat(path)
-        if not any(part in ("objects", "logs", "refs") for part in path.relative_to(top).parts):
+        if not any(part in ("objects", "logs", "refs", "index", "HEAD") for part in path.relative_to(top).parts):
             found[str(path)] = (st.st_mode, st.st_ino, path.read_bytes() if stat.S_ISREG(st.st_mode) else None)
     return found
 
@@ -37,7 +37,7 @@ def linked(box):
 ATTACKS = """
 import os, shutil
 common, own, other = "{common}", "{common}/worktrees/wt", "{common}/worktrees/other"
-names = [common + "/" + name for name in ("config", "config.worktree", "commondir", "hooks", "hooks/pre-commit", "info/attributes", "HEAD", "index", "extra")]
+names = [common + "/" + name for name in ("config", "config.worktree", "commondir", "hooks", "hooks/pre-commit", "info/attributes", "extra")]
 names += [own + "/" + name for name in ("commondir", "gitdir", "config.worktree")] + [other, other + "/HEAD", other + "/index", other + "/gitdir"]
 names += [".git", ".githooks", ".githooks/pre-commit", "tools/clean"]
 open("evil", "w").write("#!/bin/sh\\n")

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
+from support import poll
+
 GIT_USER = "[user]\n\tname = \"Zoë \\\"Z\\\" Miller\"\n\temail = zoe@example.com\n[credential]\n\thelper = store --file=/secret\n"
-GIT = "git -c init.defaultBranch=main -c advice.detachedHead=false"
 
 
 def sh(cordon, script, *options, **kw):
@@ -123,6 +124,22 @@ def test_git_works_in_my_linked_worktree(linked, box, cordon, options):
     assert box.run("git", "fsck", "--strict", cwd=linked / "main").returncode == 0
 
 
+def test_i_work_in_the_main_worktree_while_agents_work_in_others(linked, box, cordon):
+    """Nobody notices the others: no report, and every commit is there."""
+    wait = "until [ -e go ]; do sleep 0.05; done; rm go; echo c >c && git add c && git commit -qm later && git log -1 --format=%s"
+    agents = [cordon.start("run", "--no-summary", "--", "/bin/sh", "-c", f"touch ready; {wait}", cwd=linked / where) for where in ("wt", "other")]
+    poll(lambda: all((linked / where / "ready").exists() for where in ("wt", "other")), 30, "both agents run")
+    done = box.run("sh", "-ec", "for i in 1 2 3; do echo $i >f && git add f && git commit -qm $i && git status; done; git checkout -q -b side; git gc -q",
+                   cwd=linked / "main")
+    assert done.returncode == 0, done
+    for where, agent in zip(("wt", "other"), agents):
+        box.write(f"{where}/go")
+        out, err = agent.communicate(timeout=60)
+        assert (agent.returncode, out, err) == (0, b"later\n", b""), where
+    assert box.run("git", "log", "--format=%s", "-1", "other", cwd=linked / "main").stdout == "later\n"
+    assert box.run("git", "fsck", "--strict", cwd=linked / "main").returncode == 0
+
+
 def test_git_works_in_my_submodule(linked, box, cordon):
     result = sh(cordon, WORK + "; ls -A ../..", cwd=linked / "main/libs/sub")
     assert result.stdout == "topic\ninside\nsub\n.git\nlibs\n", result
@@ -166,19 +183,19 @@ def test_my_host_name_resolves(box, cordon, net):
     assert result.returncode == 0 and "served" in result.stdout and "cordon" in result.stdout, result
 
 
-def test_without_a_network_npm_pip_git_and_curl_say_so_at_once(box, cordon):
+def test_without_a_network_npm_git_and_curl_say_so_at_once(box, cordon):
     """At once means: nothing waits and nothing tries again. npm alone took more than a minute."""
     box.write("repo/package.json", '{"name": "p", "version": "1.0.0"}')
     script = ("npm view left-pad 2>&1 | grep -o ENOTFOUND | head -1; grep -c 'attempt 2' ~/.npm/_logs/*.log; "
               "curl -sS http://registry.example 2>&1; git ls-remote https://forge.example/x/y 2>&1; getent hosts forge.example || echo unknown; "
-              "/usr/bin/python3 -c 'import socket; socket.getaddrinfo(\"forge.example\", 1)' 2>&1 | tail -1; cat /etc/resolv.conf")
+              "/usr/bin/python3 -c 'import socket; socket.getaddrinfo(\"forge.example\", 1)' 2>&1 | tail -1; cat /etc/resolv.conf; env | grep PIP_RETRIES")
     result = sh(cordon, script, "--net", "none", "--timeout", "60s", cwd=box.path / "repo", timeout=90)
     assert result.returncode == 0, result
     lines = result.stdout.splitlines()
     assert lines[:2] == ["ENOTFOUND", "0"], result
     assert "Could not resolve host: registry.example" in result.stdout and "Could not resolve host: forge.example" in result.stdout, result
     assert "unknown" in lines and "gaierror: [Errno -2] Name or service not known" in result.stdout, result
-    assert "nameserver" not in result.stdout
+    assert "nameserver" not in result.stdout and lines[-1] == "PIP_RETRIES=0", result
 
 
 # ---- homes, shares and links ----
