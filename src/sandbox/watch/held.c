@@ -65,6 +65,19 @@ static bool is_open_dir(const struct cordon_held_watch *held, const struct cordo
 	return is_same(held->places->root_fd, dir->path, dir->dev, dir->ino);
 }
 
+/* Whether the plan mounts something that may only be read below a directory. */
+static bool has_read_only_below(const struct cordon_plan *plan, const char *dir)
+{
+	for (size_t i = 0; i < plan->n_steps; i++) {
+		const struct cordon_step *step = &plan->steps[i];
+
+		if (step->kind == CORDON_STEP_BIND && step->right != CORDON_RIGHT_WRITE &&
+		    cordon_path_within(step->path, dir) && !cordon_streq(step->path, dir))
+			return true;
+	}
+	return false;
+}
+
 /* Says who may make entries in a directory, by its true path inside. Directories can be renamed, so the identity of an
  * open directory is compared again. When another directory has its name by now, the hand makes the entries. */
 static dir_class classify_dir(const struct cordon_held_watch *held, const char *dir,
@@ -84,7 +97,7 @@ static dir_class classify_dir(const struct cordon_held_watch *held, const char *
 		if (plan->steps[i].right == CORDON_RIGHT_WRITE && !(plan->steps[i].flags & CORDON_STEP_HELD))
 			own = longer(dir, plan->steps[i].path, own);
 	if (own > best)
-		return FREE;
+		return has_read_only_below(plan, dir) ? ELSEWHERE : FREE;
 	for (size_t i = 0; i < plan->n_open_dirs && !open_dir; i++)
 		if (cordon_path_within(dir, plan->open_dirs[i].path))
 			open_dir = &plan->open_dirs[i];

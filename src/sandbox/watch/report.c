@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
+#include "learn/learn.h"
 #include "sandbox/watch/report.h"
 
 /* The rule in a report about a program that gave up rights of its own, so that the hand makes nothing for it. */
@@ -372,6 +373,35 @@ static bool is_missing(const struct cordon_places *places, const struct cordon_t
 	       errno == ENOENT;
 }
 
+static bool is_secret_in_home(const char *name)
+{
+	CORDON_UNCLEARED char first[NAME_MAX + 1];
+
+	for (const char *const *place = cordon_learn_secret_places(); *place; place++)
+		if (cordon_path_within(name, *place))
+			return true;
+	return cordon_copy(first, sizeof(first), name, strcspn(name, "/")) == 0 && cordon_learn_secret_in_home(first);
+}
+
+/* Whether a call means to read a secret of the user: one that is missing in the private home of the run, and that the
+ * user's own home has. Other names that only the user's home has are no attempt: every shell looks for its settings. */
+static bool means_secret(const struct cordon_plan *plan, const struct cordon_where *where,
+			 const struct cordon_touch *touch, char ret_host[static CORDON_PATH_MAX])
+{
+	const char *home = getenv("HOME"), *name;
+	const struct cordon_step *step;
+
+	if (touch->writes || touch->creates || where->exists || !home || *home != '/' ||
+	    !cordon_path_within(where->inside, plan->home))
+		return false;
+	step = cordon_plan_covering(plan, where->inside);
+	name = where->inside + strlen(plan->home);
+	name += strspn(name, "/");
+	return step && step->kind == CORDON_STEP_PRIVATE && is_secret_in_home(name) &&
+	       cordon_path_join(home, name, ret_host, CORDON_PATH_MAX) == 0 &&
+	       faccessat(AT_FDCWD, ret_host, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,
 			  const struct cordon_touch *touch)
 {
@@ -381,6 +411,7 @@ void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct
 	struct report found = { .op = touch->op };
 	struct cordon_resolved resolved = { .place = CORDON_PLACE_OUTSIDE };
 	struct cordon_decision decision;
+	CORDON_UNCLEARED char secret[CORDON_PATH_MAX];
 	bool within, writes = touch->writes;
 
 	reports->judged[i].pending = reports->judged[i].missing = false;
@@ -405,6 +436,12 @@ void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct
 	}
 	if (!cordon_where_find(places, pid, touch, where))
 		return;
+	if (means_secret(plan, where, touch, secret)) {
+		found.verdict = CORDON_DENY;
+		found.reason = CORDON_REASON_OUTSIDE_ROOT;
+		keep(reports, &reports->judged[i], &found, secret);
+		return;
+	}
 	within = cordon_path_within(where->host, plan->root);
 	if (is_no_attempt(plan, policy, where, touch, within)) {
 		reports->judged[i].missing = !touch->creates;
