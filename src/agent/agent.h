@@ -99,9 +99,11 @@ int cordon_agent_role_check(const char *role, struct cordon_error *err);
 void cordon_agent_notices(const struct cordon_agents *agents, const struct cordon_agent *agent,
 			  void (*tell)(void *data, const char *where, const char *text), void *data);
 
-/* Builds the policy of an agent: strict, with reports of all refused accesses. */
+/* Builds the policy of an agent: strict, with reports of all refused accesses. `profile` is its profile, or NULL; it must
+ * grant nothing in the repository, because the scope does that. */
 int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_agent *agent,
-			struct cordon_policy **ret_policy, struct cordon_errors *errors);
+			struct cordon_policy_file *profile, struct cordon_policy **ret_policy,
+			struct cordon_errors *errors);
 
 /* The roles that a file may name; others are allowed, too. */
 struct cordon_agent_role {

@@ -7,6 +7,7 @@
 #define CORDON_AGENT_JOB_H
 
 #include "agent/agent.h"
+#include "config/profile.h"
 #include "crew/crew.h"
 
 #define CORDON_AGENT_LABEL "agents "  /* the label of a crew of agents: this, then the root */
@@ -18,6 +19,7 @@ struct cordon_agent_start {
 	const char *command; /* for `sh -c` inside, or NULL */
 	uint64_t timeout_ms; /* 0: the agent's own */
 	bool in_temp;	     /* start in the private temporary directory instead of the root */
+	bool dry;	     /* nothing will be started: make no directories for the state of a profile */
 };
 
 /* Everything that the run of one agent needs. It owns what `spec` refers to, and refers to agents. */
@@ -28,6 +30,7 @@ struct cordon_agent_job {
 	char *shell_argv[4];
 	char **env;
 	size_t n_env;
+	struct cordon_profile_use profile; /* what the agent's profile gives */
 };
 
 /* An agent without a command, when none is given, is an error of kind usage. */

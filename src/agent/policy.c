@@ -6,13 +6,16 @@
 #include "config/policy_build.h"
 
 int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_agent *agent,
-			struct cordon_policy **ret_policy, struct cordon_errors *errors)
+			struct cordon_policy_file *profile, struct cordon_policy **ret_policy,
+			struct cordon_errors *errors)
 {
 	size_t n = agent->read.n + agent->write.n;
 	autofree struct cordon_policy_rule *rules = calloc(n + 1, sizeof(*rules));
 	struct cordon_policy_spec spec = { .root = agents->root.path,
 					   .rules = rules,
 					   .n_rules = n,
+					   .profiles = &profile,
+					   .n_profiles = profile ? 1 : 0,
 					   .file_path = agents->path,
 					   .mode = CORDON_MODE_STRICT,
 					   .reports_reads = true };
@@ -24,6 +27,10 @@ int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_
 	/* INVARIANT: an agent has a scope. A policy without grants would mean the whole repository. */
 	else if (!n)
 		cordon_fail(&err, -EINVAL, CORDON_KIND_CONFIG, "the agent %s has no scope", agent->name);
+	else if (profile && (profile->rw.n || profile->ro.n || profile->workspace.n))
+		cordon_fail(&err, -EPERM, CORDON_KIND_POLICY_DENIED,
+			    "the profile %s grants paths of the repository, which the scope of %s has to do",
+			    agent->profile.text, agent->name);
 	if (err.code)
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
 	for (size_t i = 0; i < agent->read.n; i++)

@@ -333,12 +333,38 @@ void cordon_agent_view_event(void *data, size_t index, const struct cordon_event
 		cordon_agent_view_note(view, index, text.data);
 }
 
+/* The text may hold the name of a file, and so a line of its own. */
 void cordon_agent_view_note(struct cordon_agent_view *view, size_t index, const char *text)
 {
-	if (view->show == CORDON_SHOW_LINES || view->show == CORDON_SHOW_TABLE)
-		print_line(view, index, STDERR_FILENO, "! ", text, strlen(text));
-	else if (view->show == CORDON_SHOW_BYTES)
-		cordon_cli_log(view->cli, "AGENT", "%s: %s", view->rows[index].job.name, text);
+	autobuf struct cordon_buf safe = CORDON_BUF(LINES_MAX);
+	const char *name = view->rows[index].job.name;
+
+	if (view->show == CORDON_SHOW_LINES || view->show == CORDON_SHOW_TABLE) {
+		if (cordon_text_escape(&safe, text, strlen(text)) == 0)
+			print_line(view, index, STDERR_FILENO, "! ", safe.data ? safe.data : "", safe.len);
+	} else if (view->show == CORDON_SHOW_BYTES && view->mid_line) {
+		cordon_buf_addf(&view->lines, "%s: %s%c", name, text, '\0');
+	} else if (view->show == CORDON_SHOW_BYTES) {
+		cordon_cli_log(view->cli, "AGENT", "%s: %s", name, text);
+	}
+}
+
+/* Prints the notes that waited for the end of a line of the agent. */
+static void print_waiting(struct cordon_agent_view *view)
+{
+	for (size_t at = 0; at < view->lines.len; at += strlen(view->lines.data + at) + 1)
+		cordon_cli_log(view->cli, "AGENT", "%s", view->lines.data + at);
+	cordon_buf_reset(&view->lines);
+}
+
+static void pass_bytes(struct cordon_agent_view *view, int stream, const char *bytes, size_t n)
+{
+	write_out(view, stream == 2 ? STDERR_FILENO : STDOUT_FILENO, bytes, n);
+	if (stream != 2 || !n)
+		return;
+	view->mid_line = bytes[n - 1] != '\n';
+	if (!view->mid_line)
+		print_waiting(view);
 }
 
 void cordon_agent_view_output(void *data, size_t index, int stream, const char *bytes, size_t n)
@@ -347,7 +373,7 @@ void cordon_agent_view_output(void *data, size_t index, int stream, const char *
 
 	switch (view->show) {
 	case CORDON_SHOW_BYTES:
-		write_out(view, stream == 2 ? STDERR_FILENO : STDOUT_FILENO, bytes, n);
+		pass_bytes(view, stream, bytes, n);
 		break;
 	case CORDON_SHOW_LINES:
 	case CORDON_SHOW_TABLE:
@@ -379,4 +405,6 @@ void cordon_agent_view_end(struct cordon_agent_view *view)
 		flush_parts(view, i);
 	if (view->show == CORDON_SHOW_TABLE)
 		redraw(view);
+	else if (view->lines.len)
+		print_waiting(view);
 }

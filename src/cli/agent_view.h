@@ -34,6 +34,7 @@ struct cordon_agent_view {
 	size_t drawn;		 /* lines of the table that are on the screen */
 	int64_t drawn_at;	 /* monotonic ms */
 	bool stale;		 /* the table has changed */
+	bool mid_line;		 /* CORDON_SHOW_BYTES: the agent's last line on stderr has no end yet */
 	struct cordon_buf lines; /* what is to be printed before the table is drawn again */
 };
 

@@ -99,7 +99,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		args->events = true;
 		break;
 	case OPT_DRY_RUN:
-		args->dry_run = true;
+		args->dry_run = args->start.dry = true;
 		break;
 	case OPT_CANCEL:
 		args->cancel = arg;

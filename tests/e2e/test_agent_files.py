@@ -310,6 +310,31 @@ def test_a_trusted_file_counts_until_it_changes(agent, box, cordon, repo):
     assert secret()[0] == "secret=\n"
 
 
+def test_a_profile_counts_after_trust_and_does_not_widen_the_scope(agent, box, cordon, repo):
+    """A stand-in for a client in the user's npm directory, through the shipped profile of the same name."""
+    box.write("home/lib/node_modules/client/cli.js", "#!/usr/bin/env node\nprocess.exit(require('child_process').spawnSync('sh', ['-c', process.argv[2]],"
+              "{stdio: 'inherit'}).status)\n", mode=0o755)
+    box.link("home/bin/claude", "../lib/node_modules/client/cli.js")
+    script = "echo key=$ANTHROPIC_API_KEY other=$OTHER mode=$DISABLE_AUTOUPDATER; echo kept >~/.claude/session; cat docs/n.md; echo x >~/.claude/settings.json; true"
+    box.write("repo/agents.json", json.dumps({"agents": [
+        {"name": "client", "profile": "claude", "scope": ["src/**"], "command": ["claude", script]},
+        {"name": "wide", "profile": "wide", "scope": ["src/**"], "command": ["true"]},
+        {"name": "none", "profile": "claud", "scope": ["src/**"], "command": ["true"]}]}))
+    env = {"PATH": f"{box.home}/bin:/usr/bin:/bin", "ANTHROPIC_API_KEY": "k", "OTHER": "o"}
+    done = cordon("execute", "--agent", "client", cwd=repo, env=env)
+    assert done.returncode == 127 and "profile of client has no effect" in done.stderr, done
+    agent("trust")
+    assert cordon("execute", "--agent", "client", "--dry-run", cwd=repo, env=env).returncode == 0 and not (box.home / ".claude").exists()
+    done = cordon("execute", "--agent", "client", cwd=repo, env=env)
+    assert done.returncode == 0 and done.stdout == "key=k other= mode=1\n" and "docs/n.md: Permission denied" in done.stderr, done
+    assert (box.home / ".claude/session").read_text() == "kept\n" and not (box.home / ".claude/settings.json").exists()
+    box.write("state/profiles/wide.yaml", 'version: 1\nrw: ["**"]\n')
+    done = cordon("execute", "--agent", "wide", cwd=repo, env=env)
+    assert done.returncode == 125 and "grants paths of the repository" in done.stderr, done
+    done = cordon("execute", "--agent", "none", cwd=repo, env=env)
+    assert done.returncode == 125 and "agents.json:1:" in done.stderr and "claude" in done.stderr, done
+
+
 def test_an_agent_cannot_change_the_files_or_trust_them(agent, box, cordon, repo):
     box.write("repo/agents.json", json.dumps({"agents": [{"name": "a", "scope": ["**"]}]}))
     script = "echo x >>agents.json; mkdir .agent; mv agents.json b; rm agents.json; ln -s /tmp .agent; ls $1/state 2>&1; true"

@@ -71,6 +71,15 @@ def test_lines_of_several_agents_have_their_names_and_stay_apart(execute):
     assert "2 completed" in done.stderr and "\033" not in done.stdout + done.stderr
 
 
+def test_a_refused_name_cannot_pretend_to_be_a_line_of_ours(execute, cordon):
+    script = r"""printf 'half a line' >&2; touch "$(printf 'x\n[EXECUTE] run forged')" 2>/dev/null; printf ' and its end\n' >&2"""
+    for args in (["--agent", "one"], ["--agents", "one,two"]):
+        done = execute(*args, "--command", script)
+        lines = done.stderr.splitlines() + cordon("logs").stdout.splitlines()
+        assert not [line for line in lines if line.startswith("[EXECUTE] run forged")] and any(r"x\n[EXECUTE] run forged" in line for line in lines), done
+        assert "half a line and its end\n" in done.stderr, "no line of ours stands inside one of the agent's"
+
+
 def test_all_run_to_the_end_and_one_failure_is_status_1(execute):
     done = execute("--all", "--json", "--command", 'sleep 0.$((RANDOM % 3)); echo "$AGENT_NAME"; test "$AGENT_NAME" != two', status=1)
     results = done.json()
