@@ -36,61 +36,95 @@ static DIR *list(int dir_fd)
 	return dir;
 }
 
-static int too_much(const char *path, struct cordon_error *err)
+const struct cordon_copy_bounds cordon_copy_small = {
+	.bytes = CORDON_COPY_BYTES_MAX,
+	.entries = CORDON_COPY_ENTRIES_MAX,
+	.depth = CORDON_COPY_DEPTH_MAX,
+};
+
+static int too_much(const char *path, const struct cordon_copy_budget *budget, struct cordon_error *err)
 {
 	return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
-			   "%s: a copy holds at most %d MiB, %d files and directories, %d levels", path,
-			   (int)(CORDON_COPY_BYTES_MAX >> 20), CORDON_COPY_ENTRIES_MAX, CORDON_COPY_DEPTH_MAX);
+			   "%s: a copy holds at most %llu MiB, %zu files and directories, %u levels", path,
+			   (unsigned long long)(budget->bounds->bytes >> 20), budget->bounds->entries,
+			   budget->bounds->depth);
+}
+
+/* Makes a link again. It is not followed, so it does not matter where it leads. */
+static int copy_link(int src_fd, const char *name, int dst_fd, const char *path, struct cordon_error *err)
+{
+	char target[CORDON_PATH_MAX];
+	ssize_t n = readlinkat(src_fd, name, target, sizeof(target) - 1);
+
+	if (n >= 0)
+		target[n] = '\0';
+	return n < 0 || symlinkat(target, dst_fd, name) < 0 ? cordon_fail_errno(err, -errno, "cannot copy %s", path) : 0;
 }
 
 static int copy_file(int src, const struct stat *st, int dst_fd, const char *name, const char *path,
 		     struct cordon_copy_budget *budget, struct cordon_error *err)
 {
 	autofd int dst = openat(dst_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
 	int r;
 
 	if (dst < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
 	r = cordon_copy_bytes(src, dst, &budget->bytes);
 	if (r == -E2BIG)
-		return too_much(path, err);
-	if (r == 0 && (fchmod(dst, (st->st_mode & 0755) | 0600) < 0 || fsync(dst) < 0))
+		return too_much(path, budget, err);
+	if (r == 0 && (fchmod(dst, (st->st_mode & 0755) | 0600) < 0 || (!budget->bounds->unsynced && fsync(dst) < 0)))
 		r = -errno;
+	/* Builds compare the times of files. A file system that can't keep them is good enough. */
+	if (r == 0)
+		futimens(dst, times);
 	return r < 0 ? cordon_fail_errno(err, r, "cannot copy %s", path) : 0;
 }
 
 static int copy_entry(int src_fd, const char *name, int dst_fd, const char *path, unsigned int depth,
 		      struct cordon_copy_budget *budget, struct cordon_error *err);
 
+static int copy_content(int src, int dst, const char *path, unsigned int depth, struct cordon_copy_budget *budget,
+			struct cordon_error *err)
+{
+	const struct cordon_copy_bounds *bounds = budget->bounds;
+	autodir DIR *dir = list(src);
+	struct dirent *entry;
+
+	if (!dir)
+		return cordon_fail_errno(err, -errno, "cannot copy %s", *path ? path : "the directory");
+	while (errno = 0, (entry = readdir(dir))) {
+		char below[CORDON_PATH_MAX];
+		int r;
+
+		if (is_dots(entry->d_name))
+			continue;
+		if (depth == 0 || cordon_path_join(path, entry->d_name, below, sizeof(below)) < 0)
+			return too_much(path, budget, err);
+		if (bounds->leave_out && bounds->leave_out(bounds->data, below))
+			continue;
+		r = copy_entry(src, entry->d_name, dst, below, depth - 1, budget, err);
+		if (r < 0)
+			return r;
+	}
+	return errno ? cordon_fail_errno(err, -errno, "cannot copy %s", path) : 0;
+}
+
 static int copy_dir(int src, const struct stat *st, int dst_fd, const char *name, const char *path, unsigned int depth,
 		    struct cordon_copy_budget *budget, struct cordon_error *err)
 {
-	autodir DIR *dir = list(src);
 	autofd int dst = -1;
-	struct dirent *entry;
 	int r;
 
-	if (!dir)
-		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
 	if (mkdirat(dst_fd, name, 0700) < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
 	dst = openat(dst_fd, name, OPEN_DIR);
 	if (dst < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
-	while (errno = 0, (entry = readdir(dir))) {
-		char below[CORDON_PATH_MAX];
-
-		if (is_dots(entry->d_name))
-			continue;
-		if (depth == 0 || cordon_path_join(path, entry->d_name, below, sizeof(below)) < 0)
-			return too_much(path, err);
-		r = copy_entry(src, entry->d_name, dst, below, depth - 1, budget, err);
-		if (r < 0)
-			return r;
-	}
-	if (errno || fchmod(dst, (st->st_mode & 0755) | 0700) < 0 || fsync(dst) < 0)
-		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
-	return 0;
+	r = copy_content(src, dst, path, depth, budget, err);
+	if (r == 0 && (fchmod(dst, (st->st_mode & 0755) | 0700) < 0 || (!budget->bounds->unsynced && fsync(dst) < 0)))
+		r = cordon_fail_errno(err, -errno, "cannot copy %s", path);
+	return r;
 }
 
 static int copy_entry(int src_fd, const char *name, int dst_fd, const char *path, unsigned int depth,
@@ -102,14 +136,16 @@ static int copy_entry(int src_fd, const char *name, int dst_fd, const char *path
 
 	if (src < 0 && errno == ENOENT)
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s does not exist", path);
+	if (budget->entries == 0)
+		return too_much(path, budget, err);
+	budget->entries--;
+	if (src < 0 && errno == ELOOP && budget->bounds->links)
+		return copy_link(src_fd, name, dst_fd, path, err);
 	if (src < 0 && (errno == ELOOP || errno == ENXIO))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,
 				   "%s is a link or a socket; only regular files and directories are copied", path);
 	if (src < 0 || fstat(src, &st) < 0)
 		return cordon_fail_errno(err, -errno, "cannot copy %s", path);
-	if (budget->entries == 0)
-		return too_much(path, err);
-	budget->entries--;
 	if (S_ISREG(st.st_mode))
 		return copy_file(src, &st, dst_fd, name, path, budget, err);
 	if (S_ISDIR(st.st_mode))
@@ -121,7 +157,12 @@ static int copy_entry(int src_fd, const char *name, int dst_fd, const char *path
 int cordon_dirs_copy(int src_fd, const char *name, int dst_fd, struct cordon_copy_budget *budget,
 		     struct cordon_error *err)
 {
-	return copy_entry(src_fd, name, dst_fd, name, CORDON_COPY_DEPTH_MAX, budget, err);
+	return copy_entry(src_fd, name, dst_fd, name, budget->bounds->depth, budget, err);
+}
+
+int cordon_dirs_copy_all(int src_fd, int dst_fd, struct cordon_copy_budget *budget, struct cordon_error *err)
+{
+	return copy_content(src_fd, dst_fd, "", budget->bounds->depth, budget, err);
 }
 
 static int in_the_way(const char *path, struct cordon_error *err)
@@ -170,7 +211,7 @@ static int merge_dir(int src_fd, const char *name, int dst_fd, const char *path,
 			continue;
 		r = cordon_path_join(path, entry->d_name, below, sizeof(below));
 		if (r < 0)
-			return too_much(path, err);
+			return cordon_fail_errno(err, r, "cannot copy %s", path);
 		r = merge_entry(src, entry->d_name, dst, below, err);
 		if (r < 0)
 			return r;

@@ -12,24 +12,51 @@
 #define CORDON_COPY_ENTRIES_MAX 10000
 #define CORDON_COPY_DEPTH_MAX 32
 
+/* What may be copied. */
+struct cordon_copy_bounds {
+	uint64_t bytes;
+	size_t entries;
+	unsigned int depth;
+	bool links;    /* symbolic links are made again, wherever they lead; else one is refused */
+	bool unsynced; /* the caller syncs everything at the end */
+	/* Whether to leave out a path, relative to the directory from which is copied; may be NULL. */
+	bool (*leave_out)(void *data, const char *path);
+	void *data;
+};
+
+/* A few files. */
+extern const struct cordon_copy_bounds cordon_copy_small;
+/* A whole repository. */
+#define CORDON_COPY_TREE_BYTES_MAX ((uint64_t)8 << 30)
+#define CORDON_COPY_TREE_ENTRIES_MAX 1000000
+#define CORDON_COPY_TREE_DEPTH_MAX 64
+
 /* How much a copy may still use. Several copies that count as one share it. */
 struct cordon_copy_budget {
+	const struct cordon_copy_bounds *bounds;
 	uint64_t bytes;
 	size_t entries;
 };
 
 /* clang-format off */
-#define CORDON_COPY_BUDGET { .bytes = CORDON_COPY_BYTES_MAX, .entries = CORDON_COPY_ENTRIES_MAX }
+#define CORDON_COPY_BUDGET CORDON_COPY_BUDGET_OF(&cordon_copy_small)
+#define CORDON_COPY_BUDGET_OF(of) { .bounds = (of), .bytes = (of)->bytes, .entries = (of)->entries }
+#define CORDON_COPY_TREE \
+	.bytes = CORDON_COPY_TREE_BYTES_MAX, .entries = CORDON_COPY_TREE_ENTRIES_MAX, \
+	.depth = CORDON_COPY_TREE_DEPTH_MAX, .links = true, .unsynced = true
 /* clang-format on */
 
 /*
- * Copies the regular file or directory `name` of src_fd to dst_fd, where that name must not exist. A link, FIFO,
- * socket or device anywhere in it is -EINVAL, and too much of it is -E2BIG; each error names the path. Permission
- * bits are kept, but without set-id bits and write bits for others; everything is synced. On failure the part that
+ * Copies the regular file or directory `name` of src_fd to dst_fd, where that name must not exist. A FIFO, socket or
+ * device anywhere in it is -EINVAL, and so is a link unless the bounds allow it; too much of it is -E2BIG; each error
+ * names the path. Permission bits are kept, but without set-id bits and write bits for others; everything is synced. On failure the part that
  * was copied stays: copy into a directory of your own. -ENOENT when there is no source.
  */
 int cordon_dirs_copy(int src_fd, const char *name, int dst_fd, struct cordon_copy_budget *budget,
 		     struct cordon_error *err);
+
+/* Copies everything that the directory src_fd has. */
+int cordon_dirs_copy_all(int src_fd, int dst_fd, struct cordon_copy_budget *budget, struct cordon_error *err);
 
 /*
  * Moves `name` of src_fd, a file or a directory with everything below, to dst_fd. A directory is merged into one of

@@ -99,8 +99,8 @@ static void copy_never_overwrites_and_follows_no_link_at_its_target(void **state
 
 static void copy_is_bounded_in_bytes_entries_and_depth(void **state)
 {
-	struct cordon_copy_budget bytes = { .bytes = 4, .entries = 10 };
-	struct cordon_copy_budget entries = { .bytes = 100, .entries = 2 };
+	struct cordon_copy_budget bytes = { .bounds = &cordon_copy_small, .bytes = 4, .entries = 10 };
+	struct cordon_copy_budget entries = { .bounds = &cordon_copy_small, .bytes = 100, .entries = 2 };
 	struct cordon_error err = { 0 };
 	char path[512] = "src/deep";
 	autofd int src = -1;
@@ -125,6 +125,43 @@ static void copy_is_bounded_in_bytes_entries_and_depth(void **state)
 		unit_mkdir(path);
 	}
 	assert_int_equal(copy("deep", &err), -E2BIG);
+}
+
+static bool leave_out(void *data, const char *path)
+{
+	return cordon_streq(path, data);
+}
+
+static void a_whole_tree_is_copied_with_its_links_and_without_what_is_left_out(void **state)
+{
+	const struct cordon_copy_bounds bounds = { CORDON_COPY_TREE, .leave_out = leave_out,
+						   .data = (char[]){ "t/secret" } };
+	struct cordon_copy_budget budget = CORDON_COPY_BUDGET_OF(&bounds);
+	char target[32] = "";
+	struct cordon_error err = { 0 };
+	autofd int src = -1;
+	autofd int dst = -1;
+
+	(void)state;
+	make_two();
+	src = open("src", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dst = open("dst", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unit_write("victim", "old");
+	unit_mkdir("src/t");
+	unit_write("src/t/a", "a");
+	unit_write("src/t/secret", "key");
+	unit_write("src/secret", "no key");
+	unit_link("../victim", "src/t/out");
+	unit_link("nowhere", "src/dangling");
+	assert_int_equal(cordon_dirs_copy_all(src, dst, &budget, &err), 0);
+	expect_content("dst/t/a", "a");
+	expect_content("dst/secret", "no key");
+	assert_int_equal(access("dst/t/secret", F_OK), -1);
+	assert_int_equal(readlink("dst/t/out", target, sizeof(target)), 9);
+	assert_string_equal(target, "../victim");
+	assert_int_equal(readlink("dst/dangling", target, sizeof(target)), 7);
+	assert_int_equal(mkfifo("src/fifo", 0600), 0);
+	assert_int_equal(cordon_dirs_copy(src, "fifo", dst, &budget, &err), -EINVAL);
 }
 
 static void merge_replaces_files_keeps_others_and_stops_at_a_foreign_type(void **state)
@@ -222,6 +259,7 @@ int main(void)
 		unit_test_in_dir(link_fifo_and_socket_are_refused_and_named),
 		unit_test_in_dir(copy_never_overwrites_and_follows_no_link_at_its_target),
 		unit_test_in_dir(copy_is_bounded_in_bytes_entries_and_depth),
+		unit_test_in_dir(a_whole_tree_is_copied_with_its_links_and_without_what_is_left_out),
 		unit_test_in_dir(merge_replaces_files_keeps_others_and_stops_at_a_foreign_type),
 		unit_test_in_dir(remove_takes_deep_unreadable_trees_and_no_link_target),
 		unit_test_in_dir(remove_takes_a_link_itself),
