@@ -13,7 +13,10 @@ enum {
 	OPT_REMOTE_URL,
 	OPT_NO_GIT,
 	OPT_TEMPLATE,
-	OPT_NETWORK,
+	OPT_NET,
+	OPT_SHARE,
+	OPT_NO_SHARE,
+	OPT_HOME,
 	OPT_ENV,
 	OPT_ENV_PASS,
 	OPT_MAX_SESSIONS,
@@ -43,7 +46,11 @@ enum {
 	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",            \
 	  OPT_NO_DEFAULT_PROTECT },                                                                                   \
 	{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },               \
-	{ "network", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NETWORK },         \
+	{ "net", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NET },                 \
+	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "directory or file of the host for all agents; repeatable",  \
+	  OPT_SHARE },                                                                                                \
+	{ "home", 0, CORDON_ARG_DIR, "private|workspace|DIR",                                                         \
+	  "a new home for each session, one that stays for each workspace, or DIR for all", OPT_HOME },               \
 	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "variable of the agents' environment; repeatable", OPT_ENV },      \
 	{ "env-pass", 0, CORDON_ARG_TEXT, "NAME", "variable taken from cordon's environment; repeatable",             \
 	  OPT_ENV_PASS },                                                                                             \
@@ -76,12 +83,13 @@ static const struct cordon_option update_options[] = {
 	{ "no-isolation", 0, CORDON_ARG_NONE, NULL, "agents see the whole project", OPT_NO_ISOLATION },
 	{ "no-protect", 0, CORDON_ARG_NONE, NULL, "protect nothing", OPT_NO_PROTECT },
 	{ "default-protect", 0, CORDON_ARG_NONE, NULL, "protect what the host would execute again", OPT_DEFAULT_PROTECT },
+	{ "no-share", 0, CORDON_ARG_NONE, NULL, "share nothing", OPT_NO_SHARE },
 	{ 0 },
 };
 
 struct settings {
 	json_t *object;
-	const char *template_dir;
+	struct cordon_template template;
 };
 
 /* Returns the array under `key` and makes it if it is missing. */
@@ -167,10 +175,16 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 	case OPT_NO_GIT:
 		return set_flag(object, "init_git", false);
 	case OPT_TEMPLATE:
-		settings->template_dir = arg;
+		settings->template.dir = arg;
 		return 0;
-	case OPT_NETWORK:
-		return cordon_cli_set_text(object, "network", arg, err);
+	case OPT_NET:
+		return cordon_cli_set_text(object, "net", arg, err);
+	case OPT_SHARE:
+		return cordon_cli_append_text(array_at(object, "shares"), "--share", arg, err);
+	case OPT_NO_SHARE:
+		return array_at(object, "shares") ? 0 : -ENOMEM;
+	case OPT_HOME:
+		return cordon_cli_set_text(object, "home", arg, err);
 	case OPT_ENV:
 		return set_env(object, arg, err);
 	case OPT_ENV_PASS:
@@ -222,9 +236,59 @@ static int run_create(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_fail(cli, &err);
 	if (!cordon_cli_open_store(cli, &store, &r))
 		return r;
-	if (cordon_project_create(&store, object, settings.template_dir, &project, &err) < 0)
+	if (cordon_project_create(&store, object, settings.template.dir ? &settings.template : NULL, &project, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return cordon_cli_answer(cli, cordon_project_json(&project));
+}
+
+static const struct cordon_option import_options[] = {
+	{ "name", 0, CORDON_ARG_TEXT, "TEXT", "the project's name (default: that of the directory)", OPT_NAME },
+	SETTING_OPTIONS,
+	{ "no-git", 0, CORDON_ARG_NONE, NULL, "make no repository if the directory is none", OPT_NO_GIT },
+	{ 0 },
+};
+
+static void print_notices(const struct cordon_cli *cli, const json_t *notices)
+{
+	size_t i;
+	json_t *text;
+
+	json_array_foreach(notices, i, text)
+		cordon_cli_log(cli, "NOTICE", "%s", json_string_value(text));
+}
+
+static int run_import(struct cordon_cli *cli, int argc, char **argv)
+{
+	static const struct cordon_column columns[] = {
+		{ "id", "ID" },
+		{ "name", "NAME" },
+		{ "default_workspace_id", "WORKSPACE" },
+		{ 0 },
+	};
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	json_auto_t *object = json_object();
+	json_auto_t *notices = json_array();
+	json_auto_t *projects = NULL;
+	struct settings settings = { .object = object };
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_setting, &settings, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first == argc)
+		return cordon_cli_usage(cli, "a directory is expected");
+	if (take_command(object, argc, argv, first + 1, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (!cordon_cli_open_store(cli, &store, &r))
+		return r;
+	r = cordon_project_import(&store, argv[first], object, &projects, notices, &err);
+	if (r < 0)
+		return cordon_cli_fail(cli, &err);
+	if (cli->json)
+		return cordon_cli_print_json(cli, json_pack("{s:O, s:O}", "projects", projects, "notices", notices));
+	print_notices(cli, notices);
+	cordon_cli_print_table(cli, columns, projects);
+	return CORDON_EXIT_OK;
 }
 
 static int run_update(struct cordon_cli *cli, int argc, char **argv)
@@ -365,6 +429,16 @@ const struct cordon_command cordon_cmd_project_create = {
 		   "/workspace and nothing else of the project; only then are paths protected.\n",
 	.options = create_options,
 	.run = run_create,
+};
+
+const struct cordon_command cordon_cmd_project_import = {
+	.name = "project import",
+	.operands = "DIR [-- CMD [ARG]...]",
+	.summary = "make a project of a repository, or take over a store of projects",
+	.details = "Every workspace of the new project begins with a copy of DIR. If DIR holds projects/ID/metadata.json, these\n"
+		   "projects are taken over with their workspaces instead. Follows no link; on failure nothing has changed.\n",
+	.options = import_options,
+	.run = run_import,
 };
 
 const struct cordon_command cordon_cmd_project_list = {

@@ -48,6 +48,7 @@ extern const struct cordon_command cordon_cmd_version;
 extern const struct cordon_command cordon_cmd_why;
 extern const struct cordon_command cordon_cmd_mcp;
 extern const struct cordon_command cordon_cmd_project_create;
+extern const struct cordon_command cordon_cmd_project_import;
 extern const struct cordon_command cordon_cmd_project_list;
 extern const struct cordon_command cordon_cmd_project_get;
 extern const struct cordon_command cordon_cmd_project_update;

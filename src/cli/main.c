@@ -48,6 +48,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_audit_verify,
 	/* Projects, their workspaces and sessions. */
 	&cordon_cmd_project_create,
+	&cordon_cmd_project_import,
 	&cordon_cmd_project_list,
 	&cordon_cmd_project_get,
 	&cordon_cmd_project_update,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accepts the spellings of older clients: earlier names of tools, one tool with an `action`, and `prompt` for
- * `message`.
+ * Accepts the spellings of older clients: earlier names of tools, one tool with an `action`, `prompt` for `message`, and
+ * the original's settings of a project.
  */
 #include "mcp/internal.h"
 
@@ -59,6 +59,20 @@ static int by_action(const char **name, json_t **args, struct cordon_error *err)
 	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s needs an action: %s", *name, valid.data);
 }
 
+/* The original's names of settings. The tool reports what has no effect (tools/project.c). */
+static int alias_settings(json_t **args, struct cordon_error *err)
+{
+	json_t *renamed = json_copy(*args);
+
+	if (!renamed || cordon_original_settings(renamed, NULL) < 0) {
+		json_decref(renamed);
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	}
+	json_decref(*args);
+	*args = renamed;
+	return 0;
+}
+
 int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err)
 {
 	json_t *prompt;
@@ -69,6 +83,8 @@ int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err)
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(names); i++)
 		if (cordon_streq(names[i].from, *name))
 			*name = names[i].to;
+	if (cordon_streq(*name, "project_create") || cordon_streq(*name, "project_update"))
+		return alias_settings(args, err);
 	prompt = json_object_get(*args, "prompt");
 	if (prompt && (cordon_streq(*name, "session_start") || cordon_streq(*name, "session_send"))) {
 		json_t *renamed = json_copy(*args);

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "config/values.h"
 #include "mcp/internal.h"
 
 #define STATE_LIFE_MS 600000
@@ -47,6 +48,47 @@ static bool grows(int64_t before, int64_t after)
 	return before && (!after || after > before);
 }
 
+/* Lists the shares of `after` that show more than those of `before`: new ones, and those that were read-only. */
+static void add_shares(const json_t *before, const json_t *after, struct cordon_buf *ret_text)
+{
+	size_t i;
+	json_t *item;
+
+	json_array_foreach(after, i, item) {
+		struct cordon_share_value share = { 0 };
+		autofree char *writable = NULL;
+		bool known = !lacks(before, item);
+
+		if (known || cordon_share_parse(json_string_value(item), &share, NULL) < 0)
+			continue;
+		/* The same share, once writable, is no more when it can only be read. */
+		if (share.read_only) {
+			json_auto_t *wider = NULL;
+			size_t n = json_string_length(item) - strlen(":ro");
+
+			writable = strndup(json_string_value(item), n);
+			wider = writable ? json_string(writable) : NULL;
+			known = wider && !lacks(before, wider);
+		}
+		if (!known) {
+			cordon_buf_addf(ret_text, "%sagents could %s ", ret_text->len ? "; " : "",
+					share.read_only ? "read" : "read and change");
+			cordon_text_escape(ret_text, share.source, strlen(share.source));
+			cordon_buf_adds(ret_text, " of the host");
+		}
+		cordon_share_done(&share);
+	}
+}
+
+static void add_home(const char *before, const char *after, struct cordon_buf *ret_text)
+{
+	if (*after != '/' || cordon_streq(before, after))
+		return;
+	cordon_buf_addf(ret_text, "%sthe agents of all workspaces would share one home, ", ret_text->len ? "; " : "");
+	cordon_text_escape(ret_text, after, strlen(after));
+	cordon_buf_adds(ret_text, " of the host, and see what the others leave there");
+}
+
 static bool limits_grow(const struct cordon_settings_limits *before, const struct cordon_settings_limits *after)
 {
 	/* For the depth, 0 is a value like any other: it means no recursion. */
@@ -54,7 +96,8 @@ static bool limits_grow(const struct cordon_settings_limits *before, const struc
 	       after->max_recursion_depth > before->max_recursion_depth ||
 	       grows(before->max_agents_per_session, after->max_agents_per_session) ||
 	       grows(before->timeout_seconds, after->timeout_seconds) ||
-	       grows(before->memory_bytes, after->memory_bytes) || grows(before->pids, after->pids);
+	       grows(before->memory_bytes, after->memory_bytes) || grows(before->pids, after->pids) ||
+	       (before->max_cost_usd > 0 && (after->max_cost_usd <= 0 || after->max_cost_usd > before->max_cost_usd));
 }
 
 static void add_reason(struct cordon_buf *text, bool holds, const char *reason)
@@ -81,14 +124,16 @@ static void widening(const struct cordon_settings *before, const struct cordon_s
 	add_reason(ret_text, has_more(after->env_pass, before->env_pass),
 		   "agents would get more variables of cordon's environment");
 	add_reason(ret_text, limits_grow(&before->limits, &after->limits),
-		   "agents would get more processes, memory, time or sessions");
+		   "agents would get more processes, memory, time, money or sessions");
+	add_home(before->home, after->home, ret_text);
+	add_shares(before->shares, after->shares, ret_text);
 }
 
 /* Adds the question about settings, if there is one. The tool itself refuses settings that are not valid. */
 static void ask_about_settings(const struct cordon_project_record *project, const char *name, const json_t *args,
 			       struct cordon_buf *ret_question)
 {
-	autobuf struct cordon_buf reasons = CORDON_BUF(1024);
+	autobuf struct cordon_buf reasons = CORDON_BUF(CORDON_MCP_QUESTION_MAX);
 	autoprojectrecord struct cordon_project_record before = { 0 };
 	autoprojectrecord struct cordon_project_record after = { 0 };
 

@@ -176,6 +176,7 @@ void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon
  * result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the
  * fault when the client can't ask anybody. */
 enum { CORDON_MCP_APPROVED = 2 };
+#define CORDON_MCP_QUESTION_MAX ((size_t)1 << 20) /* more than the settings of a project can fill */
 bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
 			       struct cordon_buf *ret_question);
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,

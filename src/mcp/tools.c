@@ -138,7 +138,7 @@ static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const ch
 static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	autobuf struct cordon_buf question = CORDON_BUF(4096);
+	autobuf struct cordon_buf question = CORDON_BUF(2 * CORDON_MCP_QUESTION_MAX);
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;

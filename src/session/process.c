@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process that keeps one session (cordon-session): runs the program and writes record and log. serve.c answers
  * requests. */
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 
@@ -137,6 +138,8 @@ static int fill_env(const struct session_process *s, struct cordon_buf *storage,
 	autofree char *agent = json_dumps(s->record.settings.agent, JSON_COMPACT);
 	autofree char *context = json_dumps(s->record.context, JSON_COMPACT);
 	json_t *own = s->record.settings.env;
+	double cost = s->record.settings.limits.max_cost_usd;
+	char cost_text[32];
 	size_t offsets[CORDON_ENV_MAX], n = 0;
 	const char *name;
 	json_t *value;
@@ -148,12 +151,14 @@ static int fill_env(const struct session_process *s, struct cordon_buf *storage,
 			r = cordon_buf_addf(storage, "%s=%s%c", name, json_string_value(value), 0);
 		}
 	}
+	snprintf(cost_text, sizeof(cost_text), "%.2f", cost);
 	const char *const ours[][2] = {
 		{ "CORDON_SESSION_ID", s->id },
 		{ "CORDON_PROJECT_ID", s->record.project_id },
 		{ "CORDON_WORKSPACE_ID", s->record.workspace_id },
 		{ "CORDON_AGENT", agent },
 		{ "CORDON_CONTEXT", context },
+		{ "CORDON_MAX_COST_USD", cost > 0 ? cost_text : NULL },
 	};
 
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(ours) && n < max; i++) {

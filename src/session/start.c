@@ -22,13 +22,16 @@ const struct cordon_record_kind cordon_session_input_kind = {
 	.fields = input_fields,
 };
 
-/* Returns the requested command, else the command of the resumed session, else the project's. */
+/*
+ * Returns the requested command, else the one with which the resumed session was started, else the one that the project
+ * has now. A project without one leaves a resumed session what it had.
+ */
 static json_t *choose_command(const struct cordon_session_request *request, const struct cordon_project *project,
 			      const struct cordon_session_record *earlier)
 {
 	json_t *command = request->command;
 
-	if (!command && earlier)
+	if (!command && earlier && (earlier->own_command || !json_array_size(project->record.agent_command)))
 		command = earlier->command;
 	return command ? command : project->record.agent_command;
 }
@@ -120,6 +123,8 @@ static int check_rights(const struct cordon_project *project, const struct cordo
 		what = "it could run with fewer layers";
 	else if (!all_in(inner->env_pass, outer->env_pass))
 		what = "it would get more variables";
+	else if (!all_in(inner->profile, outer->profile))
+		what = "it would have another profile";
 	else if (compare_policies(project, parent, child, &policy_err) < 0)
 		what = policy_err.message;
 	if (!what)
@@ -188,6 +193,7 @@ static int prepare_record(const struct cordon_project *project, const struct cor
 	json_decref(record->enforcement);
 	json_decref(record->error);
 	record->command = kept;
+	record->own_command |= request->command != NULL;
 	record->context = context;
 	record->enforcement = record->error = NULL;
 	record->ended = record->failed_on_violation = false;

@@ -26,7 +26,7 @@ static json_t **other_of(void *record, const struct cordon_record_kind *kind)
 static const struct cordon_field *find(const struct cordon_record_kind *kind, const char *key)
 {
 	for (const struct cordon_field *field = kind->fields; field->key; field++)
-		if (cordon_streq(field->key, key))
+		if (cordon_streq(field->key, key) || (field->former && cordon_streq(field->former, key)))
 			return field;
 	return NULL;
 }
@@ -63,6 +63,14 @@ static int read_number(const json_t *value, int64_t *ret)
 	if (!json_is_integer(value))
 		return -EBADMSG;
 	*ret = json_integer_value(value);
+	return 0;
+}
+
+static int read_real(const json_t *value, double *ret)
+{
+	if (!json_is_number(value))
+		return -EBADMSG;
+	*ret = json_number_value(value);
 	return 0;
 }
 
@@ -105,6 +113,8 @@ static int read_value(const struct cordon_field *field, json_t *value, void *to)
 	case CORDON_FIELD_NUMBER:
 	case CORDON_FIELD_COUNT:
 		return read_number(value, to);
+	case CORDON_FIELD_REAL:
+		return read_real(value, to);
 	case CORDON_FIELD_NAME:
 		return read_name(field->names, value, to);
 	case CORDON_FIELD_STRINGS:
@@ -215,6 +225,9 @@ static json_t *write_value(const struct cordon_field *field, const void *from, b
 		number = *(const int64_t *)from;
 		*ret_there = number || field->type != CORDON_FIELD_COUNT;
 		return field->type == CORDON_FIELD_CODE && number == -1 ? json_null() : json_integer(number);
+	case CORDON_FIELD_REAL:
+		*ret_there = *(const double *)from > 0;
+		return json_real(*(const double *)from);
 	case CORDON_FIELD_NAME:
 		return json_string(field->names[*(const unsigned int *)from]);
 	case CORDON_FIELD_STRINGS:

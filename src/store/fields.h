@@ -19,6 +19,7 @@ typedef enum cordon_field_type {
 	CORDON_FIELD_NUMBER,  /* int64_t */
 	CORDON_FIELD_COUNT,   /* int64_t; absent when it is 0 */
 	CORDON_FIELD_CODE,    /* int64_t; null when it is -1 */
+	CORDON_FIELD_REAL,    /* double; absent when it is 0 */
 	CORDON_FIELD_NAME,    /* unsigned int, an index into `names` */
 	CORDON_FIELD_STRINGS, /* json_t *, an array of strings, owned; absent when it is NULL */
 	CORDON_FIELD_ARRAY,   /* json_t *, an array of anything, owned; absent when it is NULL */
@@ -31,6 +32,7 @@ struct cordon_record_kind;
 
 struct cordon_field {
 	const char *key;
+	const char *former; /* the key in records of an older version, or NULL */
 	cordon_field_type type;
 	size_t offset, size;			/* of the member */
 	const char *const *names;		/* CORDON_FIELD_NAME: ended by NULL */

@@ -16,6 +16,8 @@
 
 #define CORDON_SCHEMA 1
 #define CORDON_STORE_RECORD_MAX (8 << 20)
+#define CORDON_TEMPLATE "template" /* the same: what every new workspace begins with */
+#define CORDON_HOMES "homes"	   /* below the directory of a project in state/: what belongs to one workspace */
 #define CORDON_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* lock.c. A lock is a file that is locked with flock(); closing the descriptor releases it. `operation` is LOCK_SH or
@@ -64,11 +66,25 @@ void cordon_project_release(struct cordon_project *project);
 /* Opens the directory of all workspaces, and makes it when it is missing. */
 int cordon_project_workspaces(const struct cordon_project *project, int *ret_fd, struct cordon_error *err);
 
+/* Writes the published copy of the record. */
+struct cordon_stage;
+int cordon_project_publish(const struct cordon_stage *stage, const struct cordon_project_record *record, int tree_fd,
+			   struct cordon_error *err);
+/* Moves `tree` and `state` of a stage to their places. Moves the tree first: the project exists as soon as its records
+ * are in place. -errno. */
+int cordon_project_commit(const struct cordon_store *store, int stage_fd, const char *id);
+
 /* settings.c. Judges the `wanted` settings and puts them into `record`, which is unchanged on failure. A limit that is
  * not named keeps its value. */
 int cordon_settings_apply(struct cordon_project_record *record, const json_t *wanted, struct cordon_error *err);
 /* Fills in the defaults of all settings, and nothing else. */
 int cordon_settings_default(struct cordon_project_record *ret_record, struct cordon_error *err);
+/* places.c. Judges what agents would see of the host: profiles, shares and the home. All faults are in one message. */
+int cordon_places_judge(const struct cordon_settings *settings, struct cordon_error *err);
+/* Adds the shares and the home of the settings to the policy of a workspace; makes what belongs to the workspace. */
+struct cordon_policy;
+int cordon_places_add(const struct cordon_project *project, const char *workspace,
+		      const struct cordon_settings *settings, struct cordon_policy *policy, struct cordon_error *err);
 /* Judges a program and its arguments, or a text; `what` names it in errors. */
 int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err);
 int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
@@ -90,7 +106,7 @@ struct cordon_stage {
 /* clang-format on */
 #define autostage CORDON_CLEANUP(cordon_stage_close)
 
-/* Names: "pj.<project>" creates or deletes a project, "up.<project>" changes one, "ws.<project>.<workspace>" creates or
+/* Names: "pj.<project>" creates or deletes a project, "im.<uuid>" imports some, "up.<project>" changes one, "ws.<project>.<workspace>" creates or
  * deletes a workspace, "tmp.<uuid>" (cordon_stage_temp) holds copies only. */
 int cordon_stage_open(const struct cordon_store *store, const char *name, struct cordon_stage *ret_stage,
 		      struct cordon_error *err);
@@ -110,6 +126,7 @@ int cordon_publish(const struct cordon_stage *stage, int tree_fd, const char *na
 
 /* For stage.c: these finish a change or take it back. The caller holds the stage. */
 int cordon_project_recover(const struct cordon_store *store, int stage_fd, const char *id);
+int cordon_import_recover(const struct cordon_store *store, int stage_fd);
 int cordon_project_republish(const struct cordon_stage *stage, const char *id);
 int cordon_workspace_recover(const struct cordon_store *store, int stage_fd, const char *project, const char *id);
 
@@ -140,8 +157,14 @@ int cordon_workspace_read(const struct cordon_project *project, const char *id,
 int cordon_workspace_stamp(const struct cordon_store *store, const struct cordon_project *project, const char *id,
 			   const char *session, struct cordon_error *err);
 /* Copies the files that a workspace gets from its project (or a project from its template): AGENTS.md when `isolated`,
- * .factory always. A file that is missing is not an error. */
+ * .factory always. A file that is missing is not an error; what the target has already stays. */
 int cordon_workspace_fill(int project_fd, bool isolated, int dst_fd, struct cordon_error *err);
+/* Copies everything that a new workspace begins with: the project's template, then these files. */
+int cordon_workspace_populate(int project_fd, int state_fd, bool isolated, int dst_fd, struct cordon_error *err);
+/* Writes the entry that says which workspace an external id means; the other says whether there is one. */
+int cordon_workspace_index(int state_fd, const struct cordon_stage *stage,
+			   const struct cordon_workspace_request *request, const char *id, struct cordon_error *err);
+bool cordon_workspace_indexed(int state_fd, const struct cordon_workspace_request *request);
 /* Fills in the record of a new workspace; -ENOMEM. */
 int cordon_workspace_new(const char *project, const char *id, const struct cordon_workspace_request *request,
 			 struct cordon_workspace_record *ret_record);

@@ -73,18 +73,40 @@ int cordon_project_workspaces(const struct cordon_project *project, int *ret_fd,
 	return r < 0 ? cordon_error_prefix(err, r, "project %s", project->id) : 0;
 }
 
-/* Writes the published copy of the record. */
-static int publish(const struct cordon_stage *stage, const struct cordon_project_record *record, int tree_fd,
-		   struct cordon_error *err)
+int cordon_project_publish(const struct cordon_stage *stage, const struct cordon_project_record *record, int tree_fd,
+			   struct cordon_error *err)
 {
 	json_auto_t *metadata = cordon_fields_write(&cordon_project_kind, record, true);
 
 	return cordon_publish(stage, tree_fd, "metadata.json", metadata, err);
 }
 
+/* Copies AGENTS.md and .factory of the template into the tree, and with `whole` everything into the state, from which
+ * each workspace gets a copy. */
+static int stage_template(const struct cordon_template *template, int tree_fd, int state_fd, struct cordon_error *err)
+{
+	const struct cordon_copy_bounds *bounds = template->whole ? template->whole : &cordon_copy_small;
+	struct cordon_copy_budget budget = CORDON_COPY_BUDGET_OF(bounds);
+	autofd int source = open(template->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autofd int whole = -1;
+	int r;
+
+	if (source < 0)
+		return cordon_fail_errno(err, -errno, "cannot open the template %s", template->dir);
+	r = cordon_workspace_fill(source, true, tree_fd, err);
+	if (r < 0 || !template->whole)
+		return r;
+	r = cordon_store_dir(state_fd, CORDON_TEMPLATE, &whole, err);
+	if (r == 0)
+		r = cordon_dirs_copy_all(source, whole, &budget, err);
+	if (r == 0 && syncfs(whole) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot copy %s", template->dir);
+	return r;
+}
+
 /* Makes the tree that agents may see: the files of the template, the default workspace, and a copy of the record. */
-static int stage_tree(const struct cordon_stage *stage, const struct cordon_project_record *record,
-		      const char *template_dir, bool git, struct cordon_error *err)
+static int stage_tree(const struct cordon_stage *stage, const struct cordon_project_record *record, int state_fd,
+		      const struct cordon_template *template, bool git, struct cordon_error *err)
 {
 	autofd int tree = -1;
 	autofd int sessions = -1;
@@ -98,46 +120,36 @@ static int stage_tree(const struct cordon_stage *stage, const struct cordon_proj
 		r = cordon_store_dir(tree, "workspaces", &workspaces, err);
 	if (r == 0)
 		r = cordon_store_dir(workspaces, record->default_workspace_id, &workspace, err);
-	if (r == 0 && template_dir) {
-		autofd int source = open(template_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (source < 0)
-			return cordon_fail_errno(err, -errno, "cannot open the template %s", template_dir);
-		r = cordon_workspace_fill(source, true, tree, err);
-	}
+	if (r == 0 && template)
+		r = stage_template(template, tree, state_fd, err);
 	if (r == 0)
-		r = cordon_workspace_fill(tree, record->settings.workspace_isolation, workspace, err);
-	if (r == 0 && git)
+		r = cordon_workspace_populate(tree, state_fd, record->settings.workspace_isolation, workspace, err);
+	if (r == 0 && git && faccessat(workspace, ".git", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		r = cordon_git_init(workspace, record->remote_url, err);
 	if (r == 0)
-		r = publish(stage, record, tree, err);
+		r = cordon_project_publish(stage, record, tree, err);
 	if (r == 0 && (fsync(workspace) < 0 || fsync(workspaces) < 0 || fsync(tree) < 0))
 		r = cordon_fail_errno(err, -errno, "cannot create the project");
 	return r;
 }
 
-static int stage_state(const struct cordon_stage *stage, const struct cordon_project_record *record,
-		       struct cordon_error *err)
+static int stage_state(int state, const struct cordon_project_record *record, struct cordon_error *err)
 {
 	static const struct cordon_workspace_request origin = { .source = "project_create" };
 	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	char name[CORDON_ID_SIZE + 8];
-	autofd int state = -1;
 	autofd int workspaces = -1;
 	int r = cordon_workspace_new(record->id, record->default_workspace_id, &origin, &workspace) < 0
 			? cordon_no_memory(err)
-			: cordon_store_dir(stage->fd, "state", &state, err);
+			: cordon_store_dir(state, "workspaces", &workspaces, err);
 
 	snprintf(name, sizeof(name), "%s.json", record->default_workspace_id);
-	if (r == 0)
-		r = cordon_store_dir(state, "workspaces", &workspaces, err);
 	if (r == 0)
 		r = cordon_record_save(&cordon_workspace_kind, workspaces, name, &workspace, err);
 	return r < 0 ? r : cordon_record_save(&cordon_project_kind, state, "project.json", record, err);
 }
 
-/* Moves the tree first: the project exists as soon as its records are in place. */
-static int commit(const struct cordon_store *store, int stage_fd, const char *id)
+int cordon_project_commit(const struct cordon_store *store, int stage_fd, const char *id)
 {
 	if (renameat2(stage_fd, "tree", store->trees_fd, id, RENAME_NOREPLACE) < 0 && errno != ENOENT)
 		return -errno;
@@ -158,7 +170,7 @@ int cordon_project_recover(const struct cordon_store *store, int stage_fd, const
 	if (!state)
 		return 0; /* a creation that is complete or was not ready, or a deletion that had not begun */
 	if (!deletes && !tree)
-		return commit(store, stage_fd, id);
+		return cordon_project_commit(store, stage_fd, id);
 	if (deletes)
 		r = cordon_dirs_move(store->trees_fd, id, stage_fd, "tree");
 	return r == -ENOENT || r == -EEXIST ? 0 : r;
@@ -200,13 +212,15 @@ static void move_record(struct cordon_project_record *from, struct cordon_projec
 	*from = (struct cordon_project_record){ 0 };
 }
 
-int cordon_project_create(const struct cordon_store *store, const json_t *settings, const char *template_dir,
-			  struct cordon_project_record *ret_project, struct cordon_error *err)
+int cordon_project_create(const struct cordon_store *store, const json_t *settings,
+			  const struct cordon_template *template, struct cordon_project_record *ret_project,
+			  struct cordon_error *err)
 {
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
 	autoprojectrecord struct cordon_project_record record = { 0 };
 	json_auto_t *wanted = json_deep_copy(settings);
 	char name[CORDON_ID_SIZE + 8];
+	autofd int state = -1;
 	bool git = true;
 	int r = take_git(wanted, &git, err);
 
@@ -217,12 +231,17 @@ int cordon_project_create(const struct cordon_store *store, const json_t *settin
 	snprintf(name, sizeof(name), "pj.%s", record.id);
 	r = cordon_stage_open(store, name, &stage, err);
 	if (r == 0)
-		r = stage_tree(&stage, &record, template_dir, git, err);
+		r = cordon_store_dir(stage.fd, "unready", &state, err);
 	if (r == 0)
-		r = stage_state(&stage, &record, err);
+		r = stage_tree(&stage, &record, state, template, git, err);
+	if (r == 0)
+		r = stage_state(state, &record, err);
+	/* The name `state` says that everything is there. */
+	if (r == 0 && (renameat(stage.fd, "unready", stage.fd, "state") < 0 || fsync(stage.fd) < 0))
+		r = cordon_fail_errno(err, -errno, "cannot create the project");
 	if (r < 0)
 		return r;
-	r = commit(store, stage.fd, record.id);
+	r = cordon_project_commit(store, stage.fd, record.id);
 	if (r < 0) {
 		cordon_dirs_move(store->trees_fd, record.id, stage.fd, "tree");
 		return cordon_fail_errno(err, r, "cannot create the project");
@@ -250,7 +269,7 @@ int cordon_project_republish(const struct cordon_stage *stage, const char *id)
 	/* The project is deleted, or another process is changing it and will publish its record. */
 	if (r == -ENOENT || r == -EWOULDBLOCK)
 		return 0;
-	return r < 0 ? r : publish(stage, &project.record, project.tree_fd, NULL);
+	return r < 0 ? r : cordon_project_publish(stage, &project.record, project.tree_fd, NULL);
 }
 
 static int copy_record(const struct cordon_project_record *from, struct cordon_project_record *ret_copy,
@@ -309,7 +328,7 @@ int cordon_project_update(const struct cordon_store *store, const char *id, cons
 		return r;
 	/* A process that watches the list of projects with inotify learns from this that one of them has changed. */
 	futimens(store->projects_fd, NULL);
-	r = publish(&stage, &project.record, project.tree_fd, err);
+	r = cordon_project_publish(&stage, &project.record, project.tree_fd, err);
 	if (r < 0)
 		return cordon_error_prefix(err, r, "the settings are saved, but not published");
 	move_record(&project.record, ret_project);

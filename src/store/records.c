@@ -36,6 +36,7 @@ static const struct cordon_field limits_fields[] = {
 	{ FIELD(cordon_settings_limits, "timeout_seconds", COUNT, timeout_seconds) },
 	{ FIELD(cordon_settings_limits, "memory_bytes", COUNT, memory_bytes) },
 	{ FIELD(cordon_settings_limits, "pids", COUNT, pids) },
+	{ FIELD(cordon_settings_limits, "max_cost_usd", REAL, max_cost_usd) },
 	{ 0 },
 };
 
@@ -48,8 +49,8 @@ static const struct cordon_record_kind limits_kind = {
 
 #define PROJECT(key_, type_, member_) FIELD(cordon_project_record, key_, type_, member_)
 
-/* The published copy does not show hidden fields: values of the environment may be secrets, and the agent's command
- * line may contain one. */
+/* The published copy does not show hidden fields: values of the environment may be secrets, the agent's command line
+ * may contain one, and agents need not know the paths of the host. */
 static const struct cordon_field project_fields[] = {
 	{ PROJECT("id", TEXT, id), .needed = true },
 	{ PROJECT("name", STRING, name), .needed = true },
@@ -62,7 +63,10 @@ static const struct cordon_field project_fields[] = {
 	{ PROJECT("default_protection", BOOL, settings.default_protection), .initial = true },
 	{ PROJECT("agent_command", STRINGS, agent_command), .hidden = true },
 	{ PROJECT("limits", INNER, settings.limits), .inner = &limits_kind },
-	{ PROJECT("network", NAME, settings.network), .names = network_names },
+	{ PROJECT("net", NAME, settings.network), .former = "network", .names = network_names },
+	{ PROJECT("profile", STRINGS, settings.profile), .hidden = true },
+	{ PROJECT("shares", STRINGS, settings.shares), .hidden = true },
+	{ PROJECT("home", TEXT, settings.home), .hidden = true },
 	{ PROJECT("env", OBJECT, settings.env), .hidden = true },
 	{ PROJECT("env_pass", STRINGS, settings.env_pass), .hidden = true },
 	{ PROJECT("best_effort", BOOL, settings.best_effort) },
@@ -118,13 +122,17 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("workspace_isolation", BOOL, settings.workspace_isolation) },
 	{ SESSION("protected_paths", STRINGS, settings.protected_paths) },
 	{ SESSION("default_protection", BOOL, settings.default_protection), .initial = true },
-	{ SESSION("network", NAME, settings.network), .names = network_names },
+	{ SESSION("net", NAME, settings.network), .former = "network", .names = network_names },
+	{ SESSION("profile", STRINGS, settings.profile), .hidden = true },
+	{ SESSION("shares", STRINGS, settings.shares), .hidden = true },
+	{ SESSION("home", TEXT, settings.home), .hidden = true },
 	{ SESSION("env", OBJECT, settings.env), .hidden = true },
 	{ SESSION("env_pass", STRINGS, settings.env_pass), .hidden = true },
 	{ SESSION("best_effort", BOOL, settings.best_effort) },
 	{ SESSION("agent", OBJECT, settings.agent) },
 	{ SESSION("limits", INNER, settings.limits), .inner = &limits_kind },
 	{ SESSION("command", STRINGS, command) },
+	{ SESSION("own_command", FLAG, own_command), .hidden = true },
 	{ SESSION("terminal", BOOL, terminal) },
 	{ SESSION("context", OBJECT, context), .hidden = true },
 	{ SESSION("timeout_ms", COUNT, timeout_ms) },
@@ -178,6 +186,11 @@ json_t *cordon_project_json(const struct cordon_project_record *record)
 	return cordon_fields_write(&cordon_project_kind, record, false);
 }
 
+json_t *cordon_project_public_json(const struct cordon_project_record *record)
+{
+	return cordon_fields_write(&cordon_project_kind, record, true);
+}
+
 json_t *cordon_workspace_json(const struct cordon_workspace_record *record)
 {
 	return cordon_fields_write(&cordon_workspace_kind, record, true);
@@ -210,8 +223,10 @@ cordon_session_status cordon_session_status_parse(const char *name)
 int cordon_settings_copy(struct cordon_settings *to, const struct cordon_settings *from)
 {
 	struct cordon_settings copy = *from;
-	json_t **const owned[] = { &copy.protected_paths, &copy.env, &copy.env_pass, &copy.agent, &copy.limits.other };
-	json_t *const before[] = { to->protected_paths, to->env, to->env_pass, to->agent, to->limits.other };
+	json_t **const owned[] = { &copy.protected_paths, &copy.profile, &copy.shares,	    &copy.env,
+				   &copy.env_pass,	  &copy.agent,	 &copy.limits.other };
+	json_t *const before[] = { to->protected_paths, to->profile, to->shares,      to->env,
+				   to->env_pass,	to->agent,   to->limits.other };
 	size_t n = 0;
 
 	for (; n < CORDON_ARRAY_SIZE(owned); n++) {

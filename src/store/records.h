@@ -10,9 +10,13 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "base/time.h"
 
 #define CORDON_ID_SIZE 65 /* a workspace id has up to 64 characters, a UUID 36 */
+
+#define CORDON_HOME_PRIVATE "private"	  /* empty at every start, and gone at the end */
+#define CORDON_HOME_WORKSPACE "workspace" /* each workspace has one, which stays */
 
 typedef enum cordon_network { CORDON_NETWORK_HOST, CORDON_NETWORK_NONE, CORDON_NETWORK__MAX } cordon_network;
 
@@ -20,6 +24,7 @@ typedef enum cordon_network { CORDON_NETWORK_HOST, CORDON_NETWORK_NONE, CORDON_N
 struct cordon_settings_limits {
 	int64_t max_sessions, max_recursion_depth, max_agents_per_session;
 	int64_t timeout_seconds, memory_bytes, pids;
+	double max_cost_usd; /* 0: none is given. The agent is told; cordon can't know what a call costs. */
 	json_t *other;
 };
 
@@ -29,6 +34,10 @@ struct cordon_settings {
 	json_t *protected_paths; /* strings */
 	bool default_protection;
 	cordon_network network;
+	json_t *profile; /* strings: names of profiles */
+	json_t *shares;	 /* strings: "DIR[:PATH][:ro]" */
+	/* "private", "workspace" (one for each workspace, which stays), or a directory for all workspaces */
+	char home[CORDON_PATH_MAX];
 	json_t *env;	  /* object of strings */
 	json_t *env_pass; /* strings */
 	bool best_effort;
@@ -86,7 +95,8 @@ struct cordon_session_record {
 	json_t *child_sessions; /* ids */
 	char created_at[CORDON_TIME_SIZE], updated_at[CORDON_TIME_SIZE];
 	struct cordon_settings settings;
-	json_t *command; /* strings */
+	json_t *command;  /* strings */
+	bool own_command; /* whoever started the session gave it; else it is the project's */
 	bool terminal;
 	json_t *context; /* object */
 	int64_t timeout_ms;
@@ -117,8 +127,9 @@ void cordon_project_record_done(struct cordon_project_record *record);
 void cordon_workspace_record_done(struct cordon_workspace_record *record);
 void cordon_session_record_done(struct cordon_session_record *record);
 
-/* Return what others see of a record, a new reference; NULL when there is no memory. */
+/* Return what others see of a record, a new reference; NULL when there is no memory. People see all of a project. */
 json_t *cordon_project_json(const struct cordon_project_record *record);
+json_t *cordon_project_public_json(const struct cordon_project_record *record); /* as it is published */
 json_t *cordon_workspace_json(const struct cordon_workspace_record *record);
 json_t *cordon_session_json(const struct cordon_session_record *record);
 

@@ -4,12 +4,14 @@
 #include "base/path.h"
 #include "base/setting.h"
 #include "base/text.h"
+#include "config/values.h"
 #include "policy/policy.h"
 #include "store/internal.h"
 
 #define ARGS_MAX 256
 #define ARG_MAX_BYTES 65536
 #define ENV_MAX 256
+#define SHARES_MAX 32 /* a person reads all of them in one question */
 
 /* Judges `value` and returns what the record keeps of it; `key` names it in errors. */
 typedef int (*judge_fn)(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err);
@@ -141,6 +143,46 @@ static bool is_env_name(const char *name)
 	return true;
 }
 
+/* Names every bad share, not only the first. Whether the sources exist is judged later. */
+static int judge_shares(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	autobuf struct cordon_buf faults = CORDON_BUF(sizeof(err->message));
+	size_t i;
+	json_t *item;
+	int r = judge_strings(key, value, ret_value, err);
+
+	if (r < 0)
+		return r;
+	if (json_array_size(value) > SHARES_MAX)
+		cordon_buf_addf(&faults, "%s has more than %d entries", key, SHARES_MAX);
+	json_array_foreach(value, i, item) {
+		struct cordon_share_value share = { 0 };
+		struct cordon_error fault = { 0 };
+
+		r = cordon_share_parse(json_string_value(item), &share, &fault);
+		if (r == 0 && share.source[0] != '/')
+			r = cordon_fail(&fault, -EINVAL, CORDON_KIND_USAGE, "share '%.80s': the path must be absolute",
+					json_string_value(item));
+		if (r < 0)
+			cordon_buf_addf(&faults, "%s%s[%zu]: %s", faults.len ? "; " : "", key, i, fault.message);
+		cordon_share_done(&share);
+	}
+	if (!faults.len)
+		return 0;
+	json_decref(*ret_value);
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s", faults.data);
+}
+
+static int judge_home(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || (!cordon_streq(text, CORDON_HOME_PRIVATE) && !cordon_streq(text, CORDON_HOME_WORKSPACE) &&
+		      (*text != '/' || strlen(text) >= CORDON_PATH_MAX)))
+		return wrong_type(key, "\"private\", \"workspace\" or an absolute directory", err);
+	return keep(value, ret_value, err);
+}
+
 static int judge_env(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
 	const char *name;
@@ -251,6 +293,9 @@ static const struct {
 	{ "pids", 1, 1 << 22, 0 },
 };
 
+#define COST_KEY "max_cost_usd" /* the only limit that is no whole number */
+#define COST_MAX 1e9
+
 static json_t *default_limits(void)
 {
 	json_t *object = json_object();
@@ -261,8 +306,35 @@ static json_t *default_limits(void)
 	return object;
 }
 
+/* Adds what is wrong with one limit; false when it is fine. */
+static bool add_limit_fault(const char *key, const char *name, const json_t *value, struct cordon_buf *faults)
+{
+	const char *and = faults->len ? "; " : "";
+	size_t i = 0;
+
+	if (cordon_streq(name, COST_KEY)) {
+		if (json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) <= COST_MAX)
+			return false;
+		cordon_buf_addf(faults, "%s%s.%s must be a number from 0 to %.0f", and, key, name, COST_MAX);
+		return true;
+	}
+	while (i < CORDON_ARRAY_SIZE(limits) && !cordon_streq(limits[i].key, name))
+		i++;
+	if (i == CORDON_ARRAY_SIZE(limits)) {
+		cordon_buf_addf(faults, "%s%s: unknown limit: %.80s", and, key, name);
+		return true;
+	}
+	if (json_is_integer(value) && json_integer_value(value) >= limits[i].min &&
+	    json_integer_value(value) <= limits[i].max)
+		return false;
+	cordon_buf_addf(faults, "%s%s.%s must be a number from %lld to %lld", and, key, name, (long long)limits[i].min,
+			(long long)limits[i].max);
+	return true;
+}
+
 static int judge_limits(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
+	autobuf struct cordon_buf faults = CORDON_BUF(sizeof(err->message));
 	json_auto_t *kept = default_limits();
 	const char *name;
 	json_t *item;
@@ -272,19 +344,13 @@ static int judge_limits(const char *key, json_t *value, json_t **ret_value, stru
 	if (!kept)
 		return cordon_no_memory(err);
 	json_object_foreach(value, name, item) {
-		size_t i = 0;
-
-		while (i < CORDON_ARRAY_SIZE(limits) && !cordon_streq(limits[i].key, name))
-			i++;
-		if (i == CORDON_ARRAY_SIZE(limits))
-			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s: unknown limit: %.80s", key, name);
-		if (!json_is_integer(item) || json_integer_value(item) < limits[i].min ||
-		    json_integer_value(item) > limits[i].max)
-			return cordon_fail(err, -ERANGE, CORDON_KIND_USAGE, "%s.%s must be a number from %lld to %lld",
-					   key, name, (long long)limits[i].min, (long long)limits[i].max);
+		if (add_limit_fault(key, name, item, &faults))
+			continue;
 		if (json_object_set(kept, name, item) < 0)
 			return cordon_no_memory(err);
 	}
+	if (faults.len)
+		return cordon_fail(err, -ERANGE, CORDON_KIND_USAGE, "%s", faults.data);
 	*ret_value = cordon_steal_ptr(&kept);
 	return 0;
 }
@@ -303,7 +369,9 @@ static const struct {
 	{ "default_protection", judge_bool, "true", false },
 	{ "agent_command", judge_command, "[]", false },
 	{ "limits", judge_limits, "{}", false },
-	{ "network", judge_network, "\"host\"", false },
+	{ "net", judge_network, "\"host\"", false },
+	{ "shares", judge_shares, "[]", false },
+	{ "home", judge_home, "\"private\"", false },
 	{ "env", judge_env, "{}", false },
 	{ "env_pass", judge_env_names, "[]", false },
 	{ "best_effort", judge_bool, "false", false },
@@ -374,16 +442,43 @@ static int apply_all(json_t *object, const json_t *changes, struct cordon_error 
 	json_auto_t *wanted = json_deep_copy(changes);
 	const char *key;
 	json_t *value;
+	autobuf struct cordon_buf faults = CORDON_BUF(sizeof(err->message));
+	struct cordon_error first = { 0 };
 	int r;
 
 	if (!json_is_object(wanted))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "settings must be an object");
 	r = merge_limits(object, wanted, err);
+	if (r < 0)
+		return r;
+	/* One pass names every bad setting. */
 	json_object_foreach(wanted, key, value) {
-		if (r == 0)
-			r = apply_one(object, key, value, err);
+		struct cordon_error fault = { 0 };
+
+		if (apply_one(object, key, value, &fault) == 0)
+			continue;
+		cordon_buf_addf(&faults, "%s%s", faults.len ? "; " : "", fault.message);
+		if (!first.code || (!*first.hint && *fault.hint))
+			first = fault;
 	}
+	if (!first.code)
+		return 0;
+	r = cordon_fail(err, first.code, first.kind, "%s", faults.data ? faults.data : first.message);
+	if (*first.hint)
+		cordon_error_hint(err, "%s", first.hint);
 	return r;
+}
+
+/* Whether the change is about what agents see of the host; only then is that looked at, so that a directory that
+ * was removed since does not keep a person from changing a name. */
+static bool changes_places(const json_t *wanted)
+{
+	static const char *const keys[] = { "profile", "shares", "home", "default_protection" };
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(keys); i++)
+		if (json_object_get(wanted, keys[i]))
+			return true;
+	return false;
 }
 
 int cordon_settings_apply(struct cordon_project_record *record, const json_t *wanted, struct cordon_error *err)
@@ -394,6 +489,11 @@ int cordon_settings_apply(struct cordon_project_record *record, const json_t *wa
 
 	if (r == 0)
 		r = cordon_fields_read(&cordon_project_kind, object, &changed, err);
+	if (r == 0 && changes_places(wanted)) {
+		r = cordon_places_judge(&changed.settings, err);
+		if (r < 0)
+			cordon_project_record_done(&changed);
+	}
 	if (r < 0)
 		return r;
 	cordon_project_record_done(record);
@@ -416,7 +516,8 @@ int cordon_settings_default(struct cordon_project_record *ret_record, struct cor
 static const char *const fields[CORDON_SETTING__MAX] = {
 	[CORDON_SETTING_PROTECT] = "protected_paths",
 	[CORDON_SETTING_NO_DEFAULT_PROTECT] = "default_protection: false",
-	[CORDON_SETTING_NET_NONE] = "network: none",
+	[CORDON_SETTING_NET_NONE] = "net: none",
+	[CORDON_SETTING_SHARE] = "shares",
 	[CORDON_SETTING_MEMORY] = "limits.memory_bytes",
 	[CORDON_SETTING_TIMEOUT] = "limits.timeout_seconds",
 	[CORDON_SETTING_MAX_SESSIONS] = "limits.max_sessions of the project",

@@ -54,6 +54,8 @@ static int recover(const struct cordon_store *store, const char *name, int fd, s
 	if (strlen(name) > 3 && parse_ids(name + 3, project, workspace)) {
 		if (strncmp(name, "ws.", 3) == 0 && *workspace)
 			r = cordon_workspace_recover(store, fd, project, workspace);
+		else if (strncmp(name, "im.", 3) == 0)
+			r = cordon_import_recover(store, fd);
 		else if (strncmp(name, "pj.", 3) == 0)
 			r = cordon_project_recover(store, fd, project);
 		else if (strncmp(name, "up.", 3) == 0)

@@ -6,6 +6,8 @@
  *     state/projects/<uuid>/workspaces/<id>.json  one per workspace
  *     state/projects/<uuid>/external/<hash>       which workspace an external id means
  *     state/projects/<uuid>/active/<id>.<uuid>    sessions that may be running, by workspace
+ *     state/projects/<uuid>/homes/<id>/           what belongs to one workspace alone; places.c
+ *     state/projects/<uuid>/template/             what every workspace begins with; import.c
  *     state/projects/<uuid>/lock, locks/<id>      see internal.h for their order
  *     state/sessions/<uuid>/                      record, logs and control socket of a session
  *     state/staging/<name>/                       changes under way; stage.c
@@ -86,11 +88,27 @@ int cordon_session_find(const struct cordon_store *store, const char *text, char
 /*
  * Creates a project with its default workspace. `settings` is an object with the keys of the interface (name,
  * description, workspace_isolation, protected_paths, default_protection, remote_url, init_git, agent_command, limits,
- * network, env, env_pass, model, ...); all of them are judged, an unknown one is an error. `template_dir` (may be NULL)
- * is a host directory from which AGENTS.md and .factory are copied.
+ * net, profile, shares, home, env, env_pass, model, ...); all of them are judged, and one message names every fault; an
+ * unknown one is an error. `template` may be NULL.
  */
-int cordon_project_create(const struct cordon_store *store, const json_t *settings, const char *template_dir,
-			  struct cordon_project_record *ret_project, struct cordon_error *err);
+struct cordon_copy_bounds;
+struct cordon_template {
+	const char *dir; /* a host directory from which AGENTS.md and .factory are copied */
+	/* What else is copied: every workspace of the project begins with it. NULL: nothing. */
+	const struct cordon_copy_bounds *whole;
+};
+int cordon_project_create(const struct cordon_store *store, const json_t *settings,
+			  const struct cordon_template *template, struct cordon_project_record *ret_project,
+			  struct cordon_error *err);
+
+/*
+ * Takes over what DIR has: the projects of a store of the original (or of another cordon) with their workspaces, one
+ * such project, or any other directory, of which every workspace of one new project gets a copy. `settings` win over what
+ * the directory says. *ret_projects is an array of records; each thing that is not taken over adds a text to `notices`.
+ * Follows no link in DIR. On failure nothing has changed.
+ */
+int cordon_project_import(const struct cordon_store *store, const char *dir, const json_t *settings,
+			  json_t **ret_projects, json_t *notices, struct cordon_error *err);
 int cordon_project_get(const struct cordon_store *store, const char *id, struct cordon_project_record *ret_project,
 		       struct cordon_error *err);
 /*
@@ -113,6 +131,12 @@ int cordon_project_delete(const struct cordon_store *store, const char *id, bool
 /* From now on, messages of this process name settings as a project does (base/setting.h). For processes without a
  * command line. */
 void cordon_settings_name(void);
+
+/*
+ * Translates the names that the original gave to settings: its flat limits become `limits`, and what is about containers
+ * is dropped. Each thing that has no effect here adds a text to the array `notices` (may be NULL). -ENOMEM.
+ */
+int cordon_original_settings(json_t *settings, json_t *notices);
 
 struct cordon_list_query {
 	const char *name_contains; /* only projects with this text in their name, ignoring case; NULL for all */

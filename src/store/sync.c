@@ -153,6 +153,7 @@ int cordon_policy_of(const struct cordon_project *project, const char *id, const
 	autobuf struct cordon_buf text = CORDON_BUF(1 << 16);
 	autofree struct cordon_policy_rule *rules = NULL;
 	const char *places[CORDON_DEPTH_MAX + 1];
+	struct cordon_policy *policy = NULL;
 	char root[64];
 	struct cordon_policy_spec spec = {
 		.root = root,
@@ -171,8 +172,16 @@ int cordon_policy_of(const struct cordon_project *project, const char *id, const
 	spec.rules = rules;
 	/* Use the descriptor: an agent of a project without isolation could replace the name by a link. */
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", isolated ? workspace : project->tree_fd);
-	r = cordon_policy_build(&spec, ret_policy, &errors);
-	return r < 0 ? cordon_errors_first(&errors, err) : 0;
+	r = cordon_policy_build(&spec, &policy, &errors);
+	if (r < 0)
+		return cordon_errors_first(&errors, err);
+	r = cordon_places_add(project, id, settings, policy, err);
+	if (r < 0) {
+		cordon_policy_free(policy);
+		return r;
+	}
+	*ret_policy = policy;
+	return 0;
 }
 
 int cordon_workspace_policy(const struct cordon_store *store, const char *project_id, const char *workspace_id,

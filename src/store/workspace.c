@@ -137,13 +137,22 @@ static int find_external(const struct cordon_project *project, const struct cord
 	return 0;
 }
 
-static int write_external(const struct cordon_project *project, const struct cordon_stage *stage,
-			  const struct cordon_workspace_request *request, const char *id, struct cordon_error *err)
+bool cordon_workspace_indexed(int state_fd, const struct cordon_workspace_request *request)
+{
+	char name[HASH_SIZE], path[HASH_SIZE + 16];
+
+	external_name(request, name);
+	snprintf(path, sizeof(path), "external/%s", name);
+	return faccessat(state_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int cordon_workspace_index(int state_fd, const struct cordon_stage *stage,
+			   const struct cordon_workspace_request *request, const char *id, struct cordon_error *err)
 {
 	struct external_entry entry = { 0 };
 	char name[HASH_SIZE];
 	autofd int dir = -1;
-	int r = cordon_store_dir(project->state_fd, "external", &dir, err);
+	int r = cordon_store_dir(state_fd, "external", &dir, err);
 
 	if (r < 0)
 		return r;
@@ -152,21 +161,43 @@ static int write_external(const struct cordon_project *project, const struct cor
 	return cordon_stage_save(stage, &external_kind, dir, name, &entry, err);
 }
 
+/* The names that a workspace gets from its project. */
+static const char *const filled[] = { "AGENTS.md", ".factory" };
+
 int cordon_workspace_fill(int project_fd, bool isolated, int dst_fd, struct cordon_error *err)
 {
 	struct cordon_copy_budget budget = CORDON_COPY_BUDGET;
-	int r = isolated ? cordon_dirs_copy(project_fd, "AGENTS.md", dst_fd, &budget, err) : -ENOENT;
+	int r = 0;
 
-	if (r == 0 || r == -ENOENT)
-		r = cordon_dirs_copy(project_fd, ".factory", dst_fd, &budget, err);
-	return r == -ENOENT ? 0 : r;
+	for (size_t i = isolated ? 0 : 1; r == 0 && i < CORDON_ARRAY_SIZE(filled); i++) {
+		if (faccessat(dst_fd, filled[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		r = cordon_dirs_copy(project_fd, filled[i], dst_fd, &budget, err);
+		r = r == -ENOENT ? 0 : r;
+	}
+	return r;
+}
+
+int cordon_workspace_populate(int project_fd, int state_fd, bool isolated, int dst_fd, struct cordon_error *err)
+{
+	static const struct cordon_copy_bounds bounds = { CORDON_COPY_TREE };
+	struct cordon_copy_budget budget = CORDON_COPY_BUDGET_OF(&bounds);
+	autofd int template = openat(state_fd, CORDON_TEMPLATE, CORDON_OPEN_DIR);
+	int r = 0;
+
+	if (template <0 && errno != ENOENT)
+		return cordon_fail_errno(err, -errno, "cannot open the project's template");
+	if (template >= 0)
+		r = cordon_dirs_copy_all(template, dst_fd, &budget, err);
+	if (r == 0 && template >= 0 && syncfs(dst_fd) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot copy the project's template");
+	return r < 0 ? r : cordon_workspace_fill(project_fd, isolated, dst_fd, err);
 }
 
 /* Moves the directory from the stage to the workspace's name. If a directory is there already, moves only files that it
  * lacks. */
 static int place(int stage_fd, int workspaces_fd, const char *id)
 {
-	static const char *const names[] = { "AGENTS.md", ".factory" };
 	autofd int tree = -1;
 	autofd int dst = -1;
 
@@ -178,8 +209,9 @@ static int place(int stage_fd, int workspaces_fd, const char *id)
 	dst = openat(workspaces_fd, id, CORDON_OPEN_DIR);
 	if (tree < 0 || dst < 0)
 		return -errno;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(names); i++)
-		if (renameat2(tree, names[i], dst, names[i], RENAME_NOREPLACE) < 0 && errno != ENOENT && errno != EEXIST)
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(filled); i++)
+		if (renameat2(tree, filled[i], dst, filled[i], RENAME_NOREPLACE) < 0 && errno != ENOENT &&
+		    errno != EEXIST)
 			return -errno;
 	if (fsync(dst) < 0 || fsync(workspaces_fd) < 0)
 		return -errno;
@@ -206,9 +238,10 @@ static int stage_workspace(const struct cordon_project *project, const struct co
 	int r = cordon_store_dir(stage->fd, "tree", &tree, err);
 
 	if (r == 0)
-		r = cordon_workspace_fill(project->tree_fd, project->record.settings.workspace_isolation, tree, err);
+		r = cordon_workspace_populate(project->tree_fd, project->state_fd,
+					      project->record.settings.workspace_isolation, tree, err);
 	if (r == 0 && request->external_id)
-		r = write_external(project, stage, request, record->id, err);
+		r = cordon_workspace_index(project->state_fd, stage, request, record->id, err);
 	/* Write the record last: a record in the stage means that everything else is ready. */
 	if (r == 0)
 		r = cordon_record_save(&cordon_workspace_kind, stage->fd, "record.json", record, err);
@@ -247,6 +280,15 @@ static int create(const struct cordon_store *store, const struct cordon_project 
 	return 0;
 }
 
+/* Moves what belongs to the workspace alone into the stage, with which it is removed. */
+static int move_home(int state_fd, const char *id, int stage_fd)
+{
+	autofd int homes = openat(state_fd, CORDON_HOMES, CORDON_OPEN_DIR);
+	int r = homes < 0 ? -errno : cordon_dirs_move(homes, id, stage_fd, "home");
+
+	return r == -ENOENT ? 0 : r;
+}
+
 int cordon_workspace_recover(const struct cordon_store *store, int stage_fd, const char *project_id, const char *id)
 {
 	autofd int state = openat(store->projects_fd, project_id, CORDON_OPEN_DIR);
@@ -265,7 +307,9 @@ int cordon_workspace_recover(const struct cordon_store *store, int stage_fd, con
 	workspaces = cordon_open_beneath(store->trees_fd, path, CORDON_OPEN_DIR);
 	if (deletes) {
 		r = workspaces < 0 ? 0 : cordon_dirs_move(workspaces, id, stage_fd, "tree");
-		return r == -ENOENT || r == -EEXIST ? 0 : r;
+		if (r == 0 || r == -ENOENT || r == -EEXIST)
+			r = move_home(state, id, stage_fd);
+		return r == -EEXIST ? 0 : r;
 	}
 	if (tree && (workspaces < 0 || place(stage_fd, workspaces, id) < 0))
 		return 0; /* something else has the name: the caller takes the creation back by removing the stage */
@@ -434,7 +478,9 @@ static int delete_locked(const struct cordon_store *store, const struct cordon_p
 	if (renameat(project->state_fd, name, stage.fd, "record.json") < 0 || fsync(stage.fd) < 0)
 		return cordon_fail_errno(err, -errno, "cannot delete workspace %s", id);
 	r = cordon_dirs_move(workspaces, id, stage.fd, "tree");
-	if (r < 0 && r != -ENOENT) {
+	if (r == 0 || r == -ENOENT)
+		r = move_home(project->state_fd, id, stage.fd);
+	if (r < 0) {
 		/* The stage stays, so that the next repair tries again. */
 		cordon_closep(&stage.fd);
 		return cordon_fail_errno(err, r, "cannot delete the directory of workspace %s", id);

@@ -21,7 +21,7 @@ def test_a_further_command_sees_what_the_agent_sees(sessions, cordon, box):
 
 def test_every_layer_is_on(sessions, cordon):
     """The same questions to the agent and to the command that came later: the same answers."""
-    sessions.create("--isolation", "--protect", "AGENTS.md", "--protect", "missing", "--network", "none")
+    sessions.create("--isolation", "--protect", "AGENTS.md", "--protect", "missing", "--net", "none")
     sessions.box.write(sessions.top("AGENTS.md"), "rules")
     agent = sessions.shell()
     questions = (

@@ -256,14 +256,14 @@ def test_limits_of_the_project_hold(sessions):
 
 
 def test_a_session_starts_none_that_is_freer_than_itself(sessions):
-    project = sessions.create("--isolation", "--protect", "AGENTS.md", "--network", "none")
+    project = sessions.create("--isolation", "--protect", "AGENTS.md", "--net", "none")
     sessions.ask("workspace", "create", project, "--id", "w")
     parent = sessions.start(command=["sleep", "1000"])["session_id"]
     begin = ("session", "start", project, "--detach", "--parent", parent)
     assert "another workspace" in sessions.refused(*begin, "--workspace", "w", "--", "true", status=125)["message"]
     for change, back, word in (
         (["--no-protect"], ["--protect", "AGENTS.md"], "protect less"),
-        (["--network", "host"], ["--network", "none"], "network"),
+        (["--net", "host"], ["--net", "none"], "network"),
         (["--no-isolation"], ["--isolation"], "not be isolated"),
         (["--best-effort"], None, "fewer layers"),
     ):
@@ -513,7 +513,7 @@ def test_the_environment_is_what_the_project_says(sessions, box):
 
 
 def test_network_and_limits_are_enforced(sessions):
-    sessions.create("--network", "none", "--pids", "20")
+    sessions.create("--net", "none", "--pids", "20")
     done = sessions.cordon("session", "start", sessions.project["id"], "--", "sh", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1; for i in $(seq 100); do sleep 5 & done; wait")
     assert done.stdout.split() == ["lo"] and "fork" in done.stderr.lower()
 

@@ -16,9 +16,11 @@ static const char session_text[] =
 	"{\"session_id\": \"s\", \"project_id\": \"p\", \"workspace_id\": \"w\", \"status\": \"failed\", \"state\": \"timeout\","
 	" \"turns\": [{\"at\": \"t\", \"message\": \"m\"}], \"depth\": 2, \"child_sessions\": [\"c\"],"
 	" \"created_at\": \"2026-01-02T03:04:05.678Z\", \"workspace_isolation\": true, \"protected_paths\": [\"a\"],"
-	" \"default_protection\": false, \"network\": \"none\", \"env\": {\"K\": \"V\"}, \"env_pass\": [\"X\"], \"best_effort\": true,"
+	" \"default_protection\": false, \"net\": \"none\", \"profile\": [\"claude\"],"
+	" \"shares\": [\"/opt:ro\"], \"home\": \"workspace\", \"env\": {\"K\": \"V\"}, \"env_pass\": [\"X\"], \"best_effort\": true,"
 	" \"agent\": {\"model\": \"m\"}, \"limits\": {\"max_sessions\": 1, \"max_recursion_depth\": 0, \"max_agents_per_session\": 3,"
-	" \"timeout_seconds\": 4, \"memory_bytes\": 5, \"pids\": 6}, \"command\": [\"x\", \"y\"], \"terminal\": true, \"context\": {},"
+	" \"timeout_seconds\": 4, \"memory_bytes\": 5, \"pids\": 6, \"max_cost_usd\": 2.5}, \"command\": [\"x\", \"y\"],"
+	" \"own_command\": true, \"terminal\": true, \"context\": {},"
 	" \"timeout_ms\": 7, \"fail_on_violation\": true, \"ancestor_workspaces\": [\"u\"], \"parent_session_id\": \"q\","
 	" \"updated_at\": \"2026-01-02T03:04:05.679Z\", \"notes\": [], \"run_id\": \"r\", \"pid\": 8,"
 	" \"started_at\": \"2026-01-02T03:04:05.680Z\", \"enforcement\": {\"tier\": \"full\"}, \"protected\": [], \"exit_code\": null,"
@@ -50,7 +52,8 @@ static void everything_of_a_session_comes_back_in_its_order(void **state)
 
 static void hidden_fields_are_not_shown_to_others(void **state)
 {
-	static const char *const hidden[] = { "pid", "env", "env_pass", "context" };
+	static const char *const hidden[] = { "pid",	 "env",	   "env_pass", "context",
+					      "profile", "shares", "home",     "own_command" };
 	autosessionrecord struct cordon_session_record record = { 0 };
 	json_auto_t *object = parse(session_text);
 	json_auto_t *shown = NULL;
@@ -91,6 +94,21 @@ static void absent_fields_are_not_written(void **state)
 	assert_true(json_is_true(json_object_get(again, "default_protection")));
 }
 
+/* A setting that has another name now keeps its value; otherwise `none` would become the default, which is wider. */
+static void a_key_of_an_older_version_is_read_under_its_new_name(void **state)
+{
+	autoprojectrecord struct cordon_project_record record = { 0 };
+	json_auto_t *object = parse("{\"network\": \"none\"}");
+	json_auto_t *again = NULL;
+
+	(void)state;
+	assert_int_equal(cordon_fields_read(&cordon_project_kind, object, &record, NULL), 0);
+	assert_int_equal(record.settings.network, CORDON_NETWORK_NONE);
+	again = cordon_project_json(&record);
+	assert_string_equal(json_string_value(json_object_get(again, "net")), "none");
+	assert_null(json_object_get(again, "network"));
+}
+
 static void keys_that_this_version_does_not_know_are_kept(void **state)
 {
 	autoworkspacerecord struct cordon_workspace_record record = { 0 };
@@ -127,7 +145,7 @@ static void a_value_of_another_type_is_refused_and_named(void **state)
 		{ &cordon_session_kind,
 		  "{\"created_at\": \"a text that is longer than any time that was ever written\"}", "created_at" },
 		{ &cordon_project_kind, "{\"name\": null}", "name" },
-		{ &cordon_project_kind, "{\"network\": \"some\"}", "network" },
+		{ &cordon_project_kind, "{\"net\": \"some\"}", "net" },
 		{ &cordon_project_kind, "{\"env\": []}", "env" },
 		{ &cordon_workspace_kind, "{\"external_id\": 1}", "external_id" },
 	};
@@ -190,6 +208,7 @@ int main(void)
 		cmocka_unit_test(everything_of_a_session_comes_back_in_its_order),
 		cmocka_unit_test(hidden_fields_are_not_shown_to_others),
 		cmocka_unit_test(absent_fields_are_not_written),
+		cmocka_unit_test(a_key_of_an_older_version_is_read_under_its_new_name),
 		cmocka_unit_test(keys_that_this_version_does_not_know_are_kept),
 		cmocka_unit_test(a_value_of_another_type_is_refused_and_named),
 		cmocka_unit_test(a_record_without_what_it_needs_is_damaged),

@@ -50,9 +50,11 @@ static int shown_workspace(int r, struct cordon_workspace_record *record, json_t
 static int shown_project_create(const struct cordon_store *in, const json_t *settings, const char *template_dir,
 				json_t **ret, struct cordon_error *err)
 {
+	const struct cordon_template template = { .dir = template_dir };
 	struct cordon_project_record record = { 0 };
 
-	return shown_project(cordon_project_create(in, settings, template_dir, &record, err), &record, ret);
+	return shown_project(cordon_project_create(in, settings, template_dir ? &template : NULL, &record, err),
+			     &record, ret);
 }
 
 static int shown_project_get(const struct cordon_store *in, const char *id, json_t **ret, struct cordon_error *err)
@@ -216,7 +218,7 @@ static void settings_are_judged_and_every_bad_path_is_named(void **state)
 		{ "{\"name\": \"p\", \"protected_paths\": [{}]}", "[0] is not a string" },
 		{ "{\"name\": \"p\", \"limits\": {\"pids\": 0}}", "limits.pids" },
 		{ "{\"name\": \"p\", \"limits\": {\"speed\": 1}}", "unknown limit: speed" },
-		{ "{\"name\": \"p\", \"network\": \"lan\"}", "network" },
+		{ "{\"name\": \"p\", \"net\": \"lan\"}", "net" },
 		{ "{\"name\": \"p\", \"env\": {\"A=B\": \"x\"}}", "not a variable name" },
 		{ "{\"name\": \"p\", \"env_pass\": [\"1X\"]}", "not a variable name" },
 		{ "{\"name\": \"p\", \"agent_command\": [\"\"]}", "agent_command[0]" },

@@ -7,35 +7,37 @@
  * when it updates, and so reset what it was not asked to change. */
 #define WITH_DEFAULT(value) ", \"default\": " value
 #define NO_DEFAULT(value) ""
-#define SETTINGS(DEFAULT)                                                                                                                                                                                     \
-	"\"description\": {\"type\": \"string\", \"maxLength\": 16384},"                                                                                                                                      \
-	"\"workspace_isolation\": {\"type\": \"boolean\"" DEFAULT(                                                                                                                                            \
-		"false") ","                                                                                                                                                                                  \
-			 " \"description\": \"Agents see only their own workspace, at /workspace\"},"                                                                                                         \
-			 "\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" DEFAULT(                                                                                              \
-				 "[]") ","                                                                                                                                                                    \
-				       " \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"},"                                                       \
-				       "\"default_protection\": {\"type\": \"boolean\"" DEFAULT(                                                                                                              \
-					       "true") ","                                                                                                                                                    \
-						       " \"description\": \"Keep agents from changing what the host would execute later, such as git hooks\"},"                                               \
-						       "\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"},"                                      \
-						       "\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                                          \
-						       " \"description\": \"Program and arguments that sessions run\"},"                                                                                      \
-						       "\"network\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"]" DEFAULT(                                                                          \
-							       "\"host\"") "},"                                                                                                                               \
-									   "\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}},"                                               \
-									   "\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                           \
-									   " \"description\": \"Variables taken from the server's environment\"},"                                                            \
-									   "\"best_effort\": {\"type\": \"boolean\"" DEFAULT(                                                                                 \
-										   "false") ","                                                                                                               \
-											    " \"description\": \"Start sessions although a protection is missing\"},"                                         \
-											    "\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"                           \
-											    "\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"},"                    \
-											    "\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"},"              \
-											    "\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}}},"                                 \
-											    "\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
-											    "\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"                                   \
-											    "\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
+/* clang-format off */
+#define SETTINGS(DEFAULT) \
+	"\"description\": {\"type\": \"string\", \"maxLength\": 16384}," \
+	"\"workspace_isolation\": {\"type\": \"boolean\"" DEFAULT("false") "," \
+	" \"description\": \"Agents see only their own workspace, at /workspace\"}," \
+	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" DEFAULT("[]") "," \
+	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"}," \
+	"\"default_protection\": {\"type\": \"boolean\"" DEFAULT("true") "," \
+	" \"description\": \"Keep agents from changing what the host would execute later, such as git hooks\"}," \
+	"\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"}," \
+	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}," \
+	" \"description\": \"Program and arguments that sessions run\"}," \
+	"\"net\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"]" DEFAULT("\"host\"") "}," \
+	"\"shares\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}," \
+	" \"description\": \"Host directories for all agents: DIR[:PATH][:ro]\"}," \
+	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") "," \
+	" \"description\": \"private: new for each session; workspace: stays, one each; DIR of the host: one for all\"}," \
+	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}," \
+	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}," \
+	" \"description\": \"Variables taken from the server's environment\"}," \
+	"\"best_effort\": {\"type\": \"boolean\"" DEFAULT("false") "," \
+	" \"description\": \"Start sessions although a protection is missing\"}," \
+	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {" \
+	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"}," \
+	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"}," \
+	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}," \
+	"\"max_cost_usd\": {\"type\": \"number\", \"description\": \"Told to the agent, not enforced\"}}}," \
+	"\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
+	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}," \
+	"\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
+/* clang-format on */
 
 #define PROJECT_ID "\"project_id\": {\"type\": \"string\"}"
 
@@ -43,9 +45,19 @@
 #define RECORD                                                                                                         \
 	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"},"                                            \
 	"\"default_workspace_id\": {\"type\": \"string\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"          \
-	"\"protected_paths\": {\"type\": \"array\"}, \"limits\": {\"type\": \"object\"}"
+	"\"protected_paths\": {\"type\": \"array\"}, \"limits\": {\"type\": \"object\"}, \"notices\": {\"type\": \"array\"}"
 
 #define ALWAYS "[\"id\", \"name\", \"workspace_isolation\", \"protected_paths\", \"default_workspace_id\"]"
+
+/* Puts what had no effect in the arguments as the client wrote them into the result. */
+static void put_notices(const struct cordon_mcp_request *request, json_t *result)
+{
+	json_auto_t *given = json_copy(json_object_get(request->params, "arguments"));
+	json_auto_t *notices = json_array();
+
+	if (given && cordon_original_settings(given, notices) == 0 && json_array_size(notices))
+		json_object_set(result, "notices", notices);
+}
 
 static int project_create(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			  struct cordon_error *err)
@@ -54,9 +66,11 @@ static int project_create(struct cordon_mcp_request *request, json_t *args, json
 	int r = cordon_project_create(request->mcp->store, args, NULL, &project, err);
 
 	(void)ret_text;
-	if (r == 0)
-		*ret_result = cordon_project_json(&project);
-	return r;
+	if (r < 0)
+		return r;
+	*ret_result = cordon_project_json(&project);
+	put_notices(request, *ret_result);
+	return 0;
 }
 
 static int project_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -66,8 +80,10 @@ static int project_get(struct cordon_mcp_request *request, json_t *args, json_t 
 	int r = cordon_project_get(request->mcp->store, cordon_mcp_arg(args, "project_id"), &project, err);
 
 	(void)ret_text;
+	/* The agent of a session learns what is published, and no paths of the host. */
 	if (r == 0)
-		*ret_result = cordon_project_json(&project);
+		*ret_result = request->mcp->options.session ? cordon_project_public_json(&project)
+							    : cordon_project_json(&project);
 	return r;
 }
 
@@ -103,6 +119,7 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 		return r;
 	*ret_result = cordon_project_json(&project);
 	json_object_set_new(*ret_result, "sessions_with_earlier_settings", running);
+	put_notices(request, *ret_result);
 	return 0;
 }
 

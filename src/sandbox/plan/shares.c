@@ -54,13 +54,8 @@ static int check_overlap(const struct cordon_plan *plan, const struct cordon_pla
 static int check_records(const struct cordon_plan_spec *spec, const struct cordon_policy_share *share,
 			 struct cordon_error *err)
 {
-	char state[CORDON_PATH_MAX];
-
-	if (!spec->home_path || !overlap(share->source, spec->home_path))
-		return 0;
-	/* A directory that cordon itself keeps for a workspace lies in $CORDON_HOME, beside the records. */
-	if (share->own && cordon_path_join(spec->home_path, "state", state, sizeof(state)) == 0 &&
-	    !overlap(share->source, state) && !cordon_path_within(spec->home_path, share->source))
+	/* A directory that cordon itself keeps for a workspace lies in $CORDON_HOME, too; only the store asks for one. */
+	if (share->own || !spec->home_path || !overlap(share->source, spec->home_path))
 		return 0;
 	return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s %s cordon's own records (%s)", share->where,
 			   cordon_path_within(spec->home_path, share->source) ? "holds" : "lies in", spec->home_path);

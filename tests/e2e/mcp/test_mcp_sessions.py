@@ -163,7 +163,7 @@ def test_refusals_say_why(client, box):
 def test_the_agent_of_a_session_gets_only_what_is_as_strict(connect, kind):
     """cordon mcp --session: whoever is at the other end speaks for an agent inside a sandbox."""
     owner = connect("v1", options=["--approved"])
-    project = project_of(owner, workspace_isolation=True, protected_paths=["AGENTS.md"], network="none")
+    project = project_of(owner, workspace_isolation=True, protected_paths=["AGENTS.md"], net="none")
     other = project_of(owner)
     owner.tool("workspace_create", project_id=project, workspace_id="mine")
     owner.tool("workspace_create", project_id=project, workspace_id="theirs")
@@ -172,7 +172,7 @@ def test_the_agent_of_a_session_gets_only_what_is_as_strict(connect, kind):
     agent = connect(kind, options=["--session", own])
     started = agent.tool("session_start", project_id=project, workspace_id="mine", command=["sh", "-c", "echo x > AGENTS.md; ls /sys/class/net"], wait_seconds=20)
     record = agent.tool("session_get", session_id=started["session_id"])
-    assert record["parent_session_id"] == own and record["depth"] == 1 and record["network"] == "none"
+    assert record["parent_session_id"] == own and record["depth"] == 1 and record["net"] == "none"
     for tool, args in (
         ("session_start", {"project_id": other, "command": ["true"]}),
         ("session_start", {"project_id": project, "workspace_id": "theirs", "command": ["true"]}),
@@ -204,7 +204,7 @@ def test_the_agent_of_a_session_gets_only_what_is_as_strict(connect, kind):
     found = agent.ask("complete", ref={"type": "ref/resource", "uri": "cordon://session/{session_id}/log"}, argument={"name": "session_id", "value": ""})
     assert found["completion"]["values"] == []
     # Settings that were loosened since are not its to use.
-    owner.tool("project_update", project_id=project, network="host")
+    owner.tool("project_update", project_id=project, net="host")
     assert agent.refused("session_start", project_id=project, workspace_id="mine", command=["true"])["kind"] == "policy_denied"
     for session in (own, foreign):
         owner.tool("session_stop", session_id=session, grace_seconds=0)

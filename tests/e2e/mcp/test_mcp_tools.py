@@ -76,7 +76,7 @@ def test_failures_say_what_and_what_to_do(client):
     assert "has no colour; there are name" in client.refused("project_create", name="p", colour=1)["message"]
     assert "env_pass" in client.refused("project_create", name="p", github_token="t")["hint"]
     assert "[0] is absolute" in client.refused("project_create", name="p", protected_paths=["/etc"])["message"]
-    assert "must be one of host, none" in client.refused("project_create", name="p", network="lan")["message"]
+    assert "must be one of host, none" in client.refused("project_create", name="p", net="lan")["message"]
     assert client.refused("project_get", project_id=MISSING)["kind"] == "not_found"
     assert client.refused("project_get", project_id="../../etc")["kind"] == "usage"
     assert client.refused("workspace_get", project_id=made, workspace_id="none")["kind"] == "not_found"
@@ -97,12 +97,12 @@ def test_widening_and_deleting_are_for_a_person_to_decide(connect, box):
     for kind in ("v1", "v2", "v2-legacy"):
         for approve in (True, False, None):
             client = connect(kind, approve=approve)
-            made = client.tool("project_create", name="p", workspace_isolation=True, protected_paths=["AGENTS.md"], network="none")["id"]
+            made = client.tool("project_create", name="p", workspace_isolation=True, protected_paths=["AGENTS.md"], net="none")["id"]
             client.tool("workspace_create", project_id=made, workspace_id="w")
             for name, args in (
                 ("project_update", {"workspace_isolation": False}),
                 ("project_update", {"protected_paths": []}),
-                ("project_update", {"network": "host"}),
+                ("project_update", {"net": "host"}),
                 ("project_update", {"env_pass": ["TOKEN"]}),
                 ("workspace_delete", {"workspace_id": "w"}),
                 ("project_delete", {}),
@@ -121,8 +121,49 @@ def test_widening_and_deleting_are_for_a_person_to_decide(connect, box):
             if exists:
                 assert client.tool("project_update", project_id=made, protected_paths=["AGENTS.md", "b"])["protected_paths"] == ["AGENTS.md", "b"]
                 got = client.tool("project_get", project_id=made)
-                assert got["workspace_isolation"] is True and got["network"] == "none" and got["env_pass"] == []
+                assert got["workspace_isolation"] is True and got["net"] == "none" and got["env_pass"] == []
             client.close()
+
+
+def test_what_agents_would_see_of_the_host_is_for_a_person_to_decide(connect, box):
+    """At creation as at an update; the question names each share and says that a home would be shared by all."""
+    docs = str(box.mkdir("docs"))
+    wide = ({"shares": [docs]}, {"shares": [f"{docs}:/d:ro"]}, {"home": docs}, {"default_protection": False}, {"limits": {"max_sessions": 11}},
+            {"max_recursion_depth": 4}, {"env_pass": ["TOKEN"]})
+    client = connect("v2", approve=False)
+    made = client.tool("project_create", name="p", home="workspace", net="none")["id"]  # each workspace its own: nobody is asked
+    for change in wide:
+        assert client.refused("project_create", name="q", **change)["kind"] == "policy_denied", change
+        assert client.refused("project_update", project_id=made, **change)["kind"] == "policy_denied", change
+    assert client.tool("project_list")["total"] == 1
+    questions = "\n".join(str(note) for note in client.notes)
+    for words in (f"read and change {docs} of the host", f"read {docs} of the host", f"all workspaces would share one home, {docs}"):
+        assert words in questions, (words, questions)
+    client.close()
+    client = connect("v1", approve=True)
+    shared = client.tool("project_update", project_id=made, shares=[docs], home=docs, limits={"max_cost_usd": 2})
+    assert shared["shares"] == [docs] and shared["home"] == docs
+    client.close()
+    # Less than before needs nobody: the share for reading only, a home of one's own, a smaller limit.
+    client = connect("v2", approve=False)
+    assert client.tool("project_update", project_id=made, shares=[f"{docs}:ro"], home="private", max_cost_usd=1)["shares"] == [f"{docs}:ro"]
+    assert client.refused("project_update", project_id=made, shares=[docs])["kind"] == "policy_denied"
+    assert docs not in (box.state / "projects" / made / "metadata.json").read_text()
+
+
+def test_the_settings_of_the_original_are_understood_or_named(client):
+    made = client.tool("project_create", name="p", max_recursion_depth=2, max_agents_per_session=5, max_cost_usd=1.5, container_type="dev",
+                       limits={"max_sessions": 3})
+    assert {key: made["limits"][key] for key in ("max_sessions", "max_recursion_depth", "max_agents_per_session", "max_cost_usd")} == {
+        "max_sessions": 3, "max_recursion_depth": 2, "max_agents_per_session": 5, "max_cost_usd": 1.5}
+    assert "container_type is ignored" in made["notices"][0] and "not enforce" in made["notices"][1]
+    assert "notices" not in client.tool("project_get", project_id=made["id"])
+    assert "limits.max_agents_per_session" in client.refused("project_create", name="p", max_agents_per_session=0)["message"]
+    for key in ("github_token", "credential_refs"):
+        assert "env_pass" in client.refused("project_create", name="p", **{key: "x"})["hint"]
+    wrong = client.refused("project_update", project_id=made["id"], shares=["relative"], home="nowhere", protected_paths=["/etc"], limits={"pids": 0})
+    for word in ("shares[0]", "home must be", "protected_paths[0]", "limits.pids"):
+        assert word in wrong["message"], wrong
 
 
 def test_an_operator_can_approve_in_advance(connect):

@@ -41,7 +41,7 @@ def test_k16_no_tool_takes_a_workspace_id_that_is_an_option(connect, name):
 
 WIDE = [{"env_pass": ["TOKEN"]}, {"best_effort": True}, {"limits": {"max_sessions": 11}}, {"limits": {"max_recursion_depth": 4}},
         {"limits": {"max_agents_per_session": 51, "pids": 5}}]
-NARROW = [{}, {"env_pass": []}, {"network": "none"}, {"network": "host"}, {"workspace_isolation": True, "protected_paths": ["a"]},
+NARROW = [{}, {"env_pass": []}, {"net": "none"}, {"net": "host"}, {"workspace_isolation": True, "protected_paths": ["a"]},
           {"limits": {"max_sessions": 10, "max_recursion_depth": 0, "memory_bytes": 1 << 30, "pids": 5, "timeout_seconds": 9}}, {"best_effort": False}]
 
 

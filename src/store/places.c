@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the agents of a project see of the host beside their workspace: shares and the home.
+ *
+ *     state/projects/<uuid>/homes/<workspace>/home   the home of a workspace that stays
+ *
+ * INVARIANT: what is made for one workspace is shown in sessions of that workspace only. It lies below state/, which
+ * no sandbox shows otherwise, and is removed with its workspace.
+ */
+#include <stdio.h>
+
+#include "base/path.h"
+#include "config/values.h"
+#include "protect/shares.h"
+#include "store/internal.h"
+
+#define AT "/workspace"
+
+/* The shares of settings, parsed. */
+struct places {
+	struct cordon_share_value *values;
+	struct cordon_share *shares;
+	size_t n;
+};
+
+static void places_done(struct places *places)
+{
+	for (size_t i = 0; places->values && i < places->n; i++)
+		cordon_share_done(&places->values[i]);
+	free(places->values);
+	free(places->shares);
+}
+
+#define autoplaces CORDON_CLEANUP(places_done)
+
+static int parse(const struct cordon_settings *settings, struct places *ret, struct cordon_error *err)
+{
+	size_t n = json_array_size(settings->shares);
+	int r = 0;
+
+	ret->values = calloc(n + 1, sizeof(*ret->values));
+	ret->shares = calloc(n + 1, sizeof(*ret->shares));
+	if (!ret->values || !ret->shares)
+		return cordon_no_memory(err);
+	for (; r == 0 && ret->n < n; ret->n++) {
+		struct cordon_share_value *value = &ret->values[ret->n];
+
+		r = cordon_share_parse(json_string_value(json_array_get(settings->shares, ret->n)), value, err);
+		ret->shares[ret->n] = (struct cordon_share){ .source = value->source,
+							     .target = value->target,
+							     .read_only = value->read_only };
+	}
+	return r;
+}
+
+static bool is_shared_home(const struct cordon_settings *settings)
+{
+	return settings->home[0] == '/';
+}
+
+/* ---- judging settings ---- */
+
+static void add_fault(struct cordon_buf *faults, struct cordon_error *first, const struct cordon_error *fault)
+{
+	cordon_buf_addf(faults, "%s%s", faults->len ? "; " : "", fault->message);
+	if (!first->code)
+		*first = *fault;
+}
+
+/* The plan refuses these too; but a person who sets them wants to know it now. */
+static int check_share(const struct cordon_policy_share *share, const struct cordon_home *home, struct cordon_error *err)
+{
+	if (cordon_path_within(share->source, home->path) || cordon_path_within(home->path, share->source))
+		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s %s cordon's own records (%s)",
+				   share->where, cordon_path_within(home->path, share->source) ? "holds" : "lies in",
+				   home->path);
+	if (share->target && cordon_path_within(AT, share->target))
+		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED,
+				   "%s can't be shown at %s: that is where the workspace is", share->where,
+				   share->target);
+	return 0;
+}
+
+/* Tries the shares with a policy that is thrown away. Its root does not matter. */
+static int try(const struct cordon_share *shares, size_t n, const char *home_dir, bool protect,
+	       const struct cordon_home *home, struct cordon_error *err)
+{
+	struct cordon_policy *policy = NULL;
+	int r = cordon_policy_new("/", &policy, err);
+
+	if (r == 0)
+		r = cordon_shares_add(policy, shares, n, home_dir, AT, protect, err);
+	for (size_t i = 0; r == 0 && i < policy->n_shares; i++)
+		r = check_share(&policy->shares[i], home, err);
+	cordon_policy_free(policy);
+	return r;
+}
+
+int cordon_places_judge(const struct cordon_settings *settings, struct cordon_error *err)
+{
+	autobuf struct cordon_buf faults = CORDON_BUF(sizeof(err->message));
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	autoplaces struct places places = { 0 };
+	struct cordon_error first = { 0 }, fault = { 0 };
+	const char *home_dir = is_shared_home(settings) ? settings->home : NULL;
+	bool protect = settings->default_protection;
+	int r;
+
+	if (!home_dir && !json_array_size(settings->shares))
+		return 0;
+	r = cordon_home_open(&home, err);
+	if (r == 0)
+		r = parse(settings, &places, err);
+	if (r < 0)
+		return r;
+	if (home_dir && try(NULL, 0, home_dir, protect, &home, &fault) < 0)
+		add_fault(&faults, &first, &fault);
+	for (size_t i = 0; i < places.n; i++)
+		if (try(&places.shares[i], 1, NULL, protect, &home, &fault) < 0)
+			add_fault(&faults, &first, &fault);
+	/* Then all together: two shares may contradict each other. */
+	if (!first.code && try(places.shares, places.n, home_dir, protect, &home, &fault) < 0)
+		add_fault(&faults, &first, &fault);
+	if (!first.code)
+		return 0;
+	r = cordon_fail(err, first.code, first.kind, "%s", faults.data ? faults.data : first.message);
+	if (*first.hint)
+		cordon_error_hint(err, "%s", first.hint);
+	return r;
+}
+
+/* ---- what a workspace gets ---- */
+
+/* Opens, and makes if need be, the directory in which everything lies that belongs to one workspace alone. */
+static int open_own(const struct cordon_project *project, const char *workspace, int *ret_fd, struct cordon_error *err)
+{
+	autofd int homes = -1;
+	int r = cordon_store_dir(project->state_fd, CORDON_HOMES, &homes, err);
+
+	return r < 0 ? r : cordon_store_dir(homes, workspace, ret_fd, err);
+}
+
+/* The path of an open directory. Everything above it belongs to us alone, so the path stays what it is. */
+static int path_of(int fd, char ret_path[static CORDON_PATH_MAX], struct cordon_error *err)
+{
+	char link[CORDON_FD_PATH_SIZE];
+	ssize_t n = readlink(cordon_fd_path(fd, link), ret_path, CORDON_PATH_MAX - 1);
+
+	if (n < 0)
+		return cordon_fail_errno(err, -errno, "cannot find the home of a workspace");
+	ret_path[n] = '\0';
+	return 0;
+}
+
+int cordon_places_add(const struct cordon_project *project, const char *workspace,
+		      const struct cordon_settings *settings, struct cordon_policy *policy, struct cordon_error *err)
+{
+	autoplaces struct places places = { 0 };
+	char path[CORDON_PATH_MAX];
+	autofd int own = -1;
+	autofd int home = -1;
+	size_t before;
+	int r = parse(settings, &places, err);
+
+	if (r == 0)
+		r = cordon_shares_add(policy, places.shares, places.n, is_shared_home(settings) ? settings->home : NULL,
+				      AT, settings->default_protection, err);
+	if (r < 0 || !cordon_streq(settings->home, CORDON_HOME_WORKSPACE))
+		return r;
+	if ((r = open_own(project, workspace, &own, err)) < 0 || (r = cordon_store_dir(own, "home", &home, err)) < 0 ||
+	    (r = path_of(home, path, err)) < 0)
+		return r;
+	before = policy->n_shares;
+	/* The host executes nothing that lies there, so nothing in it is protected by default. */
+	r = cordon_shares_add(policy, NULL, 0, path, AT, false, err);
+	for (size_t i = before; r == 0 && i < policy->n_shares; i++)
+		policy->shares[i].own = true;
+	return r;
+}
