@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from support import Box, Cordon, Leftovers, become_subreaper, built_executable, callers, remove_tree, world_traversable_base
+from support import PATIENCE, Box, Cordon, Leftovers, become_subreaper, built_executable, callers, remove_tree, world_traversable_base
 
 TEST_LIMIT = 120
 NO_SKIPS = os.environ.get("CORDON_NO_SKIPS") == "1"
@@ -22,7 +22,7 @@ def pytest_configure(config):
 def pytest_runtest_protocol(item):
     """No test hangs: each has a time limit of its own."""
     marker = item.get_closest_marker("limit")
-    seconds = marker.args[0] if marker else TEST_LIMIT
+    seconds = (marker.args[0] if marker else TEST_LIMIT) * PATIENCE
 
     def expired(signum, frame):
         raise TimeoutError(f"the test took longer than {seconds} s")

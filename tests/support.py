@@ -19,6 +19,8 @@ CASES = TESTS / "cases"
 # An id that no account of a usual machine has; nothing is created for it.
 USER_ID = 54321
 PR_SET_CHILD_SUBREAPER = 36
+# How many times longer than usual to wait, on a machine that is slow: an emulated one.
+PATIENCE = int(os.environ.get("CORDON_TEST_PATIENCE", "1"))
 DEFAULT_TIMEOUT = 60
 
 
@@ -222,7 +224,7 @@ class Box:
             options["stdin"] = subprocess.PIPE
         process = self.start(*args, **options)
         try:
-            out, err = process.communicate(to_bytes(input), timeout=timeout)
+            out, err = process.communicate(to_bytes(input), timeout=timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             kill_session(process)
             out, err = process.communicate()
@@ -343,7 +345,7 @@ def is_empty_cgroup(path):
 
 def poll(condition, seconds=5.0, what="the condition"):
     """Waits until `condition()` is true and returns its value; fails after `seconds`."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while True:
         value = condition()
         if value:
