@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where AppArmor withholds capabilities in user namespaces, a profile gives them back to cordon, and `doctor` says what to do.
+"""Where AppArmor withholds capabilities in user namespaces, a profile gives them back to cordon.
 
 `make test-kernels` runs it where AppArmor is active; elsewhere it shows that nothing is restricted. Debian's kernels lack Ubuntu's setting, and its parser
 knows no rule for user namespaces. So the profile that Ubuntu gives to programs without one is imitated by one that withholds capabilities, and of cordon's
 own profile only the lines are left out that this parser can't read.
 """
-import os
 import pathlib
 import subprocess
 
@@ -25,7 +24,6 @@ profile cordon-test-restricted flags=(attach_disconnected,mediate_deleted) {
   audit deny capability,
 }
 """
-SETTING = "apparmor_restrict_unprivileged_userns"
 
 
 def parser(option, text):
@@ -82,51 +80,3 @@ def test_a_profile_gives_cordon_the_namespaces_that_apparmor_withholds(box, cord
     assert "Permission denied" in done.stderr and (root / "new").read_text() == "made\n" and not (root / "AGENTS.md").exists(), done
     assert done.stdout.startswith("cordon-test-own"), done
     assert restricted(box, cordon.path, "doctor", "--json").json()["tier"] == "full"
-
-
-@pytest.fixture
-def as_on_ubuntu(box):
-    """`as_on_ubuntu(*command)` runs it where the setting is on and namespaces are refused: in a mount namespace with another /proc/sys/kernel."""
-    fake = box.mkdir("kernel")
-    for path in pathlib.Path("/proc/sys/kernel").iterdir():
-        if path.is_file() and os.access(path, os.R_OK):
-            try:
-                (fake / path.name).write_bytes(path.read_bytes())
-            except OSError:
-                pass  # some settings can only be written
-    (fake / SETTING).write_text("1\n")
-    code = f"""
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-def check(result):
-    if result != 0:
-        sys.exit(os.strerror(ctypes.get_errno()))
-check(libc.unshare(0x20000))  # CLONE_NEWNS
-check(libc.mount(b"none", b"/", None, 0x44000, None))  # MS_REC | MS_PRIVATE
-check(libc.mount({str(fake)!r}.encode(), b"/proc/sys/kernel", None, 0x1000, None))  # MS_BIND
-os.setgroups([])
-os.setresgid({box.who.gid}, {box.who.gid}, {box.who.gid})
-os.setresuid({box.who.uid}, {box.who.uid}, {box.who.uid})
-rules = [(0x20, 0, 0, 0), (0x15, 0, 1, 435), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]  # clone3 gives EPERM
-text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
-check(libc.prctl(38, 1, 0, 0, 0))
-check(libc.prctl(22, 2, ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(text))), 0, 0))
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-    def run(*command):
-        done = subprocess.run(["/usr/bin/python3", "-c", code, *command], env=box.environment(), cwd=box.path, capture_output=True, text=True,
-                              check=False, timeout=60)
-        return done
-
-    return run
-
-
-@pytest.mark.parametrize("who", ["user"], indirect=True)
-def test_doctor_names_the_line_that_ends_the_restriction_of_ubuntu(as_on_ubuntu, cordon):
-    if os.getuid() != 0:
-        pytest.skip("only root can put another file in the place of a kernel's setting")
-    done = as_on_ubuntu(cordon.path, "doctor")
-    assert done.returncode == 1 and "lower (Landlock and seccomp only)" in done.stdout, done
-    rows = {line.split("  ")[1].strip(): line for line in done.stdout.splitlines() if line.startswith("  ") and "  " in line.strip()}
-    assert "no profile for this executable" in done.stdout and "apparmor" in rows["what changes it"], done.stdout
