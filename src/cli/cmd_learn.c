@@ -45,7 +45,8 @@ struct learner {
 	struct cordon_policy *policy;
 	struct cordon_reporter reporter;
 	struct cordon_learned learned;
-	int output_dir; /* opened before the agent starts, so that the agent cannot replace it */
+	struct cordon_profile_use program; /* what the program consists of, when it is no part of the system */
+	int output_dir;			   /* opened before the agent starts, so that the agent cannot replace it */
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
@@ -181,10 +182,15 @@ static int make_text(struct learner *learner, struct cordon_buf *ret_text, struc
 	struct cordon_learned_from from = { .run = &asked->spec,
 					    .no_default_protection = asked->scope.no_default_protect,
 					    .shares = asked->home || asked->n_shares,
+					    .program = &learner->program,
 					    .output = to_stdout(learner->args) ? NULL : learner->args->output };
+	autobuf struct cordon_buf profiles = CORDON_BUF(4096);
 	struct cordon_policy_rule *rules = NULL;
 	int r = gather_rules(&asked->scope, &rules, &from.n_rules);
 
+	for (size_t i = 0; r == 0 && i < asked->scope.n_profiles; i++)
+		r = cordon_buf_addf(&profiles, "%s%s", i ? "," : "", asked->scope.profile_names[i]);
+	from.profiles = profiles.data;
 	from.rules = rules;
 	r = r < 0 ? cordon_fail_errno(err, r, "learned policy")
 		  : cordon_learned_text(&learner->learned, &from, ret_text, err);
@@ -256,6 +262,18 @@ static int start(struct learner *learner)
 	return r;
 }
 
+/* A program that is no part of the system: the run finds it by its name, and the policy shows what it consists of. */
+static int find_program(struct learner *learner, struct cordon_error *err)
+{
+	struct cordon_run_spec *spec = &learner->args->run.spec;
+	struct cordon_profile_ask ask = { .home = "", .path = getenv("PATH"), .root = learner->policy->root.path };
+	int r = cordon_profile_program(spec->argv[0], "the program", &ask, &learner->program, err);
+
+	if (r > 0 && !spec->path)
+		spec->path = learner->program.path;
+	return r < 0 ? r : 0;
+}
+
 static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
 	struct learner learner = { .cli = cli, .args = args, .output_dir = -1 };
@@ -275,7 +293,8 @@ static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char 
 		return r;
 	cordon_reporter_init(&learner.reporter, cli, learner.policy);
 	learner.reporter.omit_warnings = true;
-	r = start(&learner);
+	r = find_program(&learner, &err) < 0 ? cordon_cli_fail(cli, &err) : start(&learner);
+	cordon_profile_use_done(&learner.program);
 	cordon_learned_done(&learner.learned);
 	cordon_reporter_done(&learner.reporter);
 	cordon_closep(&learner.output_dir);

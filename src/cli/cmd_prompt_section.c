@@ -6,15 +6,20 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
+#include "cli/run_options.h"
+#include "policy/shares.h"
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_ROOT_OPTION,
+	{ "policy", 0, CORDON_ARG_FILE, "FILE", "describe the policy of a cordon.yaml or .json instead of folders",
+	  CORDON_SCOPE_POLICY },
+	CORDON_SCOPE_PROFILE_OPTION,
 	{ 0 },
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	return cordon_scope_set(data, key, arg, err);
+	return cordon_run_options_set(data, key, arg, err);
 }
 
 /* A folder's name is untrusted text in a prompt: it gets no line of its own and can't end the code span. */
@@ -95,6 +100,121 @@ static int print_section(struct cordon_cli *cli, const struct cordon_manager *ws
 	return CORDON_EXIT_OK;
 }
 
+/* ---- a whole policy ---- */
+
+static int add_item(struct cordon_buf *buf, const char *before, const char *name, const char *after)
+{
+	int r = cordon_buf_adds(buf, before);
+
+	if (r == 0)
+		r = add_name(buf, name);
+	return r < 0 ? r : cordon_buf_adds(buf, after);
+}
+
+/* Lists the patterns of the policy or of one of its fences that have these rights. */
+static int add_patterns(struct cordon_buf *buf, const struct cordon_policy *policy, cordon_access access,
+			const char *title)
+{
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < policy->n_grants; i++) {
+		if (policy->grants[i].access != access)
+			continue;
+		r = n++ ? 0 : cordon_buf_addf(buf, "%s:\n\n", title);
+		if (r == 0)
+			r = add_item(buf, "- `", cordon_pattern_text(policy->grants[i].pattern), "`\n");
+	}
+	return r == 0 && n ? cordon_buf_adds(buf, "\n") : r;
+}
+
+static int add_protected(struct cordon_buf *buf, const struct cordon_policy *policy)
+{
+	bool by_default = false;
+	int r = cordon_buf_adds(buf, "Never change, create, rename or remove:\n\n");
+
+	for (size_t i = 0; r == 0 && i < policy->n_protected; i++) {
+		by_default |= policy->protected_paths[i].by_default;
+		if (!policy->protected_paths[i].by_default)
+			r = add_item(buf, "- `", policy->protected_paths[i].path, "`\n");
+	}
+	if (r == 0 && by_default)
+		r = cordon_buf_adds(buf, "- what the host would execute later: git hooks and configuration, settings of "
+					 "editors and agents\n");
+	return r < 0 ? r : cordon_buf_adds(buf, "\n");
+}
+
+static int add_shares(struct cordon_buf *buf, const struct cordon_policy *policy)
+{
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < policy->n_shares; i++) {
+		const struct cordon_policy_share *share = &policy->shares[i];
+
+		if (share->kind == CORDON_SHARE_LINK)
+			continue;
+		r = n++ ? 0 : cordon_buf_adds(buf, "## Outside the Workspace\n\n");
+		if (r == 0)
+			r = add_item(buf, "- `", share->target ? share->target : "~",
+				     share->kind == CORDON_SHARE_LAYER ? "`: what you write there is discarded\n"
+				     : share->read_only		       ? "`: may be read\n"
+								       : "`: may be written\n");
+	}
+	return r == 0 && n ? cordon_buf_adds(buf, "\n") : r;
+}
+
+static int write_policy(const struct cordon_policy *policy, struct cordon_buf *buf)
+{
+	bool strict = policy->mode == CORDON_MODE_STRICT;
+	int r = cordon_buf_addf(
+		buf,
+		"# Workspace Sandboxing\n\n"
+		"This iteration is running with workspace sandboxing ENABLED.\n\n"
+		"**Mode**: %s\n\n"
+		"## Workspace Rules\n\n%s%s",
+		cordon_mode_name(policy->mode),
+		strict ? "Everything that is not listed here will FAIL. Paths are relative to the root.\n\n"
+		       : "What is not listed here is allowed in the root, and reported with a WARNING.\n\n",
+		policy->read_only ? "Nothing may be written.\n\n" : "");
+
+	if (r == 0 && !cordon_policy_has_scope(policy))
+		r = cordon_buf_adds(buf, "The whole root may be read and written.\n\n");
+	if (r == 0)
+		r = add_patterns(buf, policy, CORDON_ACCESS_WRITE, policy->read_only ? "May be read" : "May be written");
+	if (r == 0)
+		r = add_patterns(buf, policy, CORDON_ACCESS_READ, "May be read");
+	if (r == 0)
+		r = add_patterns(buf, policy, CORDON_ACCESS_NONE, "Neither read nor written, whatever else is said");
+	for (size_t i = 0; r == 0 && i < policy->n_fences; i++)
+		r = add_patterns(buf, policy->fences[i], CORDON_ACCESS_WRITE,
+				 "Nothing outside of these, whatever else is said");
+	if (r == 0)
+		r = add_protected(buf, policy);
+	return r < 0 ? r : add_shares(buf, policy);
+}
+
+static int describe_policy(struct cordon_cli *cli, struct cordon_run_options *asked)
+{
+	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
+	autobuf struct cordon_buf buf = CORDON_BUF(8u << 20);
+	struct cordon_error err = { 0 };
+	int r = cordon_run_options_policy(cli, asked, CORDON_RUN_ASKS, &policy);
+
+	if (r)
+		return r;
+	r = write_policy(policy, &buf);
+	if (r < 0) {
+		cordon_fail_errno(&err, r, "prompt section");
+		return cordon_cli_fail(cli, &err);
+	}
+	if (cli->json)
+		return cordon_cli_print_json(cli, json_pack("{s:b, s:s, s:s}", "enabled", true, "mode",
+							    cordon_mode_name(policy->mode), "section", buf.data));
+	fwrite(buf.data, 1, buf.len, stdout);
+	return CORDON_EXIT_OK;
+}
+
 static bool is_mode(const char *s)
 {
 	cordon_mode mode;
@@ -102,16 +222,18 @@ static bool is_mode(const char *s)
 	return cordon_mode_parse(s, &mode, NULL) == 0;
 }
 
-static int run(struct cordon_cli *cli, int argc, char **argv)
+static int run_with(struct cordon_cli *cli, struct cordon_run_options *asked, int argc, char **argv)
 {
-	struct cordon_scope scope = { 0 };
 	struct cordon_manager ws;
 	struct cordon_error err = { 0 };
 	const char *folders = NULL;
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &scope, &first, &err);
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, asked, &first, &err);
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (asked->scope.policy_path || asked->scope.n_rules)
+		return first < argc ? cordon_cli_usage(cli, "folders and a policy can't be described together")
+				    : describe_policy(cli, asked);
 	if (argc - first > 2)
 		return cordon_cli_usage(cli, "a list of folders and a mode are expected, not %d arguments",
 					argc - first);
@@ -119,14 +241,23 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "MODE is strict or permissive, not %s", argv[first + 1]);
 	/* A single argument is the list of folders, unless the variable has the folders and the argument is a mode. */
 	if (argc - first == 2 || (argc - first == 1 && is_mode(argv[first]) && getenv("WORKSPACE_FOLDERS")))
-		scope.mode = argv[argc - 1];
-	if (argc - first == 2 || (argc - first == 1 && !scope.mode))
+		asked->scope.mode = argv[argc - 1];
+	if (argc - first == 2 || (argc - first == 1 && !asked->scope.mode))
 		folders = argv[first];
-	r = cordon_manager_open(cli, &scope, folders, &ws);
+	r = cordon_manager_open(cli, &asked->scope, folders, &ws);
 	if (r)
 		return r;
 	r = print_section(cli, &ws);
 	cordon_manager_done(&ws);
+	return r;
+}
+
+static int run(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct cordon_run_options asked = { .table = options, .scope.folder_mode = CORDON_MODE_PERMISSIVE };
+	int r = run_with(cli, &asked, argc, argv);
+
+	cordon_run_options_done(&asked);
 	return r;
 }
 
@@ -135,7 +266,8 @@ const struct cordon_command cordon_cmd_prompt_section = {
 	.operands = "[FOLDERS] [MODE]",
 	.summary = "print the prompt section that tells an agent about its workspace",
 	.details = "The section informs; what holds the boundary is 'cordon run'. MODE is strict or permissive. What is left\n"
-		   "out is taken from WORKSPACE_FOLDERS and WORKSPACE_MODE; without either the mode is permissive.\n",
+		   "out is taken from WORKSPACE_FOLDERS and WORKSPACE_MODE; without either the mode is permissive. With --policy or\n"
+		   "--profile the section describes what 'cordon run' with these options allows.\n",
 	.options = options,
 	.run = run,
 };

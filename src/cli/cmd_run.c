@@ -8,6 +8,8 @@
 #include "cli/commands.h"
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
+#include "config/profile.h"
+#include "sandbox/plan/plan.h"
 
 enum {
 	KEY_DRY_RUN = 1,
@@ -108,6 +110,28 @@ static void on_event(void *data, const struct cordon_event *event)
 	cordon_run_summary_event(&run->summary, event);
 }
 
+/* Says where the program is on the host, and the line that works, when it is not there inside. */
+static void hint_at_program(const struct run *run, struct cordon_error *err)
+{
+	const char *name = run->args->run.spec.argv[0];
+	struct cordon_profile_dirs dirs;
+	char path[CORDON_PATH_MAX], profile[CORDON_PATH_MAX];
+	bool own;
+
+	if (cordon_exit_of_error(err, 0) != CORDON_EXIT_NOT_FOUND)
+		return;
+	if (strchr(name, '/') ? name[0] != '/' || access(name, X_OK) < 0 ||
+					cordon_copy(path, sizeof(path), name, strlen(name)) < 0
+			      : !cordon_program_on_path(name, getenv("PATH"), run->policy->root.path, path))
+		return;
+	cordon_profile_dirs_find(&dirs);
+	if (cordon_profile_find(&dirs, cordon_path_base(name), profile, &own, NULL) == 0)
+		cordon_error_hint(err, "on the host it is %s: cordon run --profile %s -- %s", path,
+				  cordon_path_base(name), name);
+	else
+		cordon_error_hint(err, "on the host it is %s: cordon run --program %s -- %s", path, name, name);
+}
+
 static int print_plan(struct run *run)
 {
 	struct cordon_plan *plan = NULL;
@@ -117,14 +141,18 @@ static int print_plan(struct run *run)
 
 	if (r == 0)
 		r = on_planned(run, plan, &err);
+	if (r == 0)
+		r = cordon_plan_check_program(plan, &err);
 	if (r == 0) {
 		text = run->cli->json ? cordon_plan_to_json(plan) : cordon_plan_to_text(plan);
 		if (!text)
 			cordon_fail(&err, -ENOMEM, CORDON_KIND_LIMIT, "cannot print the plan");
 	}
 	cordon_plan_free(plan);
-	if (!text)
+	if (!text) {
+		hint_at_program(run, &err);
 		return cordon_cli_fail(run->cli, &err);
+	}
 	fputs(text, stdout);
 	if (run->cli->json)
 		putchar('\n');
@@ -178,6 +206,7 @@ static int start(struct run *run)
 	int r = cordon_run(&run->args->run.spec, &observer, &result, NULL);
 	bool carries_error = false;
 
+	hint_at_program(run, &result.error);
 	cordon_reporter_result(&run->reporter, &result);
 	if (*result.run_id)
 		carries_error = print_result(run, &result);

@@ -110,6 +110,8 @@ static int set_value(struct cordon_run_options *options, int key, const char *ar
 		return cordon_reports_parse(arg, &options->reports, &options->reports_path, err);
 	case CORDON_RUN_ENV:
 		return set_env(options, arg, err);
+	case CORDON_RUN_PROGRAM:
+		return append(&options->programs, arg, err);
 	case CORDON_RUN_KEEP_ENV:
 		return cordon_env_pattern_check(arg, err) < 0 ? -EINVAL : append(&options->keep_env, arg, err);
 	default:
@@ -154,6 +156,7 @@ void cordon_run_options_done(struct cordon_run_options *options)
 {
 	list_done(&options->env);
 	list_done(&options->keep_env);
+	list_done(&options->programs);
 	for (size_t i = 0; i < options->n_shares; i++)
 		cordon_share_done(&options->shares[i]);
 	free(options->shares);
@@ -246,9 +249,9 @@ static int use_profiles(struct cordon_run_options *options, const struct cordon_
 	char home[CORDON_PATH_MAX];
 	int r = 0;
 
-	if (!scope->n_profiles && !scope->file)
+	if (!scope->n_profiles && !scope->file && !options->programs.n)
 		return 0;
-	ask.home = scope->dirs->home;
+	ask.home = scope->dirs ? scope->dirs->home : "";
 	if (options->home) {
 		if ((r = make_absolute(options->home, home, err)) < 0)
 			return r;
@@ -256,7 +259,16 @@ static int use_profiles(struct cordon_run_options *options, const struct cordon_
 	}
 	for (size_t i = 0; r == 0 && i < scope->n_profiles; i++)
 		r = cordon_profile_collect(scope->profiles[i], scope->profile_names[i], &ask, &options->profile, err);
-	return r == 0 && scope->file ? cordon_profile_collect(scope->file, NULL, &ask, &options->profile, err) : r;
+	if (r == 0 && scope->file)
+		r = cordon_profile_collect(scope->file, NULL, &ask, &options->profile, err);
+	for (size_t i = 0; r >= 0 && i < options->programs.n; i++) {
+		r = cordon_profile_program(options->programs.items[i], "--program", &ask, &options->profile, err);
+		if (r == 0)
+			return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND,
+					   "--program: there is no %s on your PATH outside the workspace",
+					   options->programs.items[i]);
+	}
+	return r < 0 ? r : 0;
 }
 
 /* Merges options, policy file and profiles. Lists are joined; of single values the first one counts. */

@@ -16,6 +16,7 @@ enum cordon_run_key {
 	CORDON_RUN_KEEP_ENV,
 	CORDON_RUN_HOME,
 	CORDON_RUN_SHARE,
+	CORDON_RUN_PROGRAM,
 	CORDON_RUN_NET,
 	CORDON_RUN_TIMEOUT,
 	CORDON_RUN_GRACE,
@@ -37,6 +38,7 @@ enum cordon_run_key {
 	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "show another host directory (repeatable)", CORDON_RUN_SHARE }
 #define CORDON_RUN_OPTIONS \
 	CORDON_SHARE_OPTIONS, \
+	{ "program", 0, CORDON_ARG_TEXT, "PROGRAM", "show a program of the caller's PATH with its package (repeatable)", CORDON_RUN_PROGRAM }, \
 	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "set a variable (repeatable)", CORDON_RUN_ENV }, \
 	{ "keep-env", 0, CORDON_ARG_TEXT, "NAME", "pass a variable on; NAME_* passes all that begin so (repeatable)", CORDON_RUN_KEEP_ENV }, \
 	{ "net", 0, CORDON_ARG_CHOICE, "host|none", "network: the host's, or only a loopback of its own", CORDON_RUN_NET }, \
@@ -62,7 +64,7 @@ struct cordon_run_options {
 	struct cordon_scope scope;
 	struct cordon_run_spec spec; /* what the run asks for; the caller sets its policy and command */
 	const char *home;
-	struct cordon_run_list env, keep_env; /* the shares of the spec, once they are merged */
+	struct cordon_run_list env, keep_env, programs; /* the shares of the spec, once they are merged */
 	struct cordon_share_value *shares;
 	size_t n_shares;
 	bool net_given, lens_given;

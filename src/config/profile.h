@@ -80,7 +80,7 @@ int cordon_profile_collect(const struct cordon_policy_file *file, const char *pr
 			   struct cordon_error *err);
 void cordon_profile_use_done(struct cordon_profile_use *use);
 
-/* The same for one program that was found on the caller's PATH: its links, its package or file, and its interpreter.
+/* The same for one program, which is found on the caller's PATH or has an absolute path: its links, its package or file, and its interpreter.
  * 1 when it was found, 0 when there is none. */
 int cordon_profile_program(const char *name, const char *where, const struct cordon_profile_ask *ask,
 			   struct cordon_profile_use *use, struct cordon_error *err);

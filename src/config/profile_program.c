@@ -120,19 +120,21 @@ int cordon_profile_add_share(struct cordon_profile_use *use, const struct cordon
 	return 0;
 }
 
+static bool is_in_path(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	for (const char *p = path; *p; p += strcspn(p, ":"), p += *p == ':')
+		if (strncmp(p, dir, n) == 0 && (p[n] == ':' || !p[n]))
+			return true;
+	return false;
+}
+
 /* Adds a directory to the front of PATH, behind those that were added before. */
 static int add_to_path(struct cordon_profile_use *use, const char *dir, struct cordon_error *err)
 {
-	static const char *const usual[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
-					     "/usr/bin",	"/sbin",	  "/bin" };
-	size_t n = strlen(dir);
-
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(usual); i++)
-		if (cordon_streq(dir, usual[i]))
-			return 0;
-	for (const char *p = use->path ? use->path : ""; *p; p += strcspn(p, ":"), p += *p == ':')
-		if (strncmp(p, dir, n) == 0 && (p[n] == ':' || !p[n]))
-			return 0;
+	if (is_in_path(CORDON_SANDBOX_PATH, dir) || (use->path && is_in_path(use->path, dir)))
+		return 0;
 	use->path = use->path ? cordon_arena_printf(use->arena, "%s:%s", use->path, dir)
 			      : cordon_arena_strdup(use->arena, dir);
 	return use->path ? 0 : cordon_fail_errno(err, -ENOMEM, "profile");
@@ -274,7 +276,11 @@ int cordon_profile_program(const char *name, const char *where, const struct cor
 	char path[CORDON_PATH_MAX];
 	int r;
 
-	if (!cordon_program_on_path(name, ask->path, ask->root, path))
+	if (!use->arena && !(use->arena = cordon_arena_new()))
+		return cordon_fail_errno(err, -ENOMEM, "program");
+	if (name[0] == '/' ? !is_program(name) || !lies_outside(name, ask->root) ||
+				     cordon_copy(path, sizeof(path), name, strlen(name)) < 0
+			   : !cordon_program_on_path(name, ask->path, ask->root, path))
 		return 0;
 	r = show_program(&s, path, err);
 	return r < 0 ? r : 1;

@@ -11,6 +11,9 @@
 #define CORDON_CPUS_MAX UINT64_C(8192)
 #define CORDON_CPU_MILLIS_MIN 10 /* the smallest quota that the kernel allows */
 
+/* PATH of every run; more directories may come before these. */
+#define CORDON_SANDBOX_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 /* "DIR[:PATH][:ro]"; `\:` is a colon in a name. */
 struct cordon_share_value {
 	char *source; /* as written */

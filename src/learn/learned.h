@@ -8,6 +8,7 @@
 #define CORDON_LEARN_LEARNED_H
 
 #include "config/policy_build.h"
+#include "config/profile.h"
 #include "learn/learn.h"
 
 #define CORDON_LEARNED_SEARCH_MAX 200000 /* names that are read to find secrets in granted folders */
@@ -31,8 +32,10 @@ struct cordon_learned_from {
 	const struct cordon_policy_rule *rules; /* the user's rules: what to deny, to protect, or not to protect */
 	size_t n_rules;
 	bool no_default_protection;
-	bool shares;	    /* directories of the host were shared */
-	const char *output; /* the file for the text, which the text mentions; or NULL */
+	bool shares;				  /* directories of the host were shared */
+	const struct cordon_profile_use *program; /* what it takes to show the program, if it is no part of the system; or NULL */
+	const char *profiles;			  /* the profiles that were used, with commas; or NULL */
+	const char *output;			  /* the file for the text, which the text mentions; or NULL */
 };
 
 int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns,

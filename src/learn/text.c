@@ -241,6 +241,36 @@ static void put_outside(struct writer *w)
 	w->places = cordon_learn_free(w->places);
 }
 
+/* The program itself may lie in the home: what it consists of is shown, and nothing else of what is outside. */
+static void put_program(struct writer *w)
+{
+	const struct cordon_profile_use *program = w->from->program;
+
+	for (size_t i = 0; program && i < program->n_shares; i++) {
+		autobuf struct cordon_buf share = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+		for (const char *p = program->shares[i].source; *p && w->r == 0; p++)
+			w->r = *p == ':' ? cordon_buf_adds(&share, "\\:") : cordon_buf_addc(&share, *p);
+		if (w->r == 0)
+			w->r = cordon_buf_adds(&share, ":ro");
+		put(w, i ? "  - " : "share:  # the program\n  - ");
+		put_quoted(w, share.data ? share.data : "");
+		put(w, "\n");
+	}
+	for (size_t i = 0; i < w->from->run->n_keep_env; i++)
+		if (cordon_streq(w->from->run->keep_env[i], "PATH"))
+			return;
+	if (program && program->path) {
+		autobuf struct cordon_buf path = CORDON_BUF(16 * CORDON_PATH_MAX);
+
+		if (w->r == 0)
+			w->r = cordon_buf_addf(&path, "%s:%s", program->path, CORDON_SANDBOX_PATH);
+		put(w, "env:\n  PATH: ");
+		put_quoted(w, path.data ? path.data : "");
+		put(w, "\n");
+	}
+}
+
 static void put_settings(struct writer *w)
 {
 	const struct cordon_run_spec *run = w->from->run;
@@ -276,7 +306,10 @@ static void put_head(struct writer *w)
 		cordon_text_escape_fixed(shown, sizeof(shown), argv[i], strlen(argv[i]));
 		put(w, " %s", shown);
 	}
-	put(w, "\n# Read it, then: cordon run --policy ");
+	put(w, "\n# Read it, then: cordon run ");
+	if (w->from->profiles)
+		put(w, "--profile %s ", w->from->profiles);
+	put(w, "--policy ");
 	put_escaped(w, w->from->output ? w->from->output : "FILE");
 	put(w, " -- ...\nversion: 1\nmode: strict\n");
 }
@@ -311,6 +344,7 @@ static int write_text(struct writer *w)
 			put(w, "# The tree is too large to look for secrets everywhere: see that no grant opens one.\n");
 	}
 	put_settings(w);
+	put_program(w);
 	w->n = 0;
 	learned->n_secrets = learned->n_outside = 0;
 	cordon_learn_each(learned->inside, list_secret, w);

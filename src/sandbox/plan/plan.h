@@ -207,6 +207,9 @@ struct cordon_plan {
 /* Resolves everything to canonical paths and identities; changes nothing on the machine. */
 int cordon_plan_build(const struct cordon_plan_spec *spec, struct cordon_plan **ret_plan, struct cordon_error *err);
 
+/* Whether the program is there inside and can be executed; else the error that the run would end with. */
+int cordon_plan_check_program(const struct cordon_plan *plan, struct cordon_error *err);
+
 /* Adds a step; NULL when there is no memory or CORDON_MOUNTS_MAX is reached. */
 struct cordon_step *cordon_plan_step(struct cordon_plan *plan, cordon_step_kind kind, const char *path);
 /* Full paths to try for a program, in the order of the PATH in env, NULL-terminated; NULL when there is no memory. */
@@ -290,8 +293,6 @@ bool cordon_plan_is_private(const struct cordon_plan *plan, const char *path);
 /* The value of HOME when the usual path would lie in the workspace, or the workspace in a directory that becomes the
  * home. */
 #define CORDON_SPARE_HOME "/run/home"
-
-#define CORDON_SANDBOX_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 const char *cordon_step_name(cordon_step_kind kind);
 const char *cordon_right_name(cordon_right right);
