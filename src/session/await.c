@@ -8,6 +8,7 @@
 
 #define ANSWER_MAX 65536
 #define LOCK_TRIES 20
+#define RETRY_MS 10
 
 struct cordon_session_start *cordon_session_start_new(void)
 {
@@ -46,7 +47,14 @@ void cordon_session_start_of(struct cordon_session_start *start, const struct co
 int cordon_session_start_begin(const struct cordon_store *store, const struct cordon_session_request *request,
 			       struct cordon_session_start *start, struct cordon_error *err)
 {
-	return cordon_session_begin(store, request, false, start, err);
+	return cordon_session_begin(store, request, start, err);
+}
+
+int cordon_session_start_busy(struct cordon_error *err)
+{
+	cordon_fail(err, -ETIMEDOUT, CORDON_KIND_LIMIT, "another session is being started in the workspace");
+	cordon_error_hint(err, "if that start hangs, end its cordon-session process; or use another workspace");
+	return -ETIMEDOUT;
 }
 
 int cordon_session_start_fd(const struct cordon_session_start *start)
@@ -194,11 +202,27 @@ json_t *cordon_session_answer_json(const struct cordon_session_answer *answer)
 			 "status", cordon_session_status_name(answer->status));
 }
 
+/* Begins the start as soon as no other one is under way in the workspace. A process that hangs while it starts a session
+ * keeps the lock, so this gives up after some time. */
+static int begin_in_turn(const struct cordon_store *store, const struct cordon_session_request *request,
+			 struct cordon_session_start *start, struct cordon_error *err)
+{
+	int64_t until = cordon_time_monotonic() + CORDON_START_TIMEOUT_MS;
+	int r;
+
+	while ((r = cordon_session_begin(store, request, start, err)) == -EAGAIN) {
+		if (cordon_time_monotonic() >= until)
+			return cordon_session_start_busy(err);
+		poll(NULL, 0, RETRY_MS);
+	}
+	return r;
+}
+
 int cordon_session_start(const struct cordon_store *store, const struct cordon_session_request *request,
 			 struct cordon_session_answer *ret_answer, struct cordon_error *err)
 {
 	struct cordon_session_start *start = cordon_session_start_new();
-	int r = start ? cordon_session_begin(store, request, true, start, err) : cordon_no_memory(err);
+	int r = start ? begin_in_turn(store, request, start, err) : cordon_no_memory(err);
 
 	while (r == 0 && (r = cordon_session_start_finish(store, start, ret_answer, err)) == -EAGAIN) {
 		struct pollfd fd = { .fd = start->fd, .events = POLLIN };

@@ -72,6 +72,8 @@ struct cordon_session_start;
 struct cordon_session_start *cordon_session_start_new(void);
 int cordon_session_start_begin(const struct cordon_store *store, const struct cordon_session_request *request,
 			       struct cordon_session_start *start, struct cordon_error *err);
+/* Fills in the error of a caller that got -EAGAIN for CORDON_START_TIMEOUT_MS, and returns its code. */
+int cordon_session_start_busy(struct cordon_error *err);
 /* Returns -1 when there is nothing to wait for. */
 int cordon_session_start_fd(const struct cordon_session_start *start);
 /* The time at which the start has taken too long, in monotonic milliseconds; 0 when there is nothing to wait for. */

@@ -381,7 +381,7 @@ static int send_or_start(struct starting *starting, struct cordon_session_record
 }
 
 /* The caller holds the lock of the workspace. */
-static int start_locked(struct starting *starting, bool wait, struct cordon_error *err)
+static int start_locked(struct starting *starting, struct cordon_error *err)
 {
 	const struct cordon_session_request *request = starting->request;
 	autobuf struct cordon_buf text = CORDON_BUF(CORDON_MESSAGE_MAX);
@@ -391,7 +391,7 @@ static int start_locked(struct starting *starting, bool wait, struct cordon_erro
 	int r;
 
 	/* The last process of the session is about to end and still holds its lock. */
-	if (!wait && found && latest.status != CORDON_SESSION_ACTIVE && cordon_session_lives(starting->store, latest.id))
+	if (found && latest.status != CORDON_SESSION_ACTIVE && cordon_session_lives(starting->store, latest.id))
 		return -EAGAIN;
 	r = cordon_session_attach_files(starting->store, starting->project, starting->workspace, request->attachments,
 					&files, err);
@@ -403,7 +403,7 @@ static int start_locked(struct starting *starting, bool wait, struct cordon_erro
 	return send_or_start(starting, found ? &latest : NULL, err);
 }
 
-int cordon_session_begin(const struct cordon_store *store, const struct cordon_session_request *request, bool wait,
+int cordon_session_begin(const struct cordon_store *store, const struct cordon_session_request *request,
 			 struct cordon_session_start *start, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
@@ -428,12 +428,12 @@ int cordon_session_begin(const struct cordon_store *store, const struct cordon_s
 		r = cordon_store_dir(project.state_fd, "locks", &locks, err);
 	if (r < 0)
 		return r;
-	r = cordon_lock_take(locks, workspace.id, wait ? LOCK_EX : LOCK_EX | LOCK_NB, &lock, err);
+	r = cordon_lock_take(locks, workspace.id, LOCK_EX | LOCK_NB, &lock, err);
 	if (r == -EWOULDBLOCK)
 		return -EAGAIN;
 	if (r < 0)
 		return r;
 	starting.workspace = workspace.id;
 	starting.lock_fd = lock;
-	return start_locked(&starting, wait, err);
+	return start_locked(&starting, err);
 }

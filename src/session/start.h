@@ -25,8 +25,8 @@ struct starting {
 	struct cordon_session_start *start;
 };
 
-/* With `wait` it blocks until it has the locks; else it returns -EAGAIN when another process has one. */
-int cordon_session_begin(const struct cordon_store *store, const struct cordon_session_request *request, bool wait,
+/* Returns -EAGAIN while another process has one of the locks. */
+int cordon_session_begin(const struct cordon_store *store, const struct cordon_session_request *request,
 			 struct cordon_session_start *start, struct cordon_error *err);
 /* Records which session it is. If it was spawned, sets the time at which its start has taken too long. */
 void cordon_session_start_of(struct cordon_session_start *start, const struct cordon_session_record *record,

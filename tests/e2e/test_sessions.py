@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from support import descendants, poll
+from support import command_line, descendants, poll
 
 
 def test_a_message_reaches_the_standard_input_and_output_has_an_index(sessions):
@@ -586,3 +587,23 @@ def test_attachments_come_into_the_workspace(sessions, box):
         call["params"]["arguments"]["attachments"][0]["filename"] = name
         refused = json.loads(sessions.cordon("mcp", input=json.dumps(call) + "\n").stdout)["result"]
         assert refused["isError"] and refused["structuredContent"]["error"]["kind"] == "usage"
+
+
+@pytest.mark.long
+@pytest.mark.limit(300)
+def test_a_start_that_hangs_holds_up_no_other_for_ever(sessions, box):
+    """The process of the first session stops before it has done anything; the second start gives up, and says why."""
+    slow = box.mkdir("slow")
+    for name in ("cordon", "cordon-lens"):
+        shutil.copy(box.bin / name, slow / name)
+    box.write(slow / "cordon-session", f"#!/bin/sh\nkill -STOP $$\nexec {box.bin}/cordon-session \"$@\"\n", mode=0o755)
+    sessions.create(command=["cat"])
+    start = ["session", "start", sessions.project["id"], "--detach"]
+    first = box.start(slow / "cordon", *start)
+    hung = poll(lambda: [pid for pid in descendants() if "cordon-session" in command_line(pid)], what="the first start")
+    second = sessions.cordon(*start, timeout=150)
+    assert second.returncode == 125 and "another session is being started in the workspace" in second.stderr, second
+    assert first.wait(60) == 125 and b"did not start in time" in first.stderr.read()
+    for pid in hung:
+        os.kill(pid, signal.SIGKILL)
+    assert sessions.start()["spawned"] is True

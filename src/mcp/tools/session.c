@@ -81,8 +81,7 @@ static bool step_start(struct cordon_mcp_call *call, int64_t now)
 	int r = waiting->begun ? 0 : begin_start(call, &err);
 
 	if (r == -EAGAIN && now >= waiting->until)
-		r = cordon_fail(&err, -ETIMEDOUT, CORDON_KIND_LIMIT,
-				"another session is being started in the workspace");
+		r = cordon_session_start_busy(&err);
 	if (r == -EAGAIN) {
 		call->due = now + CORDON_MCP_LOOK_MS;
 		return false;
