@@ -7,33 +7,28 @@
  * when it updates, and so reset what it was not asked to change. */
 #define WITH_DEFAULT(value) ", \"default\": " value
 #define NO_DEFAULT(value) ""
+/* The explanations are in the schema of create; every model pays for each byte of the list. */
+#define EXPLAINED(text) ", \"description\": \"" text "\""
+#define NOT_EXPLAINED(text) ""
 /* clang-format off */
-#define SETTINGS(DEFAULT) \
+#define SETTINGS(DEFAULT, SAY) \
 	"\"description\": {\"type\": \"string\", \"maxLength\": 16384}," \
-	"\"workspace_isolation\": {\"type\": \"boolean\"" DEFAULT("false") "," \
-	" \"description\": \"Agents see only their own workspace, at /workspace\"}," \
-	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" DEFAULT("[]") "," \
-	" \"description\": \"Relative to the workspace; agents can read but not change them. Isolated projects only\"}," \
-	"\"default_protection\": {\"type\": \"boolean\"" DEFAULT("true") "," \
-	" \"description\": \"Keep agents from changing what the host would execute later, such as git hooks\"}," \
-	"\"remote_url\": {\"type\": \"string\", \"description\": \"Remote of the repository in the default workspace\"}," \
-	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}," \
-	" \"description\": \"Program and arguments that sessions run\"}," \
+	"\"workspace_isolation\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Agents see only their own workspace, at /workspace") "}," \
+	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" DEFAULT("[]") SAY("Relative to the workspace; agents can read but not change them. Isolated projects only") "}," \
+	"\"default_protection\": {\"type\": \"boolean\"" DEFAULT("true") SAY("Keep agents from changing what the host would execute later, such as git hooks") "}," \
+	"\"remote_url\": {\"type\": \"string\"" SAY("Remote of the repository in the default workspace") "}," \
+	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Program and arguments that sessions run") "}," \
 	"\"net\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"]" DEFAULT("\"host\"") "}," \
-	"\"shares\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}," \
-	" \"description\": \"Host directories for all agents: DIR[:PATH][:ro]\"}," \
-	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") "," \
-	" \"description\": \"private: new for each session; workspace: stays, one each; DIR of the host: one for all\"}," \
+	"\"shares\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Host directories for all agents: DIR[:PATH][:ro]") "}," \
+	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") SAY("private: new for each session; workspace: stays, one each; DIR of the host: one for all") "}," \
 	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}," \
-	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}," \
-	" \"description\": \"Variables taken from the server's environment\"}," \
-	"\"best_effort\": {\"type\": \"boolean\"" DEFAULT("false") "," \
-	" \"description\": \"Start sessions although a protection is missing\"}," \
+	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Variables taken from the server's environment") "}," \
+	"\"best_effort\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Start sessions although a protection is missing") "}," \
 	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {" \
 	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"}," \
 	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"}," \
 	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}," \
-	"\"max_cost_usd\": {\"type\": \"number\", \"description\": \"Told to the agent, not enforced\"}}}," \
+	"\"max_cost_usd\": {\"type\": \"number\"" SAY("Told to the agent, not enforced") "}}}," \
 	"\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
 	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}," \
 	"\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
@@ -143,7 +138,7 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 		       "deleted. Settings that are wider than the defaults need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
 		 "\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256},"
-		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS(WITH_DEFAULT) "}}",
+		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS(WITH_DEFAULT, EXPLAINED) "}}",
 	.output = "{" RECORD "}",
 	.always = ALWAYS,
 	.call = project_create,
@@ -179,10 +174,11 @@ const struct cordon_mcp_tool cordon_mcp_project_list = {
 const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.name = "project_update",
 	.title = "Update project",
-	.description = "Change settings for sessions that start from now on; what is not named stays. Running sessions keep what they "
+	.description = "Change settings (see project_create) for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
-		 ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS(NO_DEFAULT) "}}",
+		 ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS(NO_DEFAULT,
+												      NOT_EXPLAINED) "}}",
 	.output = "{" RECORD
 		  ", \"sessions_with_earlier_settings\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}",
 	.always = ALWAYS,
