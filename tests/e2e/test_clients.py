@@ -10,8 +10,8 @@ import re
 
 import pytest
 
-from clients.four import CLIENTS, Person, documented_lines, install
-from clients.model import Model
+from clients.four import CLIENTS, SECRET, Person, documented_lines, install
+from clients.model import Deed, Model
 from support import callers
 
 ATTACKS = ("outside", "secret", "hook", "settings", "program")
@@ -107,3 +107,69 @@ def test_in_cordon_a_client_does_its_work_and_nothing_else_and_goes_on_at_the_ne
     assert all(str(person.places(2)[name]) in done.stderr for name in ATTACKS), done
     assert any(FIRST in body and SECOND in body for _, body in model.requests), "the conversation did not go on"
     assert {name: (person.home / name).read_bytes() for name in before} == before
+
+
+@pytest.fixture
+def claude(box, installed, model):
+    return Person(box, installed, CLIENTS[0], model)
+
+
+def test_claude_code_works_as_one_of_two_agents_beside_a_plain_script(claude, model):
+    work = claude.work
+    for name in ("src", "docs"):
+        claude.box.mkdir(work / name)
+    script = "echo by the script > docs/script.txt; echo by the script > src/script.txt"
+    agents = [
+        {"name": "claude", "profile": "claude", "scope": {"read": ["**"], "write": ["src"]},
+         "command": ["claude", "--dangerously-skip-permissions", "-p", FIRST]},
+        {"name": "script", "scope": {"write": ["docs"]}, "command": ["sh", "-c", script]},
+    ]
+    claude.box.write(work / "agents.json", json.dumps({"agents": agents}))
+    key = claude.places(1)["secret"]
+    settings = (claude.home / claude.client.settings).read_bytes()
+    model.deeds[FIRST] = [
+        Deed("own", "write", str(work / "src/claude.txt"), "by Claude"),
+        Deed("other", "shell", text=f"echo by Claude > {work}/docs/claude.txt"),
+        Deed("secret", "read", str(key)),
+        Deed("settings", "shell", text=f"echo x > ~/{claude.client.settings}"),
+    ]
+    trusted = claude.headless(["cordon", "agent", "trust"])
+    assert trusted.returncode == 0, trusted
+    done = claude.headless(["cordon", "execute", "--agents", "claude,script", "--json"])
+    results = {result["agentName"]: result for result in done.json()}
+    assert results["claude"]["state"] == "completed" and model.farewell in results["claude"]["stdout"], done
+    assert (work / "src/claude.txt").read_text() == "by Claude" and (work / "docs/script.txt").read_text() == "by the script\n", done
+    assert not (work / "docs/claude.txt").exists() and not (work / "src/script.txt").exists()
+    assert not model.heard(SECRET) and (claude.home / claude.client.settings).read_bytes() == settings
+    assert {str(work / "docs/claude.txt"), str(key), str(claude.home / claude.client.settings)} <= reported(claude)
+
+
+def test_claude_code_serves_two_tenants_each_with_a_state_of_its_own(claude, model):
+    """As the agent of a project, from the npm directory of the user who serves; the home of a workspace stays."""
+    agent = ["claude", "--dangerously-skip-permissions"]
+    package = claude.home / ".npm-global"
+    made = claude.headless([
+        "cordon", "project", "create", "chat", "--isolation", "--home", "workspace", "--share", f"{package}:ro",
+        "--env", f"PATH={package}/bin:/usr/bin:/bin", "--env-pass", "ANTHROPIC_API_KEY", "--env-pass", "ANTHROPIC_BASE_URL",
+        "--json", "--", *agent, "-p"])
+    assert made.returncode == 0, made
+    words = {"alice": "the-word-of-alice", "bob": "the-word-of-bob"}
+    for who, word in words.items():
+        model.deeds[word] = [Deed(f"{who}-makes", "shell", text=f"echo {word} > mine.txt")]
+
+    def say(who, message, *command):
+        return claude.headless(["cordon", "session", "start", "--external-id", who, "--source", "chat", "--create-workspace", "--message",
+                                message, "--end-input", made.json()["id"], *(["--", *command] if command else [])])
+
+    for who, word in words.items():
+        done = say(who, f"remember {word}")
+        assert done.returncode == 0 and model.farewell in done.stdout, done
+    model.deeds = {SECOND: []}
+    for who, word in words.items():
+        model.requests.clear()
+        done = say(who, SECOND, *agent, "--continue", "-p")
+        assert done.returncode == 0 and model.farewell in done.stdout, done
+        assert [name for name in words if model.heard(words[name])] == [who], "a conversation went on with another tenant"
+    top = claude.box.state / "projects" / made.json()["id"] / "workspaces"
+    assert sorted(path.read_text().strip() for path in top.glob("*/mine.txt")) == sorted(words.values())
+    assert not (claude.home / ".claude/projects").exists(), "a tenant's conversation is in the home of the user who serves"
