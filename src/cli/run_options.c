@@ -244,14 +244,18 @@ static void merge_settings(struct cordon_run_options *options, const struct cord
 static int use_profiles(struct cordon_run_options *options, const struct cordon_policy *policy, bool make,
 			struct cordon_error *err)
 {
-	const struct cordon_scope *scope = &options->scope;
+	struct cordon_scope *scope = &options->scope;
 	struct cordon_profile_ask ask = { .path = getenv("PATH"), .root = policy->root.path, .make = make };
 	char home[CORDON_PATH_MAX];
 	int r = 0;
 
 	if (!scope->n_profiles && !scope->file && !options->programs.n)
 		return 0;
-	ask.home = scope->dirs ? scope->dirs->home : "";
+	if (!scope->dirs && (scope->dirs = calloc(1, sizeof(*scope->dirs))))
+		cordon_profile_dirs_find(scope->dirs);
+	if (!scope->dirs)
+		return cordon_fail_errno(err, -ENOMEM, "options");
+	ask.home = scope->dirs->home;
 	if (options->home) {
 		if ((r = make_absolute(options->home, home, err)) < 0)
 			return r;

@@ -17,6 +17,7 @@
 
 #define INTERPRETERS_MAX 4 /* a script may name an interpreter that is a script */
 #define FIRST_LINE_MAX 512
+#define MOVED_HOME "/opt/cordon" /* shows what lies in the user's home, where the run has a home of its own */
 
 struct search {
 	const struct cordon_profile_ask *ask;
@@ -170,15 +171,31 @@ static bool python_environment(const char *file, char ret[static CORDON_PATH_MAX
 	return true;
 }
 
+/*
+ * Where a path is shown: under its own name. But when a directory of the host becomes the run's home, nothing can be
+ * mounted below it that is not there; so what lies in the user's home is shown in a directory of its own.
+ */
+static const char *place_of(const struct search *s, const char *path, char ret[static CORDON_PATH_MAX])
+{
+	const char *home = s->ask->home;
+
+	if (!s->ask->run_home || !home || !*home || !cordon_path_within(path, home) ||
+	    cordon_path_join(MOVED_HOME, path + strlen(home), ret, CORDON_PATH_MAX) < 0)
+		return path;
+	return ret;
+}
+
 static int meet_link(void *data, const char *link, const char *rest)
 {
 	const struct search *s = data;
-	char path[CORDON_PATH_MAX];
+	char path[CORDON_PATH_MAX], place[CORDON_PATH_MAX];
 	struct cordon_share share = { .source = path, .read_only = true, .kind = CORDON_SHARE_LINK, .where = s->where };
 
 	(void)rest;
 	if (cordon_path_join("/", link, path, sizeof(path)) < 0)
 		return -ENAMETOOLONG;
+	if (place_of(s, path, place) == place)
+		share.target = place;
 	return cordon_is_system_path(path) ? 0 : cordon_profile_add_share(s->use, &share, NULL);
 }
 
@@ -243,7 +260,7 @@ static int show_interpreter(struct search *s, const char *file, struct cordon_er
 /* `path` is the program as it was found: maybe a link. */
 static int show_program(struct search *s, const char *path, struct cordon_error *err)
 {
-	char file[CORDON_PATH_MAX], dir[CORDON_PATH_MAX], package[CORDON_PATH_MAX];
+	char file[CORDON_PATH_MAX], dir[CORDON_PATH_MAX], package[CORDON_PATH_MAX], place[CORDON_PATH_MAX];
 	struct cordon_share share = { .source = file, .read_only = true, .where = s->where };
 	CORDON_UNCLEARED struct cordon_resolved found;
 	const char *name = cordon_path_base(path);
@@ -253,7 +270,7 @@ static int show_program(struct search *s, const char *path, struct cordon_error 
 	if (!canonical(path, file) || cordon_copy(dir, sizeof(dir), path, (size_t)(name - path)) < 0 ||
 	    !canonical(dir, dir))
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s: %s can't be resolved", s->where, path);
-	r = add_to_path(s->use, dir, err);
+	r = add_to_path(s->use, place_of(s, dir, place), err);
 	if (r < 0)
 		return r;
 	r = cordon_resolve_links(&slash, path, meet_link, s, &found);
@@ -262,6 +279,8 @@ static int show_program(struct search *s, const char *path, struct cordon_error 
 	if (!cordon_is_system_path(file)) {
 		if (npm_package(file, package) || python_environment(file, package))
 			share.source = package;
+		if (place_of(s, share.source, place) == place)
+			share.target = place;
 		r = check_state(s, share.source, &covered, err);
 		if (r == 0 && !covered)
 			r = cordon_profile_add_share(s->use, &share, err);

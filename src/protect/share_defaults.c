@@ -21,9 +21,10 @@ static const struct {
 	const char *dir;
 	const char *const *names; /* NULL-terminated */
 } agents[] = {
-	{ ".claude", (const char *const[]){ "settings.json", "settings.local.json", "managed-settings.json", ".mcp.json",
-					    "hooks", "plugins", "commands", "agents", "skills", "output-styles",
-					    "workflows", "local", "CLAUDE.md", "rules", "statusline.sh", NULL } },
+	{ ".claude",
+	  (const char *const[]){ "settings.json", "settings.local.json", "managed-settings.json", ".config.json",
+				 ".mcp.json", "hooks", "plugins", "commands", "agents", "skills", "output-styles",
+				 "workflows", "local", "CLAUDE.md", "rules", "statusline.sh", NULL } },
 	{ ".codex", (const char *const[]){ "config.toml", "config.json", "config.yaml", "hooks.json", "hooks", "rules",
 					   "prompts", "skills", "plugins", "agents", "AGENTS.md", "AGENTS.override.md",
 					   "instructions.md", ".env", "bin", "packages", NULL } },

@@ -102,3 +102,37 @@ def test_the_name_of_a_profile_is_no_path(box, cordon, name):
 def test_an_unknown_profile_suggests_the_nearest(box, cordon):
     done = cordon("run", "--profile", "cluade", "--", "true", cwd=box.path)
     assert done.returncode == 125 and "did you mean 'claude'?" in done.stderr, str(done)
+
+
+def test_with_a_home_of_its_own_the_client_keeps_its_state_there(box, claude):
+    box.write("agent-home/.claude/settings.json", "{}")
+    done = claude("echo s > ~/.claude/s; echo evil > ~/.claude/settings.json; mkdir ~/.claude/hooks; echo x > ~/free; "
+                  "echo evil > ~/.claude/session-env/x; cat ~/.claude/session-env/x", "--home", str(box.path / "agent-home"))
+    state = box.path / "agent-home/.claude"
+    assert done.stdout == "evil\n" and (state / "s").read_text() == "s\n", str(done)
+    assert (state / "settings.json").read_text() == "{}" and not (state / "hooks").exists() and not list((state / "session-env").iterdir())
+    assert (box.path / "agent-home/free").exists() and not (box.home / ".claude").exists()
+
+
+def test_a_state_directory_that_a_variable_names_is_used_and_held(box, claude):
+    (box.home / "moved").mkdir()
+    box.own(box.home)
+    done = claude("echo s > $CLAUDE_CONFIG_DIR/s; echo evil > $CLAUDE_CONFIG_DIR/.claude.json; echo evil > $CLAUDE_CONFIG_DIR/settings.json",
+                  CLAUDE_CONFIG_DIR=str(box.home / "moved"))
+    assert {p.name for p in (box.home / "moved").iterdir()} == {"s", "shell-snapshots", "session-env"}, str(done)
+    assert not (box.home / ".claude").exists()
+
+
+def test_a_dry_run_makes_no_state_directory(box, cordon, client):
+    done = cordon("run", "--dry-run", "--profile", "claude", "--", "claude", cwd=box.path / "ws", env=client)
+    assert done.returncode == 0 and not (box.home / ".claude").exists(), str(done)
+
+
+def test_a_program_of_the_home_is_there_when_the_run_has_another_home(box, cordon, client):
+    """What lies in the user's home can't be mounted in the run's, which is a directory of the host."""
+    (box.path / "agent-home").mkdir()
+    box.own(box.path / "agent-home")
+    done = cordon("run", "--home", box.path / "agent-home", "--program", "claude", "--", "claude", "command -v claude; ls -a ~",
+                  cwd=box.path / "ws", env=client)
+    assert done.stdout == "/opt/cordon/.npm-global/bin/claude\n.\n..\n", str(done)
+    assert list((box.path / "agent-home").iterdir()) == []
