@@ -124,6 +124,16 @@ def remove_tree(path):
         shutil.rmtree(path, onerror=retry)
 
 
+MOVE_DESCRIPTORS = """
+import os, sys
+for move in sys.argv[1].split():
+    fd, number = map(int, move.split(':'))
+    os.dup2(fd, number)
+    os.close(fd)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
 class Box:
     """A directory that belongs to the caller, with a home, a CORDON_HOME and a TMPDIR in it, and commands run there."""
 
@@ -201,8 +211,17 @@ class Box:
                 env[key] = value
         return env
 
-    def start(self, *args, cwd=None, env=None, **options):
-        """Starts a command in a session of its own; whatever is left of it is killed when the test ends."""
+    def start(self, *args, cwd=None, env=None, fds=None, **options):
+        """Starts a command in a session of its own; whatever is left of it is killed when the test ends.
+
+        `fds` are descriptors that it inherits, {its number: ours}. A process of its own moves them there: in this one, the numbers
+        may belong to the test runner.
+        """
+        passed = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for fd in (fds or {}).values()]
+        if fds:
+            moves = " ".join(f"{fd}:{number}" for fd, number in zip(passed, fds))
+            args = ("python3", "-c", MOVE_DESCRIPTORS, moves, *args)
+            options["pass_fds"] = passed
         options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
@@ -214,6 +233,8 @@ class Box:
             **self.who.popen_args(),
             **options,
         )
+        for fd in passed:
+            os.close(fd)
         self.started.append(process)
         return process
 

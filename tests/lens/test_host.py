@@ -325,19 +325,13 @@ def test_bad_arguments_are_refused_with_the_usage(box, arguments):
 
 @pytest.mark.parametrize("policy", [b"", b"nonsense", b"cordon-policy\x002\0root\0/\0", b"cordon-policy\x001\0end\0", b"cordon-policy\x002\0grant\0all\0x\0\0end\0"])
 def test_a_damaged_policy_is_an_error_not_a_view(box, lens_tools, policy):
-    import subprocess
-
     root = os.open("/", os.O_PATH)
     read_end, write_end = os.pipe()
     os.write(write_end, policy)
     os.close(write_end)
-    fds = [os.dup2(fd, 100 + i) for i, fd in enumerate((root, read_end, os.open("/dev/null", os.O_RDWR)))]
-    for fd in fds:
-        os.set_inheritable(fd, True)
-    done = subprocess.run(
-        [str(box.bin / "cordon-lens"), "--root-fd", "100", "--policy-fd", "101", "--fuse-fd", "102"],
-        capture_output=True, close_fds=False, timeout=20, check=False, **box.who.popen_args(),
-    )  # fmt: skip
-    for fd in (*fds, root, read_end):
+    null = os.open("/dev/null", os.O_RDWR)
+    done = box.run(str(box.bin / "cordon-lens"), "--root-fd", "100", "--policy-fd", "101", "--fuse-fd", "102",
+                   fds={100: root, 101: read_end, 102: null})
+    for fd in (root, read_end, null):
         os.close(fd)
-    assert done.returncode == 1 and b"error: the policy that was handed over is damaged" in done.stderr, done
+    assert done.returncode == 1 and "error: the policy that was handed over is damaged" in done.stderr, done
