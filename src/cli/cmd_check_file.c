@@ -117,6 +117,7 @@ static int make_policy(const struct cordon_manager *ws, struct cordon_policy **r
 		.n_rules = ws->disabled ? 0 : 1,
 		.mode = CORDON_MODE_STRICT,
 		.no_default_protection = true,
+		.shows_secrets = true,
 	};
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 

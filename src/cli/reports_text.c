@@ -45,6 +45,11 @@ void cordon_reporter_plan(struct cordon_reporter *reporter, const struct cordon_
 			       "best effort: no namespaces here (%s); Landlock and seccomp alone hold the folders",
 			       strerror(-plan->tier_why));
 	report_missing(reporter, missing);
+	if (reporter->policy->has_home)
+		cordon_cli_log(reporter->queue.cli, WORKSPACE,
+			       "WARNING: the root %s is or contains your home directory: known secrets in it are hidden, "
+			       "everything else is in reach",
+			       reporter->policy->root.path);
 }
 
 void cordon_reporter_launched(struct cordon_reporter *reporter, const struct cordon_child *child)

@@ -7,6 +7,7 @@
 #include "cli/manager.h"
 #include "cli/scope.h"
 #include "config/policy_build.h"
+#include "protect/homes.h"
 
 /* These options become rules without further checks. Folder lists are checked first. */
 static const struct {
@@ -40,8 +41,9 @@ int cordon_scope_set(struct cordon_scope *scope, int key, const char *arg, struc
 		return set_once(&scope->mode, "--workspace-mode", arg, err);
 	if (key == CORDON_SCOPE_POLICY)
 		return set_once(&scope->policy_path, "--policy", arg, err);
-	if (key == CORDON_SCOPE_READ_ONLY || key == CORDON_SCOPE_NO_DEFAULT_PROTECT) {
+	if (key == CORDON_SCOPE_READ_ONLY || key == CORDON_SCOPE_NO_DEFAULT_PROTECT || key == CORDON_SCOPE_DENY_SECRETS) {
 		scope->read_only |= key == CORDON_SCOPE_READ_ONLY;
+		scope->deny_secrets |= key == CORDON_SCOPE_DENY_SECRETS;
 		scope->no_default_protect |= key == CORDON_SCOPE_NO_DEFAULT_PROTECT;
 		return 0;
 	}
@@ -292,6 +294,7 @@ static void build(struct making *m, struct cordon_policy **ret_policy)
 		/* A policy file is written once and used by many; whoever runs it decides whether reads are
 		 * reported. */
 		.reports_reads = m->scope->mode || m->env.has_mode,
+		.deny_secrets = m->scope->deny_secrets,
 		.read_only = m->scope->read_only,
 		.no_default_protection = m->scope->no_default_protect,
 	};
@@ -320,6 +323,23 @@ static void build(struct making *m, struct cordon_policy **ret_policy)
 		cordon_manager_report_disabled(m->cli, &m->root);
 }
 
+/* Everything of the user would be in reach of the run, though nobody said so. */
+static int check_found(const struct cordon_root *root, struct cordon_error *err)
+{
+	int r;
+
+	if (!cordon_homes_own_in(root))
+		return 0;
+	r = cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED,
+			"nobody named the root, and it would be %s, which is your home directory or contains it",
+			root->path);
+	if (cordon_streq(root->path, "/"))
+		cordon_error_hint(err, "change to a project, or name one with --root");
+	else
+		cordon_error_hint(err, "change to a project, or say so with --root %s", root->path);
+	return r;
+}
+
 int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy **ret_policy)
 {
 	struct making m = { .cli = cli, .scope = scope, .root = { .fd = -1 } };
@@ -328,6 +348,10 @@ int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struc
 
 	if (cordon_manager_env(&m.env, &err) < 0 || cordon_scope_open_root(scope, m.env.root, &m.root, &err) < 0)
 		return cordon_cli_fail(cli, &err);
+	if (!scope->root && !m.env.root && check_found(&m.root, &err) < 0) {
+		cordon_root_done(&m.root);
+		return cordon_cli_fail(cli, &err);
+	}
 	/* There may be one rule more than there are options: the variable's. */
 	m.rules = calloc(scope->n_rules + 1, sizeof(*m.rules));
 	m.bad = calloc(scope->n_rules + 1, sizeof(*m.bad));

@@ -36,6 +36,7 @@ enum cordon_scope_key {
 	CORDON_SCOPE_UNPROTECT,
 	CORDON_SCOPE_POLICY,
 	CORDON_SCOPE_PROFILE,
+	CORDON_SCOPE_DENY_SECRETS,
 	CORDON_SCOPE_READ_ONLY,
 	CORDON_SCOPE_NO_DEFAULT_PROTECT,
 	CORDON_SCOPE__END,
@@ -57,6 +58,8 @@ enum cordon_scope_key {
 	{ "rw", 0, CORDON_ARG_FILE, "PATTERN", "may be written (repeatable)", CORDON_SCOPE_RW }, \
 	{ "ro", 0, CORDON_ARG_FILE, "PATTERN", "may be read (repeatable)", CORDON_SCOPE_RO }, \
 	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither; always wins (repeatable)", CORDON_SCOPE_DENY }, \
+	{ "deny-secrets", 0, CORDON_ARG_NONE, NULL, "hide .env, .ssh, .aws and other known secrets in the root", \
+	  CORDON_SCOPE_DENY_SECRETS }, \
 	{ "within", 0, CORDON_ARG_FILE, "PATTERNS", "comma list: nothing else, whatever is granted (repeatable)", \
 	  CORDON_SCOPE_WITHIN }, \
 	{ "read-only", 0, CORDON_ARG_NONE, NULL, "take every write grant for a read grant", CORDON_SCOPE_READ_ONLY }, \
@@ -79,6 +82,7 @@ struct cordon_scope {
 	const char *policy_path;
 	struct cordon_scope_rule *rules; /* in the order given */
 	size_t n_rules;
+	bool deny_secrets;
 	bool read_only;
 	bool no_default_protect;
 	cordon_mode folder_mode; /* set by the command: the mode for folders if nothing else sets one */
@@ -102,7 +106,7 @@ void cordon_scope_done(struct cordon_scope *scope);
 /* Builds the policy. Folders come from --workspace, else (if there is no --rw, --ro or --policy either) from
  * WORKSPACE_FOLDERS; the mode comes from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict.
  * config/policy_build.h describes the rest. WORKSPACE_ENABLED=false drops the folders, so that the repository is the
- * scope, and reports it on stderr. Returns 0, or an exit code after having printed every error of the options, the file
+ * scope, and reports it on stderr. A root that nobody named is refused when it is the home directory or contains it. Returns 0, or an exit code after having printed every error of the options, the file
  * and the folders. */
 int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy **ret_policy);
 

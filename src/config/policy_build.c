@@ -7,12 +7,14 @@
 #include "config/policy_build.h"
 #include "protect/defaults.h"
 #include "protect/links.h"
+#include "protect/secrets.h"
 
 struct build {
 	const struct cordon_policy_spec *spec;
 	struct cordon_policy *policy;
 	struct cordon_errors *errors;
-	int code; /* of the first fault, or 0 */
+	int code;			    /* of the first fault, or 0 */
+	struct cordon_protect_list secrets; /* which the run must not see */
 };
 
 static void report(struct build *b, struct cordon_error *err)
@@ -160,7 +162,7 @@ static void hint_at_listed(const struct cordon_protect_list *list, const char *p
 	cordon_error_hint(err, "'cordon why %s' says which rule decides about it", path);
 }
 
-/* Checks one path that the user wants to remove from the built-in list with everything below it; `ret_clean` gets
+/* Checks one path that the user wants to remove from the built-in lists with everything below it; `ret_clean` gets
  * its clean form. */
 static int unprotect(struct build *b, const struct cordon_protect_list *list, const char *path,
 		     char ret_clean[static CORDON_PATH_MAX], struct cordon_error *err)
@@ -177,7 +179,7 @@ static int unprotect(struct build *b, const struct cordon_protect_list *list, co
 		cordon_error_hint(err, "leave one of the two out");
 		return r;
 	}
-	if (in_list(list, ret_clean) || in_table(ret_clean))
+	if (in_list(list, ret_clean) || in_list(&b->secrets, ret_clean) || in_table(ret_clean))
 		return 0;
 	r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is not protected by default", ret_clean);
 	hint_at_listed(list, ret_clean, err);
@@ -278,6 +280,36 @@ static int protect_below(struct build *b, const char *dir, const struct lifted *
 	return r;
 }
 
+/* Hides a known secret. Where it is a link, what it leads to is hidden, and the link stays as it is. */
+static int hide_secret(struct build *b, const char *path, struct cordon_error *err)
+{
+	CORDON_UNCLEARED struct cordon_resolved found;
+	autofree char *pattern = NULL;
+	int r = 0;
+
+	cordon_resolve(&b->policy->root, path, &found);
+	if (found.place != CORDON_PLACE_INSIDE || !cordon_streq(found.path, path))
+		r = cordon_policy_add_protected(b->policy, path, CORDON_DENIED_BY_DEFAULT, true, err);
+	if (r < 0 || found.place != CORDON_PLACE_INSIDE || !*found.path)
+		return r;
+	/* A link to a directory above itself: nothing but the link is the secret. */
+	if (!cordon_streq(found.path, path) && cordon_path_within(path, found.path))
+		return 0;
+	pattern = cordon_pattern_quote(found.path);
+	return pattern ? cordon_policy_add_grant(b->policy, pattern, CORDON_ACCESS_NONE, CORDON_DENIED_BY_DEFAULT, err)
+		       : cordon_fail_errno(err, -ENOMEM, "cannot hide %s", path);
+}
+
+/* Finds the secrets before what the user lifts is judged. */
+static int find_secrets(struct build *b, struct cordon_error *err)
+{
+	bool asked = b->spec->deny_secrets || (b->spec->file && b->spec->file->deny_secrets);
+
+	if (b->spec->shows_secrets)
+		return 0;
+	return cordon_secrets_in(&b->policy->root, asked, &b->secrets, &b->policy->has_home, err);
+}
+
 static void add_defaults(struct build *b)
 {
 	bool off = b->spec->no_default_protection;
@@ -294,6 +326,8 @@ static void add_defaults(struct build *b)
 	b->policy->names = &names;
 	if (!off)
 		r = cordon_protect_defaults_among(&b->policy->root, &names, &list, &err);
+	if (r == 0)
+		r = find_secrets(b, &err);
 	/* Also without a list: a mistake in what is to be unprotected is reported anyway. */
 	if (r == 0)
 		r = find_lifted(b, &list, &lifted, &err);
@@ -303,10 +337,14 @@ static void add_defaults(struct build *b)
 							&err);
 	for (size_t i = 0; r == 0 && !off && i < b->spec->n_defaults_below; i++)
 		r = protect_below(b, b->spec->defaults_below[i], &lifted, &err);
+	for (size_t i = 0; r == 0 && i < b->secrets.n; i++)
+		if (!is_lifted(&lifted, b->secrets.paths[i]))
+			r = hide_secret(b, b->secrets.paths[i], &err);
 	if (r < 0)
 		report(b, &err);
 	b->policy->names = NULL;
 	cordon_protect_list_done(&list);
+	cordon_protect_list_done(&b->secrets);
 	free(lifted.paths);
 }
 

@@ -43,6 +43,10 @@ struct cordon_policy_spec {
 	bool reports_reads; /* reported, whatever the scope consists of */
 	bool read_only;
 	bool no_default_protection;
+	/* Known secrets (protect/secrets.h) are hidden in the homes that lie in the root; with this also in the root itself,
+	 * and with the next one nowhere: for questions that are not about a run. */
+	bool deny_secrets;
+	bool shows_secrets;
 	/* Directories in the root that have a built-in list of their own, such as the workspaces of a project that
 	 * is not isolated. A missing one has nothing to protect. */
 	const char *const *defaults_below;

@@ -338,6 +338,7 @@ static const struct cordon_policy_key top_keys[] = {
 	{ .name = "ro", .read = cordon_policy_read_list, .slot = SLOT(ro), .check = check_pattern },
 	{ .name = "deny", .read = cordon_policy_read_list, .slot = SLOT(deny), .check = check_pattern },
 	{ .name = "within", .read = cordon_policy_read_list, .slot = SLOT(within), .check = check_pattern },
+	{ .name = "deny_secrets", .read = read_bool, .slot = SLOT(deny_secrets), .where = SLOT(deny_secrets_where) },
 	{ .name = "read_only", .read = read_bool, .slot = SLOT(read_only), .where = SLOT(read_only_where) },
 	{ .name = "protect",
 	  .read = cordon_policy_read_list,

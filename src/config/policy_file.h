@@ -10,6 +10,7 @@
  *     ro: [vendor]
  *     deny: [config/secrets]
  *     within: ["lib/*.ts"]          # a fence: whatever is granted, nothing else may be used
+ *     deny_secrets: false           # hide known secrets in the root
  *     read_only: false
  *     protect: [AGENTS.md, .factory/]
  *     default_protect: true
@@ -99,6 +100,8 @@ struct cordon_policy_file {
 	struct cordon_setting_list ro;
 	struct cordon_setting_list deny;
 	struct cordon_setting_list within; /* one fence; none when empty */
+	bool deny_secrets;
+	const char *deny_secrets_where;
 	struct cordon_setting_list protect;
 	struct cordon_setting_list unprotect; /* not part of a policy: used when the built-in list is added */
 	bool default_protect;		      /* true unless the file says false */

@@ -7,12 +7,13 @@
  *     Call cordon_learn_add() per access and cordon_learn_grants() at the end. Then check the policy made of the grants
  *     with cordon_learn_check(), and grant what it would refuse by name with cordon_learn_grant_add().
  *
- * A name that looks like a secret is never granted; cordon_learn_secret() tells whether it does.
+ * A name that looks like a secret is never granted (protect/secrets.h).
  */
 #ifndef CORDON_LEARN_LEARN_H
 #define CORDON_LEARN_LEARN_H
 
 #include "policy/policy.h"
+#include "protect/secrets.h"
 
 #define CORDON_LEARN_PATHS_MAX 200000 /* distinct paths that are stored */
 #define CORDON_LEARN_SAME_MIN 3	      /* files of one type in one folder that make a pattern */
@@ -73,12 +74,5 @@ int cordon_learn_grant_add(struct cordon_learn_grants *grants, const char *path,
  * granted. */
 size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy *policy, bool lens,
 			  void (*fn)(void *data, const char *path, cordon_access access), void *data);
-
-/* The kind of secret that a path looks like ("environment file", "private key"), by any of its components; or NULL. */
-const char *cordon_learn_secret(const char *path);
-/* The same for a home directory, where more names are secrets: whether a name in it is one, and the places further
- * down, relative to it, NULL-terminated. */
-bool cordon_learn_secret_in_home(const char *name);
-const char *const *cordon_learn_secret_places(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a name shows: whether it is a secret (learn.h), the type of a file, and whether a part of it is random. */
+/* What a name shows: the type of a file, and whether a part of it is random. */
 #ifndef CORDON_LEARN_NAMES_H
 #define CORDON_LEARN_NAMES_H
 

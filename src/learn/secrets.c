@@ -45,7 +45,7 @@ static int look_at(struct search *search, const char *path, int dir_fd, const st
 	struct stat st;
 	bool directory = entry->d_type == DT_DIR;
 
-	if (cordon_learn_secret(path)) {
+	if (cordon_secret(path)) {
 		int r = granted(search, path, false)
 				? cordon_learn_add(search->learned->inside, path, CORDON_LEARN_EXISTED)
 				: 0;

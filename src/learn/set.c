@@ -129,7 +129,7 @@ enum cordon_learn_need cordon_learn_need(const struct cordon_learn_item *item)
 {
 	bool names = item->uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE);
 
-	if (!*item->path || cordon_learn_secret(item->path))
+	if (!*item->path || cordon_secret(item->path))
 		return CORDON_NEED_NOTHING;
 	if (names)
 		return CORDON_NEED_WRITE;

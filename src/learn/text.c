@@ -110,7 +110,7 @@ static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 	struct writer *w = data;
 	autofree char *quoted = NULL;
 
-	if (!cordon_learn_secret(path) || uses & CORDON_LEARN_ABSENT)
+	if (!cordon_secret(path) || uses & CORDON_LEARN_ABSENT)
 		return 0;
 	for (size_t i = 0; i < w->learned->grants.n; i++) {
 		if (!cordon_pattern_match(w->compiled[i], path, NULL))
@@ -130,7 +130,7 @@ static unsigned int deny_secret(void *data, const char *path, unsigned int uses)
 		}
 		put(w, w->n++ ? "  - " : "deny:\n  - ");
 		put_quoted(w, quoted);
-		put(w, "  # %s\n", cordon_learn_secret(path));
+		put(w, "  # %s\n", cordon_secret(path));
 		break;
 	}
 	return 0;
@@ -148,7 +148,7 @@ static bool within_limit(struct writer *w, const char *heading)
 static unsigned int list_secret(void *data, const char *path, unsigned int uses)
 {
 	struct writer *w = data;
-	const char *sort = cordon_learn_secret(path);
+	const char *sort = cordon_secret(path);
 
 	if (!sort || uses & CORDON_LEARN_ABSENT || uses == CORDON_LEARN_EXISTED)
 		return 0;
@@ -194,7 +194,7 @@ static unsigned int collect_outside(void *data, const char *path, unsigned int u
 	}
 	if (!(uses & (CORDON_LEARN_LISTED | CORDON_LEARN_READ | CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE)))
 		return 0;
-	if (uses & CORDON_LEARN_DIRECTORY || cordon_learn_secret(path))
+	if (uses & CORDON_LEARN_DIRECTORY || cordon_secret(path))
 		memcpy(dir, path, strlen(path) + 1);
 	r = *dir && !cordon_streq(dir, "tmp") && !cordon_streq(dir, "var/tmp") ? cordon_learn_add(w->places, dir, uses)
 									       : 0;
@@ -206,7 +206,7 @@ static unsigned int list_outside(void *data, const char *path, unsigned int uses
 {
 	struct writer *w = data;
 	bool writes = uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE);
-	const char *secret = cordon_learn_secret(path);
+	const char *secret = cordon_secret(path);
 
 	/* A folder inside another one is not listed again. */
 	if (*w->last && !secret && cordon_path_within(path, w->last) && (w->last_writes || !writes))

@@ -259,8 +259,12 @@ int cordon_policy_explain(const struct cordon_policy *policy, const struct cordo
 		append(&text, " is denied by ");
 		append_rule(&text, decision);
 		append(&text, ", and a denial always wins");
-		append(&remedy, "remove or narrow that deny, ");
-		append_rule(&remedy, decision);
+		if (decision->rule_where && cordon_streq(decision->rule_where, CORDON_DENIED_BY_DEFAULT)) {
+			append_setting(&remedy, CORDON_SETTING_UNPROTECT, decision->rule);
+		} else {
+			append(&remedy, "remove or narrow that deny, ");
+			append_rule(&remedy, decision);
+		}
 		break;
 	case CORDON_REASON_PROTECTED:
 		explain_protected(policy, decision, &text, &remedy);

@@ -27,6 +27,8 @@
 #define CORDON_PROTECTED_MAX 1024
 /* The `where` of a path of the built-in list; `unprotect` lifts these and no others. */
 #define CORDON_PROTECTED_BY_DEFAULT "protected by default"
+/* The `where` of a denial that nobody wrote: of a known secret (protect/secrets.h). `unprotect` lifts it. */
+#define CORDON_DENIED_BY_DEFAULT "a known secret"
 
 struct cordon_grant {
 	struct cordon_edges edges; /* of the pattern; stored here because most grants are ruled out by them */
@@ -53,6 +55,7 @@ struct cordon_policy {
 	 * the user chose a mode by its name. */
 	bool reports_reads;
 	bool read_only;	      /* every write grant counts as read */
+	bool has_home;	      /* the root is the caller's home directory or contains it */
 	bool no_editor_temps; /* the temporary names of atomic saves are judged like all other names */
 	struct cordon_grant *grants;
 	size_t n_grants;

@@ -12,8 +12,8 @@
 #include "base/path.h"
 #include "base/resolve.h"
 #include "base/text.h"
-#include "learn/learn.h"
 #include "protect/gitconfig.h"
+#include "protect/secrets.h"
 #include "store/import.h"
 
 #define GIT_CONFIG_MAX ((size_t)1 << 20)
@@ -103,7 +103,7 @@ static bool leave_out(void *data, const char *path)
 	const char *kind;
 
 	/* Names below .git are git's own. */
-	if (cordon_path_within(path, ".git") || !(kind = cordon_learn_secret(path)))
+	if (cordon_path_within(path, ".git") || !(kind = cordon_secret(path)))
 		return false;
 	cordon_import_note(left->notices, "%s is left out: it looks like a secret (%s)", path, kind);
 	return true;

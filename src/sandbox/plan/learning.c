@@ -10,30 +10,15 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/io.h"
 #include "base/overlay.h"
 #include "base/path.h"
-#include "learn/learn.h"
+#include "protect/homes.h"
+#include "protect/secrets.h"
 #include "sandbox/plan/plan.h"
-
-#define PASSWD_MAX ((size_t)4 << 20)
-#define FIRST_PERSON 1000 /* the first uid that belongs to a person */
 
 /* Top-level names that a learning run does not take from the host: parts of every run, homes, and places of sockets. */
 static const char *const own[] = { "bin",	 "dev",	 "etc",	 "home", "lib",	 "lib32", "lib64", "libx32",
 				   "lost+found", "proc", "root", "run",	 "sbin", "sys",	  "tmp",   "usr" };
-
-/* Directories outside the homes that hold secrets. Root can read all of them, so a run of root would show them. */
-static const char *const system_secrets[] = {
-	"/var/backups",	       "/var/lib/NetworkManager",
-	"/var/lib/bluetooth",  "/var/lib/containerd",
-	"/var/lib/containers", "/var/lib/docker",
-	"/var/lib/fprint",     "/var/lib/kubelet",
-	"/var/lib/private",    "/var/lib/sss",
-	"/var/lib/systemd",    "/var/lib/tpm",
-	"/var/mail",	       "/var/spool",
-};
 
 static bool shows_host(const struct cordon_plan_spec *spec)
 {
@@ -50,24 +35,14 @@ static bool has_home(const struct cordon_policy *policy)
 	return false;
 }
 
-static bool canonical(const char *path, char ret[static CORDON_PATH_MAX])
-{
-	struct cordon_root slash = { .fd = -1, .path = "/" };
-	struct cordon_resolved found;
-
-	cordon_resolve(&slash, path, &found);
-	return found.place == CORDON_PLACE_INSIDE && found.exists &&
-	       cordon_path_join("/", found.path, ret, CORDON_PATH_MAX) == 0;
-}
-
 const char *cordon_plan_learn_home(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *home = getenv("HOME");
 	char path[CORDON_PATH_MAX];
 
-	if (!shows_host(spec) || has_home(spec->run->policy) || !home || *home != '/' || !canonical(home, path) ||
-	    cordon_streq(path, "/") || cordon_streq(path, "/tmp") || cordon_path_within(path, plan->root) ||
-	    cordon_path_within(path, plan->at))
+	if (!shows_host(spec) || has_home(spec->run->policy) || !home || *home != '/' ||
+	    !cordon_homes_canonical(home, path) || cordon_streq(path, "/") || cordon_streq(path, "/tmp") ||
+	    cordon_path_within(path, plan->root) || cordon_path_within(path, plan->at))
 		return NULL;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(own); i++) {
 		size_t n = strlen(own[i]);
@@ -104,7 +79,7 @@ static int mask(struct cordon_plan *plan, const struct cordon_policy *policy, co
 	struct cordon_step *step;
 	struct stat st;
 
-	if (!canonical(path, real) || !is_shown(plan, real) || lstat(real, &st) < 0)
+	if (!cordon_homes_canonical(path, real) || !is_shown(plan, real) || lstat(real, &st) < 0)
 		return 0;
 	for (size_t i = 0; i < policy->n_shares; i++)
 		if (policy->shares[i].target && cordon_streq(policy->shares[i].target, real))
@@ -161,7 +136,7 @@ static int show_tops(struct cordon_plan *plan, struct cordon_error *err)
 	return r;
 }
 
-/* Masks the known places of secrets in a home directory (learn/learn.h). */
+/* Masks the known places of secrets in a home directory (protect/secrets.h). */
 static int mask_home(struct cordon_plan *plan, const struct cordon_policy *policy, const char *home,
 		     struct cordon_error *err)
 {
@@ -172,51 +147,37 @@ static int mask_home(struct cordon_plan *plan, const struct cordon_policy *polic
 	if (!dir)
 		return mask(plan, policy, home, err);
 	for (struct dirent *entry; r == 0 && (entry = readdir(dir));)
-		if (cordon_learn_secret_in_home(entry->d_name) &&
+		if (cordon_secret_in_home(entry->d_name) &&
 		    cordon_path_join(home, entry->d_name, path, sizeof(path)) == 0)
 			r = mask(plan, policy, path, err);
 	closedir(dir);
-	for (const char *const *place = cordon_learn_secret_places(); r == 0 && *place; place++)
+	for (const char *const *place = cordon_secret_places(); r == 0 && *place; place++)
 		if (cordon_path_join(home, *place, path, sizeof(path)) == 0)
 			r = mask(plan, policy, path, err);
 	return r;
 }
 
-/* Masks the homes of other people where the plan shows them. In the caller's home of /etc/passwd, which differs from
+struct masking {
+	struct cordon_plan *plan;
+	const struct cordon_policy *policy;
+	struct cordon_error *err;
+};
+
+/* Masks the home of another person where the plan shows it. In the caller's home of /etc/passwd, which differs from
  * $HOME when the user set that, it masks the secrets. */
-static int mask_other_homes(struct cordon_plan *plan, const struct cordon_policy *policy, struct cordon_error *err)
+static int mask_other_home(void *data, const char *home, uid_t uid)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(PASSWD_MAX);
-	int r = 0;
+	const struct masking *m = data;
 
-	/* A static program has no NSS, so we read the file ourselves. */
-	if (cordon_read_file(AT_FDCWD, "/etc/passwd", 0, &text, NULL) < 0 || !text.data)
+	if (cordon_path_within(m->plan->home, home))
 		return 0;
-	for (char *line = text.data, *next; r == 0 && line && *line; line = next) {
-		char *fields[6] = { line }, path[CORDON_PATH_MAX];
-		size_t n = 1;
-		unsigned long uid;
-
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = '\0';
-		for (char *p = line; *p && n < CORDON_ARRAY_SIZE(fields); p++)
-			if (*p == ':')
-				fields[n++] = p + 1;
-		if (n < CORDON_ARRAY_SIZE(fields))
-			continue;
-		uid = strtoul(fields[2], NULL, 10);
-		fields[5][strcspn(fields[5], ":")] = '\0';
-		if ((uid > 0 && uid < FIRST_PERSON && uid != plan->uid) || fields[5][0] != '/' ||
-		    !canonical(fields[5], path) || cordon_streq(path, "/") || cordon_path_within(plan->home, path))
-			continue;
-		r = uid == plan->uid ? mask_home(plan, policy, path, err) : mask(plan, policy, path, err);
-	}
-	return r;
+	return uid == m->plan->uid ? mask_home(m->plan, m->policy, home, m->err)
+				   : mask(m->plan, m->policy, home, m->err);
 }
 
 int cordon_plan_learn(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
+	struct masking masking = { plan, spec->run->policy, err };
 	bool tmp = false;
 	int r;
 
@@ -234,9 +195,9 @@ int cordon_plan_learn(struct cordon_plan *plan, const struct cordon_plan_spec *s
 	if (r == 0 && plan->home_shown)
 		r = mask_home(plan, spec->run->policy, plan->home, err);
 	if (r == 0)
-		r = mask_other_homes(plan, spec->run->policy, err);
-	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(system_secrets); i++)
-		r = mask(plan, spec->run->policy, system_secrets[i], err);
+		r = cordon_homes_each(mask_other_home, &masking);
+	for (const char *const *place = cordon_secret_system_places(); r == 0 && *place; place++)
+		r = mask(plan, spec->run->policy, *place, err);
 	if (r == 0 && spec->home_path)
 		r = mask(plan, spec->run->policy, spec->home_path, err);
 	/* When the agent sees the workspace at another path, its own path must not show it a second time without the

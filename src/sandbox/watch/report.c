@@ -5,7 +5,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
-#include "learn/learn.h"
+#include "protect/secrets.h"
 #include "sandbox/watch/report.h"
 
 /* The rule in a report about a program that gave up rights of its own, so that the hand makes nothing for it. */
@@ -377,10 +377,10 @@ static bool is_secret_in_home(const char *name)
 {
 	CORDON_UNCLEARED char first[NAME_MAX + 1];
 
-	for (const char *const *place = cordon_learn_secret_places(); *place; place++)
+	for (const char *const *place = cordon_secret_places(); *place; place++)
 		if (cordon_path_within(name, *place))
 			return true;
-	return cordon_copy(first, sizeof(first), name, strcspn(name, "/")) == 0 && cordon_learn_secret_in_home(first);
+	return cordon_copy(first, sizeof(first), name, strcspn(name, "/")) == 0 && cordon_secret_in_home(first);
 }
 
 /* Whether a call means to read a secret of the user: one that is missing in the private home of the run, and that the
