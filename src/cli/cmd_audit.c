@@ -276,7 +276,7 @@ static const struct cordon_option audit_options[] = {
 	{ "follow", 'f', CORDON_ARG_NONE, NULL, "go on with what is written from now on", KEY_FOLLOW },
 	{ "since", 0, CORDON_ARG_TEXT, "TIME", "only from a time on: 10m, 2h, 2026-01-02T03:04:05Z", KEY_SINCE },
 	{ "kind", 0, CORDON_ARG_TEXT, "EVENT,...", "only these events: violation, refusal, end, ...", KEY_KIND },
-	{ "run", 0, CORDON_ARG_TEXT, "RUN", "only this run; the first characters are enough", KEY_RUN },
+	{ "run", 0, CORDON_ARG_TEXT, "RUN-ID", "only this run; the first characters are enough", KEY_RUN },
 	{ 0 },
 };
 

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "cli/completion_ids.h"
 #include "cli/records.h"
+#include "crew/crew.h"
 
 #define RUNS_SHOWN 50
 #define RUNS_AGE_MS ((int64_t)7 * 24 * 3600 * 1000)
@@ -108,6 +109,21 @@ static int print_runs(const struct cordon_home *home, const char *beginning, str
 	return r;
 }
 
+static int print_crews(const struct cordon_home *home, const char *beginning, struct cordon_error *err)
+{
+	autofree struct cordon_crew_info *crews = NULL;
+	size_t n = 0;
+	int r = cordon_crew_list(home, &crews, &n, err);
+
+	for (size_t i = n > RUNS_SHOWN ? n - RUNS_SHOWN : 0; r == 0 && i < n; i++) {
+		char when[CORDON_TIME_SIZE];
+
+		cordon_time_format(crews[i].created, when);
+		print_line(beginning, crews[i].id, when);
+	}
+	return r;
+}
+
 int cordon_cli_completion_ids(const char *kind, const char *project, const char *beginning, struct cordon_error *err)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
@@ -121,6 +137,8 @@ int cordon_cli_completion_ids(const char *kind, const char *project, const char 
 		return print_sessions(&store, beginning, err);
 	if (cordon_streq(kind, "runs"))
 		return print_runs(&store.home, beginning, err);
+	if (cordon_streq(kind, "crews"))
+		return print_crews(&store.home, beginning, err);
 	if (!project)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "workspaces of which project? say --project");
 	return print_workspaces(&store, project, beginning, err);

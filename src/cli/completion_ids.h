@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-/* What CORDON_ID_KINDS names, as words of a choice (cli.h). */
-#define CORDON_ID_KINDS "projects|workspaces|sessions|runs"
+/* The kinds, as words of a choice (cli.h). Runs are those of the audit log, crews those of 'cordon execute'. */
+#define CORDON_ID_KINDS "projects|workspaces|sessions|runs|crews"
 
 /* Prints those that begin with `beginning`, one per line: the name or id, a tab, and what it is. */
 int cordon_cli_completion_ids(const char *kind, const char *project, const char *beginning, struct cordon_error *err);

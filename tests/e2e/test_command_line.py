@@ -377,6 +377,8 @@ def test_ids_for_completions_are_plain_lines(box, cordon, repo):
     assert cordon("completion", "--ids", "workspaces").returncode == 2
     assert cordon("completion", "--ids", "workspaces", "--project", "nobody").returncode == 1
     assert cordon("completion", "--ids", "people").returncode == 2
+    assert cordon("completion", "--ids", "crews").stdout == ""  # runs of `cordon execute`, which are not those of the log
+    assert complete(box, cordon, "audit", "--run", run[:6]) == [run] and complete(box, cordon, "status", run[:6]) == []
 
 
 def test_completion_of_an_unknown_shell_is_wrong_usage(cordon):
