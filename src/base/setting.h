@@ -7,7 +7,7 @@
 #ifndef CORDON_BASE_SETTING_H
 #define CORDON_BASE_SETTING_H
 
-typedef enum cordon_setting {
+typedef enum cordon_setting_key {
 	CORDON_SETTING_ROOT,
 	CORDON_SETTING_AT,
 	CORDON_SETTING_RW,

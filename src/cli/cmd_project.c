@@ -14,6 +14,8 @@ enum {
 	OPT_NO_GIT,
 	OPT_TEMPLATE,
 	OPT_NET,
+	OPT_PROFILE,
+	OPT_NO_PROFILE,
 	OPT_SHARE,
 	OPT_NO_SHARE,
 	OPT_HOME,
@@ -47,6 +49,7 @@ enum {
 	  OPT_NO_DEFAULT_PROTECT },                                                                                   \
 	{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },               \
 	{ "net", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NET },                 \
+	{ "profile", 0, CORDON_ARG_TEXT, "NAME", "profile of the agent's program; repeatable", OPT_PROFILE },         \
 	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "directory or file of the host for all agents; repeatable",  \
 	  OPT_SHARE },                                                                                                \
 	{ "home", 0, CORDON_ARG_DIR, "private|workspace|DIR",                                                         \
@@ -83,6 +86,7 @@ static const struct cordon_option update_options[] = {
 	{ "no-isolation", 0, CORDON_ARG_NONE, NULL, "agents see the whole project", OPT_NO_ISOLATION },
 	{ "no-protect", 0, CORDON_ARG_NONE, NULL, "protect nothing", OPT_NO_PROTECT },
 	{ "default-protect", 0, CORDON_ARG_NONE, NULL, "protect what the host would execute again", OPT_DEFAULT_PROTECT },
+	{ "no-profile", 0, CORDON_ARG_NONE, NULL, "use no profile", OPT_NO_PROFILE },
 	{ "no-share", 0, CORDON_ARG_NONE, NULL, "share nothing", OPT_NO_SHARE },
 	{ 0 },
 };
@@ -179,6 +183,10 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 		return 0;
 	case OPT_NET:
 		return cordon_cli_set_text(object, "net", arg, err);
+	case OPT_PROFILE:
+		return cordon_cli_append_text(array_at(object, "profile"), "--profile", arg, err);
+	case OPT_NO_PROFILE:
+		return array_at(object, "profile") ? 0 : -ENOMEM;
 	case OPT_SHARE:
 		return cordon_cli_append_text(array_at(object, "shares"), "--share", arg, err);
 	case OPT_NO_SHARE:

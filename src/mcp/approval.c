@@ -80,6 +80,20 @@ static void add_shares(const json_t *before, const json_t *after, struct cordon_
 	}
 }
 
+static void add_profiles(const json_t *before, const json_t *after, struct cordon_buf *ret_text)
+{
+	size_t i;
+	json_t *item;
+
+	json_array_foreach(after, i, item) {
+		if (!lacks(before, item))
+			continue;
+		cordon_buf_addf(ret_text, "%sagents would get the program and the variables of profile ",
+				ret_text->len ? "; " : "");
+		cordon_text_escape(ret_text, json_string_value(item), json_string_length(item));
+	}
+}
+
 static void add_home(const char *before, const char *after, struct cordon_buf *ret_text)
 {
 	if (*after != '/' || cordon_streq(before, after))
@@ -126,6 +140,7 @@ static void widening(const struct cordon_settings *before, const struct cordon_s
 	add_reason(ret_text, limits_grow(&before->limits, &after->limits),
 		   "agents would get more processes, memory, time, money or sessions");
 	add_home(before->home, after->home, ret_text);
+	add_profiles(before->profile, after->profile, ret_text);
 	add_shares(before->shares, after->shares, ret_text);
 }
 

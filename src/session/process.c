@@ -145,6 +145,11 @@ static int fill_env(const struct session_process *s, struct cordon_buf *storage,
 	json_t *value;
 	int r = 0;
 
+	/* Those of a profile come first: the project's settings win. */
+	for (size_t i = 0; r == 0 && i < s->profile.n_env && n < max; i++) {
+		offsets[n++] = storage->len;
+		r = cordon_buf_addf(storage, "%s%c", s->profile.env[i], 0);
+	}
 	json_object_foreach(own, name, value) {
 		if (r == 0 && n < max) {
 			offsets[n++] = storage->len;
@@ -181,7 +186,7 @@ static int build_policy(struct session_process *s, struct cordon_error *err)
 
 	return r < 0 ? r
 		     : cordon_policy_of(&project, record->workspace_id, &record->settings, record->ancestor_workspaces,
-					&s->policy, err);
+					&s->policy, &s->profile, err);
 }
 
 /* Adds notes for people about settings that have no effect in this session. */
@@ -340,6 +345,21 @@ static void on_launched(void *data, struct cordon_child *child)
 	cordon_streams_leave_standard(&s->streams);
 }
 
+/* The variables to keep: those of the settings, then those of the profiles. Only the list is new. */
+static char **join_keep(const struct session_process *s, size_t *ret_n)
+{
+	autofree char **own = cordon_session_strings(s->record.settings.env_pass);
+	size_t n = json_array_size(s->record.settings.env_pass);
+	char **all = own ? calloc(n + s->profile.n_keep_env + 1, sizeof(*all)) : NULL;
+
+	for (size_t i = 0; all && i < n; i++)
+		all[i] = own[i];
+	for (size_t i = 0; all && i < s->profile.n_keep_env; i++)
+		all[n + i] = s->profile.keep_env[i];
+	*ret_n = n + s->profile.n_keep_env;
+	return all;
+}
+
 /* Runs the program that the record describes, to its end. */
 static int run_program(struct session_process *s, struct cordon_result *ret_result, struct cordon_error *err)
 {
@@ -352,7 +372,8 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 	const struct cordon_settings *settings = &s->record.settings;
 	autobuf struct cordon_buf storage = CORDON_BUF((size_t)32 << 20);
 	autofree char **argv = cordon_session_strings(s->record.command);
-	autofree char **keep = cordon_session_strings(settings->env_pass);
+	size_t n_keep;
+	autofree char **keep = join_keep(s, &n_keep);
 	char *env[CORDON_ENV_MAX / 2], cwd[CORDON_PATH_MAX];
 	struct cordon_run_spec spec = {
 		.policy = s->policy,
@@ -361,7 +382,10 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 		.cwd = cwd,
 		.env = env,
 		.keep_env = keep,
-		.n_keep_env = json_array_size(settings->env_pass),
+		.n_keep_env = n_keep,
+		.home_env = s->profile.home_env,
+		.n_home_env = s->profile.n_home_env,
+		.path = s->profile.path,
 		.net = settings->network == CORDON_NETWORK_NONE ? CORDON_NET_NONE : CORDON_NET_HOST,
 		.best_effort = settings->best_effort,
 		.fail_on_violation = s->record.fail_on_violation,
@@ -420,6 +444,7 @@ static void clean_up(struct session_process *s)
 	cordon_streams_done(&s->streams);
 	cordon_session_log_done(&s->log);
 	cordon_policy_free(s->policy);
+	cordon_profile_use_done(&s->profile);
 	cordon_session_record_done(&s->record);
 	cordon_closep(&s->dir_fd);
 }

@@ -16,6 +16,7 @@
 
 #define CORDON_SCHEMA 1
 #define CORDON_STORE_RECORD_MAX (8 << 20)
+#define CORDON_PROJECT_PROFILES_MAX 8
 #define CORDON_TEMPLATE "template" /* the same: what every new workspace begins with */
 #define CORDON_HOMES "homes"	   /* below the directory of a project in state/: what belongs to one workspace */
 #define CORDON_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -81,10 +82,6 @@ int cordon_settings_apply(struct cordon_project_record *record, const json_t *wa
 int cordon_settings_default(struct cordon_project_record *ret_record, struct cordon_error *err);
 /* places.c. Judges what agents would see of the host: profiles, shares and the home. All faults are in one message. */
 int cordon_places_judge(const struct cordon_settings *settings, struct cordon_error *err);
-/* Adds the shares and the home of the settings to the policy of a workspace; makes what belongs to the workspace. */
-struct cordon_policy;
-int cordon_places_add(const struct cordon_project *project, const char *workspace,
-		      const struct cordon_settings *settings, struct cordon_policy *policy, struct cordon_error *err);
 /* Judges a program and its arguments, or a text; `what` names it in errors. */
 int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err);
 int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
@@ -175,10 +172,13 @@ int cordon_workspace_prepare(const struct cordon_store *store, const struct cord
 			     struct cordon_error *err);
 
 /* Builds the policy of a workspace from `settings`: those of the project, or those in the record of a session.
- * `ancestors` (may be NULL) are the workspaces of the session's parent, of the parent's parent, and so on. */
+ * `ancestors` (may be NULL) are the workspaces of the session's parent, of the parent's parent, and so on. `ret_use` as for
+ * cordon_places_add(). */
 struct cordon_policy;
+struct cordon_profile_use;
 int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
-		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_error *err);
+		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_profile_use *ret_use,
+		     struct cordon_error *err);
 
 /* session.c. Reads the record of a session as it is on disk; -ENOENT with kind not_found. */
 int cordon_session_read(const struct cordon_store *store, const char *id, struct cordon_session_record *ret_record,

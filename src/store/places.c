@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agents of a project see of the host beside their workspace: shares and the home.
+ * What the agents of a project see of the host beside their workspace: profiles, shares and the home.
  *
- *     state/projects/<uuid>/homes/<workspace>/home   the home of a workspace that stays
+ *     state/projects/<uuid>/homes/<workspace>/home    the home of a workspace that stays
+ *     state/projects/<uuid>/homes/<workspace>/state/  the state of its profiles (~/.claude), if it has no such home
  *
  * INVARIANT: what is made for one workspace is shown in sessions of that workspace only. It lies below state/, which
  * no sandbox shows otherwise, and is removed with its workspace.
  */
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/path.h"
 #include "config/values.h"
 #include "protect/shares.h"
-#include "store/internal.h"
+#include "store/places.h"
 
 #define AT "/workspace"
 
@@ -56,6 +58,38 @@ static int parse(const struct cordon_settings *settings, struct places *ret, str
 static bool is_shared_home(const struct cordon_settings *settings)
 {
 	return settings->home[0] == '/';
+}
+
+/* ---- profiles ---- */
+
+void cordon_profiles_done(struct cordon_profiles *profiles)
+{
+	while (profiles->n)
+		cordon_policy_file_free(profiles->files[--profiles->n]);
+}
+
+/* Loads one; the error is the first of its file. */
+static int load_profile(const char *name, struct cordon_profiles *profiles, struct cordon_error *err)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	int r = cordon_profile_load(&profiles->dirs, name, &profiles->files[profiles->n], &errors);
+
+	if (r < 0)
+		return cordon_errors_first(&errors, err);
+	profiles->names[profiles->n++] = name;
+	return 0;
+}
+
+int cordon_profiles_load(const struct cordon_settings *settings, struct cordon_profiles *ret, struct cordon_error *err)
+{
+	size_t n = json_array_size(settings->profile);
+	int r = 0;
+
+	if (n)
+		cordon_profile_dirs_find(&ret->dirs);
+	for (size_t i = 0; r == 0 && i < n && i < CORDON_PROJECT_PROFILES_MAX; i++)
+		r = load_profile(json_string_value(json_array_get(settings->profile, i)), ret, err);
+	return r;
 }
 
 /* ---- judging settings ---- */
@@ -103,11 +137,19 @@ int cordon_places_judge(const struct cordon_settings *settings, struct cordon_er
 	autoplaces struct places places = { 0 };
 	struct cordon_error first = { 0 }, fault = { 0 };
 	const char *home_dir = is_shared_home(settings) ? settings->home : NULL;
+	autoprofiles struct cordon_profiles profiles = { 0 };
 	bool protect = settings->default_protection;
+	size_t i;
+	json_t *name;
 	int r;
 
-	if (!home_dir && !json_array_size(settings->shares))
+	if (!home_dir && !json_array_size(settings->shares) && !json_array_size(settings->profile))
 		return 0;
+	cordon_profile_dirs_find(&profiles.dirs);
+	json_array_foreach(settings->profile, i, name) {
+		if (load_profile(json_string_value(name), &profiles, &fault) < 0)
+			add_fault(&faults, &first, &fault);
+	}
 	r = cordon_home_open(&home, err);
 	if (r == 0)
 		r = parse(settings, &places, err);
@@ -115,7 +157,7 @@ int cordon_places_judge(const struct cordon_settings *settings, struct cordon_er
 		return r;
 	if (home_dir && try(NULL, 0, home_dir, protect, &home, &fault) < 0)
 		add_fault(&faults, &first, &fault);
-	for (size_t i = 0; i < places.n; i++)
+	for (i = 0; i < places.n; i++)
 		if (try(&places.shares[i], 1, NULL, protect, &home, &fault) < 0)
 			add_fault(&faults, &first, &fault);
 	/* Then all together: two shares may contradict each other. */
@@ -152,28 +194,118 @@ static int path_of(int fd, char ret_path[static CORDON_PATH_MAX], struct cordon_
 	return 0;
 }
 
-int cordon_places_add(const struct cordon_project *project, const char *workspace,
-		      const struct cordon_settings *settings, struct cordon_policy *policy, struct cordon_error *err)
+/* Whether every component of the path below the directory is a directory and no link. An agent could write what lies
+ * in the state of an earlier session. */
+static bool leads_straight(int dir_fd, const char *path)
 {
-	autoplaces struct places places = { 0 };
+	autofd int fd = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	while (fd >= 0 && *path) {
+		size_t n = strcspn(path, "/");
+		char name[NAME_MAX + 1];
+		int next;
+
+		if (cordon_copy(name, sizeof(name), path, n) < 0)
+			return false;
+		next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		close(fd);
+		fd = next;
+		path += n + strspn(path + n, "/");
+	}
+	return fd >= 0;
+}
+
+/* Collects what the profiles give to a session of this workspace, whose own state they get. */
+static int collect(const struct cordon_profiles *profiles, const struct cordon_policy *policy, int state_fd, bool make,
+		   bool with_state, struct cordon_profile_use *use, struct cordon_error *err)
+{
+	char state[CORDON_PATH_MAX];
+	struct cordon_profile_ask ask = { .home = profiles->dirs.home,
+					  .path = getenv("PATH"),
+					  .root = policy->root.path,
+					  .state_dir = state,
+					  .make = make && with_state };
+	size_t kept = 0;
+	int r = path_of(state_fd, state, err);
+
+	for (size_t i = 0; r == 0 && i < profiles->n; i++)
+		r = cordon_profile_collect(profiles->files[i], profiles->names[i], &ask, use, err);
+	for (size_t i = 0; r == 0 && i < use->n_shares; i++) {
+		struct cordon_share *share = &use->shares[i];
+		bool of_state = cordon_path_within(share->source, state);
+
+		/* A home that stays has the state already. */
+		if (of_state && !with_state)
+			continue;
+		/* INVARIANT: the state of one workspace never leads to that of another, or to the host. */
+		if (of_state &&
+		    !leads_straight(state_fd, share->source + strlen(state) + (share->source[strlen(state)] == '/')))
+			return cordon_fail(err, -ELOOP, CORDON_KIND_CONFLICT,
+					   "%s: something in the state of this workspace is a link or no directory: %s",
+					   share->where, share->source + strlen(state));
+		share->own |= of_state;
+		use->shares[kept++] = *share;
+	}
+	if (r == 0)
+		use->n_shares = kept;
+	return r;
+}
+
+/* The shares of the settings and those of the profiles, as one list. */
+static struct cordon_share *join(const struct places *places, const struct cordon_profile_use *use)
+{
+	struct cordon_share *all = calloc(places->n + use->n_shares + 1, sizeof(*all));
+
+	for (size_t i = 0; all && i < places->n; i++)
+		all[i] = places->shares[i];
+	for (size_t i = 0; all && i < use->n_shares; i++)
+		all[places->n + i] = use->shares[i];
+	return all;
+}
+
+static int add_home(int own_fd, struct cordon_policy *policy, struct cordon_error *err)
+{
 	char path[CORDON_PATH_MAX];
-	autofd int own = -1;
 	autofd int home = -1;
-	size_t before;
-	int r = parse(settings, &places, err);
+	size_t before = policy->n_shares;
+	int r = cordon_store_dir(own_fd, "home", &home, err);
 
 	if (r == 0)
-		r = cordon_shares_add(policy, places.shares, places.n, is_shared_home(settings) ? settings->home : NULL,
-				      AT, settings->default_protection, err);
-	if (r < 0 || !cordon_streq(settings->home, CORDON_HOME_WORKSPACE))
-		return r;
-	if ((r = open_own(project, workspace, &own, err)) < 0 || (r = cordon_store_dir(own, "home", &home, err)) < 0 ||
-	    (r = path_of(home, path, err)) < 0)
-		return r;
-	before = policy->n_shares;
+		r = path_of(home, path, err);
 	/* The host executes nothing that lies there, so nothing in it is protected by default. */
-	r = cordon_shares_add(policy, NULL, 0, path, AT, false, err);
+	if (r == 0)
+		r = cordon_shares_add(policy, NULL, 0, path, AT, false, err);
 	for (size_t i = before; r == 0 && i < policy->n_shares; i++)
 		policy->shares[i].own = true;
+	return r;
+}
+
+int cordon_places_add(const struct cordon_project *project, const char *workspace,
+		      const struct cordon_settings *settings, const struct cordon_profiles *profiles,
+		      struct cordon_policy *policy, struct cordon_profile_use *ret_use, struct cordon_error *err)
+{
+	bool stays = cordon_streq(settings->home, CORDON_HOME_WORKSPACE);
+	struct cordon_profile_use unused = { 0 }, *use = ret_use ? ret_use : &unused;
+	autofree struct cordon_share *all = NULL;
+	autoplaces struct places places = { 0 };
+	autofd int own = -1;
+	autofd int state = -1;
+	int r = parse(settings, &places, err);
+
+	if (r == 0 && (stays || profiles->n))
+		r = open_own(project, workspace, &own, err);
+	if (r == 0 && profiles->n)
+		r = cordon_store_dir(own, "state", &state, err);
+	if (r == 0 && profiles->n)
+		r = collect(profiles, policy, state, ret_use, !stays, use, err);
+	if (r == 0 && !(all = join(&places, use)))
+		r = cordon_no_memory(err);
+	if (r == 0)
+		r = cordon_shares_add(policy, all, places.n + use->n_shares,
+				      is_shared_home(settings) ? settings->home : NULL, AT,
+				      settings->default_protection, err);
+	if (r == 0 && stays)
+		r = add_home(own, policy, err);
+	cordon_profile_use_done(&unused);
 	return r;
 }

@@ -143,6 +143,17 @@ static bool is_env_name(const char *name)
 	return true;
 }
 
+/* A profile is named by a text or by a list of texts; the record keeps a list. Whether it exists is judged later. */
+static int judge_profile(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	json_auto_t *list = json_is_string(value) ? json_pack("[O]", value) : json_incref(value);
+
+	if (json_array_size(list) > CORDON_PROJECT_PROFILES_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s has more than %d entries", key,
+				   CORDON_PROJECT_PROFILES_MAX);
+	return judge_strings(key, list, ret_value, err);
+}
+
 /* Names every bad share, not only the first. Whether the sources exist is judged later. */
 static int judge_shares(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
@@ -370,6 +381,7 @@ static const struct {
 	{ "agent_command", judge_command, "[]", false },
 	{ "limits", judge_limits, "{}", false },
 	{ "net", judge_network, "\"host\"", false },
+	{ "profile", judge_profile, "[]", false },
 	{ "shares", judge_shares, "[]", false },
 	{ "home", judge_home, "\"private\"", false },
 	{ "env", judge_env, "{}", false },

@@ -7,7 +7,7 @@
 #include "base/dirs.h"
 #include "base/path.h"
 #include "config/policy_build.h"
-#include "store/internal.h"
+#include "store/places.h"
 
 int cordon_workspace_path(const struct cordon_store *store, const char *project_id, const char *workspace_id,
 			  char ret_path[static CORDON_PATH_MAX], struct cordon_error *err)
@@ -146,7 +146,8 @@ static int places_of(const json_t *ancestors, const char *id, struct cordon_buf 
 }
 
 int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
-		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_error *err)
+		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_profile_use *ret_use,
+		     struct cordon_error *err)
 {
 	bool isolated = settings->workspace_isolation;
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
@@ -160,11 +161,17 @@ int cordon_policy_of(const struct cordon_project *project, const char *id, const
 		.defaults_below = places,
 		.no_default_protection = !settings->default_protection,
 	};
+	autoprofiles struct cordon_profiles profiles = { 0 };
 	autofd int workspace = -1;
 	int r = open_workspace(project, id, &workspace, err);
 
+	if (r == 0)
+		r = cordon_profiles_load(settings, &profiles, err);
 	if (r < 0)
 		return r;
+	spec.profiles = profiles.files;
+	spec.n_profiles = profiles.n;
+	spec.reports_reads = profiles.n > 0;
 	rules = rules_of(settings, &spec.n_rules);
 	if (!rules || (!isolated &&
 		       places_of(ancestors, id, &text, places, CORDON_ARRAY_SIZE(places), &spec.n_defaults_below) < 0))
@@ -175,7 +182,7 @@ int cordon_policy_of(const struct cordon_project *project, const char *id, const
 	r = cordon_policy_build(&spec, &policy, &errors);
 	if (r < 0)
 		return cordon_errors_first(&errors, err);
-	r = cordon_places_add(project, id, settings, policy, err);
+	r = cordon_places_add(project, id, settings, &profiles, policy, ret_use, err);
 	if (r < 0) {
 		cordon_policy_free(policy);
 		return r;
@@ -192,7 +199,7 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 	int r = hold_workspace(store, project_id, workspace_id, &project, id, err);
 
 	if (r == 0)
-		r = cordon_policy_of(&project, id, &project.record.settings, NULL, ret_policy, err);
+		r = cordon_policy_of(&project, id, &project.record.settings, NULL, ret_policy, NULL, err);
 	if (r < 0)
 		return r;
 	*ret_isolated = project.record.settings.workspace_isolation;

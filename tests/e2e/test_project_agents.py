@@ -128,3 +128,82 @@ def test_a_child_session_gets_no_home_and_no_share_that_its_parent_has_not(sessi
         assert error["kind"] == "policy_denied" and "show more of the host" in error["message"], error
     sessions.ask("project", "update", project, "--home", "private")
     assert sessions.ask(*begin, "--", "true")["spawned"] is True
+
+
+CLIENT = """#!/bin/sh
+# A client as people install them: it keeps its state in the home, or where its variable says.
+state=${NOTER_HOME:-$HOME/.noter}
+mkdir -p "$state" && echo "$1" >> "$state/history" || exit 3
+echo "$NOTER_KEY:$(cat "$state/history" | tr '\\n' ' ')"
+"""
+
+PROFILE = """version: 1
+description: a client that takes notes
+program: noter
+state:
+  - path: ~/.noter
+    variable: NOTER_HOME
+    hold: [settings.json]
+private: [~/.noter/cache]
+keep_env: ["NOTER_*"]
+"""
+
+
+@pytest.fixture
+def noter(box):
+    """A client in the user's npm directory, with a profile of the user's; gives the environment to start sessions with."""
+    package = ".npm-global/lib/node_modules/noter"
+    box.write(box.home / package / "cli.sh", CLIENT, mode=0o755)
+    box.mkdir(box.home / ".npm-global/bin")
+    box.link(box.home / ".npm-global/bin/noter", "../lib/node_modules/noter/cli.sh")
+    box.write(box.home / ".noter/history", "of the operator\n")
+    box.write(box.state / "profiles/noter.yaml", PROFILE)
+    for place in (box.state, box.state / "profiles"):
+        place.chmod(0o700)
+    return {"PATH": f"{box.home}/.npm-global/bin:/usr/bin:/bin", "NOTER_KEY": "key", "OTHER_KEY": "hidden"}
+
+
+def note(sessions, noter, text, *options):
+    session = sessions.start("--new-session", *options, command=["noter", text], env=noter)["session_id"]
+    sessions.cordon("session", "wait", session)
+    return sessions.text(session)
+
+
+@pytest.mark.parametrize("home", [[], ["--home", "workspace"]], ids=["private", "workspace"])
+def test_a_client_from_my_npm_directory_serves_two_tenants_each_with_its_own_state(sessions, box, noter, home):
+    sessions.create("--isolation", "--profile", "noter", *home)
+    ann, bob = tenants(sessions)
+    # Each has a state of its own, which is there at the next start; the operator's own is nobody's.
+    assert note(sessions, noter, "anns", *ann) == "key:anns \n"
+    assert note(sessions, noter, "two", *bob) == "key:two \n"
+    assert note(sessions, noter, "more", *ann) == "key:anns more \n"
+    assert (box.home / ".noter/history").read_text() == "of the operator\n"
+    # A hostile tenant finds neither the other's nor the operator's, and can't change the program.
+    own = box.state / "state/projects" / sessions.project["id"] / "homes"
+    script = (f"cat {own}/ann/*/.noter/history {box.home}/.noter/history; ls {own}; find / -path '*noter/history' 2>/dev/null;"
+              " echo x >> $(readlink -f $(command -v noter)); env | grep OTHER_KEY; rm -rf ~/.noter/cache; ln -s / ~/.noter/cache;"
+              " mv ~/.noter ~/away; echo {} > ~/.noter/settings.json")
+    spy = sessions.start("--new-session", *bob, command=["sh", "-c", script + " 2>&1"], env=noter)["session_id"]
+    sessions.cordon("session", "wait", spy)
+    text = sessions.text(spy)
+    assert "anns" not in text and "operator" not in text and "hidden" not in text, text
+    assert (box.home / ".npm-global/lib/node_modules/noter/cli.sh").read_text() == CLIENT
+    assert not any(path.is_symlink() for path in (own / "bob").glob("*/.noter")), text
+    # The state goes with its workspace.
+    assert list((own / "ann").glob("*/.noter/history"))
+    sessions.ask("workspace", "delete", sessions.project["id"], "ann")
+    assert not (own / "ann").exists()
+    assert "no profile" in sessions.refused("project", "update", sessions.project["id"], "--profile", "notre")["message"].lower()
+
+
+def test_a_link_that_a_tenant_left_in_its_state_leads_nowhere(sessions, box, noter):
+    """Without `private`, the tenant may replace a directory of its state; a later profile must not follow what is there."""
+    box.write(box.state / "profiles/noter.yaml", PROFILE.replace("private: [~/.noter/cache]\n", ""))
+    sessions.create("--isolation", "--profile", "noter")
+    ann, _ = tenants(sessions)
+    note(sessions, noter, "one", *ann)
+    left = sessions.start("--new-session", *ann, command=["sh", "-c", f"ln -s {box.home} ~/.noter/cache"], env=noter)["session_id"]
+    sessions.cordon("session", "wait", left)
+    box.write(box.state / "profiles/noter.yaml", PROFILE)
+    error = sessions.refused("session", "start", sessions.project["id"], "--detach", "--new-session", *ann, "--", "ls", env=noter, status=125)
+    assert "is a link" in error["message"], error

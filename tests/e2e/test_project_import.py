@@ -196,7 +196,7 @@ def test_hostile_records_of_the_original_import_nothing(sessions, box, original)
     (where / BOB / "pipe").unlink()
     done = sessions.ask("project", "import", str(original.top / "projects" / PROJECT))
     made, = done["projects"]
-    assert (made["best_effort"], made["default_protection"], made["env_pass"], made["shares"]) == (False, True, [], [])
+    assert (made["best_effort"], made["default_protection"], made["env_pass"], made["shares"], made["profile"]) == (False, True, [], [], [])
     assert any("best_effort" in note for note in done["notices"]) and any("its record is not taken over" in note for note in done["notices"])
     copied = box.state / "projects" / PROJECT / "workspaces" / BOB / "out"
     assert copied.is_symlink() and not (box.state / "projects" / PROJECT / "workspaces" / ANN / "metadata.json").exists()

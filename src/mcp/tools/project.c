@@ -19,6 +19,7 @@
 	"\"remote_url\": {\"type\": \"string\"" SAY("Remote of the repository in the default workspace") "}," \
 	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Program and arguments that sessions run") "}," \
 	"\"net\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"]" DEFAULT("\"host\"") "}," \
+	"\"profile\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Profiles of the agent's program, such as claude") "}," \
 	"\"shares\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Host directories for all agents: DIR[:PATH][:ro]") "}," \
 	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") SAY("private: new for each session; workspace: stays, one each; DIR of the host: one for all") "}," \
 	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}," \

@@ -129,7 +129,7 @@ def test_what_agents_would_see_of_the_host_is_for_a_person_to_decide(connect, bo
     """At creation as at an update; the question names each share and says that a home would be shared by all."""
     docs = str(box.mkdir("docs"))
     wide = ({"shares": [docs]}, {"shares": [f"{docs}:/d:ro"]}, {"home": docs}, {"default_protection": False}, {"limits": {"max_sessions": 11}},
-            {"max_recursion_depth": 4}, {"env_pass": ["TOKEN"]})
+            {"max_recursion_depth": 4}, {"env_pass": ["TOKEN"]}, {"profile": ["node"]})
     client = connect("v2", approve=False)
     made = client.tool("project_create", name="p", home="workspace", net="none")["id"]  # each workspace its own: nobody is asked
     for change in wide:
@@ -137,7 +137,7 @@ def test_what_agents_would_see_of_the_host_is_for_a_person_to_decide(connect, bo
         assert client.refused("project_update", project_id=made, **change)["kind"] == "policy_denied", change
     assert client.tool("project_list")["total"] == 1
     questions = "\n".join(str(note) for note in client.notes)
-    for words in (f"read and change {docs} of the host", f"read {docs} of the host", f"all workspaces would share one home, {docs}"):
+    for words in (f"read and change {docs} of the host", f"read {docs} of the host", f"all workspaces would share one home, {docs}", "of profile node"):
         assert words in questions, (words, questions)
     client.close()
     client = connect("v1", approve=True)
