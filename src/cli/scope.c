@@ -348,10 +348,8 @@ int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struc
 
 	if (cordon_manager_env(&m.env, &err) < 0 || cordon_scope_open_root(scope, m.env.root, &m.root, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	if (!scope->root && !m.env.root && check_found(&m.root, &err) < 0) {
-		cordon_root_done(&m.root);
-		return cordon_cli_fail(cli, &err);
-	}
+	if (!scope->root && !m.env.root && check_found(&m.root, &err) < 0)
+		report(&m, &err);
 	/* There may be one rule more than there are options: the variable's. */
 	m.rules = calloc(scope->n_rules + 1, sizeof(*m.rules));
 	m.bad = calloc(scope->n_rules + 1, sizeof(*m.bad));
