@@ -11,7 +11,7 @@ from run_start import COMMAND, bwrap_arguments, make_root
 AGENTS = 50
 AT_ONCE = 4
 ROUNDS = 7
-BAR = 1.5
+BAR = 1.0
 
 
 def timed(command, **options):

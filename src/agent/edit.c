@@ -197,7 +197,7 @@ static int add_to_flow(const struct edit *edit, const json_t *agent)
 		char deeper[INDENT_MAX + 3];
 
 		memcpy(deeper, indent, n);
-		memcpy(deeper + n, "  ", 2);
+		deeper[n] = deeper[n + 1] = ' ';
 		r = put_lines(edit->out, agent, deeper, last ? n : n + 2, n && *indent == '\t');
 	} else if (r == 0) {
 		r = put_compact(edit->out, agent);

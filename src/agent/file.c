@@ -169,7 +169,7 @@ int cordon_agents_load(const char *root, const char *config, struct cordon_agent
 	autoagents struct cordon_agents *agents = NULL;
 	struct cordon_agents place = { .root = { .fd = -1 } };
 	struct cordon_error err = { 0 };
-	cordon_format format;
+	cordon_format format = CORDON_FORMAT_JSON;
 	int r = cordon_agents_root(root, &place.root, &err);
 
 	if (r == 0)
@@ -184,7 +184,7 @@ int cordon_agents_load(const char *root, const char *config, struct cordon_agent
 		r = parse(config ? config : place.path, format, text.data ? text.data : "", text.len, &place.root,
 			  &agents, errors);
 	cordon_root_done(&place.root);
-	if (r < 0)
+	if (r < 0 || !agents)
 		return r;
 	memcpy(agents->path, place.path, sizeof(place.path));
 	agents->trusted = cordon_agents_trusted(agents);

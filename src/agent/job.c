@@ -19,7 +19,7 @@ static int add_variable(struct cordon_agent_job *job, const char *name, const ch
 	size_t size = strlen(name) + strlen(value) + 2;
 	char *text = malloc(size);
 
-	if (!text || cordon_concat(text, size, name, "=", value, NULL) < 0) {
+	if (!text || cordon_concat(text, size, name, "=", value, (char *)NULL) < 0) {
 		free(text);
 		return -ENOMEM;
 	}

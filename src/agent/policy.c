@@ -22,10 +22,12 @@ int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_
 	struct cordon_error err = { 0 };
 	int r;
 
-	if (!rules)
+	if (!rules) {
 		cordon_fail_errno(&err, -ENOMEM, "cannot build the policy of %s", agent->name);
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	}
 	/* INVARIANT: an agent has a scope. A policy without grants would mean the whole repository. */
-	else if (!n)
+	if (!n)
 		cordon_fail(&err, -EINVAL, CORDON_KIND_CONFIG, "the agent %s has no scope", agent->name);
 	else if (profile && (profile->rw.n || profile->ro.n || profile->workspace.n))
 		cordon_fail(&err, -EPERM, CORDON_KIND_POLICY_DENIED,

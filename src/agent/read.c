@@ -362,7 +362,7 @@ static int read_command(struct reading *reading, const struct cordon_node *node,
 		argv[n++] = copy;
 	}
 	argv[n] = NULL;
-	if (!*argv[0])
+	if (!argv[0] || !*argv[0])
 		return cordon_node_fail(doc, node, reading->in.errors, NULL, "the name of the program is empty"), 0;
 	reading->agent->command = argv;
 	return 0;

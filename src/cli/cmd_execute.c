@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cordon execute: runs named agents, alone or side by side, and cancels them. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -215,7 +216,7 @@ static int prepare(struct execution *x)
 
 	if (cordon_agents_load(x->args->root, x->args->config, &x->agents, &errors) < 0)
 		return cordon_cli_fail_all(x->cli, &errors);
-	chosen = calloc(x->agents->n + 1, sizeof(*chosen));
+	chosen = calloc(x->agents->n + 1, sizeof(void *));
 	x->jobs = calloc(x->agents->n + 1, sizeof(*x->jobs));
 	if (!chosen || !x->jobs)
 		cordon_fail_errno(&err, -ENOMEM, "cannot start the agents");
@@ -243,6 +244,12 @@ static void finish(struct execution *x)
 	cordon_home_done(&x->home);
 }
 
+static const char *name_of(const struct execution *x, size_t i)
+{
+	assert(x->jobs[i].agent); /* every job that was prepared has one */
+	return x->jobs[i].agent->name;
+}
+
 /* ---- dry run ---- */
 
 static int print_plans(struct execution *x)
@@ -256,17 +263,17 @@ static int print_plans(struct execution *x)
 		autofree char *text = NULL;
 
 		if (cordon_run_plan(&x->jobs[i].spec, &plan, &err) < 0) {
-			cordon_error_prefix(&err, err.code, "%s", x->jobs[i].agent->name);
+			cordon_error_prefix(&err, err.code, "%s", name_of(x, i));
 			code = cordon_cli_fail(x->cli, &err);
 			continue;
 		}
 		text = x->cli->json ? cordon_plan_to_json(plan) : cordon_plan_to_text(plan);
 		cordon_plan_free(plan);
 		if (x->cli->json)
-			json_array_append_new(plans, json_pack("{s:s, s:o}", "agentName", x->jobs[i].agent->name,
-							       "plan", text ? json_loads(text, 0, NULL) : json_null()));
+			json_array_append_new(plans, json_pack("{s:s, s:o}", "agentName", name_of(x, i), "plan",
+							       text ? json_loads(text, 0, NULL) : json_null()));
 		else
-			printf("%sagent      %s\n%s", i ? "\n" : "", x->jobs[i].agent->name, text ? text : "");
+			printf("%sagent      %s\n%s", i ? "\n" : "", name_of(x, i), text ? text : "");
 	}
 	if (!x->cli->json || code) {
 		json_decref(plans);
@@ -373,7 +380,7 @@ static int run_agents(struct execution *x)
 	int signal = 0, input = -1, code, r;
 
 	for (size_t i = 0; names && i < x->n; i++)
-		names[i] = x->jobs[i].agent->name;
+		names[i] = name_of(x, i);
 	x->view.show = show;
 	r = names ? make_crew(x, &input, &err) : cordon_fail_errno(&err, -ENOMEM, "cannot start the agents");
 	if (r == 0)
@@ -414,7 +421,7 @@ static int detach(struct execution *x)
 	}
 	names = json_array();
 	for (size_t i = 0; i < x->n; i++)
-		json_array_append_new(names, json_string(x->jobs[i].agent->name));
+		json_array_append_new(names, json_string(name_of(x, i)));
 	return cordon_cli_print_json(x->cli, json_pack("{s:s, s:o}", "runId", run, "agents", names));
 }
 

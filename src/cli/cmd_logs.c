@@ -137,7 +137,7 @@ static int print_new(struct logs *logs, struct cordon_error *err)
 /* Fills the list of jobs, and says whether one of them has not ended. */
 static int choose(struct logs *logs, const char *agent, struct cordon_job **ret_jobs, struct cordon_error *err)
 {
-	struct cordon_job only;
+	struct cordon_job only = { 0 };
 	size_t n = 0;
 	int r = cordon_crew_read(&logs->home, logs->run.id, &logs->run, ret_jobs, &n, err);
 

@@ -185,38 +185,66 @@ int cordon_build_scalar(struct cordon_builder *builder, cordon_node_type type, c
 	return attach(builder, node);
 }
 
-/* Returns -E2BIG over a bound. The recursion is as deep as the copied nodes, whose depth is bounded. */
-static int copy_node(struct cordon_builder *builder, const struct cordon_node *node, size_t depth,
-		     struct cordon_node **ret_copy)
+struct copy_frame {
+	const struct cordon_node *next; /* the child of the original that comes next */
+	struct cordon_node *copy, *last;
+};
+
+static int copy_one(struct cordon_builder *builder, const struct cordon_node *node, struct cordon_node **ret_copy)
 {
-	struct cordon_node *copy = cordon_document_alloc(builder->doc, sizeof(*copy)), *last = NULL;
+	struct cordon_node *copy = cordon_document_alloc(builder->doc, sizeof(*copy));
 
 	if (!copy)
 		return -ENOMEM;
-	if (++builder->copied > CORDON_CONFIG_COPIES_MAX || depth > builder->max_depth)
+	if (++builder->copied > CORDON_CONFIG_COPIES_MAX)
 		return -E2BIG;
 	*copy = *node;
 	copy->first = copy->next = NULL;
-	for (const struct cordon_node *child = node->first; child; child = child->next) {
-		struct cordon_node *made = NULL;
-		int r = copy_node(builder, child, depth + 1, &made);
-
-		if (r < 0)
-			return r;
-		if (last)
-			last->next = made;
-		else
-			copy->first = made;
-		last = made;
-	}
 	*ret_copy = copy;
 	return 0;
+}
+
+/* Copies a node and everything below it, without recursion. Returns -E2BIG over a bound. */
+static int copy_node(struct cordon_builder *builder, const struct cordon_node *node, struct cordon_node **ret_copy)
+{
+	autofree struct copy_frame *frames = calloc(builder->max_depth + 1, sizeof(*frames));
+	size_t depth = 0;
+	int r = frames ? copy_one(builder, node, &frames[0].copy) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	frames[0].next = node->first;
+	*ret_copy = frames[0].copy;
+	for (;;) {
+		struct copy_frame *frame = &frames[depth];
+		const struct cordon_node *child = frame->next;
+		struct cordon_node *made = NULL;
+
+		if (!child && !depth)
+			return 0;
+		if (!child) {
+			depth--;
+			continue;
+		}
+		if (builder->depth + depth + 1 > builder->max_depth)
+			return -E2BIG;
+		r = copy_one(builder, child, &made);
+		if (r < 0)
+			return r;
+		if (frame->last)
+			frame->last->next = made;
+		else
+			frame->copy->first = made;
+		frame->last = made;
+		frame->next = child->next;
+		frames[++depth] = (struct copy_frame){ .next = child->first, .copy = made };
+	}
 }
 
 int cordon_build_copy(struct cordon_builder *builder, const struct cordon_node *node, const struct cordon_span *span)
 {
 	struct cordon_node *copy = NULL;
-	int r = copy_node(builder, node, builder->depth, &copy);
+	int r = copy_node(builder, node, &copy);
 
 	if (r == -E2BIG)
 		return cordon_build_fail(builder, span->line, span->column, r,

@@ -222,7 +222,7 @@ def test_violations_are_heard_counted_and_logged(crews):
 
 
 def test_names_and_bounds_are_judged_before_anything_is_made(crews, leftovers):
-    hostile = ["", "..", ".x", "-x", "_x", "a/b", "../../x", "a\nb", "a b", "ä", "x" * 65, "a\x1b[2J", "%s"]
+    hostile = ["", "a/b", "../../x", "a\nb", " a", "a ", "ä", "x" * 65, "a\x1b[2J", "%s"]
     owner = crews.run(*[crews.job("x", "true") | {"name": name} for name in hostile], crews.job("good", "true"), crews.job("good", "true"),
                       crews.job("x" * 64, "true"), crews.job("terminal", "true", terminal=True), crews.job("empty", "true") | {"argv": []})  # fmt: skip
     errors = [line["error"] for line in owner.lines if "error" in line]

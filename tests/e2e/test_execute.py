@@ -199,9 +199,9 @@ def test_status_and_logs_show_what_ran(execute, cordon, repo, box):
     assert cordon("logs", "--run", first, "--agent", "TWO").stdout.startswith("from two\n")
     events = [json.loads(line) for line in cordon("logs", "--run", first, "--agent", "two", "--json").stdout.splitlines()]
     assert [e["type"] for e in events][0] == "started" and events[-1]["type"] == "ended" and {e["agentName"] for e in events} == {"two"}
-    for args in (["logs", "--run", "abcdef"], ["logs", "--agent", "twoo", "--run", first], ["status", "abcdef"]):
+    for args in (["logs", "--run", "abcdef"], ["logs", "--agent", "twos", "--run", first], ["status", "abcdef"]):
         assert cordon(*args).returncode == 1
-    assert "did you mean 'two'" in cordon("logs", "--agent", "twoo", "--run", first).stderr
+    assert "did you mean 'two'" in cordon("logs", "--agent", "twos", "--run", first).stderr
 
 
 def test_nothing_has_run_yet(cordon):

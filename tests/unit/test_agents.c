@@ -42,7 +42,7 @@ static void a_changed_byte_is_an_agent_or_an_error(void **state)
 		assert_int_equal(n, 2);
 		for (size_t i = 0; i < len; i++) {
 			for (size_t k = 0; k < sizeof(bytes) - 1; k++) {
-				memcpy(text, source, len);
+				memcpy(text, source, len + 1);
 				text[i] = bytes[k];
 				(void)parse(format, text, len, &n);
 			}

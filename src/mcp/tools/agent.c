@@ -207,9 +207,11 @@ static int add_agent(struct start *start, const char *name, const struct cordon_
 		     struct cordon_error *err)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	const struct cordon_agent *agent;
+	const struct cordon_agent *agent = NULL;
 	int r = cordon_agents_get(start->agents, name, &agent, err);
 
+	if (r < 0 || !agent)
+		return r;
 	for (size_t i = 0; r == 0 && i < start->n; i++)
 		if (start->jobs[i].agent == agent)
 			r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "the agent %s is named twice", agent->name);
