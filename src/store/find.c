@@ -68,13 +68,14 @@ static int ambiguous(const char *kind, const char *text, struct candidates *cand
 	return r;
 }
 
-/* Returns 0 and the id of the only candidate, or an error that names them all. */
+/* Returns 0 and the id of the only candidate, or an error that names them all. There is one at least. */
 static int settle(const char *kind, const char *text, struct candidates *candidates, char ret_id[static CORDON_ID_SIZE],
 		  struct cordon_error *err)
 {
 	if (candidates->n > 1)
 		return ambiguous(kind, text, candidates, err);
-	return cordon_copy(ret_id, CORDON_ID_SIZE, candidates->items[0].id, strlen(candidates->items[0].id));
+	snprintf(ret_id, CORDON_ID_SIZE, "%s", candidates->items ? candidates->items->id : "");
+	return 0;
 }
 
 /* Copies the text in lower case if it may be the beginning of a UUID. */
