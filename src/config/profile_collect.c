@@ -167,8 +167,8 @@ static int add_private(const struct collect *c, const struct cordon_setting *set
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", setting->text);
 	}
 	/* The home of the run is private anyway: a directory that is missing on the host needs no layer. */
-	if (r < 0 || stat(source, &st) < 0 || !S_ISDIR(st.st_mode))
-		return r;
+	if (r < 0 || (state ? lstat(source, &st) : stat(source, &st)) < 0 || !S_ISDIR(st.st_mode))
+		return r; /* INVARIANT: an agent writes in the state, so a link there never decides what a run sees */
 	return cordon_profile_add_share(c->use, &share, err);
 }
 

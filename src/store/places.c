@@ -234,8 +234,9 @@ static int collect(const struct cordon_profiles *profiles, const struct cordon_p
 		struct cordon_share *share = &use->shares[i];
 		bool of_state = cordon_path_within(share->source, state);
 
-		/* A home that stays has the state already. */
-		if (of_state && !with_state)
+		/* A home that stays has the state already. What the operator's own home has is for no tenant, not even
+		 * under a layer. */
+		if ((of_state && !with_state) || (!of_state && share->kind == CORDON_SHARE_LAYER))
 			continue;
 		/* INVARIANT: the state of one workspace never leads to that of another, or to the host. */
 		if (of_state &&

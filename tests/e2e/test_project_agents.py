@@ -144,7 +144,7 @@ state:
   - path: ~/.noter
     variable: NOTER_HOME
     hold: [settings.json]
-private: [~/.noter/cache]
+private: [~/.noter/cache, ~/.noter-cache]
 keep_env: ["NOTER_*"]
 """
 
@@ -157,6 +157,7 @@ def noter(box):
     box.mkdir(box.home / ".npm-global/bin")
     box.link(box.home / ".npm-global/bin/noter", "../lib/node_modules/noter/cli.sh")
     box.write(box.home / ".noter/history", "of the operator\n")
+    box.write(box.home / ".noter-cache/page", "of the operator\n")
     box.write(box.state / "profiles/noter.yaml", PROFILE)
     for place in (box.state, box.state / "profiles"):
         place.chmod(0o700)
@@ -181,7 +182,7 @@ def test_a_client_from_my_npm_directory_serves_two_tenants_each_with_its_own_sta
     # A hostile tenant finds neither the other's nor the operator's, and can't change the program.
     own = box.state / "state/projects" / sessions.project["id"] / "homes"
     script = (f"cat {own}/ann/*/.noter/history {box.home}/.noter/history; ls {own}; find / -path '*noter/history' 2>/dev/null;"
-              " echo x >> $(readlink -f $(command -v noter)); env | grep OTHER_KEY; rm -rf ~/.noter/cache; ln -s / ~/.noter/cache;"
+              " cat ~/.noter-cache/page; echo x >> $(readlink -f $(command -v noter)); env | grep OTHER_KEY; rm -rf ~/.noter/cache; ln -s / ~/.noter/cache;"
               " mv ~/.noter ~/away; echo {} > ~/.noter/settings.json")
     spy = sessions.start("--new-session", *bob, command=["sh", "-c", script + " 2>&1"], env=noter)["session_id"]
     sessions.cordon("session", "wait", spy)
@@ -198,12 +199,19 @@ def test_a_client_from_my_npm_directory_serves_two_tenants_each_with_its_own_sta
 
 def test_a_link_that_a_tenant_left_in_its_state_leads_nowhere(sessions, box, noter):
     """Without `private`, the tenant may replace a directory of its state; a later profile must not follow what is there."""
-    box.write(box.state / "profiles/noter.yaml", PROFILE.replace("private: [~/.noter/cache]\n", ""))
+    box.write(box.state / "profiles/noter.yaml", PROFILE.replace("private: [~/.noter/cache, ~/.noter-cache]\n", ""))
     sessions.create("--isolation", "--profile", "noter")
     ann, _ = tenants(sessions)
     note(sessions, noter, "one", *ann)
     left = sessions.start("--new-session", *ann, command=["sh", "-c", f"ln -s {box.home} ~/.noter/cache"], env=noter)["session_id"]
     sessions.cordon("session", "wait", left)
     box.write(box.state / "profiles/noter.yaml", PROFILE)
+    look = sessions.start("--new-session", *ann, command=["sh", "-c", "cat ~/.noter/cache/.noter-cache/page; ls -A ~/.noter/cache/ 2>&1"], env=noter)["session_id"]
+    sessions.cordon("session", "wait", look)
+    assert "operator" not in sessions.text(look) and "noter-cache\n" not in sessions.text(look), sessions.text(look)
+    # Where the state itself is a link, which only the operator can make, the session is refused.
+    state = box.state / "state/projects" / sessions.project["id"] / "homes/ann/state"
+    (state / ".noter").rename(state / "kept")
+    (state / ".noter").symlink_to(box.home)
     error = sessions.refused("session", "start", sessions.project["id"], "--detach", "--new-session", *ann, "--", "ls", env=noter, status=125)
     assert "is a link" in error["message"], error
