@@ -157,7 +157,7 @@ def documented_lines(client):
 def install(base_dir):
     """A directory with the packages of all clients, installed once per lock file, their own install scripts run."""
     modules = node_packages(HERE, base_dir, "clients-node") / "node_modules"
-    node = node_packages(NODE, base_dir, "mcp-node") / "node_modules" / ".bin" / "node"
+    node = next((node_packages(NODE, base_dir, "mcp-node") / "node_modules").glob("node-linux-*/bin/node"))
     for client in CLIENTS:
         done = modules / client.package / f".{client.name}-installed"
         if client.postinstall and not done.exists():

@@ -24,7 +24,8 @@ def sdk(base_dir):
 
 
 def node(sdk):
-    return str(sdk / "node_modules" / ".bin" / "node")
+    # Debian's npm makes no link in .bin, where two optional packages have a program of this name.
+    return str(next((sdk / "node_modules").glob("node-linux-*/bin/node")))
 
 
 class Judge:
