@@ -15,6 +15,7 @@
 #define MASK_DIR "proc/mask-dir"
 #define MASK_FILE "proc/mask-file"
 #define PINS "proc/pins"
+#define ETC_ATTEMPTS 16	   /* to mount a file of /etc that is replaced again and again */
 #define INODES_PER_MIB 256 /* limits the number of files in our file system, as `size` limits its bytes */
 
 struct applier {
@@ -177,7 +178,7 @@ static int judge_again(int fd, const struct cordon_step *step)
 
 /* Mounts a part of the system, which only the administrator can change, in our own tree. It uses few calls, because
  * each start mounts a dozen of them. */
-static int bind_system(const struct applier *a, const struct cordon_step *step)
+static int bind_system_once(const struct applier *a, const struct cordon_step *step)
 {
 	unsigned int recursive = step->flags & CORDON_STEP_IS_DIR ? AT_RECURSIVE : 0;
 	uint64_t attributes = bind_attributes(step);
@@ -187,11 +188,21 @@ static int bind_system(const struct applier *a, const struct cordon_step *step)
 
 	if (r == -ESTALE && step->flags & CORDON_STEP_IN_ETC)
 		r = judge_again(tree, step);
-	if (r == -ENOENT && step->flags & CORDON_STEP_IN_ETC)
-		return 0; /* it has gone: an empty file or directory of ours is in its place */
 	if (r == 0 && attributes)
 		r = set_attributes(tree, attributes, 0);
 	return r < 0 ? r : attach_own(a->m, tree, step->path);
+}
+
+static int bind_system(const struct applier *a, const struct cordon_step *step)
+{
+	int r = bind_system_once(a, step);
+
+	if (!(step->flags & CORDON_STEP_IN_ETC))
+		return r;
+	/* The kernel mounts no file that lost its name since it was opened. If another one took its place, we mount that. */
+	for (unsigned int i = 0; r == -ENOENT && i < ETC_ATTEMPTS; i++)
+		r = bind_system_once(a, step);
+	return r == -ENOENT ? 0 : r; /* it has gone: an empty file or directory of ours is in its place */
 }
 
 static int bind_step(const struct applier *a, const struct cordon_step *step)
