@@ -6,9 +6,9 @@
 
 #include "base/path.h"
 #include "base/program.h"
-#include "base/resolve.h"
 #include "config/profile.h"
 #include "config/suggest.h"
+#include "protect/homes.h"
 
 #define SUFFIX ".yaml"
 
@@ -39,25 +39,12 @@ static void find_own(char ret[static CORDON_PATH_MAX])
 		ret[0] = '\0';
 }
 
-static void find_user_home(char ret[static CORDON_PATH_MAX])
-{
-	const char *home = getenv("HOME");
-	struct cordon_root root = { .fd = -1 };
-
-	ret[0] = '\0';
-	if (!home || *home != '/' || cordon_root_open(home, &root, NULL) < 0)
-		return;
-	if (!cordon_streq(root.path, "/"))
-		memcpy(ret, root.path, strlen(root.path) + 1);
-	cordon_root_done(&root);
-}
-
 void cordon_profile_dirs_find(struct cordon_profile_dirs *ret_dirs)
 {
 	*ret_dirs = (struct cordon_profile_dirs){ 0 };
 	cordon_data_find("profiles", ret_dirs->shipped);
 	find_own(ret_dirs->own);
-	find_user_home(ret_dirs->home);
+	cordon_homes_user(ret_dirs->home);
 }
 
 static bool is_file(const char *dir, const char *name, char ret_path[static CORDON_PATH_MAX])

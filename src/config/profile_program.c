@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/resolve.h"
 #include "config/profile.h"
+#include "protect/homes.h"
 
 #define INTERPRETERS_MAX 4 /* a script may name an interpreter that is a script */
 #define FIRST_LINE_MAX 512
@@ -37,15 +38,6 @@ bool cordon_is_system_path(const char *path)
 }
 
 static const struct cordon_root slash = { .fd = -1, .path = "/" };
-
-static bool canonical(const char *path, char ret[static CORDON_PATH_MAX])
-{
-	CORDON_UNCLEARED struct cordon_resolved found;
-
-	cordon_resolve(&slash, path, &found);
-	return found.place == CORDON_PLACE_INSIDE && found.exists &&
-	       cordon_path_join("/", found.path, ret, CORDON_PATH_MAX) == 0;
-}
 
 static int refuse_link_within(void *data, const char *link, const char *rest)
 {
@@ -267,8 +259,8 @@ static int show_program(struct search *s, const char *path, struct cordon_error 
 	bool covered = false;
 	int r;
 
-	if (!canonical(path, file) || cordon_copy(dir, sizeof(dir), path, (size_t)(name - path)) < 0 ||
-	    !canonical(dir, dir))
+	if (!cordon_homes_canonical(path, file) || cordon_copy(dir, sizeof(dir), path, (size_t)(name - path)) < 0 ||
+	    !cordon_homes_canonical(dir, dir))
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s: %s can't be resolved", s->where, path);
 	r = add_to_path(s->use, place_of(s, dir, place), err);
 	if (r < 0)

@@ -20,6 +20,14 @@ bool cordon_homes_canonical(const char *path, char ret[static CORDON_PATH_MAX])
 	       cordon_path_join("/", found.path, ret, CORDON_PATH_MAX) == 0;
 }
 
+void cordon_homes_user(char ret[static CORDON_PATH_MAX])
+{
+	const char *home = getenv("HOME");
+
+	if (!home || *home != '/' || !cordon_homes_canonical(home, ret) || cordon_streq(ret, "/"))
+		ret[0] = '\0';
+}
+
 int cordon_homes_each(int (*fn)(void *data, const char *home, uid_t uid), void *data)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(PASSWD_MAX);

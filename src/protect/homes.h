@@ -10,6 +10,9 @@
 /* The canonical path of something that exists. */
 bool cordon_homes_canonical(const char *path, char ret[static CORDON_PATH_MAX]);
 
+/* The canonical path of the directory that $HOME names; "" when there is none, or when it is "/". */
+void cordon_homes_user(char ret[static CORDON_PATH_MAX]);
+
 /* Calls fn for each home in /etc/passwd that exists, of root, of a person or of the caller; until it fails. The path is
  * canonical, and never "/". */
 int cordon_homes_each(int (*fn)(void *data, const char *home, uid_t uid), void *data);

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "protect/defaults.h"
+#include "protect/homes.h"
 #include "protect/links.h"
 #include "protect/shares.h"
 
@@ -142,20 +143,6 @@ static int protect_agents_in_home(struct cordon_policy_share *share, struct cord
 	return 0;
 }
 
-/* Finds the canonical path of the user's home directory; "" when there is none. */
-static void find_home(char ret[static CORDON_PATH_MAX])
-{
-	const char *home = getenv("HOME");
-	struct cordon_root root = { .fd = -1 };
-
-	ret[0] = '\0';
-	if (!home || *home != '/' || cordon_root_open(home, &root, NULL) < 0)
-		return;
-	if (!cordon_streq(root.path, "/"))
-		memcpy(ret, root.path, strlen(root.path) + 1);
-	cordon_root_done(&root);
-}
-
 /* Protects in a share that lies where a row of the table points to (.cargo), or contains it in its last components. */
 static int protect_tails(struct cordon_policy_share *share, struct cordon_error *err)
 {
@@ -211,7 +198,7 @@ int cordon_protect_share(struct cordon_policy_share *share, struct cordon_error 
 	bool of_the_run;
 	int r;
 
-	find_home(home);
+	cordon_homes_user(home);
 	of_the_run = share->home && !cordon_streq(share->source, home);
 	if ((r = protect_home_rows(share, home, err)) < 0 || (r = protect_tails(share, err)) < 0 ||
 	    (r = protect_agents(share, err)) < 0 || !share->policy)
