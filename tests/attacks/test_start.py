@@ -391,7 +391,7 @@ def test_c8_inside_a_sandbox_another_one_is_refused_with_its_name_or_declared(ar
     inner = "CORDON_HOME=/tmp/inner HOME=/tmp /opt/cordon/cordon run --root {root}/src {options} -- /bin/sh -c 'echo started; echo x >../evil; echo y >new'"
     share = ["--share", f"{arena.box.bin}:/opt/cordon:ro"]
     refused = arena.sh(inner.format(root=arena.root, options=""), *share)
-    assert refused.returncode == 125 and "namespaces" in refused.stderr and "started" not in refused.stdout, refused
+    assert refused.returncode == 125 and "already inside a sandbox" in refused.stderr and "started" not in refused.stdout, refused
     declared = arena.sh(inner.format(root=arena.root, options="--best-effort --no-default-protect --rw . --result /tmp/r") + "; cat /tmp/r", *share)
     assert "started" in declared.stdout and "best effort" in declared.stderr, declared
     assert (arena.root / "src/new").exists() and not (arena.root / "evil").exists()
