@@ -410,10 +410,11 @@ def node_packages(source, base_dir, name, programs=()):
     if not shared.exists():
         partial = base_dir / f"{name}.{os.getpid()}"
         shutil.copytree(target, partial, symlinks=True, copy_function=link_or_copy)
-        for file in programs:
-            shutil.copy(source / file, partial)
         subprocess.run(["chmod", "-R", "a+rX", str(partial)], check=True)
         partial.rename(shared)
+    # Another test may have made the directory with other programs.
+    for file in programs:
+        shutil.copyfile(source / file, shared / file)
     return shared
 
 

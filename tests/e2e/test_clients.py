@@ -18,7 +18,8 @@ ATTACKS = ("outside", "secret", "hook", "settings", "program")
 REFUSED = re.compile("permission denied|read-only file system|no such file|nonexistent|not exist|not found", re.IGNORECASE)
 FIRST, SECOND = "fix the tests", "now the docs"
 
-pytestmark = pytest.mark.limit(600)
+# Installing four clients from the registry takes a minute.
+pytestmark = [pytest.mark.limit(600), pytest.mark.long]
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ from clients.four import CLIENTS, PLANTED, SECRET, Person, install
 from clients.model import Deed, Model
 from support import callers
 
-pytestmark = pytest.mark.limit(600)
+# Installing four clients from the registry takes a minute.
+pytestmark = [pytest.mark.limit(600), pytest.mark.long]
 
 
 @pytest.fixture
