@@ -240,7 +240,9 @@ static long peak_kb(void)
 static int run(struct driver *d)
 {
 	autobuf struct cordon_buf in = CORDON_BUF((size_t)64 << 20);
-	struct cordon_crew_options options = { .observer = { d, on_state, on_event, on_output } };
+	struct cordon_crew_options options = {
+		.observer = { .data = d, .state = on_state, .event = on_event, .output = on_output }
+	};
 	struct cordon_error err = { 0 };
 	const json_t *jobs;
 	char *line;
