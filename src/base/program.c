@@ -27,10 +27,9 @@ void cordon_data_find(const char *name, char ret_path[static CORDON_PATH_MAX])
 		path[n] = '\0';
 		slash = strrchr(path, '/');
 	}
-	if (slash && is_in(path, (size_t)(slash - path), name))
-		cordon_copy(ret_path, CORDON_PATH_MAX, path, strlen(path));
-	else if (cordon_copy(path, sizeof(path), CORDON_DATA, sizeof(CORDON_DATA) - 1) == 0 &&
-		 is_in(path, sizeof(CORDON_DATA) - 1, name))
+	if ((slash && is_in(path, (size_t)(slash - path), name)) ||
+	    (cordon_copy(path, sizeof(path), CORDON_DATA, sizeof(CORDON_DATA) - 1) == 0 &&
+	     is_in(path, sizeof(CORDON_DATA) - 1, name)))
 		cordon_copy(ret_path, CORDON_PATH_MAX, path, strlen(path));
 }
 

@@ -258,11 +258,8 @@ static const struct cordon_option import_options[] = {
 
 static void print_notices(const struct cordon_cli *cli, const json_t *notices)
 {
-	size_t i;
-	json_t *text;
-
-	json_array_foreach(notices, i, text)
-		cordon_cli_log(cli, "NOTICE", "%s", json_string_value(text));
+	for (size_t i = 0; i < json_array_size(notices); i++)
+		cordon_cli_log(cli, "NOTICE", "%s", json_string_value(json_array_get(notices, i)));
 }
 
 static int run_import(struct cordon_cli *cli, int argc, char **argv)

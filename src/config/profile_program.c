@@ -226,6 +226,7 @@ static char *next_word(char **line)
 }
 
 /* Shows the interpreter that the first line of a script names. */
+/* NOLINTNEXTLINE(misc-no-recursion): INTERPRETERS_MAX bounds it. */
 static int show_interpreter(struct search *s, const char *file, struct cordon_error *err)
 {
 	char line[FIRST_LINE_MAX] = "", found[CORDON_PATH_MAX], *word, *rest = line + 2;
@@ -250,6 +251,7 @@ static int show_interpreter(struct search *s, const char *file, struct cordon_er
 }
 
 /* `path` is the program as it was found: maybe a link. */
+/* NOLINTNEXTLINE(misc-no-recursion): INTERPRETERS_MAX bounds it. */
 static int show_program(struct search *s, const char *path, struct cordon_error *err)
 {
 	char file[CORDON_PATH_MAX], dir[CORDON_PATH_MAX], package[CORDON_PATH_MAX], place[CORDON_PATH_MAX];

@@ -326,6 +326,7 @@ static struct mapping read_mapping(const struct cordon_memory *memory, const cha
 	int name = 0;
 	struct mapping m = { 0 };
 
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote it. */
 	if (sscanf(line, "%*x-%*x %4s %*x %x:%x %lu %n", perms, &dev_major, &dev_minor, &ino, &name) < 4)
 		return m;
 	m.shared = perms[3] == 's';
@@ -409,6 +410,7 @@ static void add_children(struct cordon_memory *memory, const char *task, int lis
 	if (!file)
 		return;
 	cordon_steal_fd(&fd);
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote it. */
 	while (fscanf(file, "%d", &pid) == 1 &&
 	       grow((void **)&memory->numbers, memory->n_numbers, &memory->cap_numbers, sizeof(*memory->numbers)))
 		memory->numbers[memory->n_numbers++] = (struct number){ .host = (pid_t)pid };

@@ -62,7 +62,7 @@ static ssize_t link_at(const struct cordon_plan *plan, const char *path, char re
 /* Walks an absolute inside path component by component. 0 for a file that can be executed, else what execve() says. */
 static int look(const struct cordon_plan *plan, const char *path)
 {
-	char at[CORDON_PATH_MAX] = "/", rest[CORDON_PATH_MAX], next[CORDON_PATH_MAX], text[CORDON_PATH_MAX];
+	char at[CORDON_PATH_MAX] = "/", rest[CORDON_PATH_MAX], next[CORDON_PATH_MAX], text[CORDON_PATH_MAX] = "";
 	unsigned int links = 0;
 	struct stat st;
 
