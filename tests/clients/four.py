@@ -284,6 +284,11 @@ class ClientTerminal(Terminal):
                 return bool(condition())
         return True
 
+    def drain(self):
+        """Reads what was written before the client ended; the end of a process says nothing about what the terminal still holds."""
+        while select.select([self.master], [], [], 0)[0]:
+            self.seen += os.read(self.master, 65536)
+
     def work(self, model, presses, seconds=240):
         """Until the model's farewell is on the screen; then the client is told to end, as a person does."""
         assert self.wait(lambda: model.said_farewell.acquire(blocking=False), seconds), self.text()
@@ -294,5 +299,6 @@ class ClientTerminal(Terminal):
                 self.wait(ended, 0.3)
                 self.type(b"\x03")
             if self.wait(ended, 10):
+                self.drain()
                 return
         raise AssertionError(self.text())
