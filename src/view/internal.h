@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the room share. */
+#ifndef CORDON_VIEW_INTERNAL_H
+#define CORDON_VIEW_INTERNAL_H
+
+#include "store/internal.h"
+#include "view/view.h"
+
+#define CORDON_VIEW_LOCK "lock"
+#define CORDON_VIEW_POLICY "policy"
+#define CORDON_VIEW_RECORD "record.json"
+
+extern const struct cordon_record_kind cordon_view_kind;
+
+/* Opens state/views, and makes it when it is missing. */
+int cordon_view_dir(const struct cordon_home *home, int *ret_fd, struct cordon_error *err);
+
+#endif
