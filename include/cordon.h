@@ -72,6 +72,9 @@ typedef enum cordon_reason {
 	CORDON_REASON_NO_GRANT,	    /* inside the root, no grant matches */
 	CORDON_REASON_OUTSIDE_ROOT, /* resolves to a place outside the root */
 	CORDON_REASON_UNRESOLVABLE, /* a loop of links, or a name that can't exist */
+	CORDON_REASON_NO_HOST,	    /* no rule of the list allows the host on this port */
+	CORDON_REASON_OTHER_HOST,   /* the stream named another host than the one that was looked up */
+	CORDON_REASON_NOT_PUBLIC,   /* the host has an address that is not public, and no rule names it */
 	CORDON_REASON__MAX
 } cordon_reason;
 
@@ -111,12 +114,19 @@ CORDON_API int cordon_policy_fence(struct cordon_policy *policy, const char *nam
  * freer. */
 CORDON_API int cordon_policy_within(const struct cordon_policy *child, const struct cordon_policy *parent,
 				    struct cordon_error *err);
+/* Adds hosts that a run may reach, separated by commas: `api.example.com:443`, `*.example.com`, `github.com:22/tcp`,
+ * `localhost:5432`, `192.0.2.7:80`, `[2001:db8::1]:443`; the port is 443 when none is given. From the first call on the
+ * run reaches these hosts and no others; "" adds none. A policy without a list does not limit the network. */
+CORDON_API int cordon_policy_allow_hosts(struct cordon_policy *policy, const char *hosts, struct cordon_error *err);
 /* Adds what a cordon.yaml or .json file says. On failure `err` has the first error and the policy is unchanged. */
 CORDON_API int cordon_policy_load(struct cordon_policy *policy, const char *file, struct cordon_error *err);
 
 /* Resolves `path` (relative to the root, or absolute) and decides. A denial is a decision, not an error. */
 CORDON_API int cordon_policy_check(const struct cordon_policy *policy, const char *path, cordon_op op,
 				   struct cordon_decision *ret_decision, struct cordon_error *err);
+/* Decides whether a run may reach HOST[:PORT]; `resolved` is the host in the form of rules. No name is looked up. */
+CORDON_API int cordon_policy_check_host(const struct cordon_policy *policy, const char *host,
+					struct cordon_decision *ret_decision, struct cordon_error *err);
 
 /*
  * ---- running a program ----

@@ -14,6 +14,7 @@ static const char *const options[CORDON_SETTING__MAX] = {
 	[CORDON_SETTING_NO_DEFAULT_PROTECT] = "--no-default-protect",
 	[CORDON_SETTING_HOME] = "--home",
 	[CORDON_SETTING_SHARE] = "--share",
+	[CORDON_SETTING_NET] = "--net",
 	[CORDON_SETTING_NET_NONE] = "--net none",
 	[CORDON_SETTING_LENS_ALWAYS] = "--lens always",
 	[CORDON_SETTING_LENS_NEVER] = "--lens never",

@@ -14,6 +14,9 @@ static const char *const reason_names[] = {
 	[CORDON_REASON_NO_GRANT] = "no_grant",
 	[CORDON_REASON_OUTSIDE_ROOT] = "outside_root",
 	[CORDON_REASON_UNRESOLVABLE] = "unresolvable",
+	[CORDON_REASON_NO_HOST] = "no_host",
+	[CORDON_REASON_OTHER_HOST] = "other_host",
+	[CORDON_REASON_NOT_PUBLIC] = "not_public",
 };
 
 const char *cordon_verdict_name(cordon_verdict verdict)

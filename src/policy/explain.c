@@ -275,6 +275,11 @@ int cordon_policy_explain(const struct cordon_policy *policy, const struct cordo
 	case CORDON_REASON_OUTSIDE_ROOT:
 		explain_outside(policy, decision, &text, &remedy);
 		break;
+	case CORDON_REASON_NO_HOST:
+	case CORDON_REASON_OTHER_HOST:
+	case CORDON_REASON_NOT_PUBLIC:
+		/* Of a host, which is no path. */
+		return cordon_policy_explain_host(policy, decision, ret_text, ret_remedy);
 	case CORDON_REASON_UNRESOLVABLE:
 	case CORDON_REASON__MAX:
 		append_path(&text, decision->resolved);

@@ -90,11 +90,21 @@ static int flatten(struct cordon_policy *policy, struct cordon_policy *fence, st
 	return r;
 }
 
+static int narrow_net(const struct cordon_policy *policy, const struct cordon_policy *fence,
+		      struct cordon_net_list *ret_net, struct cordon_error *err)
+{
+	int r = cordon_net_list_copy(ret_net, &policy->net);
+
+	return r < 0 ? cordon_fail_errno(err, r, "cannot add a fence")
+		     : cordon_net_list_narrow(ret_net, &fence->net, err);
+}
+
 int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct cordon_policy *fence,
 			struct cordon_error *err)
 {
 	size_t n_grants = policy->n_grants, n_protected = policy->n_protected;
 	bool strict = fence->mode == CORDON_MODE_STRICT || fence->strict_fence;
+	struct cordon_net_list net = { 0 };
 	int r = 0;
 
 	if (!same_root(policy, fence))
@@ -104,6 +114,8 @@ int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct c
 		r = cordon_fail_errno(err, -ENOMEM, "cannot add a fence");
 	if (r == 0)
 		r = move_rules(policy, fence, err);
+	if (r == 0)
+		r = narrow_net(policy, fence, &net, err);
 	if (r == 0)
 		r = flatten(policy, fence, err);
 	if (r == 0) {
@@ -118,8 +130,11 @@ int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct c
 	if (r < 0) {
 		cordon_policy_truncate(policy, n_grants, n_protected);
 		cordon_policy_free(fence);
+		cordon_net_list_done(&net);
 		return r;
 	}
+	cordon_net_list_done(&policy->net);
+	policy->net = net;
 	cordon_policy_set_mode(policy, policy->mode);
 	return 0;
 }

@@ -60,6 +60,7 @@ struct cordon_policy *cordon_policy_free(struct cordon_policy *policy)
 	free(policy->folders);
 	cordon_policy_drop_shares(policy, 0);
 	free(policy->shares);
+	cordon_net_list_done(&policy->net);
 	free(policy->name);
 	free(policy);
 	return NULL;

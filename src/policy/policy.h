@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/names.h"
 #include "base/resolve.h"
+#include "policy/net.h"
 #include "policy/pattern.h"
 
 #define CORDON_PROTECTED_MAX 1024
@@ -64,6 +65,8 @@ struct cordon_policy {
 	char *folders;			    /* the folder list as the user wrote it, or NULL; for messages only */
 	struct cordon_policy_share *shares; /* what else of the host the agent sees (shares.h) */
 	size_t n_shares;
+	/* The hosts that a run may reach; a fence that is added narrows it, so this is all that counts. */
+	struct cordon_net_list net;
 	/* The scopes inside which this policy stands. A fence has read and write grants, read_only and this policy's
 	 * mode. What it denied or protected was moved to this policy when the fence was added, because that holds
 	 * whoever asks. */
@@ -130,5 +133,9 @@ bool cordon_policy_holds(const struct cordon_policy *policy, const char *path);
  * other answer. Both are escaped and never empty. */
 int cordon_policy_explain(const struct cordon_policy *policy, const struct cordon_decision *decision, cordon_op op,
 			  struct cordon_buf *ret_text, struct cordon_buf *ret_remedy);
+
+/* The same for the answer of cordon_policy_check_host(). */
+int cordon_policy_explain_host(const struct cordon_policy *policy, const struct cordon_decision *decision,
+			       struct cordon_buf *ret_text, struct cordon_buf *ret_remedy);
 
 #endif

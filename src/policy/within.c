@@ -312,5 +312,7 @@ int cordon_policy_within(const struct cordon_policy *child, const struct cordon_
 	for (size_t i = 0; i < child->n_shares; i++)
 		if (!share_holds(parent, &child->shares[i]))
 			return freer(&c, "show more of the host", child->shares[i].source);
+	if (cordon_net_list_within(&child->net, &parent->net, err) < 0)
+		return -EPERM;
 	return compare(child, parent, err);
 }

@@ -380,6 +380,38 @@ static void what_is_freer_is_said_in_one_line(void **state)
 	within("p:.git/config", "p:.git", "it would protect less: .git");
 }
 
+static void a_fence_narrows_the_list_of_hosts(void **state)
+{
+	struct cordon_policy *policy = make_policy(""), *outer = make_policy(""), *parent = make_policy("");
+	struct cordon_decision d;
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(cordon_policy_check_host(policy, "other.example.com", &d, NULL), 0);
+	assert_int_equal(d.verdict, CORDON_ALLOW);
+	assert_null(d.rule);
+	assert_int_equal(cordon_policy_allow_hosts(parent, "*.example.com", &err), 0);
+	assert_int_equal(cordon_policy_within(policy, parent, &err), -EPERM);
+	assert_string_equal(err.message, "it would reach more of the network");
+	assert_int_equal(cordon_policy_allow_hosts(policy, "api.example.com,git.example.com:22/tcp", &err), 0);
+	assert_int_equal(cordon_policy_within(policy, parent, &err), -EPERM);
+	assert_string_equal(err.message, "it would reach more of the network: git.example.com:22/tcp");
+	assert_int_equal(cordon_policy_allow_hosts(outer, "*.example.com,b.example.org", &err), 0);
+	fence(policy, "the session", outer);
+	assert_int_equal(cordon_policy_within(policy, parent, &err), 0);
+	assert_int_equal(cordon_policy_check_host(policy, "API.example.com:443", &d, NULL), 0);
+	assert_int_equal(d.verdict, CORDON_ALLOW);
+	assert_string_equal(d.rule, "api.example.com:443");
+	assert_string_equal(d.resolved, "api.example.com:443");
+	assert_int_equal(cordon_policy_check_host(policy, "git.example.com:22", &d, NULL), 0);
+	assert_int_equal(d.verdict, CORDON_DENY);
+	assert_int_equal(d.reason, CORDON_REASON_NO_HOST);
+	assert_int_equal(cordon_policy_check_host(policy, "b.example.org", &d, NULL), 0);
+	assert_int_equal(d.verdict, CORDON_DENY);
+	cordon_policy_free(policy);
+	cordon_policy_free(parent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +423,7 @@ int main(void)
 		unit_test_in_dir(a_policy_within_another_is_never_freer),
 		unit_test_in_dir(a_fence_around_it_makes_any_policy_no_freer),
 		unit_test_in_dir(what_is_freer_is_said_in_one_line),
+		unit_test_in_dir(a_fence_narrows_the_list_of_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
