@@ -14,10 +14,11 @@
 #include "sandbox/inside/landlock.h"
 
 /* Opens with O_NONBLOCK, so that we never wait when a FIFO has the name by now. The flag changes nothing for a regular
- * file, and anything else is refused with -ENOTSUP. */
+ * file, and anything else is refused with -ENOTSUP. O_EXCL needs none of this: what it opens is a new regular file. */
 static int open_file(const struct cordon_hand_request *request, int dir, int *ret_fd)
 {
-	struct open_how how = { .flags = request->flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+	bool is_new = (request->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+	struct open_how how = { .flags = request->flags | (is_new ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC,
 				.mode = request->mode,
 				.resolve = request->resolve | RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
 	int fd = cordon_sys_openat2(dir, request->name, &how, sizeof(how));
@@ -25,11 +26,11 @@ static int open_file(const struct cordon_hand_request *request, int dir, int *re
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+	if (!is_new && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
 		close(fd);
 		return -ENOTSUP;
 	}
-	if (!(request->flags & O_NONBLOCK)) {
+	if (!is_new && !(request->flags & O_NONBLOCK)) {
 		int now = fcntl(fd, F_GETFL);
 
 		if (now < 0 || fcntl(fd, F_SETFL, now & ~O_NONBLOCK) < 0) {
