@@ -26,12 +26,21 @@ static bool hides(const struct cordon_policy *policy)
 	return decision.verdict == CORDON_DENY;
 }
 
+/* Whether the share shows a directory of the workspace at its own place, and nothing else. Only cordon itself asks for
+ * such a share: for a directory that it has covered with another one, so that there is no second path to it. The rules of
+ * the share then count there instead of those of the workspace. */
+static bool is_own_place(const struct cordon_plan *plan, const struct cordon_policy_share *share)
+{
+	return share->own && share->in_root && cordon_path_within(share->source, plan->root) &&
+	       cordon_streq(share->target, share->source) && cordon_streq(plan->at, plan->root);
+}
+
 /* Refuses a share that is a second path to the workspace when the agent could write what is protected, or read what is
  * denied, through it. */
 static int check_overlap(const struct cordon_plan *plan, const struct cordon_plan_spec *spec,
 			 const struct cordon_policy_share *share, struct cordon_error *err)
 {
-	if (!overlap(share->source, plan->root))
+	if (!overlap(share->source, plan->root) || is_own_place(plan, share))
 		return 0;
 	if (!share->read_only) {
 		cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,

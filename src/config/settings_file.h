@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The settings of a user, config.yaml in $CORDON_HOME (cordon-config.yaml(5)): which orchestrators there are, which
+ * directories they share, and who may use which.
+ *
+ *     workspaces_path: /srv/agents            # private workspaces; default: $CORDON_HOME/workspaces
+ *     shared_workspaces:
+ *       docs: {path: /srv/docs, description: "Manuals", domain: support}
+ *     orchestrators:
+ *       helpdesk:
+ *         private_workspace: /srv/helpdesk    # default: <workspaces_path>/helpdesk
+ *         shared_access:
+ *           - docs                            # for reading and writing
+ *           - {name: specs, access: read-only, cross_domain: true}
+ *     channel_profiles:
+ *       desk: {channel: slack, orchestrator_id: helpdesk, domain: support, default_workflow: triage}
+ *     defaults:
+ *       providers:
+ *         anthropic: {command: [claude, -p], env: {}, env_pass: [ANTHROPIC_API_KEY], profile: claude}
+ *
+ * An orchestrator has its private workspace and the areas that shared_access names, and nothing else. The keys of the
+ * system from which this format comes (monitoring, channels, ...) are read and kept, and have no effect.
+ *
+ * cordon_settings_parse() judges the text, and cordon_settings_check() what the paths lead to. Each finds all errors in one
+ * pass. Paths are resolved before they are judged, also the beginnings of paths that do not exist yet.
+ *
+ * INVARIANT: no area lies in another area, in a private workspace or in $CORDON_HOME, no private workspace lies in another,
+ * and all of them belong to the caller or to root. So a grant gives exactly one area, and nobody else can change what it is.
+ */
+#ifndef CORDON_CONFIG_SETTINGS_FILE_H
+#define CORDON_CONFIG_SETTINGS_FILE_H
+
+#include "config/policy_file.h"
+
+#define CORDON_SETTINGS_FILE "config.yaml"
+#define CORDON_SETTINGS_ID_MAX 64
+#define CORDON_SETTINGS_MAX 10000      /* orchestrators, areas or channel profiles in one file */
+#define CORDON_SETTINGS_GRANTS_MAX 100 /* areas of one orchestrator */
+
+/* A directory that orchestrators can be granted. Strings here and below belong to the file. */
+struct cordon_area {
+	const char *key;
+	const char *given;	 /* the path as it is written */
+	const char *path;	 /* where that leads */
+	const char *description; /* the key if the file has none */
+	const char *domain;	 /* or NULL */
+	const struct cordon_node *node;
+};
+
+struct cordon_area_grant {
+	const struct cordon_area *area;
+	bool read_only;
+	bool cross_domain; /* a person knows that the area belongs to another domain */
+	const struct cordon_node *node;
+};
+
+struct cordon_orchestrator {
+	const char *id;
+	const char *given;	       /* private_workspace as it is written; NULL: the default */
+	const char *private_workspace; /* where it leads; it need not exist yet */
+	struct cordon_area_grant *grants;
+	size_t n_grants;
+	const struct cordon_node *node;
+};
+
+struct cordon_channel_profile {
+	const char *id;
+	const char *channel;
+	const struct cordon_orchestrator *orchestrator;
+	const char *domain;	      /* or NULL */
+	const char *default_workflow; /* or NULL */
+	const struct cordon_node *node;
+};
+
+/* How the agents of one provider are started. */
+struct cordon_provider {
+	const char *name;
+	char **command; /* ends with NULL */
+	struct cordon_env_setting *env;
+	size_t n_env;
+	struct cordon_setting_list env_pass;
+	const char *profile; /* cordon-profile(1); or NULL */
+	const struct cordon_node *node;
+};
+
+struct cordon_run_limits {
+	uint64_t timeout_ms; /* here and below, 0 means no limit */
+	uint64_t memory_bytes;
+	uint64_t pids;
+	uint64_t cpu_millis;
+	uint64_t tmp_bytes;
+};
+
+struct cordon_settings_file {
+	struct cordon_document *doc;
+	char path[CORDON_PATH_MAX];	   /* of the file, absolute */
+	char home[CORDON_PATH_MAX];	   /* $CORDON_HOME, canonical */
+	char user[CORDON_PATH_MAX];	   /* the user's home, canonical, or "" */
+	const char *workspaces_path;	   /* where it leads */
+	const char *workspaces_path_given; /* as it is written, or NULL */
+	struct cordon_area *areas;
+	size_t n_areas;
+	struct cordon_orchestrator *orchestrators;
+	size_t n_orchestrators;
+	struct cordon_channel_profile *profiles;
+	size_t n_profiles;
+	struct cordon_provider *providers;
+	size_t n_providers;
+	struct cordon_run_limits limits; /* of every step; defaults.limits */
+	const struct cordon_node *defaults; /* or NULL. `providers` and `limits` are judged here; their users judge the rest */
+};
+
+/* The path of the file: `config` if it is not NULL, else $CORDON_CONFIG, else config.yaml in $CORDON_HOME. */
+int cordon_settings_path(const char *config, char ret_path[static CORDON_PATH_MAX], struct cordon_error *err);
+
+/* Reads the file and judges its text, and unless `text_only` also what the paths lead to. A missing config.yaml in
+ * $CORDON_HOME has no settings; a missing file that was named is an error. */
+enum { CORDON_SETTINGS_TEXT_ONLY = 1 };
+int cordon_settings_load(const char *config, unsigned int flags, struct cordon_settings_file **ret_settings,
+			 struct cordon_errors *errors);
+/* The same with a text in memory; `path` is where the file would be. */
+int cordon_settings_parse(const char *path, const char *text, size_t len, struct cordon_settings_file **ret_settings,
+			  struct cordon_errors *errors);
+/* Looks at the paths: missing areas, owners, places that no area or workspace may have, overlaps; and at domains. */
+int cordon_settings_check(const struct cordon_settings_file *settings, struct cordon_errors *errors);
+struct cordon_settings_file *cordon_settings_free(struct cordon_settings_file *settings);
+void cordon_settings_freep(struct cordon_settings_file **settings);
+#define autosettings CORDON_CLEANUP(cordon_settings_freep)
+
+/* Calls `tell` for each thing of the file that has no effect, or means another path than is written. */
+void cordon_settings_notices(const struct cordon_settings_file *settings,
+			     void (*tell)(void *data, const char *where, const char *text), void *data);
+
+/* Each finds by id; the error of kind not_found suggests the nearest. */
+int cordon_settings_orchestrator(const struct cordon_settings_file *settings, const char *id,
+				 const struct cordon_orchestrator **ret_orchestrator, struct cordon_error *err);
+int cordon_settings_area(const struct cordon_settings_file *settings, const char *key,
+			 const struct cordon_area **ret_area, struct cordon_error *err);
+int cordon_settings_profile(const struct cordon_settings_file *settings, const char *id,
+			    const struct cordon_channel_profile **ret_profile, struct cordon_error *err);
+/* Also the built-in ones: anthropic starts claude, openai starts codex, each with its profile. */
+int cordon_settings_provider(const struct cordon_settings_file *settings, const char *name,
+			     const struct cordon_provider **ret_provider, struct cordon_error *err);
+/* The grant of an area, or NULL. */
+const struct cordon_area_grant *cordon_orchestrator_grant(const struct cordon_orchestrator *orchestrator,
+							  const char *key);
+/* Whether a grant crosses domains: a channel profile of the orchestrator belongs to another domain than the area. */
+bool cordon_settings_crosses(const struct cordon_settings_file *settings,
+			     const struct cordon_orchestrator *orchestrator, const struct cordon_area *area);
+
+/* 1 to 64 of A-Z a-z 0-9 _ and -. `what` names the id in the error, of kind usage. */
+int cordon_settings_id_check(const char *what, const char *id, struct cordon_error *err);
+/* Where a path leads. Missing components at its end stay as they are. Returns 0 or -errno. */
+int cordon_settings_resolve(const char *path, char ret[static CORDON_PATH_MAX]);
+
+#endif

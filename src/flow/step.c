@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an orchestrator and its grants to the specification of a run, through the one policy builder.
+ *
+ * The work areas of other runs are covered by an empty directory of our own (state/steps/<run_id>), which is mounted
+ * read-only at work/runs and has one place in it, for the work area of this run. So a run that begins later does not
+ * appear either, and no list of runs is needed.
+ */
+#include <jansson.h>
+
+#include "base/dirs.h"
+#include "base/path.h"
+#include "config/policy_build.h"
+#include "flow/orchestrator_file.h"
+#include "flow/step.h"
+#include "protect/shares.h"
+
+#define COVERS "steps"
+#define NO_RUN "none"
+#define OWN_VARIABLES 3
+
+/* What a step is made from, while it is made. */
+struct making {
+	const struct cordon_step_ask *ask;
+	struct cordon_step *step;
+	char cover[CORDON_PATH_MAX], runs[CORDON_PATH_MAX];
+	struct cordon_share *shares;
+	size_t n_shares;
+	char **targets;	      /* of shares, one for each grant */
+	const char **protect; /* in the work area of the run */
+	size_t n_protect;
+	struct cordon_policy_rule *rules;
+	size_t n_rules;
+};
+
+static void making_done(struct making *making)
+{
+	for (size_t i = 0; making->targets && i < making->ask->orchestrator->n_grants; i++)
+		free(making->targets[i]);
+	free(making->targets);
+	free(making->shares);
+	free(making->protect);
+	free(making->rules);
+}
+
+static int fail(struct cordon_errors *errors, const struct cordon_error *err)
+{
+	return cordon_errors_add(errors, err, NULL, 0, 0);
+}
+
+static int no_memory(struct cordon_error *err)
+{
+	return cordon_fail_errno(err, -ENOMEM, "a step");
+}
+
+/* ---- places on the host ---- */
+
+/* Makes the cover and returns its path. */
+static int make_cover(const struct cordon_step_ask *ask, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	autofd int fd = -1;
+	char path[CORDON_PATH_MAX] = "";
+	const char *name = ask->run_id ? ask->run_id : NO_RUN;
+	int r = cordon_home_open(&home, err);
+
+	if (r < 0)
+		return r;
+	if (cordon_concat(path, sizeof(path), COVERS "/", ask->run_id ? "run-" : "", name, ask->run_id ? "/" : "",
+			  ask->run_id ? name : "", (char *)NULL) < 0 ||
+	    cordon_concat(ret, CORDON_PATH_MAX, home.path, "/state/" COVERS "/", ask->run_id ? "run-" : "", name,
+			  (char *)NULL) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", name);
+	return cordon_home_subdir(&home, path, &fd, err);
+}
+
+void cordon_step_forget(const struct cordon_home *home, const char *run_id)
+{
+	autofd int fd = -1;
+	char name[CORDON_SETTINGS_ID_MAX + 8];
+
+	if (cordon_concat(name, sizeof(name), "run-", run_id, (char *)NULL) == 0 &&
+	    cordon_home_subdir(home, COVERS, &fd, NULL) == 0)
+		(void)cordon_dirs_remove(fd, name, NULL);
+}
+
+/* Makes what the mounts of the step need. */
+static int make_places(struct making *making, struct cordon_error *err)
+{
+	const struct cordon_step_ask *ask = making->ask;
+	const char *private = ask->orchestrator->private_workspace;
+	char path[CORDON_PATH_MAX];
+	autofd int fd = -1;
+	autofd int run = -1;
+	int r = ask->run_id ? cordon_settings_id_check("the id of a run", ask->run_id, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (cordon_path_join(private, CORDON_PRIVATE_RUNS, making->runs, sizeof(making->runs)) < 0 ||
+	    (ask->run_id && cordon_path_join(making->runs, ask->run_id, making->step->run_workspace,
+					     sizeof(making->step->run_workspace)) < 0))
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", private);
+	r = cordon_private_open(ask->orchestrator, !ask->dry, &fd, err);
+	if (r == 0)
+		r = make_cover(ask, making->cover, err);
+	if (r == 0 && !ask->dry)
+		r = cordon_private_prepare(ask->settings, ask->orchestrator, fd, err);
+	if (r < 0 || !ask->run_id || ask->dry)
+		return r;
+	if (cordon_path_join(CORDON_PRIVATE_RUNS, ask->run_id, path, sizeof(path)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", ask->run_id);
+	return cordon_private_subdir(fd, path, &run, err);
+}
+
+/* ---- rules and shares ---- */
+
+static void add_rule(struct making *making, const char *path)
+{
+	making->rules[making->n_rules++] = (struct cordon_policy_rule){ .kind = CORDON_RULE_PROTECT,
+									.text = path,
+									.where = "the step" };
+}
+
+/* A protected path in the work area of the run belongs to the share that shows it. */
+static int make_rules(struct making *making)
+{
+	static const char *const always[] = { CORDON_ORCHESTRATOR_FILE, "prompts", "workflows", CORDON_PRIVATE_SHARED };
+	const struct cordon_step_ask *ask = making->ask;
+	char run[CORDON_PATH_MAX] = "";
+
+	making->rules = calloc(CORDON_ARRAY_SIZE(always) + ask->n_protect, sizeof(*making->rules));
+	making->protect = calloc(ask->n_protect + 1, sizeof(*making->protect));
+	if (!making->rules || !making->protect ||
+	    (ask->run_id && cordon_path_join(CORDON_PRIVATE_RUNS, ask->run_id, run, sizeof(run)) < 0))
+		return -ENOMEM;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(always); i++)
+		add_rule(making, always[i]);
+	for (size_t i = 0; i < ask->n_protect; i++) {
+		const char *path = ask->protect[i];
+
+		if (*run && cordon_path_within(path, run) && !cordon_streq(path, run))
+			making->protect[making->n_protect++] = path + strlen(run) + 1;
+		else
+			add_rule(making, path);
+	}
+	return 0;
+}
+
+static int make_shares(struct making *making)
+{
+	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_orchestrator *orchestrator = ask->orchestrator;
+	size_t n = orchestrator->n_grants;
+
+	making->shares = calloc(2 * n + 2, sizeof(*making->shares));
+	making->targets = calloc(n + 1, sizeof(*making->targets));
+	if (!making->shares || !making->targets)
+		return -ENOMEM;
+	making->shares[making->n_shares++] = (struct cordon_share){
+		.source = making->cover, .target = making->runs, .read_only = true, .own = true, .where = "other runs"
+	};
+	if (ask->run_id)
+		making->shares[making->n_shares++] = (struct cordon_share){ .source = making->step->run_workspace,
+									    .own = true,
+									    .where = "the work area of the run",
+									    .protect = making->protect,
+									    .n_protect = making->n_protect };
+	for (size_t i = 0; i < n; i++) {
+		const struct cordon_area_grant *grant = &orchestrator->grants[i];
+		struct cordon_share share = { .source = grant->area->path, .read_only = grant->read_only };
+		size_t size = strlen(orchestrator->private_workspace) + strlen(grant->area->key) +
+			      sizeof("/" CORDON_PRIVATE_SHARED "/");
+
+		making->shares[making->n_shares++] = share;
+		share.target = making->targets[i] = malloc(size);
+		if (!share.target || cordon_concat(making->targets[i], size, orchestrator->private_workspace,
+						   "/" CORDON_PRIVATE_SHARED "/", grant->area->key, (char *)NULL) < 0)
+			return -ENOMEM;
+		making->shares[making->n_shares++] = share;
+	}
+	return 0;
+}
+
+/* ---- the provider ---- */
+
+static int load_profile(const struct cordon_step_ask *ask, struct cordon_profile_dirs *dirs,
+			struct cordon_policy_file **ret_file, struct cordon_errors *errors)
+{
+	struct cordon_error err = { 0 };
+	int r;
+
+	cordon_profile_dirs_find(dirs);
+	if (!ask->provider || !ask->provider->profile)
+		return 0;
+	r = cordon_profile_load(dirs, ask->provider->profile, ret_file, errors);
+	if (r == 0 && ((*ret_file)->rw.n || (*ret_file)->ro.n || (*ret_file)->workspace.n)) {
+		cordon_fail(&err, -EPERM, CORDON_KIND_POLICY_DENIED,
+			    "the profile %s grants paths of the workspace, which a step does not need",
+			    ask->provider->profile);
+		r = fail(errors, &err);
+	}
+	return r;
+}
+
+/* Collects what the provider's program needs of the host. */
+static int use_provider(struct making *making, const struct cordon_policy_file *file,
+			const struct cordon_profile_dirs *dirs, struct cordon_error *err)
+{
+	const struct cordon_step_ask *ask = making->ask;
+	struct cordon_profile_ask want = { .home = dirs->home,
+					   .path = getenv("PATH"),
+					   .root = ask->orchestrator->private_workspace,
+					   .make = !ask->dry };
+	struct cordon_profile_use *use = &making->step->profile;
+	int r = 0;
+
+	if (!ask->provider)
+		return 0;
+	if (file)
+		r = cordon_profile_collect(file, ask->provider->profile, &want, use, err);
+	else
+		r = cordon_profile_program(ask->provider->command[0], "the provider's command", &want, use, err);
+	if (r < 0)
+		return r;
+	making->step->spec.home_env = use->home_env;
+	making->step->spec.n_home_env = use->n_home_env;
+	making->step->spec.path = use->path;
+	return 0;
+}
+
+/* ---- the environment ---- */
+
+static json_t *shared_json(const struct making *making)
+{
+	const struct cordon_orchestrator *orchestrator = making->ask->orchestrator;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < orchestrator->n_grants; i++) {
+		const struct cordon_area_grant *grant = &orchestrator->grants[i];
+
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", grant->area->key, "path",
+						      grant->area->path, "mount", making->targets[i], "access",
+						      grant->read_only ? "read-only" : "read-write", "description",
+						      grant->area->description));
+	}
+	return list;
+}
+
+static int add_variable(struct cordon_step *step, const char *name, const char *value)
+{
+	size_t size = strlen(name) + strlen(value) + 2;
+	char *text = malloc(size);
+
+	if (!text || cordon_concat(text, size, name, "=", value, (char *)NULL) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	step->env[step->n_env++] = text;
+	return 0;
+}
+
+static int copy_variables(struct cordon_step *step, char *const *env, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(step->env[step->n_env++] = strdup(env[i])))
+			return -ENOMEM;
+	return 0;
+}
+
+/* The names of variables that the step has from the caller: those of the profile, and those of env_pass. */
+static int make_keep_env(struct cordon_step *step, const struct cordon_provider *provider)
+{
+	size_t n = step->profile.n_keep_env, more = provider ? provider->env_pass.n : 0;
+
+	step->keep_env = calloc(n + more + 1, sizeof(*step->keep_env));
+	if (!step->keep_env)
+		return -ENOMEM;
+	if (n)
+		memcpy(step->keep_env, step->profile.keep_env, n * sizeof(*step->keep_env));
+	for (size_t i = 0; i < more; i++)
+		step->keep_env[n + i] = (char *)(uintptr_t)provider->env_pass.items[i].text;
+	step->spec.keep_env = step->keep_env;
+	step->spec.n_keep_env = n + more;
+	return 0;
+}
+
+static int make_env(struct making *making)
+{
+	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_provider *provider = ask->provider;
+	struct cordon_step *step = making->step;
+	autofree char *shared = NULL;
+	json_auto_t *list = shared_json(making);
+	int r = make_keep_env(step, provider);
+
+	shared = list ? json_dumps(list, JSON_COMPACT) : NULL;
+	step->env = calloc(step->profile.n_env + (provider ? provider->n_env : 0) + ask->n_env + OWN_VARIABLES,
+			   sizeof(*step->env));
+	if (!shared || !step->env)
+		return -ENOMEM;
+	if (r == 0)
+		r = copy_variables(step, step->profile.env, step->profile.n_env);
+	for (size_t i = 0; r == 0 && provider && i < provider->n_env; i++)
+		r = add_variable(step, provider->env[i].name, provider->env[i].value);
+	if (r == 0)
+		r = copy_variables(step, ask->env, ask->n_env);
+	if (r == 0)
+		r = add_variable(step, "CORDON_ORCHESTRATOR", ask->orchestrator->id);
+	if (r == 0)
+		r = add_variable(step, "CORDON_SHARED", shared);
+	if (r == 0 && ask->run_id)
+		r = add_variable(step, "CORDON_RUN_WORKSPACE", step->run_workspace);
+	return r;
+}
+
+/* ---- the whole ---- */
+
+static int make_policy(struct making *making, struct cordon_policy_file *profile, struct cordon_errors *errors)
+{
+	const struct cordon_step_ask *ask = making->ask;
+	struct cordon_policy_spec spec = { .root = ask->orchestrator->private_workspace,
+					   .rules = making->rules,
+					   .n_rules = making->n_rules,
+					   .profiles = &profile,
+					   .n_profiles = profile ? 1 : 0,
+					   .mode = CORDON_MODE_STRICT,
+					   .read_only = ask->run_workspace,
+					   .reports_reads = true };
+	struct cordon_step *step = making->step;
+	struct cordon_error err = { 0 };
+	int r = cordon_policy_build(&spec, &step->policy, errors);
+
+	if (r < 0)
+		return r;
+	r = cordon_shares_add(step->policy, making->shares, making->n_shares, NULL, NULL, true, &err);
+	if (r == 0 && step->profile.n_shares)
+		r = cordon_shares_add(step->policy, step->profile.shares, step->profile.n_shares, NULL, NULL, true,
+				      &err);
+	return r < 0 ? fail(errors, &err) : 0;
+}
+
+static void fill_spec(const struct cordon_step_ask *ask, struct cordon_step *step)
+{
+	const struct cordon_run_limits *limits = &ask->settings->limits;
+
+	step->spec.policy = step->policy;
+	step->spec.argv = ask->argv;
+	step->spec.cwd = ask->orchestrator->private_workspace;
+	step->spec.env = step->env;
+	step->spec.n_env = step->n_env;
+	step->spec.timeout_ms = ask->timeout_ms ? ask->timeout_ms : limits->timeout_ms;
+	step->spec.memory_bytes = limits->memory_bytes;
+	step->spec.pids = limits->pids;
+	step->spec.cpu_millis = limits->cpu_millis;
+	step->spec.tmp_bytes = limits->tmp_bytes;
+	step->spec.agent = ask->orchestrator->id;
+	step->spec.agent_role = "orchestrator";
+}
+
+int cordon_step_init(const struct cordon_step_ask *ask, struct cordon_step *ret_step, struct cordon_errors *errors)
+{
+	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *profile = NULL;
+	struct making making CORDON_CLEANUP(making_done) = { .ask = ask, .step = ret_step };
+	struct cordon_profile_dirs dirs;
+	struct cordon_error err = { 0 };
+	int r;
+
+	*ret_step = (struct cordon_step){ 0 };
+	r = make_places(&making, &err);
+	if (r == 0 && (make_rules(&making) < 0 || make_shares(&making) < 0))
+		r = no_memory(&err);
+	if (r < 0)
+		fail(errors, &err);
+	else
+		r = load_profile(ask, &dirs, &profile, errors);
+	if (r == 0 && (r = use_provider(&making, profile, &dirs, &err)) < 0)
+		fail(errors, &err);
+	if (r == 0)
+		r = make_policy(&making, profile, errors);
+	if (r == 0 && make_env(&making) < 0) {
+		r = no_memory(&err);
+		fail(errors, &err);
+	}
+	if (r < 0) {
+		cordon_step_done(ret_step);
+		return r;
+	}
+	fill_spec(ask, ret_step);
+	return 0;
+}
+
+void cordon_step_done(struct cordon_step *step)
+{
+	for (size_t i = 0; i < step->n_env; i++)
+		free(step->env[i]);
+	free(step->env);
+	free(step->keep_env);
+	cordon_profile_use_done(&step->profile);
+	cordon_policy_free(step->policy);
+	*step = (struct cordon_step){ 0 };
+}
