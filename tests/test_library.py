@@ -10,8 +10,13 @@ import pytest
 from support import CASES, TOP, built_executable
 
 HEADER = TOP / "include" / "cordon.h"
-# Tests of the installed tree share one installation.
-ONE_WORKER = pytest.mark.xdist_group("installed")
+
+
+def of_the_installed_tree(test):
+    """They share one installation, and that is a build of its own, which takes long."""
+    return pytest.mark.long(pytest.mark.xdist_group("installed")(test))
+
+
 COMPILE_LIMIT = 300
 EXAMPLES = TOP / "examples"
 
@@ -136,7 +141,7 @@ def test_the_examples_run_in_the_build_tree(box):
     agents(box, box.path / "run_agent", {"LD_LIBRARY_PATH": str(box.path)})
 
 
-@ONE_WORKER
+@of_the_installed_tree
 @pytest.mark.limit(COMPILE_LIMIT)
 @pytest.mark.parametrize("compiled", ["shared", "static"], indirect=True)
 def test_the_examples_compile_against_the_installed_tree(compiled, box):
@@ -144,7 +149,7 @@ def test_the_examples_compile_against_the_installed_tree(compiled, box):
     agents(box, compiled["run_agent"])
 
 
-@ONE_WORKER
+@of_the_installed_tree
 @pytest.mark.limit(COMPILE_LIMIT)
 def test_installation_holds_what_a_user_needs(installed):
     names = {str(path.relative_to(installed)) for path in installed.rglob("*")}
@@ -169,7 +174,7 @@ def test_installation_holds_what_a_user_needs(installed):
     assert f"/{{{installed}/bin/cordon,{installed}/libexec/cordon/cordon-*}}".replace("{/", "{").replace(",/", ",") in profile, profile
 
 
-@ONE_WORKER
+@of_the_installed_tree
 @pytest.mark.limit(COMPILE_LIMIT)
 def test_destdir_is_honoured(installed, base_dir):
     build, stage = base_dir / "install-build", base_dir / "stage"
