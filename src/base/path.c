@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths as sequences of components. */
 #include "base/path.h"
+#include "base/resolve.h"
 
 bool cordon_path_within(const char *path, const char *dir)
 {
@@ -62,6 +63,56 @@ int cordon_path_join(const char *dir, const char *name, char *ret, size_t size)
 	if (slash)
 		ret[n++] = '/';
 	memcpy(ret + n, name, len + 1);
+	return 0;
+}
+
+/* Takes the first component off a path, with the slashes behind it. */
+static void take_component(char *path, char ret_name[static CORDON_PATH_MAX])
+{
+	size_t n = strcspn(path, "/");
+	const char *behind = path + n + strspn(path + n, "/");
+
+	memcpy(ret_name, path, n);
+	ret_name[n] = '\0';
+	memmove(path, behind, strlen(behind) + 1);
+}
+
+int cordon_path_walk(const char *path, cordon_path_link link, void *data, char ret[static CORDON_PATH_MAX])
+{
+	char rest[CORDON_PATH_MAX], name[CORDON_PATH_MAX], next[CORDON_PATH_MAX], text[CORDON_PATH_MAX];
+	unsigned int links = 0;
+	ssize_t n;
+
+	memcpy(ret, "/", 2);
+	if (cordon_copy(rest, sizeof(rest), path, strlen(path)) < 0)
+		return -ENAMETOOLONG;
+	while (*rest) {
+		take_component(rest, name);
+		if (!*name || cordon_streq(name, "."))
+			continue;
+		if (cordon_streq(name, "..")) {
+			char *slash = strrchr(ret, '/');
+
+			slash[slash == ret] = '\0';
+			continue;
+		}
+		if (cordon_path_join(ret, name, next, sizeof(next)) < 0)
+			return -ENAMETOOLONG;
+		n = link(data, next, rest, text);
+		if (n < 0)
+			return (int)n;
+		if (n == 0) {
+			memcpy(ret, next, CORDON_PATH_MAX);
+			continue;
+		}
+		if (++links > CORDON_LINKS_MAX)
+			return -ELOOP;
+		if (text[0] == '/')
+			ret[1] = '\0';
+		if (cordon_path_join(text, rest, next, sizeof(next)) < 0)
+			return -ENAMETOOLONG;
+		memcpy(rest, next, sizeof(rest));
+	}
 	return 0;
 }
 

@@ -23,6 +23,15 @@ bool cordon_path_is_deleted(const char *path);
 /* dir + "/" + name, without doubling or losing a slash; -ENAMETOOLONG. Either may be "". */
 int cordon_path_join(const char *dir, const char *name, char *ret, size_t size);
 
+/*
+ * Walks an absolute path component by component, as the kernel does, and sets `ret` to where it leads, without links.
+ * `link` is asked of each place on the way: it copies the text of the link that stands there and returns its length, 0
+ * if something else stands there, or an error that ends the walk. `rest` is what follows the place in the path.
+ * -ELOOP when there are too many links.
+ */
+typedef ssize_t (*cordon_path_link)(void *data, const char *place, const char *rest, char ret[static CORDON_PATH_MAX]);
+int cordon_path_walk(const char *path, cordon_path_link link, void *data, char ret[static CORDON_PATH_MAX]);
+
 /* The last component of a clean path; "" for "" and "/". */
 const char *cordon_path_base(const char *path);
 

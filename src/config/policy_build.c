@@ -367,52 +367,36 @@ static int protect_place(struct build *b, const char *place, const char *path, s
 	return *clean ? cordon_policy_add_protected(b->policy, clean, "the policy file itself", true, err) : 0;
 }
 
-/*
- * If the agent could change the policy file, it could give itself any right at the next run. So the path that the
- * user gave is protected, each link on the way, and the file that they lead to, as far as they lie in the root. The
- * path is walked component by component, as the kernel does.
- */
+struct file_walk {
+	struct build *build;
+	struct cordon_error *err;
+};
+
+/* Protects a link on the way to the policy file, by the path that goes on behind it. */
+static ssize_t protect_link(void *data, const char *place, const char *rest, char ret[static CORDON_PATH_MAX])
+{
+	const struct file_walk *walk = data;
+	ssize_t n = readlink(place, ret, CORDON_PATH_MAX - 1);
+
+	if (n <= 0)
+		return 0;
+	ret[n] = '\0';
+	return protect_place(walk->build, place, rest, walk->err) < 0 ? walk->err->code : n;
+}
+
+/* If the agent could change the policy file, it could give itself any right at the next run. So the path that the user
+ * gave is protected, each link on the way, and the file that they lead to, as far as they lie in the root. */
 static int protect_file(struct build *b, const char *path, struct cordon_error *err)
 {
-	char place[CORDON_PATH_MAX] = "/", rest[CORDON_PATH_MAX], next[CORDON_PATH_MAX], target[CORDON_PATH_MAX];
-	unsigned int links = 0;
-	int r = 0;
+	struct file_walk walk = { b, err };
+	char place[CORDON_PATH_MAX];
+	int r = cordon_path_walk(path, protect_link, &walk, place);
 
-	if (cordon_copy(rest, sizeof(rest), path, strlen(path)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
-	while (r == 0 && *rest) {
-		size_t n = strcspn(rest, "/");
-		const char *behind = rest + n + strspn(rest + n, "/");
-		char name[CORDON_PATH_MAX];
-		ssize_t len;
-
-		memcpy(name, rest, n);
-		name[n] = '\0';
-		memmove(rest, behind, strlen(behind) + 1);
-		if (!*name || cordon_streq(name, "."))
-			continue;
-		if (cordon_streq(name, "..")) {
-			char *slash = strrchr(place, '/');
-
-			slash[slash == place] = '\0';
-			continue;
-		}
-		if (cordon_path_join(place, name, next, sizeof(next)) < 0)
-			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
-		len = readlink(next, target, sizeof(target) - 1);
-		if (len <= 0 || ++links > CORDON_LINKS_MAX) {
-			memcpy(place, next, sizeof(place));
-			continue;
-		}
-		target[len] = '\0';
-		r = protect_place(b, next, rest, err);
-		if (target[0] == '/')
-			place[1] = '\0';
-		if (r == 0 && (cordon_path_join(target, rest, next, sizeof(next)) < 0 ||
-			       cordon_copy(rest, sizeof(rest), next, strlen(next)) < 0))
-			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
-	}
-	return r < 0 ? r : protect_place(b, place, "", err);
+	if (r == -ELOOP)
+		return 0; /* it leads nowhere, and each of its links is protected */
+	if (r < 0)
+		return err->code ? r : cordon_fail_errno(err, r, "%s", path);
+	return protect_place(b, place, "", err);
 }
 
 int cordon_policy_protect_defaults(struct cordon_policy *policy, struct cordon_error *err)

@@ -39,13 +39,15 @@ static bool on_host(const struct cordon_plan *plan, const char *path, char ret[s
 }
 
 /* The text of the link that stands at an inside path; 0 when something else stands there, -ENOENT when nothing does. */
-static ssize_t link_at(const struct cordon_plan *plan, const char *path, char ret[static CORDON_PATH_MAX])
+static ssize_t link_at(void *data, const char *path, const char *rest, char ret[static CORDON_PATH_MAX])
 {
+	const struct cordon_plan *plan = data;
 	const struct cordon_step *link;
 	char host[CORDON_PATH_MAX];
 	struct stat st;
 	ssize_t n;
 
+	(void)rest;
 	if (on_host(plan, path, host)) {
 		if (lstat(host, &st) < 0)
 			return -errno;
@@ -59,54 +61,21 @@ static ssize_t link_at(const struct cordon_plan *plan, const char *path, char re
 	return step_at(plan, path, CORDON_STEP_DIR) || step_at(plan, path, CORDON_STEP_FILE) ? 0 : -ENOENT;
 }
 
-/* Walks an absolute inside path component by component. 0 for a file that can be executed, else what execve() says. */
+/* Walks an absolute inside path. 0 for a file that can be executed, else what execve() says. */
 static int look(const struct cordon_plan *plan, const char *path)
 {
-	char at[CORDON_PATH_MAX] = "/", rest[CORDON_PATH_MAX], next[CORDON_PATH_MAX], text[CORDON_PATH_MAX] = "";
-	unsigned int links = 0;
+	char at[CORDON_PATH_MAX], host[CORDON_PATH_MAX];
 	struct stat st;
+	/* The walk passes the plan on to link_at(), which only reads it. */
+	int r = cordon_path_walk(path, link_at, (void *)(uintptr_t)plan, at);
 
-	if (cordon_copy(rest, sizeof(rest), path, strlen(path)) < 0)
-		return -ENAMETOOLONG;
-	while (*rest) {
-		size_t n = strcspn(rest, "/");
-		const char *behind = rest + n + strspn(rest + n, "/");
-		char name[CORDON_PATH_MAX];
-		ssize_t len;
-
-		memcpy(name, rest, n);
-		name[n] = '\0';
-		memmove(rest, behind, strlen(behind) + 1);
-		if (!*name || cordon_streq(name, "."))
-			continue;
-		if (cordon_streq(name, "..")) {
-			char *slash = strrchr(at, '/');
-
-			slash[slash == at] = '\0';
-			continue;
-		}
-		if (cordon_path_join(at, name, next, sizeof(next)) < 0)
-			return -ENAMETOOLONG;
-		len = link_at(plan, next, text);
-		if (len < 0)
-			return len == -ENOTDIR ? -ENOENT : (int)len;
-		if (len == 0) {
-			memcpy(at, next, sizeof(at));
-			continue;
-		}
-		if (++links > CORDON_LINKS_MAX)
-			return -ELOOP;
-		if (text[0] == '/')
-			at[1] = '\0';
-		if (cordon_path_join(text, rest, next, sizeof(next)) < 0)
-			return -ENAMETOOLONG;
-		memcpy(rest, next, sizeof(rest));
-	}
-	if (!on_host(plan, at, next))
+	if (r < 0)
+		return r == -ENOTDIR ? -ENOENT : r;
+	if (!on_host(plan, at, host))
 		return -EACCES;
-	if (stat(next, &st) < 0)
+	if (stat(host, &st) < 0)
 		return -errno;
-	return S_ISREG(st.st_mode) && access(next, X_OK) == 0 ? 0 : -EACCES;
+	return S_ISREG(st.st_mode) && access(host, X_OK) == 0 ? 0 : -EACCES;
 }
 
 int cordon_plan_check_program(const struct cordon_plan *plan, struct cordon_error *err)
