@@ -187,8 +187,10 @@ static pid_t fork_child(int *ret_pidfd)
 	return pid;
 }
 
-static int start(struct cordon_child *child, const struct copies *copies, struct cordon_error *err)
+static int start(struct cordon_child *child, const struct copies *copies, const struct cordon_net_start *net,
+		 struct cordon_error *err)
 {
+	autofd int net_inside = -1, net_outside = -1;
 	bool full = child->plan->tier == CORDON_TIER_FULL;
 	struct cordon_notice go = { .kind = CORDON_NOTICE_GO };
 	int pair[2], exec[2];
@@ -202,6 +204,17 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 		return cordon_fail_errno(err, -errno, "cannot make a pipe");
 	}
 	child->exec_fd = exec[0];
+	if (child->plan->net) {
+		int sockets[2];
+
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
+			close(pair[1]);
+			close(exec[1]);
+			return cordon_fail_errno(err, -errno, "cannot make a socket");
+		}
+		net_inside = sockets[0];
+		net_outside = sockets[1];
+	}
 	child->pid = full ? clone_child(0, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
 		struct cordon_inside in = { .plan = child->plan,
@@ -214,9 +227,10 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 					    .exec_fd = exec[1],
 					    .host_proc = -1,
 					    .peer = -1,
+					    .net = net_inside,
 					    .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
-		const int kept[] = { pair[1], exec[1] };
+		const int kept[] = { pair[1], exec[1], net_inside };
 
 		in.mounts.copied = copies->files;
 		in.mounts.n_copied = copies->n;
@@ -242,7 +256,9 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 	if (r < 0)
 		return r;
 	cordon_notice_send(child->ctl, &go, -1);
-	return 0;
+	/* It starts while the sandbox is built. Its sockets are made inside before the agent runs, so nobody waits for
+	 * it. */
+	return child->plan->net ? cordon_net_start(net, net_outside, &child->net, err) : 0;
 }
 
 int cordon_namespaces_probe(void)
@@ -263,7 +279,14 @@ int cordon_namespaces_probe(void)
 int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy,
 		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err)
 {
-	struct cordon_child child = { .plan = plan, .policy = policy, .pid = -1, .pidfd = -1, .ctl = -1, .exec_fd = -1 };
+	struct cordon_child child = { .plan = plan,
+				      .policy = policy,
+				      .pid = -1,
+				      .pidfd = -1,
+				      .ctl = -1,
+				      .exec_fd = -1,
+				      .net = CORDON_NET_PROCESS_NONE };
+	CORDON_CLEANUP(cordon_net_start_done) struct cordon_net_start net = { .config = -1 };
 	struct cordon_limits limits = plan->limits;
 	CORDON_CLEANUP(copies_done) struct copies copies = { 0 };
 	int r = check_streams(&plan->layers, err);
@@ -274,8 +297,8 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	/* Root's supplementary groups would give rights on the host's files. An ordinary user can't drop them. */
 	if (plan->uid == 0 && getgroups(0, NULL) > 0 && setgroups(0, NULL) < 0)
 		return cordon_fail_errno(err, -errno, "cannot drop supplementary groups");
-	r = break_hard_links(plan, policy, observer, &copies, err);
-	if (r < 0)
+	if ((r = cordon_net_prepare(plan, &net, err)) < 0 ||
+	    (r = break_hard_links(plan, policy, observer, &copies, err)) < 0)
 		return r;
 	limits.user_namespace = plan->tier == CORDON_TIER_FULL;
 	limits.best_effort = plan->best_effort;
@@ -286,10 +309,11 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	clock_gettime(CLOCK_REALTIME, &child.started);
 	r = cordon_output_new(&child.output, err);
 	if (r == 0)
-		r = start(&child, &copies, err);
+		r = start(&child, &copies, &net, err);
 	if (r < 0) {
 		if (child.pid > 0)
 			kill(child.pid, SIGKILL);
+		cordon_net_stop(&child.net);
 		cordon_output_free(child.output);
 		cordon_limits_remove(&child.limits);
 		cordon_limits_done(&child.limits);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "sandbox/host/limits.h"
+#include "sandbox/host/net_process.h"
 #include "sandbox/host/output.h"
 #include "sandbox/inside/inside.h"
 #include "sandbox/plan/plan.h"
@@ -24,6 +25,7 @@ struct cordon_child {
 	int pidfd;
 	int ctl;     /* the notice socket */
 	int exec_fd; /* reaches its end when the agent's program was started or could not be started; then -1 */
+	struct cordon_net_process net;
 	struct cordon_limits_state limits;
 	enum cordon_seccomp_variant variant;
 	bool terminal[3];

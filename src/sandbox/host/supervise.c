@@ -18,6 +18,7 @@
 #include "sandbox/host/lens_process.h"
 #include "sandbox/host/lens_reports.h"
 #include "sandbox/host/memory.h"
+#include "sandbox/host/net_reports.h"
 #include "sandbox/host/terminal.h"
 #include "sandbox/watch/hand_ask.h"
 #include "sandbox/watch/watch.h"
@@ -355,6 +356,17 @@ static void on_memory(struct supervisor *s)
 	end_tree(s);
 }
 
+/* cordon-net has something to say, or has ended: then nothing can be reached any more, and the run goes on. */
+static void on_net(struct supervisor *s)
+{
+	int r = cordon_net_reports_read(&s->child->net, s->observer, s->result);
+
+	if (r == -EIO)
+		end_tree(s); /* it could not begin; the result says why */
+	if (r < 0)
+		cordon_net_stop(&s->child->net);
+}
+
 static void begin(struct supervisor *s)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
@@ -460,6 +472,7 @@ static void loop(struct supervisor *s)
 		CTL,
 		SIGNALS,
 		OOM,
+		NET,
 		LENS,
 		EXEC,
 		TERMINAL,
@@ -480,6 +493,7 @@ static void loop(struct supervisor *s)
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 			fds[WATCH + i] = cordon_watch_poll(s->watches[i]);
+		fds[NET] = (struct pollfd){ .fd = s->child->net.ctl, .events = POLLIN };
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
 		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
@@ -494,6 +508,8 @@ static void loop(struct supervisor *s)
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 			if (fds[WATCH + i].revents)
 				on_watch(s, i, fds[WATCH + i].revents);
+		if (fds[NET].revents)
+			on_net(s);
 		if (fds[EXEC].revents)
 			on_exec(s);
 		serve_caller(s, fds + N, n_more);
@@ -586,6 +602,9 @@ static void finish(struct supervisor *s)
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_lower_tier_kill_all(SIGKILL); /* there is no pid namespace that ends them */
 	cordon_output_forward(s->child->output);
+	if (s->child->net.ctl >= 0)
+		cordon_net_reports_read(&s->child->net, s->observer, s->result);
+	cordon_net_stop(&s->child->net);
 	cordon_lens_stop(&s->lens); /* before the watch, which may just be waiting for the lens */
 	s->result->violations += cordon_lens_reports_end(s->lens_reports);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)

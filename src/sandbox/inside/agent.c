@@ -3,7 +3,6 @@
  * one. */
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -19,29 +18,25 @@
 #include "sandbox/inside/detach.h"
 #include "sandbox/inside/inside.h"
 #include "sandbox/inside/landlock.h"
+#include "sandbox/inside/network.h"
 
-static void loopback_up(const struct cordon_inside *in)
-{
-	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-		cordon_inside_fail(in, -errno, "bring up", "the loopback interface");
-	close(fd);
-}
-
-/* Makes a network namespace with only the loopback interface, and passes it to PID 1, which joins it. */
+/* Makes a network namespace with only the loopback interface, and passes it to PID 1, which joins it. With a list of
+ * hosts it passes sockets to cordon-net. */
 static void make_network(struct cordon_inside *in)
 {
 	struct cordon_notice notice = { .kind = CORDON_NOTICE_GO };
-	int fd = -1;
+	const char *what;
+	int fd = -1, r;
 
 	if (in->peer < 0)
 		return;
-	if (in->plan->net_none) {
+	if (in->plan->own_network) {
 		if (unshare(CLONE_NEWNET) < 0)
 			cordon_inside_fail(in, -errno, "make", "a network namespace");
-		loopback_up(in);
+		r = cordon_network_open(in->plan->net, in->net, &what);
+		if (r < 0)
+			cordon_inside_fail(in, r, "make", what);
+		cordon_closep(&in->net);
 		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			cordon_inside_fail(in, -errno, "open", "/proc/self/ns/net");

@@ -21,6 +21,7 @@
 #include "base/resolve.h"
 #include "sandbox/inside/door.h"
 #include "sandbox/inside/hand.h"
+#include "sandbox/inside/network.h"
 
 #define DIRS_MAX 512
 #define END_TRIES 20 /* how many tenths of a second the remaining processes have to end */
@@ -451,7 +452,7 @@ static void block_signals(struct init *init)
 _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 {
 	static struct init init; /* static, so that it is zeroed and only the pages that we use take memory */
-	struct pollfd fds[3];
+	struct pollfd fds[4];
 	uint64_t keep = 0;
 	int r;
 
@@ -494,12 +495,17 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 	fds[0] = (struct pollfd){ .fd = init.signals, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = in->ctl, .events = POLLIN };
 	fds[2] = (struct pollfd){ .fd = init.mount_table, .events = POLLPRI };
+	fds[3] = (struct pollfd){ .fd = in->net, .events = POLLIN };
 	for (;;) {
-		if (poll(fds, 3, init.blind ? POLL_MS : -1) == 0 || (fds[2].revents & (POLLPRI | POLLERR)))
+		if (poll(fds, 4, init.blind ? POLL_MS : -1) == 0 || (fds[2].revents & (POLLPRI | POLLERR)))
 			check(&init);
 		if (fds[0].revents)
 			on_signal(&init);
 		if (fds[1].revents)
 			on_notice(&init);
+		if (fds[3].revents && !cordon_network_serve(in->net)) {
+			cordon_closep(&in->net);
+			fds[3].fd = -1;
+		}
 	}
 }

@@ -196,7 +196,7 @@ static void join_agent(struct cordon_inside *in)
 	/* When the agent's process has ended early, it has reported why to the supervisor. */
 	if (cordon_notice_receive(in->peer, &notice, &fd) != 1 || notice.kind != CORDON_NOTICE_GO)
 		_exit(CORDON_EXIT_REFUSED);
-	if (in->plan->net_none && (fd < 0 || setns(fd, CLONE_NEWNET) < 0))
+	if (in->plan->own_network && (fd < 0 || setns(fd, CLONE_NEWNET) < 0))
 		cordon_inside_fail(in, fd < 0 ? -EBADF : -errno, "join", "the network of the agent");
 	if (fd >= 0)
 		close(fd);

@@ -135,8 +135,11 @@ static int set_common(struct cordon_plan *plan)
 					       "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY" };
 	int r = pass_on(plan, colours, CORDON_ARRAY_SIZE(colours));
 
-	if (r < 0 || !plan->net_none)
-		return r < 0 ? r : pass_on(plan, proxies, CORDON_ARRAY_SIZE(proxies));
+	/* The proxy of the host is for cordon-net: the run reaches every host that it may reach directly. */
+	if (r < 0 || plan->net)
+		return r;
+	if (!plan->net_none)
+		return pass_on(plan, proxies, CORDON_ARRAY_SIZE(proxies));
 	/* npm tries a host again that has no address, for more than a minute, and pip for some seconds. */
 	r = set_pair(plan, "npm_config_fetch_retries", "0");
 	return r < 0 ? r : set_pair(plan, "PIP_RETRIES", "0");

@@ -2,12 +2,13 @@
 /*
  * Changes the host's files that say how names of hosts are resolved, so that they fit the run: the run's own host name
  * has an address, and without a network every other name is unknown at once: with a name server that can't be reached,
- * programs would wait for it, or take the failure for one that will pass.
+ * programs would wait for it, or take the failure for one that will pass. With a list of hosts cordon-net is the only
+ * one to ask: it answers on port 53 of every address inside.
  */
 #include "sandbox/plan/plan.h"
 
-/* Keeps the lines of nsswitch.conf, except the one for hosts: only /etc/hosts knows names. */
-static int only_files(struct cordon_buf *text)
+/* Keeps the lines of nsswitch.conf, except the one for hosts. */
+static int set_hosts_line(struct cordon_buf *text, const char *line_of_ours)
 {
 	static const char key[] = "hosts:";
 	struct cordon_buf kept = CORDON_BUF(text->max);
@@ -23,7 +24,7 @@ static int only_files(struct cordon_buf *text)
 			r = cordon_buf_addc(&kept, '\n');
 	}
 	if (r == 0)
-		r = cordon_buf_adds(&kept, "hosts: files\n");
+		r = cordon_buf_adds(&kept, line_of_ours);
 	cordon_buf_done(text);
 	*text = kept;
 	return r;
@@ -43,10 +44,18 @@ static int add_own_name(const struct cordon_plan *plan, struct cordon_buf *text)
 
 int cordon_plan_host_names(const struct cordon_plan *plan, const char *name, struct cordon_buf *text)
 {
-	if (cordon_streq(name, "hosts"))
+	if (cordon_streq(name, "hosts")) {
+		/* An address that stands there would lead past the name, and so past its rule. */
+		if (plan->net)
+			cordon_buf_done(text);
 		return add_own_name(plan, text);
-	if (plan->net_none && cordon_streq(name, "nsswitch.conf"))
-		return only_files(text);
+	}
+	if (plan->own_network && cordon_streq(name, "nsswitch.conf"))
+		return set_hosts_line(text, plan->net ? "hosts: files dns\n" : "hosts: files\n");
+	if (plan->net && cordon_streq(name, "resolv.conf")) {
+		cordon_buf_done(text);
+		return cordon_buf_adds(text, "nameserver 127.0.0.1\n");
+	}
 	if (plan->net_none && cordon_streq(name, "resolv.conf")) {
 		/* Programs that do not read nsswitch.conf ask the loopback, where nobody answers. */
 		cordon_buf_done(text);

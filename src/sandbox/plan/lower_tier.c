@@ -88,7 +88,7 @@ int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_plan_sp
 	if (plan->mode == CORDON_MODE_PERMISSIVE)
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "permissive mode needs namespaces, which this machine refuses");
-	if (!cordon_streq(plan->at, plan->root) || plan->net_none || asks_for_shares(spec->run->policy))
+	if (!cordon_streq(plan->at, plan->root) || plan->own_network || asks_for_shares(spec->run->policy))
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "%s, %s, %s and %s need namespaces, which this machine refuses",
 				   cordon_setting_name(CORDON_SETTING_AT), cordon_setting_name(CORDON_SETTING_HOME),

@@ -382,12 +382,26 @@ int cordon_plan_area(struct cordon_plan *plan, const char *at, const struct cord
 static int choose_layers(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
 {
 	struct cordon_layers_spec ask = { .tier = plan->tier,
-					  .own_network = plan->net_none,
+					  .own_network = plan->own_network,
 					  .best_effort = plan->best_effort,
 					  .enterable = plan->enterable,
 					  .landlock_abi = spec->landlock_abi };
 
 	return cordon_layers_choose(&ask, &plan->layers, err);
+}
+
+static int choose_network(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
+{
+	const struct cordon_net_list *list = &spec->run->policy->net;
+
+	plan->net_none = spec->run->net == CORDON_NET_NONE || cordon_net_list_is_none(list);
+	plan->own_network = plan->net_none || list->listed;
+	if (plan->net_none || !list->listed)
+		return 0;
+	if (cordon_net_list_copy(&plan->net_list, list) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	plan->net = &plan->net_list;
+	return 0;
 }
 
 static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
@@ -417,7 +431,6 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 	plan->tier_why = spec->tier_why;
 	plan->hostname = "cordon";
 	plan->mode = spec->run->policy->mode;
-	plan->net_none = spec->run->net == CORDON_NET_NONE;
 	plan->terminal = spec->run->terminal;
 	plan->best_effort = spec->run->best_effort;
 	plan->enterable = spec->run->enterable;
@@ -428,7 +441,8 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 	plan->timeout_ms = spec->run->timeout_ms;
 	plan->grace_ms = spec->run->grace_ms ? spec->run->grace_ms : CORDON_GRACE_DEFAULT_MS;
 
-	if ((r = choose_layers(plan, spec, err)) < 0 || (r = cordon_plan_env(plan, spec, err)) < 0 ||
+	if ((r = choose_network(plan, spec, err)) < 0 || (r = choose_layers(plan, spec, err)) < 0 ||
+	    (r = cordon_plan_env(plan, spec, err)) < 0 ||
 	    (r = cordon_plan_area(plan, plan->at, spec->run->policy, err)) < 0)
 		return r;
 	if (plan->tier == CORDON_TIER_LANDLOCK)
@@ -465,6 +479,7 @@ int cordon_plan_build(const struct cordon_plan_spec *spec, struct cordon_plan **
 struct cordon_plan *cordon_plan_free(struct cordon_plan *plan)
 {
 	if (plan) {
+		cordon_net_list_done(&plan->net_list);
 		cordon_arena_free(plan->arena);
 		free(plan);
 	}

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "config/values.h"
+#include "policy/net.h"
 #include "policy/shares.h"
 #include "sandbox/plan/layers.h"
 #include "sandbox/plan/limits.h"
@@ -178,6 +179,9 @@ struct cordon_plan {
 	cordon_mode mode;
 	bool lens; /* the agent sees the workspace through cordon-lens */
 	bool net_none;
+	bool own_network; /* a network namespace of its own: with no network, and with a list of hosts */
+	const struct cordon_net_list *net; /* the list of hosts that cordon-net serves: &net_list; or NULL */
+	struct cordon_net_list net_list;
 	bool terminal;
 	bool best_effort;
 	bool enterable; /* more programs may be started inside later (sandbox/host/enter.h) */
@@ -206,6 +210,12 @@ struct cordon_plan {
 
 /* Resolves everything to canonical paths and identities; changes nothing on the machine. */
 int cordon_plan_build(const struct cordon_plan_spec *spec, struct cordon_plan **ret_plan, struct cordon_error *err);
+
+/* "host", "none" or "list". */
+static inline const char *cordon_plan_network(const struct cordon_plan *plan)
+{
+	return plan->net_none ? "none" : plan->net ? "list" : "host";
+}
 
 /* Whether the program is there inside and can be executed; else the error that the run would end with. */
 int cordon_plan_check_program(const struct cordon_plan *plan, struct cordon_error *err);

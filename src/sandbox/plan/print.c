@@ -152,12 +152,11 @@ json_t *cordon_plan_json(const struct cordon_plan *plan)
 	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "version", PLAN_VERSION, "session_id", plan->run_id, "root", cordon_audit_text(plan->root),
 			 "at", cordon_audit_text(plan->at), "cwd", cordon_audit_text(plan->cwd), "mode",
-			 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net",
-			 plan->net_none ? "none" : "host", "hostname", plan->hostname, "uid", (int)plan->uid, "gid",
-			 (int)plan->gid, "argv", texts(plan->argv), "env", texts(plan->env), "limits",
-			 cordon_plan_limits_json(plan, NULL), "steps", steps, "protected",
-			 cordon_plan_protected_json(plan), "held", held_json(plan), "differs",
-			 cordon_plan_differs_json(plan), "notes", notes);
+			 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net", cordon_plan_network(plan),
+			 "hostname", plan->hostname, "uid", (int)plan->uid, "gid", (int)plan->gid, "argv",
+			 texts(plan->argv), "env", texts(plan->env), "limits", cordon_plan_limits_json(plan, NULL),
+			 "steps", steps, "protected", cordon_plan_protected_json(plan), "held", held_json(plan),
+			 "differs", cordon_plan_differs_json(plan), "notes", notes);
 }
 
 static int add_escaped(struct cordon_buf *text, const char *s)
@@ -199,7 +198,10 @@ static int plan_text(const struct cordon_plan *plan, struct cordon_buf *ret_text
 	    (r = cordon_buf_adds(ret_text, "\nstarts in  ")) < 0 || (r = add_escaped(ret_text, plan->cwd)) < 0 ||
 	    (r = cordon_buf_addf(ret_text, "\nmode       %s\nnetwork    %s\nas         %s (uid %u)\n\nmounts\n",
 				 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive",
-				 plan->net_none ? "none" : "the host's", plan->user, plan->uid)) < 0)
+				 plan->net_none ? "none"
+				 : plan->net	? "a list of hosts"
+						: "the host's",
+				 plan->user, plan->uid)) < 0)
 		return r;
 	for (size_t i = 0; i < plan->n_steps; i++)
 		if ((r = step_text(&plan->steps[i], ret_text)) < 0)

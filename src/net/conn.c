@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of the run until its bytes are relayed: which host it is for, whether it says so itself, and the
+ * connection to that host. */
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "net/conn.h"
+#include "net/hello.h"
+
+#define LOOK_MAX (CORDON_HELLO_MAX + 4096) /* a ClientHello, or the head of a request */
+
+static struct conn *conns;
+
+void net_conn_end(struct conn *conn, bool reset)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	if (conn->state == CONN_RESOLVE)
+		net_name_forget(conn->waited, &conn->waiter);
+	/* The run's side sees that it was no ordinary end. */
+	if (reset && conn->in.fd >= 0)
+		(void)setsockopt(conn->in.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	if (reset && conn->out.fd >= 0)
+		(void)setsockopt(conn->out.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	net_relay_done(conn);
+	net_unwatch(&conn->in);
+	net_unwatch(&conn->out);
+	free(conn->bytes);
+	free(conn->addresses);
+	conn->bytes = NULL;
+	conn->addresses = NULL;
+	if (conn->prev)
+		conn->prev->next = conn->next;
+	else
+		conns = conn->next;
+	if (conn->next)
+		conn->next->prev = conn->prev;
+	net.n_conns--;
+	conn->state = CONN_ENDED;
+	net_free_later(conn);
+}
+
+static void refuse(struct conn *conn, cordon_reason reason, const char *suffix)
+{
+	char rule[CORDON_NET_RULE_SIZE], text[CORDON_NET_RULE_SIZE + 4];
+
+	net_host_port(conn->name->text, conn->port, rule);
+	snprintf(text, sizeof(text), "%s%s", rule, suffix ? suffix : "");
+	net_report(reason, conn->name->text, conn->port, suffix ? text : NULL);
+	net_conn_end(conn, true);
+}
+
+/* Whether the name's own rules still let this connection be. */
+static const struct cordon_net_rule *rule_of(const struct conn *conn)
+{
+	if (conn->name)
+		return cordon_net_list_find(&net.list, conn->name->text, conn->port);
+	if (net_address_is_loopback(&conn->address)) {
+		const struct cordon_net_rule *rule = cordon_net_list_find(&net.list, "localhost", conn->port);
+
+		if (rule)
+			return rule;
+	}
+	return cordon_net_list_find_address(&net.list, &conn->address, conn->port);
+}
+
+/* Whether the host that was reached is this machine, by an address of its own that looks public. */
+static bool reached_ourselves(int fd)
+{
+	struct sockaddr_storage here = { 0 }, there = { 0 };
+	struct cordon_net_address a, b;
+	socklen_t n = sizeof(here), m = sizeof(there);
+	uint16_t port;
+
+	if (getsockname(fd, (struct sockaddr *)&here, &n) < 0 || getpeername(fd, (struct sockaddr *)&there, &m) < 0)
+		return false;
+	net_address_from(&here, &a, &port);
+	net_address_from(&there, &b, &port);
+	return net_address_equal(&a, &b);
+}
+
+/* Tries the next address; ends the connection when none is left. */
+static void dial(struct conn *conn)
+{
+	const int on = 1;
+
+	net_unwatch(&conn->out);
+	while (conn->at < conn->n) {
+		struct sockaddr_storage to;
+		socklen_t n = net_address_to(&conn->addresses[conn->at], conn->dial_port, &to);
+
+		conn->at++;
+		conn->out.fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (conn->out.fd < 0)
+			continue;
+		(void)setsockopt(conn->out.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		(void)setsockopt(conn->out.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+		if ((connect(conn->out.fd, (const struct sockaddr *)&to, n) == 0 || errno == EINPROGRESS) &&
+		    net_watch(&conn->out, EPOLLOUT) == 0) {
+			conn->state = CONN_DIAL;
+			conn->deadline = net.now + NET_DIAL_MS;
+			return;
+		}
+		cordon_closep(&conn->out.fd);
+	}
+	net_conn_end(conn, true);
+}
+
+/* The address that is dialled was judged here: nothing is looked up again. */
+static void on_resolved(struct waiter *waiter)
+{
+	struct conn *conn = (struct conn *)(void *)((char *)waiter - offsetof(struct conn, waiter));
+
+	conn->state = CONN_DIAL;
+	conn->n = net_name_dialable(conn->name, conn->port, conn->addresses);
+	if (!conn->n && conn->name->n) {
+		char text[CORDON_NET_ADDRESS_SIZE], rule[CORDON_NET_RULE_SIZE];
+
+		cordon_net_address_text(&conn->name->addresses[0], text);
+		net_host_port(text, conn->port, rule);
+		net_report(CORDON_REASON_NOT_PUBLIC, conn->name->text, conn->port, rule);
+	}
+	dial(conn);
+}
+
+static void begin_dial(struct conn *conn)
+{
+	static const struct cordon_net_address home4 = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+	static const struct cordon_net_address home6 = { { [15] = 1 } };
+
+	conn->addresses = calloc(NET_ADDRESSES_MAX, sizeof(*conn->addresses));
+	if (!conn->addresses) {
+		net_conn_end(conn, true);
+		return;
+	}
+	/* Until the relay begins, only the end of the run's side matters. */
+	net_change(&conn->in, 0);
+	conn->deadline = 0;
+	conn->dial_port = conn->port;
+	if (conn->name && net_name_by_proxy(conn->name)) {
+		net_proxy_dial(conn);
+	} else if (conn->name) {
+		conn->state = CONN_RESOLVE;
+		conn->waited = conn->name;
+		conn->waiter.resolved = on_resolved;
+		if (net_name_resolve(conn->name, &conn->waiter) < 0)
+			net_conn_end(conn, true);
+	} else {
+		bool home = net_address_is_loopback(&conn->address) &&
+			    !cordon_net_list_find_address(&net.list, &conn->address, conn->port);
+
+		/* The host's service may listen on either loopback. */
+		conn->addresses[0] = home ? home4 : conn->address;
+		conn->addresses[1] = home6;
+		conn->n = home ? 2 : 1;
+		dial(conn);
+	}
+}
+
+void net_conn_dial(struct conn *conn)
+{
+	dial(conn);
+}
+
+/* How many bytes there must be before another look at a ClientHello is worth it: the end of a record. */
+static size_t hello_needs(const uint8_t *bytes, size_t n)
+{
+	size_t at = 0;
+
+	while (at + 5 <= n)
+		at += 5 + ((size_t)bytes[at + 3] << 8 | bytes[at + 4]);
+	return at > n ? at : at + 5;
+}
+
+static void look_hello(struct conn *conn)
+{
+	char name[CORDON_NET_NAME_SIZE];
+	int r;
+
+	if (conn->len < conn->need)
+		return;
+	r = cordon_hello_name((const uint8_t *)conn->bytes, conn->len, name);
+	if (r == 0) {
+		conn->need = hello_needs((const uint8_t *)conn->bytes, conn->len);
+		return;
+	}
+	if (r < 0 || !cordon_streq(name, conn->name->text)) {
+		refuse(conn, CORDON_REASON_OTHER_HOST, NULL);
+		return;
+	}
+	conn->cleared = conn->len;
+	begin_dial(conn);
+}
+
+static void look_http(struct conn *conn)
+{
+	ssize_t n;
+
+	/* A head ends with the end of a line. */
+	if (!memchr(conn->bytes + conn->need, '\n', conn->len - conn->need) && conn->len < CORDON_HTTP_HEAD_MAX) {
+		conn->need = conn->len;
+		return;
+	}
+	conn->need = conn->len;
+	n = cordon_http_look(&conn->http, conn->bytes, conn->len);
+	if (n < 0) {
+		refuse(conn, CORDON_REASON_OTHER_HOST, NULL);
+		return;
+	}
+	if (n == 0)
+		return;
+	conn->cleared = (size_t)n;
+	begin_dial(conn);
+}
+
+bool net_conn_room(struct conn *conn, size_t most)
+{
+	size_t size = conn->size ? conn->size * 2 : 2048;
+	char *more;
+
+	if (conn->len < conn->size)
+		return true;
+	more = size <= most ? realloc(conn->bytes, size) : NULL;
+	if (!more)
+		return false;
+	conn->bytes = more;
+	conn->size = size;
+	return true;
+}
+
+static void look(struct conn *conn)
+{
+	ssize_t n;
+
+	if (!net_conn_room(conn, 2 * LOOK_MAX)) {
+		refuse(conn, CORDON_REASON_OTHER_HOST, NULL);
+		return;
+	}
+	n = recv(conn->in.fd, conn->bytes + conn->len, conn->size - conn->len, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		net_conn_end(conn, true);
+		return;
+	}
+	conn->len += (size_t)n;
+	if (conn->bytes[0] == CORDON_TLS_HANDSHAKE) {
+		look_hello(conn);
+	} else if (conn->bytes[0] >= 'A' && conn->bytes[0] <= 'Z') {
+		conn->is_http = true;
+		look_http(conn);
+	} else {
+		refuse(conn, CORDON_REASON_NO_HOST, "/tcp");
+	}
+}
+
+static void on_in(struct source *source, uint32_t events)
+{
+	struct conn *conn = (struct conn *)source;
+
+	if (conn->state == CONN_LOOK)
+		look(conn);
+	else if (conn->state == CONN_RELAY)
+		net_relay(conn);
+	else if (events & (EPOLLERR | EPOLLHUP))
+		net_conn_end(conn, true);
+}
+
+static void on_dialled(struct conn *conn)
+{
+	socklen_t n = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(conn->out.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error) {
+		dial(conn);
+		return;
+	}
+	if (conn->name && !conn->by_proxy && reached_ourselves(conn->out.fd) &&
+	    !net_address_granted(&net.list, &conn->addresses[conn->at - 1], conn->port)) {
+		char text[CORDON_NET_ADDRESS_SIZE], rule[CORDON_NET_RULE_SIZE];
+
+		cordon_net_address_text(&conn->addresses[conn->at - 1], text);
+		net_host_port(text, conn->port, rule);
+		net_report(CORDON_REASON_NOT_PUBLIC, conn->name->text, conn->port, rule);
+		net_conn_end(conn, true);
+		return;
+	}
+	conn->deadline = 0;
+	if (conn->by_proxy) {
+		net_proxy_begin(conn);
+		return;
+	}
+	net_relay_begin(conn);
+}
+
+static void on_out(struct source *source, uint32_t events)
+{
+	struct conn *conn = (struct conn *)(void *)((char *)source - offsetof(struct conn, out));
+
+	(void)events;
+	if (conn->state == CONN_DIAL)
+		on_dialled(conn);
+	else if (conn->state == CONN_PROXY)
+		net_proxy_serve(conn);
+	else if (conn->state == CONN_RELAY)
+		net_relay(conn);
+}
+
+void net_conn_accept(const struct listener *listener, int fd)
+{
+	const struct linger now = { .l_onoff = 1 };
+	const struct cordon_net_rule *rule;
+	struct conn *conn = NULL;
+	const int on = 1;
+
+	if (net.n_conns >= net.max_conns)
+		net_report_limit("net_connections", net.max_conns);
+	else
+		conn = calloc(1, sizeof(*conn));
+	if (!conn) {
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		close(fd);
+		return;
+	}
+	*conn = (struct conn){ .in = { .on = on_in, .fd = fd },
+			       .out = { .on = on_out, .fd = -1 },
+			       .next = conns,
+			       .name = listener->name,
+			       .address = listener->address,
+			       .port = listener->port,
+			       .deadline = net.now + NET_LOOK_MS,
+			       .flows = { { .pipe = { -1, -1 } }, { .pipe = { -1, -1 } } } };
+	if (conns)
+		conns->prev = conn;
+	conns = conn;
+	net.n_conns++;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	rule = rule_of(conn);
+	if (!rule || net_watch(&conn->in, EPOLLIN) < 0) {
+		net_conn_end(conn, true);
+		return;
+	}
+	if (conn->name)
+		conn->http = (struct cordon_http){ .name = conn->name->text, .port = conn->port };
+	if (!conn->name || rule->tcp)
+		begin_dial(conn);
+}
+
+void net_conns_tick(void)
+{
+	for (struct conn *conn = conns, *next; conn; conn = next) {
+		next = conn->next;
+		if (!conn->deadline || net.now < conn->deadline)
+			continue;
+		if (conn->state == CONN_DIAL)
+			dial(conn);
+		else if (conn->state == CONN_LOOK && !conn->len)
+			refuse(conn, CORDON_REASON_NO_HOST, "/tcp"); /* it waits for the server to speak */
+		else
+			net_conn_end(conn, true);
+	}
+}
+
+void net_conns_apply(void)
+{
+	for (struct conn *conn = conns, *next; conn; conn = next) {
+		next = conn->next;
+		if (!rule_of(conn))
+			net_conn_end(conn, true);
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of the run: conn.c looks and dials, proxy.c asks the proxy of the host, relay.c moves bytes. */
+#ifndef CORDON_NET_CONN_H
+#define CORDON_NET_CONN_H
+
+#include "net/helper.h"
+
+enum conn_state {
+	CONN_LOOK,    /* until the client has said which host it wants */
+	CONN_RESOLVE, /* until the addresses of the name are known */
+	CONN_DIAL,
+	CONN_PROXY, /* until the proxy has connected */
+	CONN_RELAY,
+	CONN_ENDED, /* its memory is freed at the end of the turn */
+};
+
+/* Bytes in one direction; they go from socket to socket through a pipe. */
+struct flow {
+	int pipe[2];  /* -1: none, nothing is under way */
+	size_t piped; /* bytes in it */
+	bool end;     /* the source has said its last */
+	bool shut;    /* and its peer knows */
+};
+
+struct conn {
+	struct source in; /* the run's side; first */
+	struct source out;
+	struct conn *next, *prev;
+	struct name *name;		   /* or NULL for a fixed listener */
+	struct cordon_net_address address; /* that the run connected to */
+	uint16_t port;
+	uint16_t dial_port; /* of the proxy, if there is one */
+	enum conn_state state;
+	bool is_http, by_proxy;
+	struct cordon_http http;
+	struct waiter waiter;
+	struct name *waited;		      /* RESOLVE: the name, or the proxy */
+	int64_t deadline;		      /* ms; 0: none */
+	struct cordon_net_address *addresses; /* to dial; until the relay begins */
+	size_t n, at;
+	/* Bytes of the client that are not sent yet; the first `cleared` of them may be. */
+	char *bytes;
+	size_t len, size, cleared;
+	size_t need;	      /* LOOK: what was looked at, or must be there for another look */
+	struct flow flows[2]; /* from the run, to the run */
+};
+
+/* `reset`: the run's side gets an error instead of an ordinary end. */
+void net_conn_end(struct conn *conn, bool reset);
+/* Dials conn->addresses from conn->at on. */
+void net_conn_dial(struct conn *conn);
+/* Makes room for more bytes; false when that would be more than `most`. */
+bool net_conn_room(struct conn *conn, size_t most);
+
+void net_proxy_dial(struct conn *conn);
+void net_proxy_begin(struct conn *conn);
+void net_proxy_serve(struct conn *conn);
+
+void net_relay_begin(struct conn *conn);
+void net_relay(struct conn *conn);
+void net_relay_done(struct conn *conn);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tells the supervisor what was refused, each attempt once, and sees what the kernel refused by itself. */
+#include <netinet/ip.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "net/helper.h"
+
+#define TOLD_MAX 1024 /* different attempts that are told */
+
+static uint64_t told[TOLD_MAX];
+static size_t n_told;
+static bool limits_told[8];
+static uint32_t untold; /* not sent yet */
+
+static bool send_record(const struct cordon_net_record *record)
+{
+	return send(net.ctl, record, sizeof(*record), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+static uint64_t hash(uint64_t value, const char *text)
+{
+	for (; *text; text++)
+		value = (value ^ (unsigned char)*text) * 0x100000001b3;
+	return value;
+}
+
+/* Whether this was told before; then it is counted. */
+static bool is_told(const struct cordon_net_record *record)
+{
+	uint64_t value = hash(hash(0xcbf29ce484222325 ^ record->reason ^ record->resolve << 8, record->text),
+			      record->rule);
+
+	for (size_t i = 0; i < n_told; i++)
+		if (told[i] == value)
+			return true;
+	if (n_told == TOLD_MAX) {
+		untold++;
+		return true;
+	}
+	told[n_told++] = value;
+	return false;
+}
+
+static void tell(cordon_reason reason, bool resolve, const char *text, const char *rule)
+{
+	struct cordon_net_record record = { .kind = CORDON_NET_REFUSED, .reason = reason, .resolve = resolve };
+
+	snprintf(record.text, sizeof(record.text), "%s", text);
+	snprintf(record.rule, sizeof(record.rule), "%s", rule ? rule : "");
+	if (!is_told(&record) && !send_record(&record))
+		untold++;
+	if (untold) {
+		struct cordon_net_record more = { .kind = CORDON_NET_UNTOLD, .limit = untold };
+
+		if (send_record(&more))
+			untold = 0;
+	}
+}
+
+void net_report(cordon_reason reason, const char *host, uint16_t port, const char *rule)
+{
+	char text[CORDON_NET_RULE_SIZE];
+
+	if (port)
+		net_host_port(host, port, text);
+	tell(reason, port == 0, port ? text : host, rule);
+}
+
+void net_report_limit(const char *name, size_t limit)
+{
+	struct cordon_net_record record = { .kind = CORDON_NET_LIMIT, .limit = (uint32_t)limit };
+	size_t slot = hash(0, name) % CORDON_ARRAY_SIZE(limits_told);
+
+	if (limits_told[slot])
+		return;
+	limits_told[slot] = true;
+	snprintf(record.text, sizeof(record.text), "%s", name);
+	(void)send_record(&record);
+}
+
+void net_report_failed(const char *what, int code)
+{
+	struct cordon_net_record record = { .kind = CORDON_NET_FAILED };
+
+	snprintf(record.text, sizeof(record.text), "cannot %s: %s", what, strerror(-code));
+	(void)send_record(&record);
+}
+
+/* A connection or a datagram that the kernel refused, because nobody listens there. */
+static void report_address(const struct cordon_net_address *address, uint16_t port, bool udp)
+{
+	const struct name *name = net_name_of_label(address);
+	char text[CORDON_NET_ADDRESS_SIZE], rule[CORDON_NET_RULE_SIZE];
+	const char *host = name ? name->text : text;
+
+	/* A program of the run that waits for its own server connects there again and again. */
+	if (port == 0 || net_address_is_loopback(address))
+		return;
+	cordon_net_address_text(address, text);
+	net_host_port(host, port, rule);
+	if (udp) {
+		char both[CORDON_NET_RULE_SIZE + 4];
+
+		snprintf(both, sizeof(both), "%s/udp", rule);
+		tell(CORDON_REASON_NO_HOST, false, both, NULL); /* no rule can allow it */
+		return;
+	}
+	/* A label has no listener for a port that no rule allows; one that the agent took itself can't be named. */
+	if (name ? cordon_net_list_find(&net.list, name->text, port) != NULL
+		 : cordon_net_list_find_address(&net.list, address, port) != NULL)
+		return;
+	net_report(CORDON_REASON_NO_HOST, host, port, rule);
+}
+
+static void from_v4(const uint8_t *bytes, struct cordon_net_address *ret)
+{
+	*ret = (struct cordon_net_address){ { [10] = 0xff, [11] = 0xff } };
+	memcpy(ret->bytes + 12, bytes, 4);
+}
+
+/* What the filter let through: a TCP segment whose source refused, or an ICMP message that quotes the datagram. */
+static void read_packet(const uint8_t *p, size_t n)
+{
+	bool v4 = n > 0 && p[0] >> 4 == 4;
+	size_t header = v4 ? (size_t)(p[0] & 15) * 4 : 40;
+	const uint8_t *body = p + header, *from = v4 ? p + 12 : p + 8;
+	struct cordon_net_address address;
+	bool udp = false;
+
+	if (n < 40 || header < 20 || n < header + 8)
+		return;
+	if ((v4 ? p[9] : p[6]) != IPPROTO_TCP) {
+		/* Behind the header of the message stands the refused packet with its destination. */
+		const uint8_t *inner = body + 8;
+		size_t left = n - header - 8, inner_header = v4 && left ? (size_t)(inner[0] & 15) * 4 : 40;
+
+		if (left < 40 && !v4)
+			return;
+		if (left < inner_header + 4 || inner_header < 20 || (v4 ? inner[9] : inner[6]) != IPPROTO_UDP)
+			return;
+		from = v4 ? inner + 16 : inner + 24;
+		body = inner + inner_header + 2; /* the port of the destination */
+		udp = true;
+	}
+	if (v4)
+		from_v4(from, &address);
+	else
+		memcpy(address.bytes, from, 16);
+	report_address(&address, (uint16_t)(body[0] << 8 | body[1]), udp);
+}
+
+static void on_refusals(struct source *source, uint32_t events)
+{
+	uint8_t packet[128];
+
+	(void)events;
+	for (int i = 0; i < 64; i++) {
+		ssize_t n = recv(source->fd, packet, sizeof(packet), MSG_DONTWAIT);
+
+		if (n <= 0)
+			return;
+		read_packet(packet, (size_t)n);
+	}
+}
+
+int net_reports_begin(int fd)
+{
+	struct source *source = calloc(1, sizeof(*source));
+	int r;
+
+	if (!source)
+		return -ENOMEM;
+	*source = (struct source){ .on = on_refusals, .fd = fd };
+	r = net_watch(source, EPOLLIN);
+	if (r < 0)
+		free(source);
+	return r;
+}

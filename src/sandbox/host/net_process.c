@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor starts and ends cordon-net. */
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/exit.h"
+#include "base/io.h"
+#include "base/program.h"
+#include "sandbox/host/launch.h"
+#include "sandbox/host/net_process.h"
+#include "sandbox/host/net_record.h"
+
+#define FIRST_FD 100 /* its descriptors begin here, above 0, 1 and 2 */
+
+/* The first of these variables that is set and not empty; or "". */
+static const char *variable(const char *name, const char *other)
+{
+	const char *value = getenv(name);
+
+	if (!value || !*value)
+		value = getenv(other);
+	return value ? value : "";
+}
+
+static json_t *credentials(const struct cordon_net_list *list, struct cordon_error *err)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < list->n_inject; i++) {
+		const struct cordon_net_inject *inject = &list->inject[i];
+		const char *value = getenv(inject->from_env);
+
+		if (!value || !*value) {
+			json_decref(array);
+			cordon_fail(err, -ENOKEY, CORDON_KIND_CONFIG,
+				    "the variable %s, which holds the credential for %s, is not set", inject->from_env,
+				    inject->host);
+			cordon_error_hint(err, "set it for cordon; the run itself never gets it");
+			return NULL;
+		}
+		if (strpbrk(value, "\r\n")) {
+			json_decref(array);
+			cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG,
+				    "the variable %s holds the end of a line, which no header can hold",
+				    inject->from_env);
+			return NULL;
+		}
+		json_array_append_new(array, json_pack("{s:s,s:i,s:s,s:s,s:s}", "host", inject->host, "port",
+						       (int)inject->port, "header", inject->header, "prefix",
+						       inject->prefix, "value", value));
+	}
+	if (!array)
+		cordon_fail_errno(err, -ENOMEM, "cannot start cordon-net");
+	return array;
+}
+
+/* The configuration goes into a file without a name: no other process sees the credentials, as it would on a command
+ * line or in an environment. */
+static int write_config(const struct cordon_net_list *list, int fd, struct cordon_error *err)
+{
+	autobuf struct cordon_buf rules = CORDON_BUF(CORDON_NET_CONFIG_MAX);
+	autofree char *text = NULL;
+	json_t *inject = credentials(list, err), *config = NULL;
+	int r;
+
+	if (!inject)
+		return -EINVAL;
+	if (cordon_net_list_text(list, &rules) == 0)
+		config = json_pack("{s:s,s:s,s:s,s:o}", "allow", rules.data ? rules.data : "", "proxy",
+				   variable("https_proxy", "HTTPS_PROXY"), "no_proxy", variable("no_proxy", "NO_PROXY"),
+				   "inject", inject);
+	else
+		json_decref(inject);
+	text = config ? json_dumps(config, JSON_COMPACT) : NULL;
+	json_decref(config);
+	if (!text)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG,
+				   "the list of hosts, a proxy or a credential is no valid text, or there is no memory");
+	r = cordon_write_all(fd, text, strlen(text));
+	explicit_bzero(text, strlen(text));
+	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot start cordon-net") : 0;
+}
+
+int cordon_net_prepare(const struct cordon_plan *plan, struct cordon_net_start *ret_start, struct cordon_error *err)
+{
+	struct cordon_net_start start = { .config = -1 };
+	int r;
+
+	*ret_start = start;
+	if (!plan->net)
+		return 0;
+	r = cordon_program_find("cordon-net", start.program, err);
+	if (r < 0) {
+		cordon_error_hint(err, "install it, or run without a network, or with the host's");
+		return r;
+	}
+	start.config = memfd_create("cordon-net", MFD_CLOEXEC);
+	r = start.config < 0 ? cordon_fail_errno(err, -errno, "cannot start cordon-net")
+			     : write_config(plan->net, start.config, err);
+	if (r < 0) {
+		cordon_net_start_done(&start);
+		return r;
+	}
+	*ret_start = start;
+	return 0;
+}
+
+void cordon_net_start_done(struct cordon_net_start *start)
+{
+	cordon_closep(&start->config);
+}
+
+_Noreturn static void become_net(const struct cordon_net_start *start, int sockets, int ctl, pid_t parent)
+{
+	const int numbers[] = { start->config, sockets, ctl, (int)parent };
+	char texts[4][16], name[] = "cordon-net";
+	char options[4][16] = { "--config-fd", "--sockets-fd", "--control-fd", "--parent" };
+	char *argv[10] = { name }, *env[] = { NULL };
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(numbers); i++) {
+		int value = i < 3 ? fcntl(numbers[i], F_DUPFD, FIRST_FD) : numbers[i];
+
+		if (value < 0)
+			_exit(CORDON_EXIT_REFUSED);
+		snprintf(texts[i], sizeof(texts[i]), "%d", value);
+		argv[1 + 2 * i] = options[i];
+		argv[2 + 2 * i] = texts[i];
+	}
+	execve(start->program, argv, env);
+	_exit(CORDON_EXIT_REFUSED);
+}
+
+int cordon_net_start(const struct cordon_net_start *start, int sockets, struct cordon_net_process *ret_process,
+		     struct cordon_error *err)
+{
+	struct cordon_net_process process = CORDON_NET_PROCESS_NONE;
+	pid_t parent = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return cordon_fail_errno(err, -errno, "cannot start cordon-net");
+	process.pid = fork();
+	if (process.pid == 0)
+		become_net(start, sockets, pair[1], parent);
+	close(pair[1]);
+	process.ctl = pair[0];
+	if (process.pid < 0) {
+		close(process.ctl);
+		return cordon_fail_errno(err, -errno, "cannot start cordon-net");
+	}
+	process.pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
+	fcntl(process.ctl, F_SETFL, O_NONBLOCK);
+	*ret_process = process;
+	return 0;
+}
+
+void cordon_net_stop(struct cordon_net_process *process)
+{
+	if (process->pid > 0) {
+		/* It holds nothing that it would have to clean up, and it may have been stopped. */
+		kill(process->pid, SIGKILL);
+		while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	cordon_closep(&process->pidfd);
+	cordon_closep(&process->ctl);
+	process->pid = -1;
+}
+
+int cordon_child_net(struct cordon_child *child, const char *list_text, struct cordon_error *err)
+{
+	size_t n = strlen(list_text);
+
+	if (child->net.ctl < 0)
+		return cordon_fail(err, -ENOTCONN, CORDON_KIND_IO,
+				   "this run has no list of hosts, or the helper that serves it has ended");
+	/* The empty list is a message, too. */
+	if (send(child->net.ctl, list_text, n + 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return cordon_fail_errno(err, -errno, "cannot change the list of hosts");
+	return 0;
+}
