@@ -36,6 +36,7 @@ typedef enum cordon_audit_type {
 	CORDON_AUDIT_REFUSAL,		/* a run or a change was refused before it began */
 	CORDON_AUDIT_LIMIT,		/* a resource limit was hit */
 	CORDON_AUDIT_GC,		/* left-overs of a dead run were removed */
+	CORDON_AUDIT_CHANGES,		/* the changes of a view were applied, undone or discarded */
 	CORDON_AUDIT_CALL,		/* a tool of the MCP server was called, or a command was run in a session */
 	CORDON_AUDIT_DROPPED,		/* from here on, records that the log itself writes: records were left out */
 	CORDON_AUDIT_ROTATED,		/* the log continues in a new file */

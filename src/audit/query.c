@@ -121,6 +121,7 @@ static const char *colour_of(const struct cordon_audit_record *record)
 	case CORDON_AUDIT_REPAIRED:
 		return "\x1b[33m";
 	case CORDON_AUDIT_GRANT:
+	case CORDON_AUDIT_CHANGES:
 		return "\x1b[36m";
 	case CORDON_AUDIT_START:
 	case CORDON_AUDIT_END:

@@ -49,7 +49,7 @@ static const char *kind_of_id(const char *word, size_t n)
 	static const char *const kinds[][2] = {
 		{ "PROJECT", "projects" }, { "WORKSPACE", "workspaces" },
 		{ "SESSION", "sessions" }, { "RUN-ID", "runs" },
-		{ "RUN", "crews" },
+		{ "RUN", "crews" },	   { "VIEW", "views" },
 	};
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)

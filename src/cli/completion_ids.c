@@ -8,6 +8,7 @@
 #include "cli/completion_ids.h"
 #include "cli/records.h"
 #include "crew/crew.h"
+#include "view/view.h"
 
 #define RUNS_SHOWN 50
 #define RUNS_AGE_MS ((int64_t)7 * 24 * 3600 * 1000)
@@ -124,6 +125,24 @@ static int print_crews(const struct cordon_home *home, const char *beginning, st
 	return r;
 }
 
+static int print_views(const struct cordon_home *home, const char *beginning, struct cordon_error *err)
+{
+	autoviewlist struct cordon_view_list list = { 0 };
+	int r = cordon_view_list(home, -1, &list, err);
+
+	if (r == 0 && list.n)
+		print_line(beginning, "latest", "the newest of this root");
+	for (size_t i = list.n > RUNS_SHOWN ? list.n - RUNS_SHOWN : 0; r == 0 && i < list.n; i++) {
+		const struct cordon_view_record *record = &list.items[i];
+		const char *program = json_string_value(json_array_get(record->command, 0));
+		char about[256];
+
+		snprintf(about, sizeof(about), "%s %s", cordon_view_state_name(record->state), program ? program : "");
+		print_line(beginning, record->id, about);
+	}
+	return r;
+}
+
 int cordon_cli_completion_ids(const char *kind, const char *project, const char *beginning, struct cordon_error *err)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
@@ -139,6 +158,8 @@ int cordon_cli_completion_ids(const char *kind, const char *project, const char 
 		return print_runs(&store.home, beginning, err);
 	if (cordon_streq(kind, "crews"))
 		return print_crews(&store.home, beginning, err);
+	if (cordon_streq(kind, "views"))
+		return print_views(&store.home, beginning, err);
 	if (!project)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "workspaces of which project? say --project");
 	return print_workspaces(&store, project, beginning, err);

@@ -19,6 +19,13 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_doctor,
 	&cordon_cmd_gc,
 	&cordon_cmd_version,
+	/* What runs changed in their views. */
+	&cordon_cmd_changes_list,
+	&cordon_cmd_changes_show,
+	&cordon_cmd_changes_diff,
+	&cordon_cmd_changes_apply,
+	&cordon_cmd_changes_undo,
+	&cordon_cmd_changes_discard,
 	/* Named agents. */
 	&cordon_cmd_execute,
 	&cordon_cmd_status,

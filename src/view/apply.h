@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Brings the changes of a view into the host's tree, and takes them back. Each path is judged by the policy of the run. A
+ * text that the host changed meanwhile is merged if both changes are apart from each other; anything else is a conflict
+ * that has a name, and then nothing is written.
+ */
+#ifndef CORDON_VIEW_APPLY_H
+#define CORDON_VIEW_APPLY_H
+
+#include "view/delta.h"
+
+/* What a person chose of one change. */
+typedef enum cordon_pick {
+	CORDON_PICK_NO,
+	CORDON_PICK_ALL,
+	CORDON_PICK_PART, /* the new content is in the buffer */
+	CORDON_PICK_QUIT, /* apply nothing */
+} cordon_pick;
+
+struct cordon_apply_request {
+	const char *const *paths; /* clean, relative to the root; none: everything */
+	size_t n_paths;
+	bool only_judge; /* write nothing */
+	/* Asks about each change but those of directories; NULL: everything is chosen. A negative errno with err ends it. */
+	int (*pick)(void *data, const struct cordon_delta *delta, const struct cordon_delta_change *change,
+		    cordon_pick *ret_pick, struct cordon_buf *ret_content, struct cordon_error *err);
+	void *data;
+};
+
+/* One line of the result. Strings belong to the result. */
+struct cordon_apply_item {
+	const char *path;
+	char letter; /* as of `git diff --name-status` */
+	bool dir;
+	bool merged;	 /* with what the host changed */
+	bool warned;	 /* outside the scope of a permissive run */
+	bool part;	 /* not all hunks */
+	const char *who; /* would execute it, or NULL */
+	const char *why; /* of a conflict or refusal; else NULL */
+};
+
+struct cordon_apply_items {
+	struct cordon_apply_item *item;
+	size_t n, cap;
+};
+
+struct cordon_apply_result {
+	struct cordon_arena *arena;
+	struct cordon_apply_items applied;   /* what was brought over; nothing when there is a conflict or refusal */
+	struct cordon_apply_items conflicts; /* what the host changed too */
+	struct cordon_apply_items refused;   /* what the policy does not allow */
+	struct cordon_apply_items left;	     /* what never comes out; `why` says what it is */
+	bool whole;			     /* nothing of the view remains to be applied */
+};
+
+#define autoapply CORDON_CLEANUP(cordon_apply_done)
+void cordon_apply_done(struct cordon_apply_result *result);
+
+/*
+ * The caller has opened the view; this locks it. Returns 0; -EEXIST (kind conflict) with conflicts in the result; -EPERM
+ * (kind policy_denied) with refusals; or another error. *ret_result is filled in each case and needs
+ * cordon_apply_done().
+ */
+int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_request *request,
+		      struct cordon_apply_result *ret_result, struct cordon_error *err);
+
+/* Takes the newest apply back. `result` lists what was restored, or in `conflicts` where the host went on. */
+int cordon_view_undo(struct cordon_view *view, struct cordon_apply_result *ret_result, struct cordon_error *err);
+
+/* Removes the view with its changes, and what is needed to undo them. */
+int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view, struct cordon_error *err);
+
+/* Writes to the audit log what became of a view; `result` and `failed` may be NULL. cordon_view_discard() does it itself. */
+void cordon_view_audit(const struct cordon_home *home, const struct cordon_view *view, const char *op,
+		       const struct cordon_apply_result *result, const struct cordon_error *failed);
+
+/* Ends what killed processes began, in all views. *ret_ended counts it; `err` is about the first that could not be ended as
+ * it was begun. */
+int cordon_view_recover(const struct cordon_home *home, size_t *ret_ended, struct cordon_error *err);
+
+#endif

@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the upper layer of a view with the root. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "protect/executes.h"
+#include "view/delta.h"
+#include "view/internal.h"
+#include "view/known.h"
+#include "view/lines.h"
+
+#define ATTRIBUTE(name) "user.overlay." name
+#define COMPARE_BYTES 65536
+
+struct walk {
+	struct cordon_delta *delta;
+	struct cordon_known known;
+	struct cordon_error *err;
+};
+
+/* Two directories with one path: in the upper layer and on the host. Either may be missing (-1). */
+struct level {
+	const char *path;
+	int upper, lower;
+	bool opaque;  /* what the host has here is hidden, and so deleted */
+	bool moved;   /* the host put this directory here after the view began; nothing in it is as it was */
+	bool changed; /* the host made or removed an entry after the view began */
+	unsigned int depth;
+};
+
+void cordon_ident_of(const struct stat *st, struct cordon_ident *ret_ident)
+{
+	*ret_ident = (struct cordon_ident){
+		.mode = st->st_mode,
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+	};
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool cordon_ident_same(const struct cordon_ident *a, const struct cordon_ident *b)
+{
+	if (a->dev != b->dev || a->ino != b->ino)
+		return false;
+	/* A directory is the same whatever is in it. */
+	if (S_ISDIR(a->mode))
+		return S_ISDIR(b->mode);
+	return a->mode == b->mode && a->size == b->size && same_time(&a->mtime, &b->mtime);
+}
+
+/* Whether something changed since the view began. The record says which of two equal times is the earlier one. */
+static bool is_later(const struct timespec *time, const struct timespec *since)
+{
+	return time->tv_sec != since->tv_sec ? time->tv_sec > since->tv_sec : time->tv_nsec >= since->tv_nsec;
+}
+
+static int fail_memory(struct walk *walk)
+{
+	return cordon_fail_errno(walk->err, -ENOMEM, "cannot list the changes");
+}
+
+static int add_change(struct walk *walk, const struct cordon_delta_change *change)
+{
+	struct cordon_delta *delta = walk->delta;
+	struct cordon_delta_change *added;
+
+	if (delta->n >= CORDON_DELTA_CHANGES_MAX)
+		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "the view changes more than %d files",
+				   CORDON_DELTA_CHANGES_MAX);
+	if (delta->n == delta->cap) {
+		size_t cap = delta->cap ? 2 * delta->cap : 64;
+		struct cordon_delta_change *more = reallocarray(delta->changes, cap, sizeof(*more));
+
+		if (!more)
+			return fail_memory(walk);
+		delta->changes = more;
+		delta->cap = cap;
+	}
+	added = &delta->changes[delta->n];
+	*added = *change;
+	added->path = cordon_arena_strdup(delta->arena, change->path);
+	if (!added->path)
+		return fail_memory(walk);
+	if (change->kind != CORDON_DELTA_DELETED && !S_ISDIR(change->new.mode))
+		added->who = cordon_executes(change->path, change->new.mode);
+	delta->n_executes += added->who != NULL;
+	delta->n++;
+	return 0;
+}
+
+static int add_left(struct walk *walk, const char *path, const char *what)
+{
+	struct cordon_delta *delta = walk->delta;
+
+	if (delta->n_left >= CORDON_DELTA_CHANGES_MAX)
+		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "the view has too many special files");
+	if (delta->n_left == delta->left_cap) {
+		size_t cap = delta->left_cap ? 2 * delta->left_cap : 16;
+		struct cordon_delta_left *more = reallocarray(delta->left, cap, sizeof(*more));
+
+		if (!more)
+			return fail_memory(walk);
+		delta->left = more;
+		delta->left_cap = cap;
+	}
+	delta->left[delta->n_left] = (struct cordon_delta_left){
+		.path = cordon_arena_strdup(delta->arena, path),
+		.what = what,
+	};
+	return delta->left[delta->n_left++].path ? 0 : fail_memory(walk);
+}
+
+static int fail_read(struct walk *walk, const char *path)
+{
+	return cordon_fail_errno(walk->err, -errno, "cannot read %s of the view", *path ? path : "the root");
+}
+
+static bool has_attribute(int fd, const char *name)
+{
+	char value[8];
+
+	/* A value that is too long for the buffer is there, too. */
+	return fgetxattr(fd, name, value, sizeof(value)) >= 0 || errno == ERANGE;
+}
+
+/* Opens a file or directory of the upper layer. The run may have taken away our right to read it; we have it for a moment. */
+static int open_upper(int dir_fd, const char *name, int flags)
+{
+	int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	autofd int path_fd = -1;
+	char path[CORDON_FD_PATH_SIZE];
+	struct stat st;
+
+	if (fd >= 0 || errno != EACCES)
+		return fd;
+	path_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+		return errno = EACCES, -1;
+	cordon_fd_path(path_fd, path);
+	if (chmod(path, (st.st_mode & 07777) | 0500) < 0)
+		return -1;
+	fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	/* What is in a directory can only be looked at while it is open to us; apply gives the copy its own rights. */
+	if (S_ISREG(st.st_mode))
+		chmod(path, st.st_mode & 07777);
+	return fd;
+}
+
+/* The names in a directory, sorted, each of them allocated. */
+struct names {
+	char **name;
+	size_t n, cap;
+};
+
+static void names_done(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->name[i]);
+	free(names->name);
+}
+
+#define autonames CORDON_CLEANUP(names_done)
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int read_names(int dir_fd, struct names *names)
+{
+	int fd = openat(dir_fd, ".", CORDON_OPEN_DIR);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int r = 0;
+
+	if (!dir) {
+		r = -errno;
+		cordon_closep(&fd);
+		return r;
+	}
+	for (struct dirent *entry; r == 0 && (errno = 0, entry = readdir(dir));) {
+		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
+			continue;
+		if (names->n == names->cap) {
+			size_t cap = names->cap ? 2 * names->cap : 32;
+			char **more = reallocarray(names->name, cap, sizeof(*more));
+
+			if (!more) {
+				r = -ENOMEM;
+				break;
+			}
+			names->name = more;
+			names->cap = cap;
+		}
+		names->name[names->n] = strdup(entry->d_name);
+		if (!names->name[names->n])
+			r = -ENOMEM;
+		else
+			names->n++;
+	}
+	if (r == 0 && errno)
+		r = -errno;
+	closedir(dir);
+	if (r == 0 && names->n)
+		qsort(names->name, names->n, sizeof(*names->name), by_name);
+	return r;
+}
+
+/* Describes what is at a name; `mode` is 0 when nothing is. */
+static int look(int dir_fd, const char *name, struct cordon_ident *ret_ident, struct stat *ret_st)
+{
+	if (dir_fd < 0 || fstatat(dir_fd, name, ret_st, AT_SYMLINK_NOFOLLOW) < 0) {
+		*ret_ident = (struct cordon_ident){ 0 };
+		*ret_st = (struct stat){ 0 };
+		return dir_fd < 0 || errno == ENOENT ? 0 : -errno;
+	}
+	cordon_ident_of(ret_st, ret_ident);
+	return 0;
+}
+
+static bool is_edited(const struct walk *walk, const struct level *level, const char *path,
+		      const struct cordon_ident *old)
+{
+	return old->mode && (level->moved || (!S_ISDIR(old->mode) && is_later(&old->ctime, &walk->delta->since))) &&
+	       !cordon_known_has(&walk->known, path, old);
+}
+
+/* Opens the directory that the host has at a level, and notes what happened to it since the view began. */
+static int open_lower(struct walk *walk, int parent, const char *name, struct level *level)
+{
+	const struct timespec *since = &walk->delta->since;
+	struct cordon_ident ident;
+	struct stat st, parent_st;
+
+	level->lower = openat(parent, name, CORDON_OPEN_DIR);
+	if (level->lower < 0 || fstat(level->lower, &st) < 0 || fstat(parent, &parent_st) < 0)
+		return fail_read(walk, level->path);
+	level->changed = level->changed || is_later(&st.st_mtim, since);
+	/* A change to its entries sets both its times; a rename sets this one, and the other one of its parent. */
+	cordon_ident_of(&st, &ident);
+	if (is_later(&st.st_ctim, since) && !is_later(&st.st_mtim, since) && is_later(&parent_st.st_mtim, since) &&
+	    !cordon_known_has(&walk->known, level->path, &ident))
+		level->moved = true;
+	return 0;
+}
+
+/* Reports that all of the host's `name` is deleted, what lies in a directory before the directory. */
+static int delete_all(struct walk *walk, const struct level *level, const char *name, const char *path,
+		      const struct cordon_ident *old)
+{
+	struct cordon_delta_change change = {
+		.path = path,
+		.kind = CORDON_DELTA_DELETED,
+		.old = *old,
+		.edited = is_edited(walk, level, path, old),
+	};
+	struct level below = {
+		.path = path,
+		.upper = -1,
+		.lower = -1,
+		.moved = level->moved,
+		.changed = level->changed,
+		.depth = level->depth + 1,
+	};
+	autonames struct names names = { 0 };
+	autofd int lower = -1;
+	int r;
+
+	if (!S_ISDIR(old->mode))
+		return add_change(walk, &change);
+	if (below.depth > CORDON_DELTA_DEPTH_MAX)
+		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "more than %d levels of directories: %s",
+				   CORDON_DELTA_DEPTH_MAX, path);
+	r = open_lower(walk, level->lower, name, &below);
+	lower = below.lower;
+	if (r == 0 && (r = read_names(lower, &names)) < 0)
+		return cordon_fail_errno(walk->err, r, "cannot read %s", path);
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		char inner[CORDON_PATH_MAX];
+		struct cordon_ident ident;
+		struct stat st;
+
+		if (cordon_path_join(path, names.name[i], inner, sizeof(inner)) < 0)
+			return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", path);
+		r = look(lower, names.name[i], &ident, &st);
+		if (r < 0)
+			return cordon_fail_errno(walk->err, r, "cannot read %s", inner);
+		if (ident.mode)
+			r = delete_all(walk, &below, names.name[i], inner, &ident);
+	}
+	return r == 0 ? add_change(walk, &change) : r;
+}
+
+static int same_bytes(int a, int b, bool *ret_same)
+{
+	autofree char *one = malloc(2 * COMPARE_BYTES);
+	ssize_t n, m;
+
+	if (!one)
+		return -ENOMEM;
+	do {
+		n = read(a, one, COMPARE_BYTES);
+		m = n < 0 ? -1 : read(b, one + COMPARE_BYTES, COMPARE_BYTES);
+		if (n < 0 || m < 0)
+			return -errno;
+		if (n != m || memcmp(one, one + COMPARE_BYTES, (size_t)n) != 0) {
+			*ret_same = false;
+			return 0;
+		}
+	} while (n > 0);
+	*ret_same = true;
+	return 0;
+}
+
+/* Whether the user's attributes differ, without those of the overlay. */
+static bool attributes_differ(int upper, int lower)
+{
+	char list[2][4096];
+	ssize_t n[2] = { flistxattr(upper, list[0], sizeof(list[0])), flistxattr(lower, list[1], sizeof(list[1])) };
+
+	if (n[0] < 0 || n[1] < 0)
+		return n[0] != n[1]; /* too many: they are copied again; else neither side has any */
+	for (int side = 0; side < 2; side++)
+		for (const char *name = list[side]; name < list[side] + n[side]; name += strlen(name) + 1) {
+			char value[2][1024];
+			ssize_t a, b;
+
+			if (strncmp(name, "user.", 5) != 0 || strncmp(name, ATTRIBUTE(""), 13) == 0)
+				continue;
+			a = fgetxattr(upper, name, value[0], sizeof(value[0]));
+			b = fgetxattr(lower, name, value[1], sizeof(value[1]));
+			if (a < 0 || b < 0 || a != b || memcmp(value[0], value[1], (size_t)a) != 0)
+				return true;
+		}
+	return false;
+}
+
+/* Compares two regular files or two links with the same name and mode. */
+static int compare(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change,
+		   bool *ret_changed)
+{
+	autofd int upper = -1, lower = -1;
+	bool same = false;
+	int r;
+
+	change->kind = CORDON_DELTA_MODIFIED;
+	*ret_changed = true;
+	if (change->old.mode != change->new.mode || change->old.size != change->new.size)
+		return 0;
+	if (S_ISLNK(change->old.mode)) {
+		char target[2][CORDON_PATH_MAX];
+		ssize_t n = readlinkat(level->upper, name, target[0], sizeof(target[0]));
+		ssize_t m = readlinkat(level->lower, name, target[1], sizeof(target[1]));
+
+		*ret_changed = n < 0 || n != m || memcmp(target[0], target[1], (size_t)n) != 0;
+		return 0;
+	}
+	upper = open_upper(level->upper, name, O_RDONLY);
+	lower = openat(level->lower, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (upper < 0)
+		return fail_read(walk, change->path);
+	/* What we can't read on the host counts as changed; apply says why it can't be replaced. */
+	if (lower < 0)
+		return 0;
+	r = same_bytes(upper, lower, &same);
+	if (r < 0)
+		return cordon_fail_errno(walk->err, r, "cannot compare %s", change->path);
+	if (!same || attributes_differ(upper, lower)) {
+		change->attributes = same;
+		if (same)
+			change->kind = CORDON_DELTA_TOUCHED;
+		return 0;
+	}
+	change->kind = CORDON_DELTA_TOUCHED;
+	*ret_changed = !same_time(&change->old.mtime, &change->new.mtime);
+	return 0;
+}
+
+static int walk_level(struct walk *walk, const struct level *level);
+
+/* A directory of the upper layer. What the host has at its path may be anything, or nothing. */
+static int walk_dir(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change)
+{
+	autofd int upper = open_upper(level->upper, name, O_RDONLY | O_DIRECTORY);
+	autofd int lower = -1;
+	struct level below = {
+		.path = change->path,
+		.upper = upper,
+		.lower = -1,
+		.moved = level->moved,
+		.changed = level->changed,
+		.depth = level->depth + 1,
+	};
+	bool was_dir = S_ISDIR(change->old.mode);
+	int r = 0;
+
+	if (upper < 0)
+		return fail_read(walk, change->path);
+	if (below.depth > CORDON_DELTA_DEPTH_MAX)
+		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "more than %d levels of directories: %s",
+				   CORDON_DELTA_DEPTH_MAX, change->path);
+	if (has_attribute(upper, ATTRIBUTE("redirect")) || has_attribute(upper, ATTRIBUTE("metacopy")))
+		return cordon_fail(walk->err, -EBADMSG, CORDON_KIND_POLICY_DENIED,
+				   "%s has an attribute of overlayfs that no view of cordon makes", change->path);
+	below.opaque = has_attribute(upper, ATTRIBUTE("opaque"));
+	if (was_dir) {
+		r = open_lower(walk, level->lower, name, &below);
+		lower = below.lower;
+		change->kind = change->old.mode != change->new.mode ? CORDON_DELTA_MODIFIED : CORDON_DELTA_TOUCHED;
+	} else {
+		/* The kernel marks a directory that it copied from the host. If the host has none, it removed it. */
+		if (!change->old.mode && has_attribute(upper, ATTRIBUTE("origin")))
+			change->edited = change->gone = true;
+		change->kind = change->old.mode ? CORDON_DELTA_MODIFIED : CORDON_DELTA_ADDED;
+	}
+	if (r == 0)
+		r = add_change(walk, change);
+	return r == 0 ? walk_level(walk, &below) : r;
+}
+
+static const char *special_name(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode) ? "a device"
+	       : S_ISFIFO(st->st_mode)			    ? "a FIFO"
+	       : S_ISSOCK(st->st_mode)			    ? "a socket"
+							    : "a special file";
+}
+
+/* Whether an entry stands for a deletion: a device 0:0, or an empty file with the attribute for it. */
+static bool is_whiteout(const struct level *level, const char *name, const struct stat *st)
+{
+	autofd int fd = -1;
+
+	if (S_ISCHR(st->st_mode))
+		return st->st_rdev == makedev(0, 0);
+	if (!S_ISREG(st->st_mode) || st->st_size != 0)
+		return false;
+	fd = open_upper(level->upper, name, O_RDONLY);
+	return fd >= 0 && has_attribute(fd, ATTRIBUTE("whiteout"));
+}
+
+/* Whether the run changed a file that the host has removed since. A file that the run itself renamed to here looks the
+ * same; if the host made or removed anything in the directory, we can't know, and a person decides. */
+static bool host_removed(const struct level *level, const char *name)
+{
+	autofd int fd = -1;
+
+	if (level->lower < 0 || !level->changed)
+		return false;
+	fd = open_upper(level->upper, name, O_RDONLY);
+	return fd >= 0 && has_attribute(fd, ATTRIBUTE("origin"));
+}
+
+static int walk_file(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change)
+{
+	bool changed = true;
+	int r = 0;
+
+	if (S_ISDIR(change->old.mode)) {
+		/* The directory itself becomes the file; what is in it is deleted before. */
+		r = delete_all(walk, level, name, change->path, &change->old);
+		change->old = (struct cordon_ident){ 0 };
+		change->kind = CORDON_DELTA_ADDED;
+	} else if (!change->old.mode) {
+		change->kind = CORDON_DELTA_ADDED;
+		change->edited = change->gone = S_ISREG(change->new.mode) && host_removed(level, name);
+	} else {
+		r = compare(walk, level, name, change, &changed);
+	}
+	return r == 0 && changed ? add_change(walk, change) : r;
+}
+
+static int walk_entry(struct walk *walk, const struct level *level, const char *name)
+{
+	struct cordon_delta_change change = { 0 };
+	char path[CORDON_PATH_MAX];
+	struct stat st, lower_st;
+	int r;
+
+	if (cordon_path_join(level->path, name, path, sizeof(path)) < 0)
+		return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", level->path);
+	change.path = path;
+	r = look(level->upper, name, &change.new, &st);
+	if (r == 0)
+		r = look(level->lower, name, &change.old, &lower_st);
+	if (r < 0)
+		return cordon_fail_errno(walk->err, r, "cannot read %s of the view", path);
+	if (!change.new.mode)
+		return 0; /* a live view has removed it meanwhile */
+	if (is_whiteout(level, name, &st))
+		return change.old.mode ? delete_all(walk, level, name, path, &change.old) : 0;
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode))
+		return add_left(walk, path, special_name(&st));
+	change.edited = is_edited(walk, level, path, &change.old);
+	change.set_id = !S_ISLNK(st.st_mode) && (st.st_mode & 07000) != 0;
+	change.new.mode &= (mode_t)~07000;
+	change.links = S_ISREG(st.st_mode) ? (uint32_t)st.st_nlink : 1;
+	if (S_ISDIR(st.st_mode)) {
+		if (change.old.mode && !S_ISDIR(change.old.mode)) {
+			/* A file became a directory: the file goes first. */
+			r = delete_all(walk, level, name, path, &change.old);
+			change.old = (struct cordon_ident){ 0 };
+			change.edited = false;
+		}
+		return r == 0 ? walk_dir(walk, level, name, &change) : r;
+	}
+	return walk_file(walk, level, name, &change);
+}
+
+static int walk_level(struct walk *walk, const struct level *level)
+{
+	autonames struct names upper = { 0 }, lower = { 0 };
+	size_t at = 0;
+	int r = read_names(level->upper, &upper);
+
+	if (r == 0 && level->opaque && level->lower >= 0)
+		r = read_names(level->lower, &lower);
+	if (r < 0)
+		return cordon_fail_errno(walk->err, r, "cannot read %s of the view", *level->path ? level->path : "/");
+	/* Both lists are sorted; what only the host has is deleted by an opaque directory. */
+	for (size_t i = 0; r == 0 && i < lower.n; i++) {
+		struct cordon_ident ident;
+		char path[CORDON_PATH_MAX];
+		struct stat st;
+
+		while (at < upper.n && strcmp(upper.name[at], lower.name[i]) < 0)
+			at++;
+		if (at < upper.n && cordon_streq(upper.name[at], lower.name[i]))
+			continue;
+		if (cordon_path_join(level->path, lower.name[i], path, sizeof(path)) < 0)
+			return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", level->path);
+		r = look(level->lower, lower.name[i], &ident, &st);
+		if (r < 0)
+			return cordon_fail_errno(walk->err, r, "cannot read %s", path);
+		if (ident.mode)
+			r = delete_all(walk, level, lower.name[i], path, &ident);
+	}
+	for (size_t i = 0; r == 0 && i < upper.n; i++)
+		r = walk_entry(walk, level, upper.name[i]);
+	return r;
+}
+
+int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_delta, struct cordon_error *err)
+{
+	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
+	struct walk walk = { .delta = &delta, .err = err };
+	struct level top = { .path = "" };
+	struct stat st;
+	int r = cordon_view_root(view, &delta.root_fd, err);
+
+	if (r < 0)
+		return r;
+	delta.since = (struct timespec){ .tv_sec = view->record.started.sec, .tv_nsec = view->record.started.nsec };
+	delta.upper_fd = openat(view->dir_fd, CORDON_VIEW_UPPER, CORDON_OPEN_DIR);
+	if (delta.upper_fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot read the changes of view %s", view->record.id);
+	delta.arena = cordon_arena_new();
+	if (!delta.arena)
+		return fail_memory(&walk);
+	cordon_known_load(view->dir_fd, &walk.known);
+	top.upper = delta.upper_fd;
+	top.lower = delta.root_fd;
+	top.changed = fstat(delta.root_fd, &st) < 0 || is_later(&st.st_mtim, &delta.since);
+	r = walk_level(&walk, &top);
+	cordon_known_done(&walk.known);
+	if (r < 0)
+		return r;
+	*ret_delta = delta;
+	delta = (struct cordon_delta)CORDON_DELTA_NONE;
+	return 0;
+}
+
+void cordon_delta_done(struct cordon_delta *delta)
+{
+	cordon_closep(&delta->upper_fd);
+	cordon_closep(&delta->root_fd);
+	cordon_arena_free(delta->arena);
+	free(delta->changes);
+	free(delta->left);
+	*delta = (struct cordon_delta)CORDON_DELTA_NONE;
+}
+
+static int open_new(const struct cordon_delta *delta, const char *path, bool link)
+{
+	autofd int parent = -1;
+	const char *base = cordon_path_base(path);
+	char dir[CORDON_PATH_MAX];
+	size_t n = (size_t)(base - path);
+	int fd;
+
+	if (cordon_copy(dir, sizeof(dir), path, n ? n - 1 : 0) < 0)
+		return -ENAMETOOLONG;
+	parent = cordon_open_beneath(delta->upper_fd, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (parent < 0)
+		return parent;
+	fd = link ? openat(parent, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : open_upper(parent, base, O_RDONLY);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens one side of a change. The type must be the one that the list has. */
+static int open_side(const struct cordon_delta *delta, const struct cordon_delta_change *change, bool old,
+		     struct stat *ret_st)
+{
+	const struct cordon_ident *ident = old ? &change->old : &change->new;
+	bool link = S_ISLNK(ident->mode);
+	autofd int fd = old ? cordon_open_beneath(delta->root_fd, change->path,
+						  link ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+			    : open_new(delta, change->path, link);
+
+	if (fd < 0 || fstat(fd, ret_st) < 0)
+		return fd < 0 ? fd : -errno;
+	return (ret_st->st_mode & S_IFMT) != (ident->mode & S_IFMT) ? -ESTALE : cordon_steal_fd(&fd);
+}
+
+int cordon_delta_open(const struct cordon_delta *delta, const struct cordon_delta_change *change, struct stat *ret_st)
+{
+	return open_side(delta, change, false, ret_st);
+}
+
+int cordon_delta_read(const struct cordon_delta *delta, const struct cordon_delta_change *change, bool old,
+		      struct cordon_buf *ret_content, struct cordon_error *err)
+{
+	const struct cordon_ident *ident = old ? &change->old : &change->new;
+	autofd int fd = -1;
+	struct stat st;
+
+	if (!S_ISREG(ident->mode) && !S_ISLNK(ident->mode))
+		return 0;
+	fd = open_side(delta, change, old, &st);
+	if (fd == -ESTALE)
+		return cordon_fail(err, fd, CORDON_KIND_CONFLICT, "%s has just changed", change->path);
+	if (fd < 0)
+		return cordon_fail_errno(err, fd, "cannot read %s", change->path);
+	if (S_ISLNK(st.st_mode)) {
+		char target[CORDON_PATH_MAX];
+		ssize_t n = readlinkat(fd, "", target, sizeof(target));
+
+		if (n < 0)
+			return cordon_fail_errno(err, -errno, "cannot read %s", change->path);
+		return cordon_buf_add(ret_content, target, (size_t)n);
+	}
+	return cordon_read_regular(fd, &st, change->path, ret_content, err);
+}
+
+bool cordon_delta_named(const char *path, const char *const *paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (cordon_path_within(path, paths[i]))
+			return true;
+	return n == 0;
+}

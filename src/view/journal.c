@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Journals on disk: how a change of the host's tree is begun, ended, taken back, and repaired after a kill. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/dirs.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "view/internal.h"
+#include "view/journal_steps.h"
+#include "view/known.h"
+#include "view/stage.h"
+
+#define JOURNALS "journal"
+#define STAGE "stage"
+#define PLACE "place"
+#define HEADER "cordon-journal 1"
+#define JOURNAL_MAX ((size_t)1 << 30)
+
+static const char *const state_names[] = {
+	[CORDON_JOURNAL_PREPARED] = NULL,
+	[CORDON_JOURNAL_INTENT] = "intent",
+	[CORDON_JOURNAL_APPLIED] = "applied",
+	[CORDON_JOURNAL_UNDO] = "undo",
+};
+
+const char *cordon_journal_entry(uint32_t n, char buf[static CORDON_DIGITS_SIZE])
+{
+	return cordon_digits(n, buf);
+}
+
+void cordon_journal_done(struct cordon_journal *journal)
+{
+	cordon_closep(&journal->all_fd);
+	cordon_closep(&journal->dir_fd);
+	cordon_closep(&journal->stage_fd);
+	cordon_arena_free(journal->arena);
+	free(journal->steps);
+	*journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
+}
+
+int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err)
+{
+	char *path = cordon_arena_strdup(journal->arena, step->path);
+
+	if (path && journal->n == journal->cap) {
+		size_t cap = journal->cap ? 2 * journal->cap : 64;
+		struct cordon_step *more = reallocarray(journal->steps, cap, sizeof(*more));
+
+		if (!more)
+			return cordon_no_memory(err);
+		journal->steps = more;
+		journal->cap = cap;
+	}
+	if (!path)
+		return cordon_no_memory(err);
+	journal->steps[journal->n] = *step;
+	journal->steps[journal->n++].path = path;
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static int add_ident(struct cordon_buf *buf, const struct cordon_ident *ident)
+{
+	return cordon_buf_addf(buf, " %o %llu %llu %llu %lld %ld", ident->mode, (unsigned long long)ident->dev,
+			       (unsigned long long)ident->ino, (unsigned long long)ident->size,
+			       (long long)ident->mtime.tv_sec, ident->mtime.tv_nsec);
+}
+
+static int write_text(const struct cordon_journal *journal, struct cordon_buf *buf)
+{
+	int r = cordon_buf_add(buf, HEADER, sizeof(HEADER));
+
+	for (size_t i = 0; r == 0 && i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+
+		r = cordon_buf_addf(buf, "%c %u %d", (char)step->kind, step->n, step->edited | step->part << 1);
+		if (r == 0)
+			r = add_ident(buf, &step->old);
+		if (r == 0)
+			r = add_ident(buf, &step->new);
+		if (r == 0)
+			r = cordon_buf_add(buf, "", 1);
+		if (r == 0)
+			r = cordon_buf_add(buf, step->path, strlen(step->path) + 1);
+	}
+	return r == 0 ? cordon_buf_add(buf, "end", 4) : r;
+}
+
+static int read_ident(const char **text, struct cordon_ident *ret)
+{
+	unsigned long long dev, ino, size;
+	unsigned int mode;
+	long long sec;
+	long nsec;
+	int used = 0;
+
+	if (sscanf(*text, " %o %llu %llu %llu %lld %ld%n", &mode, &dev, &ino, &size, &sec, &nsec, &used) != 6)
+		return -EBADMSG;
+	*text += used;
+	*ret = (struct cordon_ident){ .mode = mode, .dev = dev, .ino = ino, .size = size, .mtime = { sec, nsec } };
+	return 0;
+}
+
+static int read_text(struct cordon_journal *journal, const struct cordon_buf *buf, struct cordon_error *err)
+{
+	const char *at = buf->data, *end = buf->data + buf->len;
+
+	if (buf->len < sizeof(HEADER) || end[-1] != '\0' || !cordon_streq(at, HEADER))
+		return -EBADMSG;
+	for (at += sizeof(HEADER); at < end && !cordon_streq(at, "end");) {
+		struct cordon_step step = { 0 };
+		const char *text = at;
+		unsigned int n;
+		char kind;
+		int used = 0, flags, r;
+
+		if (sscanf(text, "%c %u %d%n", &kind, &n, &flags, &used) != 3 || !strchr("sptm", kind))
+			return -EBADMSG;
+		text += used;
+		step.kind = (cordon_step_kind)kind;
+		step.n = n;
+		step.edited = flags & 1;
+		step.part = flags & 2;
+		if (read_ident(&text, &step.old) < 0 || read_ident(&text, &step.new) < 0 || *text)
+			return -EBADMSG;
+		at = text + 1;
+		if (at >= end)
+			return -EBADMSG;
+		step.path = at;
+		at += strlen(at) + 1;
+		r = cordon_journal_add(journal, &step, err);
+		if (r < 0)
+			return r;
+		if (step.n >= journal->next)
+			journal->next = step.n + 1;
+	}
+	return at < end ? 0 : -EBADMSG;
+}
+
+static int save(struct cordon_journal *journal, cordon_journal_state state, struct cordon_error *err)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(JOURNAL_MAX);
+	int r = write_text(journal, &buf);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot write the journal");
+	r = cordon_write_file(journal->dir_fd, state_names[state], 0600, buf.data, buf.len, err);
+	if (r == 0)
+		journal->state = state;
+	return r;
+}
+
+/* Gives the file the name of its next state, durably. */
+static int enter(struct cordon_journal *journal, cordon_journal_state state, struct cordon_error *err)
+{
+	if (renameat(journal->dir_fd, state_names[journal->state], journal->dir_fd, state_names[state]) < 0 ||
+	    fsync(journal->dir_fd) < 0)
+		return cordon_fail_errno(err, -errno, "cannot write the journal");
+	journal->state = state;
+	return 0;
+}
+
+/* ---- the stage ---- */
+
+static bool same_mount(int a, int b)
+{
+	struct statx x, y;
+
+	return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 &&
+	       statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) == 0 && (x.stx_mask & y.stx_mask & STATX_MNT_ID) &&
+	       x.stx_mnt_id == y.stx_mnt_id;
+}
+
+/* Makes the stage in the root, where entries can be exchanged. Its name is written down first. */
+static int make_place(struct cordon_journal *journal, const char *view_id, struct cordon_error *err)
+{
+	char name[sizeof(journal->place)];
+	int r;
+
+	snprintf(name, sizeof(name), ".cordon-%.8s-%s", view_id, journal->name);
+	r = cordon_write_file(journal->dir_fd, PLACE, 0600, name, strlen(name), err);
+	if (r < 0)
+		return r;
+	if (mkdirat(journal->root_fd, name, 0700) < 0 ||
+	    (journal->stage_fd = openat(journal->root_fd, name, CORDON_OPEN_DIR)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot prepare the changes in the root");
+	memcpy(journal->place, name, sizeof(name));
+	return 0;
+}
+
+static int open_stage(struct cordon_journal *journal, struct cordon_error *err)
+{
+	autobuf struct cordon_buf place = CORDON_BUF(sizeof(journal->place) - 1);
+	int r = cordon_read_file(journal->dir_fd, PLACE, O_NOFOLLOW, &place, NULL);
+
+	if (r == 0 && place.len && !strchr(place.data, '/')) {
+		memcpy(journal->place, place.data, place.len + 1);
+		journal->stage_fd = openat(journal->root_fd, journal->place, CORDON_OPEN_DIR);
+		if (journal->stage_fd >= 0)
+			return 0;
+		/* It was never made, or it was moved to our own directory already. */
+		journal->place[0] = '\0';
+	}
+	journal->stage_fd = openat(journal->dir_fd, STAGE, CORDON_OPEN_DIR);
+	return journal->stage_fd < 0 ? cordon_fail_errno(err, -errno, "cannot open the journal") : 0;
+}
+
+static int open_all(const struct cordon_view *view, bool make, int *ret_fd)
+{
+	if (make && mkdirat(view->dir_fd, JOURNALS, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	*ret_fd = openat(view->dir_fd, JOURNALS, CORDON_OPEN_DIR);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+/* The numbers of all journals; the largest is the newest. Returns how many, at most `max`, or -errno. */
+static int list_numbers(int all_fd, uint64_t *ret, size_t max)
+{
+	int fd = openat(all_fd, ".", CORDON_OPEN_DIR);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	size_t n = 0;
+
+	if (!dir) {
+		int r = -errno;
+
+		cordon_closep(&fd);
+		return r;
+	}
+	for (struct dirent *entry; n < max && (entry = readdir(dir));)
+		if (cordon_parse_u64(entry->d_name, 1, 999999, &ret[n]) == 0)
+			n++;
+	closedir(dir);
+	return (int)n;
+}
+
+#define NUMBERS_MAX 1024
+
+int cordon_journal_begin(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
+			 struct cordon_error *err)
+{
+	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+	uint64_t numbers[NUMBERS_MAX], next = 1;
+	int n, r = open_all(view, true, &journal.all_fd);
+
+	if (r < 0 || (n = list_numbers(journal.all_fd, numbers, NUMBERS_MAX)) < 0)
+		return cordon_fail_errno(err, r < 0 ? r : n, "cannot begin a journal");
+	if (n == NUMBERS_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "view %s was applied too many times",
+				   view->record.id);
+	for (int i = 0; i < n; i++)
+		if (numbers[i] >= next)
+			next = numbers[i] + 1;
+	snprintf(journal.name, sizeof(journal.name), "%llu", (unsigned long long)next);
+	journal.root_fd = root_fd;
+	journal.view_fd = view->dir_fd;
+	journal.arena = cordon_arena_new();
+	if (!journal.arena)
+		return cordon_no_memory(err);
+	if (mkdirat(journal.all_fd, journal.name, 0700) < 0 ||
+	    (journal.dir_fd = openat(journal.all_fd, journal.name, CORDON_OPEN_DIR)) < 0 ||
+	    mkdirat(journal.dir_fd, STAGE, 0700) < 0 ||
+	    (journal.stage_fd = openat(journal.dir_fd, STAGE, CORDON_OPEN_DIR)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot begin a journal");
+	if (!same_mount(journal.stage_fd, root_fd)) {
+		cordon_closep(&journal.stage_fd);
+		r = make_place(&journal, view->record.id, err);
+		if (r < 0) {
+			cordon_journal_drop(&journal);
+			return r;
+		}
+	}
+	*ret_journal = journal;
+	journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
+	return 0;
+}
+
+void cordon_journal_drop(struct cordon_journal *journal)
+{
+	cordon_closep(&journal->stage_fd);
+	/* Without its file it is a journal of which nothing was carried out, whenever we are killed. */
+	for (size_t i = CORDON_JOURNAL_INTENT; journal->dir_fd >= 0 && i < CORDON_ARRAY_SIZE(state_names); i++)
+		unlinkat(journal->dir_fd, state_names[i], 0);
+	if (*journal->place)
+		cordon_dirs_remove(journal->root_fd, journal->place, NULL);
+	if (*journal->name && journal->all_fd >= 0)
+		cordon_dirs_remove(journal->all_fd, journal->name, NULL);
+	cordon_journal_done(journal);
+}
+
+/* ---- its life ---- */
+
+/* Copies the entries of a stage that lies in the root to our own directory, where nobody else sees them. */
+static int bring_home(struct cordon_journal *journal, struct cordon_error *err)
+{
+	autofd int own = -1;
+
+	if (!*journal->place)
+		return 0;
+	own = openat(journal->dir_fd, STAGE, CORDON_OPEN_DIR);
+	if (own < 0)
+		return cordon_fail_errno(err, -errno, "cannot keep what was replaced");
+	for (size_t i = 0; i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+		char digits[CORDON_DIGITS_SIZE];
+		const char *entry = cordon_journal_entry(step->n, digits);
+		int r;
+
+		if (step->kind != CORDON_STEP_SWAP && step->kind != CORDON_STEP_TAKE)
+			continue;
+		cordon_dirs_remove(own, entry, NULL);
+		r = cordon_stage_again(journal->stage_fd, entry, own, entry);
+		if (r < 0)
+			return cordon_fail_errno(err, r, "cannot keep what %s was", step->path);
+	}
+	return syncfs(own) < 0 ? cordon_fail_errno(err, -errno, "cannot keep what was replaced") : 0;
+}
+
+/* The other way round, before an undo: the entries are new files then, and the journal must know them. */
+static int bring_back(const struct cordon_view *view, struct cordon_journal *journal, struct cordon_error *err)
+{
+	autofd int own = -1;
+	int r;
+
+	if (same_mount(journal->stage_fd, journal->root_fd))
+		return 0;
+	own = cordon_steal_fd(&journal->stage_fd);
+	unlinkat(journal->dir_fd, PLACE, 0);
+	r = make_place(journal, view->record.id, err);
+	for (size_t i = 0; r == 0 && i < journal->n; i++) {
+		struct cordon_step *step = &journal->steps[i];
+		char digits[CORDON_DIGITS_SIZE];
+		const char *entry = cordon_journal_entry(step->n, digits);
+		struct stat st;
+
+		if (step->kind != CORDON_STEP_SWAP && step->kind != CORDON_STEP_TAKE)
+			continue;
+		r = cordon_stage_again(own, entry, journal->stage_fd, entry);
+		if (r == 0 && fstatat(journal->stage_fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			r = -errno;
+		if (r < 0)
+			return cordon_fail_errno(err, r, "cannot restore %s", step->path);
+		cordon_ident_of(&st, &step->old);
+	}
+	return r;
+}
+
+/* Keeps a stage that still has something of the host's, which could not be given back because the host went on. */
+static void set_aside(struct cordon_journal *journal, struct cordon_error *err)
+{
+	char kept[32];
+
+	snprintf(kept, sizeof(kept), "kept-%s", journal->name);
+	bring_home(journal, NULL);
+	renameat(journal->all_fd, journal->name, journal->all_fd, kept);
+	cordon_closep(&journal->stage_fd);
+	if (*journal->place)
+		cordon_dirs_remove(journal->root_fd, journal->place, NULL);
+	cordon_error_hint(err,
+			  "not everything could be taken back, because the host went on; what it had is in %s of the view",
+			  kept);
+	cordon_journal_done(journal);
+}
+
+/* Ends the way forward: all steps are carried out, or all are taken back. */
+static int finish(struct cordon_journal *journal, bool forced, struct cordon_error *err)
+{
+	int r = cordon_steps_run(journal, true, forced, err);
+
+	if (r < 0 && !forced) {
+		int back = enter(journal, CORDON_JOURNAL_UNDO, NULL);
+
+		if (back == 0)
+			back = cordon_steps_run(journal, false, true, NULL);
+		if (back == 0)
+			syncfs(journal->root_fd);
+		cordon_known_add(journal->view_fd, journal, false);
+		if (back < 0)
+			set_aside(journal, err);
+		else
+			cordon_journal_drop(journal);
+		return r;
+	}
+	if (syncfs(journal->root_fd) < 0 && r == 0)
+		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	cordon_known_add(journal->view_fd, journal, true);
+	if (bring_home(journal, r == 0 ? err : NULL) < 0 && r == 0)
+		r = err ? err->code : -EIO;
+	if (r < 0 && !forced)
+		return r;
+	if (enter(journal, CORDON_JOURNAL_APPLIED, r == 0 ? err : NULL) < 0 && r == 0)
+		return err ? err->code : -EIO;
+	cordon_closep(&journal->stage_fd);
+	if (*journal->place) {
+		cordon_dirs_remove(journal->root_fd, journal->place, NULL);
+		unlinkat(journal->dir_fd, PLACE, 0);
+	}
+	return r;
+}
+
+int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *err)
+{
+	int r;
+
+	/* Everything is on the disk before the list of steps is, and the list before the first step. */
+	if (syncfs(journal->stage_fd) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	else if (*journal->place && fsync(journal->root_fd) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	else
+		r = fsync(journal->all_fd) < 0 ? cordon_fail_errno(err, -errno, "cannot write the journal")
+					       : save(journal, CORDON_JOURNAL_INTENT, err);
+	if (r < 0) {
+		cordon_journal_drop(journal);
+		return r;
+	}
+	return finish(journal, false, err);
+}
+
+/* Opens a journal and reads its file, if it has one. */
+static int open_number(const struct cordon_view *view, int all_fd, uint64_t number, int root_fd,
+		       struct cordon_journal *ret, struct cordon_error *err)
+{
+	/* An undo may have begun while the file of the state before is still there. */
+	static const cordon_journal_state order[] = { CORDON_JOURNAL_UNDO, CORDON_JOURNAL_INTENT,
+						      CORDON_JOURNAL_APPLIED };
+	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+	autobuf struct cordon_buf text = CORDON_BUF(JOURNAL_MAX);
+	int r = -ENOENT;
+
+	snprintf(journal.name, sizeof(journal.name), "%llu", (unsigned long long)number);
+	journal.root_fd = root_fd;
+	journal.view_fd = view->dir_fd;
+	journal.arena = cordon_arena_new();
+	if (!journal.arena)
+		return cordon_no_memory(err);
+	journal.all_fd = openat(all_fd, ".", CORDON_OPEN_DIR);
+	journal.dir_fd = openat(all_fd, journal.name, CORDON_OPEN_DIR);
+	if (journal.all_fd < 0 || journal.dir_fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open the journal %s", journal.name);
+	for (size_t i = 0; r == -ENOENT && i < CORDON_ARRAY_SIZE(order); i++) {
+		r = cordon_read_file(journal.dir_fd, state_names[order[i]], O_NOFOLLOW, &text, err);
+		if (r == 0)
+			journal.state = order[i];
+	}
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r == 0)
+		r = read_text(&journal, &text, err);
+	else
+		r = 0; /* it is only prepared */
+	if (r < 0)
+		return cordon_fail(err, r, CORDON_KIND_IO, "the journal %s of a view is damaged", journal.name);
+	r = open_stage(&journal, err);
+	if (r < 0 && journal.state != CORDON_JOURNAL_PREPARED)
+		return r;
+	*ret = journal;
+	journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
+	return 0;
+}
+
+int cordon_journal_latest(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
+			  struct cordon_error *err)
+{
+	uint64_t numbers[NUMBERS_MAX], newest = 0;
+	autofd int all = -1;
+	int n = open_all(view, false, &all);
+
+	if (n == 0)
+		n = list_numbers(all, numbers, NUMBERS_MAX);
+	for (int i = 0; i < n; i++)
+		if (numbers[i] > newest)
+			newest = numbers[i];
+	if (n < 0 && n != -ENOENT)
+		return cordon_fail_errno(err, n, "cannot read the journals");
+	if (!newest)
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "nothing of view %s is applied",
+				   view->record.id);
+	return open_number(view, all, newest, root_fd, ret_journal, err);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Reports what the host put into a directory that the change made. */
+static int find_strangers(const struct cordon_journal *journal, const char *dir, const char **ours, size_t n,
+			  void (*met)(void *data, const char *path), void *data)
+{
+	int fd = cordon_open_beneath(journal->root_fd, dir, CORDON_OPEN_DIR);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!list) {
+		if (fd >= 0)
+			close(fd);
+		return fd == -ENOENT || fd >= 0 ? 0 : fd;
+	}
+	for (struct dirent *entry; (entry = readdir(list));) {
+		char path[CORDON_PATH_MAX];
+		const char *key = path;
+
+		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..") ||
+		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0)
+			continue;
+		if (!bsearch(&key, ours, n, sizeof(*ours), by_path))
+			met(data, path);
+	}
+	closedir(list);
+	return 0;
+}
+
+int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(void *data, const char *path),
+			     void *data, struct cordon_error *err)
+{
+	autofree const char **ours = calloc(journal->n + 1, sizeof(*ours));
+	int r = 0;
+
+	if (!ours)
+		return cordon_no_memory(err);
+	for (size_t i = 0; i < journal->n; i++)
+		ours[i] = journal->steps[i].path;
+	qsort(ours, journal->n, sizeof(*ours), by_path);
+	for (size_t i = 0; r == 0 && i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+		struct cordon_ident found;
+		bool made_again = step->kind == CORDON_STEP_TAKE && i + 1 < journal->n;
+
+		if (step->kind == CORDON_STEP_META)
+			continue;
+		r = cordon_steps_look(journal, step->path, &found);
+		if (r < 0)
+			return cordon_fail_errno(err, r, "cannot read %s", step->path);
+		if (step->kind == CORDON_STEP_TAKE) {
+			/* A file may have become a directory: then another step put it there. */
+			for (size_t k = i + 1; made_again && found.mode && k < journal->n; k++)
+				if (journal->steps[k].kind == CORDON_STEP_PUT &&
+				    cordon_streq(journal->steps[k].path, step->path))
+					found.mode = 0;
+			if (found.mode)
+				met(data, step->path);
+			continue;
+		}
+		if (!cordon_ident_same(&found, &step->new))
+			met(data, step->path);
+		else if (S_ISDIR(step->new.mode))
+			r = find_strangers(journal, step->path, ours, journal->n, met, data);
+	}
+	return r < 0 ? cordon_fail_errno(err, r, "cannot read the root") : 0;
+}
+
+/* Ends an undo: all steps are taken back, or all are carried out again. */
+static int finish_undo(struct cordon_journal *journal, bool forced, struct cordon_error *err)
+{
+	int r = cordon_steps_run(journal, false, forced, err);
+
+	if (r < 0 && !forced) {
+		if (enter(journal, CORDON_JOURNAL_INTENT, NULL) == 0)
+			finish(journal, true, NULL);
+		return r;
+	}
+	if (syncfs(journal->root_fd) < 0 && r == 0)
+		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	cordon_known_add(journal->view_fd, journal, false);
+	if (r < 0)
+		set_aside(journal, err);
+	else
+		cordon_journal_drop(journal);
+	return r;
+}
+
+int cordon_journal_undo(const struct cordon_view *view, struct cordon_journal *journal, struct cordon_error *err)
+{
+	int r = bring_back(view, journal, err);
+
+	if (r == 0 && *journal->place) {
+		if (syncfs(journal->stage_fd) < 0)
+			r = cordon_fail_errno(err, -errno, "cannot write to the disk");
+		if (r == 0)
+			r = save(journal, CORDON_JOURNAL_UNDO, err);
+		if (r == 0)
+			unlinkat(journal->dir_fd, state_names[CORDON_JOURNAL_APPLIED], 0);
+	} else if (r == 0) {
+		r = enter(journal, CORDON_JOURNAL_UNDO, err);
+	}
+	if (r < 0) {
+		if (*journal->place)
+			cordon_dirs_remove(journal->root_fd, journal->place, NULL);
+		return r;
+	}
+	return finish_undo(journal, false, err);
+}
+
+static int recover_one(struct cordon_journal *journal, size_t *ended, struct cordon_error *err)
+{
+	switch (journal->state) {
+	case CORDON_JOURNAL_PREPARED:
+		cordon_journal_drop(journal);
+		++*ended;
+		return 0;
+	case CORDON_JOURNAL_INTENT:
+		++*ended;
+		return finish(journal, false, err);
+	case CORDON_JOURNAL_UNDO:
+		++*ended;
+		return finish_undo(journal, true, err);
+	case CORDON_JOURNAL_APPLIED:
+		/* A stage that an undo prepared, or that was copied already, may still be in the root. */
+		cordon_closep(&journal->stage_fd);
+		if (*journal->place)
+			cordon_dirs_remove(journal->root_fd, journal->place, NULL);
+		if (unlinkat(journal->dir_fd, PLACE, 0) == 0)
+			++*ended;
+		break;
+	}
+	return 0;
+}
+
+int cordon_journal_recover(const struct cordon_view *view, size_t *ret_ended, struct cordon_error *err)
+{
+	uint64_t numbers[NUMBERS_MAX];
+	autofd int all = -1, root = -1;
+	size_t ended = 0;
+	int n = open_all(view, false, &all), r = 0;
+
+	if (n == 0)
+		n = list_numbers(all, numbers, NUMBERS_MAX);
+	if (n > 0)
+		r = cordon_view_root(view, &root, err);
+	for (int i = 0; r == 0 && i < n; i++) {
+		autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+
+		r = open_number(view, all, numbers[i], root, &journal, err);
+		if (r == 0)
+			r = recover_one(&journal, &ended, err);
+	}
+	*ret_ended = ended;
+	return r;
+}
+
+bool cordon_journal_pending(const struct cordon_view *view)
+{
+	uint64_t numbers[NUMBERS_MAX];
+	autofd int all = -1;
+	int n = open_all(view, false, &all);
+
+	if (n == 0)
+		n = list_numbers(all, numbers, NUMBERS_MAX);
+	for (int i = 0; i < n; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%llu/applied", (unsigned long long)numbers[i]);
+		if (faccessat(all, path, F_OK, 0) < 0)
+			return true;
+		snprintf(path, sizeof(path), "%llu/undo", (unsigned long long)numbers[i]);
+		if (faccessat(all, path, F_OK, 0) == 0)
+			return true;
+		snprintf(path, sizeof(path), "%llu/place", (unsigned long long)numbers[i]);
+		if (faccessat(all, path, F_OK, 0) == 0)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names that git gives to the content of files, for patches. Nothing relies on them for security. */
+#ifndef CORDON_VIEW_SHA1_H
+#define CORDON_VIEW_SHA1_H
+
+#include <stddef.h>
+
+#define CORDON_BLOB_NAME_SIZE 41
+
+/* The name of a blob with this content, in hexadecimal digits. */
+void cordon_blob_name(const void *bytes, size_t n, char ret_name[static CORDON_BLOB_NAME_SIZE]);
+
+#endif

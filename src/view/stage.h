@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies single files, links and empty directories with everything that a view keeps: content with its holes, permission
+ * bits, times, and the user's attributes. Set-id and sticky bits, devices, FIFOs and sockets are never made.
+ */
+#ifndef CORDON_VIEW_STAGE_H
+#define CORDON_VIEW_STAGE_H
+
+#include "view/delta.h"
+
+/* Where a copy gets what its source does not say. */
+struct cordon_stage_like {
+	mode_t mode;			  /* permission bits of the copy */
+	const struct cordon_buf *content; /* instead of the source's; NULL: the source's */
+	bool owned;			  /* the copy belongs to uid and gid, as far as we may do that */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Copies the regular file `src_fd` to a new file. Returns 0 or -errno. */
+int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_stage_like *like, int dir_fd,
+		      const char *name);
+/* Makes a link with the target of the link `src_fd` (O_PATH). */
+int cordon_stage_link(int src_fd, const struct stat *st, int dir_fd, const char *name);
+
+/* Copies a file, a link or the rights of a directory from one directory of ours to another, with its owner. */
+int cordon_stage_again(int src_dir_fd, const char *src_name, int dir_fd, const char *name);
+
+#endif
