@@ -43,9 +43,8 @@ struct cordon_agent {
 	const char *env_pass_where;
 	struct cordon_setting profile; /* its text is NULL when there is none */
 	struct cordon_setting extends; /* the same */
-	bool net_none;		       /* no network; counts without trust */
-	struct cordon_setting_list net_hosts;
-	const char *net_where;
+	/* A list only narrows, so it counts without trust; the hosts of a profile and credentials need it. */
+	struct cordon_net_setting net;
 	uint64_t timeout_ms, memory_bytes, pids, cpu_millis; /* 0: no limit */
 	bool best_effort;
 	const char *best_effort_where;

@@ -57,21 +57,25 @@ static void inherit_names(const struct inheriting *h, struct cordon_agent *agent
 
 static void inherit_net(const struct inheriting *h, struct cordon_agent *agent, const struct cordon_agent *parent)
 {
-	if (!agent->net_where) {
-		agent->net_none = parent->net_none;
-		agent->net_hosts = parent->net_hosts;
-		agent->net_where = parent->net_where;
+	const struct cordon_net_list nothing = { .listed = true };
+	struct cordon_net_list inner = { 0 }, outer = { 0 };
+	struct cordon_error err = { 0 };
+
+	if (!agent->net.where) {
+		agent->net = parent->net;
 		return;
 	}
-	if (agent->net_none)
+	/* Both may mean the hosts of a profile, which is the same one or was refused. */
+	if (agent->net.word && parent->net.word && cordon_streq(agent->net.word, parent->net.word))
 		return;
-	if (parent->net_none)
-		refuse(h, agent, "net", "that has no network");
-	else if (parent->net_hosts.n && !agent->net_hosts.n)
-		refuse(h, agent, "net", "that is a list of hosts");
-	for (size_t i = 0; parent->net_hosts.n && i < agent->net_hosts.n; i++)
-		if (!lists(&parent->net_hosts, agent->net_hosts.items[i].text))
-			refuse(h, agent, "net", agent->net_hosts.items[i].text);
+	if (cordon_net_setting_list(&agent->net, &nothing, &inner, &err) < 0 ||
+	    cordon_net_setting_list(&parent->net, &nothing, &outer, &err) < 0 ||
+	    cordon_net_list_within(&inner, &outer, &err) < 0)
+		refuse(h, agent, "net", err.message);
+	else if (agent->net.word && cordon_streq(agent->net.word, CORDON_NET_WORD_PROFILE) && outer.listed)
+		refuse(h, agent, "net", "the hosts of the profile are not in it");
+	cordon_net_list_done(&inner);
+	cordon_net_list_done(&outer);
 }
 
 /* The variables of the parent come first, so that those of the agent replace them. */

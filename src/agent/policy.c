@@ -5,10 +5,34 @@
 #include "agent/internal.h"
 #include "config/policy_build.h"
 
+/* Whether the hosts of a profile are meant, which has no effect without trust either. */
+static bool has_profile(const struct cordon_net_setting *net)
+{
+	bool profile = net->word && cordon_streq(net->word, CORDON_NET_WORD_PROFILE);
+
+	for (size_t i = 0; i < net->allow.n; i++)
+		profile |= cordon_streq(net->allow.items[i].text, CORDON_NET_WORD_PROFILE);
+	return profile;
+}
+
+/* What counts of the setting: a file that is not trusted can narrow, and nothing else. */
+static struct cordon_net_setting trusted_net(const struct cordon_agents *agents, const struct cordon_agent *agent)
+{
+	struct cordon_net_setting net = agent->net;
+
+	if (agents->trusted)
+		return net;
+	net.n_inject = 0;
+	if (has_profile(&net))
+		net = (struct cordon_net_setting){ .where = net.where, .word = CORDON_NET_WORD_NONE };
+	return net;
+}
+
 int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_agent *agent,
 			struct cordon_policy_file *profile, struct cordon_policy **ret_policy,
 			struct cordon_errors *errors)
 {
+	const struct cordon_net_setting net = trusted_net(agents, agent);
 	size_t n = agent->read.n + agent->write.n;
 	autofree struct cordon_policy_rule *rules = calloc(n + 1, sizeof(*rules));
 	struct cordon_policy_spec spec = { .root = agents->root.path,
@@ -17,6 +41,7 @@ int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_
 					   .profiles = &profile,
 					   .n_profiles = profile ? 1 : 0,
 					   .file_path = agents->path,
+					   .net = &net,
 					   .mode = CORDON_MODE_STRICT,
 					   .reports_reads = true };
 	struct cordon_error err = { 0 };
@@ -57,7 +82,7 @@ void cordon_agent_notices(const struct cordon_agents *agents, const struct cordo
 		bool set;
 	} keys[] = {
 		{ "env_pass", agent->env_pass_where, agent->env_pass.n },
-		{ "net", agent->net_where, agent->net_where && !agent->net_none },
+		{ "net", agent->net.where, has_profile(&agent->net) || agent->net.n_inject },
 		{ "profile", agent->profile.where, agent->profile.text },
 		{ "best_effort", agent->best_effort_where, agent->best_effort },
 	};
@@ -70,11 +95,6 @@ void cordon_agent_notices(const struct cordon_agents *agents, const struct cordo
 			 keys[i].key, agent->name);
 		tell(data, keys[i].where, text);
 	}
-	if (!agents->trusted || !agent->net_hosts.n)
-		return;
-	snprintf(text, sizeof(text), "nothing enforces the hosts in net of %s yet: the agent has the host's network",
-		 agent->name);
-	tell(data, agent->net_where, text);
 }
 
 static const struct cordon_agent_role roles[] = {

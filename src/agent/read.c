@@ -370,21 +370,8 @@ static int read_command(struct reading *reading, const struct cordon_node *node,
 
 static int read_net(struct reading *reading, const struct cordon_node *node, const struct key *key)
 {
-	struct cordon_agent *agent = reading->agent;
-	struct cordon_error err = { 0 };
-	cordon_net net;
-	int r = cordon_reader_where(&reading->in, node, &agent->net_where);
-
-	if (r < 0)
-		return r;
-	if (node->type == CORDON_NODE_SEQUENCE)
-		return read_texts(reading, node, key->name, NULL, &agent->net_hosts);
-	if (!cordon_reader_text(&reading->in, node, key->name))
-		return 0;
-	if (cordon_net_parse(node->text, &net, &err) < 0)
-		return cordon_reader_refuse(&reading->in, node, &err, CORDON_READER_WHOLE);
-	agent->net_none = net == CORDON_NET_NONE;
-	return 0;
+	(void)key;
+	return cordon_net_read(&reading->in, node, true, &reading->agent->net);
 }
 
 /* ---- limits ---- */

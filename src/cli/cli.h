@@ -22,7 +22,8 @@ enum cordon_arg {
 	CORDON_ARG_FILE,
 	CORDON_ARG_DIR,
 	CORDON_ARG_CHOICE,
-	CORDON_ARG_PROFILE
+	CORDON_ARG_PROFILE,
+	CORDON_ARG_HOSTS, /* hosts, or one of the words that follow in `meta` */
 };
 
 struct cordon_option {

@@ -158,6 +158,23 @@ static void add_notice(void *data, const char *where, const char *text)
 	json_array_append_new(data, line);
 }
 
+/* The setting as the file has it: the word `profile` stays, because this says nothing about a run. */
+static json_t *net_json(const struct cordon_net_setting *net)
+{
+	const struct cordon_net_list nothing = { .listed = true };
+	struct cordon_net_list list = { 0 };
+	json_t *value = NULL;
+
+	if (net->word)
+		return json_string(net->word);
+	if (net->allow.n && !net->n_inject)
+		return patterns_json(&net->allow);
+	if (cordon_net_setting_list(net, &nothing, &list, NULL) == 0)
+		value = cordon_net_list_json(&list);
+	cordon_net_list_done(&list);
+	return value;
+}
+
 static json_t *limits_json(const struct cordon_agent *agent)
 {
 	json_t *limits = json_object();
@@ -189,10 +206,7 @@ static json_t *agent_json(const struct cordon_agents *agents, const struct cordo
 	set_text(object, "instructions", agent->instructions);
 	set_text(object, "profile", agent->profile.text);
 	set_text(object, "extends", agent->extends.text);
-	if (agent->net_hosts.n)
-		json_object_set_new(object, "net", patterns_json(&agent->net_hosts));
-	else
-		set_text(object, "net", agent->net_none ? "none" : "host");
+	json_object_set_new(object, "net", net_json(&agent->net));
 	set_number(object, "timeout_ms", agent->timeout_ms);
 	json_object_set_new(object, "limits", limits_json(agent));
 	json_object_set_new(object, "best_effort", json_boolean(agent->best_effort));
@@ -306,8 +320,9 @@ static void print_wishes(const struct cordon_agents *agents)
 			printf("%s: gets the variable %s\n", agent->name, agent->env_pass.items[k].text);
 		if (agent->profile.text)
 			printf("%s: has the profile %s\n", agent->name, agent->profile.text);
-		if (agent->net_where && !agent->net_none)
-			printf("%s: uses the network as the file says\n", agent->name);
+		for (size_t k = 0; k < agent->net.n_inject; k++)
+			printf("%s: may use the credential in %s at %s\n", agent->name, agent->net.inject[k].from_env,
+			       agent->net.inject[k].host);
 		if (agent->best_effort)
 			printf("%s: runs with fewer layers where the kernel lacks some\n", agent->name);
 	}
@@ -471,8 +486,8 @@ const struct cordon_command cordon_cmd_agent_trust = {
 	.name = "agent trust",
 	.operands = "",
 	.summary = "let a file of agents reach beyond its repository",
-	.details = "Until then env_pass, profile, best_effort and net (except none) have no effect. The trust is in the content: a\n"
-		   "file that changes is not trusted any more.\n",
+	.details = "Until then env_pass, profile, best_effort, and profile and inject in net, have no effect. The trust is in\n"
+		   "the content: a file that changes is not trusted any more.\n",
 	.options = trust_options,
 	.run = run_trust,
 };

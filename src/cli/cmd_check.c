@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon check: says whether paths are allowed, for its arguments or for a stream of paths. */
+/* cordon check: says whether paths or hosts are allowed, for its arguments or for a stream of paths. */
 #include <stdio.h>
 
 #include "cli/commands.h"
@@ -12,8 +12,8 @@ enum { KEY_OP, KEY_STDIN, KEY_STDIN0 };
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_OPTIONS,
 	CORDON_SHARE_OPTIONS,
-	{ "op", 0, CORDON_ARG_CHOICE, "read|write", "what is to be done (default: write if anything may be written)",
-	  KEY_OP },
+	{ "op", 0, CORDON_ARG_CHOICE, "read|write|connect",
+	  "what is to be done; connect asks about hosts (default: write if anything may be written)", KEY_OP },
 	{ "stdin", 0, CORDON_ARG_NONE, NULL, "read paths from standard input, one a line", KEY_STDIN },
 	{ "stdin0", 'z', CORDON_ARG_NONE, NULL, "the same, with NUL after each path and each answer", KEY_STDIN0 },
 	{ 0 },
@@ -72,6 +72,13 @@ static int check_operands(struct check *check, int n, char **paths)
 	struct cordon_error err = { 0 };
 	int r = 0;
 
+	/* A mistake in a host is wrong usage; a stream, which others write, gets "deny". */
+	for (int i = 0; check->asker.connect && i < n; i++) {
+		struct cordon_decision decision;
+
+		if (cordon_policy_check_host(check->asker.policy, paths[i], &decision, &err) < 0)
+			return cordon_cli_fail(check->cli, &err);
+	}
 	for (int i = 0; r == 0 && i < n; i++)
 		r = answer(check, paths[i], strlen(paths[i]), &out);
 	if (r < 0) {
@@ -100,6 +107,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (r)
 		return r;
 	cordon_asker_init(&check.asker, policy, cordon_default_op(policy, args->op));
+	check.asker.connect = cordon_op_connects(args->op);
 	r = args->stream ? cordon_stream_run(cli, args->separator, begin, answer, &check)
 			 : check_operands(&check, argc - first, argv + first);
 	cordon_asker_done(&check.asker);
@@ -118,10 +126,11 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 const struct cordon_command cordon_cmd_check = {
 	.name = "check",
 	.operands = "PATH...",
-	.summary = "say whether paths are allowed",
+	.summary = "say whether paths or hosts are allowed",
 	.details = "Prints 'allow PATH' or 'deny PATH' for each, in order; a relative PATH is relative to the root.\n"
 		   "Judges as in strict mode unless --workspace-mode, the policy file or WORKSPACE_MODE says permissive,\n"
-		   "and then prints 'warn PATH' for what is let through with a warning.\n"
+		   "and then prints 'warn PATH' for what is let through with a warning. With --op connect each PATH is a\n"
+		   "HOST[:PORT], and --net or the policy file says what is allowed; no name is looked up.\n"
 		   "\n"
 		   "Exit status: 0 all are allowed, 1 one is not, 2 wrong usage. With --stdin or --stdin0: 0 when every\n"
 		   "question was answered.\n",

@@ -118,6 +118,8 @@ static struct wanted argument_of(const struct cordon_option *option)
 	wanted.profiles = option->arg == CORDON_ARG_PROFILE;
 	if (option->arg == CORDON_ARG_CHOICE)
 		want_words(&wanted, option->meta, strlen(option->meta));
+	if (option->arg == CORDON_ARG_HOSTS && strchr(option->meta, '|'))
+		want_words(&wanted, strchr(option->meta, '|') + 1, strlen(strchr(option->meta, '|') + 1));
 	return wanted;
 }
 

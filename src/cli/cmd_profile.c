@@ -139,8 +139,8 @@ static int show(struct cordon_cli *cli, int argc, char **argv)
 							    cordon_cli_json_bytes(text.data, text.len)));
 	printf("# %s\n", path);
 	print_programs(file);
-	if (file->net_hosts.n)
-		printf("# The hosts under net are not enforced yet.\n");
+	if (file->net.allow.n)
+		printf("# '--net profile' limits a run to the hosts under net.\n");
 	fwrite(text.data, 1, text.len, stdout);
 	return CORDON_EXIT_OK;
 }

@@ -48,7 +48,8 @@ enum {
 	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",            \
 	  OPT_NO_DEFAULT_PROTECT },                                                                                   \
 	{ "remote-url", 0, CORDON_ARG_TEXT, "URL", "where the repository comes from", OPT_REMOTE_URL },               \
-	{ "net", 0, CORDON_ARG_CHOICE, "host|none", "the agents' network (default: host)", OPT_NET },                 \
+	{ "net", 0, CORDON_ARG_HOSTS, "HOSTS|host|none|profile", "hosts that agents reach (default: host, which is all)", \
+	  OPT_NET },                                                                                                  \
 	{ "profile", 0, CORDON_ARG_TEXT, "NAME", "profile of the agent's program; repeatable", OPT_PROFILE },         \
 	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "directory or file of the host for all agents; repeatable",  \
 	  OPT_SHARE },                                                                                                \
@@ -182,7 +183,7 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 		settings->template.dir = arg;
 		return 0;
 	case OPT_NET:
-		return cordon_cli_set_text(object, "net", arg, err);
+		return cordon_cli_set_hosts(object, "net", arg, err);
 	case OPT_PROFILE:
 		return cordon_cli_append_text(array_at(object, "profile"), "--profile", arg, err);
 	case OPT_NO_PROFILE:

@@ -16,6 +16,7 @@
 #include "cli/manager.h"
 #include "cli/run_options.h"
 #include "cli/tree.h"
+#include "config/net_setting.h"
 #include "policy/shares.h"
 
 #define DEPTH_DEFAULT 3
@@ -417,6 +418,25 @@ static void show_other_shares(struct tree *t, json_t *object)
 		json_object_set_new(object, "shares", array);
 }
 
+/* The hosts that can be reached, after the files. */
+static void show_net(const struct tree *t, json_t *object)
+{
+	const struct cordon_net_list *net = &t->policy->net;
+
+	if (object) {
+		json_object_set_new(object, "net", cordon_net_list_json(net));
+		return;
+	}
+	if (!net->listed)
+		return;
+	printf("\nnetwork: %s\n", cordon_net_list_is_none(net) ? "none" : "these hosts and no others");
+	for (size_t i = 0; i < net->n; i++)
+		printf("  %s\n", net->rules[i].text);
+	for (size_t i = 0; i < net->n_inject; i++)
+		printf("  %s:%u  (by %s, with the credential in %s)\n", net->inject[i].host, net->inject[i].port,
+		       net->inject[i].base_url_env, net->inject[i].from_env);
+}
+
 static void show_child(struct tree *t, const struct entry *entry, unsigned int level, json_t *into)
 {
 	const char *except = NULL;
@@ -507,6 +527,8 @@ static int show(struct tree *t, const char *path)
 		show_dir(t, mark, 0, object);
 	if (t->policy->n_shares && !t->path_len)
 		show_other_shares(t, object);
+	if (!t->path_len)
+		show_net(t, object);
 	if (!into)
 		return CORDON_EXIT_OK;
 	json_incref(object);
@@ -551,7 +573,8 @@ const struct cordon_command cordon_cmd_tree = {
 	.summary = "show the tree as an agent would see it",
 	.details = "Each entry is marked rw, ro, protected or denied, in permissive mode also warn. A directory in which\n"
 		   "everything is alike is one line with the number of its entries; one below the depth that is not is called\n"
-		   "mixed. Takes the options of 'cordon check' and judges as it does.\n",
+		   "mixed. After the files come the hosts that can be reached, if there is a list. Takes the options of\n"
+		   "'cordon check' and judges as it does.\n",
 	.options = options,
 	.run = run,
 };

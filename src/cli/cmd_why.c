@@ -13,8 +13,8 @@ enum { KEY_OP };
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_OPTIONS,
 	CORDON_SHARE_OPTIONS,
-	{ "op", 0, CORDON_ARG_CHOICE, "read|write", "what is to be done (default: write if anything may be written)",
-	  KEY_OP },
+	{ "op", 0, CORDON_ARG_CHOICE, "read|write|connect",
+	  "what is to be done (default: connect for HOST:PORT, else write if that may be)", KEY_OP },
 	{ 0 },
 };
 
@@ -51,14 +51,20 @@ static void print_text(const struct cordon_asker *asker, const char *path, const
 
 	if (cordon_text_escape(&safe, path, strlen(path)) == 0)
 		printf("%s%s%s: %s %s\n", colour ? colours[d->verdict] : "", cordon_verdict_name(d->verdict),
-		       colour ? "\033[0m" : "", cordon_op_name(asker->op), safe.data);
-	if (d->reason != CORDON_REASON_UNRESOLVABLE)
+		       colour ? "\033[0m" : "", cordon_asker_op(asker), safe.data);
+	if (asker->connect)
+		print_line("means", d->resolved, "");
+	else if (d->reason != CORDON_REASON_UNRESOLVABLE)
 		print_line("leads to", *d->resolved ? d->resolved : ".",
 			   asker->resolved.exists ? "" : " (does not exist yet)");
 	if (d->rule)
 		print_line("rule", d->rule, "");
 	else
-		print_line("rule", d->reason == CORDON_REASON_GRANT ? "no scope was given" : "none", "");
+		print_line("rule",
+			   d->reason != CORDON_REASON_GRANT ? "none"
+			   : asker->connect		    ? "no list was given"
+							    : "no scope was given",
+			   "");
 	if (d->rule_where)
 		print_line("from", d->rule_where, "");
 	if (d->fence)
@@ -69,7 +75,21 @@ static void print_text(const struct cordon_asker *asker, const char *path, const
 		printf("  %-10s %s\n", "to change", remedy);
 }
 
-static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, cordon_op op, const char *path)
+/* Whether the operand is a host with its port, and no file has that name. */
+static bool is_host(const struct cordon_policy *policy, const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	CORDON_UNCLEARED struct cordon_resolved found;
+	struct cordon_net_rule rule;
+
+	if (!colon || strchr(text, '/') || cordon_net_rule_parse(text, strlen(text), &rule, NULL) < 0)
+		return false;
+	cordon_resolve(&policy->root, text, &found);
+	return !found.exists;
+}
+
+static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, cordon_op op, bool connect,
+		   const char *path)
 {
 	autobuf struct cordon_buf because = CORDON_BUF(1u << 20);
 	autobuf struct cordon_buf remedy = CORDON_BUF(1u << 20);
@@ -78,10 +98,14 @@ static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, c
 	json_t *object;
 	int r;
 
+	if (connect && cordon_policy_check_host(policy, path, &asker.decision, &err) < 0)
+		return cordon_cli_fail(cli, &err);
 	cordon_asker_init(&asker, policy, op);
+	asker.connect = connect;
 	cordon_asker_ask(&asker, path, strlen(path));
 	cordon_asker_done(&asker);
-	r = cordon_policy_explain(policy, &asker.decision, op, &because, &remedy);
+	r = connect ? cordon_policy_explain_host(policy, &asker.decision, &because, &remedy)
+		    : cordon_policy_explain(policy, &asker.decision, op, &because, &remedy);
 	if (r < 0) {
 		cordon_fail_errno(&err, r, "cannot explain %s", path);
 		return cordon_cli_fail(cli, &err);
@@ -111,7 +135,8 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
 	if (r)
 		return r;
-	return explain(cli, policy, cordon_default_op(policy, args->op), argv[first]);
+	return explain(cli, policy, cordon_default_op(policy, args->op),
+		       args->op ? cordon_op_connects(args->op) : is_host(policy, argv[first]), argv[first]);
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
@@ -126,9 +151,10 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 const struct cordon_command cordon_cmd_why = {
 	.name = "why",
 	.operands = "PATH",
-	.summary = "explain what is decided about a path",
+	.summary = "explain what is decided about a path or a host",
 	.details = "Prints the decision, where the path leads, the rule that decided and where it stands, and what to change to\n"
-		   "get the other answer. Takes the options of 'cordon check' and judges as it does.\n"
+		   "get the other answer. Takes the options of 'cordon check' and judges as it does. A PATH that no file has and\n"
+		   "that reads HOST:PORT is a host.\n"
 		   "\n"
 		   "Exit status: 0 when there is an answer, whatever it is.\n",
 	.options = options,

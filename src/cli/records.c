@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/records.h"
+#include "config/net_setting.h"
 
 #define CELL_MAX 65536
 #define CELL_MIN 8 /* no column becomes narrower */
@@ -273,4 +274,29 @@ int cordon_cli_append_text(json_t *array, const char *option, const char *text, 
 int cordon_cli_set_text(json_t *object, const char *key, const char *text, struct cordon_error *err)
 {
 	return json_object_set_new(object, key, json_string(text)) < 0 ? bad_text(key, text, err) : 0;
+}
+
+int cordon_cli_set_hosts(json_t *object, const char *key, const char *text, struct cordon_error *err)
+{
+	json_t *list = json_object_get(object, key);
+
+	if (cordon_streq(text, CORDON_NET_WORD_HOST) || cordon_streq(text, CORDON_NET_WORD_NONE) ||
+	    cordon_streq(text, CORDON_NET_WORD_PROFILE))
+		return cordon_cli_set_text(object, key, text, err);
+	if (!json_is_array(list)) {
+		list = json_array();
+		if (json_object_set_new(object, key, list) < 0)
+			return cordon_fail_errno(err, -ENOMEM, "%s", key);
+	}
+	for (const char *p = text, *end; p; p = *end ? end + 1 : NULL) {
+		size_t n;
+
+		end = p + strcspn(p, ",");
+		p += strspn(p, " \t");
+		for (n = p < end ? (size_t)(end - p) : 0; n && (p[n - 1] == ' ' || p[n - 1] == '\t');)
+			n--;
+		if (json_array_append_new(list, json_stringn(p, n)) < 0)
+			return bad_text(key, text, err);
+	}
+	return 0;
 }

@@ -35,5 +35,8 @@ int cordon_cli_parse_limit(const char *arg, size_t *ret_limit, struct cordon_err
 /* Adds a command-line argument to a JSON array or object. The error is of kind usage when it is not valid UTF-8. */
 int cordon_cli_append_text(json_t *array, const char *option, const char *text, struct cordon_error *err);
 int cordon_cli_set_text(json_t *object, const char *key, const char *text, struct cordon_error *err);
+/* The value of --net as a setting has it: a word, or a list of the hosts that commas separate. A second list adds to the
+ * first. */
+int cordon_cli_set_hosts(json_t *object, const char *key, const char *text, struct cordon_error *err);
 
 #endif

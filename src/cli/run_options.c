@@ -91,9 +91,6 @@ static int set_value(struct cordon_run_options *options, int key, const char *ar
 	struct cordon_run_spec *spec = &options->spec;
 
 	switch (key) {
-	case CORDON_RUN_NET:
-		options->net_given = true;
-		return cordon_net_parse(arg, &spec->net, err);
 	case CORDON_RUN_TIMEOUT:
 		return cordon_timeout_parse(arg, &spec->timeout_ms, err);
 	case CORDON_RUN_GRACE:
@@ -228,10 +225,6 @@ static void merge_settings(struct cordon_run_options *options, const struct cord
 		spec->lens = file->lens;
 		options->lens_given = true;
 	}
-	if (!options->net_given && file->net_where) {
-		spec->net = file->net;
-		options->net_given = true;
-	}
 	spec->timeout_ms = spec->timeout_ms ? spec->timeout_ms : file->limits.timeout_ms;
 	spec->memory_bytes = spec->memory_bytes ? spec->memory_bytes : file->limits.memory_bytes;
 	spec->pids = spec->pids ? spec->pids : file->limits.pids;
@@ -342,6 +335,7 @@ int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options 
 	if (merge(options, policy, use == CORDON_RUN_STARTS, &err) < 0 ||
 	    add_shares(options, policy, use != CORDON_RUN_ASKS, &err) < 0)
 		return cordon_cli_fail(cli, &err);
+	options->spec.net = cordon_net_list_is_none(&policy->net) ? CORDON_NET_NONE : CORDON_NET_HOST;
 	options->spec.policy = policy;
 	*ret_policy = cordon_steal_ptr(&policy);
 	return 0;

@@ -17,7 +17,6 @@ enum cordon_run_key {
 	CORDON_RUN_HOME,
 	CORDON_RUN_SHARE,
 	CORDON_RUN_PROGRAM,
-	CORDON_RUN_NET,
 	CORDON_RUN_TIMEOUT,
 	CORDON_RUN_GRACE,
 	CORDON_RUN_MEMORY,
@@ -35,13 +34,13 @@ enum cordon_run_key {
 #define CORDON_SHARE_OPTIONS \
 	{ "at", 0, CORDON_ARG_TEXT, "PATH", "where the agent sees the root (default: the same path)", CORDON_RUN_AT }, \
 	{ "home", 0, CORDON_ARG_DIR, "DIR", "home directory that stays (default: private and empty)", CORDON_RUN_HOME }, \
-	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "show another host directory (repeatable)", CORDON_RUN_SHARE }
+	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "show another host directory (repeatable)", CORDON_RUN_SHARE }, \
+	CORDON_SCOPE_NET_OPTION
 #define CORDON_RUN_OPTIONS \
 	CORDON_SHARE_OPTIONS, \
 	{ "program", 0, CORDON_ARG_TEXT, "PROGRAM", "show a program of the caller's PATH with its package (repeatable)", CORDON_RUN_PROGRAM }, \
 	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "set a variable (repeatable)", CORDON_RUN_ENV }, \
 	{ "keep-env", 0, CORDON_ARG_TEXT, "NAME", "pass a variable on; NAME_* passes all that begin so (repeatable)", CORDON_RUN_KEEP_ENV }, \
-	{ "net", 0, CORDON_ARG_CHOICE, "host|none", "network: the host's, or only a loopback of its own", CORDON_RUN_NET }, \
 	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "end the run after this time (90, 90s, 1500ms, 2m, 1h)", CORDON_RUN_TIMEOUT }, \
 	{ "grace", 0, CORDON_ARG_TEXT, "DURATION", "time between SIGTERM and SIGKILL (default: 5s)", CORDON_RUN_GRACE }, \
 	{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of the whole run (512M, 2G)", CORDON_RUN_MEMORY }, \
@@ -67,7 +66,7 @@ struct cordon_run_options {
 	struct cordon_run_list env, keep_env, programs; /* the shares of the spec, once they are merged */
 	struct cordon_share_value *shares;
 	size_t n_shares;
-	bool net_given, lens_given;
+	bool lens_given;
 	struct cordon_profile_use profile; /* what the profiles give */
 	cordon_reports_when reports;
 	const char *reports_path;

@@ -21,6 +21,7 @@ static const struct {
 	{ CORDON_SCOPE_WITHIN, "--within", CORDON_RULE_WITHIN },
 	{ CORDON_SCOPE_PROTECT, "--protect", CORDON_RULE_PROTECT },
 	{ CORDON_SCOPE_UNPROTECT, "--unprotect", CORDON_RULE_UNPROTECT },
+	{ CORDON_SCOPE_NET, "--net", CORDON_RULE_NET },
 };
 
 static int set_once(const char **slot, const char *option, const char *arg, struct cordon_error *err)
@@ -171,22 +172,19 @@ static void add_options(struct making *m)
 static void judge_file(const struct making *m, struct cordon_policy_trust *ret_trust)
 {
 	const char *path = m->scope->policy_path;
-	struct cordon_root slash = { .fd = -1, .path = "/" };
-	CORDON_UNCLEARED struct cordon_resolved found;
-	char cwd[CORDON_PATH_MAX], asked[CORDON_PATH_MAX], file[CORDON_PATH_MAX];
+	char cwd[CORDON_PATH_MAX], asked[CORDON_PATH_MAX];
 	struct stat st;
 
 	*ret_trust = (struct cordon_policy_trust){ .why_not = "a file that you do not own can't speak of your home" };
 	if ((path[0] != '/' && !getcwd(cwd, sizeof(cwd))) ||
 	    cordon_path_join(path[0] == '/' ? "" : cwd, path, asked, sizeof(asked)) < 0)
 		return;
-	cordon_resolve(&slash, asked, &found);
-	if (found.place != CORDON_PLACE_INSIDE || cordon_path_join("/", found.path, file, sizeof(file)) < 0 ||
-	    stat(file, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & S_IWOTH))
+	if (stat(asked, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & S_IWOTH))
 		return;
 	ret_trust->why_not = "a file inside the workspace can't speak of your home";
-	if (cordon_path_within(file, m->root.path) || cordon_path_within(asked, m->root.path))
+	if (cordon_policy_file_inside(asked, m->root.path))
 		return;
+	ret_trust->credentials = true;
 	ret_trust->why_not = "there is no home directory (HOME)";
 	ret_trust->home = *m->scope->dirs->home ? m->scope->dirs->home : NULL;
 }

@@ -36,6 +36,7 @@ enum cordon_scope_key {
 	CORDON_SCOPE_UNPROTECT,
 	CORDON_SCOPE_POLICY,
 	CORDON_SCOPE_PROFILE,
+	CORDON_SCOPE_NET,
 	CORDON_SCOPE_DENY_SECRETS,
 	CORDON_SCOPE_READ_ONLY,
 	CORDON_SCOPE_NO_DEFAULT_PROTECT,
@@ -51,6 +52,9 @@ enum cordon_scope_key {
 #define CORDON_SCOPE_PROFILE_OPTION \
 	{ "profile", 0, CORDON_ARG_PROFILE, "NAMES", "comma list of profiles: what a program needs (repeatable)", \
 	  CORDON_SCOPE_PROFILE }
+#define CORDON_SCOPE_NET_OPTION \
+	{ "net", 0, CORDON_ARG_HOSTS, "HOSTS|host|none|profile", "hosts to reach (NAME[:PORT],...); or all, none, those of the profiles", \
+	  CORDON_SCOPE_NET }
 #define CORDON_SCOPE_OPTIONS \
 	CORDON_SCOPE_ROOT_OPTION, \
 	{ "workspace", 0, CORDON_ARG_DIR, "FOLDERS", "comma list of folders that may be written", CORDON_SCOPE_WORKSPACE }, \

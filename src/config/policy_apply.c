@@ -133,11 +133,19 @@ int cordon_policy_load(struct cordon_policy *policy, const char *path, struct co
 {
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = NULL;
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_net_list net = { 0 };
 	int r = cordon_policy_file_load(path, NULL, &file, &errors);
 
+	if (r == 0)
+		r = cordon_net_setting_list(&file->net, NULL, &net, err);
+	if (r < 0 && !errors.n)
+		return r;
 	if (r == 0)
 		r = cordon_policy_file_apply(file, policy, &errors);
 	if (r < 0)
 		cordon_errors_first(&errors, err);
+	else
+		r = cordon_net_list_narrow(&policy->net, &net, err);
+	cordon_net_list_done(&net);
 	return r;
 }

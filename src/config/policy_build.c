@@ -112,6 +112,8 @@ static void add_rule(struct build *b, const struct cordon_policy_rule *rule)
 	case CORDON_RULE_PROTECT:
 		r = cordon_policy_add_protected(b->policy, rule->text, rule->where, false, &err);
 		break;
+	case CORDON_RULE_NET: /* taken together in net_build.c */
+		break;
 	case CORDON_RULE_UNPROTECT:
 		break; /* handled when the built-in list is added */
 	}
@@ -428,6 +430,8 @@ int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_pol
 	}
 	for (size_t i = 0; i < spec->n_rules; i++)
 		add_rule(&b, &spec->rules[i]);
+	if (cordon_net_build(spec, b.policy->root.path, &b.policy->net, &err) < 0)
+		report(&b, &err);
 	b.policy->read_only |= spec->read_only;
 	b.policy->reports_reads |= spec->reports_reads;
 	add_defaults(&b);

@@ -21,6 +21,7 @@ typedef enum cordon_rule_kind {
 	CORDON_RULE_PROTECT, /* a path */
 	/* A path of the built-in list, or a directory above such paths, that must not be protected. */
 	CORDON_RULE_UNPROTECT,
+	CORDON_RULE_NET, /* "host", "none", "profile", or a list of hosts separated by commas */
 } cordon_rule_kind;
 
 struct cordon_policy_rule {
@@ -37,6 +38,9 @@ struct cordon_policy_spec {
 	const struct cordon_policy_file *file;	    /* or NULL */
 	struct cordon_policy_file *const *profiles; /* files that add to it */
 	size_t n_profiles;
+	/* What an agent or the record of a project says about the network, or NULL; a rule comes before them. */
+	const struct cordon_net_setting *net;
+	json_t *net_record;
 	/* Absolute, as the user named the file, or NULL; it and what it leads to are protected. */
 	const char *file_path;
 	cordon_mode mode;   /* of the result, whatever the file says; a strict fence makes it strict */
@@ -52,6 +56,12 @@ struct cordon_policy_spec {
 	const char *const *defaults_below;
 	size_t n_defaults_below;
 };
+
+/* Whether a policy file lies in the root, by its own path or by where that leads; also when it can't be told. */
+bool cordon_policy_file_inside(const char *path, const char *root);
+/* Part of cordon_policy_build(): the hosts that a run may reach. */
+int cordon_net_build(const struct cordon_policy_spec *spec, const char *root, struct cordon_net_list *ret_list,
+		     struct cordon_error *err);
 
 int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_policy **ret_policy,
 			struct cordon_errors *errors);

@@ -40,19 +40,11 @@ static int read_mode(struct cordon_policy_reader *reader, const struct cordon_no
 	return cordon_reader_where(&reader->in, node, &reader->file->mode_where);
 }
 
-/* A profile may list the hosts that its program needs. */
 static int read_net(struct cordon_policy_reader *reader, const struct cordon_node *node,
 		    const struct cordon_policy_key *key)
 {
-	struct cordon_error err;
-
-	if (node->type == CORDON_NODE_SEQUENCE && reader->trust->profile)
-		return cordon_policy_read_list(reader, node, key);
-	if (!cordon_reader_text(&reader->in, node, key->name))
-		return 0;
-	if (cordon_net_parse(node->text, &reader->file->net, &err) < 0)
-		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-	return cordon_reader_where(&reader->in, node, &reader->file->net_where);
+	(void)key;
+	return cordon_net_read(&reader->in, node, reader->trust->credentials, &reader->file->net);
 }
 
 static int read_lens(struct cordon_policy_reader *reader, const struct cordon_node *node,
@@ -99,13 +91,6 @@ static int check_folder(const char *text, struct cordon_error *err)
 static int check_text(const char *text, struct cordon_error *err)
 {
 	return text[0] ? 0 : cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "the text is empty");
-}
-
-static int check_host(const char *text, struct cordon_error *err)
-{
-	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-*:[]");
-
-	return n && !text[n] ? 0 : cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "'%s' is not the name of a host", text);
 }
 
 static int check_program(const char *text, struct cordon_error *err)
@@ -357,7 +342,7 @@ static const struct cordon_policy_key top_keys[] = {
 	{ .name = "home", .read = read_path, .slot = SLOT(home) },
 	{ .name = "at", .read = read_path, .slot = SLOT(at), .check = cordon_policy_check_absolute },
 	{ .name = "share", .read = read_shares },
-	{ .name = "net", .read = read_net, .slot = SLOT(net_hosts), .check = check_host },
+	{ .name = "net", .read = read_net },
 	{ .name = "lens", .read = read_lens },
 	{ .name = "editor_temps", .read = read_bool, .slot = SLOT(editor_temps), .where = SLOT(editor_temps_where) },
 	{ .name = "limits", .read = read_limits },

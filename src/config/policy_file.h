@@ -20,7 +20,9 @@
  *     home: /srv/agent-home         # host directories are absolute, or begin with ~/
  *     at: /workspace
  *     share: ["/opt/data:/data:ro"]
- *     net: host                     # or none
+ *     net: host                     # or none, profile, or a list of hosts: [api.example.com, "github.com:22/tcp"]; or
+ *                                   # {allow: [...], inject: [{host: api.example.com, header: x-api-key,
+ *                                   #  from_env: API_KEY, base_url_env: API_URL}]}
  *     lens: auto                    # or always, never
  *     editor_temps: true            # names that editors use while they save
  *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
@@ -37,7 +39,7 @@
  *         hold: [settings.json, hooks]      # can't be changed or made in it
  *         hold_moved: [.claude.json]        # the same, if the caller's variable names the directory
  *     private: [~/.cache/opencode]  # directories of the home that are shown, and keep nothing of what is written
- *     net: [api.anthropic.com]      # of a profile: hosts that the program needs; nothing enforces the list yet
+ *     net: [api.anthropic.com]      # of a profile: hosts that the program needs, which `--net profile` takes
  *     argv_hint: [claude, --resume]
  *
  * Every key is optional; an unknown one is an error. All errors are found in one pass.
@@ -48,19 +50,8 @@
 #ifndef CORDON_CONFIG_POLICY_FILE_H
 #define CORDON_CONFIG_POLICY_FILE_H
 
-#include "config/document.h"
+#include "config/net_setting.h"
 #include "config/values.h"
-
-struct cordon_setting {
-	const char *text;
-	const char *where; /* "file:line:column" */
-	size_t line, column;
-};
-
-struct cordon_setting_list {
-	struct cordon_setting *items;
-	size_t n;
-};
 
 struct cordon_env_setting {
 	const char *name;
@@ -85,6 +76,9 @@ struct cordon_policy_trust {
 	const char *home; /* what ~ stands for on the host, canonical; NULL: it can't be used, because of why_not */
 	const char *why_not;
 	bool profile; /* the file is a profile */
+	/* The file may name variables of the host whose values go to others: its owner is the user, and it lies outside
+	 * the workspace. */
+	bool credentials;
 };
 
 /* All strings and lists belong to the file. A `where` of NULL means that the file does not set the value beside it,
@@ -115,8 +109,7 @@ struct cordon_policy_file {
 	struct cordon_setting at;
 	struct cordon_share_setting *shares;
 	size_t n_shares;
-	cordon_net net;
-	const char *net_where;
+	struct cordon_net_setting net;
 	cordon_lens_use lens;
 	const char *lens_where;
 	struct {
@@ -134,7 +127,6 @@ struct cordon_policy_file {
 	struct cordon_state_setting *state;
 	size_t n_state;
 	struct cordon_setting_list private_dirs; /* relative to the home */
-	struct cordon_setting_list net_hosts;
 	struct cordon_setting_list argv_hint;
 };
 

@@ -99,7 +99,8 @@ int cordon_profile_load(const struct cordon_profile_dirs *dirs, const char *name
 {
 	struct cordon_policy_trust trust = { .home = *dirs->home ? dirs->home : NULL,
 					     .why_not = "there is no home directory (HOME)",
-					     .profile = true };
+					     .profile = true,
+					     .credentials = true };
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = NULL;
 	struct cordon_error err = { 0 };
 	char path[CORDON_PATH_MAX];

@@ -17,20 +17,6 @@ int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error 
 	return 0;
 }
 
-int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *err)
-{
-	if (cordon_streq(s, "host"))
-		*ret_net = CORDON_NET_HOST;
-	else if (cordon_streq(s, "none"))
-		*ret_net = CORDON_NET_NONE;
-	else {
-		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is not a network", s);
-		cordon_error_hint(err, "use host or none");
-		return -EINVAL;
-	}
-	return 0;
-}
-
 int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err)
 {
 	if (cordon_streq(s, "auto"))

@@ -23,7 +23,6 @@ struct cordon_share_value {
 
 /* Errors are of kind `usage` and about the value only; the caller puts the option or the place before them. */
 int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err);
-int cordon_net_parse(const char *s, cordon_net *ret_net, struct cordon_error *err);
 int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err);
 int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, struct cordon_error *err);
 void cordon_share_done(struct cordon_share_value *share);

@@ -120,6 +120,23 @@ static void add_reason(struct cordon_buf *text, bool holds, const char *reason)
 		cordon_buf_addf(text, "%s%s", text->len ? "; " : "", reason);
 }
 
+/* A list that can't be told counts as wider. */
+static void add_net(const struct cordon_settings *before, const struct cordon_settings *after,
+		    struct cordon_buf *ret_text)
+{
+	struct cordon_net_list outer = { 0 }, inner = { 0 };
+	struct cordon_error err = { 0 };
+
+	if (cordon_settings_net(before, &outer, &err) < 0 || cordon_settings_net(after, &inner, &err) < 0 ||
+	    (outer.listed && !inner.listed))
+		add_reason(ret_text, true, "agents would get the host's network");
+	else if (cordon_net_list_within(&inner, &outer, &err) < 0)
+		cordon_buf_addf(ret_text, "%sagents would reach more of the network%s", ret_text->len ? "; " : "",
+				strchr(err.message, ':') ? strchr(err.message, ':') : "");
+	cordon_net_list_done(&outer);
+	cordon_net_list_done(&inner);
+}
+
 /* Lists what agents could do under the settings `after` that they can't do under `before`. It compares whole records,
  * so that a limit that is left out or a value that is reset counts like one that is named. */
 static void widening(const struct cordon_settings *before, const struct cordon_settings *after,
@@ -131,8 +148,7 @@ static void widening(const struct cordon_settings *before, const struct cordon_s
 		   "agents could change paths that are protected now");
 	add_reason(ret_text, before->default_protection && !after->default_protection,
 		   "agents could change what the host executes later");
-	add_reason(ret_text, before->network == CORDON_NETWORK_NONE && after->network != CORDON_NETWORK_NONE,
-		   "agents would get the host's network");
+	add_net(before, after, ret_text);
 	add_reason(ret_text, after->best_effort && !before->best_effort,
 		   "sessions would start although a protection is missing");
 	add_reason(ret_text, has_more(after->env_pass, before->env_pass),

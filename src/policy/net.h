@@ -92,6 +92,8 @@ void cordon_net_address_text(const struct cordon_net_address *address, char ret[
 
 /* Parses all of the `n` bytes. An error names the rule, the column and what was probably meant. `where` stays NULL. */
 int cordon_net_rule_parse(const char *s, size_t n, struct cordon_net_rule *ret_rule, struct cordon_error *err);
+/* Whether the text is a rule; else *ret_column (from 1) is where the fault is. */
+int cordon_net_rule_check(const char *s, size_t *ret_column, struct cordon_error *err);
 /* The one way to write a rule: always with its port. */
 void cordon_net_rule_text(const struct cordon_net_rule *rule, char ret[static CORDON_NET_RULE_SIZE]);
 /* Whether the rule is about this clean name, on its own port; never for an address rule. "localhost" is covered by a

@@ -7,6 +7,7 @@ struct parser {
 	const char *text;
 	size_t len;
 	struct cordon_error *err;
+	size_t *column; /* where the fault is told, or NULL */
 };
 
 /* The column of a byte, counted in characters from 1. */
@@ -26,6 +27,8 @@ static int fail_at(const struct parser *p, size_t column, const char *why, const
 {
 	int shown = p->len > 256 ? 253 : (int)p->len;
 
+	if (p->column)
+		*p->column = column;
 	cordon_fail(p->err, -EINVAL, CORDON_KIND_USAGE, "bad host `%.*s%s` at column %zu: %s", shown, p->text,
 		    shown == 253 && p->len > 256 ? "..." : "", column, why);
 	cordon_error_hint(p->err, "%s", hint ? hint : "write NAME:PORT, *.NAME:PORT, ADDRESS:PORT or [IPV6]:PORT");
@@ -157,34 +160,49 @@ static int parse_name(const struct parser *p, size_t end, struct cordon_net_rule
 	return 0;
 }
 
-int cordon_net_rule_parse(const char *s, size_t n, struct cordon_net_rule *ret_rule, struct cordon_error *err)
+static int parse(const struct parser *p, struct cordon_net_rule *ret_rule)
 {
-	const struct parser p = { .text = s, .len = n, .err = err };
+	const char *s = p->text;
 	struct cordon_net_rule rule = { .kind = CORDON_NET_KIND_NAME, .port = CORDON_NET_PORT };
 	const char *colon;
 	size_t end = 0;
-	int r = check_shape(&p);
+	int r = check_shape(p);
 
 	if (r == 0)
-		r = parse_protocol(&p, &rule, &end);
+		r = parse_protocol(p, &rule, &end);
 	if (r < 0)
 		return r;
 	if (s[0] == '[') {
-		r = parse_bracketed(&p, end, &rule);
+		r = parse_bracketed(p, end, &rule);
 	} else {
 		colon = memchr(s, ':', end);
 		if (colon && memchr(colon + 1, ':', (size_t)(s + end - colon - 1)))
-			return fail(&p, (size_t)(colon - s), "there are two colons",
+			return fail(p, (size_t)(colon - s), "there are two colons",
 				    "an IPv6 address stands in brackets: [2001:db8::1]:443");
 		if (colon)
-			r = parse_port(&p, (size_t)(colon - s) + 1, end, &rule.port);
+			r = parse_port(p, (size_t)(colon - s) + 1, end, &rule.port);
 		if (r == 0)
-			r = parse_name(&p, colon ? (size_t)(colon - s) : end, &rule);
+			r = parse_name(p, colon ? (size_t)(colon - s) : end, &rule);
 	}
 	if (r < 0)
 		return r;
 	*ret_rule = rule;
 	return 0;
+}
+
+int cordon_net_rule_parse(const char *s, size_t n, struct cordon_net_rule *ret_rule, struct cordon_error *err)
+{
+	const struct parser p = { .text = s, .len = n, .err = err };
+
+	return parse(&p, ret_rule);
+}
+
+int cordon_net_rule_check(const char *s, size_t *ret_column, struct cordon_error *err)
+{
+	const struct parser p = { .text = s, .len = strlen(s), .err = err, .column = ret_column };
+	struct cordon_net_rule rule;
+
+	return parse(&p, &rule);
 }
 
 void cordon_net_rule_text(const struct cordon_net_rule *rule, char ret[static CORDON_NET_RULE_SIZE])

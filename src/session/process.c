@@ -386,7 +386,7 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 		.home_env = s->profile.home_env,
 		.n_home_env = s->profile.n_home_env,
 		.path = s->profile.path,
-		.net = settings->network == CORDON_NETWORK_NONE ? CORDON_NET_NONE : CORDON_NET_HOST,
+		.net = cordon_net_list_is_none(&s->policy->net) ? CORDON_NET_NONE : CORDON_NET_HOST,
 		.best_effort = settings->best_effort,
 		.fail_on_violation = s->record.fail_on_violation,
 		.enterable = true,

@@ -117,8 +117,6 @@ static int check_rights(const struct cordon_project *project, const struct cordo
 		what = "it would not be isolated";
 	else if (outer->workspace_isolation && !cordon_streq(parent->workspace_id, child->workspace_id))
 		what = "it would run in another workspace";
-	else if (outer->network == CORDON_NETWORK_NONE && inner->network != CORDON_NETWORK_NONE)
-		what = "it would have the host's network";
 	else if (!outer->best_effort && inner->best_effort)
 		what = "it could run with fewer layers";
 	else if (!all_in(inner->env_pass, outer->env_pass))

@@ -2,6 +2,7 @@
 /* The one reader and the one writer of records. */
 #include "store/fields.h"
 #include "base/util.h"
+#include "config/net_setting.h"
 
 static void *member(void *record, const struct cordon_field *field)
 {
@@ -121,6 +122,8 @@ static int read_value(const struct cordon_field *field, json_t *value, void *to)
 		return read_shared(all_strings(value), value, to);
 	case CORDON_FIELD_ARRAY:
 		return read_shared(json_is_array(value), value, to);
+	case CORDON_FIELD_NET:
+		return read_shared(cordon_net_json_valid("net", value, NULL) == 0, value, to);
 	case CORDON_FIELD_OBJECT:
 		return read_shared(json_is_object(value), value, to);
 	case CORDON_FIELD_INNER:
@@ -232,6 +235,7 @@ static json_t *write_value(const struct cordon_field *field, const void *from, b
 		return json_string(field->names[*(const unsigned int *)from]);
 	case CORDON_FIELD_STRINGS:
 	case CORDON_FIELD_ARRAY:
+	case CORDON_FIELD_NET:
 	case CORDON_FIELD_OBJECT:
 		*ret_there = *(json_t *const *)from;
 		return write_shared(*(json_t *const *)from);
@@ -277,7 +281,7 @@ void cordon_fields_done(const struct cordon_record_kind *kind, void *record)
 		if (field->type == CORDON_FIELD_STRING)
 			free(*(char **)at);
 		if (field->type == CORDON_FIELD_STRINGS || field->type == CORDON_FIELD_ARRAY ||
-		    field->type == CORDON_FIELD_OBJECT)
+		    field->type == CORDON_FIELD_NET || field->type == CORDON_FIELD_OBJECT)
 			json_decref(*(json_t **)at);
 		if (field->type == CORDON_FIELD_INNER)
 			cordon_fields_done(field->inner, at);

@@ -23,6 +23,7 @@ typedef enum cordon_field_type {
 	CORDON_FIELD_NAME,    /* unsigned int, an index into `names` */
 	CORDON_FIELD_STRINGS, /* json_t *, an array of strings, owned; absent when it is NULL */
 	CORDON_FIELD_ARRAY,   /* json_t *, an array of anything, owned; absent when it is NULL */
+	CORDON_FIELD_NET,     /* json_t *, as cordon_net_json_valid() wants it, owned; absent when it is NULL */
 	CORDON_FIELD_OBJECT,  /* json_t *, an object, owned; absent when it is NULL */
 	CORDON_FIELD_INNER,   /* a struct with its own table, always written */
 	CORDON_FIELD__MAX

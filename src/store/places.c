@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/path.h"
+#include "config/policy_build.h"
 #include "config/values.h"
 #include "protect/shares.h"
 #include "store/places.h"
@@ -90,6 +91,18 @@ int cordon_profiles_load(const struct cordon_settings *settings, struct cordon_p
 	for (size_t i = 0; r == 0 && i < n && i < CORDON_PROJECT_PROFILES_MAX; i++)
 		r = load_profile(json_string_value(json_array_get(settings->profile, i)), ret, err);
 	return r;
+}
+
+int cordon_settings_net(const struct cordon_settings *settings, struct cordon_net_list *ret_list,
+			struct cordon_error *err)
+{
+	autoprofiles struct cordon_profiles profiles = { 0 };
+	struct cordon_policy_spec spec = { .net_record = settings->net };
+	int r = cordon_profiles_load(settings, &profiles, err);
+
+	spec.profiles = profiles.files;
+	spec.n_profiles = profiles.n;
+	return r < 0 ? r : cordon_net_build(&spec, NULL, ret_list, err);
 }
 
 /* ---- judging settings ---- */

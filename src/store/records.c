@@ -3,8 +3,6 @@
 #include "store/fields.h"
 #include "store/internal.h"
 
-static const char *const network_names[] = { [CORDON_NETWORK_HOST] = "host", [CORDON_NETWORK_NONE] = "none", NULL };
-
 static const char *const status_names[] = {
 	[CORDON_SESSION_ACTIVE] = "active",
 	[CORDON_SESSION_COMPLETED] = "completed",
@@ -63,7 +61,7 @@ static const struct cordon_field project_fields[] = {
 	{ PROJECT("default_protection", BOOL, settings.default_protection), .initial = true },
 	{ PROJECT("agent_command", STRINGS, agent_command), .hidden = true },
 	{ PROJECT("limits", INNER, settings.limits), .inner = &limits_kind },
-	{ PROJECT("net", NAME, settings.network), .former = "network", .names = network_names },
+	{ PROJECT("net", NET, settings.net), .former = "network" },
 	{ PROJECT("profile", STRINGS, settings.profile), .hidden = true },
 	{ PROJECT("shares", STRINGS, settings.shares), .hidden = true },
 	{ PROJECT("home", TEXT, settings.home), .hidden = true },
@@ -122,7 +120,7 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("workspace_isolation", BOOL, settings.workspace_isolation) },
 	{ SESSION("protected_paths", STRINGS, settings.protected_paths) },
 	{ SESSION("default_protection", BOOL, settings.default_protection), .initial = true },
-	{ SESSION("net", NAME, settings.network), .former = "network", .names = network_names },
+	{ SESSION("net", NET, settings.net), .former = "network" },
 	{ SESSION("profile", STRINGS, settings.profile), .hidden = true },
 	{ SESSION("shares", STRINGS, settings.shares), .hidden = true },
 	{ SESSION("home", TEXT, settings.home), .hidden = true },
@@ -223,10 +221,10 @@ cordon_session_status cordon_session_status_parse(const char *name)
 int cordon_settings_copy(struct cordon_settings *to, const struct cordon_settings *from)
 {
 	struct cordon_settings copy = *from;
-	json_t **const owned[] = { &copy.protected_paths, &copy.profile, &copy.shares,	    &copy.env,
-				   &copy.env_pass,	  &copy.agent,	 &copy.limits.other };
-	json_t *const before[] = { to->protected_paths, to->profile, to->shares,      to->env,
-				   to->env_pass,	to->agent,   to->limits.other };
+	json_t **const owned[] = { &copy.protected_paths, &copy.net,   &copy.profile,	  &copy.shares, &copy.env,
+				   &copy.env_pass,	  &copy.agent, &copy.limits.other };
+	json_t *const before[] = { to->protected_paths, to->net,   to->profile,	    to->shares, to->env,
+				   to->env_pass,	to->agent, to->limits.other };
 	size_t n = 0;
 
 	for (; n < CORDON_ARRAY_SIZE(owned); n++) {

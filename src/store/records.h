@@ -12,13 +12,12 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "policy/net.h"
 
 #define CORDON_ID_SIZE 65 /* a workspace id has up to 64 characters, a UUID 36 */
 
 #define CORDON_HOME_PRIVATE "private"	  /* empty at every start, and gone at the end */
 #define CORDON_HOME_WORKSPACE "workspace" /* each workspace has one, which stays */
-
-typedef enum cordon_network { CORDON_NETWORK_HOST, CORDON_NETWORK_NONE, CORDON_NETWORK__MAX } cordon_network;
 
 /* Limits. 0 means no limit for timeout_seconds, memory_bytes and pids. */
 struct cordon_settings_limits {
@@ -33,7 +32,7 @@ struct cordon_settings {
 	bool workspace_isolation;
 	json_t *protected_paths; /* strings */
 	bool default_protection;
-	cordon_network network;
+	json_t *net;	 /* "host", "none", "profile", a list of hosts, or an object (config/net_setting.h) */
 	json_t *profile; /* strings: names of profiles */
 	json_t *shares;	 /* strings: "DIR[:PATH][:ro]" */
 	/* "private", "workspace" (one for each workspace, which stays), or a directory for all workspaces */
@@ -137,6 +136,10 @@ const char *cordon_session_status_name(cordon_session_status status);
 const char *cordon_session_state_name(cordon_session_state state);
 /* Returns CORDON_SESSION__MAX when no status has this name. */
 cordon_session_status cordon_session_status_parse(const char *name);
+
+/* The hosts that the settings allow, with those of their profiles; needs cordon_net_list_done(). */
+int cordon_settings_net(const struct cordon_settings *settings, struct cordon_net_list *ret_list,
+			struct cordon_error *err);
 
 /* Returns 0, or -ENOMEM, and then `to` is unchanged. */
 int cordon_settings_copy(struct cordon_settings *to, const struct cordon_settings *from);

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/setting.h"
 #include "base/text.h"
+#include "config/net_setting.h"
 #include "config/values.h"
 #include "policy/policy.h"
 #include "store/internal.h"
@@ -82,13 +83,12 @@ static int judge_url(const char *key, json_t *value, json_t **ret_value, struct 
 	return r < 0 ? r : keep(value, ret_value, err);
 }
 
-static int judge_network(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+/* A record keeps what was written, but for the forms of the hosts. Whether a profile has a list is judged later. */
+static int judge_net(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
-	const char *text = json_string_value(value);
+	int r = cordon_net_json_valid(key, value, err);
 
-	if (!text || (!cordon_streq(text, "host") && !cordon_streq(text, "none")))
-		return wrong_type(key, "\"host\" or \"none\"", err);
-	return keep(value, ret_value, err);
+	return r < 0 ? r : keep(value, ret_value, err);
 }
 
 static int judge_strings(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
@@ -380,7 +380,7 @@ static const struct {
 	{ "default_protection", judge_bool, "true", false },
 	{ "agent_command", judge_command, "[]", false },
 	{ "limits", judge_limits, "{}", false },
-	{ "net", judge_network, "\"host\"", false },
+	{ "net", judge_net, "\"host\"", false },
 	{ "profile", judge_profile, "[]", false },
 	{ "shares", judge_shares, "[]", false },
 	{ "home", judge_home, "\"private\"", false },

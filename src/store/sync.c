@@ -171,6 +171,7 @@ int cordon_policy_of(const struct cordon_project *project, const char *id, const
 		return r;
 	spec.profiles = profiles.files;
 	spec.n_profiles = profiles.n;
+	spec.net_record = settings->net;
 	spec.reports_reads = profiles.n > 0;
 	rules = rules_of(settings, &spec.n_rules);
 	if (!rules || (!isolated &&

@@ -267,7 +267,7 @@ def test_an_agent_that_extends_another_may_only_narrow_it(agent, box):
 
 # ---- trust ----
 
-GREEDY = {"name": "greedy", "scope": ["src/**"], "env_pass": ["SECRET"], "net": ["example.org"], "best_effort": True, "profile": "claude",
+GREEDY = {"name": "greedy", "scope": ["src/**"], "env_pass": ["SECRET"], "net": "profile", "best_effort": True, "profile": "claude",
           "command": ["sh", "-c", "echo secret=$SECRET; cat docs/n.md; true"]}
 
 
@@ -287,7 +287,7 @@ def test_an_untrusted_file_widens_nothing_and_says_so(agent, box, cordon, repo):
 
 
 def test_a_trusted_file_counts_until_it_changes(agent, box, cordon, repo):
-    trusting = {key: value for key, value in GREEDY.items() if key not in ("profile", "best_effort")}
+    trusting = {key: value for key, value in GREEDY.items() if key not in ("profile", "best_effort", "net")}
     path = box.write("repo/agents.json", json.dumps({"agents": [trusting]}))
 
     def secret():
@@ -297,7 +297,7 @@ def test_a_trusted_file_counts_until_it_changes(agent, box, cordon, repo):
 
     assert "greedy: gets the variable SECRET" in agent("trust").stdout
     out, err = secret()
-    assert out == "secret=s\n" and "no effect" not in err and "nothing enforces the hosts in net" in err
+    assert out == "secret=s\n" and "no effect" not in err
     path.write_text(path.read_text() + "\n")
     out, err = secret()
     assert out == "secret=\n" and "env_pass of greedy has no effect" in err

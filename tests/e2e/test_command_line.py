@@ -279,7 +279,8 @@ def complete(box, cordon, *words, cwd=None):
 def test_bash_completes_commands_options_and_values(box, cordon, repo):
     assert {"check", "check-file"} <= set(complete(box, cordon, "che"))
     assert complete(box, cordon, "check", "--works") == ["--workspace", "--workspace-mode"]
-    assert complete(box, cordon, "check", "--op", "") == ["read", "write"]
+    assert complete(box, cordon, "check", "--op", "") == ["read", "write", "connect"]
+    assert complete(box, cordon, "run", "--net", "") == ["host", "none", "profile"]
     assert complete(box, cordon, "check", "--op", "w") == ["write"]
     assert complete(box, cordon, "completion", "") == ["bash", "zsh", "fish"]
     assert {"strict", "permissive"} <= set(complete(box, cordon, "prompt-section", "lib", ""))

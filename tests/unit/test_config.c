@@ -139,7 +139,7 @@ static void check_full(const struct cordon_policy_file *file)
 	assert_string_equal(file->shares[2].share.source, "/opt/read");
 	assert_null(file->shares[2].share.target);
 	assert_true(file->shares[2].share.read_only);
-	assert_int_equal(file->net, CORDON_NET_NONE);
+	assert_string_equal(file->net.word, "none");
 	assert_int_equal(file->lens, CORDON_LENS_ALWAYS);
 	assert_int_equal(file->limits.timeout_ms, 600000);
 	assert_int_equal(file->limits.memory_bytes, 2147483648);
@@ -178,12 +178,12 @@ static void what_a_file_does_not_say_has_the_default(void **state)
 	(void)state;
 	assert_int_equal(cordon_policy_file_parse("a.yaml", CORDON_FORMAT_YAML, "{}", 2, &file, &errors), 0);
 	assert_null(file->mode_where);
-	assert_null(file->net_where);
+	assert_null(file->net.where);
 	assert_null(file->home.text);
 	assert_false(file->read_only);
 	assert_true(file->default_protect);
 	assert_true(file->editor_temps);
-	assert_int_equal(file->net, CORDON_NET_HOST);
+	assert_null(file->net.word);
 	assert_int_equal(file->rw.n + file->ro.n + file->deny.n + file->n_env + file->n_shares, 0);
 	assert_int_equal(file->limits.timeout_ms, 0);
 }

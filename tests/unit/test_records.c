@@ -39,7 +39,7 @@ static void everything_of_a_session_comes_back_in_its_order(void **state)
 	assert_int_equal(cordon_fields_read(&cordon_session_kind, object, &record, NULL), 0);
 	assert_int_equal(record.status, CORDON_SESSION_FAILED);
 	assert_int_equal(record.state, CORDON_SESSION_RUN_TIMEOUT);
-	assert_int_equal(record.settings.network, CORDON_NETWORK_NONE);
+	assert_string_equal(json_string_value(record.settings.net), "none");
 	assert_false(record.settings.default_protection);
 	assert_int_equal(record.settings.limits.pids, 6);
 	assert_true(record.ended);
@@ -103,7 +103,7 @@ static void a_key_of_an_older_version_is_read_under_its_new_name(void **state)
 
 	(void)state;
 	assert_int_equal(cordon_fields_read(&cordon_project_kind, object, &record, NULL), 0);
-	assert_int_equal(record.settings.network, CORDON_NETWORK_NONE);
+	assert_string_equal(json_string_value(record.settings.net), "none");
 	again = cordon_project_json(&record);
 	assert_string_equal(json_string_value(json_object_get(again, "net")), "none");
 	assert_null(json_object_get(again, "network"));
