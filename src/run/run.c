@@ -190,9 +190,6 @@ int cordon_run(const struct cordon_run_spec *spec, const struct cordon_observer 
 	run.observer = observer ? observer : &nobody;
 	run.result = ret_result;
 	r = open_run(&run, err);
-	if (r == 0 && spec->net != CORDON_NET_NONE && spec->policy->net.listed &&
-	    !cordon_net_list_is_none(&spec->policy->net))
-		r = cordon_fail(err, -ENOSYS, CORDON_KIND_KERNEL_UNSUPPORTED, "a list of hosts can't be enforced yet");
 	if (r == 0)
 		r = open_audit(&run, err);
 	if (r == 0) {
