@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "config/edit_file.h"
+#include "config/edit_yaml.h"
 
 #define EMPTY_FILE "{\n  \"agents\": []\n}\n"
 #define INDENT_MAX 256
@@ -93,36 +94,6 @@ static size_t indent_of(const struct cordon_document *doc, size_t at, const char
 	*ret_indent = doc->source + start;
 	*ret_own = start + n == at;
 	return n;
-}
-
-/* Where the text of a node ends. The end of a block collection may lie behind comments, that of its last value does not. */
-static size_t content_end(const struct cordon_document *doc, const struct cordon_node *node)
-{
-	const struct cordon_node *last = node->first;
-	bool flow = node->type == CORDON_NODE_SCALAR || doc->format == CORDON_FORMAT_JSON ||
-		    doc->source[node->start] == '[' || doc->source[node->start] == '{' ||
-		    doc->source[node->start] == '*';
-	size_t end;
-
-	if (flow || !last) {
-		end = node->end;
-		while (end > node->start && strchr(" \t\r\n", doc->source[end - 1]))
-			end--;
-		return end;
-	}
-	while (last->next)
-		last = last->next;
-	/* An empty value has no bytes; its key has. */
-	end = content_end(doc, last);
-	return last->key && last->key->end > end ? last->key->end : end;
-}
-
-/* The beginning of the line after the one that holds `at`. */
-static size_t next_line(const struct cordon_document *doc, size_t at)
-{
-	while (at < doc->len && doc->source[at] != '\n')
-		at++;
-	return at < doc->len ? at + 1 : at;
 }
 
 static int copy(const struct edit *edit, size_t from, size_t to)
@@ -237,7 +208,7 @@ static int add_to_block(const struct edit *edit, const json_t *agent)
 	const char *indent;
 	bool own;
 	size_t n = indent_of(edit->doc, edit->list->start, &indent, &own);
-	size_t at = next_line(edit->doc, content_end(edit->doc, edit->list));
+	size_t at = cordon_document_next_line(edit->doc, cordon_node_content_end(edit->doc, edit->list));
 	int r = copy(edit, 0, at);
 
 	if (r == 0 && at && edit->doc->source[at - 1] != '\n')
@@ -273,7 +244,8 @@ static int remove_from_flow(const struct edit *edit, const struct cordon_node *i
 /* Removes the lines of the item. Comments before and behind it stay. */
 static int remove_from_block(const struct edit *edit, const struct cordon_node *item)
 {
-	size_t from = item->start, to = next_line(edit->doc, content_end(edit->doc, item)), colon;
+	size_t from = item->start, to = cordon_document_next_line(edit->doc, cordon_node_content_end(edit->doc, item)),
+	       colon;
 	int r;
 
 	while (from > 0 && edit->doc->source[from - 1] != '\n')
@@ -295,21 +267,6 @@ static int remove_from_block(const struct edit *edit, const struct cordon_node *
 
 /* ---- the whole edit ---- */
 
-static json_t *node_json(const struct cordon_node *node)
-{
-	json_t *value;
-
-	if (node->type == CORDON_NODE_SCALAR)
-		return json_stringn(node->text, node->len);
-	value = node->type == CORDON_NODE_SEQUENCE ? json_array() : json_object();
-	for (const struct cordon_node *child = node->first; child; child = child->next)
-		if (node->type == CORDON_NODE_SEQUENCE)
-			json_array_append_new(value, node_json(child));
-		else
-			json_object_set_new(value, child->key->text, node_json(child));
-	return value;
-}
-
 /* Whether the new text holds what the old one held, except for the agent that was added at the end or removed. */
 static bool same_otherwise(const struct cordon_agents *old, const struct cordon_agents *new, size_t removed)
 {
@@ -321,8 +278,8 @@ static bool same_otherwise(const struct cordon_agents *old, const struct cordon_
 			continue;
 		if (k >= new->n)
 			return false;
-		before = node_json(old->items[i].node);
-		after = node_json(new->items[k++].node);
+		before = cordon_node_json(old->items[i].node);
+		after = cordon_node_json(new->items[k++].node);
 		if (!json_equal(before, after))
 			return false;
 	}

@@ -75,6 +75,37 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_session_wait,
 	&cordon_cmd_session_stop,
 	&cordon_cmd_session_cleanup,
+	/* Orchestrators, shared areas and their settings. */
+	&cordon_cmd_orchestrator_list,
+	&cordon_cmd_orchestrator_add,
+	&cordon_cmd_orchestrator_show,
+	&cordon_cmd_orchestrator_remove,
+	&cordon_cmd_orchestrator_set_private_workspace,
+	&cordon_cmd_orchestrator_unset_private_workspace,
+	&cordon_cmd_orchestrator_grant_shared_access,
+	&cordon_cmd_orchestrator_revoke_shared_access,
+	&cordon_cmd_orchestrator_set_selector_agent,
+	&cordon_cmd_orchestrator_set_default_workflow,
+	&cordon_cmd_orchestrator_set_selection_max_retries,
+	&cordon_cmd_orchestrator_run,
+	&cordon_cmd_orchestrator_agent_list,
+	&cordon_cmd_orchestrator_agent_add,
+	&cordon_cmd_orchestrator_agent_show,
+	&cordon_cmd_orchestrator_agent_remove,
+	&cordon_cmd_shared_list,
+	&cordon_cmd_shared_add,
+	&cordon_cmd_shared_show,
+	&cordon_cmd_shared_remove,
+	&cordon_cmd_channel_profile_list,
+	&cordon_cmd_channel_profile_add,
+	&cordon_cmd_channel_profile_show,
+	&cordon_cmd_channel_profile_remove,
+	&cordon_cmd_channel_profile_set_orchestrator,
+	&cordon_cmd_access,
+	&cordon_cmd_config_validate,
+	&cordon_cmd_config_show,
+	&cordon_cmd_config_path,
+	&cordon_cmd_config_import,
 	&cordon_cmd_mcp,
 	NULL,
 };
@@ -135,6 +166,15 @@ static int words_matched(const struct cordon_command *command, int argc, char **
 	return 0;
 }
 
+/* Whether a word names a command as the original's functions are named: orchestrator.grant_shared_access. */
+static bool is_dotted(const char *name, const char *word)
+{
+	for (; *name && *word; name++, word++)
+		if (*name != *word && !(*name == ' ' && *word == '.') && !(*name == '-' && *word == '_'))
+			return false;
+	return !*name && !*word;
+}
+
 static const struct cordon_command *find_command(int argc, char **argv, int *ret_words)
 {
 	const struct cordon_command *found = NULL;
@@ -146,6 +186,12 @@ static const struct cordon_command *find_command(int argc, char **argv, int *ret
 		if (words <= *ret_words)
 			continue;
 		*ret_words = words;
+		found = cordon_commands[i];
+	}
+	for (size_t i = 0; !found && argc > 0 && strchr(argv[0], '.') && cordon_commands[i]; i++) {
+		if (!is_dotted(cordon_commands[i]->name, argv[0]))
+			continue;
+		*ret_words = 1;
 		found = cordon_commands[i];
 	}
 	return found;

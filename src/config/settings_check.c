@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/resolve.h"
 #include "config/settings_reader.h"
 
 /* A directory of the settings: an area or a private workspace. */
 struct place {
 	const char *path;
+	const char *given; /* as it is written, or NULL */
 	const char *id;
 	bool area;
 	const struct cordon_node *node; /* where to report */
@@ -113,6 +115,55 @@ static void check_workspaces_path(const struct checking *c)
 		FAIL(c, node, NULL, "workspaces_path lies in cordon's own records (%s)", state);
 }
 
+/* ---- links ---- */
+
+struct link_check {
+	const struct checking *c;
+	const struct place *place;
+	bool refused;
+};
+
+/* Called for each link on the way to a place. */
+static int check_link(void *data, const char *link, const char *rest)
+{
+	struct link_check *check = data;
+	const struct checking *c = check->c;
+	const struct place *owner = NULL;
+	char path[CORDON_PATH_MAX];
+	struct stat st;
+
+	(void)rest;
+	if (cordon_path_join("/", link, path, sizeof(path)) < 0 || check->refused)
+		return 0;
+	for (size_t i = 0; i < c->n; i++)
+		if (cordon_path_within(path, c->places[i].path))
+			owner = &c->places[i];
+	check->refused = true;
+	if (owner)
+		FAIL(c, check->place->node, "write the path that it leads to",
+		     "%s %s leads through the link %s, which agents that use %s %s could change", what(check->place),
+		     check->place->id, path, what(owner), owner->id);
+	else if (lstat(path, &st) < 0 || (st.st_uid != geteuid() && st.st_uid != 0))
+		FAIL(c, check->place->node, "write the path that it leads to",
+		     "%s %s leads through the link %s, which belongs to another user", what(check->place),
+		     check->place->id, path);
+	else
+		check->refused = false;
+	return 0;
+}
+
+/* INVARIANT: nobody but the caller and root decides where a path of the settings leads. An agent that can write one area
+ * must not be able to turn the path of another one to any directory of the host. */
+static void check_links(const struct checking *c, const struct place *place)
+{
+	const struct cordon_root slash = { .fd = -1, .path = "/" };
+	struct link_check check = { .c = c, .place = place };
+	CORDON_UNCLEARED struct cordon_resolved found;
+
+	if (place->given && !cordon_streq(place->given, place->path))
+		(void)cordon_resolve_links(&slash, place->given, check_link, &check, &found);
+}
+
 /* ---- pairs ---- */
 
 static int by_path(const void *a, const void *b)
@@ -155,7 +206,7 @@ static void check_overlaps(struct checking *c)
 /* A profile of the orchestrator that belongs to another domain than the area; NULL when there is none. */
 static const struct cordon_channel_profile *foreign_profile(const struct cordon_settings_file *settings,
 							    const struct cordon_orchestrator *orchestrator,
-							    const struct cordon_area *area)
+							    const struct cordon_shared_area *area)
 {
 	for (size_t i = 0; area->domain && i < settings->n_profiles; i++) {
 		const struct cordon_channel_profile *profile = &settings->profiles[i];
@@ -168,7 +219,7 @@ static const struct cordon_channel_profile *foreign_profile(const struct cordon_
 }
 
 bool cordon_settings_crosses(const struct cordon_settings_file *settings,
-			     const struct cordon_orchestrator *orchestrator, const struct cordon_area *area)
+			     const struct cordon_orchestrator *orchestrator, const struct cordon_shared_area *area)
 {
 	return foreign_profile(settings, orchestrator, area) != NULL;
 }
@@ -203,22 +254,24 @@ int cordon_settings_check(const struct cordon_settings_file *settings, struct co
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
 	}
 	for (size_t i = 0; i < settings->n_areas; i++) {
-		const struct cordon_area *area = &settings->areas[i];
+		const struct cordon_shared_area *area = &settings->areas[i];
 		const struct cordon_node *path = cordon_node_get(area->node, "path");
 
-		places[c.n++] = (struct place){ area->path, area->key, true, path ? path : area->node };
+		places[c.n++] = (struct place){ area->path, area->given, area->key, true, path ? path : area->node };
 	}
 	for (size_t i = 0; i < settings->n_orchestrators; i++) {
 		const struct cordon_orchestrator *orchestrator = &settings->orchestrators[i];
 		const struct cordon_node *node = cordon_node_get(orchestrator->node, "private_workspace");
 
-		places[c.n++] = (struct place){ orchestrator->private_workspace, orchestrator->id, false,
-						orchestrator->given && node ? node : orchestrator->node->key };
+		places[c.n++] = (struct place){ orchestrator->private_workspace, orchestrator->given, orchestrator->id,
+						false, orchestrator->given && node ? node : orchestrator->node->key };
 		check_domains(&c, orchestrator);
 	}
 	check_workspaces_path(&c);
 	for (size_t i = 0; i < c.n; i++)
 		check_place(&c, &places[i]);
+	for (size_t i = 0; i < c.n; i++)
+		check_links(&c, &places[i]);
 	check_overlaps(&c);
 	return errors->n + errors->dropped > before ? -EINVAL : 0;
 }

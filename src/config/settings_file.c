@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/resolve.h"
+#include "config/edit_yaml.h"
 #include "config/settings_reader.h"
 #include "config/suggest.h"
 #include "protect/homes.h"
@@ -223,7 +224,7 @@ int cordon_settings_orchestrator(const struct cordon_settings_file *settings, co
 }
 
 int cordon_settings_area(const struct cordon_settings_file *settings, const char *key,
-			 const struct cordon_area **ret_area, struct cordon_error *err)
+			 const struct cordon_shared_area **ret_area, struct cordon_error *err)
 {
 	const char *nearest = NULL;
 	const void *found = find(settings->areas, settings->n_areas, sizeof(**ret_area), key, &nearest);
@@ -308,19 +309,6 @@ int cordon_settings_path(const char *config, char ret_path[static CORDON_PATH_MA
 	return r < 0 ? cordon_fail_errno(err, r, "%s", config) : 0;
 }
 
-/* Whether a text has nothing but blanks and comments: then it has no settings, which libyaml does not call a mapping. */
-static bool is_empty(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '#')
-			while (i < len && text[i] != '\n')
-				i++;
-		else if (!strchr(" \t\r\n", text[i]))
-			return false;
-	}
-	return true;
-}
-
 int cordon_settings_parse(const char *path, const char *text, size_t len, struct cordon_settings_file **ret_settings,
 			  struct cordon_errors *errors)
 {
@@ -339,7 +327,7 @@ int cordon_settings_parse(const char *path, const char *text, size_t len, struct
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
 	memcpy(settings->home, home.path, sizeof(home.path));
 	cordon_homes_user(settings->user);
-	if (is_empty(text, len)) {
+	if (cordon_yaml_is_empty(text, len)) {
 		text = "{}";
 		len = 2;
 	}

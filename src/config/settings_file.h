@@ -38,7 +38,7 @@
 #define CORDON_SETTINGS_GRANTS_MAX 100 /* areas of one orchestrator */
 
 /* A directory that orchestrators can be granted. Strings here and below belong to the file. */
-struct cordon_area {
+struct cordon_shared_area {
 	const char *key;
 	const char *given;	 /* the path as it is written */
 	const char *path;	 /* where that leads */
@@ -48,7 +48,7 @@ struct cordon_area {
 };
 
 struct cordon_area_grant {
-	const struct cordon_area *area;
+	const struct cordon_shared_area *area;
 	bool read_only;
 	bool cross_domain; /* a person knows that the area belongs to another domain */
 	const struct cordon_node *node;
@@ -98,7 +98,7 @@ struct cordon_settings_file {
 	char user[CORDON_PATH_MAX];	   /* the user's home, canonical, or "" */
 	const char *workspaces_path;	   /* where it leads */
 	const char *workspaces_path_given; /* as it is written, or NULL */
-	struct cordon_area *areas;
+	struct cordon_shared_area *areas;
 	size_t n_areas;
 	struct cordon_orchestrator *orchestrators;
 	size_t n_orchestrators;
@@ -135,7 +135,7 @@ void cordon_settings_notices(const struct cordon_settings_file *settings,
 int cordon_settings_orchestrator(const struct cordon_settings_file *settings, const char *id,
 				 const struct cordon_orchestrator **ret_orchestrator, struct cordon_error *err);
 int cordon_settings_area(const struct cordon_settings_file *settings, const char *key,
-			 const struct cordon_area **ret_area, struct cordon_error *err);
+			 const struct cordon_shared_area **ret_area, struct cordon_error *err);
 int cordon_settings_profile(const struct cordon_settings_file *settings, const char *id,
 			    const struct cordon_channel_profile **ret_profile, struct cordon_error *err);
 /* Also the built-in ones: anthropic starts claude, openai starts codex, each with its profile. */
@@ -146,7 +146,7 @@ const struct cordon_area_grant *cordon_orchestrator_grant(const struct cordon_or
 							  const char *key);
 /* Whether a grant crosses domains: a channel profile of the orchestrator belongs to another domain than the area. */
 bool cordon_settings_crosses(const struct cordon_settings_file *settings,
-			     const struct cordon_orchestrator *orchestrator, const struct cordon_area *area);
+			     const struct cordon_orchestrator *orchestrator, const struct cordon_shared_area *area);
 
 /* 1 to 64 of A-Z a-z 0-9 _ and -. `what` names the id in the error, of kind usage. */
 int cordon_settings_id_check(const char *what, const char *id, struct cordon_error *err);

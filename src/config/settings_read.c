@@ -16,19 +16,19 @@ static const char *const channels[] = { "local", "slack", "discord", "telegram",
 
 static int read_area_path(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
 {
-	struct cordon_area *area = data;
+	struct cordon_shared_area *area = data;
 
 	return cordon_settings_read_path(reader, node, "path", &area->given, &area->path);
 }
 
 static int read_area_description(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
 {
-	return cordon_settings_read_text(reader, node, "description", &((struct cordon_area *)data)->description);
+	return cordon_settings_read_text(reader, node, "description", &((struct cordon_shared_area *)data)->description);
 }
 
 static int read_area_domain(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
 {
-	return cordon_settings_read_text(reader, node, "domain", &((struct cordon_area *)data)->domain);
+	return cordon_settings_read_text(reader, node, "domain", &((struct cordon_shared_area *)data)->domain);
 }
 
 static int read_area(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
@@ -39,9 +39,9 @@ static int read_area(struct cordon_settings_reader *reader, const struct cordon_
 		{ "domain", read_area_domain },
 		{ 0 },
 	};
-	struct cordon_area *area = data;
+	struct cordon_shared_area *area = data;
 
-	*area = (struct cordon_area){ .key = node->key->text, .node = node };
+	*area = (struct cordon_shared_area){ .key = node->key->text, .node = node };
 	/* An older form of the file has only the path. */
 	if (node->type == CORDON_NODE_SCALAR && !cordon_settings_is_none(node)) {
 		area->description = area->key;

@@ -21,13 +21,13 @@
 
 /* What a step is made from, while it is made. */
 struct making {
-	const struct cordon_step_ask *ask;
-	struct cordon_step *step;
+	const struct cordon_step_spec_ask *ask;
+	struct cordon_step_spec *step;
 	char cover[CORDON_PATH_MAX], runs[CORDON_PATH_MAX];
 	struct cordon_share *shares;
 	size_t n_shares;
-	char **targets;	      /* of shares, one for each grant */
-	const char **protect; /* in the work area of the run */
+	char **targets, **wheres; /* of shares, and what messages call them: one for each grant */
+	const char **protect;	  /* in the work area of the run */
 	size_t n_protect;
 	struct cordon_policy_rule *rules;
 	size_t n_rules;
@@ -37,7 +37,10 @@ static void making_done(struct making *making)
 {
 	for (size_t i = 0; making->targets && i < making->ask->orchestrator->n_grants; i++)
 		free(making->targets[i]);
+	for (size_t i = 0; making->wheres && i < making->ask->orchestrator->n_grants; i++)
+		free(making->wheres[i]);
 	free(making->targets);
+	free(making->wheres);
 	free(making->shares);
 	free(making->protect);
 	free(making->rules);
@@ -56,7 +59,7 @@ static int no_memory(struct cordon_error *err)
 /* ---- places on the host ---- */
 
 /* Makes the cover and returns its path. */
-static int make_cover(const struct cordon_step_ask *ask, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+static int make_cover(const struct cordon_step_spec_ask *ask, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	autofd int fd = -1;
@@ -74,7 +77,7 @@ static int make_cover(const struct cordon_step_ask *ask, char ret[static CORDON_
 	return cordon_home_subdir(&home, path, &fd, err);
 }
 
-void cordon_step_forget(const struct cordon_home *home, const char *run_id)
+void cordon_step_spec_forget(const struct cordon_home *home, const char *run_id)
 {
 	autofd int fd = -1;
 	char name[CORDON_SETTINGS_ID_MAX + 8];
@@ -87,7 +90,7 @@ void cordon_step_forget(const struct cordon_home *home, const char *run_id)
 /* Makes what the mounts of the step need. */
 static int make_places(struct making *making, struct cordon_error *err)
 {
-	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_step_spec_ask *ask = making->ask;
 	const char *private = ask->orchestrator->private_workspace;
 	char path[CORDON_PATH_MAX];
 	autofd int fd = -1;
@@ -124,17 +127,20 @@ static void add_rule(struct making *making, const char *path)
 /* A protected path in the work area of the run belongs to the share that shows it. */
 static int make_rules(struct making *making)
 {
-	static const char *const always[] = { CORDON_ORCHESTRATOR_FILE, "prompts", "workflows", CORDON_PRIVATE_SHARED };
-	const struct cordon_step_ask *ask = making->ask;
+	static const char *const always[] = { CORDON_ORCHESTRATOR_FILE, "prompts", "workflows" };
+	const struct cordon_step_spec_ask *ask = making->ask;
 	char run[CORDON_PATH_MAX] = "";
 
-	making->rules = calloc(CORDON_ARRAY_SIZE(always) + ask->n_protect, sizeof(*making->rules));
+	making->rules = calloc(CORDON_ARRAY_SIZE(always) + 1 + ask->n_protect, sizeof(*making->rules));
 	making->protect = calloc(ask->n_protect + 1, sizeof(*making->protect));
 	if (!making->rules || !making->protect ||
 	    (ask->run_id && cordon_path_join(CORDON_PRIVATE_RUNS, ask->run_id, run, sizeof(run)) < 0))
 		return -ENOMEM;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(always); i++)
 		add_rule(making, always[i]);
+	/* With areas in it, the directory is held for their sake. */
+	if (!ask->orchestrator->n_grants)
+		add_rule(making, CORDON_PRIVATE_SHARED);
 	for (size_t i = 0; i < ask->n_protect; i++) {
 		const char *path = ask->protect[i];
 
@@ -146,15 +152,26 @@ static int make_rules(struct making *making)
 	return 0;
 }
 
+static char *join(const char *a, const char *b, const char *c)
+{
+	size_t size = strlen(a) + strlen(b) + strlen(c) + 1;
+	char *text = malloc(size);
+
+	if (text)
+		(void)cordon_concat(text, size, a, b, c, (char *)NULL);
+	return text;
+}
+
 static int make_shares(struct making *making)
 {
-	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_step_spec_ask *ask = making->ask;
 	const struct cordon_orchestrator *orchestrator = ask->orchestrator;
 	size_t n = orchestrator->n_grants;
 
 	making->shares = calloc(2 * n + 2, sizeof(*making->shares));
 	making->targets = calloc(n + 1, sizeof(*making->targets));
-	if (!making->shares || !making->targets)
+	making->wheres = calloc(n + 1, sizeof(*making->wheres));
+	if (!making->shares || !making->targets || !making->wheres)
 		return -ENOMEM;
 	making->shares[making->n_shares++] = (struct cordon_share){
 		.source = making->cover, .target = making->runs, .read_only = true, .own = true, .where = "other runs"
@@ -168,14 +185,15 @@ static int make_shares(struct making *making)
 	for (size_t i = 0; i < n; i++) {
 		const struct cordon_area_grant *grant = &orchestrator->grants[i];
 		struct cordon_share share = { .source = grant->area->path, .read_only = grant->read_only };
-		size_t size = strlen(orchestrator->private_workspace) + strlen(grant->area->key) +
-			      sizeof("/" CORDON_PRIVATE_SHARED "/");
 
-		making->shares[making->n_shares++] = share;
-		share.target = making->targets[i] = malloc(size);
-		if (!share.target || cordon_concat(making->targets[i], size, orchestrator->private_workspace,
-						   "/" CORDON_PRIVATE_SHARED "/", grant->area->key, (char *)NULL) < 0)
+		making->wheres[i] = join("the shared area ", "", grant->area->key);
+		making->targets[i] = join(orchestrator->private_workspace, "/" CORDON_PRIVATE_SHARED "/",
+					  grant->area->key);
+		if (!making->wheres[i] || !making->targets[i])
 			return -ENOMEM;
+		share.where = making->wheres[i];
+		making->shares[making->n_shares++] = share;
+		share.target = making->targets[i];
 		making->shares[making->n_shares++] = share;
 	}
 	return 0;
@@ -183,7 +201,7 @@ static int make_shares(struct making *making)
 
 /* ---- the provider ---- */
 
-static int load_profile(const struct cordon_step_ask *ask, struct cordon_profile_dirs *dirs,
+static int load_profile(const struct cordon_step_spec_ask *ask, struct cordon_profile_dirs *dirs,
 			struct cordon_policy_file **ret_file, struct cordon_errors *errors)
 {
 	struct cordon_error err = { 0 };
@@ -206,7 +224,7 @@ static int load_profile(const struct cordon_step_ask *ask, struct cordon_profile
 static int use_provider(struct making *making, const struct cordon_policy_file *file,
 			const struct cordon_profile_dirs *dirs, struct cordon_error *err)
 {
-	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_step_spec_ask *ask = making->ask;
 	struct cordon_profile_ask want = { .home = dirs->home,
 					   .path = getenv("PATH"),
 					   .root = ask->orchestrator->private_workspace,
@@ -246,20 +264,17 @@ static json_t *shared_json(const struct making *making)
 	return list;
 }
 
-static int add_variable(struct cordon_step *step, const char *name, const char *value)
+static int add_variable(struct cordon_step_spec *step, const char *name, const char *value)
 {
-	size_t size = strlen(name) + strlen(value) + 2;
-	char *text = malloc(size);
+	char *text = join(name, "=", value);
 
-	if (!text || cordon_concat(text, size, name, "=", value, (char *)NULL) < 0) {
-		free(text);
+	if (!text)
 		return -ENOMEM;
-	}
 	step->env[step->n_env++] = text;
 	return 0;
 }
 
-static int copy_variables(struct cordon_step *step, char *const *env, size_t n)
+static int copy_variables(struct cordon_step_spec *step, char *const *env, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!(step->env[step->n_env++] = strdup(env[i])))
@@ -268,7 +283,7 @@ static int copy_variables(struct cordon_step *step, char *const *env, size_t n)
 }
 
 /* The names of variables that the step has from the caller: those of the profile, and those of env_pass. */
-static int make_keep_env(struct cordon_step *step, const struct cordon_provider *provider)
+static int make_keep_env(struct cordon_step_spec *step, const struct cordon_provider *provider)
 {
 	size_t n = step->profile.n_keep_env, more = provider ? provider->env_pass.n : 0;
 
@@ -286,9 +301,9 @@ static int make_keep_env(struct cordon_step *step, const struct cordon_provider 
 
 static int make_env(struct making *making)
 {
-	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_step_spec_ask *ask = making->ask;
 	const struct cordon_provider *provider = ask->provider;
-	struct cordon_step *step = making->step;
+	struct cordon_step_spec *step = making->step;
 	autofree char *shared = NULL;
 	json_auto_t *list = shared_json(making);
 	int r = make_keep_env(step, provider);
@@ -317,7 +332,7 @@ static int make_env(struct making *making)
 
 static int make_policy(struct making *making, struct cordon_policy_file *profile, struct cordon_errors *errors)
 {
-	const struct cordon_step_ask *ask = making->ask;
+	const struct cordon_step_spec_ask *ask = making->ask;
 	struct cordon_policy_spec spec = { .root = ask->orchestrator->private_workspace,
 					   .rules = making->rules,
 					   .n_rules = making->n_rules,
@@ -326,7 +341,7 @@ static int make_policy(struct making *making, struct cordon_policy_file *profile
 					   .mode = CORDON_MODE_STRICT,
 					   .read_only = ask->run_workspace,
 					   .reports_reads = true };
-	struct cordon_step *step = making->step;
+	struct cordon_step_spec *step = making->step;
 	struct cordon_error err = { 0 };
 	int r = cordon_policy_build(&spec, &step->policy, errors);
 
@@ -339,7 +354,7 @@ static int make_policy(struct making *making, struct cordon_policy_file *profile
 	return r < 0 ? fail(errors, &err) : 0;
 }
 
-static void fill_spec(const struct cordon_step_ask *ask, struct cordon_step *step)
+static void fill_spec(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *step)
 {
 	const struct cordon_run_limits *limits = &ask->settings->limits;
 
@@ -357,7 +372,8 @@ static void fill_spec(const struct cordon_step_ask *ask, struct cordon_step *ste
 	step->spec.agent_role = "orchestrator";
 }
 
-int cordon_step_init(const struct cordon_step_ask *ask, struct cordon_step *ret_step, struct cordon_errors *errors)
+int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *ret_step,
+			  struct cordon_errors *errors)
 {
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *profile = NULL;
 	struct making making CORDON_CLEANUP(making_done) = { .ask = ask, .step = ret_step };
@@ -365,7 +381,7 @@ int cordon_step_init(const struct cordon_step_ask *ask, struct cordon_step *ret_
 	struct cordon_error err = { 0 };
 	int r;
 
-	*ret_step = (struct cordon_step){ 0 };
+	*ret_step = (struct cordon_step_spec){ 0 };
 	r = make_places(&making, &err);
 	if (r == 0 && (make_rules(&making) < 0 || make_shares(&making) < 0))
 		r = no_memory(&err);
@@ -382,14 +398,14 @@ int cordon_step_init(const struct cordon_step_ask *ask, struct cordon_step *ret_
 		fail(errors, &err);
 	}
 	if (r < 0) {
-		cordon_step_done(ret_step);
+		cordon_step_spec_done(ret_step);
 		return r;
 	}
 	fill_spec(ask, ret_step);
 	return 0;
 }
 
-void cordon_step_done(struct cordon_step *step)
+void cordon_step_spec_done(struct cordon_step_spec *step)
 {
 	for (size_t i = 0; i < step->n_env; i++)
 		free(step->env[i]);
@@ -397,5 +413,5 @@ void cordon_step_done(struct cordon_step *step)
 	free(step->keep_env);
 	cordon_profile_use_done(&step->profile);
 	cordon_policy_free(step->policy);
-	*step = (struct cordon_step){ 0 };
+	*step = (struct cordon_step_spec){ 0 };
 }

@@ -22,7 +22,7 @@
 #include "flow/private.h"
 
 /* Everything belongs to the caller, until the step has ended. */
-struct cordon_step_ask {
+struct cordon_step_spec_ask {
 	const struct cordon_settings_file *settings;
 	const struct cordon_orchestrator *orchestrator;
 	const char *run_id; /* its directory is made when it is missing; NULL: the step belongs to no run */
@@ -39,7 +39,7 @@ struct cordon_step_ask {
 };
 
 /* It owns what `spec` refers to, except what the caller gave. */
-struct cordon_step {
+struct cordon_step_spec {
 	struct cordon_run_spec spec;
 	struct cordon_policy *policy;
 	char **env;
@@ -49,11 +49,12 @@ struct cordon_step {
 	char run_workspace[CORDON_PATH_MAX]; /* "" without a run */
 };
 
-int cordon_step_init(const struct cordon_step_ask *ask, struct cordon_step *ret_step, struct cordon_errors *errors);
-void cordon_step_done(struct cordon_step *step);
-#define autostep CORDON_CLEANUP(cordon_step_done)
+int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *ret_step,
+			  struct cordon_errors *errors);
+void cordon_step_spec_done(struct cordon_step_spec *step);
+#define autostepspec CORDON_CLEANUP(cordon_step_spec_done)
 
-/* Removes what cordon_step_init() made in the state directory for a run that will have no more steps. */
-void cordon_step_forget(const struct cordon_home *home, const char *run_id);
+/* Removes what cordon_step_spec_init() made in the state directory for a run that will have no more steps. */
+void cordon_step_spec_forget(const struct cordon_home *home, const char *run_id);
 
 #endif
