@@ -223,13 +223,13 @@ static ssize_t step(struct cordon_http *http, const char *bytes, size_t n)
 	case CORDON_HTTP_TRAILER:
 		break;
 	}
+	if (http->state == CORDON_HTTP_CHUNK_END && bytes[0] != '\r')
+		return -EBADMSG;
 	len = line_length(bytes, n);
 	if (len <= 0)
 		return len == 0 && n > LINE_MAX_BYTES ? -EMSGSIZE : len;
 	if (http->state == CORDON_HTTP_CHUNK_SIZE)
 		r = judge_chunk_size(http, bytes, (size_t)len - 2);
-	else if (http->state == CORDON_HTTP_CHUNK_END && len != 2)
-		r = -EBADMSG;
 	else if (http->state == CORDON_HTTP_CHUNK_END)
 		http->state = CORDON_HTTP_CHUNK_SIZE;
 	else if (len == 2)
