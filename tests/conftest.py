@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from internet import Internet, Machine
 from support import PATIENCE, Box, Cordon, Leftovers, become_subreaper, built_executable, callers, remove_tree, world_traversable_base
 
 TEST_LIMIT = 120
@@ -105,6 +106,30 @@ def box(base_dir, bin_dir, who):
 def cordon(box):
     """`cordon(*args, cwd=, env=, input=, timeout=)` gives stdout, stderr and returncode."""
     return Cordon(box)
+
+
+@pytest.fixture(scope="session")
+def internet(base_dir):
+    """An Internet made of network namespaces (internet.py)."""
+    if os.getuid() != 0:
+        pytest.skip("the tests run as an ordinary user, who cannot make an Internet")
+    with Internet(base_dir / "internet") as world:
+        yield world
+
+
+@pytest.fixture
+def machine(internet, base_dir, bin_dir, who):
+    """A box of the caller on the machine of that Internet, of which nothing was seen yet."""
+    internet.mark()
+    made = Machine(internet, base_dir / f"{next(counter)}-{who.name}", who, bin_dir)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def online(machine):
+    """Like `cordon`, on the machine of the Internet."""
+    return Cordon(machine)
 
 
 @pytest.fixture

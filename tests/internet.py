@@ -12,7 +12,7 @@ NAMES says which names there are. Everything that arrives there is in `Internet.
 header and address. That is the proof from outside. The machine has the test CA in its certificates and a server on its own
 loopback, port 5432, which says "database of the host".
 
-    def test_x(internet, online, ...):     # fixtures below
+    def test_x(internet, online):     # fixtures of conftest.py; `online` is like `cordon`, as root and as an ordinary user
         r = online("run", "--net", "a.example.com", "--", "curl", "-sS", "https://a.example.com/")
         assert "a.example.com" in internet.names_asked()
 """
@@ -23,7 +23,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+
+from support import Box, session_helpers
 
 NAMES = {
     "a.example.com": ["192.0.2.10", "2001:db8::10"],
@@ -53,15 +54,14 @@ class Servers:
     def __init__(self, base):
         self.base = pathlib.Path(base)
         self.out = (self.base / "log").open("a", buffering=1)
-        self.flips = 0
 
     def note(self, **entry):
         self.out.write(json.dumps(entry) + "\n")
 
     def addresses(self, name):
         if name == FLIP[0]:
-            self.flips += 1
-            return [FLIP[1][min((self.flips - 1) // 2, 1)]], 0  # A and AAAA are asked for together
+            times = (self.base / "log").read_text().count(FLIP[0])
+            return [FLIP[1][min((times - 1) // 2, 1)]], 0  # A and AAAA are asked for together
         if name == WILD[0] or name.endswith("." + WILD[0]):
             return [WILD[1]], 60
         return NAMES.get(name), 60
@@ -239,12 +239,12 @@ class Internet:
         (self.base / "log").write_text("")
         (self.base / "resolv.conf").write_text("nameserver 192.0.2.53\n")
         (self.base / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n192.0.2.33 known.example.net\n")
-        self.rest = self.hold("unshare", "--net", "sh", "-c", "ip link set lo up; echo ready; read line; exec python3 -S -E "
+        self.rest = self.hold("unshare", "--net", "sh", "-c", "ip link set lo up; echo ready; read line; exec python3 -E "
                               f"{__file__} serve {self.base}")
         mounts = "; ".join(f"mount --bind {self.base / name} {path}" for name, path in (
             ("resolv.conf", "$(readlink -f /etc/resolv.conf)"), ("hosts", "/etc/hosts"), ("bundle.crt", "/etc/ssl/certs/ca-certificates.crt")))
         self.machine = self.hold("unshare", "--net", "--mount", "--propagation", "slave", "sh", "-ec",
-                                 f"ip link set lo up; {mounts}; echo ready; read line; exec python3 -S -E {__file__} machine")
+                                 f"ip link set lo up; {mounts}; echo ready; read line; exec python3 -E {__file__} machine")
         self.connect()
         for process in (self.rest, self.machine):
             process.stdin.write(b"\n")
@@ -254,6 +254,7 @@ class Internet:
     def hold(self, *args):
         process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         self.processes.append(process)
+        session_helpers.add(process.pid)
         self.await_ready(process)
         return process
 
@@ -334,6 +335,20 @@ class Internet:
         self.close()
 
 
+class Machine(Box):
+    """A box on the machine: its commands run there, as the caller."""
+
+    def __init__(self, internet, *args):
+        super().__init__(*args)
+        self.internet = internet
+
+    def popen_args(self):
+        return {}  # whoever joins a namespace must be root, and becomes the caller then
+
+    def start(self, *args, cwd=None, **options):
+        return super().start(*self.internet.wrap(args, self.who, cwd or self.path), cwd=cwd, **options)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
@@ -341,5 +356,4 @@ if __name__ == "__main__":
         serve_machine()
     else:  # for a look by hand: tests/internet.py DIRECTORY COMMAND...
         with Internet(sys.argv[1]) as world:
-            began = time.monotonic()
             sys.exit(subprocess.run(world.wrap(sys.argv[2:], cwd=os.getcwd()), check=False).returncode)

@@ -211,6 +211,9 @@ class Box:
                 env[key] = value
         return env
 
+    def popen_args(self):
+        return self.who.popen_args()
+
     def start(self, *args, cwd=None, env=None, fds=None, **options):
         """Starts a command in a session of its own; whatever is left of it is killed when the test ends.
 
@@ -230,7 +233,7 @@ class Box:
             cwd=cwd or self.path,
             env=self.environment(env),
             start_new_session=True,
-            **self.who.popen_args(),
+            **self.popen_args(),
             **options,
         )
         for fd in passed:
