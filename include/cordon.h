@@ -56,7 +56,7 @@ struct cordon_error {
 	cordon_kind kind;  /* what kind of failure */
 	char message[768]; /* one line: what failed and on which object, control characters escaped */
 	char where[512];   /* "file:line:column" or "", for configuration */
-	char hint[256];	   /* what to do about it, or "" */
+	char hint[384];	   /* what to do about it, or "" */
 };
 
 typedef enum cordon_access { CORDON_ACCESS_NONE, CORDON_ACCESS_READ, CORDON_ACCESS_WRITE } cordon_access;
@@ -150,6 +150,13 @@ struct cordon_run_spec {
 	char *const *home_env; /* "NAME=PATH", a path below the run's home; those of env win over these */
 	size_t n_home_env;
 	const char *path; /* directories that come first in PATH, separated by colons; NULL: none */
+	/* A copy-on-write view: an absolute path of a directory of the caller's with the empty directories "upper" and
+	 * "work" in it, outside the root. What the run changes in the root goes to "upper" (an upper layer of
+	 * overlayfs), and the host's tree stays as it is. NULL: the run changes the root itself. */
+	const char *view;
+	/* Absolute paths of such upper layers that lie between the view and the root, the topmost first. */
+	char *const *view_layers;
+	size_t n_view_layers;
 	cordon_net net;
 	cordon_lens_use lens;
 	uint64_t memory_bytes; /* limits of the whole run; 0 means no limit, here and below */

@@ -69,6 +69,42 @@ int cordon_overlay_mount(int root_fd, const char *work, const char *path)
 	return move_mount(layer, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+/* Numbers of descriptors, separated by colons. */
+static int list_numbers(char *ret, size_t size, const int *fds, size_t n)
+{
+	char digits[CORDON_DIGITS_SIZE];
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (cordon_concat(ret + len, size - len, i ? ":" : "", cordon_digits((uint64_t)fds[i], digits),
+				  (char *)NULL) < 0)
+			return -ENAMETOOLONG;
+		len += strlen(ret + len);
+	}
+	return 0;
+}
+
+int cordon_overlay_make(int proc_fds, const int *lower, size_t n_lower, int upper, int work, unsigned int attributes)
+{
+	char lowers[256], upper_name[CORDON_DIGITS_SIZE], work_name[CORDON_DIGITS_SIZE];
+	autofd int fs = -1;
+	int r = list_numbers(lowers, sizeof(lowers), lower, n_lower);
+	int layer;
+
+	if (r < 0)
+		return r;
+	/* With xino a file keeps its number when it is first changed, also where upper and lower are two file systems. */
+	if (fchdir(proc_fds) < 0 || (fs = fsopen("overlay", FSOPEN_CLOEXEC)) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "index", "off", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "xino", "on", 0) < 0)
+		return -errno;
+	r = configure(fs, lowers, cordon_digits((uint64_t)upper, upper_name), cordon_digits((uint64_t)work, work_name));
+	if (r < 0)
+		return r;
+	layer = fsmount(fs, FSMOUNT_CLOEXEC, attributes);
+	return layer < 0 ? -errno : layer;
+}
+
 static int write_text(const char *path, const char *text)
 {
 	autofd int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -10,6 +10,7 @@
 #include "cli/run_summary.h"
 #include "config/profile.h"
 #include "sandbox/plan/plan.h"
+#include "view/view.h"
 
 enum {
 	KEY_DRY_RUN = 1,
@@ -25,6 +26,8 @@ static const struct cordon_option options[] = {
 	  "judge names at every operation (default: where a pattern needs it)", CORDON_RUN_LENS },
 	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some",
 	  CORDON_RUN_BEST_EFFORT },
+	{ "cow", 0, CORDON_ARG_NONE, NULL, "work in a copy-on-write view; apply or discard its changes afterwards",
+	  CORDON_RUN_COW },
 	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL,
 	  "exit with 3 when the command succeeds but was refused or warned of something", CORDON_RUN_FAIL_ON_VIOLATION },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
@@ -63,6 +66,8 @@ struct run {
 	struct cordon_policy *policy;
 	struct cordon_reporter reporter;
 	struct cordon_run_summary summary;
+	struct cordon_home home; /* open only for a view */
+	struct cordon_view view; /* of --cow */
 	int result_fd; /* the directory of --result, opened before the agent starts, so that the agent cannot replace it by a link */
 };
 
@@ -196,6 +201,36 @@ static bool wants_summary(const struct run *run, const struct cordon_result *res
 	return run->args->summary == KEY_SUMMARY || isatty(STDERR_FILENO);
 }
 
+/* Makes the view in which the run works. A dry run makes none and names a place where one would be. */
+static int begin_view(struct run *run, struct cordon_error *err)
+{
+	struct cordon_run_spec *spec = &run->args->run.spec;
+	struct cordon_view_request request = { .policy = run->policy, .argv = spec->argv };
+	int r;
+
+	if (!run->args->run.cow)
+		return 0;
+	r = cordon_home_open(&run->home, err);
+	if (r == 0 && run->args->dry_run)
+		r = cordon_path_join(run->home.path, "state/views/ID", run->view.path, sizeof(run->view.path)) < 0
+			    ? cordon_fail_errno(err, -ENAMETOOLONG, "view")
+			    : 0;
+	else if (r == 0)
+		r = cordon_view_create(&run->home, &request, &run->view, err);
+	spec->view = r == 0 ? run->view.path : NULL;
+	return r;
+}
+
+/* Records the end of a view, and removes one in which nothing changed. */
+static void end_view(struct run *run, const struct cordon_result *result)
+{
+	struct cordon_error err = { 0 };
+	bool removed;
+
+	if (run->view.dir_fd >= 0 && cordon_view_end(&run->home, &run->view, result->run_id, false, &removed, &err) < 0)
+		cordon_cli_fail(run->cli, &err);
+}
+
 static int start(struct run *run)
 {
 	struct cordon_observer observer = {
@@ -206,6 +241,7 @@ static int start(struct run *run)
 	int r = cordon_run(&run->args->run.spec, &observer, &result, NULL);
 	bool carries_error = false;
 
+	end_view(run, &result);
 	hint_at_program(run, &result.error);
 	cordon_reporter_result(&run->reporter, &result);
 	if (*result.run_id)
@@ -226,7 +262,7 @@ static int start(struct run *run)
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct run run = { .cli = cli, .args = args, .result_fd = -1 };
+	struct run run = { .cli = cli, .args = args, .home = CORDON_HOME_NONE, .view = CORDON_VIEW_NONE, .result_fd = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -242,7 +278,12 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (r)
 		return r;
 	cordon_reporter_init(&run.reporter, cli, run.policy);
-	r = args->dry_run ? print_plan(&run) : start(&run);
+	if (begin_view(&run, &err) < 0)
+		r = cordon_cli_fail(cli, &err);
+	else
+		r = args->dry_run ? print_plan(&run) : start(&run);
+	cordon_view_close(&run.view);
+	cordon_home_done(&run.home);
 	cordon_run_summary_done(&run.summary);
 	cordon_reporter_done(&run.reporter);
 	cordon_closep(&run.result_fd);

@@ -135,6 +135,9 @@ int cordon_run_options_set(struct cordon_run_options *options, int key, const ch
 	case CORDON_RUN_BEST_EFFORT:
 		options->spec.best_effort = true;
 		return 0;
+	case CORDON_RUN_COW:
+		options->cow = true;
+		return 0;
 	case CORDON_RUN_FAIL_ON_VIOLATION:
 		options->spec.fail_on_violation = true;
 		return 0;
@@ -231,6 +234,7 @@ static void merge_settings(struct cordon_run_options *options, const struct cord
 	spec->cpu_millis = spec->cpu_millis ? spec->cpu_millis : file->limits.cpu_millis;
 	spec->tmp_bytes = spec->tmp_bytes ? spec->tmp_bytes : file->limits.tmp_bytes;
 	spec->best_effort |= file->best_effort;
+	options->cow |= file->cow;
 }
 
 /* Collects what profiles, and the policy file as far as it speaks like one, give to the run. */

@@ -27,6 +27,7 @@ enum cordon_run_key {
 	CORDON_RUN_BEST_EFFORT,
 	CORDON_RUN_REPORTS,
 	CORDON_RUN_FAIL_ON_VIOLATION,
+	CORDON_RUN_COW,
 	CORDON_RUN__END,
 };
 
@@ -67,6 +68,7 @@ struct cordon_run_options {
 	struct cordon_share_value *shares;
 	size_t n_shares;
 	bool lens_given;
+	bool cow;			   /* the run works in a copy-on-write view */
 	struct cordon_profile_use profile; /* what the profiles give */
 	cordon_reports_when reports;
 	const char *reports_path;

@@ -347,6 +347,7 @@ static const struct cordon_policy_key top_keys[] = {
 	{ .name = "editor_temps", .read = read_bool, .slot = SLOT(editor_temps), .where = SLOT(editor_temps_where) },
 	{ .name = "limits", .read = read_limits },
 	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
+	{ .name = "cow", .read = read_bool, .slot = SLOT(cow), .where = SLOT(cow_where) },
 	{ .name = "profiles",
 	  .read = cordon_policy_read_names,
 	  .slot = SLOT(profiles),

@@ -27,6 +27,7 @@
  *     editor_temps: true            # names that editors use while they save
  *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
  *     best_effort: false
+ *     cow: false                    # work in a copy-on-write view
  *     profiles: [claude]            # policy files with a name (profile.h)
  *
  * and, in profiles and wherever else a file may speak of the home:
@@ -121,6 +122,8 @@ struct cordon_policy_file {
 	} limits;
 	bool best_effort;
 	const char *best_effort_where;
+	bool cow;
+	const char *cow_where;
 	struct cordon_setting_list profiles; /* names */
 	struct cordon_setting description;
 	struct cordon_setting_list program; /* names to look up on the caller's PATH */

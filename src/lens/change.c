@@ -189,7 +189,7 @@ void lens_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, cons
 void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
 	autoplace struct place place;
-	struct lens_node *node;
+	struct lens_node *node = lens_node(fuse_req_userdata(req), ino);
 	autofd int fd = -1;
 	int r = place_open(req, parent, name, &place);
 
@@ -200,7 +200,6 @@ void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char 
 	}
 	if (r == 0) {
 		/* Both names must be writable: a second, writable name would make a read-only file writable. */
-		node = lens_node(place.lens, ino);
 		fd = lens_open_to_change(place.lens, node);
 		r = fd < 0 ? fd : S_ISDIR(node->type) ? -EPERM : 0;
 	}
@@ -211,17 +210,20 @@ void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char 
 		if (linkat(AT_FDCWD, source, place.dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
 			r = -errno;
 	}
-	if (r < 0)
+	if (r < 0) {
 		lens_reply_err(req, -r);
-	else
-		reply_made(req, &place);
+		return;
+	}
+	/* In a view the new name may show another number than the old one; it is the same file. */
+	if (!lens_name_find(place.lens, place.dir, name))
+		lens_name_add(place.lens, node, place.dir, name);
+	reply_made(req, &place);
 }
 
 int lens_pin(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name)
 {
 	const struct lens_name *known = lens_name_find(lens, parent, name);
 	autofd int fd = -1;
-	struct lens_id id;
 	struct statx stx;
 
 	if (!known || !known->node->lookups || known->node->names != known || known->next)
@@ -229,8 +231,7 @@ int lens_pin(struct lens *lens, struct lens_node *parent, int dir_fd, const char
 	fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || lens_stat(fd, "", &stx) < 0)
 		return -1;
-	id = lens_id_of(&stx);
-	return lens_id_equal(&id, &known->node->id) ? cordon_steal_fd(&fd) : -1;
+	return lens_node_is(known->node, &stx) ? cordon_steal_fd(&fd) : -1;
 }
 
 static void reply_removed(fuse_req_t req, const struct place *place, int pin_fd)

@@ -246,6 +246,11 @@ void lens_recent_drop(struct lens *lens, const struct lens_node *node);
 
 bool lens_id_equal(const struct lens_id *a, const struct lens_id *b);
 struct lens_id lens_id_of(const struct statx *stx);
+/* Whether what has a name of the node, which `stx` describes, is its file. */
+bool lens_node_is(const struct lens_node *node, const struct statx *stx);
+/* A directory was moved entry by entry: gives the nodes of it and of the directories below it the numbers of the new
+ * directories, so that what the kernel knows of them stays valid. Call it when the node has its new name. */
+void lens_node_renumber(struct lens *lens, struct lens_node *dir);
 /* statx() without following a link; with the name "", of the descriptor itself. Returns 0 or -errno. */
 int lens_stat(int fd, const char *name, struct statx *ret);
 

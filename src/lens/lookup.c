@@ -50,15 +50,13 @@ static void mark_directory(struct lens *lens, struct lens_node *node, int dir_fd
 {
 	autofd int fd = -1;
 	struct statx found;
-	struct lens_id id;
 
 	if (node->mark || lens->fanotify_fd < 0)
 		return;
 	fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || lens_stat(fd, "", &found) < 0)
 		return;
-	id = lens_id_of(&found);
-	if (!lens_id_equal(&id, &node->id))
+	if (!lens_node_is(node, &found))
 		return;
 	lens_monitor_mark(lens, node, fd);
 	if (lens_stat(fd, "", &found) == 0)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of nodes and names of cordon-lens, their paths, and the only function that opens a node. */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/path.h"
@@ -12,17 +14,30 @@ bool lens_id_equal(const struct lens_id *a, const struct lens_id *b)
 	return a->ino == b->ino && a->dev == b->dev && a->born == b->born;
 }
 
+/*
+ * The root is a view of the run, on overlayfs. There a file gets another time of birth when it is first changed, and may
+ * get another number later. But nobody else changes the view, so what has a name that we know is the file that we know.
+ */
+static bool in_view;
+
 struct lens_id lens_id_of(const struct statx *stx)
 {
 	int64_t born = 0;
 
-	if (stx->stx_mask & STATX_BTIME)
+	if (stx->stx_mask & STATX_BTIME && !in_view)
 		born = (int64_t)((uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec);
 	return (struct lens_id){
 		.dev = makedev(stx->stx_dev_major, stx->stx_dev_minor),
 		.ino = stx->stx_ino,
 		.born = born,
 	};
+}
+
+bool lens_node_is(const struct lens_node *node, const struct statx *stx)
+{
+	struct lens_id id = lens_id_of(stx);
+
+	return in_view ? node->type == (stx->stx_mode & S_IFMT) : lens_id_equal(&id, &node->id);
 }
 
 int lens_stat(int fd, const char *name, struct statx *ret)
@@ -72,10 +87,12 @@ static struct lens_node *node_new(struct lens *lens, const struct statx *stx, bo
 int lens_nodes_init(struct lens *lens)
 {
 	struct statx stx;
+	struct statfs fs;
 	int r = lens_stat(lens->root_fd, "", &stx);
 
 	if (r < 0)
 		return r;
+	in_view = fstatfs(lens->root_fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 	if (!S_ISDIR(stx.stx_mode))
 		return -ENOTDIR;
 	lens->by_id = calloc(LENS_BUCKETS, sizeof(struct lens_node *));
@@ -198,6 +215,20 @@ static struct lens_node *find_by_id(const struct lens *lens, const struct lens_i
 	return NULL;
 }
 
+static void renumber(struct lens *lens, struct lens_node *node, const struct lens_id *id)
+{
+	struct lens_node **bucket = id_bucket(lens, id);
+
+	if (node->gone || lens_id_equal(&node->id, id))
+		return;
+	remove_from_table(lens, node);
+	lens_file_close(lens, node);
+	node->gone = false;
+	node->id = *id;
+	node->hash_next = *bucket;
+	*bucket = node;
+}
+
 struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, const char *text, const struct statx *stx,
 				 bool writable)
 {
@@ -207,6 +238,11 @@ struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, co
 
 	if (lens_id_equal(&id, &lens->root->id))
 		return NULL; /* a mount shows the root below itself, which would be no tree */
+	if (!node && in_view && name && name->node->type == (stx->stx_mode & S_IFMT) &&
+	    (S_ISDIR(stx->stx_mode) || name->node->writable == writable)) {
+		node = name->node;
+		renumber(lens, node, &id);
+	}
 	if (!node) {
 		struct lens_node **bucket = id_bucket(lens, &id);
 
@@ -248,25 +284,27 @@ struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, co
 	return node;
 }
 
-/* Writes the chain of names backwards from the end of the buffer. Returns where it begins, or NULL when it does not
- * fit. */
-static char *write_parents(const struct lens *lens, const struct lens_node *node, char *end, const char *start)
+/* Writes the chain of names backwards from the end of the buffer. Returns 0 and where it begins, -ENAMETOOLONG, or -ESTALE
+ * when a directory has no name any more. */
+static int write_parents(const struct lens *lens, const struct lens_node *node, char *end, const char *start,
+			 char **ret_begin)
 {
 	while (node != lens->root) {
 		const struct lens_name *name = node->names;
 		size_t n;
 
 		if (!name)
-			return NULL;
+			return -ESTALE;
 		n = strlen(name->text);
 		if ((size_t)(end - start) < n + 1)
-			return NULL;
+			return -ENAMETOOLONG;
 		end -= n + 1;
 		memcpy(end, name->text, n);
 		end[n] = '/';
 		node = name->parent;
 	}
-	return end;
+	*ret_begin = end;
+	return 0;
 }
 
 int lens_path_below(const struct lens *lens, const struct lens_node *parent, const char *text,
@@ -274,13 +312,14 @@ int lens_path_below(const struct lens *lens, const struct lens_node *parent, con
 {
 	size_t n = strlen(text);
 	char *begin, *end;
+	int r;
 
 	if (n >= CORDON_PATH_MAX)
 		return -ENAMETOOLONG;
 	end = ret + CORDON_PATH_MAX - 1 - n;
-	begin = write_parents(lens, parent, end, ret);
-	if (!begin)
-		return -ENAMETOOLONG;
+	r = write_parents(lens, parent, end, ret, &begin);
+	if (r < 0)
+		return r;
 	memcpy(end, text, n + 1);
 	memmove(ret, begin, (size_t)(end - begin) + n + 1);
 	return 0;
@@ -297,11 +336,35 @@ int lens_path(const struct lens *lens, const struct lens_node *node, char ret[st
 	return lens_path_below(lens, node->names->parent, node->names->text, ret);
 }
 
+static bool is_below(const struct lens *lens, const struct lens_node *node, const struct lens_node *dir)
+{
+	while (node != lens->root && node != dir && node->names)
+		node = node->names->parent;
+	return node == dir;
+}
+
+void lens_node_renumber(struct lens *lens, struct lens_node *dir)
+{
+	for (size_t i = 0; i < LENS_BUCKETS; i++) {
+		for (const struct lens_name *name = lens->by_name[i]; name; name = name->hash_next) {
+			struct lens_node *node = name->node;
+			char path[CORDON_PATH_MAX];
+			struct lens_id id;
+			struct statx stx;
+
+			if (!S_ISDIR(node->type) || !is_below(lens, node, dir) || lens_path(lens, node, path) < 0 ||
+			    lens_stat(lens->root_fd, path, &stx) < 0 || !S_ISDIR(stx.stx_mode))
+				continue;
+			id = lens_id_of(&stx);
+			renumber(lens, node, &id);
+		}
+	}
+}
+
 /* Opens what stands under a path now, as an O_PATH descriptor, if it is the file of the node. */
 static int open_verified(struct lens *lens, const struct lens_node *node, const char *path)
 {
 	autofd int fd = cordon_open_beneath(lens->root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct lens_id id;
 	struct statx stx;
 	int r;
 
@@ -311,8 +374,7 @@ static int open_verified(struct lens *lens, const struct lens_node *node, const 
 	r = lens_stat(fd, "", &stx);
 	if (r < 0)
 		return r;
-	id = lens_id_of(&stx);
-	return lens_id_equal(&id, &node->id) ? cordon_steal_fd(&fd) : -ESTALE;
+	return lens_node_is(node, &stx) ? cordon_steal_fd(&fd) : -ESTALE;
 }
 
 /* Why a file may not be written; never 0. */

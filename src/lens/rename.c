@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "base/move_dir.h"
 #include "lens/lens.h"
 
 /* One end of a rename. */
@@ -156,6 +157,22 @@ static int record_temp_name(struct lens *lens, const struct end *from, const str
 	return to->becomes_temp && !to->temp ? lens_temp_name_add(lens, to->dir, to->name, &id) : 0;
 }
 
+/* Renames. *ret_moved says that what has the new name is another directory, with what the old one had in it: overlayfs does
+ * not rename its lower directories. */
+static int rename_entry(const struct end *from, const struct end *to, unsigned int flags, bool *ret_moved)
+{
+	bool too_large = false;
+	struct statx stx;
+	int r = cordon_move_dir(from->dir_fd, from->name, to->dir_fd, to->name, flags, &too_large);
+
+	if (r == 0 && S_ISDIR(from->stx.stx_mode) && lens_stat(to->dir_fd, to->name, &stx) == 0) {
+		struct lens_id was = lens_id_of(&from->stx), is = lens_id_of(&stx);
+
+		*ret_moved = !(flags & RENAME_EXCHANGE) && !lens_id_equal(&was, &is);
+	}
+	return r;
+}
+
 void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to_parent, const char *to_name,
 		    unsigned int flags)
 {
@@ -163,6 +180,7 @@ void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 	bool exchange = flags & RENAME_EXCHANGE;
 	autoend struct end from = { .dir_fd = -1 }, to = { .dir_fd = -1 };
 	autofd int pin_fd = -1;
+	bool moved = false;
 	int r = flags & ~(unsigned int)(RENAME_EXCHANGE | RENAME_NOREPLACE) ? -EINVAL : 0;
 
 	if (r == 0)
@@ -175,8 +193,7 @@ void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 		r = record_temp_name(lens, &from, &to);
 	if (r == 0 && !exchange)
 		pin_fd = lens_pin(lens, to.dir, to.dir_fd, to_name);
-	if (r == 0 && renameat2(from.dir_fd, name, to.dir_fd, to_name, flags) < 0) {
-		r = -errno;
+	if (r == 0 && (r = rename_entry(&from, &to, flags, &moved)) < 0) {
 		if (to.becomes_temp && !to.temp)
 			lens_temp_name_drop(lens, lens_temp_name_find(lens, to.dir, to_name));
 	}
@@ -197,5 +214,7 @@ void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 		exchange_names(lens, &from, &to);
 	else
 		move_name(lens, &from, &to, cordon_steal_fd(&pin_fd));
+	if (moved && lens_name_find(lens, to.dir, to_name))
+		lens_node_renumber(lens, lens_name_find(lens, to.dir, to_name)->node);
 	fuse_reply_err(req, 0);
 }

@@ -128,7 +128,7 @@ static void find_repositories(struct run *run, struct cordon_repositories_mark *
 {
 	struct cordon_result *result = run->result;
 
-	if (result->changed)
+	if (result->changed && !run->spec->view)
 		result->repositories = calloc(1, sizeof(*result->repositories));
 	if (result->repositories)
 		cordon_repositories_find(run->spec->policy, mark, result->duration_ms, result->repositories);
@@ -159,7 +159,9 @@ static int run_plan(struct run *run, struct cordon_error *err)
 
 	if (r < 0 || (r = cordon_live_enter(&run->home, run->id, run->spec->policy, &run->live, err)) < 0)
 		return r;
-	cordon_repositories_begin(run->spec->policy, &mark);
+	/* What a run in a view leaves is judged when it is applied. */
+	if (!run->spec->view)
+		cordon_repositories_begin(run->spec->policy, &mark);
 	r = cordon_run_audit_start(&run->audit, plan, err);
 	if (r == 0)
 		r = cordon_launch(plan, run->spec->policy, &observer, &child, err);

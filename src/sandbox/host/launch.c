@@ -95,7 +95,8 @@ static int break_hard_links(const struct cordon_plan *plan, const struct cordon_
 		size_t count;
 		int r, root_fd;
 
-		if (!guard->hard_links)
+		/* In a view a change through another name makes a copy of that name. */
+		if (!guard->hard_links || (plan->view && guard->area == 0))
 			continue;
 		if (!copies->files &&
 		    !(copies->files = calloc(plan->n_steps + 1, sizeof(*copies->files)))) /* one per step at most */
@@ -124,7 +125,7 @@ static void choose_filter(const struct cordon_plan *plan, bool learning, struct 
 {
 	child->variant = learning			      ? CORDON_SECCOMP_LEARN
 			 : reports_reads(plan, child->policy) ? CORDON_SECCOMP_FULL
-			 : plan->n_guards		      ? CORDON_SECCOMP_CHANGE
+			 : plan->n_guards || plan->view	      ? CORDON_SECCOMP_CHANGE
 							      : CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
 		child->terminal[fd] = plan->terminal && isatty(fd);
@@ -302,7 +303,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 		return r;
 	limits.user_namespace = plan->tier == CORDON_TIER_FULL;
 	limits.best_effort = plan->best_effort;
-	limits.pids_own = 1 + (plan->n_held > 0);
+	limits.pids_own = 1 + (plan->n_held > 0 || plan->view);
 	r = cordon_limits_prepare(&limits, plan->run_id, &child.limits, err);
 	if (r < 0)
 		return r;

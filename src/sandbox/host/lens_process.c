@@ -90,7 +90,7 @@ static int wait_ready(int status_fd, struct cordon_error *err)
 	return cordon_fail(err, -EIO, CORDON_KIND_IO, "cordon-lens: %s", line);
 }
 
-int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_plan *plan, int fuse_fd,
+int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_plan *plan, int root_fd, int fuse_fd,
 		      struct cordon_lens_process *ret_process, struct cordon_error *err)
 {
 	autofd int fuse = fuse_fd;
@@ -124,7 +124,7 @@ int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_pl
 	if (process.pid < 0)
 		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
 	if (process.pid == 0) {
-		const struct lens_fds fds = { policy->root.fd, policy_fd, fuse, status_write, refusals_inner, shown_fd };
+		const struct lens_fds fds = { root_fd, policy_fd, fuse, status_write, refusals_inner, shown_fd };
 
 		become_lens(path, &fds, parent);
 	}

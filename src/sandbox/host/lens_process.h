@@ -17,9 +17,9 @@ struct cordon_lens_process {
 #define CORDON_LENS_PROCESS_NONE { .pid = -1, .pidfd = -1, .refusals_fd = -1 }
 /* clang-format on */
 
-/* Starts the cordon-lens that lies beside our own program, else the installed one, and waits until it answers. Takes
- * fuse_fd. */
-int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_plan *plan, int fuse_fd,
+/* Starts the cordon-lens that lies beside our own program, else the installed one, and waits until it answers.
+ * `root_fd` is the tree that it shows. Takes fuse_fd. */
+int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_plan *plan, int root_fd, int fuse_fd,
 		      struct cordon_lens_process *ret_process, struct cordon_error *err);
 /* Asks the lens to end, after the view is gone; it removes the temporary names that are left. Kills it when it does not
  * end in time. */

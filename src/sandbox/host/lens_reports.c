@@ -238,7 +238,7 @@ static bool is_on_host(const struct cordon_lens_reports *r, const char *path)
 {
 	autofd int fd = path[0] == '/'
 				? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC)
-				: cordon_open_beneath(r->child->policy->root.fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+				: cordon_open_beneath(r->watched->workspace_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd >= 0;
 }

@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "sandbox/host/discarded.h"
 #include "sandbox/host/enter.h"
+#include "sandbox/host/failure.h"
 #include "sandbox/host/launch.h"
 #include "sandbox/host/lens_process.h"
 #include "sandbox/host/lens_reports.h"
@@ -38,8 +39,10 @@ struct supervisor {
 	struct cordon_watched watched;
 	struct cordon_lens_reports *lens_reports;
 	int signals;
-	int own;		      /* a directory of the private file systems, or -1 */
-	bool own_is_home;	      /* it is the private home */
+	int own;	  /* a directory of the private file systems, or -1 */
+	bool own_is_home; /* it is the private home */
+	struct cordon_open_ids open_ids;
+	int view;		      /* what the lens shows instead of the host's tree, or -1 */
 	struct cordon_memory *memory; /* NULL unless we limit the memory ourselves */
 	sigset_t old_mask;
 	uint64_t deadline; /* CLOCK_MONOTONIC in ms: when end_tree() takes its next step; 0: never */
@@ -120,20 +123,6 @@ static void on_signals(struct supervisor *s)
 	}
 }
 
-static void on_failed(struct supervisor *s, const struct cordon_notice *notice)
-{
-	struct cordon_error *err = &s->result->error;
-	bool kernel = notice->code == -ENOSYS || notice->code == -EOPNOTSUPP || notice->code == -EPERM;
-
-	if (err->code)
-		return;
-	cordon_fail(err, notice->code, kernel ? CORDON_KIND_KERNEL_UNSUPPORTED : CORDON_KIND_IO,
-		    "cannot set up the sandbox: %s %s: %s", notice->what, notice->object,
-		    notice->code == -ESTALE ? "it was replaced while the run started" : strerror(-notice->code));
-	if (kernel)
-		cordon_error_hint(err, "'cordon doctor' tells what this machine allows");
-}
-
 /* The host has replaced what has the name of a boundary, or has made a missing one. When code is 0, PID 1 has put it
  * under its rule. We never move or remove anything of the host. */
 static void on_boundary(const struct supervisor *s, const struct cordon_notice *notice)
@@ -163,7 +152,8 @@ static void on_fuse(struct supervisor *s, int fuse_fd)
 
 	if (s->lens.pid > 0 || fuse_fd < 0)
 		return;
-	if (cordon_lens_start(s->child->policy, s->child->plan, fuse_fd, &s->lens, &s->result->error) < 0) {
+	if (cordon_lens_start(s->child->policy, s->child->plan, s->watched.workspace_fd, fuse_fd, &s->lens,
+			      &s->result->error) < 0) {
 		end_tree(s); /* the program has not started, so this kills at once */
 		return;
 	}
@@ -244,7 +234,7 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 {
 	switch ((cordon_notice_kind)notice->kind) {
 	case CORDON_NOTICE_FAILED:
-		notice->index ? on_left(s, notice) : on_failed(s, notice);
+		notice->index ? on_left(s, notice) : cordon_failure_describe(notice, &s->result->error);
 		break;
 	case CORDON_NOTICE_NO_EXEC:
 		if (notice->index)
@@ -273,6 +263,12 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 	case CORDON_NOTICE_MEMORY:
 		if (s->memory && notice->code >= 0 && notice->code < CORDON_MEMORY__MAX) {
 			cordon_memory_take(s->memory, (enum cordon_memory_fd)notice->code, fd);
+			fd = -1;
+		}
+		break;
+	case CORDON_NOTICE_VIEW:
+		if (s->view < 0 && fd >= 0) {
+			s->view = s->watched.workspace_fd = fd;
 			fd = -1;
 		}
 		break;
@@ -619,6 +615,8 @@ static void finish(struct supervisor *s)
 	s->child->output = cordon_output_free(s->child->output);
 	s->result->discarded = s->own_is_home ? cordon_discarded_count(s->own) : 0;
 	cordon_closep(&s->own);
+	cordon_closep(&s->view);
+	free(s->open_ids.dirs);
 	s->memory = cordon_memory_free(s->memory);
 	cordon_limits_remove(&s->child->limits);
 	cordon_limits_done(&s->child->limits);
@@ -657,6 +655,7 @@ void cordon_supervise(struct cordon_child *child, const struct cordon_observer *
 				.result = result,
 				.signals = -1,
 				.own = -1,
+				.view = -1,
 				.lens = CORDON_LENS_PROCESS_NONE,
 				.lock = PTHREAD_MUTEX_INITIALIZER,
 				.hand = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ctl = child->ctl } };
@@ -666,8 +665,10 @@ void cordon_supervise(struct cordon_child *child, const struct cordon_observer *
 	s.watched = (struct cordon_watched){
 		.plan = child->plan,
 		.policy = child->policy,
+		.workspace_fd = child->policy->root.fd,
 		.observer = observer,
 		.hand = &s.hand,
+		.open_ids = &s.open_ids,
 		.filters = 1 + (child->limits.choice.by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_AFFINITY) +
 			   child->plan->layers.differs[CORDON_DIFFERENCE_UNIX_SOCKETS] +
 			   child->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE],

@@ -166,8 +166,9 @@ static int make_second_ruleset(const struct cordon_inside *in)
 		struct stat st;
 
 		/* INVARIANT: only a directory of which the plan saw that it contains no boundary gets this right. When
-		 * another one has its name by now, the hand makes the entries. */
-		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dir->dev && st.st_ino == dir->ino)
+		 * another one has its name by now, the hand makes the entries. In a view directories have other numbers,
+		 * but there boundaries go by their names alone, and these are not below this directory. */
+		if (fd >= 0 && fstat(fd, &st) == 0 && (plan->view || (st.st_dev == dir->dev && st.st_ino == dir->ino)))
 			r = cordon_landlock_allow(ruleset, in->landlock_abi, fd, CORDON_LANDLOCK_MAKE);
 		cordon_closep(&fd);
 	}

@@ -8,6 +8,7 @@
 
 #include "base/exit.h"
 #include "base/io.h"
+#include "base/move_dir.h"
 #include "base/sys.h"
 #include "base/title.h"
 #include "sandbox/inside/hand.h"
@@ -69,7 +70,8 @@ static int bind_socket(const struct cordon_hand_request *request, int dir, int s
 	return chdir("/") < 0 ? -errno : r;
 }
 
-static int serve_request(const struct cordon_hand_request *request, const int dirs[static 2], int *ret_fd)
+static int serve_request(const struct cordon_hand_request *request, const int dirs[static 2], int *ret_fd,
+			 bool *ret_too_large)
 {
 	umask((mode_t)request->umask);
 	switch ((cordon_hand_request_kind)request->kind) {
@@ -86,9 +88,8 @@ static int serve_request(const struct cordon_hand_request *request, const int di
 			return link_descriptor(request, dirs[0], dirs[1]);
 		return linkat(dirs[1], request->other, dirs[0], request->name, 0) < 0 ? -errno : 0;
 	case CORDON_HAND_RENAME:
-		return renameat2(dirs[1], request->other, dirs[0], request->name, (unsigned int)request->flags) < 0
-			       ? -errno
-			       : 0;
+		return cordon_move_dir(dirs[1], request->other, dirs[0], request->name, (unsigned int)request->flags,
+				       ret_too_large);
 	case CORDON_HAND_BIND:
 		return bind_socket(request, dirs[0], dirs[1]);
 	}
@@ -111,13 +112,15 @@ _Noreturn static void serve(int socket)
 	for (;;) {
 		struct cordon_hand_reply reply = { .result = -EINVAL };
 		int dirs[2], fd = -1;
+		bool too_large = false;
 		size_t n;
 		int r = cordon_hand_receive(socket, &request, sizeof(request), soon, &n, dirs);
 
 		if (r != 1)
 			_exit(0);
 		if (is_whole(&request, n) && dirs[0] >= 0)
-			reply.result = serve_request(&request, dirs, &fd);
+			reply.result = serve_request(&request, dirs, &fd, &too_large);
+		reply.too_large = too_large;
 		soon = true;
 		r = cordon_hand_send(socket, &reply, sizeof(reply), &fd, fd >= 0 ? 1 : 0);
 		cordon_closep(&fd);

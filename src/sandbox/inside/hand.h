@@ -41,7 +41,8 @@ struct cordon_hand_request {
 
 /* The hand's first message has the same form; its result is the hand's pid inside. */
 struct cordon_hand_reply {
-	int32_t result; /* 0 or -errno; -ENOTSUP when the name belongs to something else than a regular file */
+	int32_t result;	    /* 0 or -errno; -ENOTSUP when the name belongs to something else than a regular file */
+	uint32_t too_large; /* a directory of a view was not renamed, because too much is in it (base/move_dir.h) */
 };
 
 /* Both sides send and receive with these; a message has at most two descriptors. Sending returns 0 or -errno; receiving

@@ -168,6 +168,8 @@ static void remember_pins(struct init *init)
 	for (size_t i = 0; i < plan->n_steps && i < CORDON_MOUNTS_MAX; i++)
 		if (plan->steps[i].kind == CORDON_STEP_PIN)
 			init->pinned[i] = plan->steps[i].ino;
+	if (plan->view)
+		pins_moved(init); /* takes the numbers that the entries have in the view */
 }
 
 /* Whether the lens keeps this boundary in force, because it judges every name itself. */

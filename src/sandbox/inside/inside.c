@@ -115,13 +115,15 @@ static int empty_lasting_sets(uint64_t keep)
 	return 0;
 }
 
-/* Sends the view's device to the supervisor, which starts cordon-lens, and waits until that answers. */
-static int serve_view(void *data, int fuse_fd)
+/* Sends the lens's device to the supervisor, which starts cordon-lens, and waits until that answers. */
+static int serve_lens(void *data, int fuse_fd, int view_fd)
 {
 	struct cordon_inside *in = data;
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_FUSE };
-	int fd, r = cordon_notice_send(in->ctl, &notice, fuse_fd);
+	struct cordon_notice view = { .kind = CORDON_NOTICE_VIEW }, notice = { .kind = CORDON_NOTICE_FUSE };
+	int fd, r = view_fd < 0 ? 0 : cordon_notice_send(in->ctl, &view, view_fd);
 
+	if (r == 0)
+		r = cordon_notice_send(in->ctl, &notice, fuse_fd);
 	close(fuse_fd);
 	if (r < 0)
 		return r;
@@ -226,7 +228,7 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 		cordon_inside_fail(in, r, "make read-only the file behind", cordon_detach_name(stream));
 	in->umask = umask(0);
 	agent = fork_agent(in);
-	r = cordon_mounts_apply(in->plan, serve_view, in, &in->mounts, &fail);
+	r = cordon_mounts_apply(in->plan, serve_lens, in, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
 	/* From here on the agent's process can open paths of the new tree; it goes on while we unmount the host's

@@ -11,10 +11,12 @@
 #include "base/overlay.h"
 #include "base/resolve.h"
 #include "sandbox/inside/mounts.h"
+#include "sandbox/inside/view.h"
 
 #define MASK_DIR "proc/mask-dir"
 #define MASK_FILE "proc/mask-file"
 #define PINS "proc/pins"
+#define VIEW "proc/view"
 #define ETC_ATTEMPTS 16	   /* to mount a file of /etc that is replaced again and again */
 #define INODES_PER_MIB 256 /* limits the number of files in our file system, as `size` limits its bytes */
 
@@ -22,7 +24,7 @@ struct applier {
 	const struct cordon_plan *plan;
 	struct cordon_mounts *m;
 	int slash_fd; /* the host's root */
-	cordon_view_fn serve_view;
+	cordon_lens_fn serve_lens;
 	void *data;
 	struct cordon_failure *fail;
 };
@@ -205,9 +207,21 @@ static int bind_system(const struct applier *a, const struct cordon_step *step)
 	return r == -ENOENT ? 0 : r; /* it has gone: an empty file or directory of ours is in its place */
 }
 
+/* Makes the view and mounts it where nobody can reach it; the steps that show parts of the workspace take them from
+ * there. */
+static int view_step(const struct applier *a)
+{
+	a->m->view_fd = cordon_inside_view_make(a->plan, a->slash_fd);
+	if (a->m->view_fd < 0)
+		return a->m->view_fd;
+	return move_mount(a->m->view_fd, "", a->m->root_fd, VIEW, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
 static int bind_step(const struct applier *a, const struct cordon_step *step)
 {
-	autofd int source = cordon_open_beneath(a->slash_fd, step->source + 1, O_PATH | O_CLOEXEC);
+	bool in_view = step->flags & CORDON_STEP_IN_VIEW;
+	autofd int source = in_view ? cordon_inside_view_open(a->plan, a->slash_fd, a->m->view_fd, step)
+				    : cordon_open_beneath(a->slash_fd, step->source + 1, O_PATH | O_CLOEXEC);
 	autofd int target = -1;
 	dev_t dev = step->dev;
 	ino_t ino = step->ino;
@@ -216,7 +230,7 @@ static int bind_step(const struct applier *a, const struct cordon_step *step)
 	for (size_t i = 0; i < a->m->n_copied; i++)
 		if (&a->plan->steps[a->m->copied[i].step] == step)
 			dev = a->m->copied[i].dev, ino = a->m->copied[i].ino;
-	r = source < 0 ? source : check_identity(source, dev, ino);
+	r = source < 0 ? source : in_view ? 0 : check_identity(source, dev, ino);
 	if (r < 0)
 		return r;
 	target = open_inside(a->m, step->path);
@@ -274,7 +288,7 @@ static int pin_one(const struct cordon_mounts *m, int hidden, const struct cordo
 
 static int mount_hidden(const struct cordon_mounts *m, int workspace)
 {
-	int tree = clone_tree(workspace, AT_RECURSIVE);
+	int tree = workspace < 0 ? workspace : clone_tree(workspace, AT_RECURSIVE);
 	int r;
 
 	if (tree < 0)
@@ -286,22 +300,11 @@ static int mount_hidden(const struct cordon_mounts *m, int workspace)
 	return r;
 }
 
-/* Opens the tree of an area, and makes sure that it is the one that the plan judged: the pins must be in the tree that
- * the agent sees. */
-static int open_area(const struct applier *a, const struct cordon_area *area)
-{
-	int fd = cordon_open_beneath(a->slash_fd, area->source + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? fd : check_identity(fd, area->dev, area->ino);
-
-	if (r < 0 && fd >= 0)
-		close(fd);
-	return r < 0 ? r : fd;
-}
-
 /* The plan has the pins deepest first, because a pinned directory hides what lies below it in the hidden mount. */
 static int pin_area(struct applier *a, size_t index)
 {
 	const struct cordon_area *area = &a->plan->areas[index];
+	bool in_view = index == 0 && a->plan->view;
 	autofd int base = -1;
 	autofd int hidden = -1;
 
@@ -312,12 +315,14 @@ static int pin_area(struct applier *a, size_t index)
 		if (step->kind != CORDON_STEP_PIN || step->area != index)
 			continue;
 		if (hidden < 0) {
-			base = open_area(a, area);
-			hidden = base < 0 ? base : mount_hidden(a->m, base);
+			/* The pins must be in the tree that the agent sees. */
+			if (!in_view)
+				base = cordon_inside_open_judged(a->slash_fd, area->source, area->dev, area->ino);
+			hidden = mount_hidden(a->m, in_view ? a->m->view_fd : base);
 			if (hidden < 0)
 				return failed(a, hidden, "pin", area->source);
 		}
-		r = pin_one(a->m, hidden, step, true);
+		r = pin_one(a->m, hidden, step, !in_view);
 		if (r < 0)
 			return failed(a, r, "pin", step->path);
 	}
@@ -348,7 +353,8 @@ static int make_own_places(struct applier *a)
 {
 	int root = a->m->root_fd;
 
-	if (mkdirat(root, MASK_DIR, 0) < 0 || mkdirat(root, PINS, 0) < 0 || mknodat(root, MASK_FILE, S_IFREG, 0) < 0)
+	if (mkdirat(root, MASK_DIR, 0) < 0 || mkdirat(root, PINS, 0) < 0 || mknodat(root, MASK_FILE, S_IFREG, 0) < 0 ||
+	    (a->plan->view && mkdirat(root, VIEW, 0) < 0))
 		return failed(a, -errno, "make", "a place for masks");
 	a->m->mask_dir_fd = openat(root, MASK_DIR, O_PATH | O_CLOEXEC);
 	a->m->mask_file_fd = openat(root, MASK_FILE, O_PATH | O_CLOEXEC);
@@ -387,7 +393,7 @@ static int mount_fs(const struct applier *a, const char *type, const char *const
 	return target < 0 ? target : attach(fs, target);
 }
 
-/* Mounts the view of the lens. We mount it, because we have the right to, and cordon-lens serves it from outside, where
+/* Mounts what the lens shows. We mount it, because we have the right to, and cordon-lens serves it from outside, where
  * the workspace is. The device must be opened in the user namespace that mounts it. Only cordon-lens may keep the
  * device, so that the view ends when cordon-lens dies.
  *
@@ -409,7 +415,7 @@ static int lens_step(const struct applier *a, const struct cordon_step *step)
 	options[5] = cordon_digits(a->plan->uid, uid);
 	options[7] = cordon_digits(a->plan->gid, gid);
 	r = mount_fs(a, "fuse", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, step->path);
-	return r < 0 ? r : a->serve_view(a->data, cordon_steal_fd(&device));
+	return r < 0 ? r : a->serve_lens(a->data, cordon_steal_fd(&device), a->m->view_fd);
 }
 
 static int apply_step(struct applier *a, const struct cordon_step *step)
@@ -428,6 +434,8 @@ static int apply_step(struct applier *a, const struct cordon_step *step)
 	case CORDON_STEP_BIND:
 		return step->flags & (CORDON_STEP_SYSTEM | CORDON_STEP_IS_DEVICE) ? bind_system(a, step)
 										  : bind_step(a, step);
+	case CORDON_STEP_VIEW:
+		return view_step(a);
 	case CORDON_STEP_PRIVATE:
 		return private_step(a, step);
 	case CORDON_STEP_MASK:
@@ -495,7 +503,7 @@ int cordon_mounts_leave(struct cordon_failure *fail)
 	return 0;
 }
 
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data,
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens, void *data,
 			struct cordon_mounts *ret_mounts, struct cordon_failure *fail)
 {
 	static const char *const names[] = {
@@ -510,9 +518,10 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_vie
 		[CORDON_STEP_MQUEUE] = "mount",
 		[CORDON_STEP_LENS] = "show through the lens",
 		[CORDON_STEP_LAYER] = "lay a discarded layer on",
+		[CORDON_STEP_VIEW] = CORDON_MAKE_VIEW,
 	};
 	struct applier a = {
-		.plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_view = serve_view, .data = data, .fail = fail
+		.plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_lens = serve_lens, .data = data, .fail = fail
 	};
 	bool own_places = false;
 	int r = begin(&a);
@@ -594,6 +603,9 @@ static int share_again(const struct cordon_mounts *m, size_t index, int here, co
 /* Whether Landlock lets the agent itself make entries in this directory; the rule follows it when it is moved. */
 static bool is_open_dir(const struct cordon_plan *plan, const struct stat *st)
 {
+	/* Nobody moves a directory of the host into a view, or one that the view shows of the host. */
+	if (plan->view)
+		return false;
 	for (size_t i = 0; i < plan->n_open_dirs; i++)
 		if (plan->open_dirs[i].ino == st->st_ino && plan->open_dirs[i].dev == st->st_dev)
 			return true;
@@ -668,7 +680,7 @@ int cordon_mounts_pin_again(const struct cordon_mounts *mounts, const struct cor
 				continue;
 			if (hidden < 0) {
 				base = open_inside(mounts, plan->areas[area].at);
-				hidden = base < 0 ? base : mount_hidden(mounts, base);
+				hidden = mount_hidden(mounts, base);
 				if (hidden < 0)
 					return hidden;
 			}

@@ -25,6 +25,7 @@ struct cordon_mounts {
 	int mask_dir_fd; /* an empty, unreadable directory and file of ours */
 	int mask_file_fd;
 	int pins_fd; /* a directory that nobody can reach; the hidden mounts of the areas are on it */
+	int view_fd; /* the view of the workspace, mounted where nobody can reach it; or -1 */
 	struct {
 		size_t guard;
 		int tree_fd; /* a copy of the share's mount, to mount it again */
@@ -33,8 +34,10 @@ struct cordon_mounts {
 };
 
 /* clang-format off */
-#define CORDON_MOUNTS_NONE { .root_fd = -1, .mask_dir_fd = -1, .mask_file_fd = -1, .pins_fd = -1 }
+#define CORDON_MOUNTS_NONE { .root_fd = -1, .mask_dir_fd = -1, .mask_file_fd = -1, .pins_fd = -1, .view_fd = -1 }
 /* clang-format on */
+
+#define CORDON_MAKE_VIEW "make a view of" /* the `what` of a failure for which the supervisor knows a hint */
 
 /* What failed, for the error message. */
 struct cordon_failure {
@@ -42,12 +45,12 @@ struct cordon_failure {
 	const char *object; /* a string of the plan, or a literal */
 };
 
-/* Passes the FUSE device of a new view to the process that serves it, and waits until it does. Takes fuse_fd. 0 or
- * -errno. */
-typedef int (*cordon_view_fn)(void *data, int fuse_fd);
+/* Passes the FUSE device of the lens to the process that serves it, and waits until it does. `view_fd` is what the lens
+ * shows when that is not the host's tree itself; or -1. Takes fuse_fd. 0 or -errno. */
+typedef int (*cordon_lens_fn)(void *data, int fuse_fd, int view_fd);
 
 /* Builds the tree and makes it the root; the umask must be 0. 0 or -errno with *fail filled. */
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_view_fn serve_view, void *data,
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens, void *data,
 			struct cordon_mounts *ret_mounts, struct cordon_failure *fail);
 /* Unmounts the old root, which no path leads to any more. The agent's program may not run before that. */
 int cordon_mounts_leave(struct cordon_failure *fail);

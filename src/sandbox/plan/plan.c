@@ -211,6 +211,8 @@ int cordon_plan_bind(struct cordon_plan *plan, const char *source, const char *p
 	if (!step || !(step->source = cordon_arena_strdup(plan->arena, source)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step->flags = flags | (S_ISDIR(st.st_mode) ? CORDON_STEP_IS_DIR : 0);
+	if (plan->view && !(flags & CORDON_STEP_SHARE) && cordon_path_within(source, plan->root))
+		step->flags |= CORDON_STEP_IN_VIEW;
 	step->right = right;
 	step->dev = st.st_dev;
 	step->ino = st.st_ino;
@@ -282,7 +284,7 @@ bool cordon_plan_is_private(const struct cordon_plan *plan, const char *path)
 	return best && best->kind == CORDON_STEP_PRIVATE;
 }
 
-#define LAST_PHASE 5
+#define LAST_PHASE 6
 
 static int step_phase(const struct cordon_step *step)
 {
@@ -292,7 +294,9 @@ static int step_phase(const struct cordon_step *step)
 		return 1;
 	if (step->kind == CORDON_STEP_FREEZE)
 		return 2;
-	return step->kind == CORDON_STEP_PIN ? LAST_PHASE : step->kind == CORDON_STEP_MASK ? 4 : 3;
+	if (step->kind == CORDON_STEP_VIEW)
+		return 3;
+	return step->kind == CORDON_STEP_PIN ? LAST_PHASE : step->kind == CORDON_STEP_MASK ? 5 : 4;
 }
 
 /* Puts longer paths first: what lies below a directory always has a longer path. */
@@ -303,7 +307,7 @@ static int deepest_first(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Orders the steps: first everything that is made, then the system, the freeze, the other mounts and the masks, each in
+/* Orders the steps: first everything that is made, then the system, the freeze, the view, the other mounts and the masks, each in
  * the order in which it was planned. Masks come after the mounts, because a protected directory around a denied one
  * would otherwise cover the mask. Pins come last and deepest first, because a pinned directory hides what lies below it
  * from the next pin. */
@@ -441,8 +445,8 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 	plan->timeout_ms = spec->run->timeout_ms;
 	plan->grace_ms = spec->run->grace_ms ? spec->run->grace_ms : CORDON_GRACE_DEFAULT_MS;
 
-	if ((r = choose_network(plan, spec, err)) < 0 || (r = choose_layers(plan, spec, err)) < 0 ||
-	    (r = cordon_plan_env(plan, spec, err)) < 0 ||
+	if ((r = cordon_plan_view(plan, spec, err)) < 0 || (r = choose_network(plan, spec, err)) < 0 ||
+	    (r = choose_layers(plan, spec, err)) < 0 || (r = cordon_plan_env(plan, spec, err)) < 0 ||
 	    (r = cordon_plan_area(plan, plan->at, spec->run->policy, err)) < 0)
 		return r;
 	if (plan->tier == CORDON_TIER_LANDLOCK)

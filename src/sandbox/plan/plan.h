@@ -72,6 +72,7 @@ typedef enum cordon_step_kind {
 	CORDON_STEP_MQUEUE, /* mount the POSIX message queues of the run's own ipc namespace */
 	CORDON_STEP_LENS,   /* mount the workspace as cordon-lens shows it */
 	CORDON_STEP_LAYER,  /* put an overlay here: writes go into the directory `source` of our own file system */
+	CORDON_STEP_VIEW,   /* make the view: an overlay of `source`, from which later steps mount what lies in it */
 	CORDON_STEP_RULE,   /* lower tier: add a Landlock rule on the host's own tree, without a mount */
 	CORDON_STEP__MAX
 } cordon_step_kind;
@@ -86,6 +87,7 @@ typedef enum cordon_step_kind {
 #define CORDON_STEP_IF_THERE (1u << 7) /* of a mask: it is no error when the name has gone since the plan was built */
 #define CORDON_STEP_IN_ETC                                                                                             \
 	(1u << 9) /* when the administrator replaced it since the plan was built, the new one will do */
+#define CORDON_STEP_IN_VIEW (1u << 10)	 /* of a BIND: its source lies in the workspace, and comes from the view */
 #define CORDON_STEP_NO_SOCKETS (1u << 8) /* the plan looked through all of it and found no socket and no FIFO */
 
 struct cordon_step {
@@ -166,6 +168,11 @@ struct cordon_plan {
 	const char *run_id;
 	const char *root; /* host, canonical */
 	const char *at;	  /* inside */
+	/* On the host: the directory that receives what the run changes in the workspace, with "upper" and "work" in it;
+	 * NULL when the run changes the workspace itself. */
+	const char *view;
+	char **view_layers; /* upper layers between the view and the root, topmost first */
+	size_t n_view_layers;
 	struct cordon_area areas[CORDON_AREAS_MAX];
 	size_t n_areas;
 	const char *cwd; /* inside */
@@ -261,6 +268,8 @@ int cordon_plan_git_user(struct cordon_plan *plan, const struct cordon_policy *p
 int cordon_plan_host_names(const struct cordon_plan *plan, const char *name, struct cordon_buf *text);
 /* Makes the links that lead to certificates; `etc` is a descriptor of /etc. */
 int cordon_plan_certificates(struct cordon_plan *plan, int etc, struct cordon_error *err);
+/* Plans the overlay in which the run works, if it asks for one. */
+int cordon_plan_view(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);
 int cordon_plan_scope(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);
 /* Mounts the share that serves as home; 1 when there is one, 0 when there is none. */
 int cordon_plan_home(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "audit/audit.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "sandbox/plan/print.h"
 
@@ -16,7 +17,7 @@ const char *cordon_step_name(cordon_step_kind kind)
 		[CORDON_STEP_FREEZE] = "freeze", [CORDON_STEP_BIND] = "bind",	  [CORDON_STEP_PRIVATE] = "private",
 		[CORDON_STEP_MASK] = "mask",	 [CORDON_STEP_PIN] = "pin",	  [CORDON_STEP_PROC] = "proc",
 		[CORDON_STEP_DEVPTS] = "devpts", [CORDON_STEP_MQUEUE] = "mqueue", [CORDON_STEP_RULE] = "rule",
-		[CORDON_STEP_LENS] = "lens",	 [CORDON_STEP_LAYER] = "layer",
+		[CORDON_STEP_LENS] = "lens",	 [CORDON_STEP_LAYER] = "layer",	  [CORDON_STEP_VIEW] = "view",
 	};
 
 	return (unsigned int)kind < CORDON_STEP__MAX ? names[kind] : "?";
@@ -140,6 +141,21 @@ json_t *cordon_plan_differs_json(const struct cordon_plan *plan)
 	return array;
 }
 
+/* Where the changes of a run in a view go; null for a run without one. */
+static json_t *view_json(const struct cordon_plan *plan)
+{
+	json_t *layers = json_array();
+	char upper[CORDON_PATH_MAX] = "";
+
+	for (size_t i = 0; i < plan->n_view_layers; i++)
+		json_array_append_new(layers, cordon_audit_text(plan->view_layers[i]));
+	if (!plan->view || cordon_path_join(plan->view, "upper", upper, sizeof(upper)) < 0) {
+		json_decref(layers);
+		return json_null();
+	}
+	return json_pack("{s:o, s:o}", "upper", cordon_audit_text(upper), "layers", layers);
+}
+
 json_t *cordon_plan_json(const struct cordon_plan *plan)
 {
 	json_t *steps = json_array();
@@ -149,9 +165,10 @@ json_t *cordon_plan_json(const struct cordon_plan *plan)
 		json_array_append_new(steps, step_json(&plan->steps[i]));
 	for (size_t i = 0; i < plan->n_notes; i++)
 		json_array_append_new(notes, cordon_audit_text(plan->notes[i]));
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "version", PLAN_VERSION, "session_id", plan->run_id, "root", cordon_audit_text(plan->root),
-			 "at", cordon_audit_text(plan->at), "cwd", cordon_audit_text(plan->cwd), "mode",
+			 "at", cordon_audit_text(plan->at), "view", view_json(plan), "cwd",
+			 cordon_audit_text(plan->cwd), "mode",
 			 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net", cordon_plan_network(plan),
 			 "hostname", plan->hostname, "uid", (int)plan->uid, "gid", (int)plan->gid, "argv",
 			 texts(plan->argv), "env", texts(plan->env), "limits", cordon_plan_limits_json(plan, NULL),
@@ -168,6 +185,7 @@ static int step_text(const struct cordon_step *step, struct cordon_buf *text)
 {
 	const char *mark = step->kind == CORDON_STEP_LENS      ? "lens"
 			   : step->kind == CORDON_STEP_LAYER   ? "layer"
+			   : step->kind == CORDON_STEP_VIEW    ? "view"
 			   : step->kind == CORDON_STEP_MASK    ? "denied"
 			   : step->flags & CORDON_STEP_PROTECT ? "protected"
 			   : step->kind == CORDON_STEP_PIN     ? "pinned"
@@ -179,9 +197,12 @@ static int step_text(const struct cordon_step *step, struct cordon_buf *text)
 
 	if (step->kind != CORDON_STEP_BIND && step->kind != CORDON_STEP_MASK && step->kind != CORDON_STEP_PIN &&
 	    step->kind != CORDON_STEP_PRIVATE && step->kind != CORDON_STEP_RULE && step->kind != CORDON_STEP_LENS &&
-	    step->kind != CORDON_STEP_LAYER)
+	    step->kind != CORDON_STEP_LAYER && step->kind != CORDON_STEP_VIEW)
 		return 0;
 	if ((r = cordon_buf_addf(text, "  %-10s ", mark)) < 0 || (r = add_escaped(text, step->path)) < 0)
+		return r;
+	if (step->kind == CORDON_STEP_VIEW &&
+	    ((r = cordon_buf_adds(text, "  changes go to ")) < 0 || (r = add_escaped(text, step->text)) < 0))
 		return r;
 	if (step->kind == CORDON_STEP_BIND && !cordon_streq(step->source, step->path) &&
 	    ((r = cordon_buf_adds(text, "  from ")) < 0 || (r = add_escaped(text, step->source)) < 0))

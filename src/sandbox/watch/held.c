@@ -62,7 +62,12 @@ typedef enum dir_class {
 
 static bool is_open_dir(const struct cordon_held_watch *held, const struct cordon_open_dir *dir)
 {
-	return is_same(held->places->root_fd, dir->path, dir->dev, dir->ino);
+	const struct cordon_open_ids *ids = held->watched->open_ids;
+	size_t i = (size_t)(dir - held->watched->plan->open_dirs);
+
+	if (!held->watched->plan->view)
+		return is_same(held->places->root_fd, dir->path, dir->dev, dir->ino);
+	return ids->dirs && is_same(held->places->root_fd, dir->path, ids->dirs[i].dev, ids->dirs[i].ino);
 }
 
 /* Whether the plan mounts something that may only be read below a directory. */
@@ -317,6 +322,52 @@ static int linked_descriptor(const struct seccomp_notif *notif, const struct cor
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
+/* The calls that make entries. `arg` is the argument with the mode, or with the text of a symbolic link. */
+static const struct entry_call {
+	long nr;
+	cordon_hand_request_kind kind;
+	int arg; /* -1: none */
+} entry_calls[] = {
+	{ SYS_openat, CORDON_HAND_OPEN, -1 },	   { SYS_openat2, CORDON_HAND_OPEN, -1 },
+	{ SYS_mkdirat, CORDON_HAND_MKDIR, 2 },	   { SYS_mknodat, CORDON_HAND_MKNOD, 2 },
+	{ SYS_symlinkat, CORDON_HAND_SYMLINK, 0 }, { SYS_linkat, CORDON_HAND_LINK, -1 },
+	{ SYS_renameat2, CORDON_HAND_RENAME, -1 }, { SYS_renameat, CORDON_HAND_RENAME, -1 },
+	{ SYS_bind, CORDON_HAND_BIND, -1 },
+#ifdef SYS_open
+	{ SYS_open, CORDON_HAND_OPEN, -1 },	   { SYS_creat, CORDON_HAND_OPEN, -1 },
+	{ SYS_mkdir, CORDON_HAND_MKDIR, 1 },	   { SYS_mknod, CORDON_HAND_MKNOD, 1 },
+	{ SYS_symlink, CORDON_HAND_SYMLINK, 0 },   { SYS_link, CORDON_HAND_LINK, -1 },
+	{ SYS_rename, CORDON_HAND_RENAME, -1 },
+#endif
+};
+
+static const struct entry_call *find_entry_call(long nr)
+{
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(entry_calls); i++)
+		if (entry_calls[i].nr == nr)
+			return &entry_calls[i];
+	return NULL;
+}
+
+bool cordon_held_may_move(const struct cordon_held_watch *held, const struct seccomp_notif *notif)
+{
+	const struct entry_call *entry_call = find_entry_call(notif->data.nr);
+
+	return held->watched->plan->view && !held->watched->plan->lens && entry_call &&
+	       entry_call->kind == CORDON_HAND_RENAME;
+}
+
+/* Whether a call renames a directory of a view, which overlayfs may refuse. */
+static bool moves_dir(const struct cordon_held_watch *held, const struct seccomp_notif *notif,
+		      const struct cordon_held_call *call)
+{
+	const struct cordon_plan *plan = held->watched->plan;
+
+	return call->n == 2 && call->spots[0].dir_fd >= 0 && S_ISDIR(call->spots[0].type) &&
+	       cordon_held_may_move(held, notif) && cordon_path_within(call->spots[0].path, plan->at) &&
+	       cordon_path_within(call->spots[1].path, plan->at);
+}
+
 cordon_held_found cordon_held_find(struct cordon_held_watch *held, const struct seccomp_notif *notif,
 				   const struct cordon_touch *touches, size_t n, struct cordon_held_call *ret_call)
 {
@@ -330,7 +381,8 @@ cordon_held_found cordon_held_find(struct cordon_held_watch *held, const struct 
 		call->spots[i].held = call->spots[i].free = call->spots[i].exists = false;
 		call->spots[i].guard = NULL;
 	}
-	if (!held->watched->plan->n_held || !n || !touches[n - 1].creates || (touches[0].resolve & ~KNOWN_RESOLVE))
+	if ((!held->watched->plan->n_held && !held->watched->plan->view) || !n || !touches[n - 1].creates ||
+	    (touches[0].resolve & ~KNOWN_RESOLVE))
 		return CORDON_HELD_NOT;
 	if (n == 2)
 		call->file_fd = linked_descriptor(notif, &touches[0]);
@@ -342,7 +394,7 @@ cordon_held_found cordon_held_find(struct cordon_held_watch *held, const struct 
 		any |= found && call->spots[i].held;
 		free &= found && call->spots[i].free;
 	}
-	if (found && any)
+	if (found && (any || moves_dir(held, notif, call)))
 		return CORDON_HELD_YES;
 	if (n == 1 && free && !touches[0].resolve)
 		remember_free_dir(held, &touches[0], &call->spots[0]);
@@ -377,33 +429,6 @@ static bool set_name(char ret[static NAME_MAX + 2], const struct cordon_spot *sp
 		ret[n++] = '/';
 	ret[n] = '\0';
 	return n > 0;
-}
-
-/* The calls that make entries. `arg` is the argument with the mode, or with the text of a symbolic link. */
-static const struct entry_call {
-	long nr;
-	cordon_hand_request_kind kind;
-	int arg; /* -1: none */
-} entry_calls[] = {
-	{ SYS_openat, CORDON_HAND_OPEN, -1 },	   { SYS_openat2, CORDON_HAND_OPEN, -1 },
-	{ SYS_mkdirat, CORDON_HAND_MKDIR, 2 },	   { SYS_mknodat, CORDON_HAND_MKNOD, 2 },
-	{ SYS_symlinkat, CORDON_HAND_SYMLINK, 0 }, { SYS_linkat, CORDON_HAND_LINK, -1 },
-	{ SYS_renameat2, CORDON_HAND_RENAME, -1 }, { SYS_renameat, CORDON_HAND_RENAME, -1 },
-	{ SYS_bind, CORDON_HAND_BIND, -1 },
-#ifdef SYS_open
-	{ SYS_open, CORDON_HAND_OPEN, -1 },	   { SYS_creat, CORDON_HAND_OPEN, -1 },
-	{ SYS_mkdir, CORDON_HAND_MKDIR, 1 },	   { SYS_mknod, CORDON_HAND_MKNOD, 1 },
-	{ SYS_symlink, CORDON_HAND_SYMLINK, 0 },   { SYS_link, CORDON_HAND_LINK, -1 },
-	{ SYS_rename, CORDON_HAND_RENAME, -1 },
-#endif
-};
-
-static const struct entry_call *find_entry_call(long nr)
-{
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(entry_calls); i++)
-		if (entry_calls[i].nr == nr)
-			return &entry_calls[i];
-	return NULL;
 }
 
 /* Fills the request for an open. False when the name exists and is no regular file: opening it may wait for another
@@ -524,6 +549,8 @@ cordon_held_answer cordon_held_serve(struct cordon_held_watch *held, const struc
 	/* INVARIANT: a process that gave up rights gets none of them back through the hand. */
 	if (!cordon_caller_read(&held->files, (pid_t)notif->pid, &caller) || caller.filters != held->filters ||
 	    caller.marked) {
+		if (!call->spots[0].held && !call->spots[call->n - 1].held)
+			return CORDON_HELD_CONTINUE; /* the kernel refuses to rename the directory, or does it */
 		*ret_error = -EACCES;
 		*ret_guard = NULL;
 		return CORDON_HELD_REFUSE;

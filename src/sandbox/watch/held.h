@@ -57,13 +57,16 @@ void cordon_held_done(struct cordon_held_watch *held);
 /* A quick test: true when a path certainly lies where the agent itself makes entries and no boundary is. */
 bool cordon_held_is_free(const struct cordon_held_watch *held, const struct cordon_touch *touch);
 
+/* Whether a call may rename a directory of a view: then cordon_held_find() must see it. */
+bool cordon_held_may_move(const struct cordon_held_watch *held, const struct seccomp_notif *notif);
+
 /* Call it before a name is moved, removed or linked, because a path may lead somewhere else afterwards. */
 void cordon_held_forget(struct cordon_held_watch *held);
 
 typedef enum cordon_held_found {
 	CORDON_HELD_NOT,  /* it would not: the kernel answers the call */
 	CORDON_HELD_FREE, /* the same, and certainly no boundary is concerned */
-	CORDON_HELD_YES,  /* it would: *ret_call is filled and needs cordon_held_call_done() */
+	CORDON_HELD_YES,  /* it would, or it renames a directory of a view: *ret_call needs cordon_held_call_done() */
 } cordon_held_found;
 
 /* Whether a call would make an entry in a held directory. */

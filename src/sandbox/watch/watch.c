@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/sys.h"
@@ -64,7 +65,7 @@ struct cordon_watch *cordon_watch_new(const struct cordon_watched *watched, int 
 	watch->watched = watched;
 	watch->lock = lock;
 	watch->listener = -1;
-	watch->places = (struct cordon_places){ watched->plan, .root_fd = -1, .workspace_fd = watched->policy->root.fd };
+	watch->places = (struct cordon_places){ watched->plan, .root_fd = -1, .workspace_fd = watched->workspace_fd };
 	watch->reports = cordon_reports_new(watched);
 	if (!watch->reports || syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &watch->sizes) < 0)
 		return cordon_watch_free(watch);
@@ -154,11 +155,32 @@ static bool caller_waits(const struct cordon_watch *watch)
 	return ioctl(watch->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &watch->notif->id) == 0;
 }
 
+/* Takes the numbers that directories have in a view. */
+static void learn_open_dirs(const struct cordon_watch *watch)
+{
+	const struct cordon_plan *plan = watch->watched->plan;
+	struct cordon_open_ids *ids = watch->watched->open_ids;
+
+	if (!plan->view || ids->known || watch->places.root_fd < 0)
+		return;
+	ids->known = true;
+	ids->dirs = calloc(plan->n_open_dirs + 1, sizeof(*ids->dirs));
+	for (size_t i = 0; ids->dirs && i < plan->n_open_dirs; i++) {
+		struct stat st;
+
+		if (fstatat(watch->places.root_fd, plan->open_dirs[i].path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		ids->dirs[i].dev = st.st_dev;
+		ids->dirs[i].ino = st.st_ino;
+	}
+}
+
 /* Finds out the root of the agent's processes, and whether the program runs. The caller holds the lock. */
 static void get_ready(struct cordon_watch *watch, size_t n)
 {
 	if (watch->places.root_fd < 0 && caller_waits(watch))
 		find_root(watch, (pid_t)watch->notif->pid);
+	learn_open_dirs(watch);
 	if (!watch->program_runs && n == 1 && !watch->touches[0].known && cordon_streq(watch->touches[0].op, "execute"))
 		return; /* our own process before the exec, whose memory nobody can read */
 	watch->program_runs = true;
@@ -310,7 +332,7 @@ static void serve(struct cordon_watch *watch)
 	}
 	if (n == 2 || (n == 1 && cordon_streq(watch->touches[0].op, "delete")) || is_symlink(watch->notif->data.nr))
 		cordon_held_forget(&watch->held);
-	if (!watch->program_runs || is_plain(watch, n)) {
+	if (!watch->program_runs || (!cordon_held_may_move(&watch->held, watch->notif) && is_plain(watch, n))) {
 		answer(watch, 0, true);
 		return;
 	}

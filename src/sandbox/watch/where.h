@@ -32,7 +32,7 @@ bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, ch
 struct cordon_places {
 	const struct cordon_plan *plan;
 	int root_fd;	  /* the root directory of the agent's processes, or -1 */
-	int workspace_fd; /* the workspace's own root on the host */
+	int workspace_fd; /* the workspace's own root on the host, or that of its view */
 };
 
 /* A quick test with at most two system calls, which suffices for most calls of a build: true when a path leads through

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cordon run --cow`: what a run changes stays in a view, and everything else holds as without one."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from support import poll
+
+WORK = pathlib.Path(__file__).with_name("view_work.py").read_text()
+DENIED = "Permission denied"
+
+
+def sh(cordon, script, *options, **kw):
+    return cordon("run", "--cow", "--no-summary", *options, "--", "/bin/sh", "-c", script, **kw)
+
+
+def views(box):
+    where = box.state / "state" / "views"
+    return sorted(where.iterdir()) if where.exists() else []
+
+
+def record(view):
+    return json.loads((view / "record.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def prepared(base_dir):
+    """The tree on which the work is done, made once."""
+    top = base_dir / "prepared"
+    top.mkdir()
+    subprocess.run(["python3", "-c", WORK, "prepare"], cwd=top, check=True, timeout=120)
+    return top
+
+
+@pytest.fixture
+def tree(box, prepared):
+    top = box.path / "tree"
+    subprocess.run(["cp", "-a", prepared, top], check=True)
+    box.own(top)
+    return top
+
+
+def show(box, top):
+    done = box.run("python3", "-c", WORK, "show", cwd=top, timeout=60)
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("lens", ["never", "always"])
+def test_work_that_fails_in_a_naive_overlay_is_the_same_in_a_view(cordon, box, tree, lens):
+    native = box.path / "native"
+    subprocess.run(["cp", "-a", tree, native], check=True)
+    done = box.run("python3", "-c", WORK, "work", cwd=native, timeout=120)
+    assert done.returncode == 0, done
+    before = show(box, tree)
+    result = cordon("run", "--cow", "--no-summary", "--lens", lens, "--", "python3", "-c", WORK, "work", "show", cwd=tree, timeout=120)
+    assert result.returncode == 0, result
+    seen, wanted = json.loads(result.stdout), show(box, native)
+    assert {path: seen.get(path) for path in wanted if seen.get(path) != wanted[path]} == {} and seen.keys() == wanted.keys()
+    assert show(box, tree) == before
+    assert len(views(box)) == 1 and record(views(box)[0])["state"] == "ended"
+
+
+@pytest.fixture
+def repo(box):
+    return box.repo(files={"src/a.c": "a\n", "src/deep/b.c": "b\n", "docs/d.md": "d\n", "AGENTS.md": "prompt\n", "secret/key": "key\n",
+                           ".git/hooks/pre-commit.sample": "x\n"})
+
+
+def listing(top):
+    return {str(path.relative_to(top)): path.read_bytes() if path.is_file() else None for path in top.rglob("*")}
+
+
+ATTEMPTS = """
+cat secret/key; mv secret open; ls secret
+echo x >AGENTS.md; mv AGENTS.md A; rm -f AGENTS.md; ln AGENTS.md alias && echo x >alias
+echo x >.git/hooks/pre-commit; mv .git g; echo x >>.git/config
+mkdir .vscode; echo x >.vscode/settings.json; mv docs/d.md .vscode/settings.json
+mkdir -p new/deep && mv new moved && ls moved
+"""
+
+
+@pytest.mark.parametrize("lens", ["never", "always"])
+def test_boundaries_protected_denied_and_held_names_hold_in_a_view(cordon, box, repo, lens):
+    before = listing(repo)
+    result = sh(cordon, ATTEMPTS + "cat AGENTS.md; cat .git/hooks/pre-commit.sample; echo; test -e .vscode/settings.json && echo made; echo fine >docs/new.md",
+                "--protect", "AGENTS.md", "--deny", "secret", "--lens", lens, cwd=repo)
+    assert "key\n" not in result.stdout and "made" not in result.stdout, result
+    assert result.stdout.startswith("deep\nprompt\nx\n"), result
+    assert listing(repo) == before
+    (view,) = views(box)
+    upper = view / "upper"
+    assert (upper / "docs/new.md").read_text() == "fine\n" and (upper / "moved/deep").is_dir()
+    for name in ("AGENTS.md", "secret", "open", ".git/hooks/pre-commit", ".git/config", ".vscode/settings.json", "g"):
+        assert not os.path.lexists(upper / name), name
+    assert not (upper / "alias").exists() or (upper / "alias").read_text() == "x\n"
+
+
+def test_a_strict_scope_holds_in_a_view(cordon, box, repo):
+    before = listing(repo)
+    result = sh(cordon, "echo x >src/new.c; mv src/deep src/shallow; cat docs/d.md; echo x >docs/d.md; echo x >top; ls", "--workspace", "src",
+                "--workspace-mode", "strict", cwd=repo)
+    assert result.stderr.count(DENIED) >= 3 and "src" in result.stdout, result
+    assert listing(repo) == before
+    (view,) = views(box)
+    assert sorted(path.name for path in (view / "upper").iterdir()) == ["src"]
+    assert (view / "upper/src/shallow/b.c").read_text() == "b\n"
+
+
+def test_names_decide_through_the_lens_over_a_view(cordon, box, repo):
+    before = listing(repo)
+    result = sh(cordon, "echo x >src/new.c; echo x >src/new.h; mv src/deep src/shallow; cat src/shallow/b.c; cat docs/d.md", "--rw", "src/**/*.c", cwd=repo)
+    assert result.stdout == "b\n" and result.stderr.count(DENIED) >= 2, result
+    assert listing(repo) == before
+    assert sorted(p.name for p in (views(box)[0] / "upper/src").iterdir()) == ["deep", "new.c", "shallow"]
+
+
+FORGE = """
+import os, sys
+for name, value in (("opaque", b"y"), ("redirect", b"/secret"), ("whiteout", b""), ("origin", b"x"), ("metacopy", b"")):
+    for path in ("docs", "docs/d.md", "made"):
+        try:
+            os.setxattr(path, "user.overlay." + name, value)
+        except OSError:
+            pass
+print(sorted(os.listdir("docs")), sorted(os.listdir("made")))
+"""
+
+
+def test_attributes_of_overlayfs_cannot_be_forged(cordon, box, repo):
+    before = listing(repo)
+    box.write("forge.py", FORGE)
+    result = cordon("run", "--cow", "--no-summary", "--share", f"{box.path / 'forge.py'}:/forge.py:ro", "--", "/bin/sh", "-c",
+                    "mkdir made; echo x >made/in; python3 /forge.py", cwd=repo)
+    assert result.stdout == "['d.md'] ['in']\n", result
+    assert listing(repo) == before
+    (view,) = views(box)
+    for path in [view / "upper", *(view / "upper").rglob("*")]:
+        names = os.listxattr(path, follow_symlinks=False)
+        assert [name for name in names if name.startswith(("user.overlay.redirect", "user.overlay.whiteout", "user.overlay.metacopy"))] == []
+        assert "user.overlay.opaque" not in names or os.getxattr(path, "user.overlay.opaque") == b"y" and path.name == "made"
+
+
+def test_a_view_in_which_nothing_changed_is_removed_and_so_is_one_of_a_refused_run(cordon, box, repo):
+    assert sh(cordon, "cat src/a.c", cwd=repo).stdout == "a\n"
+    assert views(box) == []
+    refused = cordon("run", "--cow", "--ro", "missing", "--share", "/nowhere", "--", "true", cwd=repo)
+    assert refused.returncode == 125 and views(box) == []
+    missing = cordon("run", "--cow", "--", "no-such-program", cwd=repo)
+    assert missing.returncode == 127 and views(box) == []
+
+
+def test_the_plan_shows_the_view_and_makes_none(cordon, box, repo):
+    plan = json.loads(cordon("run", "--cow", "--dry-run", "--json", "--", "true", cwd=repo).stdout)
+    steps = [step["step"] for step in plan["steps"]]
+    assert plan["view"]["upper"].startswith(str(box.state)) and steps.count("view") == 1
+    assert steps.index("freeze") < steps.index("view") < steps.index("pin")
+    assert "view       " in cordon("run", "--cow", "--dry-run", "--", "true", cwd=repo).stdout
+    assert views(box) == []
+    assert json.loads(cordon("run", "--dry-run", "--json", "--", "true", cwd=repo).stdout)["view"] is None
+
+
+def test_a_policy_file_asks_for_a_view(cordon, box, repo):
+    box.write("policy.yaml", "version: 1\ncow: true\n")
+    assert cordon("run", "--policy", str(box.path / "policy.yaml"), "--", "/bin/sh", "-c", "echo x >new", cwd=repo).returncode == 0
+    assert not (repo / "new").exists() and (views(box)[0] / "upper/new").read_text() == "x\n"
+
+
+def test_a_killed_run_leaves_its_view_and_gc_knows_it(cordon, box, repo):
+    process = cordon.start("run", "--cow", "--", "/bin/sh", "-c", "echo x >new; exec sleep 600", cwd=repo)
+    poll(lambda: views(box) and (views(box)[0] / "upper/new").exists(), 60)
+    (view,) = views(box)
+    half = view.with_name("00000000-0000-4000-8000-000000000000")
+    half.mkdir(mode=0o700)
+    box.own(half)
+    assert "1 view live" in cordon("gc").stdout and not half.exists()
+    process.kill()
+    process.wait(60)
+    assert poll(lambda: "1 view waits" in cordon("gc").stdout, 60)
+    assert record(view)["state"] == "ended" and record(view)["lost"] is True
+    assert (view / "upper/new").read_text() == "x\n" and not (repo / "new").exists()
+
+
+def test_a_view_that_cannot_be_made_is_refused_with_the_reason(cordon, box, repo):
+    inside = cordon("run", "--cow", "--root", str(box.path), "--", "true", cwd=repo)
+    assert inside.returncode == 125 and "can't keep its changes" in inside.stderr and "CORDON_HOME" in inside.stderr, inside
+
+
+def test_views_side_by_side_see_the_host_s_tree_and_not_each_other(cordon, box, repo):
+    script = "echo $0 >mine; mv src $0-src; until test -e /tmp/../go; do sleep 0.01; done; ls"
+    box.mkdir("gate")
+    started = [cordon.start("run", "--cow", "--no-summary", "--share", f"{box.path / 'gate'}:/gate:ro", "--", "/bin/sh", "-c",
+                            script.replace("/tmp/../go", "/gate/go"), name, cwd=repo) for name in ("one", "two", "three")]
+    poll(lambda: len(views(box)) == 3 and all((view / "upper/mine").exists() for view in views(box)), 60)
+    box.write("gate/go")
+    for process, name in zip(started, ("one", "two", "three")):
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0 and set(out.decode().split()) == {"AGENTS.md", "docs", "mine", f"{name}-src", "secret"}, (out, err)
+    assert not (repo / "mine").exists() and (repo / "src/a.c").exists()
