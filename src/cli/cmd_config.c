@@ -113,17 +113,30 @@ static void tell(void *data, const char *where, const char *text)
 				      json_pack("{s:o, s:o}", "where", cordon_cli_json_text(where ? where : ""),
 						"message", cordon_cli_json_text(text)));
 	else
-		cordon_cli_log(notices->cli, "CONFIG", "%s: %s", where ? where : "", text);
+		cordon_cli_log(notices->cli, "CONFIG", "%s%s%s", where ? where : "", where && *where ? ": " : "", text);
 }
 
-/* Reads the file of each orchestrator that has one. */
-static void check_orchestrators(const struct cordon_settings_file *settings, struct cordon_errors *errors)
+/* Reads the file of each orchestrator, and passes every error on. Returns how many there were. */
+static size_t check_orchestrators(const struct cordon_settings_file *settings,
+				  void (*tell_error)(void *data, const struct cordon_error *err), void *data)
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < settings->n_orchestrators; i++) {
+		struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 		autoorchestratorfile struct cordon_orchestrator_file *file = NULL;
 
-		(void)cordon_orchestrator_file_load(&settings->orchestrators[i], &file, errors);
+		(void)cordon_orchestrator_file_load(&settings->orchestrators[i], &file, &errors);
+		for (size_t k = 0; k < errors.n; k++)
+			tell_error(data, &errors.items[k]);
+		n += errors.n;
 	}
+	return n;
+}
+
+static void fail_with(void *data, const struct cordon_error *err)
+{
+	cordon_cli_fail(data, err);
 }
 
 static int run_validate(struct cordon_cli *cli, int argc, char **argv)
@@ -144,10 +157,12 @@ static int run_validate(struct cordon_cli *cli, int argc, char **argv)
 		notices.list = list = cli->json ? json_array() : NULL;
 		cordon_settings_notices(settings, tell, &notices);
 		(void)cordon_settings_check(settings, &errors);
-		check_orchestrators(settings, &errors);
 	}
-	if (errors.n)
-		return cordon_cli_fail_all(cli, &errors);
+	code = errors.n ? cordon_cli_fail_all(cli, &errors) : CORDON_EXIT_OK;
+	if (settings && check_orchestrators(settings, fail_with, cli))
+		code = CORDON_EXIT_NO;
+	if (code)
+		return code;
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_pack("{s:b, s:o, s:I, s:I, s:I, s:O}", "valid", 1, "file",
 							    cordon_cli_json_text(settings->path), "orchestrators",
@@ -160,6 +175,11 @@ static int run_validate(struct cordon_cli *cli, int argc, char **argv)
 }
 
 /* ---- import ---- */
+
+static void tell_error(void *data, const struct cordon_error *err)
+{
+	tell(data, err->where, err->message);
+}
 
 static int run_import(struct cordon_cli *cli, int argc, char **argv)
 {
@@ -182,9 +202,7 @@ static int run_import(struct cordon_cli *cli, int argc, char **argv)
 	notices.list = list = cli->json ? json_array() : NULL;
 	cordon_settings_notices(edited.after, tell, &notices);
 	/* What the orchestrators' own files lack is for the person to mend; the settings are taken over. */
-	check_orchestrators(edited.after, &errors);
-	for (size_t i = 0; i < errors.n; i++)
-		tell(&notices, errors.items[i].where, errors.items[i].message);
+	(void)check_orchestrators(edited.after, tell_error, &notices);
 	return cordon_cli_answer_pairs(cli, "settings imported",
 				       json_pack("{s:o, s:I, s:I, s:I, s:O*}", "file",
 						 cordon_cli_json_text(edited.after->path), "orchestrators",

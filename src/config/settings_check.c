@@ -17,6 +17,7 @@ struct place {
 	const char *id;
 	bool area;
 	const struct cordon_node *node; /* where to report */
+	bool bad;			/* it was reported, and is not compared with others */
 };
 
 struct checking {
@@ -71,12 +72,13 @@ static void check_owner(const struct checking *c, const struct place *place)
 		     what(place), place->id, path);
 }
 
-static void check_place(const struct checking *c, const struct place *place)
+static void check_place(const struct checking *c, struct place *place)
 {
 	const struct cordon_settings_file *s = c->settings;
 	bool below = cordon_path_within(place->path, s->workspaces_path) &&
 		     !cordon_streq(place->path, s->workspaces_path);
 
+	place->bad = true;
 	if (cordon_streq(place->path, "/"))
 		FAIL(c, place->node, NULL, "%s %s can't be the whole file system", what(place), place->id);
 	else if (cordon_path_within(s->home, place->path) ||
@@ -95,6 +97,8 @@ static void check_place(const struct checking *c, const struct place *place)
 									   : "lies in",
 		     s->workspaces_path);
 	else
+		place->bad = false;
+	if (!place->bad)
 		check_owner(c, place);
 }
 
@@ -184,15 +188,17 @@ static int by_path(const void *a, const void *b)
 /* Reports each place that lies in another one, at whichever of the two comes later in the file. */
 static void check_overlaps(struct checking *c)
 {
-	size_t outer = 0;
+	const struct place *a = NULL;
 
 	qsort(c->places, c->n, sizeof(*c->places), by_path);
-	for (size_t i = 1; i < c->n; i++) {
-		const struct place *a = &c->places[outer], *b = &c->places[i];
-		bool same = cordon_streq(a->path, b->path);
+	for (size_t i = 0; i < c->n; i++) {
+		const struct place *b = &c->places[i];
+		bool same = a && cordon_streq(a->path, b->path);
 
-		if (!cordon_path_within(b->path, a->path)) {
-			outer = i;
+		if (b->bad)
+			continue;
+		if (!a || !cordon_path_within(b->path, a->path)) {
+			a = b;
 			continue;
 		}
 		FAIL(c, a->node->line > b->node->line ? a->node : b->node,
@@ -257,14 +263,20 @@ int cordon_settings_check(const struct cordon_settings_file *settings, struct co
 		const struct cordon_shared_area *area = &settings->areas[i];
 		const struct cordon_node *path = cordon_node_get(area->node, "path");
 
-		places[c.n++] = (struct place){ area->path, area->given, area->key, true, path ? path : area->node };
+		places[c.n++] = (struct place){ .path = area->path,
+						.given = area->given,
+						.id = area->key,
+						.area = true,
+						.node = path ? path : area->node };
 	}
 	for (size_t i = 0; i < settings->n_orchestrators; i++) {
 		const struct cordon_orchestrator *orchestrator = &settings->orchestrators[i];
 		const struct cordon_node *node = cordon_node_get(orchestrator->node, "private_workspace");
 
-		places[c.n++] = (struct place){ orchestrator->private_workspace, orchestrator->given, orchestrator->id,
-						false, orchestrator->given && node ? node : orchestrator->node->key };
+		places[c.n++] = (struct place){ .path = orchestrator->private_workspace,
+						.given = orchestrator->given,
+						.id = orchestrator->id,
+						.node = orchestrator->given && node ? node : orchestrator->node->key };
 		check_domains(&c, orchestrator);
 	}
 	check_workspaces_path(&c);

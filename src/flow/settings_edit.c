@@ -370,7 +370,8 @@ static void unmake_private(const struct changing *c)
 	const struct cordon_orchestrator *orchestrator = NULL;
 	autofd int fd = -1;
 
-	if (!c->edited->after || cordon_settings_orchestrator(c->edited->after, c->edit->id, &orchestrator, NULL) < 0)
+	if ((!c->made_file && !c->made_directory) || !c->edited->after ||
+	    cordon_settings_orchestrator(c->edited->after, c->edit->id, &orchestrator, NULL) < 0)
 		return;
 	if (c->made_file && cordon_private_open(orchestrator, false, &fd, NULL) == 0)
 		(void)unlinkat(fd, CORDON_ORCHESTRATOR_FILE, 0);
