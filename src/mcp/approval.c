@@ -176,8 +176,8 @@ static void ask_about_settings(const struct cordon_project_record *project, cons
 				reasons.data);
 }
 
-bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-			       struct cordon_buf *ret_question)
+static bool ask_about_project(const struct cordon_mcp_request *request, const char *tool, json_t *args,
+			      struct cordon_buf *ret_question)
 {
 	const struct cordon_store *store = request->mcp->store;
 	const char *id = cordon_mcp_arg(args, "project_id");
@@ -189,7 +189,7 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 	const char *given;
 
 	/* The tool itself answers when the project does not exist or its id is not valid. */
-	if (request->mcp->options.approved || (!creates && (!id || cordon_project_get(store, id, &project, NULL) < 0)))
+	if ((!creates && (!id || cordon_project_get(store, id, &project, NULL) < 0)))
 		return false;
 	/* A name is untrusted text, and a person reads the question. */
 	given = creates ? cordon_mcp_arg(args, "name") : project.name;
@@ -205,6 +205,14 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const c
 	if (creates || cordon_streq(tool, "project_update"))
 		ask_about_settings(creates ? NULL : &project, name.data, args, ret_question);
 	return ret_question->len > 0;
+}
+
+bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
+			       json_t *args, struct cordon_buf *ret_question)
+{
+	if (request->mcp->options.approved)
+		return false;
+	return tool->ask ? tool->ask(args, ret_question) : ask_about_project(request, tool->name, args, ret_question);
 }
 
 /* Makes "<expiry>.<mac>"; the code covers everything that the approval is about. */

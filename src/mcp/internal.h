@@ -132,6 +132,8 @@ struct cordon_mcp_tool {
 	 * text. */
 	int (*call)(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		    struct cordon_error *err);
+	/* Whether a person must approve a call with these arguments, and the question. NULL: approval.c knows. */
+	bool (*ask)(const json_t *args, struct cordon_buf *ret_question);
 };
 
 extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* cordon's own */
@@ -177,8 +179,8 @@ void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon
  * fault when the client can't ask anybody. */
 enum { CORDON_MCP_APPROVED = 2 };
 #define CORDON_MCP_QUESTION_MAX ((size_t)1 << 20) /* more than the settings of a project can fill */
-bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-			       struct cordon_buf *ret_question);
+bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
+			       json_t *args, struct cordon_buf *ret_question);
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault);
 

@@ -147,7 +147,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 
 	if (r == 0)
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
-	if (r == 0 && cordon_mcp_needs_approval(request, tool->name, args, &question)) {
+	if (r == 0 && cordon_mcp_needs_approval(request, tool, args, &question)) {
 		r = cordon_mcp_approve(request, tool, args, question.data, ret_result, fault);
 		if (r != CORDON_MCP_APPROVED)
 			return r;

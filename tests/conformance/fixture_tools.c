@@ -35,8 +35,8 @@ static json_t *text_result(const char *text)
 		*ret_result = json_loads("{\"content\": [" content "]}", 0, NULL);                                     \
 		return 0;                                                                                              \
 	}                                                                                                              \
-	static const struct cordon_mcp_tool name = { #name, #name, description_, NO_ARGUMENTS, NULL,	   NULL,       \
-						     true,  false, true,	 false,	       call_##name }
+	static const struct cordon_mcp_tool name = { #name, #name, description_, NO_ARGUMENTS, NULL,	    NULL,      \
+						     true,  false, true,	 false,	       call_##name, NULL }
 
 FIXED(test_simple_text, "Answers with text",
       "{\"type\": \"text\", \"text\": \"This is a simple text response for testing.\"}");
@@ -54,8 +54,8 @@ FIXED(test_multiple_content_types, "Answers with text, an image and a resource",
       " \"mimeType\": \"application/json\", \"text\": \"{\\\"test\\\":\\\"data\\\",\\\"value\\\":123}\"}}");
 
 #define TOOL(name, description_, input_, call_)                                                                        \
-	static const struct cordon_mcp_tool name = { #name, #name, description_, input_, NULL, NULL,                   \
-						     false, false, false,	 false,	 call_ }
+	static const struct cordon_mcp_tool name = { #name, #name, description_, input_, NULL,	NULL,                  \
+						     false, false, false,	 false,	 call_, NULL }
 
 static int fail(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		struct cordon_error *err)

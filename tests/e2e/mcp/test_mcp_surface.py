@@ -34,6 +34,13 @@ HINTS = {
     "agent_execute": (False, False, False, True),
     "agent_status": (True, False, True, False),
     "agent_cancel": (False, True, True, False),
+    "orchestrator_list": (True, False, True, False),
+    "orchestrator_add": (False, False, True, False),
+    "orchestrator_remove": (False, True, True, False),
+    "shared_add": (False, False, True, False),
+    "shared_remove": (False, True, True, False),
+    "shared_grant": (False, False, True, False),
+    "shared_revoke": (False, True, True, False),
 }
 
 
@@ -105,6 +112,13 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("agent_status", run_id=run)
     use("agent_status", limit=1)
     use("agent_cancel", run_id=run[:8], agent="A")
+    use("orchestrator_add", orchestrator_id="o")
+    use("shared_add", key="docs", path=str(box.mkdir("docs")), description="d", domain="x")
+    use("shared_grant", orchestrator_id="o", key="docs", read_only=True)
+    use("orchestrator_list")
+    use("shared_revoke", orchestrator_id="o", key="docs")
+    use("shared_remove", key="docs")
+    use("orchestrator_remove", orchestrator_id="o")
     use("workspace_delete", project_id=project, workspace_id="w")
     use("project_delete", project_id=project)
     failures = {}
