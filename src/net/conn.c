@@ -24,6 +24,7 @@ void net_conn_end(struct conn *conn, bool reset)
 	if (reset && conn->out.fd >= 0)
 		(void)setsockopt(conn->out.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	net_relay_done(conn);
+	net_inject_done(conn);
 	net_unwatch(&conn->in);
 	net_unwatch(&conn->out);
 	free(conn->bytes);
@@ -104,7 +105,9 @@ static void dial(struct conn *conn)
 		}
 		cordon_closep(&conn->out.fd);
 	}
-	net_conn_end(conn, true);
+	if (conn->credential >= 0)
+		net_inject_unreachable(conn);
+	net_conn_end(conn, conn->credential < 0);
 }
 
 /* The address that is dialled was judged here: nothing is looked up again. */
@@ -287,11 +290,18 @@ static void on_dialled(struct conn *conn)
 		return;
 	}
 	conn->deadline = 0;
-	if (conn->by_proxy) {
+	if (conn->by_proxy)
 		net_proxy_begin(conn);
-		return;
-	}
-	net_relay_begin(conn);
+	else
+		net_conn_dialled(conn);
+}
+
+void net_conn_dialled(struct conn *conn)
+{
+	if (conn->credential >= 0)
+		net_inject_start(conn);
+	else
+		net_relay_begin(conn);
 }
 
 static void on_out(struct source *source, uint32_t events)
@@ -329,6 +339,7 @@ void net_conn_accept(const struct listener *listener, int fd)
 			       .name = listener->name,
 			       .address = listener->address,
 			       .port = listener->port,
+			       .credential = listener->inject,
 			       .deadline = net.now + NET_LOOK_MS,
 			       .flows = { { .pipe = { -1, -1 } }, { .pipe = { -1, -1 } } } };
 	if (conns)
@@ -336,14 +347,18 @@ void net_conn_accept(const struct listener *listener, int fd)
 	conns = conn;
 	net.n_conns++;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (conn->credential >= 0) {
+		conn->name = net_inject_name(conn->credential);
+		conn->port = net.credentials[conn->credential].port;
+	}
 	rule = rule_of(conn);
-	if (!rule || net_watch(&conn->in, EPOLLIN) < 0) {
+	if ((!rule && conn->credential < 0) || net_watch(&conn->in, EPOLLIN) < 0) {
 		net_conn_end(conn, true);
 		return;
 	}
-	if (conn->name)
+	if (conn->name && conn->credential < 0)
 		conn->http = (struct cordon_http){ .name = conn->name->text, .port = conn->port };
-	if (!conn->name || rule->tcp)
+	if (!conn->name || conn->credential >= 0 || rule->tcp)
 		begin_dial(conn);
 }
 
@@ -366,7 +381,7 @@ void net_conns_apply(void)
 {
 	for (struct conn *conn = conns, *next; conn; conn = next) {
 		next = conn->next;
-		if (!rule_of(conn))
+		if (conn->credential < 0 && !rule_of(conn))
 			net_conn_end(conn, true);
 	}
 }

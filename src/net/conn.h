@@ -41,20 +41,32 @@ struct conn {
 	/* Bytes of the client that are not sent yet; the first `cleared` of them may be. */
 	char *bytes;
 	size_t len, size, cleared;
-	size_t need;	      /* LOOK: what was looked at, or must be there for another look */
-	struct flow flows[2]; /* from the run, to the run */
+	size_t need;	       /* LOOK: what was looked at, or must be there for another look */
+	struct flow flows[2];  /* from the run, to the run */
+	int credential;	       /* of an endpoint; -1: none */
+	struct inject *inject; /* its TLS, since it was dialled */
 };
 
 /* `reset`: the run's side gets an error instead of an ordinary end. */
 void net_conn_end(struct conn *conn, bool reset);
 /* Dials conn->addresses from conn->at on. */
 void net_conn_dial(struct conn *conn);
+/* The host, or the proxy on its behalf, has answered. */
+void net_conn_dialled(struct conn *conn);
 /* Makes room for more bytes; false when that would be more than `most`. */
 bool net_conn_room(struct conn *conn, size_t most);
 
 void net_proxy_dial(struct conn *conn);
 void net_proxy_begin(struct conn *conn);
 void net_proxy_serve(struct conn *conn);
+
+/* The name of a credential's host; no rule needs to allow it. */
+struct name *net_inject_name(int number);
+void net_inject_start(struct conn *conn);
+void net_inject_relay(struct conn *conn);
+/* Tells the run that no address of the host answered. */
+void net_inject_unreachable(struct conn *conn);
+void net_inject_done(struct conn *conn);
 
 void net_relay_begin(struct conn *conn);
 void net_relay(struct conn *conn);

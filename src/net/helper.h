@@ -14,6 +14,7 @@
  *   conn.c      one connection: look, dial
  *   relay.c     one connection: bytes
  *   proxy.c     the proxy of the host
+ *   inject.c    endpoints that add a credential, and TLS
  *   reports.c   what was refused
  *   dns.c hello.c http.c address.c   pure: formats that the agent writes, addresses
  *
@@ -30,6 +31,7 @@
 #include "policy/net.h"
 #include "sandbox/host/net_record.h"
 #include "sandbox/inside/network.h"
+#include "sandbox/plan/plan.h"
 
 #define NET_CONNS_MAX 4096  /* connections at a time, if the limit of descriptors allows that many */
 #define NET_NAMES_MAX 4096  /* names that rules with a wildcard let through, in a run's life */
@@ -182,9 +184,8 @@ void net_conns_apply(void);
 int net_proxy_parse(const char *text);
 
 /* ---- inject.c ---- */
+/* Reads certificates, if there are credentials. */
 int net_inject_begin(const char **ret_what);
-void net_inject_accept(const struct listener *listener, int fd);
-void net_inject_tick(void);
 
 /* ---- reports.c ---- */
 /* Says once that an attempt was refused. `port` 0: a name was asked for. `rule` may be NULL. */

@@ -135,6 +135,8 @@ static int judge_host(const struct cordon_http *http, const struct cordon_http_f
 
 	if (colon && parse_number(colon + 1, field->value_len - n - 1, 10, &port) < 0)
 		return -EBADMSG;
+	if (!http->name)
+		return 0;
 	if (cordon_net_name_clean(field->value, n, name) < 0 || !cordon_streq(name, http->name) || port != http->port)
 		return -EXDEV;
 	return 0;
@@ -199,8 +201,7 @@ static int judge_chunk_size(struct cordon_http *http, const char *line, size_t n
 	return 0;
 }
 
-/* One step: how many bytes it takes, 0 when it needs more of them, or a negative errno. */
-static ssize_t step(struct cordon_http *http, const char *bytes, size_t n)
+ssize_t cordon_http_step(struct cordon_http *http, const char *bytes, size_t n)
 {
 	ssize_t len;
 	int r = 0;
@@ -242,7 +243,7 @@ ssize_t cordon_http_look(struct cordon_http *http, const char *bytes, size_t n)
 	size_t at = 0;
 
 	while (at < n) {
-		ssize_t len = step(http, bytes + at, n - at);
+		ssize_t len = cordon_http_step(http, bytes + at, n - at);
 
 		/* What was right before is sent on; the caller comes back with the rest. */
 		if (len < 0)

@@ -21,7 +21,7 @@ enum cordon_http_state {
 
 /* Zero-initialised, but for name and port. */
 struct cordon_http {
-	const char *name; /* the clean name that each request must have */
+	const char *name; /* the clean name that each request must have; NULL: any */
 	uint16_t port;
 	enum cordon_http_state state;
 	uint64_t left;
@@ -38,6 +38,9 @@ ssize_t cordon_http_look(struct cordon_http *http, const char *bytes, size_t n);
 /*
  * ---- what it is made of, for the endpoint that adds a header (inject.c) ----
  */
+
+/* One step of cordon_http_look(): a head, a part of a body, or a line of the framing. */
+ssize_t cordon_http_step(struct cordon_http *http, const char *bytes, size_t n);
 
 /* One line of a head, without its end. */
 struct cordon_http_field {

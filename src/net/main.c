@@ -248,6 +248,8 @@ static int begin(int config, pid_t parent, const char **ret_what)
 		return -errno;
 	if ((r = net_resolve_begin(ret_what)) < 0)
 		return r;
+	if ((r = net_inject_begin(ret_what)) < 0)
+		return r;
 	if ((r = net_confine(parent, ret_what)) < 0)
 		return r;
 	*ret_what = "take the sockets of the run";

@@ -131,5 +131,5 @@ void net_proxy_serve(struct conn *conn)
 		net_conn_end(conn, true);
 		return;
 	}
-	net_relay_begin(conn);
+	net_conn_dialled(conn);
 }

@@ -209,9 +209,13 @@ static void pass_end(struct flow *flow, int to, enum moved moved)
 void net_relay(struct conn *conn)
 {
 	size_t left[2] = { TURN_BYTES, TURN_BYTES };
-	enum moved out = conn->flows[0].shut ? ENDED : move_out(conn, &left[0]);
-	enum moved in = BROKEN;
+	enum moved out, in = BROKEN;
 
+	if (conn->inject) {
+		net_inject_relay(conn);
+		return;
+	}
+	out = conn->flows[0].shut ? ENDED : move_out(conn, &left[0]);
 	if (out != BROKEN)
 		in = conn->flows[1].shut ? ENDED : move(&conn->flows[1], conn->out.fd, conn->in.fd, &left[1]);
 	if (out == BROKEN || in == BROKEN) {
@@ -233,7 +237,7 @@ void net_relay_begin(struct conn *conn)
 	free(conn->addresses);
 	conn->addresses = NULL;
 	conn->state = CONN_RELAY;
-	conn->deadline = 0;
+	conn->deadline = conn->inject ? net.now + NET_LOOK_MS : 0; /* TLS must begin within this time */
 	net_change(&conn->in, events);
 	net_change(&conn->out, events);
 	net_relay(conn);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells the supervisor what was refused, each attempt once, and sees what the kernel refused by itself. */
-#include <netinet/ip.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -119,48 +118,63 @@ static void from_v4(const uint8_t *bytes, struct cordon_net_address *ret)
 	memcpy(ret->bytes + 12, bytes, 4);
 }
 
-/* What the filter let through: a TCP segment whose source refused, or an ICMP message that quotes the datagram. */
-static void read_packet(const uint8_t *p, size_t n)
+/* A TCP segment whose source refused, or an ICMP message that quotes the datagram, from its IP header on. */
+static void read_v4(const uint8_t *p, size_t n)
 {
-	bool v4 = n > 0 && p[0] >> 4 == 4;
-	size_t header = v4 ? (size_t)(p[0] & 15) * 4 : 40;
-	const uint8_t *body = p + header, *from = v4 ? p + 12 : p + 8;
+	size_t header = n ? (size_t)(p[0] & 15) * 4 : 0;
 	struct cordon_net_address address;
-	bool udp = false;
 
-	if (n < 40 || header < 20 || n < header + 8)
+	if (header < 20 || n < header + 8)
 		return;
-	if ((v4 ? p[9] : p[6]) != IPPROTO_TCP) {
-		/* Behind the header of the message stands the refused packet with its destination. */
-		const uint8_t *inner = body + 8;
-		size_t left = n - header - 8, inner_header = v4 && left ? (size_t)(inner[0] & 15) * 4 : 40;
-
-		if (left < 40 && !v4)
-			return;
-		if (left < inner_header + 4 || inner_header < 20 || (v4 ? inner[9] : inner[6]) != IPPROTO_UDP)
-			return;
-		from = v4 ? inner + 16 : inner + 24;
-		body = inner + inner_header + 2; /* the port of the destination */
-		udp = true;
+	if (p[9] == IPPROTO_TCP) {
+		from_v4(p + 12, &address);
+		report_address(&address, (uint16_t)(p[header] << 8 | p[header + 1]), false);
+		return;
 	}
-	if (v4)
-		from_v4(from, &address);
-	else
-		memcpy(address.bytes, from, 16);
-	report_address(&address, (uint16_t)(body[0] << 8 | body[1]), udp);
+	p += header + 8;
+	n -= header + 8;
+	header = n ? (size_t)(p[0] & 15) * 4 : 0;
+	if (header < 20 || n < header + 4 || p[9] != IPPROTO_UDP)
+		return;
+	from_v4(p + 16, &address);
+	report_address(&address, (uint16_t)(p[header + 2] << 8 | p[header + 3]), true);
+}
+
+/* The same behind the IP header, from this source. */
+static void read_v6(const uint8_t *p, size_t n, const struct sockaddr_storage *from, int protocol)
+{
+	struct cordon_net_address address;
+	uint16_t port;
+
+	if (protocol == IPPROTO_TCP && n >= 4) {
+		net_address_from(from, &address, &port);
+		report_address(&address, (uint16_t)(p[0] << 8 | p[1]), false);
+	} else if (protocol != IPPROTO_TCP && n >= 8 + 40 + 4 && p[8 + 6] == IPPROTO_UDP) {
+		memcpy(address.bytes, p + 8 + 24, 16);
+		report_address(&address, (uint16_t)(p[8 + 40 + 2] << 8 | p[8 + 40 + 3]), true);
+	}
 }
 
 static void on_refusals(struct source *source, uint32_t events)
 {
-	uint8_t packet[128];
+	int protocol = 0;
+	socklen_t size = sizeof(protocol);
 
 	(void)events;
+	(void)getsockopt(source->fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size);
 	for (int i = 0; i < 64; i++) {
-		ssize_t n = recv(source->fd, packet, sizeof(packet), MSG_DONTWAIT);
+		struct sockaddr_storage from = { 0 };
+		socklen_t from_size = sizeof(from);
+		uint8_t packet[128];
+		ssize_t n = recvfrom(source->fd, packet, sizeof(packet), MSG_DONTWAIT, (struct sockaddr *)&from,
+				     &from_size);
 
 		if (n <= 0)
 			return;
-		read_packet(packet, (size_t)n);
+		if (from.ss_family == AF_INET)
+			read_v4(packet, (size_t)n);
+		else
+			read_v6(packet, (size_t)n, &from, protocol);
 	}
 }
 

@@ -58,7 +58,7 @@ def inside(online, machine):
     root = machine.mkdir("work")
 
     def run(rules, script, *options, env=None, check=True):
-        r = online("run", "--root", str(root), "--net", rules, *options, "--", "/usr/bin/python3", "-c",
+        r = online("run", "--root", str(root), *(["--net", rules] if rules else []), *options, "--", "/usr/bin/python3", "-c",
                    PRELUDE + script + "\nprint(json.dumps(found))", cwd=root, env=env)
         if check:
             assert r.returncode == 0, r
@@ -411,6 +411,7 @@ def test_a_helper_that_is_stopped_holds_up_no_end(online, machine):
     assert not os.path.exists(f"/proc/{helper}")
 
 
+@pytest.mark.long
 def test_many_connections_and_servers_that_do_not_read_cost_little(online, machine, inside, internet):
     script = PRELUDE + """
 import resource
@@ -491,3 +492,82 @@ def test_without_namespaces_a_list_is_refused_whatever_best_effort_says(online, 
     inner = f"echo 0 > /proc/sys/user/max_user_namespaces && exec {machine.bin}/cordon run --best-effort --root {root} --net a.example.com -- true"
     r = machine.run("unshare", "-Ur", "sh", "-c", inner, cwd=root)
     assert r.returncode == 125 and "namespaces" in r.stderr, r
+
+
+INJECT = """
+net:
+  allow: []
+  inject:
+    - {host: a.example.com, header: X-Api-Key, from_env: TEST_KEY, base_url_env: FIRST_URL, path: /v1}
+    - {host: 'b.example.com:8443', header: Authorization, prefix: 'Bearer ', from_env: TEST_KEY, base_url_env: SECOND_URL}
+    - {host: x.y.wild.example.com, header: X-Api-Key, from_env: TEST_KEY, base_url_env: FALSE_URL}
+    - {host: loopback.example.net, header: X-Api-Key, from_env: TEST_KEY, base_url_env: HOME_URL}
+"""
+
+
+def test_a_credential_is_added_outside_and_is_nowhere_inside(inside, internet, machine):
+    policy = machine.write("outside.yaml", INJECT)
+    found = inside(None, """
+import http.client, threading, time, urllib.parse
+def endpoint(name):
+    u = urllib.parse.urlsplit(os.environ[name])
+    c = http.client.HTTPConnection(u.hostname, u.port, timeout=60)
+    return c, u.path
+found['urls'] = [os.environ[n] for n in ('FIRST_URL', 'SECOND_URL')]
+def ask(c, path, method='GET', body=None, headers={}):
+    c.request(method, path, body, headers)
+    r = c.getresponse()
+    return r.status, r.read()
+c, base = endpoint('FIRST_URL')
+status, body = ask(c, base + '/x', 'POST', b'body', {'x-api-KEY': 'mine', 'Host': 'b.example.com'})
+seen = json.loads(body)
+found['first'] = [status, seen['host'], seen['sni'], seen['request'], seen['body']]
+status, body = ask(c, base + '/again', 'POST', b'x' * 200000)
+found['large'] = [status, len(json.loads(body)['body'])]
+c, base = endpoint('SECOND_URL')
+found['second'] = ask(c, '/y')[0]
+c, base = endpoint('FALSE_URL')
+found['false'] = ask(c, '/')[0]
+c, base = endpoint('HOME_URL')
+found['home'] = ask(c, '/')[0]
+attempt('absolute', lambda: talk('127.0.0.1', 900, get('x', 'http://b.example.com/'))[:12])
+attempt('smuggled', lambda: talk('127.0.0.1', 900, b'POST / HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 3\\r\\nContent-Length: 5\\r\\n\\r\\n')[:12])
+attempt('direct', lambda: socket.getaddrinfo('a.example.com', 443))
+with connect('127.0.0.1', 900, get('x', '/stream')) as s:
+    got = b''
+    while b'event0' not in got:
+        got += s.recv(4096)
+    found['early'] = int(b'event2' not in got)
+    while b'0\\r\\n\\r\\n' not in got:
+        got += s.recv(4096)
+    found['events'] = got.count(b'\\r\\nevent')
+def websocket():
+    ask = b'GET /socket HTTP/1.1\\r\\nHost: x\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n'
+    with connect('127.0.0.1', 900, ask + b'hello') as s:
+        got = b''
+        while b'ws:hello' not in got:
+            got += s.recv(4096)
+        return got.decode()[9:12]
+attempt('websocket', websocket)
+secret = 's3' + 'cret'
+found['inside'] = [k for k, v in os.environ.items() if secret in v]
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    for name in ('environ', 'cmdline'):
+        try:
+            if secret.encode() in open(f'/proc/{pid}/{name}', 'rb').read():
+                found['inside'].append(f'{pid} {name}')
+        except OSError:
+            pass
+""", "--policy", str(policy), "--keep-env", "TEST_*", env={"TEST_KEY": "s3cret"})
+    assert found == {
+        "urls": ["http://127.0.0.1:900/v1", "http://127.0.0.1:901"], "first": [200, "a.example.com", "a.example.com", "POST /v1/x HTTP/1.1", "body"],
+        "large": [200, 200000], "second": 200, "false": 502, "home": 502, "absolute": "HTTP/1.1 502", "smuggled": "HTTP/1.1 502", "direct": "no name",
+        "early": 1, "events": 3, "websocket": "101", "inside": []}, found
+    keys = [r["fields"].get("x-api-key") or r["fields"].get("authorization") for r in internet.requests()]
+    assert set(keys) == {"s3cret", "Bearer s3cret"} and "mine" not in str(internet.requests())
+
+
+def test_a_credential_that_is_not_there_is_refused_before_anything_starts(online, machine):
+    policy = machine.write("outside.yaml", INJECT)
+    r = online("run", "--root", str(machine.mkdir("work")), "--policy", str(policy), "--", "true")
+    assert r.returncode == 125 and "TEST_KEY" in r.stderr and "not set" in r.stderr, r

@@ -2,8 +2,6 @@
 /* The agent's process and PID 1 make the routes and sockets of a run that may reach a list of hosts. */
 #include <arpa/inet.h>
 #include <linux/filter.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -11,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "sandbox/inside/network.h"
+#include "sandbox/plan/plan.h"
 
 #define BACKLOG 1024
 #define DNS_PORT 53
@@ -176,53 +175,57 @@ static int add_bound(struct batch *batch, int family, int type, const struct cor
 
 /*
  * Sees only how the kernel refuses: the answer to the first packet of a connection (RST and ACK, with the number 0), and
- * "port unreachable" for a datagram. With these the refused attempts can be reported, although nobody hears them.
+ * "port unreachable" for a datagram. With these the refused attempts can be reported, although nobody hears them. A raw
+ * socket of IPv4 shows a packet from its IP header on, one of IPv6 from what follows that. (To close packet sockets takes
+ * the kernel longer than all else of a run.)
  */
-static int refusals_socket(int family, int loopback)
+static int refusals_socket(int family, int protocol)
 {
-	static const struct sock_filter v4[] = {
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9), /* the protocol */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_ICMP, 7, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 9),
+	static const struct sock_filter tcp4[] = {
 		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0), /* length of the IP header */
 		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 13), /* the flags */
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x14),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x14, 0, 5),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x14, 0, 2),
 		BPF_STMT(BPF_LD | BPF_W | BPF_IND, 4), /* the number */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, 3),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, 128),
+	};
+	static const struct sock_filter icmp4[] = {
 		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
 		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 0), /* type and code */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0303, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 		BPF_STMT(BPF_RET | BPF_K, 128),
 	};
-	static const struct sock_filter v6[] = {
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_ICMPV6, 6, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 7),
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 40 + 13),
+	static const struct sock_filter tcp6[] = {
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x14),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x14, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 40 + 4),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 2),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 40),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x14, 0, 2),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, 128),
+	};
+	static const struct sock_filter icmp6[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0104, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 		BPF_STMT(BPF_RET | BPF_K, 128),
 	};
 	/* The kernel's structure wants a pointer to writable memory, which it only reads. */
-	struct sock_fprog filter = { CORDON_ARRAY_SIZE(v4), (struct sock_filter *)(uintptr_t)v4 };
-	struct sockaddr_ll name = { .sll_family = AF_PACKET,
-				    .sll_protocol = htons(family == AF_INET ? ETH_P_IP : ETH_P_IPV6),
-				    .sll_ifindex = loopback };
-	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const struct sock_fprog filters[2][2] = {
+		{ { CORDON_ARRAY_SIZE(tcp4), (struct sock_filter *)(uintptr_t)tcp4 },
+		  { CORDON_ARRAY_SIZE(icmp4), (struct sock_filter *)(uintptr_t)icmp4 } },
+		{ { CORDON_ARRAY_SIZE(tcp6), (struct sock_filter *)(uintptr_t)tcp6 },
+		  { CORDON_ARRAY_SIZE(icmp6), (struct sock_filter *)(uintptr_t)icmp6 } },
+	};
+	const struct sock_fprog *filter = &filters[family == AF_INET6][protocol != IPPROTO_TCP];
+	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 
-	if (family == AF_INET6)
-		filter = (struct sock_fprog){ CORDON_ARRAY_SIZE(v6), (struct sock_filter *)(uintptr_t)v6 };
 	if (fd < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 &&
-	    bind(fd, (const struct sockaddr *)&name, sizeof(name)) == 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof(*filter)) == 0)
 		return fd;
 	cordon_closep(&fd);
 	return -errno;
@@ -255,7 +258,7 @@ static int add_fixed(struct batch *batch, const struct cordon_net_list *list, bo
 	return r;
 }
 
-static int add_sockets(struct batch *batch, const struct cordon_net_list *list, int loopback, bool v6)
+static int add_sockets(struct batch *batch, const struct cordon_net_list *list, bool v6)
 {
 	int r = 0;
 
@@ -263,12 +266,12 @@ static int add_sockets(struct batch *batch, const struct cordon_net_list *list, 
 		r = add_bound(batch, i < 2 ? AF_INET : AF_INET6, i % 2 ? SOCK_STREAM : SOCK_DGRAM, NULL, DNS_PORT);
 	if (r == 0)
 		r = add_fixed(batch, list, v6);
-	/* Without packet sockets in the kernel everything is refused all the same; it is only not reported. */
-	for (int i = 0; r == 0 && i < (v6 ? 2 : 1); i++) {
-		int fd = refusals_socket(i == 0 ? AF_INET : AF_INET6, loopback);
+	for (int i = 0; r == 0 && i < (v6 ? 4 : 2); i++) {
+		int fd = refusals_socket(i < 2 ? AF_INET : AF_INET6, i % 2 == 0 ? IPPROTO_TCP
+								     : i < 2	? IPPROTO_ICMP
+										: IPPROTO_ICMPV6);
 
-		if (fd >= 0)
-			r = add(batch, CORDON_NET_SOCKET_REFUSALS, fd);
+		r = fd < 0 ? fd : add(batch, CORDON_NET_SOCKET_REFUSALS, fd);
 	}
 	return r;
 }
@@ -288,7 +291,7 @@ int cordon_network_open(const struct cordon_net_list *list, int socket, const ch
 	if (r < 0)
 		return r;
 	*ret_what = "the sockets of the network";
-	r = add_sockets(&batch, list, loopback, v6);
+	r = add_sockets(&batch, list, v6);
 	return r < 0 ? r : flush(&batch, 0);
 }
 

@@ -14,14 +14,13 @@
 #include "base/util.h"
 #include "policy/net.h"
 
-#define CORDON_NET_SOCKETS_MAX 32  /* in one message */
-#define CORDON_NET_INJECT_PORT 900 /* of the first endpoint with a credential; a port that the agent can't bind */
+#define CORDON_NET_SOCKETS_MAX 32 /* in one message */
 
 /* What a socket that was passed is for. */
 enum cordon_net_socket {
 	CORDON_NET_SOCKET_DNS,	    /* UDP, bound to port 53 of every address */
 	CORDON_NET_SOCKET_LISTENER, /* TCP; port 53 is DNS, too */
-	CORDON_NET_SOCKET_REFUSALS, /* sees the packets by which the kernel refuses IPv4 or IPv6 */
+	CORDON_NET_SOCKET_REFUSALS, /* raw: sees the packets by which the kernel refuses connections or datagrams */
 	CORDON_NET_SOCKET_EMPTY,    /* TCP without an address, as cordon-net asked for */
 };
 

@@ -197,6 +197,33 @@ static int set_path(struct cordon_plan *plan, const char *first)
 	return path ? set(plan, path) : -ENOMEM;
 }
 
+static void unset(struct cordon_plan *plan, const char *name)
+{
+	size_t n = strlen(name), kept = 0;
+
+	for (size_t i = 0; i < plan->n_env; i++)
+		if (name_length(plan->env[i]) != n || memcmp(plan->env[i], name, n) != 0)
+			plan->env[kept++] = plan->env[i];
+	plan->n_env = kept;
+	plan->env[kept] = NULL;
+}
+
+/* The run gets the URL of the endpoint that adds a credential (cordon-net), and never the credential. */
+static int set_endpoints(struct cordon_plan *plan)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && plan->net && i < plan->net->n_inject; i++) {
+		const struct cordon_net_inject *inject = &plan->net->inject[i];
+		char *url = cordon_arena_printf(plan->arena, "http://127.0.0.1:%zu%s", CORDON_NET_INJECT_PORT + i,
+						inject->path ? inject->path : "");
+
+		unset(plan, inject->from_env);
+		r = url ? set_pair(plan, inject->base_url_env, url) : -ENOMEM;
+	}
+	return r;
+}
+
 static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *term = getenv("TERM");
@@ -218,6 +245,8 @@ static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 	for (size_t i = 0; i < spec->run->n_keep_env; i++)
 		if ((r = keep(plan, spec->run->keep_env[i])) < 0)
 			return r;
+	if ((r = set_endpoints(plan)) < 0)
+		return r;
 	for (size_t i = 0; i < spec->run->n_home_env; i++)
 		if ((r = set_in_home(plan, spec->run->home_env[i])) < 0)
 			return r;

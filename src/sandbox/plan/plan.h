@@ -27,6 +27,7 @@
 #define CORDON_OPEN_DIRS_MAX 48	    /* per held directory: subdirectories in which the agent itself makes entries */
 #define CORDON_AREAS_MAX 64
 #define CORDON_GUARDS_MAX 4096
+#define CORDON_NET_INJECT_PORT 900 /* of the first endpoint with a credential; a port that the agent can't bind */
 
 /* The input of cordon_plan_build(). The caller keeps ownership of every pointer; the plan makes copies. */
 struct cordon_plan_spec {
