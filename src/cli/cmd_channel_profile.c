@@ -155,9 +155,10 @@ const struct cordon_command cordon_cmd_channel_profile_list = {
 
 const struct cordon_command cordon_cmd_channel_profile_add = {
 	.name = "channel-profile add",
-	.operands = "ID local|slack|discord|telegram|whatsapp ORCHESTRATOR",
+	.operands = "ID CHANNEL ORCH",
 	.summary = "let an orchestrator answer on a channel",
-	.details = "With a domain, the orchestrator may have no area of another domain, unless the grant says --cross-domain.\n",
+	.details = "CHANNEL is local, slack, discord, telegram or whatsapp.\n"
+		   "With a domain, the orchestrator may have no area of another domain, unless the grant says --cross-domain.\n",
 	.options = add_options,
 	.run = run_add,
 };

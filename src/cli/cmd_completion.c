@@ -49,7 +49,9 @@ static const char *kind_of_id(const char *word, size_t n)
 	static const char *const kinds[][2] = {
 		{ "PROJECT", "projects" }, { "WORKSPACE", "workspaces" },
 		{ "SESSION", "sessions" }, { "RUN-ID", "runs" },
-		{ "RUN", "crews" },	   { "VIEW", "views" },
+		{ "RUN", "crews" },	   { "ORCHESTRATOR", "orchestrators" },
+		{ "AREA", "areas" },	   { "CHANNEL-PROFILE", "channel-profiles" },
+		{ "VIEW", "views" },
 	};
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/held_grants.h"
 #include "cli/pairs.h"
 #include "cli/reports.h"
 #include "flow/step.h"
@@ -47,9 +48,15 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	}
 }
 
+/* A command while it runs. */
+struct run {
+	struct cordon_reporter reporter;
+	struct cordon_held_grants *held;
+};
+
 static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
-	struct cordon_reporter *reporter = data;
+	struct cordon_reporter *reporter = &((struct run *)data)->reporter;
 	int r = cordon_reports_begin(&reporter->queue, CORDON_REPORTS_DEFAULT, NULL, reporter->policy, plan, false, err);
 
 	if (r == 0)
@@ -59,12 +66,22 @@ static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_
 
 static void on_launched(void *data, struct cordon_child *child)
 {
-	cordon_reporter_launched(data, child);
+	cordon_reporter_launched(&((struct run *)data)->reporter, child);
 }
 
 static void on_event(void *data, const struct cordon_event *event)
 {
-	cordon_reporter_event(data, event);
+	cordon_reporter_event(&((struct run *)data)->reporter, event);
+}
+
+static size_t on_fds(void *data, struct pollfd *ret_fds)
+{
+	return cordon_held_grants_fds(((struct run *)data)->held, ret_fds);
+}
+
+static bool on_serve(void *data, const struct pollfd *fds, size_t n)
+{
+	return cordon_held_grants_serve(((struct run *)data)->held, fds, n);
 }
 
 static int print_plan(struct cordon_cli *cli, const struct cordon_step_spec *step)
@@ -85,22 +102,28 @@ static int print_plan(struct cordon_cli *cli, const struct cordon_step_spec *ste
 	return CORDON_EXIT_OK;
 }
 
-static int start(struct cordon_cli *cli, struct cordon_step_spec *step)
+static int start(struct cordon_cli *cli, struct cordon_step_spec *step, struct cordon_held_grants *held)
 {
-	struct cordon_reporter reporter;
-	struct cordon_observer observer = {
-		.data = &reporter, .planned = on_planned, .launched = on_launched, .event = on_event
-	};
+	struct run run = { .held = held };
+	struct cordon_reporter *reporter = &run.reporter;
+	struct cordon_observer observer = { .data = &run,
+					    .planned = on_planned,
+					    .launched = on_launched,
+					    .event = on_event,
+					    .fds = on_fds,
+					    .serve = on_serve };
 	struct cordon_result result;
 	autofree char *text = NULL;
 	int code;
 
-	cordon_reporter_init(&reporter, cli, step->policy);
+	cordon_reporter_init(reporter, cli, step->policy);
 	step->spec.terminal = true;
 	(void)cordon_run(&step->spec, &observer, &result, NULL);
-	cordon_reporter_result(&reporter, &result);
-	cordon_report_queue_flush(&reporter.queue);
-	cordon_report_queue_next_line(&reporter.queue);
+	cordon_reporter_result(reporter, &result);
+	cordon_report_queue_flush(&reporter->queue);
+	cordon_report_queue_next_line(&reporter->queue);
+	if (*held->revoked)
+		cordon_cli_notice(cli, "the shared area %s was revoked: the command was ended", held->revoked);
 	text = cli->json && *result.run_id ? cordon_result_to_json(&result) : NULL;
 	if (text)
 		fprintf(stderr, "%s\n", text);
@@ -108,15 +131,33 @@ static int start(struct cordon_cli *cli, struct cordon_step_spec *step)
 		cordon_cli_fail(cli, &result.error);
 	code = result.own_exit;
 	cordon_result_done(&result);
-	cordon_reporter_done(&reporter);
+	cordon_reporter_done(reporter);
 	return code;
 }
 
-static int run(struct cordon_cli *cli, int argc, char **argv)
+/* Finds the orchestrator, and runs the command with what it has. */
+static int run_as(struct cordon_cli *cli, struct args *args, const char *id, struct cordon_held_grants *held)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autosettings struct cordon_settings_file *settings = NULL;
 	struct cordon_step_spec step autostepspec = { 0 };
+	struct cordon_error err = { 0 };
+	int code;
+
+	if (!cordon_cli_load_settings(cli, args->config, 0, &settings, &code))
+		return code;
+	if (cordon_settings_orchestrator(settings, id, &args->ask.orchestrator, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	args->ask.settings = settings;
+	held->orchestrator = args->ask.orchestrator;
+	if (cordon_step_spec_init(&args->ask, &step, &errors) < 0)
+		return cordon_cli_fail_all(cli, &errors);
+	return args->ask.dry ? print_plan(cli, &step) : start(cli, &step, held);
+}
+
+static int run(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct cordon_held_grants held;
 	struct cordon_error err = { 0 };
 	struct args args = { 0 };
 	int first, code, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, &args, &first, &err);
@@ -132,15 +173,12 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "no command to run");
 	if (args.ask.run_workspace && !args.ask.run_id)
 		return cordon_cli_usage(cli, "--run-workspace needs --run-id");
-	if (!cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
-		return code;
-	if (cordon_settings_orchestrator(settings, argv[first], &args.ask.orchestrator, &err) < 0)
-		return cordon_cli_fail(cli, &err);
-	args.ask.settings = settings;
 	args.ask.argv = argv + first + 1;
-	if (cordon_step_spec_init(&args.ask, &step, &errors) < 0)
-		return cordon_cli_fail_all(cli, &errors);
-	return args.ask.dry ? print_plan(cli, &step) : start(cli, &step);
+	if (cordon_held_grants_begin(&held, args.config, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	code = run_as(cli, &args, argv[first], &held);
+	cordon_held_grants_done(&held);
+	return code;
 }
 
 const struct cordon_command cordon_cmd_orchestrator_run = {
@@ -148,7 +186,7 @@ const struct cordon_command cordon_cmd_orchestrator_run = {
 	.operands = "ORCHESTRATOR -- CMD [ARG]...",
 	.summary = "run one command with what an orchestrator may see",
 	.details = "The command starts in the private workspace. It sees that, the shared areas that are granted, a read-only\n"
-		   "system, and nothing else of the host. Exit status: as of 'cordon run'.\n",
+		   "system, and nothing else of the host. Revoking one of these areas ends it. Exit status: as of 'cordon run'.\n",
 	.options = options,
 	.run = run,
 };

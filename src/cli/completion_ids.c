@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "cli/completion_ids.h"
 #include "cli/records.h"
+#include "config/settings_file.h"
 #include "crew/crew.h"
 #include "view/view.h"
 
@@ -143,11 +144,31 @@ static int print_views(const struct cordon_home *home, const char *beginning, st
 	return r;
 }
 
+/* What the settings name. What their paths lead to does not matter here. */
+static int print_settings(const char *kind, const char *beginning, struct cordon_error *err)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	autosettings struct cordon_settings_file *settings = NULL;
+
+	if (cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) < 0)
+		return cordon_errors_first(&errors, err);
+	for (size_t i = 0; cordon_streq(kind, "orchestrators") && i < settings->n_orchestrators; i++)
+		print_line(beginning, settings->orchestrators[i].id, settings->orchestrators[i].private_workspace);
+	for (size_t i = 0; cordon_streq(kind, "areas") && i < settings->n_areas; i++)
+		print_line(beginning, settings->areas[i].key, settings->areas[i].description);
+	for (size_t i = 0; cordon_streq(kind, "channel-profiles") && i < settings->n_profiles; i++)
+		print_line(beginning, settings->profiles[i].id, settings->profiles[i].channel);
+	return 0;
+}
+
 int cordon_cli_completion_ids(const char *kind, const char *project, const char *beginning, struct cordon_error *err)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
-	int r = cordon_store_open(&store, err);
+	int r;
 
+	if (cordon_streq(kind, "orchestrators") || cordon_streq(kind, "areas") || cordon_streq(kind, "channel-profiles"))
+		return print_settings(kind, beginning, err);
+	r = cordon_store_open(&store, err);
 	if (r < 0)
 		return r;
 	if (cordon_streq(kind, "projects"))

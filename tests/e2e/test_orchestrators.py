@@ -6,6 +6,8 @@ import stat
 
 import pytest
 
+from support import poll
+
 
 class Orchestra:
     """Settings with areas, and commands about them."""
@@ -163,6 +165,23 @@ def test_a_revoked_area_is_gone_at_the_next_step(orchestra):
     orchestra("orchestrator", "grant-shared-access", "alpha", "specs")
     orchestra.agent("alpha", "echo x > shared/specs/x")
     assert sorted(os.listdir(specs)) == ["f", "x"]
+
+
+def test_revoking_ends_a_running_command_that_has_the_area(orchestra, box, leftovers):
+    docs, specs = orchestra.area("docs"), orchestra.area("specs")
+    private = orchestra.add("alpha", "docs", "specs")
+    orchestra.add("beta", "docs")
+    script = "trap 'echo x > ended; exit 7' TERM; touch running; while :; do sleep 0.1; done"
+    holder = orchestra.cordon.start("orchestrator", "run", "alpha", "--", "sh", "-c", script)
+    poll((private / "running").exists, 60, "the command runs")
+    # What others lose, and what is only added, does not matter to it.
+    orchestra("orchestrator", "revoke-shared-access", "beta", "docs")
+    orchestra("shared", "add", "one", str(box.mkdir("areas/one")), "--description", "x")
+    assert holder.poll() is None
+    orchestra("orchestrator", "grant-shared-access", "alpha", "specs", "--read-only")
+    _, errors = holder.communicate(timeout=60)
+    assert b"the shared area specs was revoked: the command was ended" in errors and (private / "ended").exists()
+    leftovers.assert_none()
 
 
 def test_execution_starts_in_the_private_root_in_both_modes(orchestra):

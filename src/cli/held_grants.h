@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches the settings while a command of an orchestrator runs: a grant that is revoked ends the command. */
+#ifndef CORDON_CLI_HELD_GRANTS_H
+#define CORDON_CLI_HELD_GRANTS_H
+
+#include <poll.h>
+
+#include "config/settings_file.h"
+
+struct cordon_held_grants {
+	const struct cordon_orchestrator *orchestrator; /* as it was when the command started */
+	const char *config;				/* as for cordon_settings_load() */
+	int fd;						/* of inotify, or -1 */
+	char revoked[CORDON_SETTINGS_ID_MAX + 1];	/* the area that ended the command, or "" */
+};
+
+/* Begins to watch. Call it before the settings are read, so that no change is missed; fill in the orchestrator then. */
+int cordon_held_grants_begin(struct cordon_held_grants *held, const char *config, struct cordon_error *err);
+void cordon_held_grants_done(struct cordon_held_grants *held);
+
+/* For struct cordon_observer; `data` is the struct. serve() returns true once when the settings have changed, and no longer
+ * grant what the command has. */
+size_t cordon_held_grants_fds(void *data, struct pollfd *ret_fds);
+bool cordon_held_grants_serve(void *data, const struct pollfd *fds, size_t n);
+
+#endif
