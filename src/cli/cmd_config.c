@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/pairs.h"
 #include "flow/edit.h"
+#include "flow/flow.h"
 #include "flow/settings_json.h"
 
 static const struct cordon_option options[] = { CORDON_CONFIG_OPTION, { 0 } };
@@ -125,8 +126,11 @@ static size_t check_orchestrators(const struct cordon_settings_file *settings,
 	for (size_t i = 0; i < settings->n_orchestrators; i++) {
 		struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 		autoorchestratorfile struct cordon_orchestrator_file *file = NULL;
+		struct cordon_workflow *workflows;
+		size_t n_workflows;
 
-		(void)cordon_orchestrator_file_load(&settings->orchestrators[i], &file, &errors);
+		if (cordon_orchestrator_file_load(&settings->orchestrators[i], &file, &errors) == 0 && file)
+			(void)cordon_flow_read(file, &workflows, &n_workflows, &errors);
 		for (size_t k = 0; k < errors.n; k++)
 			tell_error(data, &errors.items[k]);
 		n += errors.n;

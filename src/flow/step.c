@@ -177,11 +177,14 @@ static int make_shares(struct making *making)
 		.source = making->cover, .target = making->runs, .read_only = true, .own = true, .where = "other runs"
 	};
 	if (ask->run_id)
-		making->shares[making->n_shares++] = (struct cordon_share){ .source = making->step->run_workspace,
-									    .own = true,
-									    .where = "the work area of the run",
-									    .protect = making->protect,
-									    .n_protect = making->n_protect };
+		making->shares[making->n_shares++] = (struct cordon_share){
+			.source = ask->run_dir ? ask->run_dir : making->step->run_workspace,
+			.target = making->step->run_workspace,
+			.own = true,
+			.where = "the work area of the run",
+			.protect = making->protect,
+			.n_protect = making->n_protect
+		};
 	for (size_t i = 0; i < n; i++) {
 		const struct cordon_area_grant *grant = &orchestrator->grants[i];
 		struct cordon_share share = { .source = grant->area->path, .read_only = grant->read_only };

@@ -26,6 +26,7 @@ struct cordon_step_spec_ask {
 	const struct cordon_settings_file *settings;
 	const struct cordon_orchestrator *orchestrator;
 	const char *run_id; /* its directory is made when it is missing; NULL: the step belongs to no run */
+	const char *run_dir; /* the host directory that the step sees as the work area of the run; NULL: that one itself */
 	bool run_workspace; /* the private workspace can only be read, except for the work area of the run */
 	/* More paths in the private workspace that the step can't change, relative to it: outputs of earlier steps. */
 	const char *const *protect;

@@ -26,13 +26,21 @@ static bool hides(const struct cordon_policy *policy)
 	return decision.verdict == CORDON_DENY;
 }
 
-/* Whether the share shows a directory of the workspace at its own place, and nothing else. Only cordon itself asks for
- * such a share: for a directory that it has covered with another one, so that there is no second path to it. The rules of
- * the share then count there instead of those of the workspace. */
-static bool is_own_place(const struct cordon_plan *plan, const struct cordon_policy_share *share)
+/* Whether the share shows a directory of the workspace that another share covers, so that there is no second path to it.
+ * Only cordon itself asks for such shares. The rules of the share then count there instead of those of the workspace. */
+static bool is_covered(const struct cordon_plan *plan, const struct cordon_policy *policy,
+		       const struct cordon_policy_share *share)
 {
-	return share->own && share->in_root && cordon_path_within(share->source, plan->root) &&
-	       cordon_streq(share->target, share->source) && cordon_streq(plan->at, plan->root);
+	if (!share->own || !share->in_root || !cordon_streq(plan->at, plan->root))
+		return false;
+	for (size_t i = 0; i < policy->n_shares; i++) {
+		const struct cordon_policy_share *cover = &policy->shares[i];
+
+		if (cover != share && cover->own && cover->read_only && cover->in_root &&
+		    cordon_path_within(share->source, cover->target) && !overlap(cover->source, plan->root))
+			return true;
+	}
+	return false;
 }
 
 /* Refuses a share that is a second path to the workspace when the agent could write what is protected, or read what is
@@ -40,7 +48,7 @@ static bool is_own_place(const struct cordon_plan *plan, const struct cordon_pol
 static int check_overlap(const struct cordon_plan *plan, const struct cordon_plan_spec *spec,
 			 const struct cordon_policy_share *share, struct cordon_error *err)
 {
-	if (!overlap(share->source, plan->root) || is_own_place(plan, share))
+	if (!overlap(share->source, plan->root) || is_covered(plan, spec->run->policy, share))
 		return 0;
 	if (!share->read_only) {
 		cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,

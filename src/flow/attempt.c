@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This runs in the engine of a run: one attempt of a step, from its copy of the run directory to its end. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/io.h"
+#include "base/time.h"
+#include "crew/crew.h"
+#include "flow/envelope.h"
+#include "flow/internal.h"
+#include "flow/outputs.h"
+#include "flow/step.h"
+
+#define PROMPT_MAX ((size_t)4 << 20) /* bytes of a prompt with its values */
+
+struct attempt {
+	struct cordon_flow_engine *engine;
+	const struct cordon_flow_step *step;
+	struct cordon_flow_step_state *state;
+	unsigned int number;
+	uint64_t serial;
+	char token[CORDON_ENVELOPE_TOKEN_SIZE];
+	char run_workspace[CORDON_PATH_MAX];
+	char job[CORDON_CREW_NAME_MAX + 1];
+	struct cordon_settings_file *settings;
+	const struct cordon_orchestrator *orchestrator;
+	struct cordon_step_spec made;
+	char **argv;
+	const char **protect; /* paths below the private workspace */
+	size_t n_protect;
+	int input; /* the prompt, or -1 */
+	struct cordon_buf answer;
+	size_t index; /* of the job */
+};
+
+static void attempt_done(struct attempt *attempt)
+{
+	cordon_step_spec_done(&attempt->made);
+	cordon_flow_argv_free(attempt->argv);
+	for (size_t i = 0; i < attempt->n_protect; i++)
+		free((char *)(uintptr_t)attempt->protect[i]);
+	free(attempt->protect);
+	cordon_settings_freep(&attempt->settings);
+	cordon_closep(&attempt->input);
+	cordon_buf_done(&attempt->answer);
+}
+
+/* ---- what the step gets ---- */
+
+static int make_token(char ret[static CORDON_ENVELOPE_TOKEN_SIZE])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char bytes[(CORDON_ENVELOPE_TOKEN_SIZE - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return -EIO;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		ret[2 * i] = digits[bytes[i] >> 4];
+		ret[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	ret[CORDON_ENVELOPE_TOKEN_SIZE - 1] = '\0';
+	return 0;
+}
+
+/* A private file in memory: the agent reads it from the start, and nobody else has it. */
+static int make_input(const struct cordon_buf *text)
+{
+	int fd = memfd_create("prompt", MFD_CLOEXEC);
+
+	if (fd >= 0 && (cordon_write_all(fd, text->data ? text->data : "", text->len) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+		cordon_closep(&fd);
+	return fd;
+}
+
+static int add_protect(struct attempt *a, const char *name)
+{
+	size_t size = strlen(name) + strlen(a->engine->run.id) + sizeof("work/runs//");
+	char *path = malloc(size);
+
+	if (!path || cordon_concat(path, size, "work/runs/", a->engine->run.id, "/", name, (char *)NULL) < 0) {
+		free(path);
+		return -ENOMEM;
+	}
+	a->protect[a->n_protect++] = path;
+	return 0;
+}
+
+/* What earlier steps produced, and what cordon itself wrote there, can only be read. */
+static int protect_files(struct attempt *a, bool prompt_in_file)
+{
+	const json_t *files = a->engine->progress.files;
+	int r = 0;
+
+	a->protect = calloc(json_array_size(files) + 2, sizeof(*a->protect));
+	if (!a->protect)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < json_array_size(files); i++)
+		r = add_protect(a, json_string_value(json_array_get(files, i)));
+	if (r == 0)
+		r = add_protect(a, "context.md");
+	if (r == 0 && prompt_in_file)
+		r = add_protect(a, "prompt.md");
+	return r;
+}
+
+static int write_own(const struct attempt *a, const char *name, const struct cordon_buf *text, struct cordon_error *err)
+{
+	int dir = a->engine->stage.dir_fd;
+	int r = cordon_write_file(dir, name, 0600, text->data ? text->data : "", text->len, err);
+
+	return r < 0 ? cordon_error_prefix(err, r, "the run directory") : 0;
+}
+
+/* Writes prompt and context, and finds the command. */
+static int make_texts(struct attempt *a, struct cordon_error *err)
+{
+	struct cordon_flow_engine *engine = a->engine;
+	const json_t *agent = json_object_get(engine->run.agents, a->step->agent);
+	const char *name = json_string_value(json_object_get(agent, "provider"));
+	struct cordon_flow_prompt prompt = { .run = &engine->run,
+					     .progress = &engine->progress,
+					     .step = a->step,
+					     .attempt = a->number,
+					     .run_workspace = a->run_workspace,
+					     .token = a->token };
+	autobuf struct cordon_buf text = CORDON_BUF(PROMPT_MAX);
+	autobuf struct cordon_buf context = CORDON_BUF(PROMPT_MAX);
+	const struct cordon_provider *provider = NULL;
+	struct cordon_errors found CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	char file[CORDON_PATH_MAX];
+	bool in_file = false;
+	int r = cordon_settings_provider(a->settings, name ? name : "", &provider, err);
+
+	if (r == 0)
+		r = cordon_flow_prompt(&prompt, &text, err);
+	if (r == 0)
+		r = cordon_flow_context(&prompt, a->orchestrator, &context, err);
+	if (r == 0)
+		r = write_own(a, "context.md", &context, err);
+	if (r < 0)
+		return r;
+	if (cordon_concat(file, sizeof(file), a->run_workspace, "/prompt.md", (char *)NULL) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", a->run_workspace);
+	a->argv = cordon_flow_argv(provider, json_string_value(json_object_get(agent, "model")), file, &in_file);
+	if (!a->argv || protect_files(a, in_file) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "cannot start the step %s", a->step->id);
+	if (in_file)
+		r = write_own(a, "prompt.md", &text, err);
+	else if ((a->input = make_input(&text)) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot give the step %s its prompt", a->step->id);
+	if (r < 0)
+		return r;
+	struct cordon_step_spec_ask ask = { .settings = a->settings,
+					    .orchestrator = a->orchestrator,
+					    .run_id = engine->run.id,
+					    .run_dir = engine->stage.dir,
+					    .run_workspace = a->step->run_workspace,
+					    .protect = a->protect,
+					    .n_protect = a->n_protect,
+					    .argv = a->argv,
+					    .provider = provider };
+	uint64_t limit = a->step->timeout_s ? a->step->timeout_s * 1000 : engine->run.step_timeout_ms;
+	uint64_t left = engine->run.run_timeout_ms - engine->progress.used_ms;
+
+	if (engine->run.max_step_timeout_ms && limit > engine->run.max_step_timeout_ms)
+		limit = engine->run.max_step_timeout_ms;
+	ask.timeout_ms = limit < left ? limit : left;
+	r = cordon_step_spec_init(&ask, &a->made, &found);
+	return r < 0 ? cordon_errors_first(&found, err) : 0;
+}
+
+/* "docs" for an area that can be written, "specs:ro" for one that can't. */
+static json_t *area_names(const struct cordon_orchestrator *orchestrator)
+{
+	json_t *names = json_array();
+
+	for (size_t i = 0; i < orchestrator->n_grants; i++)
+		json_array_append_new(names, json_sprintf("%s%s", orchestrator->grants[i].area->key,
+							  orchestrator->grants[i].read_only ? ":ro" : ""));
+	return names;
+}
+
+/* Reads the settings as they are now: the next step of a run sees grants that were given or revoked meanwhile. */
+static int load_settings(struct attempt *a, struct cordon_error *err)
+{
+	struct cordon_errors found CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	const char *config = json_string_value(json_object_get(a->engine->run.record, "config"));
+	int r;
+
+	cordon_settings_freep(&a->settings);
+	r = cordon_settings_load(config, 0, &a->settings, &found);
+	if (r < 0 || found.n)
+		return found.n ? cordon_errors_first(&found, err)
+			       : cordon_fail_errno(err, r, "cannot read the settings");
+	r = cordon_settings_orchestrator(a->settings, a->engine->run.orchestrator, &a->orchestrator, err);
+	if (r == 0 && !cordon_streq(a->orchestrator->private_workspace, a->engine->run.private_path))
+		r = cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+				"the private workspace of %s is not where the run began (%s)",
+				a->engine->run.orchestrator, a->engine->run.private_path);
+	return r;
+}
+
+static int prepare(struct attempt *a, struct cordon_error *err)
+{
+	struct cordon_flow_engine *engine = a->engine;
+	int r = make_token(a->token);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot make a token");
+	if (cordon_concat(a->run_workspace, sizeof(a->run_workspace), engine->run.private_path, "/work/runs/",
+			  engine->run.id, (char *)NULL) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", engine->run.private_path);
+	snprintf(a->job, sizeof(a->job), "%.40s.%llu", a->step->id, (unsigned long long)a->serial);
+	r = load_settings(a, err);
+	if (r == 0)
+		r = cordon_flow_stage_copy(&engine->stage, a->serial, err);
+	if (r == 0)
+		r = cordon_outputs_clear(engine->stage.dir_fd, a->step, engine->run.id, a->number, err);
+	return r < 0 ? r : make_texts(a, err);
+}
+
+/* ---- the run of the agent ---- */
+
+/* Keeps the last bytes of what the agent wrote. */
+static void keep_answer(struct cordon_buf *answer, const char *bytes, size_t n)
+{
+	if (answer->len + n > answer->max) {
+		size_t keep = CORDON_ENVELOPE_MAX < answer->len ? CORDON_ENVELOPE_MAX : answer->len;
+
+		memmove(answer->data, answer->data + answer->len - keep, keep);
+		answer->len = keep;
+	}
+	(void)cordon_buf_add(answer, bytes, n);
+}
+
+void cordon_flow_hear(struct cordon_flow_engine *engine, const char *bytes, size_t n)
+{
+	if (engine->answer)
+		keep_answer(engine->answer, bytes, n);
+}
+
+static int run_agent(struct attempt *a, struct cordon_job *ret_job, struct cordon_error *err)
+{
+	struct cordon_flow_engine *engine = a->engine;
+	struct cordon_job_spec job = { .name = a->job, .run = a->made.spec, .input = a->input < 0 ? 0 : a->input };
+	int r = cordon_crew_add(engine->crew, &job, &a->index, err);
+
+	if (r < 0)
+		return r;
+	engine->answer = &a->answer;
+	r = cordon_crew_wait(engine->crew, NULL, err);
+	engine->answer = NULL;
+	if (r == 0)
+		cordon_crew_job(engine->crew, a->index, ret_job);
+	return r;
+}
+
+/* ---- how it ended ---- */
+
+static json_t *end_event(const struct attempt *a, const struct cordon_job *job, const char *result)
+{
+	int64_t duration = job->ended && job->started ? job->ended - job->started : 0;
+	json_t *event = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I}", "event", "end", "n", (json_int_t)a->serial,
+				  "result", result, "duration_ms", (json_int_t)(duration > 0 ? duration : 0),
+				  "violations", (json_int_t)job->violations, "exit_code", (json_int_t)job->exit_code);
+
+	if (*job->run_id)
+		json_object_set_new(event, "session_id", json_string(job->run_id));
+	return event;
+}
+
+static int say_failed(struct attempt *a, const struct cordon_job *job, const char *message, struct cordon_error *err)
+{
+	json_t *event = end_event(a, job, "failed");
+
+	json_object_set_new(event, "message", json_string(message));
+	return cordon_flow_say(a->engine, event, err);
+}
+
+static void describe_failure(const struct cordon_job *job, char *ret, size_t size)
+{
+	if (job->state == CORDON_JOB_TIMEOUT)
+		snprintf(ret, size, "timeout");
+	else if (*job->message)
+		snprintf(ret, size, "%s: %s", cordon_job_state_name(job->state), job->message);
+	else if (job->signal)
+		snprintf(ret, size, "the agent was ended by signal %d", job->signal);
+	else
+		snprintf(ret, size, "the agent ended with exit code %d", job->exit_code);
+}
+
+/* Takes the outputs, makes what the step left durable, and says so; then it becomes the run directory. */
+static int take_result(struct attempt *a, const struct cordon_job *job, struct cordon_error *err)
+{
+	struct cordon_flow_engine *engine = a->engine;
+	char identity[CORDON_STAGE_IDENTITY_SIZE];
+	struct cordon_error why = { 0 };
+	json_auto_t *envelope = NULL;
+	json_auto_t *outputs = NULL;
+	json_auto_t *files = NULL;
+	const char *status;
+	bool approve;
+	json_t *event;
+	int r = cordon_envelope_find(a->answer.data ? a->answer.data : "", a->answer.len, a->token, &envelope, &why);
+
+	status = json_string_value(json_object_get(envelope, "status"));
+	if (r == 0 && status && cordon_streq(status, "failed")) {
+		const char *summary = json_string_value(json_object_get(envelope, "summary"));
+
+		r = cordon_fail(&why, -EINVAL, CORDON_KIND_CONFIG, "the agent says that it failed%s%.200s",
+				summary ? ": " : "", summary ? summary : "");
+	}
+	if (r == 0)
+		r = cordon_outputs_take(engine->stage.dir_fd, a->step, engine->run.id, a->number, envelope, &outputs,
+					&files, &approve, &why);
+	if (r < 0)
+		return say_failed(a, job, why.message, err);
+	r = cordon_flow_stage_seal(&engine->stage, identity, err);
+	if (r < 0)
+		return r;
+	event = end_event(a, job, "complete");
+	json_object_set(event, "outputs", outputs);
+	json_object_set(event, "files", files);
+	json_object_set_new(event, "dir", json_string(identity));
+	r = cordon_flow_say(engine, event, err);
+	if (r == 0)
+		r = cordon_flow_stage_commit(&engine->stage, a->serial, identity, err);
+	return r;
+}
+
+static int finish(struct attempt *a, const struct cordon_job *job, struct cordon_error *err)
+{
+	char message[1024];
+
+	switch (job->state) {
+	case CORDON_JOB_COMPLETED:
+		return take_result(a, job, err);
+	case CORDON_JOB_LOST: /* it starts again */
+		return 0;
+	case CORDON_JOB_CANCELLED:
+		if (cordon_flow_requested(&a->engine->run, CORDON_FLOW_REVOKED))
+			return say_failed(a, job, CORDON_FLOW_REVOKED, err);
+		if (cordon_flow_requested(&a->engine->run, CORDON_FLOW_CANCEL))
+			return say_failed(a, job, "canceled", err);
+		return cordon_fail(err, -EINTR, CORDON_KIND_INTERNAL, "the engine was asked to end");
+	case CORDON_JOB_QUEUED:
+	case CORDON_JOB_STARTING:
+	case CORDON_JOB_RUNNING:
+	case CORDON_JOB_FAILED:
+	case CORDON_JOB_TIMEOUT:
+	case CORDON_JOB_REFUSED:
+	case CORDON_JOB__MAX:
+	default:
+		describe_failure(job, message, sizeof(message));
+		return say_failed(a, job, message, err);
+	}
+}
+
+/* Whether the areas that the settings grant are still those that the sandbox was built with. A revoke that looks for
+ * running steps before this attempt is in the journal has changed the settings before, so this finds it. */
+static int same_areas(struct attempt *a, const json_t *areas, struct cordon_error *err)
+{
+	struct attempt now = { .engine = a->engine };
+	json_auto_t *names = NULL;
+	int r = load_settings(&now, err);
+
+	names = r == 0 ? area_names(now.orchestrator) : NULL;
+	if (r == 0)
+		r = json_equal(names, areas);
+	cordon_settings_freep(&now.settings);
+	return r;
+}
+
+int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *err)
+{
+	CORDON_CLEANUP(attempt_done)
+	struct attempt a = { .engine = engine, .input = -1, .answer = CORDON_BUF(2 * CORDON_ENVELOPE_MAX) };
+	struct cordon_job job = { 0 };
+	json_auto_t *areas = NULL;
+	int r;
+
+	a.step = &engine->run.workflow->steps[engine->progress.at];
+	a.state = &engine->progress.steps[engine->progress.at];
+	/* What never ended starts again under its number. */
+	a.number = a.state->attempt + (engine->progress.open ? 0 : 1);
+	a.serial = engine->progress.serial + 1;
+	r = prepare(&a, err);
+	if (r < 0)
+		return r;
+	areas = area_names(a.orchestrator);
+	r = cordon_flow_say(engine,
+			    json_pack("{s:s, s:I, s:s, s:I, s:s, s:O}", "event", "attempt", "n", (json_int_t)a.serial,
+				      "step", a.step->id, "attempt", (json_int_t)a.number, "job", a.job, "areas", areas),
+			    err);
+	if (r == 0)
+		r = same_areas(&a, areas, err);
+	if (r <= 0)
+		return r; /* 0: the settings changed, and the attempt starts again */
+	r = run_agent(&a, &job, err);
+	return r < 0 ? r : finish(&a, &job, err);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What anybody may ask of a run: to go on, to end, to hear an answer; and what a revoked grant means for running steps. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/file.h>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "crew/crew.h"
+#include "flow/internal.h"
+
+#define WAIT_POLL_MS 250
+#define LOCK_POLL_MS 10
+#define LOCK_TRIES 500
+
+/* A run with its lock, for whoever continues it. */
+struct held {
+	struct cordon_flow_run run;
+	int lock;
+	json_t *events;
+	struct cordon_flow_progress progress;
+	struct cordon_flow_journal journal;
+};
+
+/* clang-format off */
+#define HELD_NONE { .run = CORDON_FLOW_RUN_NONE, .lock = -1, .journal = CORDON_FLOW_JOURNAL_NONE }
+/* clang-format on */
+
+static void held_done(struct held *held)
+{
+	cordon_flow_journal_done(&held->journal);
+	cordon_flow_progress_done(&held->progress);
+	json_decref(held->events);
+	cordon_closep(&held->lock);
+	cordon_flow_run_done(&held->run);
+}
+
+static int hold(const struct cordon_home *home, const char *id, struct held *held, struct cordon_error *err)
+{
+	int r;
+
+	*held = (struct held)HELD_NONE;
+	r = cordon_flow_run_open(home, id, &held->run, err);
+	if (r == 0)
+		r = cordon_flow_run_lock(&held->run, &held->lock, err);
+	if (r == 0)
+		r = cordon_flow_journal_read(held->run.fd, &held->events, err);
+	if (r < 0)
+		return r;
+	cordon_flow_progress_init(&held->progress, &held->run, held->events);
+	return 0;
+}
+
+static int refuse_ended(const struct held *held, struct cordon_error *err)
+{
+	return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s has ended: %s", held->run.id,
+			   cordon_flow_state_name(held->progress.state));
+}
+
+int cordon_flow_resume(const struct cordon_home *home, const char *id, struct cordon_error *err)
+{
+	CORDON_CLEANUP(held_done) struct held held = HELD_NONE;
+	int r = hold(home, id, &held, err);
+
+	if (r < 0)
+		return r;
+	if (cordon_flow_state_ended(held.progress.state))
+		return refuse_ended(&held, err);
+	if (held.progress.state == CORDON_FLOW_WAITING) {
+		cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT, "the run %s waits for a person", held.run.id);
+		cordon_error_hint(err, "answer with 'cordon workflow approve %s' or 'reject'", held.run.id);
+		return -EAGAIN;
+	}
+	return cordon_flow_spawn(held.run.id, held.lock, err);
+}
+
+static int read_state(const struct cordon_flow_run *run, cordon_flow_state *ret_state, struct cordon_error *err)
+{
+	struct cordon_flow_progress progress;
+	json_auto_t *events = NULL;
+	int r = cordon_flow_journal_read(run->fd, &events, err);
+
+	if (r < 0)
+		return r;
+	cordon_flow_progress_init(&progress, run, events);
+	*ret_state = progress.state;
+	cordon_flow_progress_done(&progress);
+	return 0;
+}
+
+static bool waits(const struct cordon_flow_run *run)
+{
+	cordon_flow_state state;
+
+	return read_state(run, &state, NULL) == 0 && state == CORDON_FLOW_WAITING;
+}
+
+int cordon_flow_answer(const struct cordon_home *home, const char *id, bool approve, const char *note,
+		       struct cordon_error *err)
+{
+	CORDON_CLEANUP(held_done) struct held held = HELD_NONE;
+	json_auto_t *event = NULL;
+	size_t n = note ? strlen(note) : 0;
+	int r;
+
+	if (n > CORDON_FLOW_NOTE_MAX || (note && !cordon_utf8_valid(note, n)))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "a note is text in UTF-8 of at most %d bytes",
+				   CORDON_FLOW_NOTE_MAX);
+	/* An engine that has just said that the run waits has its lock for another moment. */
+	for (int tries = 0; (r = hold(home, id, &held, err)) == -EBUSY && waits(&held.run) && tries < LOCK_TRIES;
+	     tries++) {
+		held_done(&held);
+		(void)poll(NULL, 0, LOCK_POLL_MS);
+	}
+	if (r < 0)
+		return r;
+	if (held.progress.state != CORDON_FLOW_WAITING)
+		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
+				   held.run.id, cordon_flow_state_name(held.progress.state));
+	event = json_pack("{s:s, s:s, s:{s:s, s:s}, s:I}", "event", "answer", "step",
+			  held.run.workflow->steps[held.progress.at].id, "outputs", "decision",
+			  approve ? "approve" : "reject", "feedback", note ? note : "", "uid", (json_int_t)getuid());
+	r = event ? cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err)
+		  : cordon_fail_errno(err, -ENOMEM, "cannot record the answer");
+	if (r == 0)
+		r = cordon_flow_journal_add(&held.journal, event, err);
+	return r < 0 ? r : cordon_flow_spawn(held.run.id, held.lock, err);
+}
+
+/* ---- ends ---- */
+
+static int request(const struct cordon_flow_run *run, const char *name, const char *text, struct cordon_error *err)
+{
+	int r = cordon_write_file(run->fd, name, 0600, text, strlen(text), err);
+
+	return r < 0 ? cordon_error_prefix(err, r, "cannot ask the run %s to end", run->id) : 0;
+}
+
+/* Without an engine the run ends here and now. */
+static int end_dead(const struct cordon_home *home, const char *id, struct cordon_error *err)
+{
+	CORDON_CLEANUP(held_done) struct held held = HELD_NONE;
+	CORDON_CLEANUP(cordon_flow_stage_done) struct cordon_flow_stage stage = CORDON_FLOW_STAGE_NONE;
+	json_auto_t *event = json_pack("{s:s, s:s, s:s}", "event", "done", "state", "canceled", "reason", "canceled");
+	int r = hold(home, id, &held, err);
+
+	if (r < 0 || cordon_flow_state_ended(held.progress.state))
+		return r;
+	r = cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err);
+	if (r == 0)
+		r = cordon_flow_journal_add(&held.journal, event, err);
+	if (r == 0 && cordon_flow_stage_open(held.run.private_path, held.run.id, &stage, NULL) == 0)
+		cordon_flow_stage_remove(&stage);
+	return r;
+}
+
+int cordon_flow_cancel(const struct cordon_home *home, const char *id, struct cordon_error *err)
+{
+	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+	struct cordon_flow_progress progress;
+	json_auto_t *events = NULL;
+	int r = cordon_flow_run_open(home, id, &run, err);
+
+	if (r == 0)
+		r = cordon_flow_journal_read(run.fd, &events, err);
+	if (r < 0)
+		return r;
+	cordon_flow_progress_init(&progress, &run, events);
+	if (cordon_flow_state_ended(progress.state)) {
+		r = progress.state == CORDON_FLOW_CANCELED
+			    ? 0
+			    : cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s has ended: %s", run.id,
+					  cordon_flow_state_name(progress.state));
+	} else {
+		r = request(&run, CORDON_FLOW_CANCEL, "", err);
+		if (r == 0 && progress.crew)
+			(void)cordon_crew_cancel_by_name(home, progress.crew, NULL, NULL);
+		/* The engine may end between the two looks: then it has seen the request, or nobody does and we end it. */
+		if (r == 0 && !cordon_flow_engine(&run))
+			r = end_dead(home, run.id, err);
+		if (r == -EBUSY)
+			r = 0; /* an engine has just begun; it sees the request first */
+	}
+	cordon_flow_progress_done(&progress);
+	return r;
+}
+
+/* ---- waiting ---- */
+
+/* Returns when no engine has the lock. */
+static int wait_for_engine(const struct cordon_flow_run *run, struct cordon_error *err)
+{
+	autofd int fd = openat(run->fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	while (fd >= 0 && flock(fd, LOCK_SH) < 0)
+		if (errno != EINTR)
+			return cordon_fail_errno(err, -errno, "cannot wait for the run %s", run->id);
+	return fd < 0 ? cordon_fail_errno(err, -errno, "cannot wait for the run %s", run->id) : 0;
+}
+
+int cordon_flow_wait(const struct cordon_home *home, const char *id, bool (*pause)(void *data), void *data,
+		     struct cordon_error *err)
+{
+	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+	cordon_flow_state state = CORDON_FLOW_QUEUED;
+	int r = cordon_flow_run_open(home, id, &run, err);
+
+	while (r == 0) {
+		r = wait_for_engine(&run, err);
+		if (r == 0)
+			r = read_state(&run, &state, err);
+		if (r < 0 || cordon_flow_state_ended(state))
+			break;
+		if (state != CORDON_FLOW_WAITING && !cordon_flow_engine(&run)) {
+			cordon_fail(err, -EPIPE, CORDON_KIND_INTERNAL, "the engine of the run %s was ended", run.id);
+			cordon_error_hint(err, "'cordon workflow resume %s' continues it", run.id);
+			return -EPIPE;
+		}
+		if (pause && pause(data))
+			break;
+		(void)poll(NULL, 0, WAIT_POLL_MS);
+	}
+	return r;
+}
+
+/* ---- revoked grants ---- */
+
+struct ending {
+	const struct cordon_home *home;
+	const char *orchestrator, *area;
+	bool keep;
+	json_t *ended;
+	struct cordon_error *err;
+};
+
+static bool holds(const json_t *areas, const char *area)
+{
+	const json_t *name;
+	size_t i, n = strlen(area);
+
+	json_array_foreach(areas, i, name)
+		if (strncmp(json_string_value(name), area, n) == 0 &&
+		    (!json_string_value(name)[n] || json_string_value(name)[n] == ':'))
+			return true;
+	return false;
+}
+
+static int end_holder(void *data, struct cordon_flow_run *run)
+{
+	struct ending *ending = data;
+	struct cordon_flow_progress progress;
+	json_auto_t *events = NULL;
+	int r = 0;
+
+	if (!cordon_streq(run->orchestrator, ending->orchestrator) || !cordon_flow_engine(run) ||
+	    cordon_flow_journal_read(run->fd, &events, NULL) < 0)
+		return 0;
+	cordon_flow_progress_init(&progress, run, events);
+	if (progress.open && holds(progress.areas, ending->area)) {
+		const struct cordon_flow_step *step = &run->workflow->steps[progress.at];
+
+		json_array_append_new(ending->ended,
+				      json_pack("{s:s, s:s, s:I}", "run_id", run->id, "step", step->id, "attempt",
+						(json_int_t)progress.steps[progress.at].attempt));
+		if (!ending->keep)
+			r = request(run, CORDON_FLOW_REVOKED, ending->area, ending->err);
+		if (r == 0 && !ending->keep && progress.crew && progress.job)
+			(void)cordon_crew_cancel_by_name(ending->home, progress.crew, progress.job, NULL);
+	}
+	cordon_flow_progress_done(&progress);
+	return r;
+}
+
+int cordon_flow_end_holders(const struct cordon_home *home, const char *orchestrator, const char *area, bool keep,
+			    json_t **ret_ended, struct cordon_error *err)
+{
+	json_auto_t *ended = json_array();
+	struct ending ending = {
+		.home = home, .orchestrator = orchestrator, .area = area, .keep = keep, .ended = ended, .err = err
+	};
+	int r = cordon_flow_each(home, end_holder, &ending, err);
+
+	if (r == 0)
+		*ret_ended = cordon_steal_ptr(&ended);
+	return r;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the result of a step in the agent's answer. */
+#include "flow/envelope.h"
+#include "base/buf.h"
+
+static const char begin_mark[] = "[workflow_result]", end_mark[] = "[/workflow_result]";
+
+/* ---- the agent's messages in JSON lines ---- */
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+static bool is_type(const json_t *object, const char *type)
+{
+	const char *text = text_at(object, "type");
+
+	return text && cordon_streq(text, type);
+}
+
+/* The text of a line that is a message of the agent; NULL for any other line. */
+static const char *message_of(const json_t *line)
+{
+	const json_t *item = json_object_get(line, "item"), *message = json_object_get(line, "msg");
+
+	if (is_type(line, "item.completed") && is_type(item, "agent_message"))
+		return text_at(item, "text");
+	if (is_type(message, "agent_message"))
+		return text_at(message, "message");
+	return is_type(line, "result") ? text_at(line, "result") : NULL;
+}
+
+/* Appends the agent's messages to `out` and returns true, when every line is a JSON object. A first line that was cut is
+ * left out. */
+static bool take_lines(const char *answer, size_t n, struct cordon_buf *out)
+{
+	size_t lines = 0;
+
+	while (n) {
+		const char *end = memchr(answer, '\n', n);
+		size_t len = end ? (size_t)(end - answer) : n, step = end ? len + 1 : n;
+
+		if (strnlen(answer, len) && strspn(answer, " \t\r") < len) {
+			json_auto_t *line = json_loadb(answer, len, 0, NULL);
+			const char *text = message_of(line);
+
+			if (!json_is_object(line))
+				return false;
+			if (text && (cordon_buf_adds(out, text) < 0 || cordon_buf_addc(out, '\n') < 0))
+				return false;
+			lines++;
+		}
+		answer += step;
+		n -= step;
+	}
+	return lines;
+}
+
+/* ---- envelopes ---- */
+
+static int take_envelopes(const char *text, size_t n, const char *token, json_t **ret_envelope, struct cordon_error *err)
+{
+	json_auto_t *found = NULL;
+
+	for (const char *at = text, *stop = text + n;;) {
+		const char *from = memmem(at, (size_t)(stop - at), begin_mark, sizeof(begin_mark) - 1), *to;
+		json_auto_t *envelope = NULL;
+		const char *given;
+
+		if (!from)
+			break;
+		from += sizeof(begin_mark) - 1;
+		to = memmem(from, (size_t)(stop - from), end_mark, sizeof(end_mark) - 1);
+		at = from;
+		if (!to)
+			break;
+		envelope = json_loadb(from, (size_t)(to - from), JSON_REJECT_DUPLICATES, NULL);
+		given = text_at(envelope, "token");
+		if (!given || !cordon_streq(given, token))
+			continue;
+		if (found)
+			return cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "the answer has more than one result");
+		found = json_incref(envelope);
+		at = to + sizeof(end_mark) - 1;
+	}
+	*ret_envelope = cordon_steal_ptr(&found);
+	return 0;
+}
+
+int cordon_envelope_find(const char *answer, size_t n, const char *token, json_t **ret_envelope,
+			 struct cordon_error *err)
+{
+	autobuf struct cordon_buf messages = CORDON_BUF(2 * CORDON_ENVELOPE_MAX);
+	bool lines = take_lines(answer, n, &messages);
+
+	return lines ? take_envelopes(messages.data ? messages.data : "", messages.len, token, ret_envelope, err)
+		     : take_envelopes(answer, n, token, ret_envelope, err);
+}

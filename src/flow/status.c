@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How runs stand, for people and programs; and what their agents wrote. */
+#include <stdio.h>
+
+#include "base/path.h"
+#include "base/time.h"
+#include "crew/crew.h"
+#include "flow/internal.h"
+
+static json_t *time_json(int64_t ms)
+{
+	char text[CORDON_TIME_SIZE];
+
+	cordon_time_format(ms, text);
+	return json_string(text);
+}
+
+static const char *step_state(const struct cordon_flow_progress *p, size_t i)
+{
+	const struct cordon_flow_step_state *step = &p->steps[i];
+
+	if (i == p->at && p->open)
+		return "running";
+	if (i == p->at && p->state == CORDON_FLOW_WAITING)
+		return "waiting";
+	if (step->failed)
+		return "failed";
+	if (!step->finished)
+		return "pending";
+	return step->decision ? cordon_streq(step->decision, "approve") ? "approved" : "rejected" : "finished";
+}
+
+static json_t *steps_json(const struct cordon_flow_run *run, const struct cordon_flow_progress *p)
+{
+	json_t *steps = json_array();
+
+	for (size_t i = 0; i < run->workflow->n_steps; i++) {
+		json_t *step = json_pack("{s:s, s:s, s:s, s:I}", "id", run->workflow->steps[i].id, "type",
+					 cordon_flow_type_name(run->workflow->steps[i].type), "state", step_state(p, i),
+					 "attempts", (json_int_t)p->steps[i].attempt);
+
+		if (p->steps[i].ended)
+			json_object_set_new(step, "endedAt", time_json(p->steps[i].ended));
+		if (p->steps[i].error && p->steps[i].failed)
+			json_object_set_new(step, "error", json_string(p->steps[i].error));
+		if (p->steps[i].outputs)
+			json_object_set(step, "outputs", p->steps[i].outputs);
+		json_array_append_new(steps, step);
+	}
+	return steps;
+}
+
+/* The outputs of the finished run: those of the last step that finished, the most important first. */
+static json_t *outputs_json(const struct cordon_flow_run *run, const struct cordon_flow_progress *p)
+{
+	json_t *outputs = json_object();
+	size_t last = SIZE_MAX;
+
+	for (size_t i = 0; i < run->workflow->n_steps; i++)
+		if (p->steps[i].outputs && (last == SIZE_MAX || p->steps[i].ended >= p->steps[last].ended))
+			last = i;
+	if (last == SIZE_MAX)
+		return outputs;
+	for (size_t i = 0; i < run->workflow->steps[last].n_priority; i++) {
+		const char *key = run->workflow->steps[last].priority[i];
+		json_t *value = json_object_get(p->steps[last].outputs, key);
+
+		if (value)
+			json_object_set(outputs, key, value);
+	}
+	json_object_update_missing(outputs, p->steps[last].outputs);
+	return outputs;
+}
+
+static void summarize(const struct cordon_flow_run *run, const struct cordon_flow_progress *p, pid_t engine, char *ret,
+		      size_t size)
+{
+	const char *step = p->at < run->workflow->n_steps ? run->workflow->steps[p->at].id : "";
+	unsigned int attempt = p->at < run->workflow->n_steps ? p->steps[p->at].attempt : 0;
+
+	if (cordon_flow_state_ended(p->state))
+		snprintf(ret, size, "%s after %llu iterations%s%.200s", cordon_flow_state_name(p->state),
+			 (unsigned long long)p->iterations, *p->reason ? ": " : "", p->reason);
+	else if (p->state == CORDON_FLOW_WAITING)
+		snprintf(ret, size, "step %s waits for a person", step);
+	else if (!engine)
+		snprintf(ret, size, "interrupted at step %s; 'cordon workflow resume %s' continues it", step, run->id);
+	else if (p->open)
+		snprintf(ret, size, "step %s runs, attempt %u", step, attempt);
+	else
+		snprintf(ret, size, "step %s is next", step);
+}
+
+static json_t *status_json(const struct cordon_flow_run *run, const struct cordon_flow_progress *p, bool whole)
+{
+	pid_t engine = cordon_flow_engine(run);
+	bool active = !cordon_flow_state_ended(p->state) && p->at < run->workflow->n_steps;
+	char summary[512], dir[CORDON_PATH_MAX];
+	json_t *status;
+
+	summarize(run, p, engine, summary, sizeof(summary));
+	(void)cordon_concat(dir, sizeof(dir), run->private_path, "/work/runs/", run->id, (char *)NULL);
+	status = json_pack("{s:s, s:s, s:s, s:s, s:O, s:I, s:o, s:o, s:s, s:s, s:b, s:s, s:o}", "runId", run->id,
+			   "orchestratorId", run->orchestrator, "workflowId", run->workflow_id, "state",
+			   cordon_flow_state_name(p->state), "inputs", run->inputs, "totalIterations",
+			   (json_int_t)p->iterations, "startedAt", time_json(run->created), "updatedAt",
+			   time_json(p->updated), "terminalReason", p->reason, "summary", summary, "pendingHumanInput",
+			   p->state == CORDON_FLOW_WAITING, "nextExpectedAction",
+			   p->state == CORDON_FLOW_WAITING ? "approve or reject"
+			   : active && !engine		   ? "resume"
+							   : "none",
+			   "engine", engine > 1 ? json_integer(engine) : json_null());
+	json_object_set_new(status, "currentStepId", active ? json_string(run->workflow->steps[p->at].id) : json_null());
+	json_object_set_new(status, "currentAttempt",
+			    active ? json_integer((json_int_t)p->steps[p->at].attempt) : json_null());
+	json_object_set_new(status, "runWorkspace", json_string(dir));
+	if (!whole)
+		return status;
+	json_object_set_new(status, "steps", steps_json(run, p));
+	if (cordon_flow_state_ended(p->state))
+		json_object_set_new(status, "outputs", outputs_json(run, p));
+	return status;
+}
+
+int cordon_flow_status(const struct cordon_home *home, const char *id, json_t **ret_status, struct cordon_error *err)
+{
+	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+	struct cordon_flow_progress progress;
+	json_auto_t *events = NULL;
+	int r = cordon_flow_run_open(home, id, &run, err);
+
+	if (r == 0)
+		r = cordon_flow_journal_read(run.fd, &events, err);
+	if (r < 0)
+		return r;
+	cordon_flow_progress_init(&progress, &run, events);
+	*ret_status = status_json(&run, &progress, true);
+	cordon_flow_progress_done(&progress);
+	return *ret_status ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot describe the run");
+}
+
+/* ---- lists ---- */
+
+struct listing {
+	const char *orchestrator;
+	json_t *runs;
+};
+
+static int list_run(void *data, struct cordon_flow_run *run)
+{
+	struct listing *listing = data;
+	struct cordon_flow_progress progress;
+	json_auto_t *events = NULL;
+
+	if ((listing->orchestrator && !cordon_streq(run->orchestrator, listing->orchestrator)) ||
+	    cordon_flow_journal_read(run->fd, &events, NULL) < 0)
+		return 0;
+	cordon_flow_progress_init(&progress, run, events);
+	json_array_append_new(listing->runs, status_json(run, &progress, false));
+	cordon_flow_progress_done(&progress);
+	return 0;
+}
+
+int cordon_flow_list(const struct cordon_home *home, const char *orchestrator, json_t **ret_runs,
+		     struct cordon_error *err)
+{
+	struct listing listing = { .orchestrator = orchestrator, .runs = json_array() };
+	int r = cordon_flow_each(home, list_run, &listing, err);
+
+	if (r < 0)
+		json_decref(listing.runs);
+	else
+		*ret_runs = listing.runs;
+	return r;
+}
+
+/* ---- logs ---- */
+
+/* Finds the job of an attempt in the crew of its engine. */
+static json_t *events_of(const struct cordon_home *home, const char *crew, const char *job)
+{
+	struct cordon_crew_info info;
+	autofree struct cordon_job *jobs = NULL;
+	json_t *events = NULL;
+	int64_t last, dropped;
+	size_t n = 0;
+
+	if (crew && job && cordon_crew_read(home, crew, &info, &jobs, &n, NULL) == 0)
+		for (size_t i = 0; i < n && !events; i++)
+			if (cordon_streq(jobs[i].name, job))
+				(void)cordon_crew_log(home, crew, i, -1, 0, &events, &last, &dropped, NULL);
+	return events ? events : json_array();
+}
+
+static const char *text_of(const json_t *event, const char *key)
+{
+	const char *text = json_string_value(json_object_get(event, key));
+
+	return text ? text : "";
+}
+
+int cordon_flow_logs(const struct cordon_home *home, const char *id, const char *step, json_t **ret_logs,
+		     struct cordon_error *err)
+{
+	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+	json_auto_t *events = NULL;
+	json_auto_t *logs = json_array();
+	const char *crew = NULL;
+	const json_t *event;
+	size_t i;
+	int r = cordon_flow_run_open(home, id, &run, err);
+
+	if (r == 0 && step && cordon_workflow_step(run.workflow, step) == SIZE_MAX)
+		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the workflow of %s has no step %.80s", run.id,
+				step);
+	if (r == 0)
+		r = cordon_flow_journal_read(run.fd, &events, err);
+	if (r < 0)
+		return r;
+	json_array_foreach(events, i, event) {
+		if (cordon_streq(text_of(event, "event"), "engine"))
+			crew = text_of(event, "crew");
+		if (!cordon_streq(text_of(event, "event"), "attempt") ||
+		    (step && !cordon_streq(step, text_of(event, "step"))))
+			continue;
+		json_array_append_new(logs,
+				      json_pack("{s:s, s:O, s:s, s:o}", "step", text_of(event, "step"), "attempt",
+						json_object_get(event, "attempt"), "startedAt", text_of(event, "time"),
+						"events", events_of(home, crew, text_of(event, "job"))));
+	}
+	*ret_logs = cordon_steal_ptr(&logs);
+	return 0;
+}
