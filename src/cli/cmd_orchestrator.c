@@ -5,9 +5,10 @@
 #include "cli/commands.h"
 #include "cli/pairs.h"
 #include "flow/edit.h"
+#include "flow/flow.h"
 #include "flow/settings_json.h"
 
-enum { OPT_READ_ONLY = 1, OPT_CROSS_DOMAIN };
+enum { OPT_READ_ONLY = 1, OPT_CROSS_DOMAIN, OPT_KEEP_RUNNING };
 
 static const struct cordon_option options[] = { CORDON_CONFIG_OPTION, { 0 } };
 static const struct cordon_option list_options[] = { CORDON_CONFIG_OPTION, CORDON_TABLE_OPTION, { 0 } };
@@ -18,11 +19,18 @@ static const struct cordon_option grant_options[] = {
 	{ 0 },
 };
 
+static const struct cordon_option revoke_options[] = {
+	CORDON_CONFIG_OPTION,
+	{ "keep-running", 0, CORDON_ARG_NONE, NULL, "do not end the steps that hold the area, only list them",
+	  OPT_KEEP_RUNNING },
+	{ 0 },
+};
+
 #define OPERANDS_MAX 2
 
 struct args {
 	const char *config;
-	bool table, read_only, cross_domain;
+	bool table, read_only, cross_domain, keep_running;
 	const char *operands[OPERANDS_MAX];
 };
 
@@ -40,6 +48,9 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		break;
 	case OPT_READ_ONLY:
 		args->read_only = true;
+		break;
+	case OPT_KEEP_RUNNING:
+		args->keep_running = true;
 		break;
 	default:
 		args->cross_domain = true;
@@ -182,6 +193,23 @@ static int run_unset_private(struct cordon_cli *cli, int argc, char **argv)
 	return set_private(cli, argc, argv, 1);
 }
 
+/* Ends the steps that hold an area which is granted no more. The grant is gone whatever happens here. */
+static int end_holders(const struct cordon_cli *cli, const struct args *args, json_t *record)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_error err = { 0 };
+	json_t *ended = NULL;
+	int r = cordon_home_open(&home, &err);
+
+	if (r == 0)
+		r = cordon_flow_end_holders(&home, args->operands[0], args->operands[1], args->keep_running, &ended,
+					    &err);
+	if (r < 0)
+		return cordon_cli_fail(cli, &err);
+	json_object_set_new(record, args->keep_running ? "kept_running" : "ended", ended);
+	return CORDON_EXIT_OK;
+}
+
 static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_settings_edit_kind kind)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
@@ -205,6 +233,10 @@ static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_se
 	grant = cordon_orchestrator_grant(now, args.operands[1]);
 	if (grant)
 		json_object_set_new(record, "access", json_string(grant->read_only ? "read-only" : "read-write"));
+	if (kind == CORDON_EDIT_REVOKE && (code = end_holders(cli, &args, record))) {
+		json_decref(record);
+		return code;
+	}
 	return cordon_cli_answer_pairs(cli, grant ? "shared access granted" : "shared access revoked", record);
 }
 
@@ -330,8 +362,8 @@ const struct cordon_command cordon_cmd_orchestrator_revoke_shared_access = {
 	.name = "orchestrator revoke-shared-access",
 	.operands = "ORCHESTRATOR AREA",
 	.summary = "take a shared area away from an orchestrator",
-	.details = "Steps that start from now on do not see the area.\n",
-	.options = options,
+	.details = "Steps that start from now on do not see the area. Those that hold it are ended after their grace time.\n",
+	.options = revoke_options,
 	.run = run_revoke,
 };
 
