@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole surface at once: every tool with its schemas, hints and texts, every resource with completion and updates, every prompt."""
 import json
+import os
 import queue
+import signal
 import subprocess
 
 import pytest
 
-from support import callers
+from flows import Desk, human, step
+from support import callers, poll
 
 from .conftest import node
 
@@ -41,6 +44,13 @@ HINTS = {
     "shared_remove": (False, True, True, False),
     "shared_grant": (False, False, True, False),
     "shared_revoke": (False, True, True, False),
+    "workflow_list": (True, False, True, False),
+    "workflow_run": (False, False, False, True),
+    "workflow_status": (True, False, True, False),
+    "workflow_logs": (True, False, True, False),
+    "workflow_cancel": (False, True, True, False),
+    "workflow_resume": (False, False, False, True),
+    "workflow_answer": (False, True, False, True),
 }
 
 
@@ -78,7 +88,7 @@ def test_the_judge_of_schemas_can_say_no(sdk):
     assert wrong["schema"] and right == {"schema": None, "values": [None]} and misfit["values"][0]
 
 
-def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(raw, sdk, box):
+def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(raw, sdk, box, cordon):
     repo = box.repo(files={"agents.json": json.dumps({"agents": [{"name": "a", "scope": ["src"], "description": "d", "command": ["echo", "hi"]}]})})
     server = raw("--approved", cwd=repo)
     tools = {tool["name"]: tool for tool in ask(server, "tools/list")["tools"]}
@@ -119,11 +129,26 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("shared_revoke", orchestrator_id="o", key="docs")
     use("shared_remove", key="docs")
     use("orchestrator_remove", orchestrator_id="o")
+    desk = Desk(box, cordon)
+    desk.define(human("look", on_reject="look"))
+    use("workflow_list", orchestrator_id="desk")
+    flow = use("workflow_run", orchestrator_id="desk", workflow_id="flow", inputs={}, wait_seconds=30)["runId"]
+    use("workflow_status", run_id=flow)
+    use("workflow_status", orchestrator_id="desk")
+    use("workflow_logs", run_id=flow)
+    use("workflow_answer", run_id=flow, decision="reject", note="again")
+    use("workflow_cancel", run_id=flow)
+    desk.define(step("wait", "test -e go || sleep 600"))
+    flow = use("workflow_run", orchestrator_id="desk")["runId"]
+    os.kill(poll(lambda: use("workflow_status", run_id=flow)["runs"][0]["engine"], 60), signal.SIGKILL)
+    box.write("ws/desk/go")
+    poll(lambda: use("workflow_status", run_id=flow)["runs"][0]["nextExpectedAction"] == "resume", 60)
+    assert use("workflow_resume", run_id=flow, wait_seconds=60)["state"] == "succeeded"
     use("workspace_delete", project_id=project, workspace_id="w")
     use("project_delete", project_id=project)
     failures = {}
     for name in tools:
-        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "session_exec": {"session_id": MISSING, "command": ["true"]}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}}
+        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "session_exec": {"session_id": MISSING, "command": ["true"]}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}, "workflow_answer": {"run_id": "run-none", "decision": "approve"}}
         arguments = needs.get(name, {"session_id": MISSING} if name.startswith("session_") and name != "session_start" else {"project_id": "x"})
         failures[name] = call(server, name, **arguments)
         assert failures[name]["isError"] is True and failures[name]["structuredContent"]["error"]["kind"], name
