@@ -1,13 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file was when a view began. */
+/* What a file was when a view began: texts that were kept when the run ended, or git's blobs. */
 #include <fcntl.h>
+#include <stdio.h>
 
+#include "base/io.h"
 #include "view/base.h"
 #include "view/internal.h"
+#include "view/lines.h"
+
+#define BASE "base"
+#define LIST "list"
+#define KEPT_FILES_MAX 2000
+#define KEPT_BYTES_MAX ((uint64_t)64 << 20)
+#define KEPT_FILE_MAX ((size_t)1 << 20)
+#define LIST_MAX ((size_t)KEPT_FILES_MAX * (CORDON_PATH_MAX + 1))
+
+/* The list has one path for each number, in order, each with a NUL. Returns the number of a path, or -1. */
+static long find_number(const struct cordon_buf *list, const char *path)
+{
+	long number = 0;
+
+	for (const char *at = list->data; at && at < list->data + list->len; at += strlen(at) + 1, number++)
+		if (cordon_streq(at, path))
+			return number;
+	return -1;
+}
+
+static int read_kept(const struct cordon_view *view, const char *path, struct cordon_buf *ret_content)
+{
+	autobuf struct cordon_buf list = CORDON_BUF(LIST_MAX);
+	autofd int dir = openat(view->dir_fd, BASE, CORDON_OPEN_DIR);
+	char digits[CORDON_DIGITS_SIZE];
+	long number;
+	int r = dir < 0 ? -errno : cordon_read_file(dir, LIST, O_NOFOLLOW, &list, NULL);
+
+	if (r < 0)
+		return r;
+	number = find_number(&list, path);
+	return number < 0
+		       ? -ENOENT
+		       : cordon_read_file(dir, cordon_digits((uint64_t)number, digits), O_NOFOLLOW, ret_content, NULL);
+}
 
 int cordon_base_read(const struct cordon_view *view, const struct cordon_delta *delta,
 		     const struct cordon_delta_change *change, struct cordon_buf *ret_content, bool *ret_certain)
 {
-	(void)view, (void)delta, (void)change, (void)ret_content, (void)ret_certain;
-	return -ENOENT;
+	(void)delta;
+	*ret_certain = true;
+	return read_kept(view, change->path, ret_content);
+}
+
+/* Whether the host's text is what the view began with, and small enough to be kept. */
+static bool is_worth(const struct cordon_delta_change *change, uint64_t bytes_left)
+{
+	return change->kind == CORDON_DELTA_MODIFIED && !change->edited && S_ISREG(change->old.mode) &&
+	       S_ISREG(change->new.mode) && change->old.size <= KEPT_FILE_MAX && change->old.size <= bytes_left;
+}
+
+static int keep_text(const struct cordon_delta *delta, const struct cordon_delta_change *change, int dir_fd, long number)
+{
+	autobuf struct cordon_buf content = CORDON_BUF(KEPT_FILE_MAX);
+	char digits[CORDON_DIGITS_SIZE];
+	autofd int fd = -1, path_fd = -1;
+	struct stat st;
+	int r = cordon_delta_read(delta, change, true, &content, NULL);
+
+	if (r < 0)
+		return r;
+	/* If the host changed it since the list was made, the text may be the new one. */
+	path_fd = cordon_open_beneath(delta->root_fd, change->path, O_PATH | O_NOFOLLOW);
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 || st.st_ino != change->old.ino ||
+	    st.st_ctim.tv_sec != change->old.ctime.tv_sec || st.st_ctim.tv_nsec != change->old.ctime.tv_nsec ||
+	    !cordon_text_is(content.data, content.len))
+		return -EINVAL;
+	fd = openat(dir_fd, cordon_digits((uint64_t)number, digits), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : cordon_write_all(fd, content.data ? content.data : "", content.len);
+}
+
+void cordon_base_keep(const struct cordon_view *view)
+{
+	autobuf struct cordon_buf list = CORDON_BUF(LIST_MAX);
+	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
+	uint64_t left = KEPT_BYTES_MAX;
+	autofd int dir = -1;
+	long number = 0;
+
+	if (cordon_delta_find(view, &delta, NULL) < 0)
+		return;
+	for (size_t i = 0; i < delta.n && number < KEPT_FILES_MAX; i++) {
+		const struct cordon_delta_change *change = &delta.changes[i];
+
+		if (!is_worth(change, left))
+			continue;
+		if (dir < 0 &&
+		    (mkdirat(view->dir_fd, BASE, 0700) < 0 || (dir = openat(view->dir_fd, BASE, CORDON_OPEN_DIR)) < 0))
+			return;
+		if (keep_text(&delta, change, dir, number) < 0)
+			continue;
+		if (cordon_buf_add(&list, change->path, strlen(change->path) + 1) < 0)
+			break;
+		left -= change->old.size;
+		number++;
+	}
+	if (number)
+		cordon_write_file(dir, LIST, 0600, list.data, list.len, NULL);
 }

@@ -237,6 +237,7 @@ static int list_numbers(int all_fd, uint64_t *ret, size_t max)
 }
 
 #define NUMBERS_MAX 1024
+#define SYNC_MAX 32 /* steps whose files are synced one by one */
 
 int cordon_journal_begin(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
 			 struct cordon_error *err)
@@ -364,10 +365,42 @@ static void set_aside(struct cordon_journal *journal, struct cordon_error *err)
 	cordon_journal_done(journal);
 }
 
+/* Waits until what the steps did is on the disk. Waiting for a whole file system also waits for what others write, so
+ * few entries are waited for one by one. */
+static int sync_entries(const struct cordon_journal *journal, bool staged)
+{
+	if (journal->n > SYNC_MAX)
+		return syncfs(staged ? journal->stage_fd : journal->root_fd) < 0 ? -errno : 0;
+	for (size_t i = 0; i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+		char digits[CORDON_DIGITS_SIZE], dir[CORDON_PATH_MAX];
+		size_t n = (size_t)(cordon_path_base(step->path) - step->path);
+		autofd int fd = -1;
+
+		if (staged && (!S_ISREG(step->new.mode) || step->kind == CORDON_STEP_META))
+			continue;
+		if (staged) {
+			fd = openat(journal->stage_fd, cordon_journal_entry(step->n, digits),
+				    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+			/* A file that nobody may read was just written by us: wait for everything then. */
+			if (fd < 0 && errno == EACCES)
+				return syncfs(journal->stage_fd) < 0 ? -errno : 0;
+		} else if (cordon_copy(dir, sizeof(dir), step->path, n ? n - 1 : 0) == 0) {
+			/* The directory may be gone: then its parent is one of the others. */
+			fd = cordon_open_beneath(journal->root_fd, dir, CORDON_OPEN_DIR);
+			if (fd < 0)
+				continue;
+		}
+		if (fd < 0 || fsync(fd) < 0)
+			return -errno;
+	}
+	return fsync(staged ? journal->stage_fd : journal->root_fd) < 0 ? -errno : 0;
+}
+
 /* Ends the way forward: all steps are carried out, or all are taken back. */
 static int finish(struct cordon_journal *journal, bool forced, struct cordon_error *err)
 {
-	int r = cordon_steps_run(journal, true, forced, err);
+	int r = cordon_steps_run(journal, true, forced, err), synced;
 
 	if (r < 0 && !forced) {
 		int back = enter(journal, CORDON_JOURNAL_UNDO, NULL);
@@ -375,7 +408,7 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 		if (back == 0)
 			back = cordon_steps_run(journal, false, true, NULL);
 		if (back == 0)
-			syncfs(journal->root_fd);
+			sync_entries(journal, false);
 		cordon_known_add(journal->view_fd, journal, false);
 		if (back < 0)
 			set_aside(journal, err);
@@ -383,8 +416,9 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 			cordon_journal_drop(journal);
 		return r;
 	}
-	if (syncfs(journal->root_fd) < 0 && r == 0)
-		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	synced = sync_entries(journal, false);
+	if (synced < 0 && r == 0)
+		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
 	cordon_known_add(journal->view_fd, journal, true);
 	if (bring_home(journal, r == 0 ? err : NULL) < 0 && r == 0)
 		r = err ? err->code : -EIO;
@@ -402,11 +436,11 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 
 int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *err)
 {
-	int r;
+	int r = sync_entries(journal, true);
 
 	/* Everything is on the disk before the list of steps is, and the list before the first step. */
-	if (syncfs(journal->stage_fd) < 0)
-		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	if (r < 0)
+		r = cordon_fail_errno(err, r, "cannot write the changes to the disk");
 	else if (*journal->place && fsync(journal->root_fd) < 0)
 		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
 	else
@@ -554,15 +588,16 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 /* Ends an undo: all steps are taken back, or all are carried out again. */
 static int finish_undo(struct cordon_journal *journal, bool forced, struct cordon_error *err)
 {
-	int r = cordon_steps_run(journal, false, forced, err);
+	int r = cordon_steps_run(journal, false, forced, err), synced;
 
 	if (r < 0 && !forced) {
 		if (enter(journal, CORDON_JOURNAL_INTENT, NULL) == 0)
 			finish(journal, true, NULL);
 		return r;
 	}
-	if (syncfs(journal->root_fd) < 0 && r == 0)
-		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
+	synced = sync_entries(journal, false);
+	if (synced < 0 && r == 0)
+		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
 	cordon_known_add(journal->view_fd, journal, false);
 	if (r < 0)
 		set_aside(journal, err);

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """cordon changes: what a view changed, shown, applied and undone; nothing of the host's is lost."""
 import os
+import pathlib
+import random
+import re
 import subprocess
+import tempfile
 
 import pytest
 
+from support import Box, Cordon
 from views import View
 
 FILES = {
@@ -94,3 +99,150 @@ def test_git_reads_the_diff(box, cordon, tree):
     assert check.returncode == 0, check.stderr
     got = {name: (mode[-3:] == "755", what) for name, (mode, what, _) in snapshot(copy).items() if what is not None}
     assert got == {name: (mode[-3:] == "755", what) for name, (mode, what, _) in wanted.items() if what is not None}
+
+
+# Calls after which a kill finds another state on the disk, and those in between.
+CALLS = "renameat,renameat2,unlinkat,mkdirat,openat,linkat,symlinkat,fchmod,chmod,utimensat,write,fsync,syncfs,close"
+
+
+class Killer:
+    """Runs cordon and kills it at one of its system calls: strace counts each kind of call by itself."""
+
+    def __init__(self, cordon, tree):
+        self.cordon, self.tree = cordon, tree
+
+    def count(self, *args):
+        log = self.cordon.box.path / "calls"
+        done = self.cordon.box.run("strace", "-f", "-qq", "-o", str(log), "-e", f"trace={CALLS}", self.cordon.path, *args, cwd=self.tree)
+        assert done.returncode == 0, done.stderr
+        seen = {}
+        return [(call, seen.setdefault(call, []).append(0) or len(seen[call])) for call in re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)]
+
+    def kill(self, call, number, *args):
+        inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}")
+        return self.cordon.box.run("strace", "-f", "-qq", "-o", "/dev/null", *inject, self.cordon.path, *args, cwd=self.tree).returncode
+
+
+@pytest.fixture
+def memory_box(bin_dir, who):
+    """A box in memory: what is killed hundreds of times need not wait for a disk."""
+    base = pathlib.Path(tempfile.mkdtemp(prefix="cordon-", dir="/dev/shm"))
+    base.chmod(0o755)
+    made = Box(base / "box", who, bin_dir)
+    yield made
+    made.close()
+    base.rmdir()
+
+
+ROUNDS = 250  # of each of the two callers
+
+
+@pytest.mark.long
+@pytest.mark.limit(300)
+def test_killed_at_any_point_apply_and_undo_are_whole_or_not_done(memory_box):
+    cordon = Cordon(memory_box)
+    memory_box.mkdir("root")
+    for name, content in FILES.items():
+        memory_box.write(f"root/{name}", content)
+    tree = memory_box.path / "root"
+    view = View(memory_box, tree).work(WORK)
+    before, killer, random_ = snapshot(tree), Killer(cordon, tree), random.Random(13)
+    calls = {"apply": killer.count("changes", "apply", view.id)}
+    after = snapshot(tree)
+    calls["undo"] = killer.count("changes", "undo", view.id)
+    assert snapshot(tree) == before != after
+    killed, ends = 0, {"apply": set(), "undo": set()}
+    applied = False
+    for number in range(ROUNDS):
+        verb = "undo" if applied else "apply"
+        status = killer.kill(*random_.choice(calls[verb]), "changes", verb, view.id)
+        killed += status != 0
+        listed = cordon("changes", "list", "--json", cwd=tree)
+        assert listed.returncode == 0, listed.stderr
+        found = snapshot(tree)
+        assert found in (before, after), f"round {number}: {verb} was done by half"
+        applied = found == after
+        ends[verb].add(applied)
+        assert not [name for name in os.listdir(tree) if name.startswith(".cordon")]
+    assert killed > ROUNDS * 0.9, killed
+    assert ends == {"apply": {True, False}, "undo": {True, False}}, "kills before and after the decision"
+    if applied:
+        assert cordon("changes", "undo", view.id, cwd=tree).returncode == 0
+    assert snapshot(tree) == before and cordon("changes", "apply", cwd=tree).returncode == 0 and snapshot(tree) == after
+
+
+# ---- the host goes on ----
+
+
+def test_conflicts_are_named_and_nothing_of_the_host_is_lost(box, cordon, tree):
+    View(box, tree).work("echo agent >> text.txt; echo agent >> gone.txt; rm tool; echo x > both; echo y >> dir/one; echo fine > fine; rm -r opaque")
+    box.write("root/text.txt", "host\n")  # edited, and what it was is not known
+    (tree / "gone.txt").unlink()  # removed, and the view changed it
+    box.write("root/tool", "host\n")  # changed, and the view removed it
+    box.write("root/both", "host\n")  # made by both
+    os.rename(tree / "dir", tree / "renamed")
+    box.write("root/opaque/new", "host\n")  # made in a directory that the view removed
+    before = snapshot(tree, times=True)
+    done = cordon("changes", "apply", "--json", cwd=tree)
+    named = {item["path"] for item in done.json()["conflicts"]}
+    assert done.returncode == 1 and named >= {"text.txt", "gone.txt", "tool", "both", "dir", "opaque/new"}, str(done)
+    assert snapshot(tree, times=True) == before
+    assert cordon("changes", "apply", "latest", "fine", cwd=tree).returncode == 0 and (tree / "fine").read_text() == "fine\n"
+
+
+def test_undo_is_refused_by_name_where_the_host_went_on(box, cordon, tree):
+    view = View(box, tree).work(WORK)
+    assert cordon("changes", "apply", cwd=tree).returncode == 0
+    for change, named in (
+        (lambda: box.write("root/text.txt", "host\n"), "text.txt"),
+        (lambda: box.write("root/gone.txt", "made again\n"), "gone.txt"),
+        (lambda: box.write("root/new/deep/own", "host\n"), "new/deep/own"),
+        (lambda: os.unlink(tree / "one"), "one"),
+    ):
+        change()
+        before = snapshot(tree, times=True)
+        done = cordon("changes", "undo", "--json", view.id, cwd=tree)
+        assert done.returncode == 1 and named in {item["path"] for item in done.json()["conflicts"]}, str(done)
+        assert snapshot(tree, times=True) == before
+
+
+def test_paths_and_hunks_can_be_chosen(box, cordon, tree):
+    view = View(box, tree).work(WORK)
+    some = cordon("changes", "apply", view.id, "new/deep", "gone.txt", cwd=tree)
+    assert some.returncode == 0 and (tree / "new/deep/file").exists() and not (tree / "gone.txt").exists() and not (tree / "new/link").is_symlink()
+    hunks = cordon("changes", "apply", "-p", view.id, "text.txt", cwd=tree, input="?\nn\ny\n")
+    assert hunks.returncode == 0, str(hunks)
+    text = (tree / "text.txt").read_text()
+    assert "line thirty" in text and "line 3\n" in text
+    assert cordon("changes", "diff", "--stat", view.id, "text.txt", cwd=tree).stdout.startswith(" text.txt |     2 +-"), "the other hunk is left"
+    assert cordon("changes", "apply", view.id, "text.txt", cwd=tree).returncode == 0
+    assert "line three" in (tree / "text.txt").read_text()
+    assert cordon("changes", "apply", "-p", view.id, cwd=tree, input="q\n").returncode != 0
+    assert cordon("changes", "apply", view.id, "no-such", cwd=tree).returncode == 1
+    assert cordon("changes", "apply", view.id, "../x", cwd=tree).returncode == 2
+    assert cordon("changes", "apply", view.id, "sub/three", cwd=tree / "dir").returncode == 0 and not (tree / "dir/sub/three").exists(), "relative to here"
+    for _ in range(4):
+        assert cordon("changes", "undo", view.id, cwd=tree).returncode == 0
+    assert (tree / "text.txt").read_text() == FILES["text.txt"] and (tree / "dir/sub/three").exists()
+    assert cordon("changes", "undo", view.id, cwd=tree).returncode == 1
+
+
+def test_a_root_on_another_file_system_is_changed_as_well(box, memory_box, cordon):
+    tree = memory_box.mkdir("root")
+    for name, content in FILES.items():
+        memory_box.write(f"root/{name}", content)
+    view = View(box, tree).work(WORK)
+    before = snapshot(tree, times=True)
+    wanted = native(memory_box, tree, WORK)
+    for _ in range(2):
+        done = cordon("changes", "apply", view.id, cwd=tree)
+        assert done.returncode == 0, done.stderr
+        assert snapshot(tree) == wanted
+        done = cordon("changes", "undo", view.id, cwd=tree)
+        assert done.returncode == 0, done.stderr
+        assert snapshot(tree, times=True) == before
+    assert cordon("changes", "apply", view.id, cwd=tree).returncode == 0
+    box.write("text", "host\n")
+    os.replace(memory_box.write("other", "host\n"), tree / "text.txt")
+    assert cordon("changes", "undo", view.id, cwd=tree).returncode == 1
+    assert cordon("changes", "discard", view.id, cwd=tree).returncode == 0 and not view.dir.exists()
