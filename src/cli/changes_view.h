@@ -4,7 +4,7 @@
 #define CORDON_CLI_CHANGES_VIEW_H
 
 #include "cli/cli.h"
-#include "view/apply.h"
+#include "view/show.h"
 
 typedef enum cordon_changes_form {
 	CORDON_CHANGES_DIFF,
@@ -29,11 +29,6 @@ int cordon_pager_close(const struct cordon_cli *cli, struct cordon_pager *pager)
 /* Shows the changes at `paths` (none: all), what the host would execute first. */
 int cordon_changes_show(const struct cordon_cli *cli, const struct cordon_delta *delta, cordon_changes_form form,
 			const char *const *paths, size_t n_paths, bool page);
-
-/* An object with `changes` and `left_out`, and lines that were added and removed if `counts`. NULL without memory. */
-json_t *cordon_changes_json(const struct cordon_delta *delta, const char *const *paths, size_t n_paths, bool counts);
-/* The lists of an apply or undo as an object. */
-json_t *cordon_apply_json(const struct cordon_apply_result *result);
 
 /* For `apply -p`: asks on stdout and reads the answers from stdin. */
 struct cordon_picker {

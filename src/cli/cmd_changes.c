@@ -253,6 +253,7 @@ static int run_show(struct cordon_cli *cli, int argc, char **argv)
 	if (!cli->quiet) {
 		json_auto_t *record = record_json(&args.view.record);
 
+		json_object_del(record, "command"); /* the command line is easier to read */
 		cordon_cli_print_record(record);
 		putchar('\n');
 		fflush(stdout);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A person decides about deletions and about settings that widen access. In the modern era the server asks with an
- * input_required result, in the legacy era with a request of its own. A client that supports neither is refused.
+ * A person decides about deletions, about settings that widen access, and about changes that leave a view. In the modern
+ * era the server asks with an input_required result, in the legacy era with a request of its own. A client that supports
+ * neither is refused.
  *
  * INVARIANT: requestState comes back under the control of the caller. It is authenticated by a key of this process over
  * principal, expiry, method and all arguments, so an approval is valid only for the call that was asked about.
@@ -212,6 +213,10 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const s
 {
 	if (request->mcp->options.approved)
 		return false;
+	if (cordon_streq(tool->name, "changes_apply") || cordon_streq(tool->name, "changes_discard")) {
+		cordon_mcp_changes_question(request, tool->name, args, ret_question);
+		return ret_question->len > 0;
+	}
 	return tool->ask ? tool->ask(args, ret_question) : ask_about_project(request, tool->name, args, ret_question);
 }
 

@@ -181,6 +181,10 @@ enum { CORDON_MCP_APPROVED = 2 };
 #define CORDON_MCP_QUESTION_MAX ((size_t)1 << 20) /* more than the settings of a project can fill */
 bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
 			       json_t *args, struct cordon_buf *ret_question);
+/* mcp/tools/changes.c: the question about an apply or a discard. None when the tool itself refuses the call; it then finds a mark
+ * in the arguments, so that it does nothing else. */
+void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
+				 struct cordon_buf *ret_question);
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault);
 

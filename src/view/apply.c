@@ -253,6 +253,10 @@ static int check_edited(struct apply *apply, size_t i, const char **ret_why)
 		return 0;
 	switch (change->kind) {
 	case CORDON_DELTA_ADDED:
+		/* A person who names the very path has seen the conflict, or knows that the run moved the file. */
+		for (size_t p = 0; p < apply->request->n_paths; p++)
+			if (!is_dir(change) && cordon_streq(apply->request->paths[p], change->path))
+				return 0;
 		*ret_why = is_dir(change) ? "the host removed the directory" : "the host removed or renamed it";
 		return 0;
 	case CORDON_DELTA_DELETED:

@@ -451,16 +451,23 @@ static bool is_whiteout(const struct level *level, const char *name, const struc
 	return fd >= 0 && has_attribute(fd, ATTRIBUTE("whiteout"));
 }
 
-/* Whether the run changed a file that the host has removed since. A file that the run itself renamed to here looks the
- * same; if the host made or removed anything in the directory, we can't know, and a person decides. */
-static bool host_removed(const struct level *level, const char *name)
+/* Finds out what a file is that only the view has, in a directory that the host has. The kernel marks a file that it copied
+ * from the host: the run moved it to here, or the host has removed it since. If the host made or removed anything in the
+ * directory meanwhile, and the end of the run did not note which it is, we can't know, and a person decides. */
+static void find_origin(const struct walk *walk, const struct level *level, const char *name,
+			struct cordon_delta_change *change)
 {
+	const struct cordon_ident nothing = { 0 };
 	autofd int fd = -1;
 
-	if (level->lower < 0 || !level->changed)
-		return false;
+	if (level->lower < 0 || !S_ISREG(change->new.mode))
+		return;
 	fd = open_upper(level->upper, name, O_RDONLY);
-	return fd >= 0 && has_attribute(fd, ATTRIBUTE("origin"));
+	if (fd < 0 || !has_attribute(fd, ATTRIBUTE("origin")))
+		return;
+	change->gone = level->changed && !cordon_known_has(&walk->known, change->path, &nothing);
+	change->edited = change->gone;
+	change->moved = !change->gone;
 }
 
 static int walk_file(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change)
@@ -475,7 +482,7 @@ static int walk_file(struct walk *walk, const struct level *level, const char *n
 		change->kind = CORDON_DELTA_ADDED;
 	} else if (!change->old.mode) {
 		change->kind = CORDON_DELTA_ADDED;
-		change->edited = change->gone = S_ISREG(change->new.mode) && host_removed(level, name);
+		find_origin(walk, level, name, change);
 	} else {
 		r = compare(walk, level, name, change, &changed);
 	}

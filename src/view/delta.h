@@ -42,6 +42,7 @@ struct cordon_delta_change {
 	const char *who;	 /* the program of the host that would execute it later, or NULL */
 	bool edited;		 /* the host changed, made or removed it after the view began */
 	bool gone;		 /* `edited`: the view changed a file that the host has removed */
+	bool moved;		 /* ADDED: the run moved a file of the host to here, or else it is `gone` */
 	bool set_id;		 /* had a bit that does not come out: set-user-id, set-group-id or sticky */
 	bool attributes;	 /* TOUCHED: attributes differ, not only times */
 	uint32_t links;		 /* in the upper layer */

@@ -124,10 +124,29 @@ static bool find_left(const struct cordon_journal *journal, const struct cordon_
 	return cordon_steps_look(journal, step->path, ret) == 0 && cordon_ident_same(ret, wanted);
 }
 
+/* Adds to the file of a view what is in `left`, in the place of older entries. */
+static void merge_entries(int view_fd, struct cordon_known *left)
+{
+	autoknown struct cordon_known known = { 0 };
+	size_t sorted = left->n; /* what is added below lies behind it */
+
+	if (!left->n)
+		return;
+	qsort(left->files, left->n, sizeof(*left->files), by_path);
+	cordon_known_load(view_fd, &known);
+	for (size_t i = 0; i < known.n; i++) {
+		const struct cordon_known_file key = { .path = known.files[i].path };
+
+		if (!bsearch(&key, left->files, sorted, sizeof(key), by_path) &&
+		    add(left, key.path, &known.files[i].ident) < 0)
+			return;
+	}
+	write_entries(view_fd, left);
+}
+
 void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool forward)
 {
-	autoknown struct cordon_known known = { 0 }, left = { .arena = cordon_arena_new() };
-	size_t sorted;
+	autoknown struct cordon_known left = { .arena = cordon_arena_new() };
 
 	for (size_t i = 0; left.arena && i < journal->n; i++) {
 		struct cordon_ident ident;
@@ -136,17 +155,16 @@ void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool fo
 		    add(&left, journal->steps[i].path, &ident) < 0)
 			return;
 	}
-	if (!left.n)
-		return;
-	qsort(left.files, left.n, sizeof(*left.files), by_path);
-	cordon_known_load(view_fd, &known);
-	sorted = left.n; /* what is added now lies behind it */
-	for (size_t i = 0; i < known.n; i++) {
-		const struct cordon_known_file key = { .path = known.files[i].path };
+	merge_entries(view_fd, &left);
+}
 
-		if (!bsearch(&key, left.files, sorted, sizeof(key), by_path) &&
-		    add(&left, key.path, &known.files[i].ident) < 0)
+void cordon_known_add_missing(int view_fd, const char *const *paths, size_t n)
+{
+	autoknown struct cordon_known left = { .arena = cordon_arena_new() };
+	const struct cordon_ident nothing = { 0 };
+
+	for (size_t i = 0; left.arena && i < n; i++)
+		if (add(&left, paths[i], &nothing) < 0)
 			return;
-	}
-	write_entries(view_fd, &left);
+	merge_entries(view_fd, &left);
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "policy/handover.h"
+#include "view/base.h"
 #include "view/internal.h"
 
 /* The attribute by which we find out whether the file system of a view keeps those that overlayfs needs. */
@@ -320,6 +321,7 @@ int cordon_view_end(const struct cordon_home *home, struct cordon_view *view, co
 	view->record.ended.sec = now.tv_sec;
 	view->record.ended.nsec = now.tv_nsec;
 	view->record.state = CORDON_VIEW_ENDED;
+	cordon_base_keep(view);
 	if (run_id)
 		cordon_copy(view->record.run, sizeof(view->record.run), run_id, strlen(run_id));
 	*ret_removed = false;

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from support import poll
 from views import View
 
 PROTECTED = ["AGENTS.md", ".git/config", ".git/hooks", ".vscode/tasks.json"]
@@ -213,6 +214,7 @@ def test_a_host_that_writes_all_the_time_loses_nothing(box, cordon, tree):
 
     thread = threading.Thread(target=write)
     thread.start()
+    poll(lambda: written, 20, "the first text of the host")
     ends = [cordon("changes", "apply", view.id, cwd=tree).returncode for _ in range(10)]
     stop.set()
     thread.join()

@@ -10,6 +10,7 @@ import pytest
 
 from flows import Desk, human, step
 from support import callers, poll
+from views import View
 
 from .conftest import node
 
@@ -51,6 +52,10 @@ HINTS = {
     "workflow_cancel": (False, True, True, False),
     "workflow_resume": (False, False, False, True),
     "workflow_answer": (False, True, False, True),
+    "changes_list": (True, False, True, False),
+    "changes_diff": (True, False, True, False),
+    "changes_apply": (False, True, False, False),
+    "changes_discard": (False, True, False, False),
 }
 
 
@@ -144,6 +149,11 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     box.write("ws/desk/go")
     poll(lambda: use("workflow_status", run_id=flow)["runs"][0]["nextExpectedAction"] == "resume", 60)
     assert use("workflow_resume", run_id=flow, wait_seconds=60)["state"] == "succeeded"
+    view = View(box, repo).work("echo new > new").id
+    use("changes_list", root=str(repo))
+    use("changes_diff", view_id=view)
+    use("changes_apply", view_id=view, paths=["new"])
+    use("changes_discard", view_id=view[:8])
     use("workspace_delete", project_id=project, workspace_id="w")
     use("project_delete", project_id=project)
     failures = {}

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of views through MCP: anybody may look, a person decides what is applied and what is thrown away."""
+from views import View
+
+
+def test_nothing_leaves_a_view_without_a_persons_consent(connect, box):
+    tree = box.mkdir("root")
+    box.write("root/old", "old\n")
+    view = View(box, tree).work("echo all: > Makefile; rm old; echo more > plain; printf '\\033[2J' > 'bad'")
+    calls = [("changes_apply", {"view_id": view.id}), ("changes_discard", {"view_id": view.id})]
+    for kind in ("v1", "v2"):
+        client = connect(kind, approve=False)
+        assert [item["id"] for item in client.tool("changes_list", root=str(tree))["changes"]] == [view.id]
+        shown = client.tool("changes_diff", view_id="latest", root=str(tree))
+        assert shown["changes"][0]["path"] == "Makefile" and shown["changes"][0]["executed_by"] == "make" and not shown["truncated"]
+        assert "+all:" in shown["diff"] and "\x1b" not in shown["diff"]
+        for name, args in calls:
+            assert client.refused(name, **args)["kind"] == "policy_denied", name
+        assert (tree / "old").exists() and not (tree / "Makefile").exists() and view.dir.exists()
+        client.close()
+    client = connect("v2", approve=None)
+    assert client.fault("tool", name="changes_apply", args=calls[0][1])["code"] == -32021
+    client.close()
+    client = connect("v1", approve=True)
+    for args in ({"view_id": "latest"}, {"view_id": view.id, "paths": ["../x"]}, {"view_id": view.id, "paths": ["/etc"]}, {"view_id": "../.."}, {"view_id": view.id, "root": "x"}):
+        assert client.refused("changes_apply", **args)["kind"] in ("usage", "not_found"), args
+    applied = client.tool("changes_apply", view_id=view.id, paths=["Makefile", "old"])
+    assert {item["path"] for item in applied["changed"]} == {"Makefile", "old"}
+    assert (tree / "Makefile").read_text() == "all:\n" and not (tree / "old").exists() and not (tree / "plain").exists()
+    questions = "\n".join(str(note) for note in client.notes)
+    assert f"to {tree}? 2 files change, 1 of them are deleted. The host would execute 1 of them: Makefile (make)" in questions
+    box.write("root/plain", "host\n")
+    assert client.refused("changes_apply", view_id=view.id)["kind"] == "conflict"
+    assert client.tool("changes_discard", view_id=view.id) == {"view_id": view.id, "discarded": True} and not view.dir.exists()
