@@ -64,7 +64,11 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 
 static void on_event(void *data, const struct cordon_event *event)
 {
-	cordon_reporter_event(&((struct learner *)data)->reporter, event);
+	struct learner *learner = data;
+
+	if (event->kind == CORDON_EVENT_VIOLATION && event->reason == CORDON_REASON_NO_HOST && event->rule)
+		cordon_learned_host(&learner->learned, event->rule);
+	cordon_reporter_event(&learner->reporter, event);
 }
 
 static void on_launched(void *data, struct cordon_child *child)
@@ -145,6 +149,11 @@ static void report_learned(const struct learner *learner, const struct cordon_re
 		cordon_cli_log(learner->cli, "LEARN",
 			       "not granted, see the comments: %zu secrets, %zu places outside the root",
 			       learned->n_secrets, learned->n_outside);
+	if (learned->hosts.n)
+		cordon_cli_log(
+			learner->cli, "LEARN",
+			"hosts that were refused and are in the list now: %zu; with them the command may ask for more",
+			learned->hosts.n);
 	if (learned->truncated)
 		cordon_cli_log(learner->cli, "LEARN", "more than %d paths were used; the policy covers those seen first",
 			       CORDON_LEARN_PATHS_MAX);
@@ -317,10 +326,12 @@ const struct cordon_command cordon_cmd_learn = {
 	.name = "learn",
 	.operands = "-- CMD [ARG]...",
 	.summary = "run a command and write the policy that it needs",
-	.details = "The command may do everything in the root; what the host would execute stays protected. Outside it sees,\n"
-		   "read-only, what the user could see, known secrets left out, and what it writes in the home or in /tmp is\n"
-		   "discarded. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
-		   "Secrets and places outside the root are never granted: they stand in the file as comments.\n",
+	.details =
+		"The command may do everything in the root; what the host would execute stays protected. Outside it sees,\n"
+		"read-only, what the user could see, known secrets left out, and what it writes in the home or in /tmp is\n"
+		"discarded. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
+		"Secrets and places outside the root are never granted: they stand in the file as comments. With --net HOSTS the\n"
+		"hosts that the command asked for beside these become part of the policy's list.\n",
 	.options = options,
 	.run = learn,
 };

@@ -4,12 +4,14 @@
 #include <stdio.h>
 
 #include "base/path.h"
+#include "base/setting.h"
 #include "cli/reports.h"
 #include "protect/repositories.h"
 #include "run/event_text.h"
 #include "run/result.h"
 
 #define WORKSPACE "WORKSPACE"
+#define NETWORK "NETWORK"
 
 void cordon_reporter_init(struct cordon_reporter *reporter, struct cordon_cli *cli, const struct cordon_policy *policy)
 {
@@ -103,13 +105,42 @@ static void report_remedy(struct cordon_reporter *reporter, const struct cordon_
 		cordon_report_queue_line(&reporter->queue, WORKSPACE, "  To allow it: %s", remedy.data);
 }
 
+/* Reports one attempt to reach a host, with the rule that would allow it. */
+static void report_host(struct cordon_reporter *reporter, const struct cordon_event *event)
+{
+	struct cordon_report_queue *queue = &reporter->queue;
+	CORDON_UNCLEARED struct cordon_decision decision;
+	const char *what = "BLOCKED: a host that is not in the list";
+
+	if (cordon_policy_check_host(reporter->policy, event->path, &decision, NULL) == 0 &&
+	    decision.verdict == CORDON_ALLOW)
+		what = "BLOCKED: a connection that does not say which host it is made to";
+	if (event->reason == CORDON_REASON_OTHER_HOST)
+		what = "BLOCKED: a connection that names another host than the one it was made to";
+	else if (event->reason == CORDON_REASON_NOT_PUBLIC)
+		what = "BLOCKED: a host of the list whose address is not public";
+	cordon_report_queue_line(queue, NETWORK, "%s", what);
+	cordon_report_queue_line(queue, NETWORK, "  Host: %s", event->path);
+	if (event->rule)
+		cordon_report_queue_line(queue, NETWORK, "  To allow it: %s '%s'",
+					 cordon_setting_name(CORDON_SETTING_NET), event->rule);
+	else if (event->reason == CORDON_REASON_OTHER_HOST)
+		cordon_report_queue_line(queue, NETWORK,
+					 "  To allow it: look up the host that is meant; /tcp in its rule skips the look");
+}
+
 /* Reports one access. People and scripts know these words, so they stay as they are. */
 static void report_violation(struct cordon_reporter *reporter, const struct cordon_event *event)
 {
 	struct cordon_report_queue *queue = &reporter->queue;
 
 	if (event->count > 1) {
-		cordon_report_queue_line(queue, WORKSPACE, "  (%u times: %s %s)", event->count, event->op, event->path);
+		cordon_report_queue_line(queue, cordon_event_of_net(event) ? NETWORK : WORKSPACE, "  (%u times: %s %s)",
+					 event->count, event->op, event->path);
+		return;
+	}
+	if (cordon_event_of_net(event)) {
+		report_host(reporter, event);
 		return;
 	}
 	if (event->reason == CORDON_REASON_PROTECTED)

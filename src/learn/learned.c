@@ -23,6 +23,7 @@ int cordon_learned_init(struct cordon_learned *learned, const struct cordon_poli
 void cordon_learned_done(struct cordon_learned *learned)
 {
 	cordon_learn_grants_done(&learned->grants);
+	cordon_net_list_done(&learned->hosts);
 	learned->inside = cordon_learn_free(learned->inside);
 	learned->outside = cordon_learn_free(learned->outside);
 	learned->refused = cordon_learn_free(learned->refused);
@@ -86,4 +87,9 @@ void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_si
 		r = cordon_learn_add(set, path, uses);
 	}
 	learned->truncated |= r < 0;
+}
+
+void cordon_learned_host(struct cordon_learned *learned, const char *rule)
+{
+	learned->truncated |= cordon_net_list_parse(&learned->hosts, rule, NULL, NULL) < 0;
 }

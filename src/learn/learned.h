@@ -20,6 +20,7 @@ struct cordon_learned {
 	struct cordon_learn *outside; /* absolute paths without their first slash */
 	struct cordon_learn *refused; /* inside, but protected or denied */
 	struct cordon_learn_grants grants;
+	struct cordon_net_list hosts; /* that were asked for and refused, because the run's list does not have them */
 	bool patterns;
 	bool truncated;		     /* there were more paths than can be stored */
 	bool unsearched;	     /* the search for unused secrets did not cover everything */
@@ -42,6 +43,9 @@ int cordon_learned_init(struct cordon_learned *learned, const struct cordon_poli
 			struct cordon_error *err);
 void cordon_learned_done(struct cordon_learned *learned);
 void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_sight *sight);
+
+/* Adds a host that the run's list refused, in the form of a rule. */
+void cordon_learned_host(struct cordon_learned *learned, const char *rule);
 
 /* Adds secrets in the tree that the grants would open although the run did not use them. */
 int cordon_learned_find_secrets(struct cordon_learned *learned, struct cordon_error *err);

@@ -271,6 +271,24 @@ static void put_program(struct writer *w)
 	}
 }
 
+/* The list of the run, and the hosts that it lacked. Where the run had the network of the host, nothing is known. */
+static void put_net(struct writer *w)
+{
+	const struct cordon_net_list *had = &w->learned->policy->net, *lacked = &w->learned->hosts;
+
+	if (!had->listed && w->from->run->net != CORDON_NET_NONE)
+		return;
+	if (!had->n && !lacked->n) {
+		put(w, "net: none\n");
+		return;
+	}
+	put(w, "net:\n");
+	for (size_t i = 0; i < had->n; i++)
+		put(w, "  - \"%s\"\n", had->rules[i].text);
+	for (size_t i = 0; i < lacked->n; i++)
+		put(w, "  - \"%s\"  # was asked for, and refused in this run\n", lacked->rules[i].text);
+}
+
 static void put_settings(struct writer *w)
 {
 	const struct cordon_run_spec *run = w->from->run;
@@ -284,8 +302,7 @@ static void put_settings(struct writer *w)
 		put_quoted(w, run->at);
 		put(w, "\n");
 	}
-	if (run->net == CORDON_NET_NONE)
-		put(w, "net: none\n");
+	put_net(w);
 	for (size_t i = 0; i < run->n_keep_env; i++)
 		put(w, "%s  - %s\n", i ? "" : "keep_env:\n", run->keep_env[i]);
 	/* Values from the command line may be secrets, and directories of the host may exist on this machine only. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes what happens in a run to the audit log. */
 #include "run/audit.h"
+#include "run/event_text.h"
 #include "run/result.h"
 
 /* Writes one event. Takes the reference to `detail`, which may be NULL. */
@@ -36,9 +37,13 @@ void cordon_run_audit_event(struct cordon_run_audit *audit, const struct cordon_
 	switch (event->kind) {
 	case CORDON_EVENT_VIOLATION:
 		out.type = CORDON_AUDIT_VIOLATION;
-		out.rule = event->rule;
 		out.decision = cordon_verdict_name(event->verdict);
-		if (event->count > 1)
+		if (cordon_event_of_net(event))
+			detail = json_pack("{s:s, s:o*}", "reason", cordon_reason_name(event->reason), "would_allow",
+					   event->rule ? cordon_audit_text(event->rule) : NULL);
+		else
+			out.rule = event->rule;
+		if (event->count > 1 && !detail)
 			detail = json_pack("{s:i}", "count", (int)event->count);
 		break;
 	case CORDON_EVENT_UNTOLD:

@@ -34,6 +34,11 @@ static int limit_text(const struct cordon_event *event, struct cordon_buf *ret_t
 		return cordon_buf_addf(ret_text, "the run took longer than %" PRIu64 "%s (%s), and was ended",
 				       event->limit % 1000 ? event->limit : event->limit / 1000,
 				       event->limit % 1000 ? " ms" : " s", cordon_setting_name(CORDON_SETTING_TIMEOUT));
+	if (cordon_streq(event->op, "net_connections"))
+		return cordon_buf_addf(ret_text, "the run wanted more than %" PRIu64 " connections at once",
+				       event->limit);
+	if (cordon_streq(event->op, "net_names"))
+		return cordon_buf_addf(ret_text, "the run asked for more than %" PRIu64 " names of hosts", event->limit);
 	if (cordon_streq(event->op, "tmp"))
 		return cordon_buf_addf(ret_text, "the private /tmp, /dev/shm and home were full (%s together); %s",
 				       size, cordon_setting_name(CORDON_SETTING_TMP_SIZE));
@@ -52,6 +57,8 @@ const char *cordon_event_text(const struct cordon_event *event, struct cordon_bu
 	case CORDON_EVENT_VIOLATION:
 		kind = "violation";
 		r = cordon_buf_addf(ret_text, "%s %s: %s", cordon_verdict_name(event->verdict), event->op, event->path);
+		if (r == 0 && cordon_event_of_net(event) && event->rule)
+			r = cordon_buf_addf(ret_text, " (allowed by %s)", event->rule);
 		break;
 	case CORDON_EVENT_UNTOLD:
 		kind = "violation";

@@ -6,6 +6,13 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+/* Whether a violation is about a host and not about a path. */
+static inline bool cordon_event_of_net(const struct cordon_event *event)
+{
+	return event->reason == CORDON_REASON_NO_HOST || event->reason == CORDON_REASON_OTHER_HOST ||
+	       event->reason == CORDON_REASON_NOT_PUBLIC;
+}
+
 /* Appends one line without its end and returns what kind of line it is: "violation" or "notice". NULL for an event that a log
  * does not have, and without memory. */
 const char *cordon_event_text(const struct cordon_event *event, struct cordon_buf *ret_text);

@@ -5,6 +5,7 @@
 #include "audit/audit.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "config/net_setting.h"
 #include "sandbox/plan/print.h"
 
 #define PLAN_VERSION 1
@@ -165,15 +166,15 @@ json_t *cordon_plan_json(const struct cordon_plan *plan)
 		json_array_append_new(steps, step_json(&plan->steps[i]));
 	for (size_t i = 0; i < plan->n_notes; i++)
 		json_array_append_new(notes, cordon_audit_text(plan->notes[i]));
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "version", PLAN_VERSION, "session_id", plan->run_id, "root", cordon_audit_text(plan->root),
-			 "at", cordon_audit_text(plan->at), "view", view_json(plan), "cwd",
-			 cordon_audit_text(plan->cwd), "mode",
-			 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net", cordon_plan_network(plan),
-			 "hostname", plan->hostname, "uid", (int)plan->uid, "gid", (int)plan->gid, "argv",
-			 texts(plan->argv), "env", texts(plan->env), "limits", cordon_plan_limits_json(plan, NULL),
-			 "steps", steps, "protected", cordon_plan_protected_json(plan), "held", held_json(plan),
-			 "differs", cordon_plan_differs_json(plan), "notes", notes);
+	return json_pack(
+		"{s:i, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o*, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"version", PLAN_VERSION, "session_id", plan->run_id, "root", cordon_audit_text(plan->root), "at",
+		cordon_audit_text(plan->at), "view", view_json(plan), "cwd", cordon_audit_text(plan->cwd), "mode",
+		plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive", "net", cordon_plan_network(plan), "hosts",
+		plan->net ? cordon_net_list_json(plan->net) : NULL, "hostname", plan->hostname, "uid", (int)plan->uid,
+		"gid", (int)plan->gid, "argv", texts(plan->argv), "env", texts(plan->env), "limits",
+		cordon_plan_limits_json(plan, NULL), "steps", steps, "protected", cordon_plan_protected_json(plan),
+		"held", held_json(plan), "differs", cordon_plan_differs_json(plan), "notes", notes);
 }
 
 static int add_escaped(struct cordon_buf *text, const char *s)
@@ -217,12 +218,21 @@ static int plan_text(const struct cordon_plan *plan, struct cordon_buf *ret_text
 	if ((r = cordon_buf_adds(ret_text, "workspace  ")) < 0 || (r = add_escaped(ret_text, plan->root)) < 0 ||
 	    (r = cordon_buf_adds(ret_text, "\nseen at    ")) < 0 || (r = add_escaped(ret_text, plan->at)) < 0 ||
 	    (r = cordon_buf_adds(ret_text, "\nstarts in  ")) < 0 || (r = add_escaped(ret_text, plan->cwd)) < 0 ||
-	    (r = cordon_buf_addf(ret_text, "\nmode       %s\nnetwork    %s\nas         %s (uid %u)\n\nmounts\n",
+	    (r = cordon_buf_addf(ret_text, "\nmode       %s\nnetwork    %s\n",
 				 plan->mode == CORDON_MODE_STRICT ? "strict" : "permissive",
 				 plan->net_none ? "none"
 				 : plan->net	? "a list of hosts"
-						: "the host's",
-				 plan->user, plan->uid)) < 0)
+						: "the host's")) < 0)
+		return r;
+	for (size_t i = 0; plan->net && i < plan->net->n; i++)
+		if ((r = cordon_buf_addf(ret_text, "           %s\n", plan->net->rules[i].text)) < 0)
+			return r;
+	for (size_t i = 0; plan->net && i < plan->net->n_inject; i++)
+		if ((r = cordon_buf_addf(ret_text, "           %s:%u with the credential in %s\n",
+					 plan->net->inject[i].host, plan->net->inject[i].port,
+					 plan->net->inject[i].from_env)) < 0)
+			return r;
+	if ((r = cordon_buf_addf(ret_text, "as         %s (uid %u)\n\nmounts\n", plan->user, plan->uid)) < 0)
 		return r;
 	for (size_t i = 0; i < plan->n_steps; i++)
 		if ((r = step_text(&plan->steps[i], ret_text)) < 0)
