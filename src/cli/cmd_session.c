@@ -30,9 +30,13 @@ enum {
 	OPT_MAX,
 	OPT_GRACE,
 	OPT_MAX_AGE,
+	OPT_NET,
+	OPT_ALLOW,
+	OPT_REVOKE,
 };
 
 struct args {
+	json_t *net; /* an object with what --net, --allow and --revoke give */
 	struct cordon_session_request request;
 	struct cordon_session_query query;
 	bool detach, follow, has_timeout;
@@ -41,6 +45,11 @@ struct args {
 	uint64_t wait_ms, grace_ms, max_age_ms;
 	char project[CORDON_ID_SIZE], workspace[CORDON_ID_SIZE], id[CORDON_ID_SIZE], parent[CORDON_ID_SIZE];
 };
+
+static void args_done(struct args *args)
+{
+	json_decref(args->net);
+}
 
 static int set_number(const char *arg, const char *option, uint64_t max, uint64_t *ret_value, struct cordon_error *err)
 {
@@ -84,6 +93,15 @@ static int set_more(struct args *args, int key, const char *arg, struct cordon_e
 	}
 }
 
+static int set_hosts(struct args *args, int key, const char *arg, struct cordon_error *err)
+{
+	const char *name = key == OPT_NET ? "net" : key == OPT_ALLOW ? "allow" : "revoke";
+
+	if (!args->net && !(args->net = json_object()))
+		return cordon_fail_errno(err, -ENOMEM, "options");
+	return cordon_cli_set_hosts(args->net, name, arg, err);
+}
+
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
@@ -125,6 +143,10 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	case OPT_FOLLOW:
 		args->follow = true;
 		return 0;
+	case OPT_NET:
+	case OPT_ALLOW:
+	case OPT_REVOKE:
+		return set_hosts(args, key, arg, err);
 	case OPT_STATUS:
 		args->query.status = arg;
 		return 0;
@@ -227,7 +249,7 @@ static int follow_session(struct cordon_cli *cli, const struct cordon_store *sto
 static int run_start(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
-	struct args args = { 0 };
+	struct args args CORDON_CLEANUP(args_done) = { 0 };
 	struct cordon_error err = { 0 };
 	struct cordon_session_answer answer;
 	json_auto_t *command = NULL;
@@ -238,6 +260,7 @@ static int run_start(struct cordon_cli *cli, int argc, char **argv)
 	    !find_place(cli, &store, argv[first], &args, &code))
 		return code;
 	args.request.timeout_ms = args.wait_ms;
+	args.request.net = json_object_get(args.net, "net");
 	if (first + 1 < argc) {
 		command = command_of(argc, argv, first + 1, &err);
 		if (!command)
@@ -429,6 +452,31 @@ static int run_stop(struct cordon_cli *cli, int argc, char **argv)
 	return cordon_cli_answer(cli, cordon_session_json(&session));
 }
 
+static int run_net(struct cordon_cli *cli, int argc, char **argv)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	struct args args CORDON_CLEANUP(args_done) = { 0 };
+	struct cordon_error err = { 0 };
+	json_auto_t *net = NULL;
+	json_t *rule;
+	size_t i;
+	int first, code;
+
+	if (!begin_with_session(cli, argc, argv, 1, 1, &args, &first, &store, &code))
+		return code;
+	if (cordon_session_net(&store, args.id, json_object_get(args.net, "allow"), json_object_get(args.net, "revoke"),
+			       &net, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (cli->json)
+		return cordon_cli_print_json(cli, json_pack("{s:s, s:O}", "session_id", args.id, "net", net));
+	if (json_is_string(net))
+		puts(json_string_value(net));
+	json_array_foreach(json_is_object(net) ? json_object_get(net, "allow") : net, i, rule) {
+		puts(json_string_value(rule));
+	}
+	return CORDON_EXIT_OK;
+}
+
 static int run_cleanup(struct cordon_cli *cli, int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
@@ -456,6 +504,8 @@ static const struct cordon_option start_options[] = {
 	{ "end-input", 0, CORDON_ARG_NONE, NULL, "close its standard input afterwards", OPT_END_INPUT },
 	{ "parent", 0, CORDON_ARG_TEXT, "SESSION", "the session that asks for this one", OPT_PARENT },
 	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "end it after this time", OPT_TIMEOUT },
+	{ "net", 0, CORDON_ARG_HOSTS, "HOSTS|none|profile", "reach only these hosts of those that the project allows",
+	  OPT_NET },
 	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL, "a session that was refused or warned of something has failed",
 	  OPT_FAIL_ON_VIOLATION },
 	{ "terminal", 0, CORDON_ARG_NONE, NULL, "give it a terminal, for attach", OPT_TERMINAL },
@@ -489,6 +539,12 @@ static const struct cordon_option wait_options[] = {
 
 static const struct cordon_option stop_options[] = {
 	{ "grace", 0, CORDON_ARG_TEXT, "DURATION", "time between SIGTERM and SIGKILL (default: 5s)", OPT_GRACE },
+	{ 0 },
+};
+
+static const struct cordon_option net_options[] = {
+	{ "allow", 0, CORDON_ARG_HOSTS, "HOSTS", "hosts to add to its list (repeatable)", OPT_ALLOW },
+	{ "revoke", 0, CORDON_ARG_HOSTS, "HOSTS", "hosts to remove; their connections end (repeatable)", OPT_REVOKE },
 	{ 0 },
 };
 
@@ -577,6 +633,16 @@ const struct cordon_command cordon_cmd_session_stop = {
 	.summary = "end a session with everything in it",
 	.options = stop_options,
 	.run = run_stop,
+};
+
+const struct cordon_command cordon_cmd_session_net = {
+	.name = "session net",
+	.operands = "SESSION",
+	.summary = "show or change the hosts that a running session reaches",
+	.details = "For sessions that were started with a list of hosts. A host that is revoked loses its connections at once. The\n"
+		   "project's list stays as it is.\n",
+	.options = net_options,
+	.run = run_net,
 };
 
 const struct cordon_command cordon_cmd_session_cleanup = {

@@ -132,8 +132,8 @@ static void add_net(const struct cordon_settings *before, const struct cordon_se
 	    (outer.listed && !inner.listed))
 		add_reason(ret_text, true, "agents would get the host's network");
 	else if (cordon_net_list_within(&inner, &outer, &err) < 0)
-		cordon_buf_addf(ret_text, "%sagents would reach more of the network%s", ret_text->len ? "; " : "",
-				strchr(err.message, ':') ? strchr(err.message, ':') : "");
+		/* The message begins with "it would". */
+		cordon_buf_addf(ret_text, "%sagents%s", ret_text->len ? "; " : "", err.message + strlen("it"));
 	cordon_net_list_done(&outer);
 	cordon_net_list_done(&inner);
 }

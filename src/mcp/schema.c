@@ -108,18 +108,42 @@ static int check_object(const json_t *schema, json_t *value, const char *at, str
 	return 0;
 }
 
+/* "type" is a name or a list of names. */
+static bool fits_type(const json_t *types, const json_t *value)
+{
+	size_t i;
+	json_t *type;
+
+	if (json_is_string(types))
+		return has_type(value, json_string_value(types));
+	json_array_foreach(types, i, type) {
+		if (has_type(value, json_string_value(type)))
+			return true;
+	}
+	return false;
+}
+
+static int wrong_type(const json_t *types, const char *at, struct cordon_error *err)
+{
+	const char *type = json_string_value(types);
+
+	if (!type)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s has the wrong type", at);
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be %s %s", at, strchr("aeio", *type) ? "an" : "a",
+			   type);
+}
+
 int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at, struct cordon_error *err)
 {
-	const char *type = json_string_value(json_object_get(schema, "type"));
+	const json_t *types = json_object_get(schema, "type");
 	const json_t *choices = json_object_get(schema, "enum");
 	const json_t *items = json_object_get(schema, "items");
 	size_t i;
 	json_t *item;
 	int r;
 
-	if (type && !has_type(value, type))
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be %s %s", at,
-				   strchr("aeio", *type) ? "an" : "a", type);
+	if (types && !fits_type(types, value))
+		return wrong_type(types, at, err);
 	r = choices ? check_enum(choices, value, at, err) : 0;
 	if (r == 0)
 		r = check_bounds(schema, value, at, err);

@@ -118,10 +118,11 @@ int cordon_net_list_inject(struct cordon_net_list *list, const struct cordon_net
 /* Removes the rule with this host and port, whether it has /tcp or not; -ENOENT when the list has none such. */
 int cordon_net_list_remove(struct cordon_net_list *list, const struct cordon_net_rule *rule);
 int cordon_net_list_copy(struct cordon_net_list *ret_list, const struct cordon_net_list *list);
-/* Narrows `list` to what `other` allows, too. A credential stays only when the other list has the same one. Where one of
- * them is no list, the other one counts. On failure the list is unchanged. */
+/* Narrows `list` to what `other` allows, too. A credential stays when the other one is no list or has the same one, and
+ * none is added. Where one of them is no list, the rules of the other one count. On failure the list is unchanged. */
 int cordon_net_list_narrow(struct cordon_net_list *list, const struct cordon_net_list *other, struct cordon_error *err);
-/* 0 when `inner` allows nothing that `outer` does not allow; else -EPERM and what is freer. */
+/* 0 when `inner` allows nothing that `outer` does not allow, and has no credential that it does not have; else -EPERM
+ * and what is freer. */
 int cordon_net_list_within(const struct cordon_net_list *inner, const struct cordon_net_list *outer,
 			   struct cordon_error *err);
 /* The rules in their one form, joined by commas; "" for an empty list. */

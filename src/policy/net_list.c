@@ -225,13 +225,20 @@ int cordon_net_list_remove(struct cordon_net_list *list, const struct cordon_net
 	return -ENOENT;
 }
 
+static int copy_rules(struct cordon_net_list *to, const struct cordon_net_list *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->n; i++)
+		r = cordon_net_list_add(to, &from->rules[i], from->rules[i].where, NULL);
+	return r;
+}
+
 int cordon_net_list_copy(struct cordon_net_list *ret_list, const struct cordon_net_list *list)
 {
 	struct cordon_net_list copy = { .listed = list->listed };
-	int r = 0;
+	int r = copy_rules(&copy, list);
 
-	for (size_t i = 0; r == 0 && i < list->n; i++)
-		r = cordon_net_list_add(&copy, &list->rules[i], list->rules[i].where, NULL);
 	for (size_t i = 0; r == 0 && i < list->n_inject; i++)
 		r = append_inject(&copy, &list->inject[i]);
 	if (r < 0)
@@ -280,7 +287,8 @@ int cordon_net_list_narrow(struct cordon_net_list *list, const struct cordon_net
 
 	if (!other->listed)
 		return 0;
-	r = list->listed ? intersect(&both, list, other, err) : cordon_net_list_copy(&both, other);
+	/* INVARIANT: narrowing never adds a credential. */
+	r = list->listed ? intersect(&both, list, other, err) : copy_rules(&both, other);
 	if (r < 0) {
 		cordon_net_list_done(&both);
 		return r == -ENOMEM ? cordon_fail_errno(err, r, "a list of hosts") : r;
@@ -299,11 +307,9 @@ static int freer(struct cordon_error *err, const char *what)
 int cordon_net_list_within(const struct cordon_net_list *inner, const struct cordon_net_list *outer,
 			   struct cordon_error *err)
 {
-	if (!outer->listed)
-		return 0;
-	if (!inner->listed)
+	if (outer->listed && !inner->listed)
 		return freer(err, "");
-	for (size_t i = 0; i < inner->n; i++) {
+	for (size_t i = 0; outer->listed && i < inner->n; i++) {
 		bool found = false;
 
 		for (size_t j = 0; !found && j < outer->n; j++)
@@ -317,7 +323,9 @@ int cordon_net_list_within(const struct cordon_net_list *inner, const struct cor
 		for (size_t j = 0; !found && j < outer->n_inject; j++)
 			found = same_inject(&inner->inject[i], &outer->inject[j]);
 		if (!found)
-			return freer(err, inner->inject[i].host);
+			return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED,
+					   "it would use more credentials: %s at %s", inner->inject[i].from_env,
+					   inner->inject[i].host);
 	}
 	return 0;
 }

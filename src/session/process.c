@@ -403,6 +403,8 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 
 	if (!argv || !keep)
 		return cordon_no_memory(err);
+	if (cordon_net_list_copy(&s->net, &s->policy->net) < 0)
+		return cordon_no_memory(err);
 	r = fill_env(s, &storage, env, CORDON_ARRAY_SIZE(env), &spec.n_env, err);
 	if (r == 0)
 		r = cordon_workspace_path(&s->store, spec.project_id, spec.workspace_id, cwd, err);
@@ -443,6 +445,7 @@ static void clean_up(struct session_process *s)
 	cordon_closep(&s->timer);
 	cordon_streams_done(&s->streams);
 	cordon_session_log_done(&s->log);
+	cordon_net_list_done(&s->net);
 	cordon_policy_free(s->policy);
 	cordon_profile_use_done(&s->profile);
 	cordon_session_record_done(&s->record);

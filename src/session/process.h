@@ -23,6 +23,7 @@ struct session_process {
 	struct cordon_control control;
 	struct cordon_streams streams;
 	struct cordon_policy *policy;
+	struct cordon_net_list net;	   /* the hosts in force: the policy's, then what `session net` made of them */
 	struct cordon_profile_use profile; /* what the profiles of the session give */
 	struct cordon_child *child;	   /* the sandbox while it runs, else NULL */
 	struct cordon_audit *audit;	   /* for further programs, and for what happens before there is a run */

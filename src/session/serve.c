@@ -4,7 +4,9 @@
 #include <sys/timerfd.h>
 
 #include "base/exit.h"
+#include "config/net_setting.h"
 #include "sandbox/host/enter.h"
+#include "sandbox/host/net_process.h"
 #include "session/process.h"
 
 void cordon_session_note(struct session_process *s, const char *type, const char *fmt, ...)
@@ -107,6 +109,91 @@ static json_t *on_child(struct session_process *s, const json_t *request)
 	return success(s);
 }
 
+/* Adds and removes rules; all of them, or an error. */
+static int change_list(struct cordon_net_list *list, json_t *allow, json_t *revoke, struct cordon_error *err)
+{
+	struct cordon_net_rule rule;
+	size_t i;
+	json_t *item;
+	int r = 0;
+
+	json_array_foreach(revoke, i, item) {
+		const char *text = json_string_value(item);
+
+		r = cordon_net_rule_parse(text ? text : "", text ? strlen(text) : 0, &rule, err);
+		if (r == 0 && cordon_net_list_remove(list, &rule) < 0) {
+			cordon_net_rule_text(&rule, rule.text);
+			return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the list has no rule %s", rule.text);
+		}
+		if (r < 0)
+			return r;
+	}
+	json_array_foreach(allow, i, item) {
+		const char *text = json_string_value(item);
+
+		r = cordon_net_rule_parse(text ? text : "", text ? strlen(text) : 0, &rule, err);
+		if (r == 0)
+			r = cordon_net_list_add(list, &rule, "session net", err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Gives cordon-net a list, records it, and keeps it as ours. */
+static int set_list(struct session_process *s, struct cordon_net_list *list, struct cordon_error *err)
+{
+	struct cordon_audit_event entry = { .type = CORDON_AUDIT_GRANT, .op = "net" };
+	autobuf struct cordon_buf text = CORDON_BUF((size_t)CORDON_NET_RULES_MAX * CORDON_NET_RULE_SIZE);
+	json_auto_t *net = cordon_net_list_json(list);
+	json_auto_t *detail = net ? json_pack("{s:O}", "net", net) : NULL;
+	int r = detail ? cordon_net_list_text(list, &text) : -ENOMEM;
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "a list of hosts");
+	entry.detail = detail;
+	/* As with a run, what cannot be recorded in the audit log is not done. */
+	r = cordon_audit_write(s->audit, &entry, err);
+	if (r == 0)
+		r = cordon_child_net(s->child, text.data ? text.data : "", err);
+	if (r < 0)
+		return r;
+	cordon_net_list_done(&s->net);
+	s->net = *list;
+	*list = (struct cordon_net_list){ 0 };
+	json_decref(s->record.settings.net);
+	s->record.settings.net = cordon_steal_ptr(&net);
+	cordon_session_note(s, "notice", "network: %s", text.data ? text.data : "no host");
+	return cordon_session_write(&s->store, &s->record, err);
+}
+
+/* Changes the list of hosts; without a change it tells the list. */
+static json_t *on_net(struct session_process *s, const json_t *request)
+{
+	json_t *allow = json_object_get(request, "allow"), *revoke = json_object_get(request, "revoke");
+	struct cordon_net_list list = { 0 };
+	struct cordon_error err = { 0 };
+	json_auto_t *net = NULL;
+	int r = 0;
+
+	if (!s->start_reported || !s->child)
+		return failure(CORDON_KIND_CONFLICT, "the session has not started yet");
+	if (json_array_size(allow) || json_array_size(revoke)) {
+		/* Without a list, the run has no helper that could serve one. */
+		if (!s->policy->net.listed || cordon_net_list_is_none(&s->policy->net))
+			return failure(CORDON_KIND_CONFLICT, "the session was started without a list of hosts");
+		r = cordon_net_list_copy(&list, &s->net) < 0 ? cordon_fail_errno(&err, -ENOMEM, "a list of hosts")
+							     : change_list(&list, allow, revoke, &err);
+		if (r == 0)
+			r = set_list(s, &list, &err);
+		cordon_net_list_done(&list);
+	}
+	if (r < 0)
+		return failure(err.kind, err.message);
+	net = cordon_net_list_json(&s->net);
+	return net ? json_pack("{s:b, s:O}", "ok", 1, "net", net) : NULL;
+}
+
 char **cordon_session_strings(const json_t *array)
 {
 	char **list = calloc(json_array_size(array) + 1, sizeof(char *));
@@ -179,6 +266,8 @@ static json_t *handle(void *data, struct cordon_control_client *client, const ch
 		return on_send(s, request);
 	if (cordon_streq(op, "stop"))
 		return on_stop(s, request);
+	if (cordon_streq(op, "net"))
+		return on_net(s, request);
 	if (cordon_streq(op, "child"))
 		return on_child(s, request);
 	if (!cordon_streq(op, "attach"))

@@ -30,6 +30,7 @@ struct cordon_session_request {
 	json_t *context;	/* object that the agent gets as CORDON_CONTEXT; or NULL */
 	json_t *attachments;	/* [{filename, content_type, data (base64)}], put into the workspace; or NULL */
 	const char *parent;	/* id of the session that starts this one; or NULL */
+	json_t *net;		/* as the setting of a project, which it narrows; or NULL */
 	uint64_t timeout_ms;	/* 0: the project's */
 	bool terminal;		/* give it a terminal, for attach */
 	bool fail_on_violation; /* an access that was refused, or warned of, makes the session fail */
@@ -50,7 +51,7 @@ json_t *cordon_session_answer_json(const struct cordon_session_answer *answer);
 /*
  * Starts a session, or uses the latest session of its workspace. If that session runs, it gets the message; if it has
  * ended, it is resumed under its id with all layers. A new session is started when there is none, when new_session or
- * parent is set, or when another command is given. When this returns 0, the program has been started.
+ * parent or net is set, or when another command is given. When this returns 0, the program has been started.
  */
 int cordon_session_start(const struct cordon_store *store, const struct cordon_session_request *request,
 			 struct cordon_session_answer *ret_answer, struct cordon_error *err);
@@ -98,6 +99,12 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 /* Sends SIGTERM to everything inside, and SIGKILL after the grace time. Returns at once. Returns 0 when the session has
  * ended already. */
 int cordon_session_stop(const struct cordon_store *store, const char *id, uint64_t grace_ms, struct cordon_error *err);
+
+/* Changes the list of hosts of a session that runs: `allow` and `revoke` are arrays of rules, or NULL. Connections to
+ * hosts that are revoked end. *ret_net is the list afterwards, as a setting. Kind conflict when the session has ended or
+ * has no list. */
+int cordon_session_net(const struct cordon_store *store, const char *id, json_t *allow, json_t *revoke,
+		       json_t **ret_net, struct cordon_error *err);
 
 /* Waits until the session has ended; -ETIMEDOUT after timeout_ms (UINT64_MAX: no time limit). */
 int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms, struct cordon_error *err);

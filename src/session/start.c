@@ -203,7 +203,7 @@ static int prepare_record(const struct cordon_project *project, const struct cor
 	if (!kept || (request->context && !context) ||
 	    cordon_settings_copy(&record->settings, &project->record.settings) < 0)
 		return cordon_no_memory(err);
-	return 0;
+	return request->net ? cordon_settings_narrow_net(&record->settings, request->net, err) : 0;
 }
 
 static int lock_ended(const struct cordon_store *store, struct cordon_session_record *record, int *ret_alive,
@@ -334,7 +334,7 @@ static bool find_latest(const struct starting *starting, struct cordon_session_r
 	const struct cordon_session_request *request = starting->request;
 	autoworkspacerecord struct cordon_workspace_record where = { 0 };
 
-	if (request->new_session || request->parent ||
+	if (request->new_session || request->parent || request->net ||
 	    cordon_workspace_read(starting->project, starting->workspace, &where, NULL) < 0)
 		return false;
 	/* INVARIANT: a session is resumed in its own workspace only, whatever a record of that workspace says. */

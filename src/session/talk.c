@@ -61,6 +61,19 @@ int cordon_session_stop(const struct cordon_store *store, const char *id, uint64
 	return r < 0 && !cordon_session_lives(store, record.id) ? 0 : r;
 }
 
+int cordon_session_net(const struct cordon_store *store, const char *id, json_t *allow, json_t *revoke,
+		       json_t **ret_net, struct cordon_error *err)
+{
+	json_auto_t *answer = NULL;
+	json_t *request = json_pack("{s:s, s:O*, s:O*}", "op", "net", "allow", allow, "revoke", revoke);
+	int r = ask(store, id, request, &answer, err);
+
+	if (r < 0)
+		return r;
+	*ret_net = json_incref(json_object_get(answer, "net"));
+	return 0;
+}
+
 int cordon_session_output(const struct cordon_store *store, const char *id, int64_t since, size_t max,
 			  json_t **ret_output, struct cordon_error *err)
 {

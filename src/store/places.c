@@ -105,6 +105,34 @@ int cordon_settings_net(const struct cordon_settings *settings, struct cordon_ne
 	return r < 0 ? r : cordon_net_build(&spec, NULL, ret_list, err);
 }
 
+int cordon_settings_narrow_net(struct cordon_settings *settings, json_t *net, struct cordon_error *err)
+{
+	struct cordon_settings wanted = *settings;
+	struct cordon_net_list outer = { 0 }, inner = { 0 };
+	json_t *value = NULL;
+	int r = cordon_net_json_valid("net", net, err);
+
+	wanted.net = net;
+	if (r == 0)
+		r = cordon_settings_net(settings, &outer, err);
+	if (r == 0)
+		r = cordon_settings_net(&wanted, &inner, err);
+	if (r == 0 && (r = cordon_net_list_within(&inner, &outer, err)) < 0) {
+		cordon_error_prefix(err, r, "net is wider than the project's");
+		cordon_error_hint(err, "a session narrows the list of its project; change that one to widen it");
+	}
+	/* What was judged is what counts, whatever becomes of the profiles. */
+	if (r == 0 && !(value = cordon_net_list_json(&inner)))
+		r = cordon_no_memory(err);
+	if (r == 0) {
+		json_decref(settings->net);
+		settings->net = value;
+	}
+	cordon_net_list_done(&outer);
+	cordon_net_list_done(&inner);
+	return r;
+}
+
 /* ---- judging settings ---- */
 
 static void add_fault(struct cordon_buf *faults, struct cordon_error *first, const struct cordon_error *fault)

@@ -141,6 +141,9 @@ cordon_session_status cordon_session_status_parse(const char *name);
 int cordon_settings_net(const struct cordon_settings *settings, struct cordon_net_list *ret_list,
 			struct cordon_error *err);
 
+/* Replaces the network of the settings by another one, which must not reach further; -EPERM (kind policy_denied). */
+int cordon_settings_narrow_net(struct cordon_settings *settings, json_t *net, struct cordon_error *err);
+
 /* Returns 0, or -ENOMEM, and then `to` is unchanged. */
 int cordon_settings_copy(struct cordon_settings *to, const struct cordon_settings *from);
 

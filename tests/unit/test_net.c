@@ -349,7 +349,7 @@ static void a_credential_is_checked_and_never_shared_by_accident(void **state)
 					  .base_url_env = url,
 					  .path = none };
 	struct cordon_net_inject bad;
-	struct cordon_net_list list = { 0 }, other = list_of("api.example.com");
+	struct cordon_net_list list = { 0 }, other = list_of("api.example.com"), nothing = { 0 };
 	struct cordon_error err;
 
 	(void)state;
@@ -375,6 +375,9 @@ static void a_credential_is_checked_and_never_shared_by_accident(void **state)
 #undef REFUSED
 	assert_false(cordon_net_list_is_none(&list));
 	assert_int_equal(cordon_net_list_within(&list, &other, &err), -EPERM);
+	assert_int_equal(cordon_net_list_within(&list, &nothing, &err), -EPERM);
+	assert_int_equal(cordon_net_list_narrow(&nothing, &list, &err), 0);
+	assert_true(nothing.listed && nothing.n_inject == 0);
 	assert_int_equal(cordon_net_list_narrow(&list, &other, &err), 0);
 	assert_int_equal(list.n_inject, 0);
 	assert_true(cordon_net_list_is_none(&list));

@@ -18,7 +18,7 @@
 	"\"default_protection\": {\"type\": \"boolean\"" DEFAULT("true") SAY("Keep agents from changing what the host would execute later, such as git hooks") "}," \
 	"\"remote_url\": {\"type\": \"string\"" SAY("Remote of the repository in the default workspace") "}," \
 	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Program and arguments that sessions run") "}," \
-	"\"net\": {\"type\": \"string\", \"enum\": [\"host\", \"none\"]" DEFAULT("\"host\"") "}," \
+	"\"net\": {\"type\": [\"string\", \"array\", \"object\"], \"items\": {\"type\": \"string\"}" DEFAULT("\"host\"") SAY("host, none, profile, or the hosts that agents reach: [\\\"api.example.com\\\", \\\"github.com:22/tcp\\\"]") "}," \
 	"\"profile\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Profiles of the agent's program, such as claude") "}," \
 	"\"shares\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Host directories for all agents: DIR[:PATH][:ro]") "}," \
 	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") SAY("private: new for each session; workspace: stays, one each; DIR of the host: one for all") "}," \

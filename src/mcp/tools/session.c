@@ -19,6 +19,7 @@ static void read_request(const struct cordon_mcp_request *request, const json_t 
 		.message = cordon_mcp_arg(args, "message"),
 		.end_input = json_is_true(json_object_get(args, "end_input")),
 		.fail_on_violation = json_is_true(json_object_get(args, "fail_on_violation")),
+		.net = json_object_get(args, "net"),
 		.context = json_object_get(args, "context"),
 		.attachments = json_object_get(args, "attachments"),
 		.parent = request->mcp->options.session ? request->mcp->options.session
@@ -279,6 +280,8 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 	" \"description\": \"Default: the project's agent_command\"},"                                                                                     \
 	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"},"                            \
 	"\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"It has failed if it was refused or warned of something\"}," \
+	"\"net\": {\"type\": [\"string\", \"array\"], \"items\": {\"type\": \"string\"},"                                                                  \
+	" \"description\": \"Reach only these hosts of those that the project allows\"},"                                                                  \
 	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                                                  \
 	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                                                       \
 	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                                                      \
