@@ -79,7 +79,7 @@ def test_failures_say_what_and_what_to_do(client):
     assert "has no colour; there are name" in client.refused("project_create", name="p", colour=1)["message"]
     assert "env_pass" in client.refused("project_create", name="p", github_token="t")["hint"]
     assert "[0] is absolute" in client.refused("project_create", name="p", protected_paths=["/etc"])["message"]
-    assert "must be one of host, none" in client.refused("project_create", name="p", net="lan")["message"]
+    assert "net must be \"host\", \"none\"" in client.refused("project_create", name="p", net="lan")["message"]
     assert client.refused("project_get", project_id=MISSING)["kind"] == "not_found"
     assert client.refused("project_get", project_id="../../etc")["kind"] == "usage"
     assert client.refused("workspace_get", project_id=made, workspace_id="none")["kind"] == "not_found"
