@@ -25,6 +25,7 @@ struct checking {
 	struct cordon_errors *errors;
 	struct place *places;
 	size_t n;
+	char checked[CORDON_PATH_MAX]; /* a directory above which all is well, so that most places need one look only */
 };
 
 #define FAIL(c, node, hint, ...) cordon_node_fail((c)->settings->doc, node, (c)->errors, hint, __VA_ARGS__)
@@ -72,7 +73,31 @@ static void check_owner(const struct checking *c, const struct place *place)
 		     what(place), place->id, path);
 }
 
-static void check_place(const struct checking *c, struct place *place)
+/* Whoever can write to a directory above a place can put another one there. */
+static void check_above(struct checking *c, const struct place *place)
+{
+	char path[CORDON_PATH_MAX], parent[CORDON_PATH_MAX] = "";
+	struct stat st;
+
+	if (cordon_copy(path, sizeof(path), place->path, strlen(place->path)) < 0)
+		return;
+	for (char *slash; (slash = strrchr(path, '/')) && slash != path;) {
+		*slash = '\0';
+		if (!*parent)
+			memcpy(parent, path, sizeof(path));
+		if (cordon_streq(path, c->checked))
+			break;
+		if (lstat(path, &st) < 0 ||
+		    ((st.st_uid == geteuid() || st.st_uid == 0) && !((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))))
+			continue;
+		FAIL(c, place->node, "use a directory in which only you and root can rename",
+		     "%s %s lies in a directory of others, who could replace it: %s", what(place), place->id, path);
+		return;
+	}
+	memcpy(c->checked, parent, sizeof(parent));
+}
+
+static void check_place(struct checking *c, struct place *place)
 {
 	const struct cordon_settings_file *s = c->settings;
 	bool below = cordon_path_within(place->path, s->workspaces_path) &&
@@ -98,8 +123,10 @@ static void check_place(const struct checking *c, struct place *place)
 		     s->workspaces_path);
 	else
 		place->bad = false;
-	if (!place->bad)
-		check_owner(c, place);
+	if (place->bad)
+		return;
+	check_owner(c, place);
+	check_above(c, place);
 }
 
 static void check_workspaces_path(const struct checking *c)

@@ -147,7 +147,9 @@ def test_places_that_no_area_may_have(orchestra, box):
     box.mkdir("two/inside")
     box.write("file")
     box.link("dangling", "/nowhere/at/all")
-    foreign = box.mkdir("foreign")
+    foreign = box.mkdir("foreign/mine").parent
+    box.mkdir("free/mine")
+    (box.path / "free").chmod(0o777)
     os.chown(foreign, 54322, 54322) if os.getuid() == 0 else None
     for path, why in {
         "/": "whole file system",
@@ -160,7 +162,8 @@ def test_places_that_no_area_may_have(orchestra, box):
         str(box.path / "nothing"): "does not exist",
         str(box.path / "dangling"): "does not exist",
         str(box.path / "file"): "not a directory",
-        **({str(foreign): "belongs to another user"} if os.getuid() == 0 else {}),
+        **({str(foreign): "belongs to another user", str(foreign / "mine"): "lies in a directory of others"} if os.getuid() == 0 else {}),
+        str(box.path / "free" / "mine"): "lies in a directory of others",
     }.items():
         errors = orchestra.refused("shared", "add", "new", path, "--description", "x")
         assert any(why in error["message"] for error in errors), (path, errors)
