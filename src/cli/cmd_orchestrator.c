@@ -233,7 +233,9 @@ static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_se
 	grant = cordon_orchestrator_grant(now, args.operands[1]);
 	if (grant)
 		json_object_set_new(record, "access", json_string(grant->read_only ? "read-only" : "read-write"));
-	if (kind == CORDON_EDIT_REVOKE && (code = end_holders(cli, &args, record))) {
+	/* A grant that is only for reading from now on takes something away as well. */
+	if ((kind == CORDON_EDIT_REVOKE || cordon_settings_narrowed(&edited, args.operands[0], args.operands[1])) &&
+	    (code = end_holders(cli, &args, record))) {
 		json_decref(record);
 		return code;
 	}

@@ -27,10 +27,12 @@ bool cordon_cli_begin(struct cordon_cli *cli, int argc, char **argv, int n,
 	return true;
 }
 
-/* A grant in a list: "docs", or "docs:ro". */
+/* A grant in a list is "docs" or "docs:ro", and a run its id. */
 static int add_item(struct cordon_buf *text, const json_t *item)
 {
-	const char *name = json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
+	const json_t *named = json_object_get(item, "name") ? json_object_get(item, "name")
+							    : json_object_get(item, "run_id");
+	const char *name = json_string_value(json_is_object(item) ? named : item);
 	const char *access = json_string_value(json_object_get(item, "access"));
 	int r = name ? cordon_text_escape(text, name, strlen(name)) : 0;
 

@@ -141,6 +141,15 @@ static int fail(const struct cordon_yaml *yaml, int code, struct cordon_errors *
 	return cordon_errors_add(errors, &err, NULL, 0, 0);
 }
 
+/* A value that is not valid UTF-8 has become no JSON. */
+static int refuse_value(const struct cordon_yaml *yaml, struct cordon_errors *errors)
+{
+	struct cordon_error err = { 0 };
+
+	cordon_fail(&err, -EILSEQ, CORDON_KIND_USAGE, "%s can only hold valid UTF-8", yaml->name);
+	return cordon_errors_add(errors, &err, NULL, 0, 0);
+}
+
 /* Takes the new text over, if it says what it must say. */
 static int take(struct cordon_yaml *yaml, int r, struct cordon_buf *text, const struct change *change,
 		struct cordon_errors *errors)
@@ -323,7 +332,7 @@ int cordon_yaml_append(struct cordon_yaml *yaml, const struct cordon_node *list,
 {
 	struct cordon_buf out = CORDON_BUF(CORDON_CONFIG_SIZE_MAX);
 	struct change change = { .kind = APPEND, .target = list, .value = value };
-	int r = take(yaml, add(yaml, &out, &change), &out, &change, errors);
+	int r = value ? take(yaml, add(yaml, &out, &change), &out, &change, errors) : refuse_value(yaml, errors);
 
 	json_decref(value);
 	return r;
@@ -355,7 +364,7 @@ int cordon_yaml_replace(struct cordon_yaml *yaml, const struct cordon_node *node
 {
 	struct cordon_buf out = CORDON_BUF(CORDON_CONFIG_SIZE_MAX);
 	struct change change = { .kind = REPLACE, .target = node, .value = value };
-	int r = take(yaml, replace(yaml, &out, node, value), &out, &change, errors);
+	int r = value ? take(yaml, replace(yaml, &out, node, value), &out, &change, errors) : refuse_value(yaml, errors);
 
 	json_decref(value);
 	return r;
@@ -369,6 +378,8 @@ int cordon_yaml_put_in(struct cordon_yaml *yaml, const struct cordon_node *mappi
 	struct change change = { .kind = PUT, .target = mapping, .key = key, .value = value };
 	int r;
 
+	if (!value)
+		return refuse_value(yaml, errors);
 	if (old)
 		return cordon_yaml_replace(yaml, old, value, errors);
 	r = take(yaml, add(yaml, &out, &change), &out, &change, errors);
@@ -382,6 +393,8 @@ int cordon_yaml_put(struct cordon_yaml *yaml, const char *const *keys, size_t n,
 	const struct cordon_node *node = yaml->doc ? yaml->doc->root : NULL;
 	size_t depth = 0;
 
+	if (!value)
+		return refuse_value(yaml, errors);
 	/* Goes down as far as there are mappings; what is missing becomes part of the value. */
 	while (node && depth + 1 < n && cordon_node_get(node, keys[depth]) &&
 	       (cordon_node_get(node, keys[depth])->type == CORDON_NODE_MAPPING ||

@@ -45,6 +45,9 @@ void cordon_settings_edited_done(struct cordon_settings_edited *edited);
 int cordon_settings_edit(const struct cordon_settings_edit *edit, struct cordon_settings_edited *ret_edited,
 			 struct cordon_errors *errors);
 
+/* Whether a change left an orchestrator with less of an area than it had: nothing, or reading only. */
+bool cordon_settings_narrowed(const struct cordon_settings_edited *edited, const char *id, const char *key);
+
 /* ---- orchestrator.yaml ---- */
 
 typedef enum cordon_orchestrator_edit_kind {

@@ -4,6 +4,7 @@
 #include "config/edit_file.h"
 #include "config/edit_yaml.h"
 #include "flow/edit.h"
+#include "flow/flow.h"
 #include "flow/orchestrator_file.h"
 
 struct changing {
@@ -87,6 +88,26 @@ static int change(const struct changing *c, const struct cordon_orchestrator_fil
 	}
 }
 
+/* Refuses what breaks a workflow, such as the removal of an agent that one uses. A file that had errors in its workflows
+ * before may keep them: a person mends them one after the other. */
+static int check_workflows(const struct cordon_orchestrator_file *before, const struct cordon_orchestrator_file *after,
+			   struct cordon_errors *errors)
+{
+	struct cordon_errors old CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_errors new CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_workflow *workflows;
+	size_t n;
+
+	if (cordon_flow_read(before, &workflows, &n, &old) < 0 || cordon_flow_read(after, &workflows, &n, &new) < 0)
+		return cordon_errors_add(errors, &(struct cordon_error){ .code = -ENOMEM, .kind = CORDON_KIND_LIMIT },
+					 NULL, 0, 0);
+	if (new.n <= old.n)
+		return 0;
+	for (size_t i = 0; i < new.n; i++)
+		cordon_errors_add(errors, &new.items[i], NULL, 0, 0);
+	return -EINVAL;
+}
+
 static int edit_text(void *data, const char *name, const char *text, size_t len, struct cordon_buf *ret_text,
 		     bool *ret_changed, struct cordon_errors *errors)
 {
@@ -104,6 +125,8 @@ static int edit_text(void *data, const char *name, const char *text, size_t len,
 	if (r == 0)
 		r = cordon_orchestrator_file_parse(name, c->orchestrator->id, yaml.text.data ? yaml.text.data : "",
 						   yaml.text.len, &after, errors);
+	if (r == 0)
+		r = check_workflows(before, after, errors);
 	if (r < 0)
 		return r;
 	*ret_changed = yaml.text.len != len || memcmp(yaml.text.data, text, len) != 0;

@@ -152,7 +152,7 @@ def test_a_revoked_area_is_gone_at_the_next_step(orchestra):
     docs, specs = orchestra.area("docs", f="d"), orchestra.area("specs", f="s")
     private = orchestra.add("alpha", "docs", "specs")
     assert orchestra.agent("alpha", "cat shared/docs/f").stdout == "d"
-    assert orchestra("orchestrator", "revoke-shared-access", "alpha", "docs").stdout.splitlines() == ["shared access revoked", "id=alpha", "shared_key=docs"]
+    assert orchestra("orchestrator", "revoke-shared-access", "alpha", "docs").stdout.splitlines() == ["shared access revoked", "id=alpha", "shared_key=docs", "ended="]
     done = orchestra.agent("alpha", visible([docs, specs]) + f"cat {docs}/f shared/docs/f; true")
     assert done.stdout.split() == [str(specs), "shared/specs", "specs", "specs"]
     assert os.listdir(docs) == ["f"] and os.listdir(private / "shared") == ["specs"]

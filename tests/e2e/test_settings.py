@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from support import TESTS
+from support import TESTS, TOP
 
 sys.path.insert(0, str(TESTS / "e2e"))
 from test_orchestrators import Orchestra  # noqa: E402
@@ -257,6 +257,11 @@ def test_a_command_that_fails_changes_nothing_and_one_without_effect_succeeds(or
     assert orchestra.refused("shared", "add", "one", str(box.path / "two"), "--description", "x")[0]["kind"] == "conflict"
     assert "did you mean 'one'" in orchestra.refused("orchestrator", "grant-shared-access", "alpha", "onee")[0]["hint"]
     assert orchestra.refused("channel-profile", "add", "p", "fax", "alpha")[0]["kind"] == "config"
+    for path in (os.fsencode(box.path) + b"/\xff", os.fsencode(box.path) + b"/a\nb"):
+        done = orchestra.cordon("orchestrator", "set-private-workspace", "alpha", path)
+        assert done.returncode in (0, 2) and (done.returncode == 0) == (b"\n" in path), done
+    orchestra("orchestrator", "unset-private-workspace", "alpha")
+    assert orchestra.settings.read_bytes() == before
     # Where the private workspace can't be made, there is no orchestrator either.
     box.write("state/workspaces/beta")
     orchestra.refused("orchestrator", "add", "beta")
@@ -322,6 +327,8 @@ def test_agents_of_an_orchestrator_are_added_and_removed_in_its_file(orchestra):
     orchestra("orchestrator-agent", "add", "alpha", "x", "--provider", "nobody", status=1)
     orchestra("orchestrator", "set-selector-agent", "alpha", "worker", status=1)
     orchestra("orchestrator", "set-selection-max-retries", "alpha", "0", status=2)
+    assert "there is no workflow nope" in orchestra("orchestrator", "set-default-workflow", "alpha", "nope", status=1).stderr
+    assert "worker" in orchestra("orchestrator-agent", "remove", "alpha", "worker", status=1).stderr
     assert file.read_bytes() == changed
     orchestra("orchestrator", "set-selection-max-retries", "alpha", "5")
     orchestra("orchestrator", "set-selector-agent", "alpha", "router")
@@ -334,6 +341,15 @@ def test_agents_of_an_orchestrator_are_added_and_removed_in_its_file(orchestra):
     file.unlink()
     os.mkfifo(file)
     orchestra("orchestrator-agent", "list", "alpha", status=1)
+
+
+def test_the_example_is_valid(orchestra, box):
+    text = (TOP / "examples" / "orchestrators" / "config.yaml").read_text()
+    for name in ("manuals", "specs", "prices"):
+        box.mkdir(f"srv/{name}")
+    example = box.write("example.yaml", text.replace("/srv/", f"{box.path}/srv/"), mode=0o600)
+    orchestra("config", "import", str(example))
+    assert [line.split() for line in orchestra("access").stdout.splitlines()[1:3]] == [["engineering", "-", "rw", "-"], ["helpdesk", "rw", "ro", "ro!"]]
 
 
 def many_writers(orchestra, box, orchestrators, areas, writers, rounds):

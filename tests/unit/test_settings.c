@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.yaml and orchestrator.yaml: what a changed byte does to them, and every error at its place. */
+/* config.yaml and orchestrator.yaml: what a changed byte does to them, every error at its place, and edits. */
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "config/edit_yaml.h"
 #include "config/settings_file.h"
 #include "flow/orchestrator_file.h"
 #include "unit.h"
@@ -107,6 +108,103 @@ static void the_first_file_of_an_orchestrator_is_valid(void **state)
 	assert_string_equal(errors.items[0].where, "o.yaml:2:5");
 }
 
+/* ---- edits ---- */
+
+/* Counts lines of `text` that are not in `other`. */
+static size_t lines_missing(const char *text, const char *other)
+{
+	size_t missing = 0;
+
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		char line[512];
+
+		assert_int_equal(cordon_copy(line, sizeof(line), text, n), 0);
+		missing += !strstr(other, line);
+		text += n + (text[n] == '\n');
+	}
+	return missing;
+}
+
+static const char forms[][512] = {
+	"",
+	"# only a comment",
+	"m:\n  a: 1\n  b: [x, y]\nl:\n  - one\n  - two\n",
+	"m:   # nothing yet\nl: []   # empty\n",
+	"m: {}\nl: [one, {k: v}]\nz: |\n  text\n   more\n",
+	"{m: {a: b}, l: [one]}\n",
+	"# top\nm:\n    # deep\n    a: 'q: \" x\"'   # tail\n\n    b:\n        c: d\n\n# end",
+	"m: {a: 1,\n    b: 2}\nl:\n- one   # first\n- {k: v}\n",
+	"---\nm:\n  a: \"1\"\nl: ~\n",
+};
+
+static void an_edit_and_its_reverse_give_the_text_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(forms); i++) {
+		struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+		const char *keys[] = { "m", "new-key" }, *list[] = { "l" };
+		struct cordon_yaml yaml autoyaml = { 0 };
+
+		assert_int_equal(cordon_yaml_begin(&yaml, "t", forms[i], strlen(forms[i]), &errors), 0);
+		assert_int_equal(cordon_yaml_put(&yaml, keys, 2,
+						 json_pack("{s:s, s:[s,s]}", "p", "/a b", "q", "no", "x: #y"), &errors),
+				 0);
+		assert_string_equal(cordon_yaml_get(&yaml, keys, 2)->first->text, "/a b");
+		if (cordon_yaml_get(&yaml, list, 1)) {
+			assert_int_equal(cordon_yaml_append(&yaml, cordon_yaml_get(&yaml, list, 1), json_string("last"),
+							    &errors),
+					 0);
+			const struct cordon_node *last = cordon_yaml_get(&yaml, list, 1)->first;
+
+			while (last->next)
+				last = last->next;
+			assert_string_equal(last->text, "last");
+			assert_int_equal(cordon_yaml_drop(&yaml, cordon_yaml_get(&yaml, list, 1), last, &errors), 0);
+		}
+		assert_int_equal(cordon_yaml_drop(&yaml, cordon_yaml_get(&yaml, keys, 1),
+						  cordon_yaml_get(&yaml, keys, 2), &errors),
+				 0);
+		/* Every line is as it was, but for brackets of what was empty before. */
+		assert_true(lines_missing(forms[i], yaml.text.data) <= 2);
+		if (strstr(forms[i], "  a: 1\n  b: [x, y]"))
+			assert_string_equal(yaml.text.data, forms[i]);
+		assert_int_equal(errors.n, 0);
+	}
+}
+
+static void an_edit_of_any_text_is_exact_or_refused(void **state)
+{
+	static const char bytes[] = "\n :#-[]{}'\"&*|>,x";
+
+	(void)state;
+	/* The editor itself compares the result with what it must be; here it must neither crash nor accept nonsense. */
+	for (size_t i = 2; i < CORDON_ARRAY_SIZE(forms); i++)
+		for (size_t at = 0; at < strlen(forms[i]); at++)
+			for (size_t k = 0; k + 1 < sizeof(bytes); k++) {
+				struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+				const char *keys[] = { "m", "new" }, *list[] = { "l" };
+				struct cordon_yaml yaml autoyaml = { 0 };
+				const struct cordon_node *node;
+				char text[sizeof(forms[0])];
+
+				memcpy(text, forms[i], sizeof(text));
+				text[at] = bytes[k];
+				if (cordon_yaml_begin(&yaml, "t", text, strlen(text), &errors) < 0)
+					continue;
+				if (cordon_yaml_put(&yaml, keys, 2, json_string("value"), &errors) == 0) {
+					node = cordon_yaml_get(&yaml, keys, 2);
+					assert_true(node && cordon_streq(node->text, "value"));
+				}
+				node = cordon_yaml_get(&yaml, list, 1);
+				if (node && node->type == CORDON_NODE_SEQUENCE && node->first)
+					(void)cordon_yaml_drop(&yaml, node, node->first, &errors);
+				node = cordon_yaml_get(&yaml, keys, 1);
+				if (node && node->first)
+					(void)cordon_yaml_replace(&yaml, node->first, json_pack("[s]", "w"), &errors);
+			}
+}
+
 static int set_up(void **state)
 {
 	static char home[] = "/tmp/cordon-test-settings-XXXXXX";
@@ -132,6 +230,8 @@ int main(void)
 		cmocka_unit_test(a_changed_byte_is_a_setting_or_an_error),
 		cmocka_unit_test(every_error_has_its_place),
 		cmocka_unit_test(the_first_file_of_an_orchestrator_is_valid),
+		cmocka_unit_test(an_edit_and_its_reverse_give_the_text_back),
+		cmocka_unit_test(an_edit_of_any_text_is_exact_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -5,6 +5,7 @@
  */
 #include "base/text.h"
 #include "flow/edit.h"
+#include "flow/flow.h"
 #include "flow/settings_json.h"
 #include "mcp/tools.h"
 
@@ -48,8 +49,21 @@ static struct cordon_settings_edit edit_of(cordon_settings_edit_kind kind, const
 					      .cross_domain = json_is_true(json_object_get(args, "cross_domain")) };
 }
 
+/* Ends the steps that hold what was taken away. */
+static int end_holders(const struct cordon_home *home, const struct cordon_settings_edit *edit, json_t *result,
+		       struct cordon_error *err)
+{
+	json_t *ended = NULL;
+	int r = cordon_flow_end_holders(home, edit->id, edit->key, false, &ended, err);
+
+	if (r == 0)
+		json_object_set_new(result, "ended", ended);
+	return r;
+}
+
 /* Makes the change. The result says whether there was one, and what it is about as it is now. */
-static int change(cordon_settings_edit_kind kind, const json_t *args, json_t **ret_result, struct cordon_error *err)
+static int change(const struct cordon_home *home, cordon_settings_edit_kind kind, const json_t *args,
+		  json_t **ret_result, struct cordon_error *err)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	struct cordon_settings_edited edited autoedited = { 0 };
@@ -57,10 +71,16 @@ static int change(cordon_settings_edit_kind kind, const json_t *args, json_t **r
 	struct cordon_settings_edit edit = edit_of(kind, args);
 	const struct cordon_shared_area *area = NULL;
 	json_t *result;
+	int r;
 
 	if (cordon_settings_edit(&edit, &edited, &errors) < 0)
 		return cordon_errors_first(&errors, err);
 	result = json_pack("{s:b}", "changed", (int)edited.changed);
+	if (edit.id && edit.key && cordon_settings_narrowed(&edited, edit.id, edit.key) &&
+	    (r = end_holders(home, &edit, result, err)) < 0) {
+		json_decref(result);
+		return r;
+	}
 	if (edit.id && cordon_settings_orchestrator(edited.after, edit.id, &orchestrator, NULL) == 0)
 		json_object_set_new(result, "orchestrator", cordon_orchestrator_json(orchestrator));
 	if (edit.key && cordon_settings_area(edited.after, edit.key, &area, NULL) == 0)
@@ -73,8 +93,8 @@ static int change(cordon_settings_edit_kind kind, const json_t *args, json_t **r
 	static int name(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,        \
 			struct cordon_error *err)                                                                      \
 	{                                                                                                              \
-		(void)request, (void)ret_text;                                                                         \
-		return change(kind, args, ret_result, err);                                                            \
+		(void)ret_text;                                                                                        \
+		return change(&request->mcp->store->home, kind, args, ret_result, err);                                \
 	}
 CHANGE(orchestrator_add, CORDON_EDIT_ADD_ORCHESTRATOR)
 CHANGE(orchestrator_remove, CORDON_EDIT_REMOVE_ORCHESTRATOR)
@@ -169,7 +189,8 @@ static bool ask_revoke(const json_t *args, struct cordon_buf *ret_question)
 	"{\"type\": \"object\", \"additionalProperties\": false, \"required\": [" required                             \
 	"], \"properties\": {" properties "}}"
 #define CHANGED                                                                                                        \
-	"{\"changed\": {\"type\": \"boolean\"}, \"orchestrator\": {\"type\": \"object\"}, \"shared_area\": {\"type\": \"object\"}}"
+	"{\"changed\": {\"type\": \"boolean\"}, \"orchestrator\": {\"type\": \"object\"},"                             \
+	"\"shared_area\": {\"type\": \"object\"}, \"ended\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}"
 
 const struct cordon_mcp_tool cordon_mcp_orchestrator_list = {
 	.name = "orchestrator_list",
@@ -255,7 +276,8 @@ const struct cordon_mcp_tool cordon_mcp_shared_grant = {
 const struct cordon_mcp_tool cordon_mcp_shared_revoke = {
 	.name = "shared_revoke",
 	.title = "Revoke shared area",
-	.description = "Take a shared area away from an orchestrator. Needs a person's approval.",
+	.description =
+		"Take a shared area away from an orchestrator, and end its steps that have it. Needs a person's approval.",
 	.input = INPUT("\"orchestrator_id\", \"key\"", ID ", " KEY),
 	.output = CHANGED,
 	.always = "[\"changed\"]",
