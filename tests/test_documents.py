@@ -117,6 +117,10 @@ def test_examples_of_the_manual_work(page, box, cordon, project):
     (project / "cordon.yaml").unlink()  # the examples make their own
     box.write("project/Makefile", "test:\n\t@cp lib/math.ts src/copy.ts && echo tested\n")
     cordon("run", "--workspace", "lib", "--workspace-mode", "strict", "--", "cat", "docs/notes.md", cwd=project)  # for the log
+    if page == "cordon-git.1":
+        commit = "git -c user.name=a -c user.email=a@example.org commit -q -m"
+        made = box.run("sh", "-ec", f"git init -q; git add lib; {commit} one; echo >lib/new; git add lib; {commit} two", cwd=project)
+        assert made.returncode == 0, str(made)
     made = cordon("project", "create", "examples", "--isolation", "--json", "--", "cat")
     env = {"PATH": f"{box.bin}:/usr/local/bin:/usr/bin:/bin", "NO_COLOR": "1", "PROJECT": made.json()["id"]}
     for command in MANUAL[page]:

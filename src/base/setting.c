@@ -25,6 +25,7 @@ static const char *const keys[CORDON_SETTING__MAX] = {
 	[CORDON_SETTING_TIMEOUT] = "limits.timeout",
 	[CORDON_SETTING_TMP_SIZE] = "limits.tmp_size",
 	[CORDON_SETTING_BEST_EFFORT] = "best_effort",
+	[CORDON_SETTING_GIT] = "git",
 	[CORDON_SETTING_MAX_SESSIONS] = "max_sessions",
 };
 

@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/git_take.h"
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
 #include "config/profile.h"
@@ -28,6 +29,8 @@ static const struct cordon_option options[] = {
 	  CORDON_RUN_BEST_EFFORT },
 	{ "cow", 0, CORDON_ARG_NONE, NULL, "work in a copy-on-write view; apply or discard its changes afterwards",
 	  CORDON_RUN_COW },
+	{ "git", 0, CORDON_ARG_CHOICE, "none|read|commit",
+	  "the repository: not there, read-only, or its own copy whose commits are taken over", CORDON_RUN_GIT },
 	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL,
 	  "exit with 3 when the command succeeds but was refused or warned of something", CORDON_RUN_FAIL_ON_VIOLATION },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
@@ -68,6 +71,7 @@ struct run {
 	struct cordon_run_summary summary;
 	struct cordon_home home; /* open only for a view */
 	struct cordon_view view; /* of --cow */
+	struct cordon_cli_git git;
 	int result_fd; /* the directory of --result, opened before the agent starts, so that the agent cannot replace it by a link */
 };
 
@@ -205,7 +209,11 @@ static bool wants_summary(const struct run *run, const struct cordon_result *res
 static int begin_view(struct run *run, struct cordon_error *err)
 {
 	struct cordon_run_spec *spec = &run->args->run.spec;
-	struct cordon_view_request request = { .policy = run->policy, .argv = spec->argv };
+	struct cordon_view_request request = { .policy = run->policy,
+					       .argv = spec->argv,
+					       .git = run->git.mode == CORDON_GIT_COMMIT ? CORDON_VIEW_GIT_COMMIT
+						      : run->git.mode == CORDON_GIT_READ ? CORDON_VIEW_GIT_READ
+											 : CORDON_VIEW_GIT_NONE };
 	int r;
 
 	if (!run->args->run.cow)
@@ -225,9 +233,9 @@ static int begin_view(struct run *run, struct cordon_error *err)
 static void end_view(struct run *run, const struct cordon_result *result)
 {
 	struct cordon_error err = { 0 };
-	bool removed;
+	bool removed, keep = run->view.dir_fd >= 0 && cordon_git_changed(run->view.path);
 
-	if (run->view.dir_fd >= 0 && cordon_view_end(&run->home, &run->view, result->run_id, false, &removed, &err) < 0)
+	if (run->view.dir_fd >= 0 && cordon_view_end(&run->home, &run->view, result->run_id, keep, &removed, &err) < 0)
 		cordon_cli_fail(run->cli, &err);
 }
 
@@ -256,13 +264,20 @@ static int start(struct run *run)
 		cordon_run_summary_end(&run->summary, run->cli, run->policy, &result);
 	}
 	r = result.own_exit;
+	if (!cordon_cli_git_end(run->cli, &run->git) && run->args->run.spec.fail_on_violation && r == 0)
+		r = CORDON_EXIT_VIOLATION;
 	cordon_result_done(&result);
 	return r;
 }
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct run run = { .cli = cli, .args = args, .home = CORDON_HOME_NONE, .view = CORDON_VIEW_NONE, .result_fd = -1 };
+	struct run run = { .cli = cli,
+			   .args = args,
+			   .home = CORDON_HOME_NONE,
+			   .view = CORDON_VIEW_NONE,
+			   .git = CORDON_CLI_GIT_NONE,
+			   .result_fd = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -278,10 +293,15 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (r)
 		return r;
 	cordon_reporter_init(&run.reporter, cli, run.policy);
-	if (begin_view(&run, &err) < 0)
+	cordon_cli_git_choose(cli, &run.git, run.policy, args->run.git, args->run.cow);
+	/* A view stores the policy before it is changed for the repository. */
+	if (begin_view(&run, &err) < 0 ||
+	    cordon_cli_git_begin(&run.git, run.policy, run.view.dir_fd >= 0 ? run.view.path : NULL, args->run.spec.at,
+				 &err) < 0)
 		r = cordon_cli_fail(cli, &err);
 	else
 		r = args->dry_run ? print_plan(&run) : start(&run);
+	cordon_cli_git_drop(&run.git);
 	cordon_view_close(&run.view);
 	cordon_home_done(&run.home);
 	cordon_run_summary_done(&run.summary);

@@ -53,6 +53,12 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_completion,
 	&cordon_cmd_audit,
 	&cordon_cmd_audit_verify,
+	/* Commits. */
+	&cordon_cmd_git_check,
+	&cordon_cmd_git_install_hook,
+	&cordon_cmd_git_take,
+	&cordon_cmd_git_list,
+	&cordon_cmd_git_drop,
 	/* Projects, their workspaces and sessions. */
 	&cordon_cmd_project_create,
 	&cordon_cmd_project_import,

@@ -132,6 +132,9 @@ int cordon_run_options_set(struct cordon_run_options *options, int key, const ch
 	case CORDON_RUN_LENS:
 		options->lens_given = true;
 		return cordon_lens_parse(arg, &options->spec.lens, err);
+	case CORDON_RUN_GIT:
+		r = cordon_git_parse(arg, &options->git, err);
+		return r < 0 ? cordon_error_prefix(err, r, "--git") : 0;
 	case CORDON_RUN_BEST_EFFORT:
 		options->spec.best_effort = true;
 		return 0;
@@ -235,6 +238,7 @@ static void merge_settings(struct cordon_run_options *options, const struct cord
 	spec->tmp_bytes = spec->tmp_bytes ? spec->tmp_bytes : file->limits.tmp_bytes;
 	spec->best_effort |= file->best_effort;
 	options->cow |= file->cow;
+	options->git = options->git ? options->git : file->git;
 }
 
 /* Collects what profiles, and the policy file as far as it speaks like one, give to the run. */

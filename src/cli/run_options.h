@@ -28,6 +28,7 @@ enum cordon_run_key {
 	CORDON_RUN_REPORTS,
 	CORDON_RUN_FAIL_ON_VIOLATION,
 	CORDON_RUN_COW,
+	CORDON_RUN_GIT,
 	CORDON_RUN__END,
 };
 
@@ -69,6 +70,7 @@ struct cordon_run_options {
 	size_t n_shares;
 	bool lens_given;
 	bool cow;			   /* the run works in a copy-on-write view */
+	cordon_git_mode git;		   /* what the run may do with the repository */
 	struct cordon_profile_use profile; /* what the profiles give */
 	cordon_reports_when reports;
 	const char *reports_path;

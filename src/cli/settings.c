@@ -24,6 +24,7 @@ static const char *const options[CORDON_SETTING__MAX] = {
 	[CORDON_SETTING_TIMEOUT] = "--timeout",
 	[CORDON_SETTING_TMP_SIZE] = "--tmp-size",
 	[CORDON_SETTING_BEST_EFFORT] = "--best-effort",
+	[CORDON_SETTING_GIT] = "--git",
 	[CORDON_SETTING_MAX_SESSIONS] = "cordon project update --max-sessions",
 };
 

@@ -59,6 +59,18 @@ static int read_lens(struct cordon_policy_reader *reader, const struct cordon_no
 	return cordon_reader_where(&reader->in, node, &reader->file->lens_where);
 }
 
+static int read_git(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		    const struct cordon_policy_key *key)
+{
+	struct cordon_error err;
+
+	if (!cordon_reader_text(&reader->in, node, key->name))
+		return 0;
+	if (cordon_git_parse(node->text, &reader->file->git, &err) < 0)
+		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	return cordon_reader_where(&reader->in, node, &reader->file->git_where);
+}
+
 /* Checks of one text. */
 
 static int check_pattern(const char *text, struct cordon_error *err)
@@ -346,6 +358,7 @@ static const struct cordon_policy_key top_keys[] = {
 	{ .name = "lens", .read = read_lens },
 	{ .name = "editor_temps", .read = read_bool, .slot = SLOT(editor_temps), .where = SLOT(editor_temps_where) },
 	{ .name = "limits", .read = read_limits },
+	{ .name = "git", .read = read_git },
 	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
 	{ .name = "cow", .read = read_bool, .slot = SLOT(cow), .where = SLOT(cow_where) },
 	{ .name = "profiles",

@@ -28,6 +28,7 @@
  *     limits: {timeout: 10m, memory: 2G, pids: 500, cpus: 2, tmp_size: 1G}
  *     best_effort: false
  *     cow: false                    # work in a copy-on-write view
+ *     git: commit                   # or none, read: what the run may do with the repository
  *     profiles: [claude]            # policy files with a name (profile.h)
  *
  * and, in profiles and wherever else a file may speak of the home:
@@ -124,6 +125,8 @@ struct cordon_policy_file {
 	const char *best_effort_where;
 	bool cow;
 	const char *cow_where;
+	cordon_git_mode git;
+	const char *git_where;
 	struct cordon_setting_list profiles; /* names */
 	struct cordon_setting description;
 	struct cordon_setting_list program; /* names to look up on the caller's PATH */

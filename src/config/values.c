@@ -33,6 +33,25 @@ int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_er
 	return 0;
 }
 
+static const char *const git_modes[CORDON_GIT__MAX] = { "", "none", "read", "commit" };
+
+int cordon_git_parse(const char *s, cordon_git_mode *ret_git, struct cordon_error *err)
+{
+	for (int i = CORDON_GIT_NONE; i < CORDON_GIT__MAX; i++)
+		if (cordon_streq(s, git_modes[i])) {
+			*ret_git = (cordon_git_mode)i;
+			return 0;
+		}
+	cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is not a use of the repository", s);
+	cordon_error_hint(err, "use none, read or commit");
+	return -EINVAL;
+}
+
+const char *cordon_git_mode_name(cordon_git_mode git)
+{
+	return git_modes[git];
+}
+
 void cordon_share_done(struct cordon_share_value *share)
 {
 	free(share->source);

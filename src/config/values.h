@@ -21,9 +21,21 @@ struct cordon_share_value {
 	bool read_only;
 };
 
+/* What a run may do with the repository in its root. DEFAULT is for whoever was not asked: see view/git.h. */
+typedef enum cordon_git_mode {
+	CORDON_GIT_DEFAULT,
+	CORDON_GIT_NONE,   /* there is no git directory inside */
+	CORDON_GIT_READ,   /* it can't be changed */
+	CORDON_GIT_COMMIT, /* the run has one of its own, and its commits are taken over */
+	CORDON_GIT__MAX
+} cordon_git_mode;
+
 /* Errors are of kind `usage` and about the value only; the caller puts the option or the place before them. */
 int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err);
 int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err);
+int cordon_git_parse(const char *s, cordon_git_mode *ret_git, struct cordon_error *err);
+/* "none", "read", "commit"; "" for the default. */
+const char *cordon_git_mode_name(cordon_git_mode git);
 int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, struct cordon_error *err);
 void cordon_share_done(struct cordon_share_value *share);
 /* A letter or underscore, then letters, digits and underscores. */

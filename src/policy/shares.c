@@ -178,7 +178,7 @@ int cordon_policy_add_share(struct cordon_policy *policy, const struct cordon_sh
 			    struct cordon_error *err)
 {
 	struct cordon_policy_share share = {
-		.kind = ask->kind, .read_only = ask->read_only, .home = home, .own = ask->own
+		.kind = ask->kind, .read_only = ask->read_only, .home = home, .own = ask->own, .commits = ask->commits
 	};
 
 	return append(policy, share, ask, at, err);

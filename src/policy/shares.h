@@ -24,6 +24,7 @@ struct cordon_share {
 	bool read_only;
 	cordon_share_kind kind;
 	bool own;	   /* a directory that cordon keeps for a workspace: it may lie in $CORDON_HOME */
+	bool commits;	   /* a part of the git directory of a run whose commits are taken over */
 	const char *where; /* the setting, for messages; NULL: made from the source */
 	/* Names in the source that the agent can't change or make. */
 	const char *const *protect;
@@ -42,8 +43,9 @@ struct cordon_policy_share {
 	char *in_root; /* the target relative to the root, when it lies in the workspace; else NULL */
 	char *where;   /* "share /data:ro", as base/setting.h names it, for decisions and errors */
 	bool read_only;
-	bool home; /* becomes the home directory */
-	bool git;  /* the git directory of a worktree, which comes along without being asked for */
+	bool home;    /* becomes the home directory */
+	bool git;     /* the git directory of a worktree, which comes along without being asked for */
+	bool commits; /* as asked */
 	bool is_directory;
 	struct cordon_policy *policy; /* of the source, and strict; NULL when the source is no directory */
 };

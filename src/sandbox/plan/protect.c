@@ -419,6 +419,16 @@ static int pin_boundaries(struct protect *p, struct cordon_error *err)
 	return r;
 }
 
+/* Whether the run's own git directory lies over this path: what is protected in the real one is not there. */
+static bool is_replaced(const struct cordon_policy *policy, const char *path)
+{
+	for (size_t i = 0; i < policy->n_shares; i++)
+		if (policy->shares[i].commits && policy->shares[i].in_root &&
+		    cordon_path_within(path, policy->shares[i].in_root))
+			return true;
+	return false;
+}
+
 static int protect_area(struct protect *p, struct cordon_error *err)
 {
 	int r = 0;
@@ -427,6 +437,8 @@ static int protect_area(struct protect *p, struct cordon_error *err)
 	for (size_t i = 0; r == 0 && i < p->policy->n_protected; i++) {
 		const struct cordon_protected *asked = &p->policy->protected_paths[i];
 
+		if (is_replaced(p->policy, asked->path))
+			continue;
 		/* `missing`: the policy found no such name. PID 1 finds one that was made since then, as it finds later
 		 * ones. */
 		r = asked->missing ? protect_absent(p, asked, asked->path, "", err)

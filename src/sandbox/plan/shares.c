@@ -48,7 +48,9 @@ static bool is_covered(const struct cordon_plan *plan, const struct cordon_polic
 static int check_overlap(const struct cordon_plan *plan, const struct cordon_plan_spec *spec,
 			 const struct cordon_policy_share *share, struct cordon_error *err)
 {
-	if (!overlap(share->source, plan->root) || is_covered(plan, spec->run->policy, share))
+	/* The objects of the repository are what the mode of the repository shows, and the run's own git directory is
+	 * nobody else's. */
+	if (share->commits || !overlap(share->source, plan->root) || is_covered(plan, spec->run->policy, share))
 		return 0;
 	if (!share->read_only) {
 		cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED,

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon git: judges commits by a policy, installs a hook that does, and takes over commits that a run left. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/git_take.h"
+#include "cli/scope.h"
+#include "policy/folders.h"
+
+/* ---- cordon git check ---- */
+
+enum { KEY_STAGED = 1, KEY_UNPUSHED, KEY_PRE_PUSH, KEY_FORCE };
+
+static const struct cordon_option check_options[] = {
+	CORDON_SCOPE_OPTIONS,
+	{ "staged", 0, CORDON_ARG_NONE, NULL, "judge what is staged, as a pre-commit hook does", KEY_STAGED },
+	{ "unpushed", 0, CORDON_ARG_NONE, NULL, "judge every commit of RANGE that no remote has", KEY_UNPUSHED },
+	{ 0 },
+};
+
+struct check_args {
+	struct cordon_scope scope;
+	struct cordon_git_check ask;
+	bool staged;
+};
+
+static int set_check(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct check_args *args = data;
+
+	if (cordon_scope_owns(key))
+		return cordon_scope_set(&args->scope, key, arg, err);
+	args->staged |= key == KEY_STAGED;
+	args->ask.unpushed |= key == KEY_UNPUSHED;
+	return 0;
+}
+
+/* Outside the scope is outside, whatever the mode; the policy file or the option must say "permissive" for warnings. */
+static bool is_refused(const struct check_args *args, const struct cordon_git_take *take,
+		       const struct cordon_policy *policy)
+{
+	bool says = args->scope.mode || (args->scope.file && args->scope.file->mode_where);
+
+	return take->n_refused || (take->n_warned && !(says && policy->mode == CORDON_MODE_PERMISSIVE));
+}
+
+static int print_check(struct cordon_cli *cli, const struct check_args *args, const struct cordon_git_take *take,
+		       const struct cordon_policy *policy)
+{
+	bool refused = is_refused(args, take, policy);
+	int r = 0;
+
+	if (cli->json) {
+		json_t *object = cordon_cli_git_json(take);
+
+		json_object_set_new(object, "state", json_string(refused ? "refused" : "allowed"));
+		r = cordon_cli_print_json(cli, object);
+	} else {
+		cordon_cli_git_print(cli, take);
+		if (!cli->quiet && !refused)
+			printf("%zu commit%s, and every path is allowed\n", take->n_commits,
+			       take->n_commits == 1 ? "" : "s");
+	}
+	return r ? r : refused ? CORDON_EXIT_NO : CORDON_EXIT_OK;
+}
+
+static int check_with(struct cordon_cli *cli, struct check_args *args, int argc, char **argv)
+{
+	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	struct cordon_git_take *take = NULL;
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_check, args, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (args->staged ? first != argc : first + 1 != argc)
+		return cordon_cli_usage(cli, args->staged ? "--staged takes no range" : "give one range, or --staged");
+	args->ask.range = args->staged ? NULL : argv[first];
+	args->scope.folder_mode = CORDON_MODE_STRICT;
+	r = cordon_scope_build(cli, &args->scope, &policy);
+	if (r)
+		return r;
+	if (cordon_git_check(policy, &args->ask, &take, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	r = print_check(cli, args, take, policy);
+	cordon_git_take_free(take);
+	return r;
+}
+
+static int check(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct check_args args = { 0 };
+	int r = check_with(cli, &args, argc, argv);
+
+	cordon_scope_done(&args.scope);
+	return r;
+}
+
+const struct cordon_command cordon_cmd_git_check = {
+	.name = "git check",
+	.operands = "[RANGE]",
+	.summary = "say whether a policy allows what commits change",
+	.details = "RANGE is A..B, or one commit. Each commit is compared with each parent, and each changed path is judged\n"
+		   "as a write. Submodules, and names that git could take for .git, are never allowed.\n"
+		   "\n"
+		   "Exit status: 0 every path is allowed, 1 one is not, 2 wrong usage. With the mode permissive a path outside\n"
+		   "the folders is a warning.\n",
+	.options = check_options,
+	.run = check,
+};
+
+/* ---- cordon git install-hook ---- */
+
+static const struct cordon_option hook_options[] = {
+	CORDON_SCOPE_OPTIONS,
+	{ "pre-push", 0, CORDON_ARG_NONE, NULL, "judge commits before a push (default: before each commit)",
+	  KEY_PRE_PUSH },
+	{ "force", 0, CORDON_ARG_NONE, NULL, "replace a hook that is there", KEY_FORCE },
+	{ 0 },
+};
+
+struct hook_args {
+	struct cordon_scope scope;
+	struct cordon_buf command;
+	bool pre_push, force;
+	int code;
+};
+
+/* Appends a word, quoted for a shell. */
+static int add_word(struct cordon_buf *text, const char *word)
+{
+	int r = cordon_buf_adds(text, text->len ? " '" : "'");
+
+	for (; r == 0 && *word; word++)
+		r = *word == '\'' ? cordon_buf_adds(text, "'\\''") : cordon_buf_addc(text, *word);
+	return r < 0 ? r : cordon_buf_addc(text, '\'');
+}
+
+/* The options of the scope become those of the hook's command. */
+static int set_hook(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct hook_args *args = data;
+	char word[64];
+
+	if (key == KEY_PRE_PUSH || key == KEY_FORCE) {
+		args->pre_push |= key == KEY_PRE_PUSH;
+		args->force |= key == KEY_FORCE;
+		return 0;
+	}
+	for (const struct cordon_option *o = hook_options; o->name; o++) {
+		char path[CORDON_PATH_MAX];
+
+		if (o->key != key || key == CORDON_SCOPE_ROOT)
+			continue;
+		snprintf(word, sizeof(word), "--%s", o->name);
+		/* The hook runs in the top directory, wherever the file was named. */
+		if (key == CORDON_SCOPE_POLICY && arg[0] != '/') {
+			char cwd[CORDON_PATH_MAX];
+
+			if (!getcwd(cwd, sizeof(cwd)) || cordon_path_join(cwd, arg, path, sizeof(path)) < 0)
+				return cordon_fail_errno(err, -errno, "--policy %s", arg);
+		}
+		if (add_word(&args->command, word) < 0 ||
+		    (arg && add_word(&args->command, key == CORDON_SCOPE_POLICY && arg[0] != '/' ? path : arg) < 0))
+			return cordon_fail_errno(err, -ENOMEM, "options");
+	}
+	return cordon_scope_set(&args->scope, key, arg, err);
+}
+
+static int hook_with(struct cordon_cli *cli, struct hook_args *args, int argc, char **argv)
+{
+	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX], program[CORDON_PATH_MAX];
+	const char *name;
+	struct cordon_error err = { 0 };
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	int first, r;
+
+	if (n <= 0)
+		return cordon_cli_usage(cli, "the path of cordon can't be found out");
+	program[n] = '\0';
+	if (add_word(&args->command, program) < 0 || cordon_buf_adds(&args->command, " git check") < 0)
+		return cordon_cli_usage(cli, "no memory");
+	r = cordon_cli_parse(cli, argc, argv, 0, set_hook, args, &first, &err);
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first != argc)
+		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
+	/* A mistake in the options is reported now, and not at the first commit. */
+	args->scope.folder_mode = CORDON_MODE_STRICT;
+	r = cordon_scope_build(cli, &args->scope, &policy);
+	if (r)
+		return r;
+	name = args->pre_push ? "pre-push" : "pre-commit";
+	if (cordon_git_install_hook(&policy->root, name, args->command.data, args->force, path, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (cli->json)
+		return cordon_cli_print_json(cli,
+					     json_pack("{s:s, s:o}", "hook", name, "path", cordon_cli_json_text(path)));
+	if (!cli->quiet)
+		printf("%s\n", path);
+	return CORDON_EXIT_OK;
+}
+
+static int install_hook(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct hook_args args = { .command = CORDON_BUF((size_t)256 << 10) };
+	int r = hook_with(cli, &args, argc, argv);
+
+	cordon_scope_done(&args.scope);
+	cordon_buf_done(&args.command);
+	return r;
+}
+
+const struct cordon_command cordon_cmd_git_install_hook = {
+	.name = "git install-hook",
+	.operands = "",
+	.summary = "have git judge each commit or push by a policy",
+	.details = "Writes a pre-commit hook, or with --pre-push a pre-push hook, that calls 'cordon git check' with the same\n"
+		   "options. A hook of somebody else stays, unless --force is given.\n",
+	.options = hook_options,
+	.run = install_hook,
+};
+
+/* ---- cordon git take, list, drop ---- */
+
+static int set_nothing(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	(void)data, (void)key, (void)arg, (void)err;
+	return 0;
+}
+
+/* Opens the record that the only operand names; without one, the latest of this repository. */
+static int open_record(struct cordon_cli *cli, int argc, char **argv, bool needs_id, struct cordon_home *home,
+		       struct cordon_git_record *ret_record)
+{
+	struct cordon_root root = { .fd = -1 };
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_nothing, NULL, &first, &err);
+	bool in_repository;
+
+	if (r != 0)
+		return r > 0 ? -1 : cordon_cli_fail(cli, &err);
+	if (argc - first > 1 || (needs_id && first == argc))
+		return cordon_cli_usage(cli, "give one id");
+	in_repository = cordon_repo_root(".", &root, NULL) == 0;
+	if (cordon_home_open(home, &err) < 0 ||
+	    cordon_git_record_open(home, first < argc ? argv[first] : "latest", in_repository ? root.path : NULL,
+				   ret_record, &err) < 0)
+		r = cordon_cli_fail(cli, &err);
+	cordon_root_done(&root);
+	return r;
+}
+
+static int take(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct cordon_cli_git git = CORDON_CLI_GIT_NONE;
+	int r = open_record(cli, argc, argv, false, &git.home, &git.record);
+
+	if (r == 0)
+		r = cordon_cli_git_end(cli, &git) ? CORDON_EXIT_OK : CORDON_EXIT_NO;
+	cordon_home_done(&git.home);
+	return r < 0 ? CORDON_EXIT_OK : r;
+}
+
+static int drop(struct cordon_cli *cli, int argc, char **argv)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_git_record record = CORDON_GIT_RECORD_NONE;
+	struct cordon_error err = { 0 };
+	int r = open_record(cli, argc, argv, true, &home, &record);
+
+	if (r == 0 && cordon_git_record_remove(&home, &record, &err) < 0)
+		r = cordon_cli_fail(cli, &err);
+	return r < 0 ? CORDON_EXIT_OK : r;
+}
+
+static int add_entry(void *data, const char *id, const char *root)
+{
+	return json_array_append_new(data, json_pack("{s:s, s:o}", "id", id, "root", cordon_cli_json_text(root))) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int list(struct cordon_cli *cli, int argc, char **argv)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_nothing, NULL, &first, &err);
+	json_t *entries = json_array(), *entry;
+	size_t i;
+
+	if (r == 0 && first != argc)
+		r = cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "unexpected argument: %s", argv[first]);
+	if (r == 0)
+		r = cordon_home_open(&home, &err);
+	if (r == 0)
+		r = cordon_git_record_each(&home, add_entry, entries, &err);
+	if (r == 0 && cli->json)
+		return cordon_cli_print_json(cli, entries);
+	if (r == 0)
+		json_array_foreach(entries, i, entry)
+			printf(cli->quiet ? "%s\n" : "%s  %s\n", json_string_value(json_object_get(entry, "id")),
+			       json_string_value(json_object_get(entry, "root")));
+	json_decref(entries);
+	return r < 0 ? cordon_cli_fail(cli, &err) : CORDON_EXIT_OK;
+}
+
+const struct cordon_command cordon_cmd_git_take = {
+	.name = "git take",
+	.operands = "[ID]",
+	.summary = "take over commits that a run left",
+	.details = "For runs with --git commit whose commits were refused, or that were killed. Without ID: the latest of this\n"
+		   "repository. Those of a view (--cow) come with 'cordon changes apply'.\n"
+		   "\n"
+		   "Exit status: 0 taken over, 1 refused.\n",
+	.run = take,
+};
+
+const struct cordon_command cordon_cmd_git_list = {
+	.name = "git list",
+	.operands = "",
+	.summary = "list runs whose commits wait",
+	.run = list,
+};
+
+const struct cordon_command cordon_cmd_git_drop = {
+	.name = "git drop",
+	.operands = "ID",
+	.summary = "remove commits that were not taken over",
+	.run = drop,
+};

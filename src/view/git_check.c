@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judges commits of the host's own repository, for hooks and for continuous integration. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/dirs.h"
+#include "base/home.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "view/git_internal.h"
+
+#define COMMITS_MAX ((size_t)64 << 20)
+
+struct checking {
+	struct cordon_git_repo repo;
+	struct cordon_home home;
+	char name[CORDON_UUID_SIZE + 16]; /* of the directory in state/ */
+	char path[CORDON_PATH_MAX], shim[CORDON_PATH_MAX];
+	int state_fd, dir_fd;
+};
+
+static void checking_done(struct checking *c)
+{
+	if (c->dir_fd >= 0)
+		cordon_dirs_remove(c->state_fd, c->name, NULL);
+	cordon_closep(&c->dir_fd);
+	cordon_closep(&c->state_fd);
+	cordon_git_repo_done(&c->repo);
+	cordon_home_done(&c->home);
+}
+
+static int open_checking(struct checking *c, const struct cordon_root *root, struct cordon_error *err)
+{
+	char id[CORDON_UUID_SIZE];
+	int r = cordon_git_repo_open(root, &c->repo, err);
+
+	if (r > 0)
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND,
+				   "%s is not the top directory of a git repository", root->path);
+	if (r < 0 || (r = cordon_home_open(&c->home, err)) < 0 ||
+	    (r = cordon_home_subdir(&c->home, "git-check", &c->state_fd, err)) < 0)
+		return r;
+	if ((r = cordon_uuid_new(id)) < 0 || (r = cordon_copy(c->name, sizeof(c->name), id, strlen(id))) < 0 ||
+	    (r = cordon_concat(c->path, sizeof(c->path), c->home.path, "/state/git-check/", id, NULL)) < 0 ||
+	    (r = cordon_path_join(c->path, "shim", c->shim, sizeof(c->shim))) < 0)
+		return cordon_fail_errno(err, r, "cannot check");
+	if (mkdirat(c->state_fd, c->name, 0700) < 0 ||
+	    (c->dir_fd = openat(c->state_fd, c->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make %s", c->path);
+	return cordon_git_shim_make(&c->repo, c->dir_fd, "shim", err);
+}
+
+/* Lists the commits of a range. One commit stands for itself; with `unpushed` for all that no remote has. */
+static int list_commits(const struct checking *c, const struct cordon_git_check *ask, struct cordon_buf *ret,
+			struct cordon_error *err)
+{
+	const char *argv[] = { "rev-list", "--topo-order", "--reverse", "--parents", NULL, NULL, NULL, NULL, NULL };
+	struct cordon_git_call call = { .repo = &c->repo, .git_dir = c->shim, .argv = argv, .max_output = COMMITS_MAX };
+	autofree char *single = NULL;
+	size_t n = 4;
+	int r;
+
+	if (ask->range[0] == '-' || !*ask->range)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is no range of commits", ask->range);
+	if (!ask->unpushed && !strstr(ask->range, "..") && asprintf(&single, "%s^!", ask->range) < 0) {
+		single = NULL;
+		return cordon_fail_errno(err, -ENOMEM, "range");
+	}
+	argv[n++] = single ? single : ask->range;
+	if (ask->unpushed) {
+		argv[n++] = "--not";
+		argv[n++] = "--remotes";
+	}
+	argv[n] = "--";
+	r = cordon_git_call(&call, ret, err);
+	if (r < 0 && err)
+		err->kind = CORDON_KIND_USAGE;
+	return r;
+}
+
+static int write_file(const struct checking *c, const char *name, const struct cordon_buf *text,
+		      struct cordon_error *err)
+{
+	return cordon_write_file(c->dir_fd, name, 0600, text && text->data ? text->data : "", text ? text->len : 0, err);
+}
+
+static int read_file(const struct checking *c, const char *name, struct cordon_buf *ret, struct cordon_error *err)
+{
+	ret->max = CORDON_GIT_DIFF_BYTES;
+	return cordon_read_file(c->dir_fd, name, O_NOFOLLOW, ret, err);
+}
+
+static int judge_range(const struct cordon_policy *policy, const struct checking *c, const struct cordon_git_check *ask,
+		       struct cordon_git_take *take, struct cordon_error *err)
+{
+	autobuf struct cordon_buf commits = { 0 }, list = { 0 }, diff = { 0 }, script = CORDON_BUF((size_t)64 << 10);
+	CORDON_CLEANUP(cordon_git_changes_done) struct cordon_git_changes changes = { 0 };
+	autofree struct cordon_git_pair *pairs = NULL;
+	struct cordon_git_call call = { .repo = &c->repo, .git_dir = c->shim, .cwd = c->path };
+	size_t n = 0;
+	int r = list_commits(c, ask, &commits, err);
+
+	if (r < 0 || !commits.len)
+		return r;
+	for (const char *line = commits.data; *line; line++)
+		take->n_commits += *line == '\n';
+	if (cordon_buf_adds(&script, "set -eu\n") < 0 || cordon_buf_adds(&script, cordon_git_pairs_script) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "script");
+	call.script = script.data;
+	if ((r = write_file(c, "commits", &commits, err)) < 0 || (r = write_file(c, "known", NULL, err)) < 0 ||
+	    (r = write_file(c, "moves", NULL, err)) < 0 || (r = cordon_git_call(&call, NULL, err)) < 0 ||
+	    (r = read_file(c, "pairs", &list, err)) < 0 || (r = read_file(c, "diff", &diff, err)) < 0 ||
+	    (r = cordon_git_pairs_parse(list.data, list.len, &pairs, &n, err)) < 0 ||
+	    (r = cordon_git_changes_parse(diff.data, diff.len, pairs, n, &changes, err)) < 0)
+		return r;
+	return cordon_git_judge_pairs(policy, pairs, n, &changes, take, err);
+}
+
+/* The index that a hook is about to commit may be another than the repository's own. */
+static int find_index(const struct checking *c, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+{
+	const char *asked = getenv("GIT_INDEX_FILE");
+	char cwd[CORDON_PATH_MAX], dir[CORDON_PATH_MAX];
+	int r;
+
+	if (asked && *asked)
+		r = *asked != '/' && !getcwd(cwd, sizeof(cwd))
+			    ? -errno
+			    : cordon_path_join(*asked == '/' ? "" : cwd, asked, ret, CORDON_PATH_MAX);
+	else if ((r = cordon_path_join(c->repo.common, c->repo.own, dir, sizeof(dir))) == 0)
+		r = cordon_path_join(dir, "index", ret, CORDON_PATH_MAX);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot find the index") : 0;
+}
+
+static int judge_staged(const struct cordon_policy *policy, const struct checking *c, struct cordon_git_take *take,
+			struct cordon_error *err)
+{
+	/* "HEAD" of the shim is not that of a linked worktree, so the commit is named. */
+	autobuf struct cordon_buf head = { 0 }, id = { 0 }, text = { 0 }, whole = CORDON_BUF(2 * CORDON_GIT_DIFF_BYTES);
+	CORDON_CLEANUP(cordon_git_changes_done) struct cordon_git_changes changes = { 0 };
+	CORDON_UNCLEARED char index[CORDON_PATH_MAX];
+	const char *verify[] = { "rev-parse", "--verify", "--quiet", NULL, NULL };
+	static const char *const empty[] = { "hash-object", "-t", "tree", "--stdin", NULL };
+	const char *compare[] = { "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", NULL, NULL };
+	struct cordon_git_call call = {
+		.repo = &c->repo, .git_dir = c->shim, .argv = verify, .max_output = CORDON_GIT_DIFF_BYTES
+	};
+	struct cordon_git_pair pair = { 0 };
+	int r = cordon_git_repo_head(&c->repo, &head, err);
+
+	if (r < 0 || (r = find_index(c, index, err)) < 0)
+		return r;
+	verify[3] = strncmp(head.data, "ref: ", 5) == 0 ? head.data + 5 : head.data;
+	if (cordon_git_call(&call, &id, NULL) < 0) {
+		cordon_buf_reset(&id);
+		call.argv = empty;
+		if ((r = cordon_git_call(&call, &id, err)) < 0)
+			return r;
+	}
+	id.data[strcspn(id.data, "\n")] = '\0';
+	compare[6] = id.data;
+	call.argv = compare;
+	call.index = index;
+	if ((r = cordon_git_call(&call, &text, err)) < 0)
+		return r;
+	memset(pair.commit, '0', 40);
+	if ((r = cordon_buf_add(&whole, pair.commit, 41)) < 0 || (r = cordon_buf_add(&whole, text.data, text.len)) < 0)
+		return cordon_fail_errno(err, r, "cannot check what is staged");
+	if ((r = cordon_git_changes_parse(whole.data, whole.len, &pair, 1, &changes, err)) < 0)
+		return r;
+	pair.commit[0] = '\0';
+	return cordon_git_judge_pairs(policy, &pair, 1, &changes, take, err);
+}
+
+int cordon_git_check(const struct cordon_policy *policy, const struct cordon_git_check *ask,
+		     struct cordon_git_take **ret_take, struct cordon_error *err)
+{
+	CORDON_CLEANUP(checking_done)
+	struct checking c = { .repo = CORDON_GIT_REPO_NONE, .home = CORDON_HOME_NONE, .state_fd = -1, .dir_fd = -1 };
+	struct cordon_git_take *take = calloc(1, sizeof(*take));
+	int r = take ? open_checking(&c, &policy->root, err) : cordon_fail_errno(err, -ENOMEM, "cannot check");
+
+	if (r == 0)
+		r = ask->range ? judge_range(policy, &c, ask, take, err) : judge_staged(policy, &c, take, err);
+	if (r < 0) {
+		cordon_git_take_free(take);
+		return r;
+	}
+	take->state = take->n_refused ? CORDON_GIT_REFUSED : CORDON_GIT_NOTHING;
+	*ret_take = take;
+	return 0;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs git: on the host with an environment and a configuration of ours, and in a sandbox for everything that parses what
+ * a run left. INVARIANT: git on the host never reads the configuration or the hooks of a repository. It gets a git
+ * directory of ours, which has links to the refs of the repository.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/dirs.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "policy/shares.h"
+#include "view/git_internal.h"
+
+#define TEXT_MAX ((size_t)16 << 10) /* bytes of what git says about a failure */
+#define SPARSE_MAX ((size_t)1 << 20)
+
+/* What git is told wherever it runs. Nothing that a repository contains makes it start a program or open a
+ * connection. */
+static const char *const settings[][2] = {
+	{ "core.hooksPath", "/dev/null" },
+	{ "core.fsmonitor", "false" },
+	{ "core.attributesFile", "/dev/null" },
+	{ "core.excludesFile", "/dev/null" },
+	{ "core.untrackedCache", "false" },
+	{ "core.splitIndex", "false" },
+	{ "core.sshCommand", "false" },
+	{ "core.pager", "cat" },
+	{ "core.editor", "false" },
+	{ "core.protectHFS", "true" },
+	{ "core.protectNTFS", "true" },
+	{ "core.bigFileThreshold", "16m" },
+	{ "core.alternateRefsCommand", "true" },
+	{ "credential.helper", "" },
+	{ "gc.auto", "0" },
+	{ "index.sparse", "false" },
+	{ "maintenance.auto", "false" },
+	{ "pack.threads", "2" },
+	{ "protocol.allow", "never" },
+	{ "safe.directory", "*" },
+	{ "submodule.recurse", "false" },
+};
+
+static const char *const environment[] = {
+	"GIT_CONFIG_NOSYSTEM=1",
+	"GIT_CONFIG_SYSTEM=/dev/null",
+	"GIT_CONFIG_GLOBAL=/dev/null",
+	"GIT_ATTR_NOSYSTEM=1",
+	"GIT_NO_REPLACE_OBJECTS=1",
+	"GIT_NO_LAZY_FETCH=1",
+	"GIT_ALLOW_PROTOCOL=",
+	"GIT_TERMINAL_PROMPT=0",
+	"GIT_ASKPASS=false",
+	"SSH_ASKPASS=false",
+	"GIT_PAGER=cat",
+	"GIT_EDITOR=false",
+	"GIT_FLUSH=0",
+	"GIT_COMMITTER_NAME=cordon",
+	"GIT_COMMITTER_EMAIL=cordon@localhost",
+	"LC_ALL=C",
+	"HOME=/nonexistent",
+};
+
+/* A list of variables that is being made. */
+struct env {
+	char **items;
+	size_t n, space;
+	int code;
+};
+
+static void env_done(struct env *env)
+{
+	for (size_t i = 0; i < env->n; i++)
+		free(env->items[i]);
+	free(env->items);
+}
+
+static void env_add(struct env *env, const char *fmt, ...) CORDON_PRINTF(2, 3);
+static void env_add(struct env *env, const char *fmt, ...)
+{
+	va_list args;
+
+	if (env->n + 1 >= env->space) {
+		size_t space = env->space ? 2 * env->space : 128;
+		char **items = reallocarray(env->items, space, sizeof(*items));
+
+		if (!items) {
+			env->code = -ENOMEM;
+			return;
+		}
+		env->items = items;
+		env->space = space;
+	}
+	va_start(args, fmt);
+	if (vasprintf(&env->items[env->n], fmt, args) < 0)
+		env->code = -ENOMEM;
+	else
+		env->items[++env->n] = NULL;
+	va_end(args);
+}
+
+static void env_fill(struct env *env)
+{
+	size_t n = CORDON_ARRAY_SIZE(settings);
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(environment); i++)
+		env_add(env, "%s", environment[i]);
+	env_add(env, "GIT_CONFIG_COUNT=%zu", n);
+	for (size_t i = 0; i < n; i++) {
+		env_add(env, "GIT_CONFIG_KEY_%zu=%s", i, settings[i][0]);
+		env_add(env, "GIT_CONFIG_VALUE_%zu=%s", i, settings[i][1]);
+	}
+}
+
+/* ---- the git directory of ours for the host's refs ---- */
+
+static int link_to(const struct cordon_git_repo *repo, int dir, const char *name, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+
+	if (cordon_path_join(repo->common, name, path, sizeof(path)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", repo->common);
+	return symlinkat(path, dir, name) < 0 ? cordon_fail_errno(err, -errno, "cannot link to %s", path) : 0;
+}
+
+static int copy_sparse(const struct cordon_git_repo *repo, int dir, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(SPARSE_MAX);
+	autofd int from = openat(repo->own_fd, "info", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), to = -1;
+	int r = from < 0 ? -ENOENT : cordon_read_file(from, "sparse-checkout", O_NOFOLLOW, &text, err);
+
+	if (r < 0 || !text.len)
+		return r == -ENOENT ? 0 : r;
+	if (mkdirat(dir, "info", 0700) < 0 || (to = openat(dir, "info", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make info");
+	return cordon_write_file(to, "sparse-checkout", 0600, text.data, text.len, err);
+}
+
+int cordon_git_shim_make(const struct cordon_git_repo *repo, int dir_fd, const char *name, struct cordon_error *err)
+{
+	static const char *const links[] = { "refs", "packed-refs", "logs", "shallow" };
+	autobuf struct cordon_buf config = { 0 }, head = { 0 };
+	autofd int dir = -1;
+	struct stat st;
+	int r = cordon_dirs_remove(dir_fd, name, err);
+
+	if (r < 0)
+		return r;
+	if (mkdirat(dir_fd, name, 0700) < 0 ||
+	    (dir = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make %s", name);
+	if ((r = cordon_git_repo_config(repo, false, &config, err)) < 0 ||
+	    (r = cordon_git_repo_head(repo, &head, err)) < 0 || (r = copy_sparse(repo, dir, err)) < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(links); i++)
+		if (i == 0 || fstatat(repo->common_fd, links[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			r = link_to(repo, dir, links[i], err);
+	/* The log of HEAD in the common directory is that of the main worktree; another one must not write to it. */
+	if (r == 0 && (*repo->own					 ? cordon_buf_reset(&head),
+		       cordon_buf_adds(&head, "ref: refs/cordon/none\n") : cordon_buf_addc(&head, '\n')) < 0)
+		r = cordon_fail_errno(err, -ENOMEM, "cannot make %s", name);
+	if (r == 0)
+		r = cordon_write_file(dir, "config", 0600, config.data, config.len, err);
+	return r < 0 ? r : cordon_write_file(dir, "HEAD", 0600, head.data, head.len, err);
+}
+
+/* ---- processes ---- */
+
+static void limit_files(uint64_t bytes)
+{
+	struct rlimit limit = { .rlim_cur = bytes, .rlim_max = bytes };
+
+	setrlimit(RLIMIT_FSIZE, &limit);
+	limit = (struct rlimit){ 0 };
+	setrlimit(RLIMIT_CORE, &limit);
+}
+
+static int set_streams(int in, int out, int err)
+{
+	return dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 ? -errno : 0;
+}
+
+/* Waits for the end of a child, and kills it when it takes too long. Returns its status as of waitpid(), or -errno. */
+static int await(pid_t pid, uint64_t timeout_ms, int *ret_status)
+{
+	autofd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd wait = { .fd = pidfd, .events = POLLIN };
+	int r = pidfd < 0 ? -errno : 0;
+
+	while (r == 0) {
+		int n = poll(&wait, 1, (int)timeout_ms);
+
+		if (n > 0)
+			break;
+		if (n == 0)
+			r = -ETIME;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	if (r < 0)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, ret_status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return r;
+}
+
+static int make_memfd(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Reads the whole memory file; of a text only the last bytes that fit. */
+static int read_memfd(int fd, bool end, struct cordon_buf *ret, struct cordon_error *err)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	off_t from = end && size > (off_t)ret->max ? size - (off_t)ret->max : 0;
+
+	if (size < 0 || lseek(fd, from, SEEK_SET) < 0)
+		return cordon_fail_errno(err, -errno, "cannot read what git wrote");
+	return cordon_read_fd(fd, "what git wrote", ret, err);
+}
+
+/* The last line that is not empty. */
+static const char *last_line(struct cordon_buf *text)
+{
+	char *line;
+
+	while (text->len && (text->data[text->len - 1] == '\n' || text->data[text->len - 1] == '\r'))
+		text->data[--text->len] = '\0';
+	line = text->len ? strrchr(text->data, '\n') : NULL;
+	return !text->len ? "it said nothing" : line ? line + 1 : text->data;
+}
+
+static _Noreturn void exec_git(const struct cordon_git_call *call, const int fds[static 3], char **argv, char **env)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	limit_files(CORDON_GIT_PACK_BYTES);
+	if (set_streams(fds[0], fds[1], fds[2]) == 0 && chdir(call->cwd ? call->cwd : call->repo->root->path) == 0)
+		execve(call->script ? "/bin/sh" : call->repo->git, argv, env);
+	_exit(127);
+}
+
+static int report_status(const struct cordon_git_call *call, int status, int text_fd, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(TEXT_MAX);
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	read_memfd(text_fd, true, &text, NULL);
+	return cordon_fail(err, -EIO, CORDON_KIND_IO, "git %s failed: %s", call->script ? "diff-tree" : call->argv[0],
+			   last_line(&text));
+}
+
+int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_output, struct cordon_error *err)
+{
+	autofd int in = make_memfd("git-input"), out = make_memfd("git-output"), text = make_memfd("git-error");
+	CORDON_CLEANUP(env_done) struct env env = { 0 };
+	const char *argv[64] = { "git" };
+	int fds[3] = { in, out, text }, status = 0, r;
+	size_t n = 1;
+	pid_t pid;
+
+	env_fill(&env);
+	env_add(&env, "PATH=%.*s:/usr/local/bin:/usr/bin:/bin",
+		(int)(cordon_path_base(call->repo->git) - call->repo->git - 1), call->repo->git);
+	env_add(&env, "GIT_DIR=%s", call->git_dir);
+	env_add(&env, "GIT_WORK_TREE=%s", call->repo->root->path);
+	env_add(&env, "GIT_OBJECT_DIRECTORY=%s", call->repo->objects[0]);
+	if (call->index)
+		env_add(&env, "GIT_INDEX_FILE=%s", call->index);
+	if (in < 0 || out < 0 || text < 0 || env.code < 0)
+		return cordon_fail_errno(err, env.code < 0 ? env.code : -EMFILE, "cannot run git");
+	if (call->script) {
+		argv[0] = "sh";
+		argv[n++] = "-c";
+		argv[n++] = call->script;
+	}
+	for (; !call->script && call->argv[n - 1] && n + 1 < CORDON_ARRAY_SIZE(argv); n++)
+		argv[n] = call->argv[n - 1];
+	if (call->input && ((r = cordon_write_all(in, call->input, call->n_input)) < 0 || lseek(in, 0, SEEK_SET) < 0))
+		return cordon_fail_errno(err, r < 0 ? r : -errno, "cannot run git");
+	pid = fork();
+	if (pid < 0)
+		return cordon_fail_errno(err, -errno, "cannot run git");
+	if (pid == 0)
+		exec_git(call, fds, (char **)(uintptr_t)argv, env.items);
+	r = await(pid, CORDON_GIT_TIMEOUT_MS, &status);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "git %s", call->script ? "diff-tree" : call->argv[0]);
+	r = report_status(call, status, text, err);
+	if (r < 0 || !ret_output)
+		return r;
+	ret_output->max = call->max_output;
+	return read_memfd(out, false, ret_output, err);
+}
+
+/* ---- the sandbox ---- */
+
+static int make_policy(const struct cordon_git_sandbox *ask, struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	int r = cordon_policy_new(ask->scratch, &policy, err);
+
+	for (size_t i = 0; r == 0 && i < ask->n_objects; i++) {
+		char target[64];
+		struct cordon_share share = {
+			.source = ask->objects[i], .target = target, .read_only = true, .own = true
+		};
+
+		snprintf(target, sizeof(target), "/objects/%zu", i);
+		r = cordon_policy_add_share(policy, &share, false, "/q", err);
+	}
+	if (r == 0)
+		*ret_policy = cordon_steal_ptr(&policy);
+	return r;
+}
+
+/* The child: becomes the supervisor of a run. Its state is that of a home of its own, because the run is a part of
+ * taking over, and not one of the user's. */
+static int supervise(const struct cordon_git_sandbox *ask, char **env, size_t n_env)
+{
+	char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)ask->script,
+			       NULL };
+	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	CORDON_UNCLEARED char home[CORDON_PATH_MAX];
+	struct cordon_result result = { 0 };
+	struct cordon_error err = { 0 };
+	struct cordon_run_spec spec = { .argv = argv,
+					.at = "/q",
+					.cwd = ask->scratch,
+					.env = env,
+					.n_env = n_env,
+					.net = CORDON_NET_NONE,
+					.memory_bytes = CORDON_GIT_MEMORY,
+					.pids = 256,
+					.timeout_ms = CORDON_GIT_TIMEOUT_MS,
+					.grace_ms = 1 };
+	int status = 125;
+
+	if (cordon_concat(home, sizeof(home), ask->scratch, "-home", NULL) < 0 ||
+	    (mkdir(home, 0700) < 0 && errno != EEXIST) || setenv("CORDON_HOME", home, 1) < 0)
+		cordon_fail_errno(&err, -errno, "cannot make %s", home);
+	else if (make_policy(ask, &policy, &err) == 0) {
+		spec.policy = policy;
+		cordon_run(&spec, NULL, &result, &err);
+		status = result.own_exit;
+		if (result.error.code)
+			err = result.error;
+		if (result.state == CORDON_STATE_TIMEOUT)
+			cordon_fail(&err, -ETIME, CORDON_KIND_LIMIT, "it took longer than %d s",
+				    (int)(CORDON_GIT_TIMEOUT_MS / 1000));
+		if (result.hit_memory)
+			cordon_fail(&err, -ENOMEM, CORDON_KIND_LIMIT, "it needs more memory than taking over may use");
+		cordon_result_done(&result);
+	}
+	if (err.code)
+		dprintf(2, "%s\n", err.message);
+	return status;
+}
+
+int cordon_git_sandbox(const struct cordon_git_sandbox *ask, int *ret_status, struct cordon_buf *ret_text,
+		       struct cordon_error *err)
+{
+	autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC), text = make_memfd("git-error");
+	CORDON_CLEANUP(env_done) struct env env = { 0 };
+	int status = 0, r;
+	pid_t pid;
+
+	env_fill(&env);
+	if (null < 0 || text < 0 || env.code < 0)
+		return cordon_fail_errno(err, env.code < 0 ? env.code : -EMFILE, "cannot start a sandbox");
+	pid = fork();
+	if (pid < 0)
+		return cordon_fail_errno(err, -errno, "cannot start a sandbox");
+	if (pid == 0) {
+		limit_files(CORDON_GIT_PACK_BYTES);
+		_exit(set_streams(null, null, text) < 0 ? 125 : supervise(ask, env.items, env.n));
+	}
+	r = await(pid, CORDON_GIT_TIMEOUT_MS + 30000, &status);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "the sandbox of git");
+	ret_text->max = TEXT_MAX;
+	r = read_memfd(text, true, ret_text, err);
+	*ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return r;
+}

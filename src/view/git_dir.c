@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives a run the repository in the mode that was asked for, and makes the git directory of its own for `commit`. */
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/dirs.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "base/setting.h"
+#include "policy/shares.h"
+#include "view/git_internal.h"
+
+#define INDEX_MAX ((uint64_t)4 << 30)
+#define SMALL_MAX ((uint64_t)16 << 20)
+#define OBJECTS_AT "/run/git-objects"
+
+/* ---- modes ---- */
+
+/* "--git read", as the user writes it. */
+static const char *name_of(cordon_git_mode mode, char ret[static 64])
+{
+	snprintf(ret, 64, "%s %s", cordon_setting_name(CORDON_SETTING_GIT), cordon_git_mode_name(mode));
+	return ret;
+}
+
+static bool has_git(const struct cordon_policy *policy)
+{
+	struct stat st;
+
+	return fstatat(policy->root.fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool denies(const struct cordon_policy *policy)
+{
+	for (size_t i = 0; i < policy->n_grants; i++)
+		if (policy->grants[i].access == CORDON_ACCESS_NONE)
+			return true;
+	return false;
+}
+
+cordon_git_mode cordon_git_mode_choose(const struct cordon_policy *policy, cordon_git_mode asked, bool view,
+				       struct cordon_error *ret_why)
+{
+	struct cordon_git_repo repo = CORDON_GIT_REPO_NONE;
+	int r;
+
+	*ret_why = (struct cordon_error){ 0 };
+	if (asked != CORDON_GIT_DEFAULT || !has_git(policy))
+		return asked;
+	if (view) {
+		r = cordon_git_repo_open(&policy->root, &repo, ret_why);
+		if (r == 0)
+			r = cordon_git_repo_usable(&repo, ret_why);
+		cordon_git_repo_done(&repo);
+		if (r == 0)
+			*ret_why = (struct cordon_error){ 0 };
+		return r < 0 ? CORDON_GIT_READ : CORDON_GIT_COMMIT;
+	}
+	/* The history shows what the policy hides by name. */
+	return policy->folders && policy->mode == CORDON_MODE_STRICT && !denies(policy) ? CORDON_GIT_READ
+											: CORDON_GIT_DEFAULT;
+}
+
+/* Removes the git directory of a linked worktree that came along as a share; it was added last. */
+static void drop_worktree_share(struct cordon_policy *policy)
+{
+	while (policy->n_shares && policy->shares[policy->n_shares - 1].git)
+		cordon_policy_drop_shares(policy, policy->n_shares - 1);
+}
+
+static int read_only(struct cordon_policy *policy, struct cordon_error *err)
+{
+	size_t last = policy->n_shares ? policy->n_shares - 1 : 0;
+	char where[64];
+	struct cordon_policy_share *share = policy->n_shares && policy->shares[last].git ? &policy->shares[last] : NULL;
+
+	if (share && !share->read_only) {
+		autofree char *source = strdup(share->source);
+		int r;
+
+		if (!source)
+			return cordon_fail_errno(err, -ENOMEM, "policy");
+		drop_worktree_share(policy);
+		r = cordon_policy_add_git_share(policy, source, true, err);
+		if (r < 0)
+			return r;
+	}
+	if (cordon_policy_has_scope(policy))
+		return cordon_policy_add_grant(policy, ".git", CORDON_ACCESS_READ, name_of(CORDON_GIT_READ, where), err);
+	return cordon_policy_add_protected(policy, ".git", name_of(CORDON_GIT_READ, where), false, err);
+}
+
+/* ---- copies ---- */
+
+static int copy_file(int from, const char *name, int to, uint64_t max, struct cordon_error *err)
+{
+	autofd int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), out = -1;
+	struct stat st;
+	int r;
+
+	if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	r = out < 0 ? -errno : cordon_copy_bytes(in, out, &max);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot copy %s", name) : 0;
+}
+
+static int make_dir(int at, const char *path, int *ret_fd, struct cordon_error *err)
+{
+	autofd int fd = -1;
+
+	if (mkdirat(at, path, 0755) < 0 && errno != EEXIST)
+		return cordon_fail_errno(err, -errno, "cannot make %s", path);
+	if (!ret_fd)
+		return 0;
+	fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open %s", path);
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+static int write_text(int dir, const char *name, const char *text, struct cordon_error *err)
+{
+	autofd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int r = fd < 0 ? -errno : cordon_write_all(fd, text, strlen(text));
+
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write %s", name) : 0;
+}
+
+/* ---- the git directory of the run ---- */
+
+struct making {
+	const struct cordon_git_repo *repo;
+	const char *record;
+	int record_fd;
+	int git_fd;   /* RECORD/git */
+	int start_fd; /* RECORD/git-start */
+};
+
+static void making_done(struct making *m)
+{
+	cordon_closep(&m->record_fd);
+	cordon_closep(&m->git_fd);
+	cordon_closep(&m->start_fd);
+}
+
+/* The refs as git sees them: a list for later, and the same list as packed refs of the run. */
+static int copy_refs(const struct making *m, struct cordon_error *err)
+{
+	static const char *const argv[] = { "for-each-ref", "--format=%(objectname) %(refname)", NULL };
+	CORDON_UNCLEARED char shim[CORDON_PATH_MAX];
+	autobuf struct cordon_buf text = { 0 };
+	struct cordon_git_call call = {
+		.repo = m->repo, .git_dir = shim, .argv = argv, .max_output = CORDON_GIT_REFS_BYTES
+	};
+	int r = cordon_concat(shim, sizeof(shim), m->record, "/" CORDON_GIT_START "/shim", NULL);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "%s", m->record);
+	r = cordon_git_shim_make(m->repo, m->start_fd, "shim", err);
+	if (r == 0)
+		r = cordon_git_call(&call, &text, err);
+	if (r == 0)
+		r = write_text(m->start_fd, "refs", text.data ? text.data : "", err);
+	return r < 0 ? r : write_text(m->git_fd, "packed-refs", text.data ? text.data : "", err);
+}
+
+/* HEAD, index and what else belongs to one worktree. */
+static int copy_worktree(const struct making *m, int to, struct cordon_error *err)
+{
+	autobuf struct cordon_buf head = { 0 };
+	autofd int info_from = openat(m->repo->own_fd, "info", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	autofd int logs_from = openat(m->repo->own_fd, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	autofd int info = -1, logs = -1;
+	int r = cordon_git_repo_head(m->repo, &head, err);
+
+	if (r == 0 && cordon_buf_addc(&head, '\n') < 0)
+		r = cordon_fail_errno(err, -ENOMEM, "HEAD");
+	if (r < 0 || (r = write_text(to, "HEAD", head.data, err)) < 0 ||
+	    (r = write_text(m->start_fd, "HEAD", head.data, err)) < 0 ||
+	    (r = copy_file(m->repo->own_fd, "index", to, INDEX_MAX, err)) < 0 ||
+	    (r = copy_file(m->repo->own_fd, "index", m->start_fd, INDEX_MAX, err)) < 0 ||
+	    (r = make_dir(to, "info", &info, err)) < 0 || (r = make_dir(to, "logs", &logs, err)) < 0)
+		return r;
+	if (info_from >= 0)
+		r = copy_file(info_from, "sparse-checkout", info, SMALL_MAX, err);
+	return r < 0 || logs_from < 0 ? r : copy_file(logs_from, "HEAD", logs, SMALL_MAX, err);
+}
+
+/* What all worktrees share. */
+static int copy_common(const struct making *m, struct cordon_error *err)
+{
+	static const char *const infos[] = { "exclude", "attributes" };
+	autofd int info_from = openat(m->repo->common_fd, "info", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	autofd int logs_from = cordon_open_beneath(m->repo->common_fd, "logs/refs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autofd int info = -1, logs = -1, refs = -1, log_refs = -1;
+	int r;
+
+	if ((r = make_dir(m->git_fd, "refs", &refs, err)) < 0 || (r = make_dir(refs, "heads", NULL, err)) < 0 ||
+	    (r = make_dir(refs, "tags", NULL, err)) < 0 || (r = make_dir(m->git_fd, "info", &info, err)) < 0 ||
+	    (r = make_dir(m->git_fd, "logs", &logs, err)) < 0 || (r = make_dir(logs, "refs", &log_refs, err)) < 0 ||
+	    (r = copy_file(m->repo->common_fd, "shallow", m->git_fd, SMALL_MAX, err)) < 0)
+		return r;
+	for (size_t i = 0; r == 0 && info_from >= 0 && i < CORDON_ARRAY_SIZE(infos); i++)
+		r = copy_file(info_from, infos[i], info, SMALL_MAX, err);
+	if (r == 0 && logs_from >= 0)
+		r = copy_file(logs_from, "stash", log_refs, SMALL_MAX, err);
+	return r;
+}
+
+/* A linked worktree has its own part in the common directory, and a main worktree with a HEAD. */
+static int make_linked(const struct making *m, struct cordon_error *err)
+{
+	autofd int worktrees = -1, own = -1;
+	CORDON_UNCLEARED char gitdir[CORDON_PATH_MAX];
+	int r;
+
+	if ((r = make_dir(m->git_fd, "worktrees", &worktrees, err)) < 0 ||
+	    (r = make_dir(worktrees, cordon_path_base(m->repo->own), &own, err)) < 0 ||
+	    (r = copy_worktree(m, own, err)) < 0 ||
+	    (r = copy_file(m->repo->common_fd, "HEAD", m->git_fd, 4096, err)) < 0)
+		return r;
+	if (cordon_concat(gitdir, sizeof(gitdir), m->repo->root->path, "/.git\n", NULL) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->repo->root->path);
+	r = write_text(own, "commondir", "../..\n", err);
+	return r < 0 ? r : write_text(own, "gitdir", gitdir, err);
+}
+
+static int make_objects(const struct making *m, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+	autofd int objects = -1, info = -1;
+	int r;
+
+	for (size_t i = 0; i < m->repo->n_objects; i++)
+		if (cordon_buf_addf(&text, OBJECTS_AT "/%zu\n", i) < 0)
+			return cordon_fail_errno(err, -ENOMEM, "objects");
+	if ((r = make_dir(m->git_fd, "objects", &objects, err)) < 0 || (r = make_dir(objects, "pack", NULL, err)) < 0 ||
+	    (r = make_dir(objects, "info", &info, err)) < 0)
+		return r;
+	return write_text(info, "alternates", text.data, err);
+}
+
+/* Says to which repository the copy belongs. */
+static int write_origin(const struct making *m, struct cordon_error *err)
+{
+	struct stat st;
+	json_t *origin;
+	int r;
+
+	if (fstat(m->repo->common_fd, &st) < 0)
+		return cordon_fail_errno(err, -errno, "cannot stat %s", m->repo->common);
+	origin = json_pack("{s:s, s:s, s:I, s:I}", "common", m->repo->common, "own", m->repo->own, "dev",
+			   (json_int_t)st.st_dev, "ino", (json_int_t)st.st_ino);
+	if (!origin)
+		return cordon_fail(err, -EILSEQ, CORDON_KIND_CONFIG, "the path %s is no UTF-8", m->repo->common);
+	{
+		autofree char *text = json_dumps(origin, JSON_COMPACT);
+
+		json_decref(origin);
+		r = text ? write_text(m->start_fd, "origin.json", text, err) : cordon_fail_errno(err, -ENOMEM, "origin");
+	}
+	return r;
+}
+
+static int make_git_dir(struct making *m, struct cordon_error *err)
+{
+	autobuf struct cordon_buf config = { 0 };
+	int r;
+
+	if ((r = make_dir(m->record_fd, CORDON_GIT_START, &m->start_fd, err)) < 0 ||
+	    (r = make_dir(m->record_fd, CORDON_GIT_DIR, &m->git_fd, err)) < 0 ||
+	    (r = cordon_git_repo_config(m->repo, true, &config, err)) < 0 ||
+	    (r = write_text(m->git_fd, "config", config.data, err)) < 0 || (r = copy_common(m, err)) < 0 ||
+	    (r = make_objects(m, err)) < 0 || (r = copy_refs(m, err)) < 0)
+		return r;
+	r = *m->repo->own ? make_linked(m, err) : copy_worktree(m, m->git_fd, err);
+	return r < 0 ? r : write_origin(m, err);
+}
+
+/* ---- shares ---- */
+
+static int share(struct cordon_policy *policy, const char *source, const char *target, bool read, const char *at,
+		 struct cordon_error *err)
+{
+	char where[64];
+	struct cordon_share ask = { .source = source,
+				    .target = target,
+				    .read_only = read,
+				    .own = true,
+				    .where = name_of(CORDON_GIT_COMMIT, where),
+				    .commits = true };
+
+	return cordon_policy_add_share(policy, &ask, false, at, err);
+}
+
+static int add_shares(struct cordon_policy *policy, const struct making *m, const char *at, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char source[CORDON_PATH_MAX], target[CORDON_PATH_MAX], modules[CORDON_PATH_MAX];
+	struct stat st;
+	int r;
+
+	drop_worktree_share(policy);
+	if (cordon_path_join(m->record, CORDON_GIT_DIR, source, sizeof(source)) < 0 ||
+	    cordon_path_join(m->repo->in_root && at ? at
+			     : m->repo->in_root	    ? policy->root.path
+						    : m->repo->common,
+			     m->repo->in_root ? ".git" : "", target, sizeof(target)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->record);
+	r = share(policy, source, target, false, at, err);
+	for (size_t i = 0; r == 0 && i < m->repo->n_objects; i++) {
+		char place[sizeof(OBJECTS_AT) + 16];
+
+		snprintf(place, sizeof(place), OBJECTS_AT "/%zu", i);
+		r = share(policy, m->repo->objects[i], place, true, at, err);
+	}
+	/* The git directories of submodules stay readable, because git status in the outer repository looks into them. */
+	if (r == 0 && fstatat(m->repo->common_fd, "modules", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	    cordon_path_join(m->repo->common, "modules", source, sizeof(source)) == 0 &&
+	    cordon_path_join(target, "modules", modules, sizeof(modules)) == 0) {
+		r = make_dir(m->git_fd, "modules", NULL, err);
+		if (r == 0)
+			r = share(policy, source, modules, true, at, err);
+	}
+	return r;
+}
+
+static int begin_commit(struct cordon_policy *policy, const struct cordon_git_repo *repo, const char *record,
+			const char *at, struct cordon_error *err)
+{
+	CORDON_CLEANUP(making_done)
+	struct making m = { .repo = repo, .record = record, .record_fd = -1, .git_fd = -1, .start_fd = -1 };
+	int r = cordon_git_repo_usable(repo, err);
+
+	if (r < 0)
+		return r;
+	m.record_fd = open(record, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (m.record_fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open %s", record);
+	r = make_git_dir(&m, err);
+	return r < 0 ? r : add_shares(policy, &m, at, err);
+}
+
+int cordon_git_begin(struct cordon_policy *policy, cordon_git_mode mode, bool asked, const char *record, const char *at,
+		     struct cordon_error *err)
+{
+	struct cordon_git_repo repo CORDON_CLEANUP(cordon_git_repo_done) = CORDON_GIT_REPO_NONE;
+	char where[64];
+	int r;
+
+	if (mode == CORDON_GIT_DEFAULT)
+		return 0;
+	if (mode == CORDON_GIT_NONE) {
+		drop_worktree_share(policy);
+		return cordon_policy_add_grant(policy, ".git", CORDON_ACCESS_NONE, name_of(mode, where), err);
+	}
+	if (mode == CORDON_GIT_READ)
+		return has_git(policy) ? read_only(policy, err) : 0;
+	r = cordon_git_repo_open(&policy->root, &repo, err);
+	if (r == 1 && !asked)
+		return 0;
+	if (r == 1) {
+		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s is not the top directory of a git repository",
+				policy->root.path);
+		cordon_error_hint(err, "name the root with %s, or leave out %s",
+				  cordon_setting_name(CORDON_SETTING_ROOT), name_of(mode, where));
+		return r;
+	}
+	r = r < 0 ? r : begin_commit(policy, &repo, record, at, err);
+	return r < 0 ? cordon_error_prefix(err, r, "%s", name_of(mode, where)) : 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes over what was judged: stores the pack in the host's repository, moves the refs in one transaction that expects the
+ * old values, and brings HEAD and the index along. The lock of the index is held meanwhile, as git itself does, so that
+ * no other git works on the same worktree.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/dirs.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "view/git_taking.h"
+
+#define INDEX_MAX ((uint64_t)4 << 30)
+#define MESSAGE "cordon: taken over from a run"
+
+static struct cordon_git_call make_call(const struct cordon_git_taking *t, const char *const *argv)
+{
+	return (struct cordon_git_call){
+		.repo = &t->repo, .git_dir = t->shim, .argv = argv, .max_output = (size_t)1 << 20
+	};
+}
+
+/* ---- the pack ---- */
+
+/* Stores one file of the pack under its own name, which its content decides: a file that is there already is the same. */
+static int store_file(int from, const char *name, int to, struct cordon_error *err)
+{
+	autofd int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), out = -1;
+	char temporary[CORDON_UUID_SIZE + 16] = "tmp_cordon_", id[CORDON_UUID_SIZE];
+	uint64_t max = CORDON_GIT_PACK_BYTES;
+	struct stat st;
+	int r;
+
+	if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_IO, "the new pack can't be read");
+	if ((r = cordon_uuid_new(id)) < 0 ||
+	    (r = cordon_concat(temporary, sizeof(temporary), "tmp_cordon_", id, NULL)) < 0)
+		return cordon_fail_errno(err, r, "cannot store the pack");
+	out = openat(to, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+	r = out < 0 ? -errno : cordon_copy_bytes(in, out, &max);
+	if (r == 0 && (fsync(out) < 0 || renameat2(to, temporary, to, name, RENAME_NOREPLACE) < 0))
+		r = -errno;
+	if (r < 0)
+		unlinkat(to, temporary, 0);
+	return r < 0 && r != -EEXIST ? cordon_fail_errno(err, r, "cannot store the pack") : 0;
+}
+
+static bool is_pack_file(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), end = strlen(suffix);
+
+	return n > 5 + end && strncmp(name, "pack-", 5) == 0 && cordon_streq(name + n - end, suffix) &&
+	       cordon_git_id_valid(name + 5, n - 5 - end);
+}
+
+/* The index of a pack comes last, because with it git finds the pack. */
+static int store_pack(const struct cordon_git_taking *t, struct cordon_error *err)
+{
+	static const char *const order[] = { ".pack", ".rev", ".idx" };
+	autofd int from = cordon_open_beneath(t->scratch_fd, "repo/objects/pack", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autofd int to = cordon_open_beneath(t->repo.common_fd, "objects/pack", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = from < 0 || to < 0
+			? cordon_fail_errno(err, from < 0 ? from : to, "cannot open the packs of %s", t->repo.common)
+			: 0;
+
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(order); i++) {
+		int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+		for (struct dirent *entry; r == 0 && dir && (entry = readdir(dir));)
+			if (is_pack_file(entry->d_name, order[i]))
+				r = store_file(from, entry->d_name, to, err);
+		if (dir)
+			closedir(dir);
+		else if (r == 0)
+			r = cordon_fail_errno(err, -errno, "cannot list the new packs");
+	}
+	return r == 0 && fsync(to) < 0 ? cordon_fail_errno(err, -errno, "cannot store the pack") : r;
+}
+
+/* ---- the index ---- */
+
+static int copy_index(const struct cordon_git_taking *t, struct cordon_error *err)
+{
+	autofd int in = openat(t->repo.own_fd, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	autofd int out = openat(t->take_fd, "index", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	uint64_t max = INDEX_MAX;
+	int r = in < 0 ? 0 : out < 0 ? -errno : cordon_copy_bytes(in, out, &max);
+
+	if (in < 0)
+		unlinkat(t->take_fd, "index", 0);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot copy the index") : 0;
+}
+
+/* Makes the index that fits the new HEAD, beside the real one: entries that stay keep what git knows about their files. */
+static int make_index(const struct cordon_git_taking *t, struct cordon_error *err)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	const char *const reset[] = { "read-tree", "--reset", t->head_id, NULL };
+	const char *const fresh[] = { "read-tree", t->head_id, NULL };
+	const char *const empty[] = { "read-tree", "--empty", NULL };
+	static const char *const info[] = { "update-index", "-z", "--index-info", NULL };
+	static const char *const refresh[] = { "update-index", "-q", "--refresh", NULL };
+	struct cordon_git_call call = make_call(t, *t->head_id ? reset : empty);
+	int r = copy_index(t, err);
+
+	if (r == 0 && cordon_path_join(t->take, "index", path, sizeof(path)) < 0)
+		r = cordon_fail_errno(err, -ENAMETOOLONG, "%s", t->take);
+	if (r < 0)
+		return r;
+	call.index = path;
+	if (cordon_git_call(&call, NULL, NULL) < 0) {
+		/* The old index can't be used as it is, for example because it is split. */
+		unlinkat(t->take_fd, "index", 0);
+		call.argv = *t->head_id ? fresh : empty;
+		if ((r = cordon_git_call(&call, NULL, err)) < 0)
+			return r;
+	}
+	if (t->staged.len) {
+		call.argv = info;
+		call.input = t->staged.data;
+		call.n_input = t->staged.len;
+		if ((r = cordon_git_call(&call, NULL, err)) < 0)
+			return r;
+	}
+	call.argv = refresh;
+	call.input = NULL;
+	cordon_git_call(&call, NULL, NULL); /* it fails where files differ from the index, which is no error */
+	return 0;
+}
+
+/* Takes the lock of git's that has the name NAME.lock; *ret_fd can be written. */
+static int lock(const struct cordon_git_taking *t, const char *name, int *ret_fd, struct cordon_error *err)
+{
+	int fd = openat(t->repo.own_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0 && errno == EEXIST) {
+		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "another git works in the repository: %s exists", name);
+		cordon_error_hint(err, "wait for it; when no git runs, remove the file in the git directory");
+		return -EBUSY;
+	}
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot make %s", name);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Fills the lock with the new index. */
+static int fill_index(const struct cordon_git_taking *t, int to, struct cordon_error *err)
+{
+	autofd int in = openat(t->take_fd, "index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	uint64_t max = INDEX_MAX;
+	int r = in < 0 ? -errno : cordon_copy_bytes(in, to, &max);
+
+	if (r == 0 && fsync(to) < 0)
+		r = -errno;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write the index") : 0;
+}
+
+/* ---- refs ---- */
+
+static int move_refs(const struct cordon_git_taking *t, const struct cordon_git_take *take, struct cordon_error *err)
+{
+	static const char *const argv[] = { "update-ref", "--create-reflog", "-m", MESSAGE, "--stdin", NULL };
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_GIT_REFS_BYTES);
+	struct cordon_git_call call = make_call(t, argv);
+	int r = cordon_buf_adds(&text, "start\n");
+
+	if (!take->n_refs)
+		return 0;
+	for (size_t i = 0; r == 0 && i < take->n_refs; i++) {
+		const struct cordon_git_ref *ref = &take->refs[i];
+
+		r = *ref->old ? cordon_buf_addf(&text, "update %s %s %s\n", ref->name, ref->new, ref->old)
+			      : cordon_buf_addf(&text, "create %s %s\n", ref->name, ref->new);
+	}
+	r = r < 0 ? r : cordon_buf_adds(&text, "prepare\ncommit\n");
+	if (r < 0)
+		return cordon_fail_errno(err, r, "refs");
+	call.input = text.data;
+	call.n_input = text.len;
+	r = cordon_git_call(&call, NULL, err);
+	if (r < 0 && err) {
+		cordon_error_prefix(err, r, "the host's refs have moved, and none was changed");
+		err->kind = CORDON_KIND_CONFLICT;
+	}
+	return r;
+}
+
+static int push_stashes(const struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < t->n_stashes; i++) {
+		const char *const argv[] = { "update-ref",     "--create-reflog", "-m", t->stashes[i].message,
+					     CORDON_GIT_STASH, t->stashes[i].id,  NULL };
+		struct cordon_git_call call = make_call(t, argv);
+		struct cordon_error fault = { 0 };
+
+		if (cordon_git_call(&call, NULL, &fault) < 0)
+			r = cordon_git_note(take, err, "an entry of the stash was not taken over: %s", fault.message);
+	}
+	return r;
+}
+
+/* The log of HEAD gets its entry by way of our own HEAD; the real one is replaced as git does it. */
+static int move_head(const struct cordon_git_taking *t, struct cordon_error *err)
+{
+	const char *target = t->head_run.data;
+	bool branch = strncmp(target, "ref: ", 5) == 0;
+	const char *const symbolic[] = { "symbolic-ref", "-m", MESSAGE, "HEAD", target + 5, NULL };
+	const char *const detached[] = { "update-ref", "--no-deref", "-m", MESSAGE, "HEAD", target, NULL };
+	struct cordon_git_call call = make_call(t, branch ? symbolic : detached);
+	autofd int fd = -1;
+	int r;
+
+	if (cordon_streq(target, t->head_start.data))
+		return 0;
+	if (!*t->repo.own && (r = cordon_git_call(&call, NULL, err)) < 0)
+		return r;
+	if ((r = lock(t, "HEAD.lock", &fd, err)) < 0)
+		return r;
+	r = cordon_write_all(fd, target, t->head_run.len);
+	r = r < 0 ? r : cordon_write_all(fd, "\n", 1);
+	if (r == 0 && (fsync(fd) < 0 || renameat(t->repo.own_fd, "HEAD.lock", t->repo.own_fd, "HEAD") < 0))
+		r = -errno;
+	if (r < 0)
+		unlinkat(t->repo.own_fd, "HEAD.lock", 0);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write HEAD") : 0;
+}
+
+static int check_head(const struct cordon_git_taking *t, struct cordon_error *err)
+{
+	autobuf struct cordon_buf head = { 0 };
+	int r = cordon_git_repo_head(&t->repo, &head, err);
+
+	if (r < 0 || cordon_streq(head.data, t->head_start.data))
+		return r;
+	return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+			   "HEAD: the host changed to another branch while the run went on");
+}
+
+/* Everything that happens under the lock of the index. */
+static int finish_locked(const struct cordon_git_taking *t, struct cordon_git_take *take, int index,
+			 struct cordon_error *err)
+{
+	int r;
+
+	if ((r = check_head(t, err)) < 0 || (r = make_index(t, err)) < 0 || (r = fill_index(t, index, err)) < 0 ||
+	    (r = move_refs(t, take, err)) < 0)
+		return r;
+	/* From here on the refs have moved, and everything else follows as far as it can. */
+	take->state = CORDON_GIT_TAKEN;
+	if ((r = push_stashes(t, take, err)) < 0 || (r = move_head(t, err)) < 0)
+		return r;
+	if (renameat(t->repo.own_fd, "index.lock", t->repo.own_fd, "index") < 0)
+		return cordon_fail_errno(err, -errno, "cannot write the index");
+	return 0;
+}
+
+int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *err)
+{
+	struct cordon_git_taking *t = take->taking;
+	autofd int index = -1;
+	int r;
+
+	if (take->state != CORDON_GIT_READY)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_INTERNAL, "nothing was found that may be taken over");
+	/* The links of the old one may be out of date: logs may have been made since. */
+	if ((r = cordon_git_shim_make(&t->repo, t->take_fd, CORDON_GIT_SHIM, err)) < 0)
+		return r;
+	if (t->has_pack && (r = store_pack(t, err)) < 0)
+		return r;
+	if ((r = lock(t, "index.lock", &index, err)) < 0)
+		return r;
+	r = finish_locked(t, take, index, err);
+	if (r < 0)
+		unlinkat(t->repo.own_fd, "index.lock", 0);
+	return r;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Refs as lists, and reading them from a git directory that a run could write. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "view/git_internal.h"
+
+#define DEPTH_MAX 32
+#define REF_MAX 512    /* bytes of a loose ref */
+#define NAME_MAX_ 1024 /* bytes of the full name of a ref */
+#define HEAD_MAX 4096
+
+bool cordon_git_id_valid(const char *id, size_t n)
+{
+	if (n != 40 && n != 64)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!((id[i] >= '0' && id[i] <= '9') || (id[i] >= 'a' && id[i] <= 'f')))
+			return false;
+	return true;
+}
+
+static bool component_valid(const char *name, size_t n)
+{
+	if (n == 0 || name[0] == '.' || name[0] == '-' || (n >= 5 && memcmp(name + n - 5, ".lock", 5) == 0))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (c <= ' ' || c == 127 || strchr("~^:?*[\\", c) || (c == '.' && i + 1 < n && name[i + 1] == '.') ||
+		    (c == '@' && i + 1 < n && name[i + 1] == '{'))
+			return false;
+	}
+	return name[n - 1] != '.';
+}
+
+bool cordon_git_refname_valid(const char *name)
+{
+	if (strlen(name) > NAME_MAX_ || strncmp(name, "refs/", 5) != 0)
+		return false;
+	for (const char *at = name;; at++) {
+		size_t n = strcspn(at, "/");
+
+		if (!component_valid(at, n))
+			return false;
+		at += n;
+		if (!*at)
+			return true;
+	}
+}
+
+void cordon_git_refs_done(struct cordon_git_refs *refs)
+{
+	for (size_t i = 0; i < refs->n; i++)
+		free(refs->items[i].name);
+	free(refs->items);
+	*refs = (struct cordon_git_refs){ 0 };
+}
+
+/* The place of a name: where it is, or where it belongs. */
+static size_t place_of(const struct cordon_git_refs *refs, const char *name, bool *ret_found)
+{
+	size_t low = 0, high = refs->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(refs->items[middle].name, name);
+
+		if (order == 0) {
+			*ret_found = true;
+			return middle;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_found = false;
+	return low;
+}
+
+const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name)
+{
+	bool found;
+	size_t i = place_of(refs, name, &found);
+
+	return found ? refs->items[i].id : NULL;
+}
+
+/* Adds a ref, or replaces its id. */
+static int put(struct cordon_git_refs *refs, const char *name, const char *id, size_t id_len, struct cordon_error *err)
+{
+	bool found;
+	size_t i = place_of(refs, name, &found);
+
+	if (!found) {
+		if (refs->n == CORDON_GIT_REFS_MAX)
+			return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "more than %d refs", CORDON_GIT_REFS_MAX);
+		if (refs->n == refs->space) {
+			size_t space = refs->space ? 2 * refs->space : 64;
+			struct cordon_git_named *items = reallocarray(refs->items, space, sizeof(*items));
+
+			if (!items)
+				return cordon_fail_errno(err, -ENOMEM, "refs");
+			refs->items = items;
+			refs->space = space;
+		}
+		memmove(&refs->items[i + 1], &refs->items[i], (refs->n - i) * sizeof(*refs->items));
+		refs->items[i] = (struct cordon_git_named){ .name = strdup(name) };
+		refs->n++;
+		if (!refs->items[i].name)
+			return cordon_fail_errno(err, -ENOMEM, "refs");
+	}
+	memcpy(refs->items[i].id, id, id_len);
+	refs->items[i].id[id_len] = '\0';
+	return 0;
+}
+
+static bool is_taken(const char *name)
+{
+	return strncmp(name, "refs/heads/", 11) == 0 || strncmp(name, "refs/tags/", 10) == 0 ||
+	       cordon_streq(name, CORDON_GIT_STASH);
+}
+
+static int parse_line(struct cordon_git_refs *refs, char *line, bool taken_only, struct cordon_error *err)
+{
+	size_t n = strcspn(line, " ");
+	char *name = line + n + 1;
+
+	if (line[n] != ' ' || !cordon_git_id_valid(line, n) || !cordon_git_refname_valid(name) ||
+	    (taken_only && !is_taken(name)))
+		return 0;
+	return put(refs, name, line, n, err);
+}
+
+static int parse(char *text, struct cordon_git_refs *refs, bool taken_only, struct cordon_error *err)
+{
+	int r = 0;
+
+	for (char *line = text; r == 0 && line && *line;) {
+		size_t n = strcspn(line, "\n");
+		char *next = line + n + (line[n] == '\n');
+
+		line[n] = '\0';
+		r = parse_line(refs, line, taken_only, err);
+		line = next;
+	}
+	return r;
+}
+
+int cordon_git_refs_parse(const char *text, size_t n, struct cordon_git_refs *ret_refs, struct cordon_error *err)
+{
+	autofree char *copy = strndup(text ? text : "", n);
+
+	return copy ? parse(copy, ret_refs, false, err) : cordon_fail_errno(err, -ENOMEM, "refs");
+}
+
+/* ---- a directory that a run could write ---- */
+
+struct walk {
+	struct cordon_git_refs *refs;
+	size_t left; /* entries */
+	struct cordon_error *err;
+};
+
+static int read_loose(struct walk *walk, int dir, const char *entry, const char *name)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(REF_MAX);
+	int r = cordon_read_file(dir, entry, O_NOFOLLOW, &text, NULL);
+
+	if (r < 0)
+		return r == -ENOMEM ? cordon_fail_errno(walk->err, r, "refs") : 0;
+	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
+		text.data[--text.len] = '\0';
+	if (!text.data || strlen(text.data) != text.len || !cordon_git_id_valid(text.data, text.len))
+		return 0; /* git has no value for it either, or it stands for another ref */
+	return put(walk->refs, name, text.data, text.len, walk->err);
+}
+
+static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const char *prefix, unsigned int depth)
+{
+	int fd = openat(dir_fd, dir_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int r = 0;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
+		char name[NAME_MAX_];
+		struct stat st;
+
+		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
+			continue;
+		if (walk->left-- == 0 || depth == DEPTH_MAX) {
+			r = cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "the run left too many refs");
+			break;
+		}
+		if (cordon_concat(name, sizeof(name), prefix, "/", entry->d_name, NULL) < 0 ||
+		    !cordon_git_refname_valid(name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
+			r = walk_dir(walk, fd, entry->d_name, name, depth + 1);
+		else if (S_ISREG(st.st_mode) && is_taken(name))
+			r = read_loose(walk, fd, entry->d_name, name);
+	}
+	closedir(dir);
+	return r;
+}
+
+int cordon_git_refs_read(int git_fd, struct cordon_git_refs *ret_refs, struct cordon_error *err)
+{
+	autobuf struct cordon_buf packed = CORDON_BUF(CORDON_GIT_REFS_BYTES);
+	autofd int refs_fd = openat(git_fd, "refs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct walk walk = { .refs = ret_refs, .left = CORDON_GIT_REFS_MAX, .err = err };
+	int r = cordon_read_file(git_fd, "packed-refs", O_NOFOLLOW, &packed, err);
+
+	/* A loose ref has the last word. */
+	if (r == -ENOENT)
+		r = 0;
+	if (r == 0 && packed.data)
+		r = parse(packed.data, ret_refs, true, err);
+	if (r == 0 && refs_fd >= 0)
+		r = walk_dir(&walk, refs_fd, "heads", "refs/heads", 0);
+	if (r == 0 && refs_fd >= 0)
+		r = walk_dir(&walk, refs_fd, "tags", "refs/tags", 0);
+	return r < 0 || refs_fd < 0 ? r : read_loose(&walk, refs_fd, "stash", CORDON_GIT_STASH);
+}
+
+int cordon_git_head_read(int dir_fd, struct cordon_buf *ret_text, struct cordon_error *err)
+{
+	int r;
+
+	ret_text->max = HEAD_MAX;
+	r = cordon_read_file(dir_fd, "HEAD", O_NOFOLLOW, ret_text, err);
+	if (r < 0)
+		return r;
+	while (ret_text->len && (ret_text->data[ret_text->len - 1] == '\n' || ret_text->data[ret_text->len - 1] == ' '))
+		ret_text->data[--ret_text->len] = '\0';
+	if (ret_text->len && strlen(ret_text->data) == ret_text->len &&
+	    (cordon_git_id_valid(ret_text->data, ret_text->len) ||
+	     (strncmp(ret_text->data, "ref: refs/heads/", 16) == 0 && cordon_git_refname_valid(ret_text->data + 5))))
+		return 0;
+	return cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG, "HEAD leads to no branch and to no commit");
+}

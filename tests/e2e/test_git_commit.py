@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--git none|read|commit`: what works inside, what the host has afterwards, `cordon git check` and `install-hook`."""
+import json
+import shlex
+
+import pytest
+
+LOG = ("log", "--format=%an|%ae|%s|%P|%H", "--all", "--topo-order")
+
+
+class Repository:
+    """A repository of the host's."""
+
+    def __init__(self, box, name="repo"):
+        self.box = box
+        self.path = box.mkdir(name)
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.name", "Host Person")
+        self.git("config", "user.email", "host@example.org")
+        for path, text in {"lib/a.txt": "a\n", "docs/b.txt": "b\n"}.items():
+            box.write(f"{name}/{path}", text)
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "one")
+
+    def git(self, *args, cwd=None, ok=True):
+        done = self.box.run("git", *args, cwd=cwd or self.path)
+        assert not ok or done.returncode == 0, str(done)
+        return done.stdout.rstrip("\n")
+
+    def status(self):
+        return self.git("status", "--porcelain=v1")
+
+    def refs(self):
+        return dict(reversed(line.split(" ", 1)) for line in self.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines())
+
+    def subjects(self, ref="HEAD"):
+        return self.git("log", "--format=%s", ref).splitlines()
+
+
+@pytest.fixture
+def repo(box):
+    return Repository(box)
+
+
+@pytest.fixture
+def commits(cordon, repo):
+    """Runs a shell script inside with --git commit, in the repository."""
+
+    def run(script, *options, ok=True, cwd=None, **more):
+        done = cordon("run", "--git", "commit", *options, "--", "sh", "-euc", script, cwd=cwd or repo.path, **more)
+        assert not ok or done.returncode == 0, str(done)
+        return done
+
+    return run
+
+
+def waiting(cordon, repo):
+    return cordon("git", "list", "--json", cwd=repo.path).json()
+
+
+def test_a_commit_arrives_as_it_is_and_the_status_is_clean(cordon, repo, commits):
+    inside = commits(
+        "echo c >lib/c.txt; git add lib/c.txt; GIT_AUTHOR_NAME=Agent GIT_AUTHOR_EMAIL=agent@example.org git commit -q -m two;"
+        f" git {shlex.join(LOG)}; git cat-file commit HEAD; git status --porcelain"
+    )
+    log = repo.git(*LOG)
+    assert inside.stdout.startswith(log) and "Agent|agent@example.org|two" in log
+    assert repo.git("log", "-1", "--format=%cn <%ce>") == "Host Person <host@example.org>"
+    assert repo.status() == "" and repo.git("fsck", "--strict", "--no-dangling") == ""
+    assert repo.subjects() == ["two", "one"] and waiting(cordon, repo) == []
+    assert "[GIT] main: " in inside.stderr
+    assert repo.git("reflog", "-1", "--format=%gs") == "cordon: taken over from a run"
+
+
+def test_a_signature_is_kept(repo, commits):
+    raw = (
+        "tree $(git write-tree)\nparent $(git rev-parse HEAD)\nauthor A <a@example.org> 1700000000 +0100\n"
+        "committer B <b@example.org> 1700000001 +0100\ngpgsig -----BEGIN SSH SIGNATURE-----\n U1NIU0lH\n -----END SSH SIGNATURE-----\n\nsigned\n"
+    )
+    commits(f'echo s >lib/s; git add lib/s; id=$(printf "%s\\n" "{raw}" | git hash-object -t commit -w --stdin); git reset -q --soft $id')
+    assert " U1NIU0lH" in repo.git("cat-file", "commit", "HEAD") and repo.status() == ""
+
+
+WORK = {
+    # name: (script, branch of HEAD, subjects of it)
+    "amend": ("echo x >>lib/a.txt; git commit -q -a --amend -m amended", "main", ["amended"]),
+    "a branch and tags": (
+        "git checkout -q -b topic; echo x >>lib/a.txt; git commit -q -a -m two; git tag v1; git tag -a v2 -m annotated",
+        "topic",
+        ["two", "one"],
+    ),
+    "a merge": (
+        "git checkout -q -b topic; echo t >lib/t; git add lib; git commit -q -m t; git checkout -q main; echo m >lib/m; git add lib;"
+        " git commit -q -m m; git merge -q --no-edit topic; git gc -q --prune=now",
+        "main",
+        ["Merge branch 'topic'", "m", "t", "one"],
+    ),
+    "a rebase": (
+        "git checkout -q -b topic; echo t >lib/t; git add lib; git commit -q -m t; git checkout -q main; echo m >lib/m; git add lib;"
+        " git commit -q -m m; git checkout -q topic; git rebase -q main",
+        "topic",
+        ["t", "m", "one"],
+    ),
+    "no branch": ("git checkout -q --detach; echo x >>lib/a.txt; git commit -q -a -m two", "HEAD", ["two", "one"]),
+    "a revert": ("echo x >>lib/a.txt; git commit -q -a -m two; git revert --no-edit HEAD >/dev/null", "main", ['Revert "two"', "two", "one"]),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_everyday_work_is_taken_over(repo, commits, work):
+    script, branch, subjects = WORK[work]
+    inside = commits(f"{script}; git for-each-ref --format='%(objectname) %(refname)'; git rev-parse HEAD")
+    *refs, head = inside.stdout.splitlines()
+    assert dict(reversed(line.split(" ", 1)) for line in refs) == repo.refs()
+    assert repo.git("rev-parse", "HEAD") == head and repo.git("rev-parse", "--abbrev-ref", "HEAD") == branch
+    assert sorted(repo.subjects()) == sorted(subjects) and repo.status() == ""
+    repo.git("fsck", "--strict", "--no-dangling")
+
+
+def test_stash_and_staged_changes_come_along_and_what_was_deleted_stays(cordon, repo, commits):
+    repo.git("branch", "old")
+    repo.git("tag", "release")
+    done = commits(
+        "echo x >>lib/a.txt; git stash -q -m 'half done'; git branch -q -D old; git tag -f release $(git commit-tree -m t HEAD^{tree}) >/dev/null;"
+        " echo s >lib/staged; git add lib/staged; git rm -q --cached docs/b.txt"
+    )
+    assert repo.git("stash", "list", "--format=%gs") == "On main: half done"
+    assert repo.status().splitlines() == ["D  docs/b.txt", "A  lib/staged", "?? docs/"]
+    assert repo.git("rev-parse", "old", "release^{commit}").split() == [repo.git("rev-parse", "main")] * 2
+    assert "refs/heads/old: the run deleted it, and it stays" in done.stderr and "refs/tags/release: the run moved the tag" in done.stderr
+    commits("git stash pop -q")  # what the host had staged is still staged inside, and afterwards
+    assert repo.status().splitlines() == ["D  docs/b.txt", " M lib/a.txt", "A  lib/staged", "?? docs/"]
+
+
+def test_a_linked_worktree_commits_to_its_own_branch(cordon, repo, commits):
+    repo.git("worktree", "add", "-q", "../linked", "-b", "side")
+    linked = repo.box.path / "linked"
+    commits("git status --porcelain; echo w >lib/w; git add lib; git commit -q -m linked; mkdir -p $(git rev-parse --git-common-dir)/hooks", cwd=linked)
+    assert repo.subjects("side") == ["linked", "one"] and repo.subjects("main") == ["one"]
+    assert repo.git("status", "--porcelain", cwd=linked) == "" and repo.status() == ""
+    assert repo.git("branch", "--show-current", cwd=linked) == "side"
+    # The branch of another worktree is left alone.
+    done = commits("git update-ref refs/heads/side HEAD", ok=False)
+    assert "refs/heads/side: it is checked out in the worktree linked" in done.stderr and repo.subjects("side") == ["linked", "one"]
+
+
+def test_a_strict_workspace_takes_what_lies_inside_and_permissive_warns(cordon, repo, commits):
+    strict = ("--workspace", "lib", "--workspace-mode", "strict")
+    commits("echo l >lib/l; git add lib; git commit -q -m inside", *strict)
+    assert repo.subjects() == ["inside", "one"] and repo.status() == ""
+    outside = 'b=$(echo evil | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$b,docs/new.txt; git commit -q -m outside'
+    done = commits(outside, *strict)
+    assert "[GIT] REFUSED: docs/new.txt (commit " in done.stderr and repo.subjects() == ["inside", "one"] and repo.status() == ""
+    assert commits(outside, *strict, "--fail-on-violation", ok=False).returncode == 3
+    assert len(waiting(cordon, repo)) == 2
+    again = cordon("git", "take", cwd=repo.path)
+    assert again.returncode == 1 and "docs/new.txt" in again.stderr
+    for record in waiting(cordon, repo):
+        assert cordon("git", "drop", record["id"], cwd=repo.path).returncode == 0
+    assert waiting(cordon, repo) == [] and repo.subjects() == ["inside", "one"]
+    warned = commits("echo d >docs/d; git add docs; git commit -q -m warned", "--workspace", "lib")
+    assert "[GIT] WARNING: docs/d (commit " in warned.stderr and repo.subjects() == ["warned", "inside", "one"]
+
+
+def test_merging_and_rebasing_the_hosts_own_work_is_inside_a_strict_scope(repo, commits):
+    repo.git("checkout", "-q", "-b", "topic")
+    repo.box.write("repo/lib/t", "t\n")
+    repo.git("add", ".")
+    repo.git("commit", "-q", "-m", "topic")
+    repo.git("checkout", "-q", "main")
+    repo.box.write("repo/docs/b.txt", "changed by the host\n")
+    repo.git("commit", "-q", "-a", "-m", "docs")
+    repo.git("branch", "again", "topic")
+    repo.git("checkout", "-q", "topic")
+    strict = ("--rw", "lib", "--rw", ".git", "--workspace-mode", "strict", "--ro", "docs")
+    # The files outside can't be checked out inside, so the merge is made of trees, as `git merge-tree` does.
+    commits("t=$(git merge-tree --write-tree topic main); git update-ref refs/heads/topic $(git commit-tree $t -p topic -p main -m merged)", *strict)
+    assert repo.subjects("topic")[0] == "merged"
+    rebased = "t=$(git merge-tree --write-tree again main); git update-ref refs/heads/again $(git commit-tree $t -p main -m rebased)"
+    done = commits(rebased, *strict)
+    assert repo.subjects("again") == ["rebased", "docs", "one"] and "again@{1}" in done.stderr
+
+
+def test_read_shows_the_repository_and_changes_nothing(cordon, repo):
+    script = "git log --format=%s; git status --porcelain; echo x >lib/new; git add lib/new; git commit -q -m no"
+    for scope in (("--git", "read"), ("--workspace", "lib", "--workspace-mode", "strict")):
+        done = cordon("run", *scope, "--", "sh", "-c", script, cwd=repo.path)
+        assert done.returncode != 0 and done.stdout.startswith("one\n"), str(done)
+        assert repo.subjects() == ["one"] and repo.status() == "?? lib/new"
+    # What is denied by name is not to be read in the history either, unless that is asked for.
+    done = cordon("run", "--workspace", "lib", "--workspace-mode", "strict", "--deny", "docs", "--", "git", "log", cwd=repo.path)
+    assert done.returncode == 128 and "one" not in done.stdout, str(done)
+
+
+def test_none_has_no_repository(cordon, repo):
+    done = cordon("run", "--git", "none", "--", "git", "log", cwd=repo.path)
+    assert done.returncode == 128 and "not a git repository" in done.stderr, str(done)
+    done = cordon("run", "--git", "none", "--", "sh", "-c", "rm -rf .git; git init", cwd=repo.path)
+    assert done.returncode != 0 and repo.subjects() == ["one"], str(done)
+
+
+def test_a_policy_file_says_what_the_repository_is_for(cordon, repo):
+    repo.box.write("policy.yaml", "version: 1\ngit: commit\n")
+    script = "echo x >>lib/a.txt; git commit -q -a -m two"
+    done = cordon("run", "--policy", "../policy.yaml", "--", "sh", "-euc", script, cwd=repo.path)
+    assert done.returncode == 0 and repo.subjects() == ["two", "one"], str(done)
+    repo.box.write("policy.yaml", "version: 1\ngit: push\n")
+    done = cordon("run", "--policy", "../policy.yaml", "--", "true", cwd=repo.path)
+    assert done.returncode == 125 and "policy.yaml:2:6: 'push' is not a use of the repository" in done.stderr, str(done)
+
+
+def test_commit_needs_a_repository_that_can_be_copied(cordon, repo, box):
+    plain = box.mkdir("plain")
+    done = cordon("run", "--git", "commit", "--", "true", cwd=plain)
+    assert done.returncode == 125 and "is not the top directory of a git repository" in done.stderr, str(done)
+    box.write("repo/.git/MERGE_HEAD", repo.git("rev-parse", "HEAD") + "\n")
+    done = cordon("run", "--git", "commit", "--", "true", cwd=repo.path)
+    assert done.returncode == 125 and "in the middle of a merge" in done.stderr, str(done)
+    (repo.path / ".git/MERGE_HEAD").unlink()
+    box.write("repo/.git/objects/info/alternates", "/usr/share\n")
+    done = cordon("run", "--git", "commit", "--", "true", cwd=repo.path)
+    assert done.returncode == 125 and "borrows objects from /usr/share" in done.stderr and waiting(cordon, repo) == [], str(done)
+
+
+def test_a_run_that_commits_nothing_leaves_nothing(cordon, repo, commits):
+    before = (repo.refs(), (repo.path / ".git/index").read_bytes())
+    done = commits("git status; git log")
+    assert (repo.refs(), (repo.path / ".git/index").read_bytes()) == before and "[GIT]" not in done.stderr
+    assert waiting(cordon, repo) == [] and list((repo.box.state / "state/git").iterdir()) == []
+
+
+def test_check_judges_ranges_commits_and_what_is_staged(cordon, repo):
+    def check(*args):
+        return cordon("git", "check", *args, cwd=repo.path)
+
+    repo.box.write("repo/lib/in", "x\n")
+    repo.git("add", ".")
+    repo.git("commit", "-q", "-m", "in")
+    assert check("--workspace", "lib", "HEAD").returncode == 0
+    repo.box.write("repo/docs/out", "x\n")
+    repo.git("add", ".")
+    staged = check("--workspace", "lib", "--staged")
+    assert staged.returncode == 1 and "docs/out (staged)" in staged.stderr, str(staged)
+    repo.git("commit", "-q", "-m", "out")
+    assert check("--workspace", "lib", "HEAD~1").returncode == 0 and check("--workspace", "docs", "HEAD~1..HEAD").returncode == 0
+    done = check("--workspace", "lib", "HEAD~2..HEAD", "--json")
+    assert done.returncode == 1 and [path["path"] for path in done.json()["paths"]] == ["docs/out"] and done.json()["state"] == "refused"
+    assert check("--workspace", "lib", "--workspace-mode", "permissive", "HEAD").returncode == 0
+    assert check("--deny", "docs", "--workspace-mode", "permissive", "HEAD").returncode == 1
+    repo.box.write("policy.yaml", "version: 1\nrw: [docs]\n")
+    assert check("--policy", "../policy.yaml", "HEAD").returncode == 0 and check("--policy", "../policy.yaml", "HEAD~1").returncode == 1
+    assert check("no-such-branch").returncode == 2 and check("--all").returncode == 2 and check().returncode == 2
+    assert check("--unpushed", "HEAD", "--workspace", "lib").returncode == 1  # no remote has any commit
+
+
+def test_hooks_refuse_commits_and_pushes(cordon, repo, box):
+    def install(*args):
+        return cordon("git", "install-hook", *args, cwd=repo.path)
+
+    def commit(path):
+        box.write(f"repo/{path}", "x\n")
+        repo.git("add", ".")
+        return box.run("git", "commit", "-q", "-m", path, cwd=repo.path)
+
+    done = install("--workspace", "lib")
+    assert done.returncode == 0 and done.stdout == f"{repo.path}/.git/hooks/pre-commit\n", str(done)
+    assert commit("lib/ok").returncode == 0
+    refused = commit("docs/no")
+    assert refused.returncode == 1 and "docs/no" in refused.stderr, str(refused)
+    (repo.path / ".git/hooks/pre-commit").unlink()
+    assert commit("docs/no").returncode == 0
+    box.run("git", "init", "-q", "--bare", box.path / "remote.git")
+    assert install("--pre-push", "--workspace", "lib").returncode == 0
+    assert box.run("git", "push", "-q", box.path / "remote.git", "main~1:refs/heads/main", cwd=repo.path).returncode == 1  # one has docs/
+    assert install("--pre-push", "--workspace", "lib,docs").returncode == 0
+    assert box.run("git", "push", "-q", box.path / "remote.git", "main", cwd=repo.path).returncode == 0
+    assert install("--pre-push", "--workspace", "lib").returncode == 0
+    assert commit("docs/more").returncode == 0
+    assert box.run("git", "push", "-q", box.path / "remote.git", "main", cwd=repo.path).returncode == 1
+    box.write("repo/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n", mode=0o755)
+    theirs = install("--workspace", "lib")
+    assert theirs.returncode == 1 and "has a pre-commit hook already" in theirs.stderr
+    assert install("--workspace", "lib", "--force").returncode == 0 and install("--workspace", "nowhere").returncode != 0
+
+
+def test_the_result_is_an_object_with_json(cordon, repo):
+    done = cordon("run", "--git", "commit", "--json", "--", "sh", "-euc", "echo x >>lib/a.txt; git commit -q -a -m two", cwd=repo.path)
+    objects = [json.loads(line) for line in done.stderr.splitlines()]
+    git = next(item["git"] for item in objects if item.get("kind") == "git")
+    assert git["state"] == "taken" and git["commits"] == 1 and git["refs"][0]["new"] == repo.git("rev-parse", "HEAD")
