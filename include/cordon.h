@@ -173,9 +173,10 @@ struct cordon_run_spec {
 	const char *agent;	/* a named agent: its environment has nothing of ours. NULL: none */
 	const char *agent_role;
 	bool in_temp;		/* start in the private temporary directory, wherever cwd is */
-	const char *session_id; /* for the audit log; NULL: the run's own id. The next two may be NULL, too */
+	const char *session_id; /* for the audit log; NULL: the run's own id. The next three may be NULL, too */
 	const char *project_id;
 	const char *workspace_id;
+	const char *orchestrator_id;
 };
 
 typedef enum cordon_run_state {

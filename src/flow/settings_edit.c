@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "audit/audit.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "base/time.h"
@@ -494,6 +495,41 @@ static int lock(const struct changing *c, int *ret_fd, struct cordon_error *err)
 	return 0;
 }
 
+/* ---- the audit log ---- */
+
+/* Records that a grant was given or taken away, or that somebody tried to. A change stands also without a log. */
+static void record(const struct changing *c, int r)
+{
+	const struct cordon_settings_edit *edit = c->edit;
+	const struct cordon_settings_file *settings = c->edited->after ? c->edited->after : c->edited->before;
+	struct cordon_audit_event event = { .op = edit->kind == CORDON_EDIT_GRANT ? "grant" : "revoke",
+					    .rule = edit->key };
+	struct cordon_audit_ids ids = { .orchestrator_id = edit->id };
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	const struct cordon_shared_area *area = NULL;
+	struct cordon_audit *audit = NULL;
+	json_auto_t *detail = NULL;
+
+	if ((edit->kind != CORDON_EDIT_GRANT && edit->kind != CORDON_EDIT_REVOKE) || (r == 0 && !c->edited->changed) ||
+	    cordon_home_open(&home, NULL) < 0)
+		return;
+	if (settings && cordon_settings_area(settings, edit->key, &area, NULL) == 0)
+		event.path = area->path;
+	event.type = r < 0 ? CORDON_AUDIT_REFUSAL : CORDON_AUDIT_GRANT;
+	event.success = r < 0 ? CORDON_AUDIT_FAILED : CORDON_AUDIT_SUCCEEDED;
+	if (r < 0 && c->errors->n) {
+		event.kind = c->errors->items[0].kind;
+		detail = json_pack("{s:o}", "message", cordon_audit_text(c->errors->items[0].message));
+	} else if (edit->kind == CORDON_EDIT_GRANT) {
+		detail = json_pack("{s:s, s:b}", "access", edit->read_only ? "read-only" : "read-write", "cross_domain",
+				   (int)edit->cross_domain);
+	}
+	event.detail = detail;
+	if (cordon_audit_open(&home, &ids, &audit, NULL) == 0)
+		(void)cordon_audit_write(audit, &event, NULL);
+	cordon_audit_close(audit);
+}
+
 bool cordon_settings_narrowed(const struct cordon_settings_edited *edited, const char *id, const char *key)
 {
 	const struct cordon_orchestrator *then = NULL, *now = NULL;
@@ -535,6 +571,7 @@ int cordon_settings_edit(const struct cordon_settings_edit *edit, struct cordon_
 		r = cordon_edit_file(c.path, CORDON_CONFIG_SIZE_MAX, edit_text, &c, errors);
 	if (r < 0)
 		unmake_private(&c);
+	record(&c, r);
 	cordon_yaml_done(&c.yaml);
 	return r;
 }

@@ -373,6 +373,7 @@ static void fill_spec(const struct cordon_step_spec_ask *ask, struct cordon_step
 	step->spec.tmp_bytes = limits->tmp_bytes;
 	step->spec.agent = ask->orchestrator->id;
 	step->spec.agent_role = "orchestrator";
+	step->spec.orchestrator_id = ask->orchestrator->id;
 }
 
 int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *ret_step,

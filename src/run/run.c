@@ -50,6 +50,7 @@ static int open_audit(struct run *run, struct cordon_error *err)
 	struct cordon_audit_ids ids = { .session_id = spec->session_id ? spec->session_id : run->id,
 					.project_id = spec->project_id,
 					.agent = spec->agent,
+					.orchestrator_id = spec->orchestrator_id,
 					.workspace_id = spec->workspace_id };
 
 	run->audit.policy = spec->policy;

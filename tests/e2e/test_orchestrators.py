@@ -145,7 +145,18 @@ def test_an_orchestrator_with_grants_sees_private_plus_exactly_these(orchestra, 
     assert sorted(os.listdir(private / "shared")) == ["docs", "specs"] and not os.listdir(private / "shared" / "docs")
     # The attempt at an area without a grant is refused and logged.
     log = [json.loads(line) for line in orchestra("audit", "--json").stdout.splitlines()]
-    assert [r for r in log if r.get("path") == f"{secret}/f" and r.get("decision") == "deny"], log
+    assert [r for r in log if r.get("path") == f"{secret}/f" and r.get("decision") == "deny" and r["orchestrator_id"] == "alpha"], log
+    # So is every change of who may use what.
+    orchestra("orchestrator", "revoke-shared-access", "alpha", "docs")
+    orchestra.refused("orchestrator", "grant-shared-access", "alpha", "nothing")
+    log = [json.loads(line) for line in orchestra("audit", "--json").stdout.splitlines()]
+    assert [(r["event"], r["op"], r["orchestrator_id"], r["rule"], r.get("path")) for r in log if r.get("op") in ("grant", "revoke")] == [
+        ("grant", "grant", "alpha", "docs", str(docs)),
+        ("grant", "grant", "alpha", "specs", str(specs)),
+        ("grant", "grant", "beta", "secret", str(secret)),
+        ("grant", "revoke", "alpha", "docs", str(docs)),
+        ("refusal", "grant", "alpha", "nothing", None),
+    ]
 
 
 def test_a_revoked_area_is_gone_at_the_next_step(orchestra):
