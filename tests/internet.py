@@ -8,6 +8,9 @@ The rest has a DNS server (192.0.2.53) and, on every address of the documentatio
   19         sends for ever                                        22         speaks first, then echoes
   3128       a proxy that knows CONNECT
 
+A path that names a file in the directory `www` of the Internet gets that file; /files/ is for such files only. /greeting is a
+WebSocket that says hello.
+
 NAMES says which names there are. Everything that arrives there is in `Internet.log()`: queries by name, requests with server name, Host
 header and address. That is the proof from outside. The machine has the test CA in its certificates and a server on its own
 loopback, port 5432, which says "database of the host".
@@ -16,6 +19,8 @@ loopback, port 5432, which says "database of the host".
         r = online("run", "--net", "a.example.com", "--", "curl", "-sS", "https://a.example.com/")
         assert "a.example.com" in internet.names_asked()
 """
+import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -41,6 +46,7 @@ NAMES = {
     "both.example.net": ["127.0.0.1", "192.0.2.32"],
     "proxy.example.net": ["10.77.0.1"],
 }
+WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # of RFC 6455
 WILD = ("wild.example.com", "192.0.2.40")  # and every name below it
 FLIP = ("flip.example.net", ["192.0.2.50", "127.0.0.1"])  # one address after the other, with a TTL of 0
 ADDRESSES = ["192.0.2.53", "192.0.2.10", "192.0.2.20", "192.0.2.30", "192.0.2.31", "192.0.2.32", "192.0.2.40", "192.0.2.50", "198.51.100.1",
@@ -121,6 +127,16 @@ class Servers:
                     writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
                     while data := await reader.read(65536):
                         writer.write(b"ws:" + data)
+                elif fields.get("upgrade", "").lower() == "websocket" and path == "/greeting":
+                    accept = base64.b64encode(hashlib.sha1((fields["sec-websocket-key"] + WEBSOCKET).encode()).digest())
+                    writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
+                                 + accept + b"\r\n\r\n\x81\x05hello")
+                elif (self.base / "www" / path.partition("?")[0].lstrip("/")).is_file():
+                    text = (self.base / "www" / path.partition("?")[0].lstrip("/")).read_bytes()
+                    kind = b"text/html" if path.endswith(".html") else b"application/octet-stream"
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind, len(text)) + text)
+                elif path.startswith("/files/"):
+                    writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 elif path.startswith("/bytes/"):
                     n = int(path.split("/")[2])
                     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % n)
@@ -257,6 +273,10 @@ class Internet:
         session_helpers.add(process.pid)
         self.await_ready(process)
         return process
+
+    def serve_more(self, *args):
+        """Starts a further server in the rest of the world; it prints "ready" when it is."""
+        return self.hold("nsenter", f"--net=/proc/{self.rest.pid}/ns/net", *map(str, args))
 
     @staticmethod
     def await_ready(process):
