@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cordon doctor: reports what this kernel and user can do and what follows from it, and tests a live sandbox. */
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "config/settings_file.h"
 #include "sandbox/host/nested.h"
 #include "sandbox/host/probe.h"
 #include "sandbox/host/selftest.h"
@@ -45,6 +47,29 @@ static size_t front_ends(const struct cordon_probe p[static CORDON_PROBE__MAX], 
 	if (!p[CORDON_PROBE_PIDS].ok)
 		ret[2] = (struct front_end){ "limits on the whole tree", "memory and CPUs only", "process limit" };
 	return 3;
+}
+
+/* Whether the orchestrators of the settings can work: the settings are valid, and each can write its private workspace.
+ * Returns how many entries that makes. */
+static size_t orchestrators_end(struct front_end *ret, char why[static CORDON_PATH_MAX])
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	autosettings struct cordon_settings_file *settings = NULL;
+	int r = cordon_settings_load(NULL, 0, &settings, &errors);
+
+	*ret = (struct front_end){ "orchestrators", "works", why };
+	why[0] = '\0';
+	if (r < 0)
+		snprintf(why, CORDON_PATH_MAX, "%zu errors in the settings; see 'cordon config validate'",
+			 errors.n + errors.dropped);
+	for (size_t i = 0; r == 0 && !*why && i < settings->n_orchestrators; i++)
+		if (faccessat(AT_FDCWD, settings->orchestrators[i].private_workspace, W_OK | X_OK, AT_EACCESS) < 0 &&
+		    errno != ENOENT)
+			snprintf(why, CORDON_PATH_MAX, "the private workspace of %s can't be written: %s",
+				 settings->orchestrators[i].id, strerror(errno));
+	if (*why)
+		ret->state = "does not work";
+	return r < 0 || settings->n_orchestrators ? 1 : 0;
 }
 
 /* How much of a sandbox this machine lets a run have, and what differs in any run or session. */
@@ -136,7 +161,8 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 {
 	struct cordon_probe p[CORDON_PROBE__MAX];
 	struct cordon_selftests tests = { 0 };
-	struct front_end ends[3];
+	char why[CORDON_PATH_MAX];
+	struct front_end ends[4];
 	struct machine machine;
 	struct cordon_error err = { 0 };
 	bool colour = cordon_cli_colour(1);
@@ -153,6 +179,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		ok &= p[i].ok || !p[i].required;
 	ok &= cordon_selftest_run(&tests, &err) == 0 && tests.ok;
 	n = front_ends(p, tests.ok, ends);
+	n += orchestrators_end(&ends[n], why);
 	find_machine(p, &machine);
 	if (cli->json)
 		return print_json(cli, p, &tests, &err, &machine, ends, n, ok);

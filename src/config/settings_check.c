@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/resolve.h"
+#include "config/profile.h"
 #include "config/settings_reader.h"
 
 /* A directory of the settings: an area or a private workspace. */
@@ -97,6 +98,19 @@ static void check_above(struct checking *c, const struct place *place)
 	memcpy(c->checked, parent, sizeof(parent));
 }
 
+/* Whether a directory belongs to the system: every run sees it or has one of its own, and the host executes or obeys what
+ * lies there. */
+static bool is_system(const char *path)
+{
+	static const char *const more[] = { "/proc", "/sys", "/dev", "/run", "/boot", "/etc" };
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(more); i++)
+		if (cordon_path_within(path, more[i]))
+			return true;
+	return cordon_is_system_path(path) || cordon_streq(path, "/var") || cordon_streq(path, "/tmp") ||
+	       cordon_streq(path, "/home");
+}
+
 static void check_place(struct checking *c, struct place *place)
 {
 	const struct cordon_settings_file *s = c->settings;
@@ -110,6 +124,9 @@ static void check_place(struct checking *c, struct place *place)
 		 (cordon_path_within(place->path, s->home) && (place->area || !below)))
 		FAIL(c, place->node, "choose a directory that lies apart from it", "%s %s %s cordon's own records (%s)",
 		     what(place), place->id, cordon_path_within(s->home, place->path) ? "holds" : "lies in", s->home);
+	else if (is_system(place->path))
+		FAIL(c, place->node, "choose a directory with nothing else in it", "%s %s is a part of the system: %s",
+		     what(place), place->id, place->path);
 	else if (*s->user && cordon_path_within(s->user, place->path))
 		FAIL(c, place->node, "choose a directory in it", "%s %s holds your home directory: %s", what(place),
 		     place->id, place->path);

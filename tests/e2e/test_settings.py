@@ -153,6 +153,7 @@ def test_places_that_no_area_may_have(orchestra, box):
     os.chown(foreign, 54322, 54322) if os.getuid() == 0 else None
     for path, why in {
         "/": "whole file system",
+        **{path: "part of the system" for path in ("/proc", "/sys/kernel", "/dev", "/etc", "/usr/share", "/bin")},
         str(box.home): "holds your home directory",
         str(box.path): "holds",
         str(box.state): "cordon's own records",
@@ -341,6 +342,20 @@ def test_agents_of_an_orchestrator_are_added_and_removed_in_its_file(orchestra):
     file.unlink()
     os.mkfifo(file)
     orchestra("orchestrator-agent", "list", "alpha", status=1)
+
+
+def test_doctor_says_whether_each_workspace_can_be_written(orchestra, settings, box):
+    def state():
+        return [end for end in orchestra.cordon("doctor", "--json").json()["front_ends"] if end["name"] == "orchestrators"]
+
+    assert state() == []
+    private = orchestra.add("alpha")
+    assert state()[0]["state"] == "works"
+    if not box.who.is_root:
+        private.chmod(0o500)
+        assert state()[0]["state"] == "does not work" and "private workspace of alpha" in state()[0]["why"]
+    settings("shared_workspaces: {{x: /nowhere/at/all}}\n")
+    assert "1 errors in the settings" in state()[0]["why"]
 
 
 def test_the_example_is_valid(orchestra, box):
