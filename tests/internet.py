@@ -20,14 +20,17 @@ loopback, port 5432, which says "database of the host".
         assert "a.example.com" in internet.names_asked()
 """
 import base64
+import ctypes
 import hashlib
 import json
 import os
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 
 from support import Box, session_helpers
 
@@ -277,6 +280,21 @@ class Internet:
     def serve_more(self, *args):
         """Starts a further server in the rest of the world; it prints "ready" when it is."""
         return self.hold("nsenter", f"--net=/proc/{self.rest.pid}/ns/net", *map(str, args))
+
+    def listen(self, port):
+        """A socket of this process that listens with TLS in the rest of the world."""
+        made = []
+
+        def make():  # a namespace is a thread's own
+            with open(f"/proc/{self.rest.pid}/ns/net", "rb") as there:
+                assert ctypes.CDLL(None, use_errno=True).setns(there.fileno(), 0x40000000) == 0  # CLONE_NEWNET
+            made.append(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True))
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.base / "cert.pem", self.base / "key.pem")
+        return context.wrap_socket(made[0], server_side=True)
 
     @staticmethod
     def await_ready(process):

@@ -112,6 +112,19 @@ static int choose_command(struct cordon_agent_job *job, const struct cordon_agen
 	return job->shell_argv[2] ? 0 : -ENOMEM;
 }
 
+/* Narrows what the agent reaches to what the caller asks for. */
+static int narrow_net(struct cordon_agent_job *job, const char *net, struct cordon_errors *errors)
+{
+	struct cordon_net_list list = { 0 };
+	struct cordon_error err = { 0 };
+	int r = cordon_net_option(net, "net", &job->policy->net, &list, &err);
+
+	if (r == 0)
+		r = cordon_net_list_narrow(&job->policy->net, &list, &err);
+	cordon_net_list_done(&list);
+	return r < 0 ? cordon_errors_add(errors, &err, NULL, 0, 0) : 0;
+}
+
 int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordon_agent *agent,
 			  const struct cordon_agent_start *start, struct cordon_agent_job *ret_job,
 			  struct cordon_errors *errors)
@@ -130,6 +143,8 @@ int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordo
 		r = load_profile(agents, agent, &dirs, &profile, errors);
 	if (r == 0)
 		r = cordon_agent_policy(agents, agent, profile, &job.policy, errors);
+	if (r == 0 && start->net)
+		r = narrow_net(&job, start->net, errors);
 	if (r == 0 && profile)
 		r = use_profile(agents, &job, profile, &dirs, !start->dry, errors);
 	if (r == 0 && make_env(agents, &job) < 0)

@@ -18,6 +18,7 @@ struct cordon_agent_start {
 	char *const *argv;   /* or NULL: see the next, else the agent's own command */
 	const char *command; /* for `sh -c` inside, or NULL */
 	uint64_t timeout_ms; /* 0: the agent's own */
+	const char *net;     /* hosts, as an option has them: what the agent reaches is narrowed to these; or NULL */
 	bool in_temp;	     /* start in the private temporary directory instead of the root */
 	bool dry;	     /* nothing will be started: make no directories for the state of a profile */
 };

@@ -124,6 +124,11 @@ static void print_machine(const struct machine *machine)
 		cordon_difference_remedy((cordon_difference)i, remedy);
 		printf("  %-26s %s; use %s\n", "on this kernel", cordon_difference_text((cordon_difference)i), remedy);
 	}
+	/* Most agents need two or three hosts; the default is everything that this machine reaches. */
+	if (machine->tier[0] == 'f')
+		printf("  %-26s %s\n", "recommended",
+		       "--net with the hosts that a program needs, or --net profile: other hosts and this machine's own "
+		       "services are then out of reach");
 }
 
 static int print_json(const struct cordon_cli *cli, const struct cordon_probe *p, const struct cordon_selftests *tests,

@@ -17,6 +17,7 @@ enum {
 	OPT_COMMAND,
 	OPT_TIMEOUT,
 	OPT_CONCURRENT,
+	OPT_NET,
 	OPT_CWD,
 	OPT_DETACH,
 	OPT_EVENTS,
@@ -34,6 +35,7 @@ static const struct cordon_option options[] = {
 	  OPT_COMMAND },
 	{ "timeout", 0, CORDON_ARG_TEXT, "MS", "end an agent after this time: milliseconds, or 90s, 2m, 1h",
 	  OPT_TIMEOUT },
+	{ "net", 0, CORDON_ARG_HOSTS, "HOSTS|none", "reach only these hosts of those that the agent may reach", OPT_NET },
 	{ "max-concurrent", 0, CORDON_ARG_TEXT, "N", "how many run at the same time (default: 4)", OPT_CONCURRENT },
 	{ "cwd", 0, CORDON_ARG_CHOICE, "root|temp", "start in the root (default) or in the private temporary directory",
 	  OPT_CWD },
@@ -89,6 +91,9 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		break;
 	case OPT_COMMAND:
 		args->start.command = arg;
+		break;
+	case OPT_NET:
+		args->start.net = arg;
 		break;
 	case OPT_CWD:
 		args->start.in_temp = cordon_streq(arg, "temp");

@@ -265,16 +265,21 @@ DIALECTS = (Messages, Responses, Completions, Generate)
 class Model:
     """The server. `deeds[word]` is the list of deeds for a prompt that has this word in it; the last word after them is `farewell`."""
 
-    def __init__(self, deeds, farewell="Everything-is-said."):
+    def __init__(self, deeds, farewell="Everything-is-said.", listener=None):
+        """`listener` is a socket to serve instead of one on the loopback."""
         self.deeds = deeds
         self.farewell = farewell
         self.requests = []  # (path, body as text)
+        self.keys = []  # what each request to the model had in x-api-key
         self.answers = {}  # name of a deed: what the client answered to the model
         self.said_farewell = threading.Semaphore(0)
         self.numbers = itertools.count(1)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler(), bind_and_activate=listener is None)
+        if listener:
+            self.server.socket.close()
+            self.server.socket = listener
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"http://127.0.0.1:{self.server.socket.getsockname()[1]}"
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
 
@@ -320,6 +325,7 @@ class Model:
                 text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 path = self.path.partition("?")[0]
                 model.requests.append((path, text.decode(errors="replace")))
+                model.keys.append(self.headers.get("x-api-key"))
                 dialect = next((d for d in DIALECTS if d.path(path)), None)
                 if not dialect:
                     return self.reply(404, "application/json", b'{"error": {"message": "not here"}}')

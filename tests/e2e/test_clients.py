@@ -174,3 +174,27 @@ def test_claude_code_serves_two_tenants_each_with_a_state_of_its_own(claude, mod
     top = claude.box.state / "projects" / made.json()["id"] / "workspaces"
     assert sorted(path.read_text().strip() for path in top.glob("*/mine.txt")) == sorted(words.values())
     assert not (claude.home / ".claude/projects").exists(), "a tenant's conversation is in the home of the user who serves"
+
+
+def test_claude_code_works_with_its_key_outside_of_the_run(internet, machine, installed):
+    """The helper adds the key; neither the client's environment nor anything that it can read has it. The API is reached by TLS."""
+    key = "sk-which-stays-outside"
+    model = Model({}, listener=internet.listen(9443))
+    person = Person(machine, installed, CLIENTS[0], model)
+    person.env |= {"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": None}
+    policy = machine.write("outside.yaml", "net:\n  inject:\n    - {host: 'a.example.com:9443', header: x-api-key, from_env: ANTHROPIC_API_KEY,"
+                           " base_url_env: ANTHROPIC_BASE_URL}\n")
+    model.deeds[FIRST] = [
+        Deed("inside", "write", str(person.places(1)["inside"]), "by Claude"),
+        Deed("environment", "shell", text="env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"),
+        Deed("direct", "shell", text="curl -sS https://a.example.com:9443/; true"),
+    ]
+    done = person.headless(["cordon", "run", "--policy", policy, "--profile", "claude", "--env", "ANTHROPIC_AUTH_TOKEN=unused", "--",
+                            "claude", "--dangerously-skip-permissions", "-p", FIRST])
+    model.close()
+    assert done.returncode == 0 and model.farewell in done.stdout, done
+    assert person.places(1)["inside"].read_text() == "by Claude"
+    assert model.keys and set(model.keys) == {key}, "every request had the key"
+    assert "ANTHROPIC_BASE_URL=http://127.0.0.1:" in model.answers["environment"]
+    assert not model.heard(key) and "ANTHROPIC_API_KEY" not in model.answers["environment"]
+    assert "Could not resolve host" in model.answers["direct"], "only the helper reaches the host of a credential"

@@ -6,7 +6,7 @@ The world is tests/internet.py: a.example.com and b.example.com are neighbours o
 import json
 import subprocess
 
-from support import poll
+from support import TOP, poll
 
 # Prints which of these hosts answer.
 ASK = 'for h in a.example.com b.example.com four.example.org; do curl -sS -m 60 -o /dev/null https://$h/ 2>/dev/null && echo $h; done; true'
@@ -64,6 +64,20 @@ def test_what_is_no_list_is_refused_in_one_line(box, cordon):
     assert done.returncode == 125
     for place, says in (("2:29", "a label is empty"), ("3:12", "'a b' is not the name of a header"), ("5:3", "unknown key 'more'")):
         assert f"policy.yaml:{place}: " in done.stderr and says in done.stderr, done.stderr
+
+
+def test_the_example_for_an_agent_with_a_registry_means_what_it_says(box, cordon):
+    root = box.mkdir("root")
+    policy = box.write("agent.yaml", (TOP / "examples/network/agent.yaml").read_text())
+    asked = {"registry.example.com": "allow", "a.cdn.example.com": "allow", "github.com:22": "allow", "github.com": "deny", "model.example.com": "deny"}
+    done = cordon("check", "--root", root, "--policy", policy, "--op", "connect", *asked)
+    assert done.stdout == "".join(f"{answer} {host}\n" for host, answer in asked.items()), done
+    plan = cordon("run", "--dry-run", "--json", "--root", root, "--policy", policy, "--keep-env", "MODEL_*", "--", "true", env={"MODEL_API_KEY": "k3y"})
+    assert plan.returncode == 0 and "k3y" not in plan.stdout, plan
+    assert [line.split("=")[0] for line in plan.json()["env"] if line.startswith("MODEL_")] == ["MODEL_BASE_URL"]
+    assert plan.json()["hosts"]["inject"][0]["host"] == "model.example.com:443"
+    inside = box.write("root/agent.yaml", policy.read_text())
+    assert cordon("check", "--root", root, "--policy", inside, "--op", "connect", "github.com:22").returncode != 0
 
 
 # ---- policy files ----
@@ -236,6 +250,8 @@ def test_agents_carry_a_list_and_one_without_trust_only_narrows(machine, online)
 
     assert run("listed")[0] == ["a.example.com", "b.example.com"]
     assert run("lesser")[0] == ["b.example.com"]
+    done = online("execute", "--agent", "listed", "--net", "a.example.com,four.example.org", cwd=root)
+    assert done.stdout.split() == ["a.example.com"], "an option narrows what the file allows"
     hosts, told = run("profiled")
     assert hosts == [] and "net of profiled has no effect: the file is not trusted" in told
     assert online("agent", "trust", cwd=root).returncode == 0
