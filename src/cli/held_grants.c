@@ -38,16 +38,17 @@ size_t cordon_held_grants_fds(void *data, struct pollfd *ret_fds)
 	return 1;
 }
 
-/* The first area that the settings do not grant any more, or grant less of; NULL when there is none. Settings that can't be
- * read grant nothing. */
+/* The first area that the settings do not grant any more, or grant less of; NULL when there is none. A text with errors, such as
+ * a person makes while editing, decides nothing. */
 static const struct cordon_shared_area *lost_area(const struct cordon_held_grants *held)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	const struct cordon_orchestrator *now = NULL, *then = held->orchestrator;
 	autosettings struct cordon_settings_file *settings = NULL;
 
-	if (cordon_settings_load(held->config, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) == 0)
-		(void)cordon_settings_orchestrator(settings, then->id, &now, NULL);
+	if (cordon_settings_load(held->config, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) < 0)
+		return NULL;
+	(void)cordon_settings_orchestrator(settings, then->id, &now, NULL);
 	for (size_t i = 0; i < then->n_grants; i++) {
 		const struct cordon_area_grant *was = &then->grants[i];
 		const struct cordon_area_grant *is = now ? cordon_orchestrator_grant(now, was->area->key) : NULL;

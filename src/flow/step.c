@@ -103,10 +103,10 @@ static int make_places(struct making *making, struct cordon_error *err)
 	    (ask->run_id && cordon_path_join(making->runs, ask->run_id, making->step->run_workspace,
 					     sizeof(making->step->run_workspace)) < 0))
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", private);
-	r = cordon_private_open(ask->orchestrator, !ask->dry, &fd, err);
+	r = cordon_private_open(ask->orchestrator, true, &fd, err);
 	if (r == 0)
 		r = make_cover(ask, making->cover, err);
-	if (r == 0 && !ask->dry)
+	if (r == 0)
 		r = cordon_private_prepare(ask->settings, ask->orchestrator, fd, err);
 	if (r < 0 || !ask->run_id || ask->dry)
 		return r;
@@ -176,7 +176,8 @@ static int make_shares(struct making *making)
 	making->shares[making->n_shares++] = (struct cordon_share){
 		.source = making->cover, .target = making->runs, .read_only = true, .own = true, .where = "other runs"
 	};
-	if (ask->run_id)
+	/* A plan that nobody runs shows what there is. */
+	if (ask->run_id && !(ask->dry && access(making->step->run_workspace, F_OK) < 0))
 		making->shares[making->n_shares++] = (struct cordon_share){
 			.source = ask->run_dir ? ask->run_dir : making->step->run_workspace,
 			.target = making->step->run_workspace,

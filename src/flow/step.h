@@ -36,7 +36,7 @@ struct cordon_step_spec_ask {
 	char *const *env;			/* NAME=VALUE, in addition */
 	size_t n_env;
 	uint64_t timeout_ms; /* 0: that of the settings */
-	bool dry;	     /* nothing will be started: make no directories */
+	bool dry;	     /* nothing will be started: make the places for mounts, and no work area of a run */
 };
 
 /* It owns what `spec` refers to, except what the caller gave. */

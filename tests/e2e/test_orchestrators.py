@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import time
 
 import pytest
 
@@ -188,6 +189,11 @@ def test_revoking_ends_a_running_command_that_has_the_area(orchestra, box, lefto
     # What others lose, and what is only added, does not matter to it.
     orchestra("orchestrator", "revoke-shared-access", "beta", "docs")
     orchestra("shared", "add", "one", str(box.mkdir("areas/one")), "--description", "x")
+    # Neither does a text that is not valid while somebody writes it.
+    good = box.write("good", orchestra.settings.read_bytes(), mode=0o600)
+    for text in (box.write("bad", "orchestrators: [\n", mode=0o600), good):
+        text.replace(orchestra.settings)
+        time.sleep(0.2)  # long enough for a command that would end to end
     assert holder.poll() is None
     orchestra("orchestrator", "grant-shared-access", "alpha", "specs", "--read-only")
     _, errors = holder.communicate(timeout=60)
@@ -207,6 +213,13 @@ def test_execution_starts_in_the_private_root_in_both_modes(orchestra):
     assert done.stdout.split() == [str(private), str(run), "one"]
     assert (private / "b").read_text() == "b\n"
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
+
+
+def test_a_dry_run_prints_the_plan_and_makes_no_run(orchestra):
+    docs = orchestra.area("docs")
+    private = orchestra.add("alpha", "docs --read-only")
+    plan = orchestra("orchestrator", "run", "--dry-run", "--json", "--run-id", "one", "alpha", "--", "true").json()
+    assert str(docs) in json.dumps(plan) and f"{private}/shared/docs" in json.dumps(plan) and os.listdir(private / "work" / "runs") == []
 
 
 def test_other_runs_are_not_there(orchestra):
