@@ -435,10 +435,21 @@ static int stage_meta(struct apply *apply)
 	return 0;
 }
 
+/* Whether all of the view is chosen. */
+static bool is_whole(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->delta.n; i++)
+		if (apply->choices[i].part ||
+		    (!apply->choices[i].chosen && apply->delta.changes[i].kind != CORDON_DELTA_TOUCHED))
+			return false;
+	return true;
+}
+
 static int carry_out(struct apply *apply)
 {
 	int r = cordon_journal_begin(apply->view, apply->delta.root_fd, &apply->journal, apply->err);
 
+	apply->journal.whole = is_whole(apply);
 	for (size_t i = 0; r == 0 && i < apply->delta.n; i++)
 		if (apply->choices[i].chosen)
 			r = stage_change(apply, i);
@@ -459,18 +470,12 @@ static int carry_out(struct apply *apply)
 
 static int fill_applied(struct apply *apply)
 {
-	bool whole = true;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < apply->delta.n; i++) {
-		const struct cordon_delta_change *change = &apply->delta.changes[i];
-
-		if (apply->choices[i].part || (!apply->choices[i].chosen && change->kind != CORDON_DELTA_TOUCHED))
-			whole = false;
-		if (apply->choices[i].chosen && change->kind != CORDON_DELTA_TOUCHED)
+	for (size_t i = 0; r == 0 && i < apply->delta.n; i++)
+		if (apply->choices[i].chosen && apply->delta.changes[i].kind != CORDON_DELTA_TOUCHED)
 			r = add_change(apply, &apply->result->applied, i, NULL);
-	}
-	apply->result->whole = whole;
+	apply->result->whole = is_whole(apply);
 	return r;
 }
 
@@ -565,6 +570,7 @@ int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_reques
 		r = cordon_no_memory(err);
 	if (r == 0)
 		r = decide_and_write(&apply);
+	/* A journal records it; there is none when nothing was left to be changed. */
 	if (r == 0 && !request->only_judge && ret_result->whole && view->record.state != CORDON_VIEW_APPLIED) {
 		view->record.state = CORDON_VIEW_APPLIED;
 		r = cordon_view_save(view, err);

@@ -16,6 +16,7 @@
 #define STAGE "stage"
 #define PLACE "place"
 #define HEADER "cordon-journal 1"
+#define HEADER_WHOLE "cordon-journal 1 whole"
 #define JOURNAL_MAX ((size_t)1 << 30)
 
 static const char *const state_names[] = {
@@ -71,7 +72,8 @@ static int add_ident(struct cordon_buf *buf, const struct cordon_ident *ident)
 
 static int write_text(const struct cordon_journal *journal, struct cordon_buf *buf)
 {
-	int r = cordon_buf_add(buf, HEADER, sizeof(HEADER));
+	int r = journal->whole ? cordon_buf_add(buf, HEADER_WHOLE, sizeof(HEADER_WHOLE))
+			       : cordon_buf_add(buf, HEADER, sizeof(HEADER));
 
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
@@ -108,9 +110,12 @@ static int read_text(struct cordon_journal *journal, const struct cordon_buf *bu
 {
 	const char *at = buf->data, *end = buf->data + buf->len;
 
-	if (buf->len < sizeof(HEADER) || end[-1] != '\0' || !cordon_streq(at, HEADER))
+	if (buf->len < sizeof(HEADER) || end[-1] != '\0')
 		return -EBADMSG;
-	for (at += sizeof(HEADER); at < end && !cordon_streq(at, "end");) {
+	journal->whole = cordon_streq(at, HEADER_WHOLE);
+	if (!journal->whole && !cordon_streq(at, HEADER))
+		return -EBADMSG;
+	for (at += strlen(at) + 1; at < end && !cordon_streq(at, "end");) {
 		struct cordon_step step = { 0 };
 		const char *text = at;
 		unsigned int n;
@@ -239,7 +244,7 @@ static int list_numbers(int all_fd, uint64_t *ret, size_t max)
 #define NUMBERS_MAX 1024
 #define SYNC_MAX 32 /* steps whose files are synced one by one */
 
-int cordon_journal_begin(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
+int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
 			 struct cordon_error *err)
 {
 	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
@@ -256,7 +261,7 @@ int cordon_journal_begin(const struct cordon_view *view, int root_fd, struct cor
 			next = numbers[i] + 1;
 	snprintf(journal.name, sizeof(journal.name), "%llu", (unsigned long long)next);
 	journal.root_fd = root_fd;
-	journal.view_fd = view->dir_fd;
+	journal.view = view;
 	journal.arena = cordon_arena_new();
 	if (!journal.arena)
 		return cordon_no_memory(err);
@@ -320,7 +325,7 @@ static int bring_home(struct cordon_journal *journal, struct cordon_error *err)
 }
 
 /* The other way round, before an undo: the entries are new files then, and the journal must know them. */
-static int bring_back(const struct cordon_view *view, struct cordon_journal *journal, struct cordon_error *err)
+static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 {
 	autofd int own = -1;
 	int r;
@@ -329,7 +334,7 @@ static int bring_back(const struct cordon_view *view, struct cordon_journal *jou
 		return 0;
 	own = cordon_steal_fd(&journal->stage_fd);
 	unlinkat(journal->dir_fd, PLACE, 0);
-	r = make_place(journal, view->record.id, err);
+	r = make_place(journal, journal->view->record.id, err);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
 		struct cordon_step *step = &journal->steps[i];
 		char digits[CORDON_DIGITS_SIZE];
@@ -397,6 +402,16 @@ static int sync_entries(const struct cordon_journal *journal, bool staged)
 	return fsync(staged ? journal->stage_fd : journal->root_fd) < 0 ? -errno : 0;
 }
 
+/* Records whether the view is applied, before the journal says that it has ended: a kill in between is noticed. */
+static int record_state(struct cordon_journal *journal, cordon_view_state from, cordon_view_state to,
+			struct cordon_error *err)
+{
+	if (!journal->whole || journal->view->record.state != from)
+		return 0;
+	journal->view->record.state = to;
+	return cordon_view_save(journal->view, err);
+}
+
 /* Ends the way forward: all steps are carried out, or all are taken back. */
 static int finish(struct cordon_journal *journal, bool forced, struct cordon_error *err)
 {
@@ -409,7 +424,7 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 			back = cordon_steps_run(journal, false, true, NULL);
 		if (back == 0)
 			sync_entries(journal, false);
-		cordon_known_add(journal->view_fd, journal, false);
+		cordon_known_add(journal->view->dir_fd, journal, false);
 		if (back < 0)
 			set_aside(journal, err);
 		else
@@ -419,9 +434,13 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 	synced = sync_entries(journal, false);
 	if (synced < 0 && r == 0)
 		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
-	cordon_known_add(journal->view_fd, journal, true);
-	if (bring_home(journal, r == 0 ? err : NULL) < 0 && r == 0)
-		r = err ? err->code : -EIO;
+	cordon_known_add(journal->view->dir_fd, journal, true);
+	if (r == 0)
+		r = bring_home(journal, err);
+	else
+		bring_home(journal, NULL);
+	if (r == 0)
+		r = record_state(journal, CORDON_VIEW_ENDED, CORDON_VIEW_APPLIED, err);
 	if (r < 0 && !forced)
 		return r;
 	if (enter(journal, CORDON_JOURNAL_APPLIED, r == 0 ? err : NULL) < 0 && r == 0)
@@ -454,8 +473,8 @@ int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *e
 }
 
 /* Opens a journal and reads its file, if it has one. */
-static int open_number(const struct cordon_view *view, int all_fd, uint64_t number, int root_fd,
-		       struct cordon_journal *ret, struct cordon_error *err)
+static int open_number(struct cordon_view *view, int all_fd, uint64_t number, int root_fd, struct cordon_journal *ret,
+		       struct cordon_error *err)
 {
 	/* An undo may have begun while the file of the state before is still there. */
 	static const cordon_journal_state order[] = { CORDON_JOURNAL_UNDO, CORDON_JOURNAL_INTENT,
@@ -466,7 +485,7 @@ static int open_number(const struct cordon_view *view, int all_fd, uint64_t numb
 
 	snprintf(journal.name, sizeof(journal.name), "%llu", (unsigned long long)number);
 	journal.root_fd = root_fd;
-	journal.view_fd = view->dir_fd;
+	journal.view = view;
 	journal.arena = cordon_arena_new();
 	if (!journal.arena)
 		return cordon_no_memory(err);
@@ -495,7 +514,7 @@ static int open_number(const struct cordon_view *view, int all_fd, uint64_t numb
 	return 0;
 }
 
-int cordon_journal_latest(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
+int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
 			  struct cordon_error *err)
 {
 	uint64_t numbers[NUMBERS_MAX], newest = 0;
@@ -598,7 +617,9 @@ static int finish_undo(struct cordon_journal *journal, bool forced, struct cordo
 	synced = sync_entries(journal, false);
 	if (synced < 0 && r == 0)
 		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
-	cordon_known_add(journal->view_fd, journal, false);
+	cordon_known_add(journal->view->dir_fd, journal, false);
+	if (r == 0)
+		r = record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, err);
 	if (r < 0)
 		set_aside(journal, err);
 	else
@@ -606,9 +627,9 @@ static int finish_undo(struct cordon_journal *journal, bool forced, struct cordo
 	return r;
 }
 
-int cordon_journal_undo(const struct cordon_view *view, struct cordon_journal *journal, struct cordon_error *err)
+int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err)
 {
-	int r = bring_back(view, journal, err);
+	int r = bring_back(journal, err);
 
 	if (r == 0 && *journal->place) {
 		if (syncfs(journal->stage_fd) < 0)
@@ -653,7 +674,7 @@ static int recover_one(struct cordon_journal *journal, size_t *ended, struct cor
 	return 0;
 }
 
-int cordon_journal_recover(const struct cordon_view *view, size_t *ret_ended, struct cordon_error *err)
+int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err)
 {
 	uint64_t numbers[NUMBERS_MAX];
 	autofd int all = -1, root = -1;

@@ -45,8 +45,8 @@ typedef enum cordon_journal_state {
 
 struct cordon_journal {
 	struct cordon_arena *arena;
-	int root_fd; /* borrowed, and so is the next */
-	int view_fd;
+	struct cordon_view *view; /* borrowed, and so is the next */
+	int root_fd;
 	int all_fd; /* journal/ */
 	int dir_fd; /* journal/<k> */
 	int stage_fd;
@@ -55,16 +55,17 @@ struct cordon_journal {
 	cordon_journal_state state;
 	struct cordon_step *steps;
 	size_t n, cap;
+	bool whole;    /* with these steps, nothing of the view is left to be applied */
 	uint32_t next; /* number for the next entry of the stage */
 };
 
 /* clang-format off */
-#define CORDON_JOURNAL_NONE { .root_fd = -1, .view_fd = -1, .all_fd = -1, .dir_fd = -1, .stage_fd = -1 }
+#define CORDON_JOURNAL_NONE { .root_fd = -1, .all_fd = -1, .dir_fd = -1, .stage_fd = -1 }
 /* clang-format on */
 #define autojournal CORDON_CLEANUP(cordon_journal_done)
 
 /* Begins a new journal of a view that the caller has locked. */
-int cordon_journal_begin(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
+int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
 			 struct cordon_error *err);
 void cordon_journal_done(struct cordon_journal *journal);
 int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err);
@@ -72,7 +73,7 @@ int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step 
 const char *cordon_journal_entry(uint32_t n, char buf[static CORDON_DIGITS_SIZE]);
 
 /*
- * Carries all steps out. On failure none is, and the journal is removed. `err` names the first path that the host changed
+ * Carries all steps out, and records that the view is applied if they are the whole of it. On failure none is, and the journal is removed. `err` names the first path that the host changed
  * meanwhile (kind conflict).
  */
 int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *err);
@@ -80,19 +81,19 @@ int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *e
 void cordon_journal_drop(struct cordon_journal *journal);
 
 /* Opens the newest journal that was applied. kind not_found when there is none. */
-int cordon_journal_latest(const struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
+int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
 			  struct cordon_error *err);
 /* Lists what prevents an undo, without changing anything: calls `met` for each path on which the host went on. */
 int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(void *data, const char *path),
 			     void *data, struct cordon_error *err);
 /* Takes all steps back and removes the journal. On failure all steps are as before. */
-int cordon_journal_undo(const struct cordon_view *view, struct cordon_journal *journal, struct cordon_error *err);
+int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err);
 
 /*
  * Ends what a killed process began in this view, which the caller has locked. *ret_ended counts the journals. If the host
  * went on where a step is missing, everything is taken back; then `err` names the path, and the result is -ESTALE.
  */
-int cordon_journal_recover(const struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
+int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
 /* Whether there is something to end; needs no lock. */
 bool cordon_journal_pending(const struct cordon_view *view);
 

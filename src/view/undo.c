@@ -76,7 +76,7 @@ static int undo_latest(struct cordon_view *view, struct cordon_apply_result *res
 	list_steps(&listing, &journal);
 	if (listing.failed)
 		return cordon_no_memory(err);
-	return cordon_journal_undo(view, &journal, err);
+	return cordon_journal_undo(&journal, err);
 }
 
 int cordon_view_undo(struct cordon_view *view, struct cordon_apply_result *ret_result, struct cordon_error *err)
@@ -90,13 +90,7 @@ int cordon_view_undo(struct cordon_view *view, struct cordon_apply_result *ret_r
 	r = cordon_view_lock(view, err);
 	if (r == 0)
 		r = cordon_journal_recover(view, &ended, err);
-	if (r == 0)
-		r = undo_latest(view, ret_result, err);
-	if (r == 0 && view->record.state == CORDON_VIEW_APPLIED) {
-		view->record.state = CORDON_VIEW_ENDED;
-		r = cordon_view_save(view, err);
-	}
-	return r;
+	return r == 0 ? undo_latest(view, ret_result, err) : r;
 }
 
 void cordon_view_audit(const struct cordon_home *home, const struct cordon_view *view, const char *op,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cordon changes: what a view changed, shown, applied and undone; nothing of the host's is lost."""
+import json
 import os
 import pathlib
 import random
@@ -9,7 +10,7 @@ import tempfile
 
 import pytest
 
-from support import Box, Cordon
+from support import Box, Cordon, poll
 from views import View
 
 FILES = {
@@ -162,6 +163,7 @@ def test_killed_at_any_point_apply_and_undo_are_whole_or_not_done(memory_box):
         found = snapshot(tree)
         assert found in (before, after), f"round {number}: {verb} was done by half"
         applied = found == after
+        assert listed.json()["changes"][0]["state"] == ("applied" if applied else "ended"), f"round {number}: {verb}"
         ends[verb].add(applied)
         assert not [name for name in os.listdir(tree) if name.startswith(".cordon")]
     assert killed > ROUNDS * 0.9, killed
@@ -246,3 +248,72 @@ def test_a_root_on_another_file_system_is_changed_as_well(box, memory_box, cordo
     os.replace(memory_box.write("other", "host\n"), tree / "text.txt")
     assert cordon("changes", "undo", view.id, cwd=tree).returncode == 1
     assert cordon("changes", "discard", view.id, cwd=tree).returncode == 0 and not view.dir.exists()
+
+
+# ---- real runs ----
+
+
+def run_in_view(cordon, tree, script, *options):
+    done = cordon("run", "--cow", *options, "--", "sh", "-euc", script, cwd=tree)
+    assert done.returncode == 0, str(done)
+
+
+def test_a_run_in_a_view_is_applied_merged_and_undone(box, cordon, tree):
+    """The host goes on after the run has ended: what is apart is merged, what is not is named, what the run moved is no deletion."""
+    run_in_view(cordon, tree, "sed -i 's/^line 3$/line three/' text.txt; mv gone.txt moved.txt; echo agent > dir/one; echo new > new")
+    assert "line 3\n" in (tree / "text.txt").read_text() and not (tree / "new").exists(), "the host's tree is as it was"
+    text = (tree / "text.txt").read_text()
+    box.write("root/text.txt", text.replace("line 30\n", "line thirty\n"))
+    box.write("root/host", "made by the host, so that the directory changed\n")
+    merged = cordon("changes", "apply", "--json", cwd=tree)
+    assert merged.returncode == 0, str(merged)
+    assert [item["path"] for item in merged.json()["changed"] if item.get("merged")] == ["text.txt"]
+    both = (tree / "text.txt").read_text()
+    assert "line three\n" in both and "line thirty\n" in both and both.count("\n") == 40
+    assert (tree / "moved.txt").read_text() == FILES["gone.txt"] and not (tree / "gone.txt").exists()
+    assert cordon("changes", "undo", cwd=tree).returncode == 0
+    assert (tree / "text.txt").read_text() == text.replace("line 30\n", "line thirty\n"), "the host's own text is back"
+    box.write("root/text.txt", text.replace("line 3\n", "line III\n"))
+    refused = cordon("changes", "apply", cwd=tree)
+    assert refused.returncode == 1 and "text.txt: the host changed the same lines" in refused.stdout, str(refused)
+    assert (tree / "gone.txt").exists() and not (tree / "new").exists(), "nothing is written"
+
+
+def test_a_live_view_is_not_applied_and_another_one_beside_it_is(box, cordon, tree):
+    live = cordon.start("run", "--cow", "--", "sh", "-c", "echo live > live; echo mine > gone.txt; touch ready; read line", cwd=tree, stdin=subprocess.PIPE)
+    views = poll(lambda: cordon("changes", "list", "--json", cwd=tree).json()["changes"], 60, "the live view")
+    poll(lambda: list((box.state / "state/views" / views[0]["id"] / "upper").glob("ready")), 60, "its work")
+    assert views[0]["state"] == "live"
+    for verb in ("apply", "discard"):
+        refused = cordon("changes", verb, views[0]["id"], cwd=tree)
+        assert refused.returncode == 1 and "not ended" in refused.stderr, str(refused)
+    assert "live" in cordon("changes", "diff", views[0]["id"], cwd=tree).stdout, "it can be looked at"
+    run_in_view(cordon, tree, "echo other > other; echo other > gone.txt")
+    assert cordon("changes", "apply", cwd=tree).returncode == 0 and (tree / "gone.txt").read_text() == "other\n"
+    live.stdin.write(b"\n")
+    live.stdin.flush()
+    assert live.wait(60) == 0
+    conflict = cordon("changes", "apply", views[0]["id"], "--json", cwd=tree)
+    assert conflict.returncode == 1 and [item["path"] for item in conflict.json()["conflicts"]] == ["gone.txt"], "each keeps its own"
+    assert cordon("changes", "apply", views[0]["id"], "live", cwd=tree).returncode == 0 and (tree / "live").read_text() == "live\n"
+
+
+def test_what_is_shown_says_who_would_execute_it_and_counts(box, cordon, tree):
+    run_in_view(cordon, tree, "echo 'all:' > Makefile; printf '#!/bin/sh\\n' > run.sh; rm gone.txt; chmod 600 text.txt; echo x >> 'dir/one'")
+    names = cordon("changes", "diff", "--name-status", cwd=tree).stdout.splitlines()
+    assert names == ["A\tMakefile\t# executed by make", "A\trun.sh\t# executed by a shell", "M\tdir/one", "D\tgone.txt", "M\ttext.txt"]
+    assert cordon("changes", "diff", "--stat", cwd=tree).stdout.splitlines()[-1] == " 5 files changed, 3 insertions(+), 1 deletions(-)"
+    assert "# mode 0644 becomes 0600: text.txt\n" in cordon("changes", "diff", cwd=tree).stdout
+    listed = cordon("changes", "diff", "--json", cwd=tree).json()["changes"]
+    assert listed[0] == {"path": "Makefile", "status": "added", "type": "file", "new_mode": "0644", "size": 5, "executed_by": "make", "binary": False, "insertions": 1, "deletions": 0}
+    dry = cordon("changes", "apply", "--dry-run", cwd=tree)
+    assert dry.returncode == 0 and "would delete:\nD\tgone.txt\n5 files would change" in dry.stdout and (tree / "gone.txt").exists(), str(dry)
+    assert cordon("changes", "list", "--quiet", cwd=tree).stdout.count("\n") == 1
+    assert cordon("changes", "list", cwd=box.path).stdout == "" and len(cordon("changes", "list", "--all", "--json", cwd=box.path).json()["changes"]) == 1
+    view = cordon("changes", "list", "--json", cwd=tree).json()["changes"][0]["id"]
+    assert cordon("completion", "--ids", "views", view[:3]).stdout.startswith(view)
+    assert cordon("changes", "discard", cwd=tree).returncode == 2, "what is thrown away must be named"
+    assert cordon("changes", "discard", "latest", cwd=tree).returncode == 0
+    assert cordon("changes", "show", cwd=tree).returncode == 1
+    log = [record for record in map(json.loads, cordon("audit", "--json").stdout.splitlines()) if record["event"] == "changes"]
+    assert [record["op"] for record in log] == ["discard"]
