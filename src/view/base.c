@@ -46,9 +46,13 @@ static int read_kept(const struct cordon_view *view, const char *path, struct co
 int cordon_base_read(const struct cordon_view *view, const struct cordon_delta *delta,
 		     const struct cordon_delta_change *change, struct cordon_buf *ret_content, bool *ret_certain)
 {
-	(void)delta;
-	*ret_certain = true;
-	return read_kept(view, change->path, ret_content);
+	if (read_kept(view, change->path, ret_content) == 0) {
+		*ret_certain = true;
+		return 0;
+	}
+	*ret_certain = false;
+	cordon_buf_reset(ret_content);
+	return cordon_base_read_git(view, delta, change->path, ret_content);
 }
 
 /* Whether the host's text is what the view began with, and small enough to be kept. */

@@ -15,8 +15,6 @@
 #define JOURNALS "journal"
 #define STAGE "stage"
 #define PLACE "place"
-#define HEADER "cordon-journal 1"
-#define HEADER_WHOLE "cordon-journal 1 whole"
 #define JOURNAL_MAX ((size_t)1 << 30)
 
 static const char *const state_names[] = {
@@ -41,114 +39,12 @@ void cordon_journal_done(struct cordon_journal *journal)
 	*journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
 }
 
-int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err)
-{
-	char *path = cordon_arena_strdup(journal->arena, step->path);
-
-	if (path && journal->n == journal->cap) {
-		size_t cap = journal->cap ? 2 * journal->cap : 64;
-		struct cordon_step *more = reallocarray(journal->steps, cap, sizeof(*more));
-
-		if (!more)
-			return cordon_no_memory(err);
-		journal->steps = more;
-		journal->cap = cap;
-	}
-	if (!path)
-		return cordon_no_memory(err);
-	journal->steps[journal->n] = *step;
-	journal->steps[journal->n++].path = path;
-	return 0;
-}
-
 /* ---- the file ---- */
-
-static int add_ident(struct cordon_buf *buf, const struct cordon_ident *ident)
-{
-	return cordon_buf_addf(buf, " %o %llu %llu %llu %lld %ld", ident->mode, (unsigned long long)ident->dev,
-			       (unsigned long long)ident->ino, (unsigned long long)ident->size,
-			       (long long)ident->mtime.tv_sec, ident->mtime.tv_nsec);
-}
-
-static int write_text(const struct cordon_journal *journal, struct cordon_buf *buf)
-{
-	int r = journal->whole ? cordon_buf_add(buf, HEADER_WHOLE, sizeof(HEADER_WHOLE))
-			       : cordon_buf_add(buf, HEADER, sizeof(HEADER));
-
-	for (size_t i = 0; r == 0 && i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
-
-		r = cordon_buf_addf(buf, "%c %u %d", (char)step->kind, step->n, step->edited | step->part << 1);
-		if (r == 0)
-			r = add_ident(buf, &step->old);
-		if (r == 0)
-			r = add_ident(buf, &step->new);
-		if (r == 0)
-			r = cordon_buf_add(buf, "", 1);
-		if (r == 0)
-			r = cordon_buf_add(buf, step->path, strlen(step->path) + 1);
-	}
-	return r == 0 ? cordon_buf_add(buf, "end", 4) : r;
-}
-
-static int read_ident(const char **text, struct cordon_ident *ret)
-{
-	unsigned long long dev, ino, size;
-	unsigned int mode;
-	long long sec;
-	long nsec;
-	int used = 0;
-
-	if (sscanf(*text, " %o %llu %llu %llu %lld %ld%n", &mode, &dev, &ino, &size, &sec, &nsec, &used) != 6)
-		return -EBADMSG;
-	*text += used;
-	*ret = (struct cordon_ident){ .mode = mode, .dev = dev, .ino = ino, .size = size, .mtime = { sec, nsec } };
-	return 0;
-}
-
-static int read_text(struct cordon_journal *journal, const struct cordon_buf *buf, struct cordon_error *err)
-{
-	const char *at = buf->data, *end = buf->data + buf->len;
-
-	if (buf->len < sizeof(HEADER) || end[-1] != '\0')
-		return -EBADMSG;
-	journal->whole = cordon_streq(at, HEADER_WHOLE);
-	if (!journal->whole && !cordon_streq(at, HEADER))
-		return -EBADMSG;
-	for (at += strlen(at) + 1; at < end && !cordon_streq(at, "end");) {
-		struct cordon_step step = { 0 };
-		const char *text = at;
-		unsigned int n;
-		char kind;
-		int used = 0, flags, r;
-
-		if (sscanf(text, "%c %u %d%n", &kind, &n, &flags, &used) != 3 || !strchr("sptm", kind))
-			return -EBADMSG;
-		text += used;
-		step.kind = (cordon_step_kind)kind;
-		step.n = n;
-		step.edited = flags & 1;
-		step.part = flags & 2;
-		if (read_ident(&text, &step.old) < 0 || read_ident(&text, &step.new) < 0 || *text)
-			return -EBADMSG;
-		at = text + 1;
-		if (at >= end)
-			return -EBADMSG;
-		step.path = at;
-		at += strlen(at) + 1;
-		r = cordon_journal_add(journal, &step, err);
-		if (r < 0)
-			return r;
-		if (step.n >= journal->next)
-			journal->next = step.n + 1;
-	}
-	return at < end ? 0 : -EBADMSG;
-}
 
 static int save(struct cordon_journal *journal, cordon_journal_state state, struct cordon_error *err)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(JOURNAL_MAX);
-	int r = write_text(journal, &buf);
+	int r = cordon_journal_write(journal, &buf);
 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot write the journal");
@@ -501,7 +397,7 @@ static int open_number(struct cordon_view *view, int all_fd, uint64_t number, in
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (r == 0)
-		r = read_text(&journal, &text, err);
+		r = cordon_journal_read(&journal, &text, err);
 	else
 		r = 0; /* it is only prepared */
 	if (r < 0)
@@ -532,76 +428,6 @@ int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_j
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "nothing of view %s is applied",
 				   view->record.id);
 	return open_number(view, all, newest, root_fd, ret_journal, err);
-}
-
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Reports what the host put into a directory that the change made. */
-static int find_strangers(const struct cordon_journal *journal, const char *dir, const char **ours, size_t n,
-			  void (*met)(void *data, const char *path), void *data)
-{
-	int fd = cordon_open_beneath(journal->root_fd, dir, CORDON_OPEN_DIR);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!list) {
-		if (fd >= 0)
-			close(fd);
-		return fd == -ENOENT || fd >= 0 ? 0 : fd;
-	}
-	for (struct dirent *entry; (entry = readdir(list));) {
-		char path[CORDON_PATH_MAX];
-		const char *key = path;
-
-		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..") ||
-		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0)
-			continue;
-		if (!bsearch(&key, ours, n, sizeof(*ours), by_path))
-			met(data, path);
-	}
-	closedir(list);
-	return 0;
-}
-
-int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(void *data, const char *path),
-			     void *data, struct cordon_error *err)
-{
-	autofree const char **ours = calloc(journal->n + 1, sizeof(*ours));
-	int r = 0;
-
-	if (!ours)
-		return cordon_no_memory(err);
-	for (size_t i = 0; i < journal->n; i++)
-		ours[i] = journal->steps[i].path;
-	qsort(ours, journal->n, sizeof(*ours), by_path);
-	for (size_t i = 0; r == 0 && i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
-		struct cordon_ident found;
-		bool made_again = step->kind == CORDON_STEP_TAKE && i + 1 < journal->n;
-
-		if (step->kind == CORDON_STEP_META)
-			continue;
-		r = cordon_steps_look(journal, step->path, &found);
-		if (r < 0)
-			return cordon_fail_errno(err, r, "cannot read %s", step->path);
-		if (step->kind == CORDON_STEP_TAKE) {
-			/* A file may have become a directory: then another step put it there. */
-			for (size_t k = i + 1; made_again && found.mode && k < journal->n; k++)
-				if (journal->steps[k].kind == CORDON_STEP_PUT &&
-				    cordon_streq(journal->steps[k].path, step->path))
-					found.mode = 0;
-			if (found.mode)
-				met(data, step->path);
-			continue;
-		}
-		if (!cordon_ident_same(&found, &step->new))
-			met(data, step->path);
-		else if (S_ISDIR(step->new.mode))
-			r = find_strangers(journal, step->path, ours, journal->n, met, data);
-	}
-	return r < 0 ? cordon_fail_errno(err, r, "cannot read the root") : 0;
 }
 
 /* Ends an undo: all steps are taken back, or all are carried out again. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carrying out the steps of a journal, and taking them back; internal to journal.c. */
+/* The steps of a journal: carrying them out, taking them back, writing them down; internal to journal.c. */
 #ifndef CORDON_VIEW_JOURNAL_STEPS_H
 #define CORDON_VIEW_JOURNAL_STEPS_H
 
@@ -11,6 +11,10 @@
  * expects; `err` has the first failure.
  */
 int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, struct cordon_error *err);
+
+/* journal_file.c: the list of steps as the journal's file has it. -EBADMSG when the text is none. */
+int cordon_journal_write(const struct cordon_journal *journal, struct cordon_buf *buf);
+int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf *buf, struct cordon_error *err);
 
 /* Describes what the root has at a path, without following any link; mode 0 when there is nothing. 0 or -errno. */
 int cordon_steps_look(const struct cordon_journal *journal, const char *path, struct cordon_ident *ret_ident);

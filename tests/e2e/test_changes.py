@@ -317,3 +317,51 @@ def test_what_is_shown_says_who_would_execute_it_and_counts(box, cordon, tree):
     assert cordon("changes", "show", cwd=tree).returncode == 1
     log = [record for record in map(json.loads, cordon("audit", "--json").stdout.splitlines()) if record["event"] == "changes"]
     assert [record["op"] for record in log] == ["discard"]
+
+
+# ---- what git knows ----
+
+
+def plant_text(view, change):
+    """The text as a run left it that copied it up before the host changed it."""
+    text = (view.root / "text.txt").read_text()
+    path = view.upper / "text.txt"
+    path.write_text(text.replace(*change))
+    view.box.own(path)
+
+
+@pytest.fixture
+def repository(box, tree):
+    done = box.run("sh", "-euc", "git init -q . && git add . && git -c user.name=n -c user.email=e@x commit -qm first && git status >/dev/null", cwd=tree)
+    assert done.returncode == 0, done.stderr
+    return tree
+
+
+def test_git_knows_what_a_clean_file_was_when_the_host_changed_it_beside_a_live_view(box, cordon, repository):
+    view = View(box, repository)
+    plant_text(view, ("line 3\n", "line three\n"))
+    box.write("root/text.txt", FILES["text.txt"].replace("line 30\n", "line thirty\n"))
+    done = cordon("changes", "apply", "--json", cwd=repository)
+    assert done.returncode == 0 and done.json()["changed"][0].get("merged") is True, str(done)
+    text = (repository / "text.txt").read_text()
+    assert "line three\n" in text and "line thirty\n" in text
+    assert cordon("changes", "undo", cwd=repository).returncode == 0 and "line 3\n" in (repository / "text.txt").read_text()
+    box.write("root/text.txt", FILES["text.txt"].replace("line 3\n", "line III\n"))
+    assert "the host changed the same lines" in cordon("changes", "apply", cwd=repository).stdout
+
+
+@pytest.mark.parametrize("then", ["edit", "restore", "checkout"])
+def test_a_file_that_was_not_clean_is_a_conflict_and_not_merged_with_the_wrong_base(box, cordon, repository, then):
+    box.write("root/text.txt", FILES["text.txt"].replace("line 10\n", "line ten\n"))  # uncommitted when the view begins
+    view = View(box, repository)
+    plant_text(view, ("line 3\n", "line three\n"))
+    if then == "edit":
+        box.write("root/text.txt", FILES["text.txt"].replace("line 10\n", "line ten\n").replace("line 30\n", "line thirty\n"))
+    elif then == "restore":  # by hand: the host wants its line 10 back
+        box.write("root/text.txt", FILES["text.txt"])
+    else:
+        assert box.run("git", "checkout", "-q", "--", "text.txt", cwd=repository).returncode == 0
+    before = (repository / "text.txt").read_text()
+    done = cordon("changes", "apply", "--json", cwd=repository)
+    assert done.returncode == 1 and done.json()["conflicts"][0]["path"] == "text.txt", str(done)
+    assert (repository / "text.txt").read_text() == before
