@@ -196,7 +196,8 @@ struct cordon_repositories;
 
 /* How a run went. Needs cordon_result_done(). */
 struct cordon_result {
-	char run_id[CORDON_RUN_ID_SIZE]; /* "" when the run was refused before it got one */
+	char run_id[CORDON_RUN_ID_SIZE];  /* "" when the run was refused before it got one */
+	char view_id[CORDON_RUN_ID_SIZE]; /* the last name of the spec's view; "" when it has none, or changed nothing */
 	cordon_run_state state;
 	int exit_code; /* of the program; -1 when it was killed by a signal or never ran */
 	int signal;    /* or 0 */
@@ -248,7 +249,8 @@ struct cordon_event {
 	bool held;
 	bool denied;	    /* MADE, LOST: the boundary hides what is there, instead of making it read-only */
 	unsigned int count; /* how often it happened; at least 1 */
-	/* LIMIT: its value; op is "memory" or "tmp" (bytes), "tmp_files" (files), "pids" or "timeout" (milliseconds). */
+	/* LIMIT: its value; op is "memory" or "tmp" (bytes), "tmp_files" (files), "pids", "timeout" (milliseconds) or
+	 * "move" (entries of the directory `path` of a view, which was not renamed). */
 	uint64_t limit;
 	const struct cordon_result *result;
 	uint32_t number;

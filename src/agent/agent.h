@@ -48,6 +48,8 @@ struct cordon_agent {
 	uint64_t timeout_ms, memory_bytes, pids, cpu_millis; /* 0: no limit */
 	bool best_effort;
 	const char *best_effort_where;
+	bool cow; /* its runs work in copy-on-write views; this only narrows, so it counts without trust */
+	const char *cow_where;
 	bool editor_temps; /* true unless the file says false */
 	const char *editor_temps_where;
 	const struct cordon_node *node; /* in the document */

@@ -124,6 +124,12 @@ static int take_over(const struct inheriting *h, struct cordon_agent *agent, con
 	} else if (agent->best_effort && !parent->best_effort) {
 		refuse(h, agent, "best_effort", "that needs every layer");
 	}
+	if (!agent->cow_where) {
+		agent->cow = parent->cow;
+		agent->cow_where = parent->cow_where;
+	} else if (!agent->cow && parent->cow) {
+		refuse(h, agent, "cow", "that works in a view");
+	}
 	if (!agent->editor_temps_where) {
 		agent->editor_temps = parent->editor_temps;
 		agent->editor_temps_where = parent->editor_temps_where;

@@ -112,11 +112,13 @@ static int read_reference(struct reading *reading, const struct cordon_node *nod
 static int read_bool(struct reading *reading, const struct cordon_node *node, const struct key *key)
 {
 	struct cordon_agent *agent = reading->agent;
-	bool temps = key->slot == SLOT(editor_temps);
+	const char **where = key->slot == SLOT(editor_temps) ? &agent->editor_temps_where
+			     : key->slot == SLOT(cow)	     ? &agent->cow_where
+							     : &agent->best_effort_where;
 
 	if (!cordon_reader_bool(&reading->in, node, key->name, slot_of(reading, key)))
 		return 0;
-	return cordon_reader_where(&reading->in, node, temps ? &agent->editor_temps_where : &agent->best_effort_where);
+	return cordon_reader_where(&reading->in, node, where);
 }
 
 /* ---- scopes ---- */
@@ -432,6 +434,7 @@ static const struct key agent_keys[] = {
 	{ "limits", read_limits, 0 },
 	{ "net", read_net, 0 },
 	{ "best_effort", read_bool, SLOT(best_effort) },
+	{ "cow", read_bool, SLOT(cow) },
 	{ "editor_temps", read_bool, SLOT(editor_temps) },
 };
 /* clang-format on */

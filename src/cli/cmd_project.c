@@ -28,6 +28,8 @@ enum {
 	OPT_MEMORY,
 	OPT_PIDS,
 	OPT_BEST_EFFORT,
+	OPT_COW,
+	OPT_NO_COW,
 	OPT_DEFAULT_PROTECT,
 	OPT_NO_DEFAULT_PROTECT,
 	OPT_MODEL,
@@ -68,6 +70,8 @@ enum {
 	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                      \
 	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",                 \
 	  OPT_BEST_EFFORT },                                                                                          \
+	{ "cow", 0, CORDON_ARG_NONE, NULL, "sessions work in copy-on-write views", OPT_COW },                         \
+	{ "no-cow", 0, CORDON_ARG_NONE, NULL, "sessions change the workspace itself (default)", OPT_NO_COW },         \
 	{ "model", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_MODEL },                                 \
 	{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_AUTONOMY },                           \
 	{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_REASONING },                         \
@@ -202,6 +206,10 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 		return set_flag(object, "default_protection", true);
 	case OPT_NO_DEFAULT_PROTECT:
 		return set_flag(object, "default_protection", false);
+	case OPT_COW:
+		return set_flag(object, "cow", true);
+	case OPT_NO_COW:
+		return set_flag(object, "cow", false);
 	case OPT_BEST_EFFORT:
 		return set_flag(object, "best_effort", true);
 	case OPT_MODEL:

@@ -9,6 +9,7 @@
 #include "cli/git_take.h"
 #include "cli/run_options.h"
 #include "cli/run_summary.h"
+#include "cli/view_summary.h"
 #include "config/profile.h"
 #include "sandbox/plan/plan.h"
 #include "view/view.h"
@@ -230,13 +231,15 @@ static int begin_view(struct run *run, struct cordon_error *err)
 }
 
 /* Records the end of a view, and removes one in which nothing changed. */
-static void end_view(struct run *run, const struct cordon_result *result)
+static void end_view(struct run *run, struct cordon_result *result)
 {
 	struct cordon_error err = { 0 };
-	bool removed, keep = run->view.dir_fd >= 0 && cordon_git_changed(run->view.path);
+	bool removed = false, keep = run->view.dir_fd >= 0 && cordon_git_changed(run->view.path);
 
 	if (run->view.dir_fd >= 0 && cordon_view_end(&run->home, &run->view, result->run_id, keep, &removed, &err) < 0)
 		cordon_cli_fail(run->cli, &err);
+	if (removed)
+		result->view_id[0] = '\0';
 }
 
 static int start(struct run *run)
@@ -261,7 +264,11 @@ static int start(struct run *run)
 	}
 	if (wants_summary(run, &result)) {
 		cordon_report_queue_next_line(queue);
-		cordon_run_summary_end(&run->summary, run->cli, run->policy, &result);
+		cordon_run_summary_end(&run->summary, run->cli, run->policy, run->args->run.cow ? &run->view : NULL,
+				       &result);
+	} else if (run->view.dir_fd >= 0 && !run->cli->json && !run->cli->quiet && run->args->summary != KEY_NO_SUMMARY) {
+		cordon_report_queue_next_line(queue);
+		cordon_view_notice(run->cli, &run->view);
 	}
 	r = result.own_exit;
 	if (!cordon_cli_git_end(run->cli, &run->git) && run->args->run.spec.fail_on_violation && r == 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/run_summary.h"
+#include "cli/view_summary.h"
 #include "run/changes.h"
 #include "sandbox/host/discarded.h"
 
@@ -109,12 +110,17 @@ static void print_discarded(const struct cordon_cli *cli, const struct cordon_re
 }
 
 void cordon_run_summary_end(struct cordon_run_summary *summary, const struct cordon_cli *cli,
-			    const struct cordon_policy *policy, const struct cordon_result *result)
+			    const struct cordon_policy *policy, const struct cordon_view *view,
+			    const struct cordon_result *result)
 {
 	struct cordon_changes changes = { 0 };
 	struct cordon_error err = { 0 };
 
-	if (cordon_changes_find(policy, &summary->since, &changes, &err) < 0)
+	if (view && view->dir_fd >= 0)
+		cordon_view_summary(cli, view);
+	else if (view)
+		cordon_cli_log(cli, TAG, "nothing was changed");
+	else if (cordon_changes_find(policy, &summary->since, &changes, &err) < 0)
 		cordon_cli_log(cli, TAG, "changes are not known: %s", err.message);
 	else
 		print_changes(cli, &changes);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "policy/policy.h"
+#include "view/view.h"
 
 #define CORDON_SUMMARY_REFUSED 5 /* attempts that are listed */
 #define CORDON_SUMMARY_FOLDERS 5 /* folders listed from which something was removed */
@@ -22,9 +23,10 @@ struct cordon_run_summary {
 /* Call it before the agent starts. */
 void cordon_run_summary_begin(struct cordon_run_summary *summary);
 void cordon_run_summary_event(struct cordon_run_summary *summary, const struct cordon_event *event);
-/* Looks for changes in the tree and prints the summary on stderr. */
+/* Looks for changes in the tree, or in the view of the run (may be NULL), and prints the summary on stderr. */
 void cordon_run_summary_end(struct cordon_run_summary *summary, const struct cordon_cli *cli,
-			    const struct cordon_policy *policy, const struct cordon_result *result);
+			    const struct cordon_policy *policy, const struct cordon_view *view,
+			    const struct cordon_result *result);
 void cordon_run_summary_done(struct cordon_run_summary *summary);
 
 #endif

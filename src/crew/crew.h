@@ -108,6 +108,7 @@ struct cordon_job_spec {
 	 * has a copy of the memory. `terminal` must be false.
 	 */
 	struct cordon_run_spec run;
+	bool cow;  /* works in a copy-on-write view of its own; the result names it */
 	int input; /* becomes the standard input; stays the caller's, and open as long; 0: /dev/null */
 };
 

@@ -17,6 +17,7 @@
 #include "run/result.h"
 #include "sandbox/plan/plan.h"
 #include "session/log.h"
+#include "view/view.h"
 
 #define KEPT_MAX 1024 /* descriptors */
 
@@ -336,6 +337,22 @@ static void drain(struct supervisor *s)
 	}
 }
 
+/* Runs the program of the job; the result has the error. */
+static void run_job(const struct cordon_job_spec *spec, const struct cordon_observer *observer,
+		    struct cordon_result *ret_result)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_view_request request = { 0 };
+	struct cordon_error err = { 0 };
+
+	if (!spec->cow)
+		(void)cordon_run(&spec->run, observer, ret_result, &err);
+	else if (cordon_home_open(&home, &err) < 0)
+		cordon_result_refuse(ret_result, &err);
+	else
+		(void)cordon_view_run(&home, &spec->run, &request, observer, ret_result, &err);
+}
+
 void cordon_crew_supervise(const struct cordon_crew_start *start)
 {
 	struct supervisor s = { .start = start,
@@ -359,7 +376,7 @@ void cordon_crew_supervise(const struct cordon_crew_start *start)
 	if (make_outputs(&s, &err) < 0)
 		cordon_result_refuse(&result, &err);
 	else
-		(void)cordon_run(&start->spec->run, &observer, &result, &err); /* the result has the error too */
+		run_job(start->spec, &observer, &result);
 	drain(&s);
 	note_end(&s, &result);
 	/* If the result cannot be written, other processes see the job as lost. There is nobody to whom we could report

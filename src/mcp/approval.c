@@ -150,6 +150,7 @@ static void widening(const struct cordon_settings *before, const struct cordon_s
 	add_reason(ret_text, before->default_protection && !after->default_protection,
 		   "agents could change what the host executes later");
 	add_net(before, after, ret_text);
+	add_reason(ret_text, before->cow && !after->cow, "sessions would change the workspace itself");
 	add_reason(ret_text, after->best_effort && !before->best_effort,
 		   "sessions would start although a protection is missing");
 	add_reason(ret_text, has_more(after->env_pass, before->env_pass),

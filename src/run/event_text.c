@@ -39,6 +39,11 @@ static int limit_text(const struct cordon_event *event, struct cordon_buf *ret_t
 				       event->limit);
 	if (cordon_streq(event->op, "net_names"))
 		return cordon_buf_addf(ret_text, "the run asked for more than %" PRIu64 " names of hosts", event->limit);
+	if (cordon_streq(event->op, "move"))
+		return cordon_buf_addf(ret_text,
+				       "the view can't rename %s, which it would have to move entry by entry: it has more "
+				       "than %" PRIu64 " entries, or is too large or too deep",
+				       event->path, event->limit);
 	if (cordon_streq(event->op, "tmp"))
 		return cordon_buf_addf(ret_text, "the private /tmp, /dev/shm and home were full (%s together); %s",
 				       size, cordon_setting_name(CORDON_SETTING_TMP_SIZE));

@@ -132,6 +132,8 @@ json_t *cordon_result_json(const struct cordon_result *result)
 
 	if (object && result->plan)
 		add_plan(object, result);
+	if (object && *result->view_id)
+		json_object_set_new(object, "view", json_string(result->view_id));
 	if (object && result->discarded)
 		json_object_set_new(object, "discarded_files", json_integer(result->discarded));
 	if (object && result->failed_on_violation)

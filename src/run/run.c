@@ -7,6 +7,7 @@
 
 #include "base/dirs.h"
 #include "base/exit.h"
+#include "base/path.h"
 #include "protect/repositories.h"
 #include "run/audit.h"
 #include "run/live.h"
@@ -197,6 +198,9 @@ int cordon_run(const struct cordon_run_spec *spec, const struct cordon_observer 
 		r = open_audit(&run, err);
 	if (r == 0) {
 		memcpy(ret_result->run_id, run.id, sizeof(run.id));
+		if (spec->view)
+			cordon_copy(ret_result->view_id, sizeof(ret_result->view_id), cordon_path_base(spec->view),
+				    strlen(cordon_path_base(spec->view)));
 		r = make_plan(&run, false, &ret_result->plan, err);
 		if (r == 0)
 			r = run_plan(&run, err);

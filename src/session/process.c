@@ -12,6 +12,7 @@
 #include "run/event_text.h"
 #include "run/result.h"
 #include "session/process.h"
+#include "view/view.h"
 
 #define CANCELLED_GRACE_MS 5000 /* the time that a program has to end itself when its start was cancelled */
 
@@ -79,12 +80,14 @@ static void put_layers(struct session_process *s, const struct cordon_result *re
 
 static void put_run_id(struct session_process *s, const char *run_id)
 {
+	s->record.view_id[0] = '\0';
 	cordon_copy(s->record.run_id, sizeof(s->record.run_id), run_id, strlen(run_id));
 }
 
 static void on_started(struct session_process *s, const struct cordon_result *result)
 {
 	put_run_id(s, result->run_id);
+	memcpy(s->record.view_id, result->view_id, sizeof(result->view_id));
 	s->record.state = CORDON_SESSION_RUNNING;
 	put_time(&result->started, s->record.started_at);
 	put_layers(s, result);
@@ -408,7 +411,11 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 	r = fill_env(s, &storage, env, CORDON_ARRAY_SIZE(env), &spec.n_env, err);
 	if (r == 0)
 		r = cordon_workspace_path(&s->store, spec.project_id, spec.workspace_id, cwd, err);
-	return r < 0 ? r : cordon_run(&spec, &observer, ret_result, err);
+	if (r < 0)
+		return r;
+	return settings->cow ? cordon_view_run(&s->store.home, &spec, &(struct cordon_view_request){ .session = s->id },
+					       &observer, ret_result, err)
+			     : cordon_run(&spec, &observer, ret_result, err);
 }
 
 static void run(struct session_process *s)

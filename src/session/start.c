@@ -117,6 +117,8 @@ static int check_rights(const struct cordon_project *project, const struct cordo
 		what = "it would not be isolated";
 	else if (outer->workspace_isolation && !cordon_streq(parent->workspace_id, child->workspace_id))
 		what = "it would run in another workspace";
+	else if (outer->cow && !inner->cow)
+		what = "it would change the workspace itself";
 	else if (!outer->best_effort && inner->best_effort)
 		what = "it could run with fewer layers";
 	else if (!all_in(inner->env_pass, outer->env_pass))

@@ -40,6 +40,7 @@ struct cordon_settings {
 	json_t *env;	  /* object of strings */
 	json_t *env_pass; /* strings */
 	bool best_effort;
+	bool cow;      /* sessions work in copy-on-write views */
 	json_t *agent; /* object that the agent gets; cordon does not enforce it */
 	struct cordon_settings_limits limits;
 };
@@ -105,6 +106,7 @@ struct cordon_session_record {
 	/* The following belong to its present run, or to its last one. */
 	json_t *notes; /* strings */
 	char run_id[CORDON_ID_SIZE];
+	char view_id[CORDON_ID_SIZE]; /* "" when it works in no view, or changed nothing */
 	int64_t pid;
 	char started_at[CORDON_TIME_SIZE];
 	json_t *enforcement;	   /* object, as in the result of a run */

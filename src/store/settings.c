@@ -387,6 +387,7 @@ static const struct {
 	{ "env", judge_env, "{}", false },
 	{ "env_pass", judge_env_names, "[]", false },
 	{ "best_effort", judge_bool, "false", false },
+	{ "cow", judge_bool, "false", false },
 	{ "model", judge_text, NULL, true },
 	{ "autonomy", judge_text, NULL, true },
 	{ "reasoning", judge_text, NULL, true },

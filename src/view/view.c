@@ -305,13 +305,22 @@ static bool is_empty(int dir_fd, const char *name)
 	return empty;
 }
 
+/* Whether the run left nothing, or only copies of what the host has. */
+static bool has_no_changes(const struct cordon_view *view)
+{
+	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
+
+	return is_empty(view->dir_fd, CORDON_VIEW_UPPER) ||
+	       (cordon_delta_find(view, &delta, NULL) == 0 && !delta.n && !delta.n_left);
+}
+
 int cordon_view_end(const struct cordon_home *home, struct cordon_view *view, const char *run_id, bool keep,
 		    bool *ret_removed, struct cordon_error *err)
 {
 	struct timespec now;
 	int r;
 
-	if (!keep && is_empty(view->dir_fd, CORDON_VIEW_UPPER)) {
+	if (!keep && has_no_changes(view)) {
 		r = cordon_view_remove(home, view, err);
 		if (r == 0)
 			*ret_removed = true;

@@ -113,10 +113,17 @@ void cordon_view_close(struct cordon_view *view);
 int cordon_view_lock(struct cordon_view *view, struct cordon_error *err);
 /* Writes the record, durably. Only the holder of the lock may call it. */
 int cordon_view_save(struct cordon_view *view, struct cordon_error *err);
-/* Records that the run has ended. A view whose upper layer has nothing in it is removed instead, unless `keep`; then
- * *ret_removed is true and the view is closed. The caller holds the lock. */
+/* Records that the run has ended. A view in which nothing changed is removed instead, unless `keep`; then *ret_removed is
+ * true and the view is closed. The caller holds the lock. */
 int cordon_view_end(const struct cordon_home *home, struct cordon_view *view, const char *run_id, bool keep,
 		    bool *ret_removed, struct cordon_error *err);
+/*
+ * cordon_run() in a new view, for callers that do nothing with it before or after: makes the view, runs, and records the
+ * end. The request's policy and argv are those of the spec. The result's view_id is "" when the run changed nothing.
+ */
+int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec *spec,
+		    struct cordon_view_request *request, const struct cordon_observer *observer,
+		    struct cordon_result *ret_result, struct cordon_error *err);
 /* Removes the view and closes it. The caller holds the lock. Killed at any moment it leaves nothing that
  * cordon_view_gc() does not remove. */
 int cordon_view_remove(const struct cordon_home *home, struct cordon_view *view, struct cordon_error *err);

@@ -24,6 +24,7 @@
 	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") SAY("private: new for each session; workspace: stays, one each; DIR of the host: one for all") "}," \
 	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}," \
 	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Variables taken from the server's environment") "}," \
+	"\"cow\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Sessions work in copy-on-write views, whose changes a person applies") "}," \
 	"\"best_effort\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Start sessions although a protection is missing") "}," \
 	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {" \
 	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"}," \

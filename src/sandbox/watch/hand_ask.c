@@ -46,6 +46,7 @@ static int ask(struct cordon_hand *hand, const struct cordon_hand_request *reque
 		return -ECANCELED;
 	if (r != 1 || got != sizeof(reply))
 		return -EPIPE;
+	hand->too_large = reply.too_large;
 	*ret_fd = fds[0];
 	cordon_closep(&fds[1]);
 	return reply.result;

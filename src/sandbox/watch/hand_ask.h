@@ -12,6 +12,7 @@ struct cordon_hand {
 	pthread_mutex_t lock; /* the hand serves one request at a time */
 	int fd;		      /* -1 until the first request: most runs make nothing in a held directory */
 	atomic_int pid;	      /* its pid inside, by which the lens recognises it; 0 while there is no hand */
+	bool too_large;	      /* the last request was to rename a directory of a view with too much in it */
 	int ctl;	      /* the notice socket to PID 1, which starts the hand; borrowed */
 };
 

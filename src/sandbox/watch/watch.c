@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/move_dir.h"
 #include "base/sys.h"
 #include "sandbox/watch/held.h"
 #include "sandbox/watch/report.h"
@@ -257,6 +258,20 @@ static void report_refusal(struct cordon_watch *watch, size_t n, int error, cons
 	pthread_mutex_unlock(watch->lock);
 }
 
+/* Says why a directory of a view was not renamed: programs that copy it instead need not be told, others fail. */
+static void report_too_large(struct cordon_watch *watch)
+{
+	struct cordon_event event = { .kind = CORDON_EVENT_LIMIT,
+				      .op = "move",
+				      .path = watch->call.spots[0].path,
+				      .limit = CORDON_MOVE_ENTRIES_MAX,
+				      .count = 1 };
+
+	pthread_mutex_lock(watch->lock);
+	watch->watched->observer->event(watch->watched->observer->data, &event);
+	pthread_mutex_unlock(watch->lock);
+}
+
 /* Serves a call that makes an entry in a held directory. It reports before it answers, so that the report comes before
  * anything that the program writes or does afterwards. */
 static void serve_held(struct cordon_watch *watch, size_t n)
@@ -286,6 +301,8 @@ static void serve_held(struct cordon_watch *watch, size_t n)
 			judge_call(watch, n);
 		if (!later || error)
 			report_call(watch, n, error);
+		if (error == -EXDEV && watch->watched->hand->too_large)
+			report_too_large(watch);
 		if (fd >= 0)
 			answer_with_file(watch, fd);
 		else
