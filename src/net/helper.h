@@ -94,7 +94,7 @@ struct credential {
 struct net {
 	int epoll;
 	int ctl, sockets;
-	bool fixed_done; /* the first sockets have come */
+	bool v6; /* the run has IPv6 */
 	struct cordon_net_list list;
 	struct credential *credentials;
 	size_t n_credentials;
@@ -193,6 +193,8 @@ void net_report(cordon_reason reason, const char *host, uint16_t port, const cha
 void net_report_limit(const char *name, size_t limit);
 void net_report_failed(const char *what, int code);
 int net_reports_begin(int fd);
+/* Sends how many were not told one by one, at most once in a second. */
+void net_reports_tick(void);
 
 /* ---- address.c; pure ---- */
 bool net_address_is_public(const struct cordon_net_address *address);

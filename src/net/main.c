@@ -24,7 +24,7 @@ struct later {
 	void *memory;
 };
 static struct later *later;
-static struct source *again[NET_CONNS_MAX];
+static struct source *again[NET_CONNS_MAX + NET_DNS_CONNS_MAX];
 static size_t n_again;
 
 int net_watch(struct source *source, uint32_t events)
@@ -131,6 +131,7 @@ static int64_t tick(int64_t last)
 		return last;
 	net_conns_tick();
 	net_dns_tick();
+	net_reports_tick();
 	return net.now;
 }
 

@@ -227,7 +227,7 @@ static bool has_dialable(const struct name *name, unsigned int family)
 
 const struct cordon_net_address *net_name_label(struct name *name, unsigned int family)
 {
-	if (!has_dialable(name, family))
+	if ((family == 1 && !net.v6) || !has_dialable(name, family))
 		return NULL;
 	for (size_t i = 0; !name->has_label[family] && i < name->n; i++) {
 		const struct cordon_net_address *address = &name->addresses[i];

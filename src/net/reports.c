@@ -49,12 +49,14 @@ static void tell(cordon_reason reason, bool resolve, const char *text, const cha
 	snprintf(record.rule, sizeof(record.rule), "%s", rule ? rule : "");
 	if (!is_told(&record) && !send_record(&record))
 		untold++;
-	if (untold) {
-		struct cordon_net_record more = { .kind = CORDON_NET_UNTOLD, .limit = untold };
+}
 
-		if (send_record(&more))
-			untold = 0;
-	}
+void net_reports_tick(void)
+{
+	struct cordon_net_record record = { .kind = CORDON_NET_UNTOLD, .limit = untold };
+
+	if (untold && send_record(&record))
+		untold = 0;
 }
 
 void net_report(cordon_reason reason, const char *host, uint16_t port, const char *rule)

@@ -53,7 +53,9 @@ static void end_stream(struct stream *stream)
 		*at = stream->next;
 	n_streams--;
 	if (stream->query) {
-		net_name_forget(stream->query->name, &stream->query->waiter);
+		/* It waits for a name, unless it was none that could be answered. */
+		if (stream->query->name)
+			net_name_forget(stream->query->name, &stream->query->waiter);
 		net_free_later(stream->query);
 	}
 	net_unwatch(&stream->source);
@@ -266,6 +268,12 @@ static int begin(int fd, void (*on)(struct source *, uint32_t))
 
 int net_dns_begin_udp(int fd)
 {
+	socklen_t n = sizeof(int);
+	int family = 0;
+
+	/* One for each family comes first of all, if the run has it. */
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &n) == 0 && family == AF_INET6)
+		net.v6 = true;
 	return begin(fd, on_datagrams);
 }
 

@@ -116,10 +116,14 @@ int net_socket_take(int family)
 	struct pool *pool = pool_of(family);
 	struct pollfd ready = { .fd = net.sockets, .events = POLLIN };
 
+	if (family == AF_INET6 && !net.v6)
+		return -EAFNOSUPPORT;
 	if (pool->n <= POOL_LOW)
 		ask(family);
 	while (!pool->n && pool->asked && poll(&ready, 1, WAIT_MS) > 0 && receive() >= 0)
 		;
+	if (!pool->n)
+		pool->asked = false; /* the next one asks again */
 	return pool->n ? pool->fds[--pool->n] : -EAGAIN;
 }
 

@@ -296,6 +296,21 @@ attempt('pointer', lambda: query('', raw=b'\\x12\\x34\\x01\\0\\0\\1\\0\\0\\0\\0\
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     for i in range(200):
         s.sendto(os.urandom(i), ('127.0.0.1', 53))
+for rubbish in (b'\\x12\\x34\\x81\\x80' + bytes(8), b'\\x12\\x34\\x28' + bytes(20), bytes(12), b'\\xff' * 600, b'x'):
+    with socket.create_connection(('127.0.0.1', 53), timeout=20) as s:
+        s.sendall(struct.pack('>H', len(rubbish)) + rubbish)
+        s.shutdown(socket.SHUT_WR)
+        try:
+            while s.recv(4096):
+                pass
+        except OSError:
+            pass
+with socket.create_connection(('127.0.0.1', 53), timeout=20) as s:
+    one = b'\\x12\\x34\\x01\\0\\0\\1\\0\\0\\0\\0\\0\\0\\1a\\7example\\3com\\0\\0\\1\\0\\1'
+    s.sendall((struct.pack('>H', len(one)) + one) * 5)
+    got = b''
+    while len(got) < 5 * (2 + len(one) + 16):
+        got += s.recv(4096)
 attempt('after rubbish', lambda: query('a.example.com'))
 wild = [query(f'n{i}.wild.example.com') for i in range(400)]
 found['wild'] = [wild.count([0, 1]), wild.count([2, 0])]
