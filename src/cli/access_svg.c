@@ -2,7 +2,7 @@
 /* The matrix of orchestrators and shared areas as a picture: one row per orchestrator, one column per area. */
 #include "cli/access_svg.h"
 
-#define CELL 34	   /* width and height of a cell */
+#define CELL 34.0  /* width and height of a cell */
 #define LETTER 7.3 /* width of a letter of the labels, at most */
 #define MARGIN 16
 #define LEGEND 54
@@ -55,7 +55,7 @@ static int add_cell(struct cordon_buf *out, const struct cordon_settings_file *s
 	const struct cordon_area_grant *grant = cordon_orchestrator_grant(orchestrator, area->key);
 	bool crosses = grant && cordon_settings_crosses(settings, orchestrator, area);
 	const char *word = !grant ? "" : grant->read_only ? "ro" : "rw";
-	int r = cordon_buf_addf(out, "<rect class=\"%s%s\" x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\"/>\n",
+	int r = cordon_buf_addf(out, "<rect class=\"%s%s\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\"/>\n",
 				grant ? word : "none", crosses ? " cross" : "", x, y, CELL - 2, CELL - 2);
 
 	if (r == 0 && grant)

@@ -59,6 +59,7 @@ static int run_path(struct cordon_cli *cli, int argc, char **argv)
 /* ---- show ---- */
 
 /* Prints one line for each value, with the keys that lead to it: orchestrators.alpha.private_workspace=/srv/a */
+/* NOLINTNEXTLINE(misc-no-recursion): the settings are as deep as cordon_settings_json() makes them. */
 static void print_flat(struct cordon_buf *path, const json_t *value)
 {
 	struct cordon_buf text autobuf = CORDON_BUF(65536);
@@ -165,8 +166,8 @@ static int run_validate(struct cordon_cli *cli, int argc, char **argv)
 	code = errors.n ? cordon_cli_fail_all(cli, &errors) : CORDON_EXIT_OK;
 	if (settings && check_orchestrators(settings, fail_with, cli))
 		code = CORDON_EXIT_NO;
-	if (code)
-		return code;
+	if (code || !settings)
+		return code ? code : CORDON_EXIT_NO;
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_pack("{s:b, s:o, s:I, s:I, s:I, s:O}", "valid", 1, "file",
 							    cordon_cli_json_text(settings->path), "orchestrators",

@@ -16,6 +16,7 @@ struct change {
 /* ---- what the result must be ---- */
 
 /* A value as cordon_node_json() would return it. */
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 static json_t *as_texts(const json_t *value)
 {
 	struct cordon_buf text = CORDON_BUF(CORDON_CONFIG_SIZE_MAX);
@@ -44,6 +45,7 @@ static json_t *as_texts(const json_t *value)
 	return result;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 static json_t *changed(const struct cordon_node *node, const struct change *change)
 {
 	bool here = node == change->target;

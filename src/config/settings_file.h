@@ -127,9 +127,9 @@ struct cordon_settings_file *cordon_settings_free(struct cordon_settings_file *s
 void cordon_settings_freep(struct cordon_settings_file **settings);
 #define autosettings CORDON_CLEANUP(cordon_settings_freep)
 
-/* Calls `tell` for each thing of the file that has no effect, or means another path than is written. */
+/* Calls `fn` for each thing of the file that has no effect, or means another path than is written. */
 void cordon_settings_notices(const struct cordon_settings_file *settings,
-			     void (*tell)(void *data, const char *where, const char *text), void *data);
+			     void (*fn)(void *data, const char *where, const char *text), void *data);
 
 /* Each finds by id; the error of kind not_found suggests the nearest. */
 int cordon_settings_orchestrator(const struct cordon_settings_file *settings, const char *id,

@@ -50,6 +50,7 @@ static int write_scalar(struct cordon_buf *out, const json_t *value)
 	return cordon_buf_adds(out, json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 int cordon_yaml_write_flow(struct cordon_buf *out, const json_t *value)
 {
 	const char *key, *between = "";
@@ -93,6 +94,7 @@ static bool has_lines(const json_t *value)
 }
 
 /* Writes "KEY: VALUE" without the indentation of its first line. */
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 static int write_pair(struct cordon_buf *out, size_t indent, const char *key, const json_t *value)
 {
 	const char *inner;
@@ -117,6 +119,7 @@ static int write_pair(struct cordon_buf *out, size_t indent, const char *key, co
 	return r;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 int cordon_yaml_write_member(struct cordon_buf *out, size_t indent, const char *key, const json_t *value)
 {
 	int r = write_indent(out, indent);
@@ -136,6 +139,7 @@ static bool is_short(const json_t *value)
 	return json_object_size(value) <= SHORT_MEMBERS;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 int cordon_yaml_write_item(struct cordon_buf *out, size_t indent, const json_t *value)
 {
 	const char *key, *lead = "- ";
@@ -159,6 +163,7 @@ int cordon_yaml_write_item(struct cordon_buf *out, size_t indent, const json_t *
 
 /* ---- places ---- */
 
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 json_t *cordon_node_json(const struct cordon_node *node)
 {
 	json_t *value;
@@ -174,6 +179,7 @@ json_t *cordon_node_json(const struct cordon_node *node)
 	return value;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): CORDON_CONFIG_DEPTH_MAX bounds it. */
 size_t cordon_node_content_end(const struct cordon_document *doc, const struct cordon_node *node)
 {
 	const struct cordon_node *last = node->first;

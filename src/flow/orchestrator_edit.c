@@ -129,7 +129,7 @@ static int edit_text(void *data, const char *name, const char *text, size_t len,
 		r = check_workflows(before, after, errors);
 	if (r < 0)
 		return r;
-	*ret_changed = yaml.text.len != len || memcmp(yaml.text.data, text, len) != 0;
+	*ret_changed = yaml.text.len != len || (yaml.text.data && memcmp(yaml.text.data, text, len) != 0);
 	c->changed = *ret_changed;
 	if (*ret_changed && cordon_buf_add(ret_text, yaml.text.data, yaml.text.len) < 0) {
 		cordon_fail_errno(&err, -E2BIG, "%s", name);

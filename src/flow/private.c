@@ -51,7 +51,7 @@ int cordon_private_open(const struct cordon_orchestrator *orchestrator, bool mak
 	const char *path = orchestrator->private_workspace;
 	autofd int slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	autofd int fd = -1;
-	struct stat st;
+	struct stat st = { 0 };
 	int r = slash < 0 ? -errno : open_path(slash, path + strspn(path, "/"), make, &fd);
 
 	if (r == 0 && fstat(fd, &st) < 0)

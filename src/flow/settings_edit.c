@@ -387,17 +387,17 @@ static const struct {
 	bool takes_away;
 	bool makes_private;
 } kinds[] = {
-	[CORDON_EDIT_ADD_ORCHESTRATOR] = { add_orchestrator, .makes_private = true },
-	[CORDON_EDIT_REMOVE_ORCHESTRATOR] = { remove_orchestrator, .takes_away = true },
-	[CORDON_EDIT_SET_PRIVATE] = { set_private, .makes_private = true },
-	[CORDON_EDIT_GRANT] = { grant_area },
-	[CORDON_EDIT_REVOKE] = { revoke_area, .takes_away = true },
-	[CORDON_EDIT_ADD_AREA] = { add_area },
-	[CORDON_EDIT_REMOVE_AREA] = { remove_area, .takes_away = true },
-	[CORDON_EDIT_ADD_PROFILE] = { add_profile },
-	[CORDON_EDIT_REMOVE_PROFILE] = { remove_profile, .takes_away = true },
-	[CORDON_EDIT_SET_PROFILE] = { set_profile },
-	[CORDON_EDIT_IMPORT] = { import },
+	[CORDON_EDIT_ADD_ORCHESTRATOR] = { .edit = add_orchestrator, .makes_private = true },
+	[CORDON_EDIT_REMOVE_ORCHESTRATOR] = { .edit = remove_orchestrator, .takes_away = true },
+	[CORDON_EDIT_SET_PRIVATE] = { .edit = set_private, .makes_private = true },
+	[CORDON_EDIT_GRANT] = { .edit = grant_area },
+	[CORDON_EDIT_REVOKE] = { .edit = revoke_area, .takes_away = true },
+	[CORDON_EDIT_ADD_AREA] = { .edit = add_area },
+	[CORDON_EDIT_REMOVE_AREA] = { .edit = remove_area, .takes_away = true },
+	[CORDON_EDIT_ADD_PROFILE] = { .edit = add_profile },
+	[CORDON_EDIT_REMOVE_PROFILE] = { .edit = remove_profile, .takes_away = true },
+	[CORDON_EDIT_SET_PROFILE] = { .edit = set_profile },
+	[CORDON_EDIT_IMPORT] = { .edit = import },
 };
 
 static int check_names(const struct changing *c)
