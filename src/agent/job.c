@@ -158,7 +158,7 @@ int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordo
 	job.spec.in_temp = start->in_temp;
 	job.spec.env = job.env;
 	job.spec.n_env = job.n_env;
-	job.spec.net = cordon_net_list_is_none(&job.policy->net) ? CORDON_NET_NONE : CORDON_NET_HOST;
+	job.spec.net = job.policy && cordon_net_list_is_none(&job.policy->net) ? CORDON_NET_NONE : CORDON_NET_HOST;
 	job.spec.memory_bytes = agent->memory_bytes;
 	job.spec.pids = agent->pids;
 	job.spec.cpu_millis = agent->cpu_millis;

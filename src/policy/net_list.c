@@ -133,10 +133,8 @@ static bool is_printable(const char *s)
 
 static int check_inject(const struct cordon_net_inject *inject, struct cordon_error *err)
 {
-	static const char *const ours[] = {
-		"host",	   "connection", "content-length", "transfer-encoding",	  "upgrade", "te",
-		"trailer", "keep-alive", "expect",	   "proxy-authorization", NULL
-	};
+	static const char *const ours[] = { "host",    "connection", "content-length", "transfer-encoding",   "upgrade",
+					    "trailer", "keep-alive", "expect",	       "proxy-authorization", NULL };
 
 	if (!is_token(inject->header))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "'%s' is not the name of a header", inject->header);

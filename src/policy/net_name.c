@@ -20,7 +20,9 @@ static bool is_digit(char c)
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	if (c >= 'A' && c <= 'Z')
+		c = (char)(c - 'A' + 'a');
+	return c;
 }
 
 static bool is_host_char(char c)
@@ -58,8 +60,10 @@ int cordon_net_name_clean(const char *s, size_t n, char ret_name[static CORDON_N
 
 	if (n == 0 || n >= sizeof(name))
 		return -EINVAL;
+	name[n] = '\0';
 	for (size_t i = 0; i <= n; i++) {
-		name[i] = i < n ? lower(s[i]) : '\0';
+		if (i < n)
+			name[i] = lower(s[i]);
 		if (i < n && name[i] != '.') {
 			if (!is_host_char(name[i]))
 				return -EINVAL;
@@ -189,17 +193,18 @@ struct encoder {
 /* Appends the label that was read; NULL, or what is wrong with it. */
 static const char *end_label(struct encoder *e, bool last)
 {
+	static const char encoded[4] = { 'x', 'n', '-', '-' };
 	char text[LABEL_MAX + 1];
 	const char *fault;
 	size_t n = 0;
 	int r;
 
 	if (e->foreign) {
-		memcpy(text, "xn--", 4);
-		r = puny_encode(e->label, e->n_label, text + 4, LABEL_MAX - 4);
+		memcpy(text, encoded, sizeof(encoded));
+		r = puny_encode(e->label, e->n_label, text + sizeof(encoded), LABEL_MAX - sizeof(encoded));
 		if (r < 0)
 			return "a label has at most 63 characters, also in its encoded form";
-		n = 4 + (size_t)r;
+		n = sizeof(encoded) + (size_t)r;
 	} else {
 		if (e->n_label > LABEL_MAX)
 			return "a label has at most 63 characters";

@@ -408,6 +408,15 @@ static void a_fence_narrows_the_list_of_hosts(void **state)
 	assert_int_equal(d.reason, CORDON_REASON_NO_HOST);
 	assert_int_equal(cordon_policy_check_host(policy, "b.example.org", &d, NULL), 0);
 	assert_int_equal(d.verdict, CORDON_DENY);
+	assert_int_equal(cordon_policy_allow_hosts(policy, "localhost:5432", &err), 0);
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const same[] = { "localhost:5432", "127.0.0.1:5432", "[::1]:5432" };
+
+		assert_int_equal(cordon_policy_check_host(policy, same[i], &d, NULL), 0);
+		assert_int_equal(d.verdict, CORDON_ALLOW);
+	}
+	assert_int_equal(cordon_policy_check_host(policy, "127.0.0.2:5432", &d, NULL), 0);
+	assert_int_equal(d.verdict, CORDON_DENY);
 	cordon_policy_free(policy);
 	cordon_policy_free(parent);
 }

@@ -33,7 +33,7 @@ def test_agents_are_listed_with_their_scopes_and_what_has_no_effect(server, repo
     listed = call(server, "agent_list")
     assert listed["file"] == str(repo / "agents.json") and listed["trusted"] is False
     assert [(a["name"], a["read"], a["write"]) for a in listed["agents"]] == [("writer", [], ["docs/**"]), ("reader", ["src/**"], [])]
-    assert len(listed["notices"]) == 2 and "env_pass of reader has no effect" in listed["notices"][0]
+    assert len(listed["notices"]) == 1 and "env_pass of reader has no effect" in listed["notices"][0]
 
 
 def test_agents_are_executed_in_their_scopes(server, repo, leftovers):
