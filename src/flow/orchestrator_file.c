@@ -276,12 +276,14 @@ int cordon_orchestrator_file_parse(const char *path, const char *id, const char 
 	autoorchestratorfile struct cordon_orchestrator_file *file = calloc(1, sizeof(*file));
 	size_t before = errors->n + errors->dropped;
 	struct cordon_error err = { 0 };
-	int r = file ? cordon_copy(file->path, sizeof(file->path), path, strlen(path)) : -ENOMEM;
+	int r;
 
-	if (r < 0) {
-		cordon_fail_errno(&err, r, "%s", path);
+	if (!file)
+		cordon_fail_errno(&err, -ENOMEM, "%s", path);
+	else if (cordon_copy(file->path, sizeof(file->path), path, strlen(path)) < 0)
+		cordon_fail_errno(&err, -ENAMETOOLONG, "%s", path);
+	if (err.code || !file)
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
-	}
 	file->id = id;
 	file->selector_timeout_seconds = SELECTOR_TIMEOUT_SECONDS;
 	r = cordon_document_parse(path, CORDON_FORMAT_YAML_ALIASES, text, len, CORDON_CONFIG_DEPTH_MAX, &file->doc,

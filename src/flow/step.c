@@ -382,7 +382,7 @@ int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_
 {
 	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *profile = NULL;
 	struct making making CORDON_CLEANUP(making_done) = { .ask = ask, .step = ret_step };
-	struct cordon_profile_dirs dirs;
+	struct cordon_profile_dirs dirs = { 0 };
 	struct cordon_error err = { 0 };
 	int r;
 
