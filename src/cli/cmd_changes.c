@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/changes_view.h"
 #include "cli/commands.h"
+#include "cli/git_take.h"
 #include "cli/records.h"
 #include "policy/folders.h"
 
@@ -338,8 +339,14 @@ static int report(const struct cordon_cli *cli, const char *id, const struct cor
 
 		json_object_set_new(object, "id", json_string(id));
 		json_object_set_new(object, "done", json_boolean(r == 0));
+		if (result->git)
+			json_object_set_new(object, "git", cordon_cli_git_json(result->git));
 		cordon_cli_print_json(cli, object);
-	} else if (r < 0) {
+	} else if (result->git) {
+		fflush(stdout);
+		cordon_cli_git_print(cli, result->git);
+	}
+	if (!cli->json && r < 0) {
 		print_items(&result->refused, "refused:", false);
 		print_items(&result->conflicts, "conflicts:", false);
 		fflush(stdout);

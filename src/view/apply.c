@@ -57,6 +57,7 @@ void cordon_apply_done(struct cordon_apply_result *result)
 	free(result->conflicts.item);
 	free(result->refused.item);
 	free(result->left.item);
+	cordon_git_take_free(result->git);
 	cordon_arena_free(result->arena);
 	*result = (struct cordon_apply_result){ 0 };
 }
@@ -506,6 +507,38 @@ static int check_state(struct apply *apply)
 	return 0;
 }
 
+/* Judges what the run committed. It comes with the whole view or not at all, because its files are part of it. */
+static int judge_commits(struct apply *apply)
+{
+	struct cordon_git_take *take = NULL;
+	int r;
+
+	if (apply->view->record.git != CORDON_VIEW_GIT_COMMIT || apply->request->n_paths || apply->request->pick)
+		return 0;
+	r = cordon_git_take_judge(apply->policy, apply->view->path, &take, apply->err);
+	apply->result->git = take;
+	if (r < 0 || take->state != CORDON_GIT_REFUSED)
+		return r;
+	cordon_fail(apply->err, -EPERM, CORDON_KIND_POLICY_DENIED,
+		    "the commits can't be taken over (%s); nothing was written",
+		    take->n_findings ? take->findings[0].path
+		    : take->n_notes  ? take->notes[take->n_notes - 1]
+				     : "refused");
+	cordon_error_hint(apply->err, "name paths to apply files without commits, or see 'cordon changes diff'");
+	return -EPERM;
+}
+
+/* Takes the commits over when the files are there. What fails then can be repeated: the files are the same by now. */
+static int take_commits(struct apply *apply)
+{
+	struct cordon_git_take *take = apply->result->git;
+	int r = take && take->state == CORDON_GIT_READY ? cordon_git_take_finish(take, apply->err) : 0;
+
+	if (r < 0 && take->state != CORDON_GIT_TAKEN)
+		cordon_error_hint(apply->err, "the files were written; apply the view again to take its commits over");
+	return r;
+}
+
 static int decide_and_write(struct apply *apply)
 {
 	struct cordon_apply_result *result = apply->result;
@@ -535,9 +568,12 @@ static int decide_and_write(struct apply *apply)
 		cordon_error_hint(apply->err, "name the paths that are to be applied, or see 'cordon changes diff'");
 		return -EEXIST;
 	}
-	if (!apply->request->only_judge)
+	r = judge_commits(apply);
+	if (r == 0 && !apply->request->only_judge)
 		r = carry_out(apply);
-	return r == 0 ? fill_applied(apply) : r;
+	if (r == 0)
+		r = fill_applied(apply);
+	return r == 0 && !apply->request->only_judge ? take_commits(apply) : r;
 }
 
 int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_request *request,

@@ -8,6 +8,7 @@
 #define CORDON_VIEW_APPLY_H
 
 #include "view/delta.h"
+#include "view/git.h"
 
 /* What a person chose of one change. */
 typedef enum cordon_pick {
@@ -51,6 +52,8 @@ struct cordon_apply_result {
 	struct cordon_apply_items refused;   /* what the policy does not allow */
 	struct cordon_apply_items left;	     /* what never comes out; `why` says what it is */
 	bool whole;			     /* nothing of the view remains to be applied */
+	/* What the run committed, when all of the view is applied; else NULL. */
+	struct cordon_git_take *git;
 };
 
 #define autoapply CORDON_CLEANUP(cordon_apply_done)

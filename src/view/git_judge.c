@@ -57,7 +57,7 @@ const char cordon_git_pairs_script[] =
 	"	for x in $bases; do echo \"a $old $x\"; done\n"
 	"done <moves >>pairs\n"
 	"while read -r t c p; do echo \"$c${p:+ $p}\"; done <pairs >pairs.plain\n"
-	"(ulimit -f 131072; exec git diff-tree --stdin -r --root --raw -z --no-renames --no-abbrev --always "
+	"(ulimit -f 131072; ulimit -d 196608; exec git diff-tree --stdin -r --root --raw -z --no-renames --no-abbrev --always "
 	"<pairs.plain >diff)\n";
 
 /* ---- names ---- */

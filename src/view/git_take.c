@@ -296,22 +296,30 @@ static int copy_indexes(struct cordon_git_taking *t, struct cordon_error *err)
 static const char script[] =
 	"set -eu\n"
 	"umask 077\n"
+	"ulimit -d 1572864\n"
 	"export GIT_DIR=/q/repo\n"
 	"stage() { echo \"$*\" >stage; }\n"
 	"read -r old new <heads\n"
 	"staged() {\n"
 	"	id=$2\n"
 	"	[ \"$id\" != - ] || id=$(git hash-object -t tree --stdin </dev/null)\n"
-	"	[ ! -e $1 ] || GIT_INDEX_FILE=/q/$1 git diff-index --cached --no-renames --no-abbrev $3 $id\n"
+	"	[ -e $1 ] || return 0\n"
+	/* The list of differences must fit into memory beside the index. */
+	"	(ulimit -f 131072; ulimit -d $((131072 + $(wc -c <$1) / 256))\n"
+	"	GIT_INDEX_FILE=/q/$1 exec git diff-index --cached --raw -z --no-renames --no-abbrev $id)\n"
 	"}\n"
-	"stage read the index\n"
+	"stage list the files of the new commit\n"
 	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST:$RUN\n"
-	"staged index.run $new -z >staged\n"
-	"staged index.start $old -z >staged.start\n"
-	"staged index.host $old -z >staged.host\n"
-	"staged index.run $new --raw | while read -r m n o b rest; do\n"
-	"	case $b in *[!0]*) echo $b;; esac\n"
-	"done >blobs\n"
+	/* Comparing an index with a tree that repeats itself takes very long; listing it stops at the bound. */
+	"[ $new = - ] || (ulimit -f 131072; exec git ls-tree -r --name-only $new >names)\n"
+	"rm -f names\n"
+	"stage read the index\n"
+	"staged index.run $new >staged\n"
+	"staged index.start $old >staged.start\n"
+	"staged index.host $old >staged.host\n"
+	"tr '\\0' '\\n' <staged | while read -r m n o b rest; do\n"
+	"	case $m$b in :*[!0]*) [ ${#b} -lt 40 ] || echo $b;; esac\n"
+	"done | grep -v '^0*$' >blobs || :\n"
 	"stage collect the new objects\n"
 	"cat tips known >revs\n"
 	"cat revs blobs >revs.objects\n"
@@ -355,6 +363,25 @@ static int read_scratch(const struct cordon_git_taking *t, const char *name, siz
 	return cordon_read_file(t->scratch_fd, name, O_NOFOLLOW, ret, err);
 }
 
+/* The last line of what git said; before "fsck error" stands the line that says which. */
+static const char *telling_line(struct cordon_buf *said)
+{
+	for (;;) {
+		char *line;
+
+		while (said->len && said->data[said->len - 1] == '\n')
+			said->data[--said->len] = '\0';
+		if (!said->len)
+			return "";
+		line = strrchr(said->data, '\n');
+		line = line ? line + 1 : said->data;
+		if (line == said->data || strncmp(line, "fatal: fsck error", 17) != 0)
+			return line;
+		said->len = (size_t)(line - said->data);
+		said->data[said->len] = '\0';
+	}
+}
+
 static int run_script(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err)
 {
 	autobuf struct cordon_buf text = CORDON_BUF((size_t)64 << 10), said = { 0 }, stage = { 0 };
@@ -373,9 +400,7 @@ static int run_script(struct cordon_git_taking *t, struct cordon_git_take *take,
 	r = cordon_git_sandbox(&ask, &status, &said, err);
 	if (r < 0 || status == 0)
 		return r;
-	while (said.len && said.data[said.len - 1] == '\n')
-		said.data[--said.len] = '\0';
-	line = said.len && strrchr(said.data, '\n') ? strrchr(said.data, '\n') + 1 : said.len ? said.data : "";
+	line = telling_line(&said);
 	if (read_scratch(t, "stage", 256, &stage, NULL) < 0 || !stage.len)
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "git could not be run in a sandbox: %s", line);
 	stage.data[strcspn(stage.data, "\n")] = '\0';

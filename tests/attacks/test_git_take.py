@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on taking over commits (classes H and K of the threats): what a run leaves in its git directory harms no host.
+
+Each attack runs inside a live sandbox with `--git commit`; the proof is what the host's repository has afterwards.
+"""
+import os
+import stat
+
+import pytest
+
+from support import poll
+
+# Tools for the scripts inside: raw objects that git's own commands would not make.
+TOOLS = r"""
+set -eu
+raw() { git hash-object -t "$1" -w --literally --stdin; }
+blob=$(echo evil | raw blob)
+bin() { python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.argv[1]))' "$1"; }
+tree() { { printf '%s %s\0' "$1" "$2"; bin "$3"; } | raw tree; }           # a tree with one entry: mode, name, id
+commit() { git update-ref HEAD $(git commit-tree -p HEAD -m evil "$1"); }  # the tree of the next commit
+staged() { git update-index --add --cacheinfo "$1,$2,$3"; git commit -q -m evil; }
+"""
+
+
+@pytest.fixture
+def repo(box):
+    top = box.mkdir("repo")
+    box.write("repo/lib/a.txt", "a\n")
+    box.write("repo/docs/b.txt", "b\n")
+    box.write("repo/AGENTS.md", "rules\n")
+    script = "git init -q -b main; git config user.name Host; git config user.email host@example.org; git add .; git commit -q -m one"
+    assert box.run("sh", "-ec", script, cwd=top).returncode == 0
+    return top
+
+
+@pytest.fixture
+def git(box, repo):
+    def run(*args):
+        done = box.run("git", *args, cwd=repo)
+        assert done.returncode == 0, str(done)
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def attack(cordon, repo):
+    def run(script, *options):
+        return cordon("run", "--git", "commit", *options, "--", "sh", "-c", TOOLS + script, cwd=repo)
+
+    return run
+
+
+def everything(repo):
+    """What the host's repository has, but for what git itself notes about files."""
+    found = {}
+    for directory, _, names in os.walk(repo / ".git"):
+        for name in names:
+            path = os.path.join(directory, name)
+            if name != "index":
+                found[os.path.relpath(path, repo)] = os.readlink(path) if os.path.islink(path) else open(path, "rb").read()
+    return found
+
+
+# name: (script, options, what is said)
+COMMITS = {
+    "an entry .git": ("commit $(tree 40000 .git $(tree 100644 config $blob))", (), "hasDotgit"),
+    "a twin of .git": ("commit $(tree 40000 .GIT $(tree 100644 config $blob))", (), "hasDotgit"),
+    "a twin that HFS+ folds": ("commit $(tree 40000 $(printf '.g\\342\\200\\214it') $(tree 100644 config $blob))", (), "hasDotgit"),
+    "a short name of NTFS": ("commit $(tree 40000 GIT~1 $(tree 100644 config $blob))", (), "hasDotgit"),
+    "an entry ..": ("commit $(tree 40000 .. $(tree 100644 x $blob))", (), "hasDotdot"),
+    "an entry with a slash": ("commit $(tree 100644 ../x $blob)", (), "fullPathname"),
+    "a gitlink": ("staged 160000 $(git rev-parse HEAD) sub", (), "a submodule (gitlink) is never taken over"),
+    "a submodule that executes": (
+        "staged 100644 $(printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = -u./payload\\n' | raw blob) .gitmodules",
+        ("--unprotect", ".gitmodules"),
+        "gitmodulesUrl",
+    ),
+    ".gitmodules": ("staged 100644 $(printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ext::sh\\n' | raw blob) .gitmodules", (), ".gitmodules"),
+    "attributes further down": ("staged 100644 $blob lib/.gitattributes", (), "lib/.gitattributes"),
+    "what the host executes": ("staged 100644 $blob .vscode/tasks.json", (), ".vscode/tasks.json"),
+    "a protected path": ("staged 100644 $blob AGENTS.md", ("--protect", "AGENTS.md"), "AGENTS.md"),
+    "a denied path": ("staged 100644 $blob secrets/key", ("--deny", "secrets"), "secrets/key"),
+    "a protected path in permissive mode": ("staged 100644 $blob AGENTS.md", ("--workspace", "lib", "--protect", "AGENTS.md"), "AGENTS.md"),
+    "a path outside a strict scope": (
+        "staged 100644 $blob docs/evil",
+        ("--workspace", "lib", "--workspace-mode", "strict"),
+        "docs/evil",
+    ),
+    "a change that the next commit takes back": (
+        "staged 100644 $blob AGENTS.md; git commit-tree HEAD~1^{tree} -p HEAD -m clean >x; git update-ref HEAD $(cat x)",
+        ("--protect", "AGENTS.md"),
+        "AGENTS.md",
+    ),
+    "a merge that hides a change": (
+        "git checkout -q -b side; echo s >lib/s; git add lib; git commit -q -m s; git checkout -q main; echo m >lib/m; git add lib; git commit -q -m m;"
+        " git merge -q --no-commit side; git update-index --add --cacheinfo 100644,$blob,AGENTS.md; git commit -q -m merged",
+        ("--protect", "AGENTS.md"),
+        "AGENTS.md",
+    ),
+    "a branch without what the host committed": (
+        "git checkout -q --detach; git update-ref refs/heads/main old; git checkout -q main",
+        ("--protect", "AGENTS.md"),
+        "AGENTS.md",
+    ),
+    "a tree of ten thousand million files": (
+        "t=$(tree 100644 f $blob); for i in 1 2 3 4 5 6 7 8 9 10; do"
+        " t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '40000 %s\\0' $n; bin $t; done | raw tree); done; commit $t",
+        (),
+        "git could not list the files of the new commit",
+    ),
+    "the same on another branch": (
+        "t=$(tree 100644 f $blob); for i in 1 2 3 4 5 6 7 8 9 10; do"
+        " t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '40000 %s\\0' $n; bin $t; done | raw tree); done; git branch bomb $(git commit-tree -m x $t)",
+        (),
+        "git could not compare the new commits",
+    ),
+    "an object under the name of another": (
+        "o=.git/objects; printf 'x' >lib/x; git add lib/x; git commit -q -m x; id=$(git rev-parse HEAD:lib/x); other=$(echo other | raw blob);"
+        " chmod -R u+w $o; cp $o/$(echo $other | sed 's,^..,&/,') $o/$(echo $id | sed 's,^..,&/,')",
+        (),
+        "git could not",
+    ),
+    "a commit that is not there": ("printf '%040d\\n' 1 >.git/refs/heads/main", (), "git could not"),
+}
+
+
+@pytest.mark.parametrize("name", COMMITS)
+def test_a_hostile_commit_stays_away_from_the_host(box, repo, git, attack, cordon, name):
+    script, options, said = COMMITS[name]
+    if "old" in script:
+        git("branch", "old")
+        box.write("repo/AGENTS.md", "newer rules\n")
+        git("commit", "-q", "-a", "-m", "rules")
+    before = everything(repo)
+    done = attack(script, *options)
+    assert said in done.stderr and "Nothing was taken over" in done.stderr, str(done)
+    assert everything(repo) == before
+    assert len(cordon("git", "list", "--json", cwd=repo).json()) == 1
+
+
+def test_the_same_commands_without_malice_are_taken_over(git, attack):
+    done = attack("staged 100644 $blob lib/new.txt; commit $(git rev-parse HEAD^{tree})")
+    assert done.returncode == 0 and git("log", "--format=%s").split() == ["evil", "evil", "one"], str(done)
+
+
+PLANTED = {
+    "fsmonitor": "git config core.fsmonitor $canary",
+    "hooks": "mkdir -p .git/hooks; for h in pre-commit reference-transaction post-index-change; do cp $canary .git/hooks/$h; done",
+    "hooksPath": "mkdir -p .git/own; cp $canary .git/own/reference-transaction; git config core.hooksPath $PWD/.git/own",
+    "a filter": "printf '* filter=x\\n' >.git/info/attributes; git config filter.x.clean $canary; git config filter.x.smudge $canary",
+    "programs": "for k in core.sshCommand core.pager core.editor diff.external gpg.program uploadpack.packObjectsHook; do git config $k $canary; done",
+    "an alternate": "mkdir -p .git/objects/info; echo /etc >>.git/objects/info/alternates",
+    "replaced objects": "c=$(git commit-tree -p HEAD -m other HEAD^{tree}); git replace HEAD $c || true; mkdir -p .git/info; echo $c >.git/info/grafts",
+}
+
+
+def test_what_is_planted_in_the_git_directory_runs_nothing_and_stays_away(box, repo, git, attack):
+    proof = box.path / "home/proof"
+    canary = box.write("repo/lib/canary", f"#!/bin/sh\ntouch {proof}\n", mode=0o755)
+    config = (repo / ".git/config").read_bytes()
+    planted = "; ".join(PLANTED.values())
+    done = attack(f"canary={canary}; echo x >lib/x; git add lib; git commit -q -m two; {planted}; true")
+    assert git("log", "-1", "--format=%s") == "two" and done.returncode == 0, str(done)
+    assert git("status", "--porcelain") == "" and not proof.exists()
+    assert (repo / ".git/config").read_bytes() == config and not (repo / ".git/hooks/reference-transaction").exists()
+    assert not (repo / ".git/info/grafts").exists() and "replace" not in git("for-each-ref")
+
+
+def test_git_on_the_host_obeys_nothing_that_an_earlier_run_left(box, repo, git, attack, cordon):
+    proof = box.path / "home/proof"
+    canary = box.write("canary", f"#!/bin/sh\ntouch {proof}\ncat\n", mode=0o755)
+    box.write("repo/.gitattributes", "* filter=x diff=x\n")
+    git("add", ".")
+    git("commit", "-q", "-m", "attributes")
+    box.write("repo/.git/hooks/reference-transaction", f"#!/bin/sh\ntouch {proof}\n", mode=0o755)
+    box.write("repo/.git/hooks/post-index-change", f"#!/bin/sh\ntouch {proof}\n", mode=0o755)
+    for key in ("core.fsmonitor", "filter.x.clean", "filter.x.smudge", "filter.x.process", "diff.x.textconv", "diff.external", "core.sshCommand"):
+        box.run("git", "-c", "core.fsmonitor=false", "config", key, canary, cwd=repo)
+    proof.unlink(missing_ok=True)
+    done = attack("echo x >lib/x; git add lib; git commit -q -m two")
+    checked = cordon("git", "check", "HEAD", cwd=repo)
+    assert not proof.exists() and checked.returncode == 0 and "[GIT] main: " in done.stderr, f"{done} {checked}"
+    box.run("git", "status", cwd=repo)
+    assert proof.exists(), "the control: git itself obeys"
+
+
+FILES = {
+    "a ref is a link": "rm -f .git/packed-refs; mkdir -p .git/refs/heads; ln -sf /etc/passwd .git/refs/heads/main",
+    "HEAD is a link": "rm .git/HEAD; ln -s /etc/passwd .git/HEAD",
+    "HEAD leads out": "echo 'ref: ../../../../etc/passwd' >.git/HEAD",
+    "packed refs are a FIFO": "rm .git/packed-refs; mkfifo .git/packed-refs",
+    "the index is a FIFO": "rm .git/index; mkfifo .git/index; git update-ref refs/heads/x HEAD",
+    "the index is no index": "echo x >.git/index; git update-ref refs/heads/x HEAD",
+    "objects are a link": "git update-ref refs/heads/x $(git commit-tree -p HEAD -m x HEAD^{tree}); mv .git/objects .git/o; ln -s /etc .git/objects",
+    "names of refs": "mkdir -p '.git/refs/heads/-x' .git/refs/heads/a..b; git rev-parse HEAD >.git/refs/heads/-x/y;"
+    " git rev-parse HEAD >.git/refs/heads/a..b/c; git rev-parse HEAD >'.git/refs/heads/new\nline'; git rev-parse HEAD >.git/refs/heads/x.lock",
+    "there is nothing": "find .git -mindepth 1 -delete",
+}
+
+
+def test_files_of_a_hostile_git_directory_are_not_followed(repo, git, attack):
+    before = (git("for-each-ref"), (repo / ".git/HEAD").read_text())
+    for name, script in FILES.items():
+        attack(script)
+        refs = [line for line in git("for-each-ref").splitlines() if not line.endswith("refs/heads/x")]
+        assert ("\n".join(refs), (repo / ".git/HEAD").read_text()) == before, name
+    assert all(stat.S_ISREG(os.lstat(repo / ".git" / name).st_mode) for name in ("HEAD", "index", "config"))
+
+
+def test_a_race_that_is_lost_is_named_and_leaves_everything(box, repo, git, cordon, attack):
+    def during(script, host):
+        """Runs the script inside, and does something on the host before the run ends."""
+        run = cordon.start("run", "--git", "commit", "--", "sh", "-euc", f"{script}; touch lib/ready; while [ ! -e lib/go ]; do sleep 0.05; done", cwd=repo)
+        poll((repo / "lib/ready").exists)
+        host()
+        box.write("repo/lib/go", "")
+        _, errors = run.communicate(timeout=100)
+        for name in ("ready", "go"):
+            (repo / "lib" / name).unlink()
+        return errors if isinstance(errors, str) else errors.decode()
+
+    mine = "echo x >lib/x; git add lib/x; git commit -q -m mine"
+    said = during(mine, lambda: git("commit", "-q", "--allow-empty", "-m", "host"))
+    assert "refs/heads/main: it moved on the host" in said and git("log", "--format=%s").split() == ["host", "one"], said
+    said = during("git commit -q --allow-empty -m mine", lambda: git("checkout", "-q", "-b", "other"))
+    assert "HEAD: the host changed to another branch" in said and git("log", "--format=%s", "main").split() == ["host", "one"], said
+    git("checkout", "-q", "main")
+    box.write("repo/.git/refs/heads/main.lock", "")
+    done = attack("git commit -q --allow-empty -m mine")
+    assert "none was changed" in done.stderr and git("log", "--format=%s").split() == ["host", "one"], str(done)
+    (repo / ".git/refs/heads/main.lock").unlink()
+    box.write("repo/.git/index.lock", "")
+    done = attack("git commit -q --allow-empty -m mine")
+    assert "index.lock exists" in done.stderr and git("log", "--format=%s").split() == ["host", "one"], str(done)
+    (repo / ".git/index.lock").unlink()
+    # Nothing is lost: the last one can still be taken over.
+    taken = cordon("git", "take", cwd=repo)
+    assert taken.returncode == 0 and git("log", "--format=%s").split() == ["mine", "host", "one"], str(taken)
+
+
+def test_a_view_takes_its_commits_over_when_it_is_applied(box, repo, git, cordon):
+    script = "echo v >lib/v; git rm -q docs/b.txt; git add lib; git commit -q -m view; git tag v1"
+    done = cordon("run", "--cow", "--", "sh", "-euc", script, cwd=repo)
+    assert done.returncode == 0 and git("log", "--format=%s") == "one" and git("status", "--porcelain") == "", str(done)
+    part = cordon("changes", "apply", "latest", "lib/v", cwd=repo)
+    assert part.returncode == 0 and git("log", "--format=%s") == "one", str(part)
+    done = cordon("changes", "apply", "latest", cwd=repo)
+    assert done.returncode == 0 and git("log", "--format=%s").split() == ["view", "one"] and git("status", "--porcelain") == "", str(done)
+    assert git("rev-parse", "v1") == git("rev-parse", "main")
+    # Commits that are refused keep the files away, too.
+    bad = TOOLS + "echo w >lib/w; staged 160000 $(git rev-parse HEAD) sub"
+    cordon("run", "--cow", "--", "sh", "-c", bad, cwd=repo)
+    done = cordon("changes", "apply", "latest", cwd=repo)
+    assert done.returncode == 1 and "never taken over" in done.stderr and not (repo / "lib/w").exists(), str(done)
+    assert git("log", "--format=%s").split() == ["view", "one"] and git("status", "--porcelain") == ""
