@@ -358,7 +358,7 @@ void net_conn_accept(const struct listener *listener, int fd)
 	}
 	if (conn->name && conn->credential < 0)
 		conn->http = (struct cordon_http){ .name = conn->name->text, .port = conn->port };
-	if (!conn->name || conn->credential >= 0 || rule->tcp)
+	if (!conn->name || conn->credential >= 0 || !rule || rule->tcp)
 		begin_dial(conn);
 }
 

@@ -94,8 +94,9 @@ static void serve_again(void)
 		if (source)
 			source->on(source, 0);
 	}
-	memmove(again, again + n, (n_again - n) * sizeof(again[0]));
 	n_again -= n;
+	for (size_t i = 0; i < n_again; i++)
+		again[i] = again[n + i];
 }
 
 /* The supervisor sends a new list, or is gone. */

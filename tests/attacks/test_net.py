@@ -511,7 +511,7 @@ def test_without_namespaces_a_list_is_refused_whatever_best_effort_says(online, 
 
 INJECT = """
 net:
-  allow: []
+  allow: ['b.example.com:8443']
   inject:
     - {host: a.example.com, header: X-Api-Key, from_env: TEST_KEY, base_url_env: FIRST_URL, path: /v1}
     - {host: 'b.example.com:8443', header: Authorization, prefix: 'Bearer ', from_env: TEST_KEY, base_url_env: SECOND_URL}
