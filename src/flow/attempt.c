@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
 #include "base/time.h"
 #include "crew/crew.h"
@@ -87,6 +88,19 @@ static int add_protect(struct attempt *a, const char *name)
 	return 0;
 }
 
+/* Whether the step itself writes to this path now. */
+static bool is_own_output(const struct attempt *a, const char *path)
+{
+	char own[CORDON_PATH_MAX];
+
+	for (size_t i = 0; i < a->step->n_outputs; i++)
+		if (a->step->outputs[i].file &&
+		    cordon_output_path(&a->step->outputs[i], a->engine->run.id, a->step->id, a->number, own, NULL) == 0 &&
+		    cordon_streq(own, path))
+			return true;
+	return false;
+}
+
 /* What earlier steps produced, and what cordon itself wrote there, can only be read. */
 static int protect_files(struct attempt *a, bool prompt_in_file)
 {
@@ -97,7 +111,8 @@ static int protect_files(struct attempt *a, bool prompt_in_file)
 	if (!a->protect)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < json_array_size(files); i++)
-		r = add_protect(a, json_string_value(json_array_get(files, i)));
+		if (!is_own_output(a, json_string_value(json_array_get(files, i))))
+			r = add_protect(a, json_string_value(json_array_get(files, i)));
 	if (r == 0)
 		r = add_protect(a, "context.md");
 	if (r == 0 && prompt_in_file)
@@ -105,10 +120,14 @@ static int protect_files(struct attempt *a, bool prompt_in_file)
 	return r;
 }
 
+/* An earlier agent may have made a directory of this name. */
 static int write_own(const struct attempt *a, const char *name, const struct cordon_buf *text, struct cordon_error *err)
 {
 	int dir = a->engine->stage.dir_fd;
-	int r = cordon_write_file(dir, name, 0600, text->data ? text->data : "", text->len, err);
+	int r = cordon_dirs_remove(dir, name, err);
+
+	if (r == 0)
+		r = cordon_write_file(dir, name, 0600, text->data ? text->data : "", text->len, err);
 
 	return r < 0 ? cordon_error_prefix(err, r, "the run directory") : 0;
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "crew/crew.h"
 #include "flow/internal.h"
+#include "flow/step.h"
 
 #define WAIT_POLL_MS 250
 #define LOCK_POLL_MS 10
@@ -147,12 +148,11 @@ static int end_dead(const struct cordon_home *home, const char *id, struct cordo
 
 	if (r < 0 || cordon_flow_state_ended(held.progress.state))
 		return r;
-	r = cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err);
-	if (r == 0)
-		r = cordon_flow_journal_add(&held.journal, event, err);
-	if (r == 0 && cordon_flow_stage_open(held.run.private_path, held.run.id, &stage, NULL) == 0)
+	if (cordon_flow_stage_open(held.run.private_path, held.run.id, &stage, NULL) == 0)
 		cordon_flow_stage_remove(&stage);
-	return r;
+	cordon_step_spec_forget(home, held.run.id);
+	r = cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err);
+	return r < 0 ? r : cordon_flow_journal_add(&held.journal, event, err);
 }
 
 int cordon_flow_cancel(const struct cordon_home *home, const char *id, struct cordon_error *err)

@@ -30,9 +30,13 @@ int cordon_flow_say(struct cordon_flow_engine *engine, json_t *event, struct cor
 	return r;
 }
 
+/* The copies go first: nobody looks at a run that has ended any more. */
 static int say_done(struct cordon_flow_engine *engine, cordon_flow_state state, const char *reason,
 		    struct cordon_error *err)
 {
+	if (engine->stage.own_fd >= 0)
+		cordon_flow_stage_remove(&engine->stage);
+	cordon_step_spec_forget(engine->home, engine->run.id);
 	return cordon_flow_say(engine,
 			       json_pack("{s:s, s:s, s:s}", "event", "done", "state", cordon_flow_state_name(state),
 					 "reason", reason),
@@ -142,11 +146,6 @@ static int begin(struct cordon_flow_engine *engine, const char *id, struct cordo
 static void engine_done(struct cordon_flow_engine *engine)
 {
 	engine->crew = cordon_crew_free(engine->crew);
-	if (cordon_flow_state_ended(engine->progress.state)) {
-		if (engine->stage.own_fd >= 0)
-			cordon_flow_stage_remove(&engine->stage);
-		cordon_step_spec_forget(engine->home, engine->run.id);
-	}
 	cordon_flow_stage_done(&engine->stage);
 	cordon_flow_progress_done(&engine->progress);
 	cordon_flow_journal_done(&engine->journal);

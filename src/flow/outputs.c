@@ -55,6 +55,26 @@ static int open_parent(int dir_fd, const char *path, const char **ret_name)
 	return cordon_open_beneath(dir_fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Makes the directories on the way to a path; what an earlier agent put there is not followed. */
+static int make_parents(int dir_fd, const char *path)
+{
+	char dir[CORDON_PATH_MAX];
+
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		autofd int parent = -1;
+		const char *name;
+
+		if (cordon_copy(dir, sizeof(dir), path, (size_t)(slash - path)) < 0)
+			return -ENAMETOOLONG;
+		parent = open_parent(dir_fd, dir, &name);
+		if (parent < 0)
+			return parent;
+		if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
 int cordon_outputs_clear(int dir_fd, const struct cordon_flow_step *step, const char *run_id, unsigned int attempt,
 			 struct cordon_error *err)
 {
@@ -69,9 +89,8 @@ int cordon_outputs_clear(int dir_fd, const struct cordon_flow_step *step, const 
 		r = cordon_output_path(&step->outputs[i], run_id, step->id, attempt, path, err);
 		if (r < 0)
 			return r;
-		parent = open_parent(dir_fd, path, &name);
-		if (parent == -ENOENT)
-			continue;
+		r = make_parents(dir_fd, path);
+		parent = r < 0 ? r : open_parent(dir_fd, path, &name);
 		if (parent < 0)
 			return cordon_fail_errno(err, parent, "cannot make room for the output %s at %s",
 						 step->outputs[i].key, path);

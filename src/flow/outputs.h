@@ -16,7 +16,8 @@
 int cordon_output_path(const struct cordon_flow_output *output, const char *run_id, const char *step_id,
 		       unsigned int attempt, char ret[static CORDON_PATH_MAX], struct cordon_error *err);
 
-/* Removes what stands at the paths of the step's outputs, so that nothing there is older than the attempt. `dir_fd` is the
+/* Removes what stands at the paths of the step's outputs, so that nothing there is older than the attempt, and makes the
+ * directories on the way to them. `dir_fd` is the
  * run directory of the attempt, which nobody else uses yet. */
 int cordon_outputs_clear(int dir_fd, const struct cordon_flow_step *step, const char *run_id, unsigned int attempt,
 			 struct cordon_error *err);

@@ -22,6 +22,17 @@ static const char *text_of(const json_t *event, const char *key)
 	return text ? text : "";
 }
 
+static bool has(const json_t *list, const json_t *wanted)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item)
+		if (json_equal(item, wanted))
+			return true;
+	return false;
+}
+
 /* Enters the step that comes next. */
 static void enter(struct cordon_flow_progress *p, const struct cordon_workflow *workflow, size_t next)
 {
@@ -93,7 +104,8 @@ static void on_end(struct cordon_flow_progress *p, const struct cordon_workflow 
 	p->dir = text_of(event, "dir");
 	p->dir_serial = p->serial;
 	json_array_foreach(json_object_get(event, "files"), i, file)
-		json_array_append(p->files, (json_t *)(uintptr_t)file);
+		if (!has(p->files, file))
+			json_array_append(p->files, (json_t *)(uintptr_t)file);
 	decide(p, workflow, !step->decision || cordon_streq(step->decision, "approve"));
 }
 

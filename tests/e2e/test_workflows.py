@@ -328,6 +328,23 @@ def test_the_next_step_sees_grants_as_they_are_then(desk, cordon):
     assert (desk.private / "seen").read_text() == "text of docs\n" and "docs" not in (desk.private / "after").read_text()
 
 
+def test_revoke_ends_running_steps_that_hold_the_grant_and_their_runs_fail(desk, cordon, leftovers):
+    desk.grant("docs", "specs")
+    desk.define(step("one", 'trap "exit 0" TERM; echo ready; while :; do echo x >> shared/docs/log; sleep 0.05; done', limits={"max_retries": 5}))
+    run, other = desk.begin(), None
+    poll(lambda: "ready" in cordon("workflow", "logs", run).stdout, 60)
+    kept = cordon("orchestrator", "revoke-shared-access", "desk", "specs", "--keep-running", "--json")
+    assert kept.returncode == 0 and kept.json()["kept_running"] == [{"run_id": run, "step": "one", "attempt": 1}] and desk.status(run)["state"] == "running", kept
+    done = cordon("orchestrator", "revoke-shared-access", "desk", "docs", "--json")
+    assert done.returncode == 0 and done.json()["ended"] == [{"run_id": run, "step": "one", "attempt": 1}], done
+    poll(lambda: desk.status(run)["state"] == "failed", 60)
+    assert desk.status(run)["terminalReason"] == "revoked" and desk.status(run)["totalIterations"] == 1, "it is not tried again"
+    leftovers.assert_none(60)
+    size = (desk.areas["docs"] / "log").stat().st_size
+    assert cordon("workflow", "run", "desk", "flow").returncode == 125, "the step names an area that is not granted any more"
+    assert (desk.areas["docs"] / "log").stat().st_size == size and cordon("workflow", "resume", run).returncode == 1
+
+
 def test_lists_logs_and_ids(desk, cordon):
     desk.define(step("one", r"printf 'a\033[2Jb\n'; echo err >&2"))
     run = desk.run()["runId"]
