@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "base/dirs.h"
 #include "base/io.h"
@@ -26,6 +27,7 @@ struct attempt {
 	char run_workspace[CORDON_PATH_MAX];
 	char job[CORDON_CREW_NAME_MAX + 1];
 	struct cordon_settings_file *settings;
+	struct stat settings_stat; /* of the file before it was read; zeroes when there was none */
 	const struct cordon_orchestrator *orchestrator;
 	struct cordon_step_spec made;
 	char **argv;
@@ -120,16 +122,18 @@ static int protect_files(struct attempt *a, bool prompt_in_file)
 	return r;
 }
 
-/* An earlier agent may have made a directory of this name. */
+/* An earlier agent may have made anything under this name. Nothing is synced: the copy is, when the step has finished. */
 static int write_own(const struct attempt *a, const char *name, const struct cordon_buf *text, struct cordon_error *err)
 {
 	int dir = a->engine->stage.dir_fd;
+	autofd int fd = -1;
 	int r = cordon_dirs_remove(dir, name, err);
 
-	if (r == 0)
-		r = cordon_write_file(dir, name, 0600, text->data ? text->data : "", text->len, err);
-
-	return r < 0 ? cordon_error_prefix(err, r, "the run directory") : 0;
+	if (r < 0)
+		return cordon_error_prefix(err, r, "the run directory");
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : cordon_write_all(fd, text->data ? text->data : "", text->len);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write %s in the run directory", name) : 0;
 }
 
 /* Writes prompt and context, and finds the command. */
@@ -209,6 +213,8 @@ static int load_settings(struct attempt *a, struct cordon_error *err)
 	int r;
 
 	cordon_settings_freep(&a->settings);
+	if (!config || stat(config, &a->settings_stat) < 0)
+		a->settings_stat = (struct stat){ 0 };
 	r = cordon_settings_load(config, 0, &a->settings, &found);
 	if (r < 0 || found.n)
 		return found.n ? cordon_errors_first(&found, err)
@@ -281,12 +287,16 @@ static int run_agent(struct attempt *a, struct cordon_job *ret_job, struct cordo
 static json_t *end_event(const struct attempt *a, const struct cordon_job *job, const char *result)
 {
 	int64_t duration = job->ended && job->started ? job->ended - job->started : 0;
+	char ended[CORDON_TIME_SIZE];
 	json_t *event = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I}", "event", "end", "n", (json_int_t)a->serial,
 				  "result", result, "duration_ms", (json_int_t)(duration > 0 ? duration : 0),
 				  "violations", (json_int_t)job->violations, "exit_code", (json_int_t)job->exit_code);
 
 	if (*job->run_id)
 		json_object_set_new(event, "session_id", json_string(job->run_id));
+	cordon_time_format(job->ended, ended);
+	if (job->ended)
+		json_object_set_new(event, "ended_at", json_string(ended));
 	return event;
 }
 
@@ -377,19 +387,18 @@ static int finish(struct attempt *a, const struct cordon_job *job, struct cordon
 	}
 }
 
-/* Whether the areas that the settings grant are still those that the sandbox was built with. A revoke that looks for
- * running steps before this attempt is in the journal has changed the settings before, so this finds it. */
-static int same_areas(struct attempt *a, const json_t *areas, struct cordon_error *err)
+/* Whether the settings are still the file that the sandbox was built with. A revoke that looks for running steps before this
+ * attempt is in the journal has replaced the file before, so this finds it. */
+static bool same_settings(const struct attempt *a)
 {
-	struct attempt now = { .engine = a->engine };
-	json_auto_t *names = NULL;
-	int r = load_settings(&now, err);
+	const struct stat *was = &a->settings_stat;
+	struct stat now;
 
-	names = r == 0 ? area_names(now.orchestrator) : NULL;
-	if (r == 0)
-		r = json_equal(names, areas);
-	cordon_settings_freep(&now.settings);
-	return r;
+	if (stat(a->settings->path, &now) < 0)
+		return errno == ENOENT && !was->st_ino;
+	return now.st_dev == was->st_dev && now.st_ino == was->st_ino && now.st_size == was->st_size &&
+	       now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
+	       now.st_ctim.tv_sec == was->st_ctim.tv_sec && now.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
 }
 
 int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *err)
@@ -413,9 +422,7 @@ int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *
 			    json_pack("{s:s, s:I, s:s, s:I, s:s, s:O}", "event", "attempt", "n", (json_int_t)a.serial,
 				      "step", a.step->id, "attempt", (json_int_t)a.number, "job", a.job, "areas", areas),
 			    err);
-	if (r == 0)
-		r = same_areas(&a, areas, err);
-	if (r <= 0)
+	if (r < 0 || !same_settings(&a))
 		return r; /* 0: the settings changed, and the attempt starts again */
 	r = run_agent(&a, &job, err);
 	return r < 0 ? r : finish(&a, &job, err);

@@ -141,6 +141,7 @@ int cordon_flow_stage_seal(struct cordon_flow_stage *stage, char ret_identity[st
 	return r < 0 ? cordon_fail_errno(err, r, "cannot write what the step left to the disk") : 0;
 }
 
+/* The rename need not reach the disk before we go on: whoever resumes the run after a loss of power does it again. */
 int cordon_flow_stage_commit(struct cordon_flow_stage *stage, uint64_t n, const char *identity, struct cordon_error *err)
 {
 	autofd int run = openat(stage->runs_fd, stage->id, OPEN_DIR);
@@ -157,8 +158,6 @@ int cordon_flow_stage_commit(struct cordon_flow_stage *stage, uint64_t n, const 
 	if (r == 0 && !cordon_streq(found, identity))
 		r = -ESTALE;
 	if (r == 0 && renameat2(stage->own_fd, name, stage->runs_fd, stage->id, RENAME_EXCHANGE) < 0)
-		r = -errno;
-	if (r == 0 && (fsync(stage->runs_fd) < 0 || fsync(stage->own_fd) < 0))
 		r = -errno;
 	return r < 0 ? cordon_fail_errno(err, r, "cannot take over what the step left in the run directory") : 0;
 }
