@@ -253,8 +253,14 @@ static int read_profile(struct cordon_settings_reader *reader, const struct cord
 
 /* ---- defaults ---- */
 
-static char claude[] = "claude", print_option[] = "-p", codex[] = "codex", exec_word[] = "exec";
-static char *claude_command[] = { claude, print_option, NULL }, *codex_command[] = { codex, exec_word, NULL };
+/* Clients that ask nobody anything: the kernel holds what they may do. {model} stands for the agent's model. */
+static char claude[] = "claude", print_option[] = "-p", skip_option[] = "--dangerously-skip-permissions",
+	    model_option[] = "--model", model_word[] = "{model}";
+static char codex[] = "codex", exec_word[] = "exec", sandbox_option[] = "-s", full_word[] = "danger-full-access",
+	    no_git_option[] = "--skip-git-repo-check", json_option[] = "--json", stdin_word[] = "-";
+static char *claude_command[] = { claude, print_option, skip_option, model_option, model_word, NULL };
+static char *codex_command[] = { codex,	      exec_word,    sandbox_option, full_word,	no_git_option,
+				 json_option, model_option, model_word,	    stdin_word, NULL };
 
 static const struct cordon_provider built_in[] = {
 	{ .name = "anthropic", .command = claude_command, .profile = claude },

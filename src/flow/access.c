@@ -42,12 +42,12 @@ void cordon_flow_argv_free(char **argv)
 	free(argv);
 }
 
-/* The name of the prompt's file is replaced after the model's: it is ours and contains no braces. A model that is called
- * {prompt_file} gets what it asks for. */
+/* The name of the prompt's file is replaced after the model's: it is ours and contains no braces. An agent without a model
+ * has no word for it, nor the option before that word. */
 char **cordon_flow_argv(const struct cordon_provider *provider, const char *model, const char *prompt_file,
 			bool *ret_file)
 {
-	size_t n = 0;
+	size_t n = 0, made = 0;
 	char **argv;
 	bool ignored = false;
 
@@ -56,10 +56,16 @@ char **cordon_flow_argv(const struct cordon_provider *provider, const char *mode
 		n++;
 	argv = calloc(n + 1, sizeof(*argv));
 	for (size_t i = 0; argv && i < n; i++) {
-		autofree char *word = replace(provider->command[i], "{model}", model ? model : "", &ignored);
+		autofree char *word = NULL;
 
-		argv[i] = word ? replace(word, "{prompt_file}", prompt_file, ret_file) : NULL;
-		if (!argv[i]) {
+		if (!model && strstr(provider->command[i], "{model}")) {
+			if (cordon_streq(provider->command[i], "{model}") && made > 1 && argv[made - 1][0] == '-')
+				free(cordon_steal_ptr(&argv[--made]));
+			continue;
+		}
+		word = replace(provider->command[i], "{model}", model ? model : "", &ignored);
+		argv[made] = word ? replace(word, "{prompt_file}", prompt_file, ret_file) : NULL;
+		if (!argv[made++]) {
 			cordon_flow_argv_free(argv);
 			return NULL;
 		}

@@ -269,6 +269,7 @@ class Model:
         """`listener` is a socket to serve instead of one on the loopback."""
         self.deeds = deeds
         self.farewell = farewell
+        self.words = {}  # word in a prompt: a function from the prompt to the last word, instead of the farewell
         self.requests = []  # (path, body as text)
         self.keys = []  # what each request to the model had in x-api-key
         self.answers = {}  # name of a deed: what the client answered to the model
@@ -301,7 +302,7 @@ class Model:
             self.answers[deed.name] = answer
         if len(talk.answers) < len(deeds):
             return dialect.call(deeds[len(talk.answers)], talk.tools), None
-        return None, self.farewell
+        return None, next((say(talk.prompt) for word, say in self.words.items() if word in talk.prompt), self.farewell)
 
     def handler(model):  # the inner class needs the name self
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -6,13 +6,16 @@ Natively all of it is done, which shows that the attempts are real. In cordon th
 reported. What happened is read from the host, and from what the clients told the model.
 """
 import json
+import os
 import re
+import signal
 
 import pytest
 
 from clients.four import CLIENTS, SECRET, Person, documented_lines, install
 from clients.model import Deed, Model
-from support import callers
+from flows import Desk, step
+from support import callers, poll
 
 ATTACKS = ("outside", "secret", "hook", "settings", "program")
 REFUSED = re.compile("permission denied|read-only file system|no such file|nonexistent|not exist|not found", re.IGNORECASE)
@@ -198,3 +201,46 @@ def test_claude_code_works_with_its_key_outside_of_the_run(internet, machine, in
     assert "ANTHROPIC_BASE_URL=http://127.0.0.1:" in model.answers["environment"]
     assert not model.heard(key) and "ANTHROPIC_API_KEY" not in model.answers["environment"]
     assert "Could not resolve host" in model.answers["direct"], "only the helper reaches the host of a credential"
+
+
+def envelope(prompt, **values):
+    token = re.search(r'\[workflow_result\]\{"token": "([0-9a-f]{32})"', prompt).group(1)
+    return f"I am done.\n[workflow_result]{json.dumps({'token': token, **values})}[/workflow_result]"
+
+
+def test_claude_code_works_through_a_workflow_with_review_rejection_and_a_killed_engine(claude, model, cordon):
+    """As the provider `anthropic`, without a word in the settings about its command; nothing that ended is done again."""
+    desk = Desk(claude.box, cordon)
+    prompts = {"plan": "write-the-plan, and heed: {{state.check_feedback}}", "check": "review-the-plan {{steps.plan.outputs.doc}}", "build": "build-it"}
+    desk.define(
+        step("plan", workspace_mode="run_workspace", outputs=["doc"], output_files={"doc": "plan.md"}, next="check") | {"prompt": prompts["plan"]},
+        step("check", type="agent_review", workspace_mode="run_workspace", outputs=["feedback?"], on_approve="build", on_reject="plan") | {"prompt": prompts["check"]},
+        step("build", outputs=["artifact"]) | {"prompt": prompts["build"]})
+    file = desk.private / "orchestrator.yaml"
+    claude.box.write(file, file.read_text().replace('"scripted"', '"anthropic"').replace('"model": "m"', '"model": "stand-in"'), mode=0o600)
+    model.deeds.update({
+        "again-please": [Deed("second", "shell", text='echo the second plan > "$CORDON_RUN_WORKSPACE/plan.md"; echo plan >> "$CORDON_RUN_WORKSPACE/log"')],
+        "write-the-plan": [Deed("first", "shell", text='echo the first plan > "$CORDON_RUN_WORKSPACE/plan.md"; echo plan >> "$CORDON_RUN_WORKSPACE/log"'),
+                           Deed("area", "shell", text=f"cat {desk.areas['docs']}/file; ls {desk.box.path}/ws")],
+        "review-the-plan": [Deed("look", "shell", text='pwd; echo check >> "$CORDON_RUN_WORKSPACE/log"')],
+        "build-it": [Deed("build", "shell", text='cat "$CORDON_RUN_WORKSPACE/plan.md" > built.txt')]})
+    runs, kills = [], []
+
+    def review(prompt):
+        if not kills:  # while the client waits for this answer, its engine is killed
+            kills.append(desk.status(runs[0])["engine"])
+            os.kill(kills[0], signal.SIGKILL)
+        return envelope(prompt, decision="approve") if "second" in prompt else envelope(prompt, decision="reject", feedback="again-please")
+
+    model.words.update({"review-the-plan": review, "build-it": lambda prompt: envelope(prompt, artifact="built.txt")})
+    begun = claude.headless(["cordon", "workflow", "run", "desk", "flow", "--json"])
+    assert begun.returncode == 0, begun
+    runs.append(begun.json()["runId"])
+    poll(lambda: kills and desk.status(runs[0])["engine"] is None, 120)
+    done = claude.headless(["cordon", "workflow", "resume", runs[0], "--wait"])
+    status = desk.status(runs[0])
+    assert done.returncode == 0 and status["state"] == "succeeded" and status["outputs"] == {"artifact": "built.txt"}, (done, status, cordon("workflow", "logs", runs[0]).stdout)
+    made = desk.directory(runs[0])
+    assert (desk.private / "built.txt").read_text() == "the second plan\n" and (made / "log").read_text() == "plan\ncheck\nplan\ncheck\n"
+    assert [(e["step"], e["attempt"]) for e in desk.journal(runs[0]) if e["event"] == "attempt"] == [("plan", 1), ("check", 1), ("check", 1), ("plan", 2), ("check", 2), ("build", 1)]
+    assert str(desk.private) in model.answers["look"] and not model.heard("text of docs") and str(desk.areas["docs"] / "file") in reported(claude)

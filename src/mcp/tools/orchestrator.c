@@ -101,20 +101,7 @@ CHANGE(orchestrator_remove, CORDON_EDIT_REMOVE_ORCHESTRATOR)
 CHANGE(shared_add, CORDON_EDIT_ADD_AREA)
 CHANGE(shared_remove, CORDON_EDIT_REMOVE_AREA)
 CHANGE(shared_grant, CORDON_EDIT_GRANT)
-
-/* The grant is gone whatever becomes of the steps that hold the area. */
-static int shared_revoke(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
-			 struct cordon_error *err)
-{
-	json_t *ended = NULL;
-	int r = change(CORDON_EDIT_REVOKE, args, ret_result, err);
-
-	(void)ret_text;
-	if (r == 0 && cordon_flow_end_holders(&request->mcp->store->home, cordon_mcp_arg(args, "orchestrator_id"),
-					      cordon_mcp_arg(args, "key"), false, &ended, NULL) == 0)
-		json_object_set_new(*ret_result, "ended", ended);
-	return r;
-}
+CHANGE(shared_revoke, CORDON_EDIT_REVOKE)
 
 /* ---- questions ---- */
 
