@@ -6,6 +6,7 @@
 #include "base/home.h"
 #include "cli/commands.h"
 #include "crew/crew.h"
+#include "flow/flow.h"
 #include "run/live.h"
 #include "view/view.h"
 
@@ -38,7 +39,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_gc_counts counts = { 0 };
 	struct cordon_error err = { 0 };
 	struct cordon_view_counts views = { 0 };
-	size_t crews = 0, live_crews = 0;
+	size_t crews = 0, live_crews = 0, workflows = 0;
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
 
 	if (r != 0)
@@ -47,21 +48,25 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
 	if (cordon_home_open(&home, &err) < 0 || cordon_live_gc(&home, &counts, &err) < 0 ||
 	    cordon_crew_gc(&home, CORDON_CREW_KEEP_MS, &crews, &live_crews, &err) < 0 ||
-	    cordon_view_gc(&home, CORDON_VIEW_KEEP_MS, &views, &err) < 0)
+	    cordon_view_gc(&home, CORDON_VIEW_KEEP_MS, &views, &err) < 0 ||
+	    cordon_flow_gc(&home, CORDON_FLOW_KEEP_MS, &workflows, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	record(&home, &counts, crews, views.removed);
 	if (cli->json)
-		return cordon_cli_print_json(cli, json_pack("{s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}}", "records",
-							    (json_int_t)counts.records, "cgroups",
-							    (json_int_t)counts.cgroups, "directories",
-							    (json_int_t)counts.directories, "live",
-							    (json_int_t)counts.live, "crews", (json_int_t)crews,
-							    "views", "removed", (json_int_t)views.removed, "waiting",
-							    (json_int_t)views.waiting, "live", (json_int_t)views.live));
+		return cordon_cli_print_json(cli,
+					     json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}}", "records",
+						       (json_int_t)counts.records, "cgroups",
+						       (json_int_t)counts.cgroups, "directories",
+						       (json_int_t)counts.directories, "live", (json_int_t)counts.live,
+						       "crews", (json_int_t)crews, "workflows", (json_int_t)workflows,
+						       "views", "removed", (json_int_t)views.removed, "waiting",
+						       (json_int_t)views.waiting, "live", (json_int_t)views.live));
 	printf("removed %zu records, %zu cgroups and %zu directories of dead runs", counts.records, counts.cgroups,
 	       counts.directories);
 	if (crews)
 		printf(", and %zu crews", crews);
+	if (workflows)
+		printf(", and %zu workflow run%s", workflows, workflows == 1 ? "" : "s");
 	if (views.removed)
 		printf(", and %zu view%s", views.removed, views.removed == 1 ? "" : "s");
 	printf("; %zu runs live", counts.live);

@@ -418,6 +418,9 @@ int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *
 	if (r < 0)
 		return r;
 	areas = area_names(a.orchestrator);
+	/* A request that came too late for an earlier step means nothing for this one; only an open attempt gets requests. */
+	if (!engine->progress.open)
+		(void)unlinkat(engine->run.fd, CORDON_FLOW_REVOKED, 0);
 	r = cordon_flow_say(engine,
 			    json_pack("{s:s, s:I, s:s, s:I, s:s, s:O}", "event", "attempt", "n", (json_int_t)a.serial,
 				      "step", a.step->id, "attempt", (json_int_t)a.number, "job", a.job, "areas", areas),

@@ -2,6 +2,7 @@
 /* The records of runs: makes, finds, opens, lists and removes them. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
 
@@ -16,6 +17,8 @@
 #define LOCK "lock"
 #define RECORD_MAX ((size_t)16 << 20)
 #define RUNS_MAX 100000
+#define LOCK_TRIES 20
+#define LOCK_POLL_MS 5
 
 void cordon_flow_run_done(struct cordon_flow_run *run)
 {
@@ -67,10 +70,15 @@ int cordon_flow_run_make(const struct cordon_home *home, json_t *record, const c
 int cordon_flow_run_lock(const struct cordon_flow_run *run, int *ret_fd, struct cordon_error *err)
 {
 	autofd int fd = openat(run->fd, LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int r = -1;
 
 	if (fd < 0)
 		return cordon_fail_errno(err, -errno, "cannot lock the run %s", run->id);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+	/* Whoever only looks whether an engine lives has the lock for an instant. */
+	for (int tries = 0; tries < LOCK_TRIES && (r = flock(fd, LOCK_EX | LOCK_NB)) < 0 && errno == EWOULDBLOCK;
+	     tries++)
+		(void)poll(NULL, 0, LOCK_POLL_MS);
+	if (r < 0)
 		return errno == EWOULDBLOCK
 			       ? cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run %s is under way", run->id)
 			       : cordon_fail_errno(err, -errno, "cannot lock the run %s", run->id);
