@@ -214,7 +214,8 @@ static int bring_home(struct cordon_journal *journal, struct cordon_error *err)
 			continue;
 		cordon_dirs_remove(own, entry, NULL);
 		r = cordon_stage_again(journal->stage_fd, entry, own, entry);
-		if (r < 0)
+		/* Of a step that was taken back, there is nothing to keep. */
+		if (r < 0 && r != -ENOENT)
 			return cordon_fail_errno(err, r, "cannot keep what %s was", step->path);
 	}
 	return syncfs(own) < 0 ? cordon_fail_errno(err, -errno, "cannot keep what was replaced") : 0;
@@ -253,12 +254,13 @@ static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 static void set_aside(struct cordon_journal *journal, struct cordon_error *err)
 {
 	char kept[32];
+	int home;
 
 	snprintf(kept, sizeof(kept), "kept-%s", journal->name);
-	bring_home(journal, NULL);
+	home = bring_home(journal, NULL);
 	renameat(journal->all_fd, journal->name, journal->all_fd, kept);
 	cordon_closep(&journal->stage_fd);
-	if (*journal->place)
+	if (home == 0 && *journal->place)
 		cordon_dirs_remove(journal->root_fd, journal->place, NULL);
 	cordon_error_hint(err,
 			  "not everything could be taken back, because the host went on; what it had is in %s of the view",
@@ -321,10 +323,12 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 		if (back == 0)
 			sync_entries(journal, false);
 		cordon_known_add(journal->view->dir_fd, journal, false);
-		if (back < 0)
+		if (back == -ESTALE)
 			set_aside(journal, err);
-		else
+		else if (back == 0)
 			cordon_journal_drop(journal);
+		else /* the disk is full, or the like: the journal stays, and the next call goes on */
+			cordon_error_hint(err, "not everything could be taken back; the next call goes on with it");
 		return r;
 	}
 	synced = sync_entries(journal, false);
@@ -446,9 +450,9 @@ static int finish_undo(struct cordon_journal *journal, bool forced, struct cordo
 	cordon_known_add(journal->view->dir_fd, journal, false);
 	if (r == 0)
 		r = record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, err);
-	if (r < 0)
+	if (r == -ESTALE)
 		set_aside(journal, err);
-	else
+	else if (r == 0)
 		cordon_journal_drop(journal);
 	return r;
 }
