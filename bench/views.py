@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copy-on-write views: what the start costs by the size of the tree, `git status` and a build in a view beside the same natively, and
+eight views beside eight `git worktree add`, in time and on the disk."""
+import os
+import subprocess
+import time
+
+from rows import Row, median, microseconds, run
+
+SMALL, LARGE = 10, 20000
+ROUNDS = 15
+WORK_ROUNDS = 9
+START_BAR = 2000  # microseconds that a view may add
+GROWTH_BAR = 1.10
+WORK_BAR = 1.15
+VIEWS = 8
+SOURCES = 12
+GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+
+
+def make_tree(top, files):
+    """A repository with so many small files, 100 in each directory, and a C program."""
+    for i in range(0, files, 100):
+        (top / f"files/d{i // 100}").mkdir(parents=True)
+        for k in range(i, min(i + 100, files)):
+            (top / f"files/d{i // 100}/f{k}").write_text(f"{k}\n")
+    (top / "c").mkdir()
+    for i in range(SOURCES):
+        (top / f"c/s{i}.c").write_text(f"#include <stdio.h>\n#include <stdlib.h>\nint f{i}(int x) {{ return printf(\"%d\", x + {i}); }}\n")
+    (top / "c/main.c").write_text("int main(void) { return 0; }\n")
+    objects = " ".join(f"s{i}.o" for i in range(SOURCES))
+    (top / "c/Makefile").write_text(f"program: main.o {objects}\n\tcc -o $@ $^\n%.o: %.c\n\tcc -O2 -c -o $@ $<\nclean:\n\trm -f *.o program\n")
+    run([*GIT, "init", "-q", "."], cwd=top)
+    run([*GIT, "add", "-A"], cwd=top)
+    run([*GIT, "commit", "-q", "-m", "first"], cwd=top)
+    return top
+
+
+def timed(command, **options):
+    began = time.perf_counter()
+    run(command, **options)
+    return (time.perf_counter() - began) * 1e6
+
+
+def alternate(rounds, *functions):
+    """The median of each, called in turns."""
+    times = [[] for _ in functions]
+    for _ in range(rounds):
+        for function, list_of in zip(functions, times):
+            list_of.append(function())
+    return [median(each) for each in times]
+
+
+def disk(path):
+    return int(run(["du", "-s", "-B1", str(path)]).stdout.split()[0])
+
+
+def starts(context, trees):
+    """What a view adds to a start, in a small and in a large tree."""
+    def start(tree, *options):
+        return lambda: timed([context.cordon, "run", "--no-summary", *options, "--", "true"], cwd=tree)
+
+    view = ("--cow", "--git", "none")  # git's own directory of a run costs extra, and is shown by itself
+    small_view, large, large_view, with_git = alternate(ROUNDS, start(trees[SMALL], *view), start(trees[LARGE], "--git", "none"),
+                                                        start(trees[LARGE], *view), start(trees[LARGE], "--cow"))
+    added = large_view - large
+    yield Row(f"start in a view, {LARGE} files", microseconds(large_view), f"{microseconds(large)} without", large_view / large,
+              f"<= +{START_BAR // 1000} ms", added <= START_BAR)
+    yield Row(f"the same by size, {LARGE} files to {SMALL}", microseconds(large_view), f"{microseconds(small_view)} with {SMALL} files",
+              large_view / small_view, f"<= {GROWTH_BAR} x", large_view / small_view <= GROWTH_BAR)
+    yield Row("the same with a git directory of its own", microseconds(with_git), f"{microseconds(large_view)} without", with_git / large_view)
+
+
+def inside(context, tree, script, rounds):
+    """Microseconds of a script, timed inside one view by the shell's clock."""
+    loop = f"for i in $(seq {rounds}); do s=$(date +%s%N); {{ {script}; }} >/dev/null 2>&1; echo $(( $(date +%s%N) - s )); done"
+    done = run([context.cordon, "run", "--no-summary", "--cow", "--", "sh", "-c", loop], cwd=tree)
+    return [int(line) / 1000 for line in done.stdout.split()]
+
+
+def natively(tree, script, rounds):
+    loop = f"for i in $(seq {rounds}); do s=$(date +%s%N); {{ {script}; }} >/dev/null 2>&1; echo $(( $(date +%s%N) - s )); done"
+    return [int(line) / 1000 for line in run(["sh", "-c", loop], cwd=tree).stdout.split()]
+
+
+def work(context, tree):
+    """Ordinary work in a view beside the same natively, in turns."""
+    for what, script in (("git status in a view", "git status --short"), ("a build in a view", "make -C c clean; make -C c")):
+        ours, theirs = [], []
+        for _ in range(3):
+            theirs += natively(tree, script, WORK_ROUNDS // 3)
+            ours += inside(context, tree, script, 1 + WORK_ROUNDS // 3)[1:]  # the first round fills the caches
+        run(["make", "-C", "c", "clean"], cwd=tree)
+        ratio = median(ours) / median(theirs)
+        yield Row(what, microseconds(median(ours)), f"{microseconds(median(theirs))} natively", ratio, f"<= {WORK_BAR} x", ratio <= WORK_BAR)
+
+
+def copies(context, tree, home):
+    """Eight copies in which somebody changes one file, made one after the other."""
+    before = disk(home)
+    began = time.perf_counter()
+    for i in range(VIEWS):
+        run([context.cordon, "run", "--no-summary", "--cow", "--git", "none", "--", "sh", "-c", f"echo {i} >files/d0/f0"], cwd=tree)
+    ours, our_disk = (time.perf_counter() - began) * 1e6, disk(home) - before
+    places = [home.parent / f"worktree{i}" for i in range(VIEWS)]
+    began = time.perf_counter()
+    for i, place in enumerate(places):
+        run([*GIT, "worktree", "add", "-q", "--detach", str(place)], cwd=tree)
+        (place / "files/d0/f0").write_text(f"{i}\n")
+    theirs, their_disk = (time.perf_counter() - began) * 1e6, sum(disk(place) for place in places)
+    yield Row(f"{VIEWS} views, {LARGE} files, one changed", microseconds(ours), f"{microseconds(theirs)} git worktree add", ours / theirs)
+    yield Row("the same on the disk", f"{our_disk // 1024} KiB", f"{their_disk // 1024} KiB", our_disk / their_disk)
+
+
+def rows(context):
+    home = context.temp / "views-home"
+    home.mkdir(mode=0o700)
+    os.environ["CORDON_HOME"] = str(home)
+    trees = {}
+    for files in (SMALL, LARGE):
+        trees[files] = context.temp / f"views-{files}"
+        trees[files].mkdir()
+        make_tree(trees[files], files)
+    subprocess.run(["sync"], check=False)
+    yield from starts(context, trees)
+    yield from work(context, trees[LARGE])
+    yield from copies(context, trees[LARGE], home)
