@@ -201,7 +201,9 @@ static int push_stashes(const struct cordon_git_taking *t, struct cordon_git_tak
 		struct cordon_git_call call = make_call(t, argv);
 		struct cordon_error fault = { 0 };
 
-		if (cordon_git_call(&call, NULL, &fault) < 0)
+		if (cordon_git_call(&call, NULL, &fault) == 0)
+			r = cordon_git_note(take, err, "stash: new entry: %s", t->stashes[i].message);
+		else
 			r = cordon_git_note(take, err, "an entry of the stash was not taken over: %s", fault.message);
 	}
 	return r;

@@ -39,7 +39,8 @@ static bool component_valid(const char *name, size_t n)
 
 bool cordon_git_refname_valid(const char *name)
 {
-	if (strlen(name) > NAME_MAX_ || strncmp(name, "refs/", 5) != 0)
+	/* Git itself makes no branch with the name HEAD, because nobody could tell the two apart. */
+	if (strlen(name) > NAME_MAX_ || strncmp(name, "refs/", 5) != 0 || cordon_streq(name, "refs/heads/HEAD"))
 		return false;
 	for (const char *at = name;; at++) {
 		size_t n = strcspn(at, "/");

@@ -127,6 +127,7 @@ def test_stash_and_staged_changes_come_along_and_what_was_deleted_stays(cordon, 
     assert repo.git("stash", "list", "--format=%gs") == "On main: half done"
     assert repo.status().splitlines() == ["D  docs/b.txt", "A  lib/staged", "?? docs/"]
     assert repo.git("rev-parse", "old", "release^{commit}").split() == [repo.git("rev-parse", "main")] * 2
+    assert "[GIT] stash: new entry: On main: half done" in done.stderr
     assert "refs/heads/old: the run deleted it, and it stays" in done.stderr and "refs/tags/release: the run moved the tag" in done.stderr
     commits("git stash pop -q")  # what the host had staged is still staged inside, and afterwards
     assert repo.status().splitlines() == ["D  docs/b.txt", " M lib/a.txt", "A  lib/staged", "?? docs/"]
