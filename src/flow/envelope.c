@@ -62,16 +62,18 @@ static bool take_lines(const char *answer, size_t n, struct cordon_buf *out)
 static int take_envelopes(const char *text, size_t n, const char *token, json_t **ret_envelope, struct cordon_error *err)
 {
 	json_auto_t *found = NULL;
+	const char *to = NULL; /* the end mark that was found last: many beginnings before it need no second search */
 
 	for (const char *at = text, *stop = text + n;;) {
-		const char *from = memmem(at, (size_t)(stop - at), begin_mark, sizeof(begin_mark) - 1), *to;
+		const char *from = memmem(at, (size_t)(stop - at), begin_mark, sizeof(begin_mark) - 1);
 		json_auto_t *envelope = NULL;
 		const char *given;
 
 		if (!from)
 			break;
 		from += sizeof(begin_mark) - 1;
-		to = memmem(from, (size_t)(stop - from), end_mark, sizeof(end_mark) - 1);
+		if (!to || to < from)
+			to = memmem(from, (size_t)(stop - from), end_mark, sizeof(end_mark) - 1);
 		at = from;
 		if (!to)
 			break;
