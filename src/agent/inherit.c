@@ -72,7 +72,7 @@ static void inherit_net(const struct inheriting *h, struct cordon_agent *agent, 
 	    cordon_net_setting_list(&parent->net, &nothing, &outer, &err) < 0 ||
 	    cordon_net_list_within(&inner, &outer, &err) < 0)
 		refuse(h, agent, "net", err.message);
-	else if (agent->net.word && cordon_streq(agent->net.word, CORDON_NET_WORD_PROFILE) && outer.listed)
+	else if (cordon_agent_net_has_profile(&agent->net) && outer.listed)
 		refuse(h, agent, "net", "the hosts of the profile are not in it");
 	cordon_net_list_done(&inner);
 	cordon_net_list_done(&outer);

@@ -13,4 +13,7 @@ int cordon_agents_inherit(struct cordon_agents *agents, struct cordon_errors *er
 /* Refuses a scope that is wider than the one it extends. Needs the root. */
 void cordon_agents_check_scopes(const struct cordon_agents *agents, struct cordon_errors *errors);
 
+/* Whether the setting means the hosts of a profile, which has no effect without trust either. */
+bool cordon_agent_net_has_profile(const struct cordon_net_setting *net);
+
 #endif

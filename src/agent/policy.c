@@ -5,8 +5,7 @@
 #include "agent/internal.h"
 #include "config/policy_build.h"
 
-/* Whether the hosts of a profile are meant, which has no effect without trust either. */
-static bool has_profile(const struct cordon_net_setting *net)
+bool cordon_agent_net_has_profile(const struct cordon_net_setting *net)
 {
 	bool profile = net->word && cordon_streq(net->word, CORDON_NET_WORD_PROFILE);
 
@@ -23,7 +22,7 @@ static struct cordon_net_setting trusted_net(const struct cordon_agents *agents,
 	if (agents->trusted)
 		return net;
 	net.n_inject = 0;
-	if (has_profile(&net))
+	if (cordon_agent_net_has_profile(&net))
 		net = (struct cordon_net_setting){ .where = net.where, .word = CORDON_NET_WORD_NONE };
 	return net;
 }
@@ -82,7 +81,7 @@ void cordon_agent_notices(const struct cordon_agents *agents, const struct cordo
 		bool set;
 	} keys[] = {
 		{ "env_pass", agent->env_pass_where, agent->env_pass.n },
-		{ "net", agent->net.where, has_profile(&agent->net) || agent->net.n_inject },
+		{ "net", agent->net.where, cordon_agent_net_has_profile(&agent->net) || agent->net.n_inject },
 		{ "profile", agent->profile.where, agent->profile.text },
 		{ "best_effort", agent->best_effort_where, agent->best_effort },
 	};

@@ -279,7 +279,7 @@ static json_t *inject_json(const struct cordon_net_inject *inject)
 	char host[CORDON_NET_RULE_SIZE], port[CORDON_DIGITS_SIZE];
 	json_t *object;
 
-	cordon_concat(host, sizeof(host), inject->host, ":", cordon_digits(inject->port, port), NULL);
+	cordon_concat(host, sizeof(host), inject->host, ":", cordon_digits(inject->port, port), (char *)NULL);
 	object = json_pack("{s:s, s:s, s:s, s:s}", "host", host, "header", inject->header, "from_env", inject->from_env,
 			   "base_url_env", inject->base_url_env);
 	if (object && *inject->prefix)

@@ -214,7 +214,8 @@ void cordon_net_rule_text(const struct cordon_net_rule *rule, char ret[static CO
 		      rule->kind == CORDON_NET_KIND_WILDCARD ? "*."
 		      : v6				     ? "["
 							     : "",
-		      rule->name, v6 ? "]:" : ":", cordon_digits(rule->port, port), rule->tcp ? "/tcp" : "", NULL);
+		      rule->name, v6 ? "]:" : ":", cordon_digits(rule->port, port), rule->tcp ? "/tcp" : "",
+		      (char *)NULL);
 }
 
 /* Whether a name is one or more labels in front of `domain`. */

@@ -256,8 +256,9 @@ def test_agents_carry_a_list_and_one_without_trust_only_narrows(machine, online)
     assert hosts == [] and "net of profiled has no effect: the file is not trusted" in told
     assert online("agent", "trust", cwd=root).returncode == 0
     assert run("profiled")[0] == ["a.example.com"]
-    machine.write("repo/agents.json", json.dumps({"agents": [agent("listed", net=["a.example.com"]), agent("wider", extends="listed", net=["b.example.com"])]}))
+    machine.write("repo/agents.json", json.dumps({"agents": [agent("listed", net=["a.example.com"]), agent("wider", extends="listed", net=["b.example.com"]), agent("profiled", extends="listed", profile="mine", net=["profile"])]}))
     done = online("agent", "validate", cwd=root)
+    assert "net is wider than that of listed: the hosts of the profile are not in it" in done.stderr, done
     assert done.returncode == 1 and "net is wider than that of listed: it would reach more of the network: b.example.com:443" in done.stderr, done
 
 
