@@ -11,7 +11,7 @@ bool cordon_template_next(const char *text, size_t len, size_t *at, struct cordo
 	size_t left = len - *at;
 
 	*ret_bad = false;
-	if (!left)
+	if (!from || !left)
 		return false;
 	open = memmem(from, left, "{{", 2);
 	if (open != from) {

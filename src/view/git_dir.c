@@ -312,7 +312,7 @@ static int add_shares(struct cordon_policy *policy, const struct making *m, cons
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->record);
 	r = share(policy, source, target, false, at, err);
 	for (size_t i = 0; r == 0 && i < m->repo->n_objects; i++) {
-		char place[sizeof(OBJECTS_AT) + 16];
+		char place[sizeof(OBJECTS_AT) + CORDON_DIGITS_SIZE];
 
 		snprintf(place, sizeof(place), OBJECTS_AT "/%zu", i);
 		r = share(policy, m->repo->objects[i], place, true, at, err);
