@@ -6,7 +6,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 export CC ?= cc
 
-.PHONY: all setup demo test test-long test-kernels bench fuzz lint install uninstall deb test-fresh clean
+.PHONY: all setup demo test test-long test-soak test-kernels bench fuzz lint install uninstall deb test-fresh clean
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -29,6 +29,11 @@ test: all
 test-long: all
 	@scripts/setup test
 	@scripts/test $(BUILD) long
+
+# Many rounds, kills at random instants, public suites: for a release, and after a change of what they try.
+test-soak: all
+	@scripts/setup test
+	@scripts/test $(BUILD) soak
 
 # A selection on older kernels, in an emulator.
 test-kernels: all

@@ -401,8 +401,8 @@ def test_continuous_integration_runs_the_command_of_the_readme_and_nothing_else(
     assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', "exec make test test-long test-kernels"]
     assert re.search(r"`make test`\s+runs\s+the\s+tests,\s+and\s+`make test test-long\s+test-kernels`\s+all", (TOP / "README.md").read_text())
     recipe = {target: re.search(rf"^{target}: all\n\t@scripts/setup test\n\t@scripts/test \$\(BUILD\) (.*)$", makefile, re.MULTILINE).group(1)
-              for target in ("test", "test-long")}
-    assert recipe == {"test": "test", "test-long": "long"}
+              for target in ("test", "test-long", "test-soak")}
+    assert recipe == {"test": "test", "test-long": "long", "test-soak": "soak"}
     assert [path.name for path in (TOP / ".ci").iterdir()] == ["run"]
 
 

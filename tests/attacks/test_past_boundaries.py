@@ -14,9 +14,13 @@ from arena import answers
 from support import landlock_scopes, poll
 
 ROUNDS = 10000
+FEWER = 2000
 HOGS = 24
 AT_ONCE = {"never": 40, "always": 10}  # sandboxes that race in the same directory while the hogs are there
 WAYS = ("open", "openat2", "mkdir", "symlink", "link", "mknod", "rename", "bind", "magic", "idle")
+
+
+in_rounds = pytest.mark.parametrize("rounds", [FEWER, pytest.param(ROUNDS, marks=pytest.mark.soak)])
 
 
 def plant(arena, probes, way, *options, rounds=ROUNDS, **kw):
@@ -26,8 +30,8 @@ def plant(arena, probes, way, *options, rounds=ROUNDS, **kw):
                         str(rounds), ".claude", cwd=arena.root, timeout=300, **kw)
 
 
-def assert_all_rounds_were_lost(arena, *results):
-    """ROUNDS rounds were run to their end, some of them made the harmless name, and none the forbidden one."""
+def assert_all_rounds_were_lost(arena, *results, of=ROUNDS):
+    """All rounds were run to their end, some of them made the harmless name, and none the forbidden one."""
     rounds = made = 0
     for result in results:
         assert result.returncode == 0 and "planted" not in result.stdout, result
@@ -35,15 +39,16 @@ def assert_all_rounds_were_lost(arena, *results):
         assert words[0::2] == ["rounds", "made"], result
         rounds += int(words[1])
         made += int(words[3])
-    assert rounds == ROUNDS and made > ROUNDS // 100, results
+    assert rounds == of and made > of // 100, results
     assert not os.path.lexists(arena.root / ".claude")
 
 
 @pytest.mark.limit(400)
+@in_rounds
 @pytest.mark.parametrize("way", WAYS)
-def test_k2_no_race_plants_a_missing_name(arena, probes, way):
+def test_k2_no_race_plants_a_missing_name(arena, probes, way, rounds):
     """The name in memory flips while the call is judged; an idle process acts long after; a magic link hides the way."""
-    assert_all_rounds_were_lost(arena, plant(arena, probes, way))
+    assert_all_rounds_were_lost(arena, plant(arena, probes, way, rounds=rounds), of=rounds)
 
 
 def processor_seconds(process):
@@ -52,7 +57,7 @@ def processor_seconds(process):
 
 
 @pytest.mark.limit(400)
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.serial
 @pytest.mark.parametrize("lens", ["never", "always"])
 def test_k2_nor_with_24_hogs_on_the_processors(arena, probes, lens):
@@ -75,9 +80,11 @@ def test_k2_nor_with_24_hogs_on_the_processors(arena, probes, lens):
     assert min(hogged) > 0.1 and sum(hogged) > took / 2, (took, hogged)
 
 
+@pytest.mark.limit(400)
+@in_rounds
 @pytest.mark.parametrize("way", ("open", "mkdir", "rename", "magic", "idle"))
-def test_k2_nor_through_the_lens(arena, probes, way):
-    assert_all_rounds_were_lost(arena, plant(arena, probes, way, "--lens", "always"))
+def test_k2_nor_through_the_lens(arena, probes, way, rounds):
+    assert_all_rounds_were_lost(arena, plant(arena, probes, way, "--lens", "always", rounds=rounds), of=rounds)
 
 
 def test_k2_control_without_protection_the_race_is_won(arena, probes):

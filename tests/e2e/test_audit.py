@@ -103,7 +103,7 @@ def test_eight_processes_write_one_chain(log, rotate):
     assert (len(log.files()) > 10) == bool(rotate)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("rotate", [0, 50000])  # not so small that a fast machine drops the first files
 def test_killed_writers_lose_no_acknowledged_record_and_leave_a_whole_chain(log, rotate):
     extra = ["--rotate", rotate, "--keep", 256] if rotate else []

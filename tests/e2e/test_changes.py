@@ -138,7 +138,7 @@ def memory_box(bin_dir, who):
 ROUNDS = 250  # of each of the two callers
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(300)
 def test_killed_at_any_point_apply_and_undo_are_whole_or_not_done(memory_box):
     cordon = Cordon(memory_box)

@@ -213,6 +213,7 @@ def restore(project):
     (project / "js/package.json").write_text('{"name": "day", "version": "1.0.0", "private": true}\n')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", WORK)
 @pytest.mark.parametrize("run", RUNS)
 def test_a_days_work_is_reported_without_one_false_line(box, cordon, base_dir, project, run, step):

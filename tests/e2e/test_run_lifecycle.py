@@ -61,7 +61,7 @@ def test_a_refusal_is_125_in_one_clear_line(cordon, repo, args):
     assert as_json.returncode == 125 and (value.get("error") or value)["kind"], as_json
 
 
-@pytest.mark.parametrize("args", [["--net", "some"], ["--timeout", "soon"], ["--env", "=x"], ["--at", "relative"], ["--no-such"], []])
+@pytest.mark.parametrize("args", [["--net", "some host"], ["--timeout", "soon"], ["--env", "=x"], ["--at", "relative"], ["--no-such"], []])
 def test_wrong_usage_is_2(cordon, repo, args):
     assert cordon("run", *args, *(["--", "true"] if args else []), cwd=repo).returncode == 2
 

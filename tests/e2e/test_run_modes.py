@@ -515,7 +515,7 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.limit(900)
-@pytest.mark.parametrize("who, total", [("root", 100000), ("user", 100000), pytest.param("user", 1000000, marks=pytest.mark.long)],
+@pytest.mark.parametrize("who, total", [("root", 100000), ("user", 100000), pytest.param("user", 1000000, marks=pytest.mark.soak)],
                          indirect=["who"])  # a million takes 25 s on two quiet cores
 def test_a_storm_of_refused_opens_neither_hangs_nor_fills_the_log(box, repo, cordon, total):
     source = box.write("storm.c", STORM)

@@ -589,7 +589,7 @@ def test_attachments_come_into_the_workspace(sessions, box):
         assert refused["isError"] and refused["structuredContent"]["error"]["kind"] == "usage"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(300)
 def test_a_start_that_hangs_holds_up_no_other_for_ever(sessions, box):
     """The process of the first session stops before it has done anything; the second start gives up, and says why."""

@@ -413,7 +413,7 @@ def test_writers_at_the_same_time_lose_nothing(orchestra, box):
         assert effective(orchestra, f"o{o}") == {a: value for (x, a), value in wanted.items() if x == f"o{o}" and value != "none"}
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("who", ["user"], indirect=True)
 def test_a_hundred_orchestrators_and_fifty_areas_under_eight_writers(orchestra, box):

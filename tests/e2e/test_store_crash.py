@@ -69,7 +69,7 @@ def chosen(points, seed, count):
     return sorted(generator.sample(range(len(points)), min(count, len(points))))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(600)
 def test_killed_at_200_points_nothing_is_lost_or_half_made(box, cordon, killer):
     top = cordon("project", "create", "p", "--isolation", "--json").json()["id"]

@@ -44,7 +44,7 @@ def finished(desk, run):
     return desk.status(run)["state"] == "succeeded"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(300)
 def test_a_workflow_killed_at_200_random_points_has_the_same_result_and_no_effect_twice(box, cordon):
     desk = Desk(box, cordon)

@@ -58,7 +58,7 @@ def verdict(done):
     return "skipped" if "skipp" in done.stderr else f"exit {done.returncode}"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_file_system_stressors_end_as_on_the_host(lens, both, group):
@@ -94,7 +94,7 @@ def compare_python_tests(lens, both, *select):
     return {name: (native[name], through[name]) for name in native}
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(300)
 def test_pythons_own_tests_end_as_on_the_host(lens, both):
     listed = set(differences("Python"))

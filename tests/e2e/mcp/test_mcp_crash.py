@@ -71,7 +71,7 @@ KINDS = ["project", "workspace", "update", "session"]
 CALLS = 12
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(900)
 def test_a_server_killed_at_random_instants_keeps_what_it_acknowledged(box, cordon, raw):
     generator = random.Random(5)
@@ -163,7 +163,7 @@ def children():
     return own + [pid for child in own for pid in read_proc(f"{child}/task/{child}/children").decode().split()]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.limit(900)
 @pytest.mark.parametrize("victim", MET)
 def test_starts_killed_at_random_instants_leave_nothing(box, cordon, leftovers, victim):

@@ -7,7 +7,7 @@ import select
 
 import pytest
 
-MESSAGES = [5_000, pytest.param(50_000, marks=pytest.mark.long)]  # as root, and as many others as an ordinary user
+MESSAGES = [5_000, pytest.param(50_000, marks=pytest.mark.soak)]  # as root, and as many others as an ordinary user
 MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
 SEEDS = [
     {"method": "server/discover"},

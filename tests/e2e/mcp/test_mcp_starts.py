@@ -78,7 +78,7 @@ def test_others_are_served_while_a_session_starts(slow):
     project = project_of(server)
     tool(server, "start", "session_start", project_id=project, command=["cat"], message="hello")
     pid = wait_stopped()[0]
-    assert len(server.ask("tools", "tools/list")["result"]["tools"]) == 21
+    assert "session_stop" in {tool["name"] for tool in server.ask("tools", "tools/list")["result"]["tools"]}
     assert server.ask("ping", "ping", modern=False)["result"] == {}
     (session,) = sessions_of(server, project)
     assert (session["status"], session["state"]) == ("active", "starting")
