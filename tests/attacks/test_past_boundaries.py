@@ -20,7 +20,7 @@ AT_ONCE = {"never": 40, "always": 10}  # sandboxes that race in the same directo
 WAYS = ("open", "openat2", "mkdir", "symlink", "link", "mknod", "rename", "bind", "magic", "idle")
 
 
-in_rounds = pytest.mark.parametrize("rounds", [FEWER, pytest.param(ROUNDS, marks=pytest.mark.soak)])
+in_rounds = pytest.mark.parametrize("rounds", [FEWER, pytest.param(ROUNDS, marks=pytest.mark.long)])
 
 
 def plant(arena, probes, way, *options, rounds=ROUNDS, **kw):
