@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/time.h"
 #include "protect/gitconfig.h"
 #include "protect/gitindex.h"
 #include "protect/repositories.h"
@@ -20,11 +21,13 @@
 #define HOOKS_MAX 256  /* names read in one directory of hooks */
 #define NAMES_MAX 512  /* bytes of the report on one repository */
 #define DIRS_MAX 65536 /* directories that wait to be read */
+#define WAIT_MS 1000   /* for the whole search, however little processor time it got */
 
 struct finder {
 	const struct cordon_policy *policy;
 	struct timespec since;
-	struct timespec deadline;
+	int64_t cpu_end;  /* of this thread, in nanoseconds */
+	int64_t wall_end; /* in milliseconds of the monotonic clock */
 	struct cordon_repositories *found;
 	struct cordon_buf names; /* what git would execute in the current repository */
 	char **dirs;		 /* a queue */
@@ -306,13 +309,19 @@ static void look_at_index(struct finder *f, int before)
 
 /* ---- the walk ---- */
 
-static bool deadline_passed(const struct finder *f)
+static int64_t cpu_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > f->deadline.tv_sec ||
-	       (now.tv_sec == f->deadline.tv_sec && now.tv_nsec > f->deadline.tv_nsec);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The work is bounded by processor time, so that on a busy machine the search finds as much as on a quiet one. The
+ * other clock bounds the wait for a slow disk. */
+static bool deadline_passed(const struct finder *f)
+{
+	return cpu_ns() > f->cpu_end || cordon_time_monotonic() > f->wall_end;
 }
 
 static void push(struct finder *f, const char *path)
@@ -403,10 +412,8 @@ void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_
 		f->policy = policy;
 		f->since = mark->since;
 		f->found = ret;
-		clock_gettime(CLOCK_MONOTONIC, &f->deadline);
-		f->deadline.tv_nsec += (long)(us * 1000);
-		f->deadline.tv_sec += f->deadline.tv_nsec / 1000000000;
-		f->deadline.tv_nsec %= 1000000000;
+		f->cpu_end = cpu_ns() + (int64_t)us * 1000;
+		f->wall_end = cordon_time_monotonic() + WAIT_MS;
 		look_at_index(f, mark->index_fd);
 		for (begin_walk(f); f->first < f->n && !deadline_passed(f); f->first++)
 			read_dir(f, f->dirs[f->first]);

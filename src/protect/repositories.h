@@ -7,7 +7,7 @@
  *
  * The agent wrote everything that is read here: only regular files are read, with bounds; no link is followed out of
  * the root, and git is not executed. The index is read whole when it changed. The search for other repositories is
- * breadth first and takes a small part of the time that the run took.
+ * breadth first and takes a small part of the time that the run took, as processor time.
  */
 #ifndef CORDON_PROTECT_REPOSITORIES_H
 #define CORDON_PROTECT_REPOSITORIES_H
@@ -42,8 +42,8 @@ struct cordon_repositories {
 };
 
 void cordon_repositories_begin(const struct cordon_policy *policy, struct cordon_repositories_mark *ret_mark);
-/* Takes up to 200 µs, or an eighth of `duration_ms`, at most a second. Without memory it returns what it has found
- * so far. */
+/* Takes up to 200 µs of processor time, or an eighth of `duration_ms`, and at most a second by the clock. Without
+ * memory it returns what it has found so far. */
 void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_repositories_mark *mark,
 			      uint64_t duration_ms, struct cordon_repositories *ret);
 void cordon_repositories_done(struct cordon_repositories *repositories);
