@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes PRD files: an edit gives valid JSON in which nothing else changed, and a second edit finds nothing to do. */
+/* Fuzzes PRD files: reading them, and edits, which give valid JSON in which nothing else changed; a second edit finds nothing
+ * to do. */
 #include <assert.h>
 
 #include "config/prd.h"
@@ -48,6 +49,57 @@ static void check_bytes(const char *old, size_t old_len, const struct cordon_buf
 	assert(at == old_len);
 }
 
+/* What the reader accepts has stories with ids and an order without cycles, and an edit of all its stories does what it
+ * says, so that the reader accepts the result, too. */
+static void check_model(const struct cordon_prd *prd, const char *text, size_t len)
+{
+	size_t ready[64], n = prd->n_stories;
+	struct cordon_buf once = CORDON_BUF(CORDON_PRD_SIZE_MAX);
+	struct cordon_prd_edit edits[64];
+	struct cordon_prd_changes changes = { 0 };
+	struct cordon_errors errors = { 0 };
+	struct cordon_prd *again = NULL;
+
+	assert(prd->project && prd->n_cycles == 0);
+	for (size_t i = 0; i < n; i++)
+		assert(prd->stories[i].id && prd->stories[i].title);
+	if (n <= 64) {
+		assert(cordon_prd_ready(prd, ready) <= n);
+		for (size_t i = 0; i < n; i++)
+			edits[i] = (struct cordon_prd_edit){
+				.id = prd->stories[i].id, .set_passes = true, .passes = i % 2, .notes = "a\"\n"
+			};
+		assert(cordon_prd_edit_text("p", text, len, edits, n, &once, &changes, &errors) == 0);
+		assert(cordon_prd_read("p", once.data, once.len, &again, &errors) == 0);
+		assert(again->n_stories == n);
+		for (size_t i = 0; i < n; i++) {
+			assert(again->stories[i].passes == (i % 2));
+			assert(strcmp(again->stories[i].notes, "a\"\n") == 0);
+			assert(strcmp(again->stories[i].id, prd->stories[i].id) == 0);
+			assert(again->stories[i].n_scope == prd->stories[i].n_scope);
+		}
+	}
+	cordon_prd_free(again);
+	cordon_prd_changes_done(&changes);
+	cordon_errors_done(&errors);
+	cordon_buf_done(&once);
+}
+
+static void check_reader(const char *text, size_t len)
+{
+	struct cordon_errors errors = { 0 };
+	struct cordon_prd *prd = NULL;
+
+	if (cordon_prd_read("p", text, len, &prd, &errors) == 0) {
+		assert(errors.n == 0);
+		check_model(prd, text, len);
+	} else {
+		assert(!prd && errors.n > 0);
+	}
+	cordon_prd_free(prd);
+	cordon_errors_done(&errors);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cordon_buf once = CORDON_BUF(CORDON_PRD_SIZE_MAX), twice = CORDON_BUF(CORDON_PRD_SIZE_MAX);
@@ -56,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *folders[] = { "a\"b\n", "lib" };
 	json_t *patterns = NULL;
 
+	check_reader((const char *)data, size);
 	assert(cordon_prd_infer_scope(folders, 2, CORDON_SCOPE_WITH_FOLDER, &patterns, NULL) == 0);
 	if (cordon_prd_edit_scope("p", (const char *)data, size, patterns, &once, &changes, &errors) == 0) {
 		assert(errors.n == 0);

@@ -91,3 +91,53 @@ int cordon_prd_infer_scope(const char *const *folders, size_t n, unsigned int fl
 	*ret_patterns = patterns;
 	return 0;
 }
+
+/* Whether a pattern is FOLDER/ **, then *.EXT for one of the folders, with an extension of letters, digits and _. */
+static bool is_extension(const char *pattern, const char *const *folders, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char clean[CORDON_PATH_MAX];
+		autofree char *quoted = clean_folder(folders[i], clean, NULL) < 0 ? NULL : cordon_pattern_quote(clean);
+		size_t len = quoted ? strlen(quoted) : 0;
+		const char *rest = pattern + len;
+
+		if (!quoted || strncmp(pattern, quoted, len) != 0 || (len && *rest++ != '/'))
+			continue;
+		if (strncmp(rest, "**/*.", 5) == 0 && rest[5] && !rest[5 + strspn(rest + 5, CORDON_PRD_EXTENSION)])
+			return true;
+	}
+	return false;
+}
+
+static bool begins_with(const struct cordon_prd_story *story, const json_t *patterns)
+{
+	size_t n = json_array_size(patterns);
+
+	if (n == 0 || story->n_scope < n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!cordon_streq(story->scope[i], json_string_value(json_array_get(patterns, i))))
+			return false;
+	return true;
+}
+
+bool cordon_prd_scope_inferred(const struct cordon_prd_story *story, const char *const *folders, size_t n)
+{
+	static const unsigned int forms[] = { CORDON_SCOPE_WITH_FOLDER, 0 };
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(forms); i++) {
+		json_t *patterns = NULL;
+		size_t at;
+		bool same;
+
+		if (cordon_prd_infer_scope(folders, n, forms[i], &patterns, NULL) < 0)
+			return false;
+		same = begins_with(story, patterns);
+		for (at = json_array_size(patterns); same && at < story->n_scope; at++)
+			same = is_extension(story->scope[at], folders, n);
+		json_decref(patterns);
+		if (same)
+			return true;
+	}
+	return false;
+}

@@ -37,13 +37,16 @@ bool cordon_reader_text(const struct cordon_reader *reader, const struct cordon_
 bool cordon_reader_collection(const struct cordon_reader *reader, const struct cordon_node *node, cordon_node_type type,
 			      const char *what)
 {
-	bool list = type == CORDON_NODE_SEQUENCE;
+	bool list = type == CORDON_NODE_SEQUENCE, json = reader->doc->format == CORDON_FORMAT_JSON;
 
 	if (node->type == type)
 		return true;
 	if (node->type != CORDON_NODE_BAD)
 		cordon_node_fail(reader->doc, node, reader->errors,
-				 list ? "write [one, two], or one entry per line after a dash" : "write {KEY: value}",
+				 list && json ? "write [\"one\", \"two\"]"
+				 : list	      ? "write [one, two], or one entry per line after a dash"
+				 : json	      ? "write {\"key\": \"value\"}"
+					      : "write {KEY: value}",
 				 "%s must be %s, not %s", what, list ? "a list" : "a mapping",
 				 cordon_node_describe(reader->doc, node));
 	return false;

@@ -110,8 +110,6 @@ int cordon_git_refs_parse(const char *text, size_t n, struct cordon_git_refs *re
 /* The branches, tags and the stash of a git directory that a run could write; follows no link. */
 int cordon_git_refs_read(int git_fd, struct cordon_git_refs *ret_refs, struct cordon_error *err);
 bool cordon_git_id_valid(const char *id, size_t n);
-/* Whether a full name of a ref, or a branch, is one that git accepts. */
-bool cordon_git_refname_valid(const char *name);
 /* The text of HEAD of a directory that a run could write, without its newline: "ref: refs/heads/..." or an id. */
 int cordon_git_head_read(int dir_fd, struct cordon_buf *ret_text, struct cordon_error *err);
 

@@ -6,11 +6,11 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/refname.h"
 #include "view/git_internal.h"
 
 #define DEPTH_MAX 32
-#define REF_MAX 512    /* bytes of a loose ref */
-#define NAME_MAX_ 1024 /* bytes of the full name of a ref */
+#define REF_MAX 512 /* bytes of a loose ref */
 #define HEAD_MAX 4096
 
 bool cordon_git_id_valid(const char *id, size_t n)
@@ -21,36 +21,6 @@ bool cordon_git_id_valid(const char *id, size_t n)
 		if (!((id[i] >= '0' && id[i] <= '9') || (id[i] >= 'a' && id[i] <= 'f')))
 			return false;
 	return true;
-}
-
-static bool component_valid(const char *name, size_t n)
-{
-	if (n == 0 || name[0] == '.' || name[0] == '-' || (n >= 5 && memcmp(name + n - 5, ".lock", 5) == 0))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)name[i];
-
-		if (c <= ' ' || c == 127 || strchr("~^:?*[\\", c) || (c == '.' && i + 1 < n && name[i + 1] == '.') ||
-		    (c == '@' && i + 1 < n && name[i + 1] == '{'))
-			return false;
-	}
-	return name[n - 1] != '.';
-}
-
-bool cordon_git_refname_valid(const char *name)
-{
-	/* Git itself makes no branch with the name HEAD, because nobody could tell the two apart. */
-	if (strlen(name) > NAME_MAX_ || strncmp(name, "refs/", 5) != 0 || cordon_streq(name, "refs/heads/HEAD"))
-		return false;
-	for (const char *at = name;; at++) {
-		size_t n = strcspn(at, "/");
-
-		if (!component_valid(at, n))
-			return false;
-		at += n;
-		if (!*at)
-			return true;
-	}
 }
 
 void cordon_git_refs_done(struct cordon_git_refs *refs)
@@ -131,7 +101,7 @@ static int parse_line(struct cordon_git_refs *refs, char *line, bool taken_only,
 	size_t n = strcspn(line, " ");
 	char *name = line + n + 1;
 
-	if (line[n] != ' ' || !cordon_git_id_valid(line, n) || !cordon_git_refname_valid(name) ||
+	if (line[n] != ' ' || !cordon_git_id_valid(line, n) || !cordon_refname_valid(name) ||
 	    (taken_only && !is_taken(name)))
 		return 0;
 	return put(refs, name, line, n, err);
@@ -193,7 +163,7 @@ static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const c
 		return 0;
 	}
 	for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
-		char name[NAME_MAX_];
+		char name[CORDON_REFNAME_MAX];
 		struct stat st;
 
 		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
@@ -203,7 +173,7 @@ static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const c
 			break;
 		}
 		if (cordon_concat(name, sizeof(name), prefix, "/", entry->d_name, NULL) < 0 ||
-		    !cordon_git_refname_valid(name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		    !cordon_refname_valid(name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode))
 			r = walk_dir(walk, fd, entry->d_name, name, depth + 1);
@@ -245,7 +215,7 @@ int cordon_git_head_read(int dir_fd, struct cordon_buf *ret_text, struct cordon_
 		ret_text->data[--ret_text->len] = '\0';
 	if (ret_text->len && strlen(ret_text->data) == ret_text->len &&
 	    (cordon_git_id_valid(ret_text->data, ret_text->len) ||
-	     (strncmp(ret_text->data, "ref: refs/heads/", 16) == 0 && cordon_git_refname_valid(ret_text->data + 5))))
+	     (strncmp(ret_text->data, "ref: refs/heads/", 16) == 0 && cordon_refname_valid(ret_text->data + 5))))
 		return 0;
 	return cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG, "HEAD leads to no branch and to no commit");
 }
