@@ -107,6 +107,7 @@ struct cordon_settings_file {
 	struct cordon_provider *providers;
 	size_t n_providers;
 	struct cordon_run_limits limits; /* of every step; defaults.limits */
+	bool step_views; /* steps that write to the private workspace do it in views; defaults.step_views */
 	const struct cordon_node *defaults; /* or NULL. `providers` and `limits` are judged here; their users judge the rest */
 };
 

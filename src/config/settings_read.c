@@ -475,19 +475,29 @@ static int read_mode(struct cordon_settings_reader *reader, const struct cordon_
 	return 0;
 }
 
+static int read_step_views(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
+{
+	(void)data;
+	cordon_reader_bool(&reader->in, node, "step_views", &reader->settings->step_views);
+	return 0;
+}
+
 static int read_defaults(struct cordon_settings_reader *reader, const struct cordon_node *node)
 {
 	static const struct cordon_settings_key keys[] = {
 		{ "mode", read_mode },
 		{ "limits", read_limits },
+		{ "step_views", read_step_views },
 		{ "providers", NULL },
 		{ "presets", NULL },
 		{ "loop", NULL },
 		{ "validation_hooks", NULL },
 		{ 0 },
 	};
-	int r = node ? cordon_settings_read_keys(reader, node, "defaults", keys, NULL) : 0;
+	int r;
 
+	reader->settings->step_views = true;
+	r = node ? cordon_settings_read_keys(reader, node, "defaults", keys, NULL) : 0;
 	reader->settings->defaults = node && node->type == CORDON_NODE_MAPPING ? node : NULL;
 	if (r < 0)
 		return r;

@@ -14,6 +14,7 @@
 #include "flow/internal.h"
 #include "flow/outputs.h"
 #include "flow/step.h"
+#include "flow/step_view.h"
 
 #define PROMPT_MAX ((size_t)4 << 20) /* bytes of a prompt with its values */
 
@@ -35,7 +36,10 @@ struct attempt {
 	size_t n_protect;
 	int input; /* the prompt, or -1 */
 	struct cordon_buf answer;
-	size_t index; /* of the job */
+	size_t index;			/* of the job */
+	char view_id[CORDON_UUID_SIZE]; /* of the private workspace; "" when the step works without one */
+	struct cordon_view view;
+	bool kept; /* the journal says that the view is to be taken over */
 };
 
 static void attempt_done(struct attempt *attempt)
@@ -48,6 +52,9 @@ static void attempt_done(struct attempt *attempt)
 	cordon_settings_freep(&attempt->settings);
 	cordon_closep(&attempt->input);
 	cordon_buf_done(&attempt->answer);
+	cordon_view_close(&attempt->view);
+	if (*attempt->view_id && !attempt->kept)
+		cordon_step_view_drop(attempt->engine->home, attempt->view_id);
 }
 
 /* ---- what the step gets ---- */
@@ -239,6 +246,9 @@ static int prepare(struct attempt *a, struct cordon_error *err)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", engine->run.private_path);
 	snprintf(a->job, sizeof(a->job), "%.40s.%llu", a->step->id, (unsigned long long)a->serial);
 	r = load_settings(a, err);
+	/* Nothing but the work area of the run can be written in the other mode. */
+	if (r == 0 && !a->step->run_workspace && a->settings->step_views && (r = cordon_uuid_new(a->view_id)) < 0)
+		cordon_fail_errno(err, r, "cannot make an id");
 	if (r == 0)
 		r = cordon_flow_stage_copy(&engine->stage, a->serial, err);
 	if (r == 0)
@@ -320,43 +330,66 @@ static void describe_failure(const struct cordon_job *job, char *ret, size_t siz
 		snprintf(ret, size, "the agent ended with exit code %d", job->exit_code);
 }
 
-/* Takes the outputs, makes what the step left durable, and says so; then it becomes the run directory. */
-static int take_result(struct attempt *a, const struct cordon_job *job, struct cordon_error *err)
+/* Finds the outputs. An error is the agent's fault. */
+static int take_outputs(struct attempt *a, json_t **ret_outputs, json_t **ret_files, struct cordon_error *why)
 {
 	struct cordon_flow_engine *engine = a->engine;
-	char identity[CORDON_STAGE_IDENTITY_SIZE];
-	struct cordon_error why = { 0 };
 	json_auto_t *envelope = NULL;
-	json_auto_t *outputs = NULL;
-	json_auto_t *files = NULL;
 	const char *status;
 	bool approve;
-	json_t *event;
-	int r = cordon_envelope_find(a->answer.data ? a->answer.data : "", a->answer.len, a->token, &envelope, &why);
+	int r = cordon_envelope_find(a->answer.data ? a->answer.data : "", a->answer.len, a->token, &envelope, why);
 
 	status = json_string_value(json_object_get(envelope, "status"));
 	if (r == 0 && status && cordon_streq(status, "failed")) {
 		const char *summary = json_string_value(json_object_get(envelope, "summary"));
 
-		r = cordon_fail(&why, -EINVAL, CORDON_KIND_CONFIG, "the agent says that it failed%s%.200s",
+		r = cordon_fail(why, -EINVAL, CORDON_KIND_CONFIG, "the agent says that it failed%s%.200s",
 				summary ? ": " : "", summary ? summary : "");
 	}
 	if (r == 0)
-		r = cordon_outputs_take(engine->stage.dir_fd, a->step, engine->run.id, a->number, envelope, &outputs,
-					&files, &approve, &why);
+		r = cordon_outputs_take(engine->stage.dir_fd, a->step, engine->run.id, a->number, envelope, ret_outputs,
+					ret_files, &approve, why);
+	return r;
+}
+
+/* Takes the outputs, makes what the step left durable, and says so; then it becomes the run directory, and what the step
+ * changed in the private workspace comes there. */
+static int take_result(struct attempt *a, const struct cordon_job *job, struct cordon_error *err)
+{
+	struct cordon_flow_engine *engine = a->engine;
+	char identity[CORDON_STAGE_IDENTITY_SIZE];
+	struct cordon_error why = { 0 };
+	json_auto_t *outputs = NULL;
+	json_auto_t *files = NULL;
+	autofd int taking = -1;
+	bool changed = false;
+	json_t *event;
+	int r = take_outputs(a, &outputs, &files, &why);
+
 	if (r < 0)
 		return say_failed(a, job, why.message, err);
 	r = cordon_flow_stage_seal(&engine->stage, identity, err);
+	if (r == 0 && *a->view_id)
+		r = cordon_step_view_judge(engine->home, engine->run.orchestrator, &a->view, job->run_id, &changed,
+					   &taking, err);
+	if (r == -EEXIST || r == -EPERM) {
+		why = *err;
+		return say_failed(a, job, why.message, err);
+	}
 	if (r < 0)
 		return r;
 	event = end_event(a, job, "complete");
 	json_object_set(event, "outputs", outputs);
 	json_object_set(event, "files", files);
 	json_object_set_new(event, "dir", json_string(identity));
+	if (changed)
+		json_object_set_new(event, "view", json_string(a->view_id));
+	a->kept = changed;
 	r = cordon_flow_say(engine, event, err);
 	if (r == 0)
 		r = cordon_flow_stage_commit(&engine->stage, a->serial, identity, err);
-	return r;
+	cordon_view_close(&a->view);
+	return r == 0 && changed ? cordon_step_view_take(engine->home, a->view_id, err) : r;
 }
 
 static int finish(struct attempt *a, const struct cordon_job *job, struct cordon_error *err)
@@ -404,9 +437,11 @@ static bool same_settings(const struct attempt *a)
 int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *err)
 {
 	CORDON_CLEANUP(attempt_done)
-	struct attempt a = { .engine = engine, .input = -1, .answer = CORDON_BUF(2 * CORDON_ENVELOPE_MAX) };
+	struct attempt a = {
+		.engine = engine, .input = -1, .answer = CORDON_BUF(2 * CORDON_ENVELOPE_MAX), .view = CORDON_VIEW_NONE
+	};
 	struct cordon_job job = { 0 };
-	json_auto_t *areas = NULL;
+	json_t *event;
 	int r;
 
 	a.step = &engine->run.workflow->steps[engine->progress.at];
@@ -417,16 +452,20 @@ int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *
 	r = prepare(&a, err);
 	if (r < 0)
 		return r;
-	areas = area_names(a.orchestrator);
 	/* A request that came too late for an earlier step means nothing for this one; only an open attempt gets requests. */
 	if (!engine->progress.open)
 		(void)unlinkat(engine->run.fd, CORDON_FLOW_REVOKED, 0);
-	r = cordon_flow_say(engine,
-			    json_pack("{s:s, s:I, s:s, s:I, s:s, s:O}", "event", "attempt", "n", (json_int_t)a.serial,
-				      "step", a.step->id, "attempt", (json_int_t)a.number, "job", a.job, "areas", areas),
-			    err);
+	event = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "event", "attempt", "n", (json_int_t)a.serial, "step",
+			  a.step->id, "attempt", (json_int_t)a.number, "job", a.job, "areas",
+			  area_names(a.orchestrator));
+	if (*a.view_id)
+		json_object_set_new(event, "view", json_string(a.view_id));
+	r = cordon_flow_say(engine, event, err);
 	if (r < 0 || !same_settings(&a))
 		return r; /* 0: the settings changed, and the attempt starts again */
-	r = run_agent(&a, &job, err);
+	if (*a.view_id)
+		r = cordon_step_view_make(engine->home, a.view_id, &a.made.spec, &a.view, err);
+	if (r == 0)
+		r = run_agent(&a, &job, err);
 	return r < 0 ? r : finish(&a, &job, err);
 }

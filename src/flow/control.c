@@ -148,7 +148,7 @@ static int end_dead(const struct cordon_home *home, const char *id, struct cordo
 
 	if (r < 0 || cordon_flow_state_ended(held.progress.state))
 		return r;
-	if (cordon_flow_stage_open(held.run.private_path, held.run.id, &stage, NULL) == 0)
+	if (cordon_flow_settle(home, &held.run, &held.progress, held.events, &stage, NULL) == 0)
 		cordon_flow_stage_remove(&stage);
 	cordon_step_spec_forget(home, held.run.id);
 	r = cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err);

@@ -15,6 +15,7 @@
 #include "crew/crew.h"
 #include "flow/internal.h"
 #include "flow/step.h"
+#include "flow/step_view.h"
 
 #define DEAD_WAIT_MS 60000 /* how long the agents of a killed engine may take to end */
 #define DEAD_POLL_MS 10
@@ -105,6 +106,20 @@ static int wait_for_dead(const struct cordon_flow_engine *engine, struct cordon_
 	return 0;
 }
 
+int cordon_flow_settle(const struct cordon_home *home, const struct cordon_flow_run *run,
+		       const struct cordon_flow_progress *progress, const json_t *events,
+		       struct cordon_flow_stage *ret_stage, struct cordon_error *err)
+{
+	int r = cordon_flow_stage_open(run->private_path, run->id, ret_stage, err);
+
+	if (r == 0 && progress->dir)
+		r = cordon_flow_stage_commit(ret_stage, progress->dir_serial, progress->dir, err);
+	if (r == 0 && progress->view)
+		r = cordon_step_view_take(home, progress->view, err);
+	cordon_step_views_clear(home, events, progress->view);
+	return r;
+}
+
 static void hear(void *data, size_t index, int stream, const char *bytes, size_t n)
 {
 	(void)index;
@@ -128,9 +143,8 @@ static int begin(struct cordon_flow_engine *engine, const char *id, struct cordo
 	if (r == 0)
 		r = wait_for_dead(engine, err);
 	if (r == 0)
-		r = cordon_flow_stage_open(engine->run.private_path, engine->run.id, &engine->stage, err);
-	if (r == 0 && engine->progress.dir)
-		r = cordon_flow_stage_commit(&engine->stage, engine->progress.dir_serial, engine->progress.dir, err);
+		r = cordon_flow_settle(engine->home, &engine->run, &engine->progress, engine->events, &engine->stage,
+				       err);
 	snprintf(label, sizeof(label), "workflow %s", engine->run.id);
 	options.label = label;
 	if (r == 0)

@@ -12,7 +12,7 @@
  *
  * The engine is a process of its own that nobody waits for. It writes to the journal before it does what it says there. A
  * killed engine is continued by `resume`: the journal says which steps have ended, and those are never repeated; a step that
- * had not ended starts again, in a new copy of the run directory.
+ * had not ended starts again, in a new copy of the run directory and a new view of the private workspace (step_view.h).
  *
  * INVARIANT: no sandbox shows state/, and the only names of work/runs that a step sees are its own run's.
  */

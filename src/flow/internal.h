@@ -30,6 +30,12 @@ int cordon_flow_each(const struct cordon_home *home, int (*each)(void *data, str
 /* engine.c: starts the engine of a run in a process of its own, which inherits the lock. */
 int cordon_flow_spawn(const char *id, int lock, struct cordon_error *err);
 
+/* Finishes what a killed engine had said and not done: what the last finished step left is taken over, and what an attempt
+ * left that never ended goes. Opens the directories of the run. */
+int cordon_flow_settle(const struct cordon_home *home, const struct cordon_flow_run *run,
+		       const struct cordon_flow_progress *progress, const json_t *events,
+		       struct cordon_flow_stage *ret_stage, struct cordon_error *err);
+
 /* What the engine works with. */
 struct cordon_flow_engine {
 	const struct cordon_home *home;

@@ -103,6 +103,7 @@ static void on_end(struct cordon_flow_progress *p, const struct cordon_workflow 
 	step->decision = json_string_value(json_object_get(step->outputs, "decision"));
 	p->dir = text_of(event, "dir");
 	p->dir_serial = p->serial;
+	p->view = json_string_value(json_object_get(event, "view"));
 	json_array_foreach(json_object_get(event, "files"), i, file)
 		if (!has(p->files, file))
 			json_array_append(p->files, (json_t *)(uintptr_t)file);

@@ -36,6 +36,7 @@ struct cordon_flow_progress {
 	const json_t *areas;	/* of the latest attempt */
 	const char *dir;	/* identity of the directory of the latest finished step, or NULL */
 	uint64_t dir_serial;
+	const char *view; /* with what the latest finished step changed in the private workspace; or NULL */
 	int64_t updated;
 	json_t *files; /* paths of all outputs that are files */
 	struct cordon_flow_step_state steps[CORDON_FLOW_STEPS_MAX];

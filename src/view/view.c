@@ -191,7 +191,7 @@ int cordon_view_create(const struct cordon_home *home, const struct cordon_view_
 {
 	struct cordon_view view = CORDON_VIEW_NONE;
 	char id[CORDON_UUID_SIZE];
-	int r = cordon_uuid_new(id);
+	int r = request->id ? cordon_copy(id, sizeof(id), request->id, strlen(request->id)) : cordon_uuid_new(id);
 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot make an id");

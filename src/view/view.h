@@ -83,6 +83,7 @@ struct cordon_view {
 #define autoview CORDON_CLEANUP(cordon_view_close)
 
 struct cordon_view_request {
+	const char *id; /* a UUID that no view has, for callers that record it first; NULL: a new one */
 	const struct cordon_policy *policy; /* of the run; its root becomes the lower layer */
 	char *const *argv;		    /* for people */
 	const char *session;		    /* or NULL */

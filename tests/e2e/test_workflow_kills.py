@@ -27,7 +27,7 @@ def define(desk):
              outputs=["doc"], output_files={"doc": "plan/plan.md"}, next="check", limits=PATIENT),
         step("check", COUNT + """case "{{steps.plan.outputs.doc}}" in "plan 3"*) result '"decision":"approve"';; *) result '"decision":"reject","feedback":"again"';; esac""",
              type="agent_review", workspace_mode="run_workspace", outputs=["feedback?"], on_approve="build", on_reject="plan", limits=PATIENT),
-        step("build", COUNT + """test $n = 5 || exit 1; result "\\"artifact\\":\\"$n {{state.check_decision}}\\"" """, workspace_mode="run_workspace", outputs=["artifact"], limits=PATIENT), limits={"max_total_iterations": 1000})
+        step("build", COUNT + """test $n = 5 || exit 1; echo "$n" >> built-{{workflow.run_id}}; sleep 0.02; result "\\"artifact\\":\\"$n {{state.check_decision}}\\"" """, outputs=["artifact"], limits=PATIENT), limits={"max_total_iterations": 1000})
 
 
 def processes(engine):
@@ -80,6 +80,8 @@ def test_a_workflow_killed_at_200_random_points_has_the_same_result_and_no_effec
         assert (made / "log").read_text().split() == WANTED and (made / "log2").read_text() == "1\n3\n", desk.journal(run)
         assert (made / "plan/plan.md").read_text() == "plan 3\n" and status["outputs"] == expected["outputs"] == {"artifact": "5 approve"}
         assert len([e for e in desk.journal(run) if e["event"] == "end" and e["result"] == "complete"]) == 5 and sorted(p.name for p in made.iterdir()) == ["context.md", "log", "log2", "plan"]
+        assert (desk.private / f"built-{run}").read_text() == "5\n", "what the step did to the private workspace is there once"
         assert [p.name for p in made.parent.iterdir() if p.name.startswith(".")] == [], "no copy is left"
         results.append(len([e for e in desk.journal(run) if e["event"] == "attempt"]))
+    assert cordon("changes", "list", "--json").json()["changes"] == [], "no view is left"
     assert runs > 10 and max(results) > 5, f"{killed} kills in {runs} runs hit nothing: {results}"

@@ -310,6 +310,52 @@ def test_a_killed_engine_is_resumed_and_nothing_is_repeated(desk, cordon):
     assert attempts == [("one", 1), ("two", 1), ("two", 1)] and desk.status(run)["totalIterations"] == 2
 
 
+def test_what_an_attempt_wrote_to_the_private_workspace_counts_when_it_has_finished_and_not_before(desk, cordon):
+    """A failed attempt, a killed one and one that another run was faster than leave nothing, and the next one sees nothing of them."""
+    desk.box.write("ws/desk/kept", "old")
+    desk.define(step("one", """
+        ls > "$RUN/seen"; echo {{workflow.attempt}} >> log; echo new > kept; mkdir sub && echo x > sub/f; rm -f gone
+        case {{workflow.attempt}} in 1) exit 3;; 2) echo ready; test -e /tmp/never || sleep 600;; esac
+        """, limits={"max_retries": 1}))
+    desk.box.write("ws/desk/gone", "x")
+    run = desk.begin()
+    poll(lambda: "ready" in cordon("workflow", "logs", run).stdout, 60)
+    assert (desk.private / "kept").read_text() == "old" and not (desk.private / "log").exists(), "nothing is there while it runs"
+    os.kill(desk.status(run)["engine"], signal.SIGKILL)
+    poll(lambda: desk.status(run)["engine"] is None, 60)
+    assert cordon("workflow", "cancel", run, "--wait").returncode == 1, "a run without an engine is ended too"
+    assert sorted(p.name for p in desk.private.iterdir()) == ["gone", "kept", "orchestrator.yaml", "shared", "work"] and (desk.private / "kept").read_text() == "old"
+    assert cordon("changes", "list", "--json").json()["changes"] == [], "no view is left"
+    desk.define(step("one", 'ls > "$RUN/seen"; echo {{workflow.attempt}} >> log; rm gone; ln -s kept link; mkdir -p sub/deep; echo x > sub/deep/f; test {{workflow.attempt}} = 2', limits={"max_retries": 1}))
+    done = desk.run()
+    assert "log" not in (desk.directory(done) / "seen").read_text().split(), "the second attempt sees nothing of the first"
+    assert (desk.private / "log").read_text() == "2\n" and (desk.private / "sub/deep/f").read_text() == "x\n" and os.readlink(desk.private / "link") == "kept"
+    assert not (desk.private / "gone").exists() and cordon("changes", "list", "--json").json()["changes"] == []
+
+
+def test_two_runs_that_change_one_file_do_not_overwrite_each_other(desk, cordon):
+    desk.box.write("ws/desk/board", "empty\n")
+    desk.define(step("one", 'read -r was < board; echo "$was {{inputs.who}}{{workflow.attempt}}" > board; echo ready; test {{inputs.who}}{{workflow.attempt}} != c1 || until test -e shared/docs/go; do sleep 0.05; done', limits={"max_retries": 1}), inputs=["who"])
+    desk.grant("docs")
+    first = desk.begin("--input", "who=c")
+    poll(lambda: "ready" in cordon("workflow", "logs", first).stdout, 60)
+    assert desk.run("--input", "who=d")["state"] == "succeeded"
+    (desk.areas["docs"] / "go").write_text("")
+    poll(lambda: desk.status(first)["state"] == "succeeded", 60)
+    ends = [e.get("message") for e in desk.journal(first) if e["event"] == "end"]
+    assert len(ends) == 2 and "what the step did to board can't be taken over: the host changed it, too" in ends[0] and ends[1] is None, ends
+    assert (desk.private / "board").read_text() == "empty d1 c2\n" and cordon("changes", "list", "--json").json()["changes"] == []
+
+
+def test_views_of_steps_can_be_turned_off(desk, cordon):
+    settings = json.loads((desk.box.state / "config.yaml").read_text())
+    settings["defaults"]["step_views"] = False
+    desk.box.write("state/config.yaml", json.dumps(settings), mode=0o600)
+    desk.define(step("one", "echo {{workflow.attempt}} >> log; test {{workflow.attempt}} = 2", limits={"max_retries": 1}))
+    desk.run()
+    assert (desk.private / "log").read_text() == "1\n2\n"
+
+
 def test_a_run_keeps_the_definition_that_it_began_with(desk, cordon):
     desk.define(human("check", on_approve="two"), step("two", 'echo old > "$RUN/x"'))
     run = desk.begin()
