@@ -9,30 +9,13 @@
 
 #define SVG_MAX (64u << 20)
 
-enum { OPT_SVG = 1 };
+enum { SVG };
 
 static const struct cordon_option options[] = {
 	CORDON_CONFIG_OPTION,
-	{ "svg", 0, CORDON_ARG_NONE, NULL, "print a picture (SVG)", OPT_SVG },
+	{ "svg", 0, CORDON_ARG_NONE, NULL, "print a picture (SVG)", CORDON_KEY_FLAG(SVG) },
 	{ 0 },
 };
-
-struct args {
-	const char *config;
-	bool svg;
-};
-
-static int set(void *data, int key, const char *arg, struct cordon_error *err)
-{
-	struct args *args = data;
-
-	(void)err;
-	if (key == CORDON_KEY_CONFIG)
-		args->config = arg;
-	else
-		args->svg = true;
-	return 0;
-}
 
 static int print_svg(struct cordon_cli *cli, const struct cordon_settings_file *settings)
 {
@@ -97,13 +80,13 @@ static void print_matrix(const struct cordon_settings_file *settings)
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
 	autosettings struct cordon_settings_file *settings = NULL;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 0, set, &args, NULL, &code) ||
+	if (!cordon_cli_begin(cli, argc, argv, 0, &args, &code) ||
 	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
 		return code;
-	if (args.svg)
+	if (args.flag[SVG])
 		return print_svg(cli, settings);
 	if (cli->json)
 		return cordon_cli_print_json(cli, cordon_access_json(settings));

@@ -51,7 +51,7 @@ static const char *kind_of_id(const char *word, size_t n)
 		{ "SESSION", "sessions" }, { "RUN-ID", "runs" },
 		{ "RUN", "crews" },	   { "ORCHESTRATOR", "orchestrators" },
 		{ "AREA", "areas" },	   { "CHANNEL-PROFILE", "channel-profiles" },
-		{ "VIEW", "views" },
+		{ "VIEW", "views" },	   { "WORKFLOW-RUN", "workflow-runs" },
 	};
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)

@@ -4,111 +4,68 @@
 
 #include "cli/commands.h"
 #include "cli/pairs.h"
-#include "flow/edit.h"
 #include "flow/flow.h"
 #include "flow/settings_json.h"
 
-enum { OPT_READ_ONLY = 1, OPT_CROSS_DOMAIN, OPT_KEEP_RUNNING };
+enum { READ_ONLY, CROSS_DOMAIN, KEEP_RUNNING };
 
 static const struct cordon_option options[] = { CORDON_CONFIG_OPTION, { 0 } };
 static const struct cordon_option list_options[] = { CORDON_CONFIG_OPTION, CORDON_TABLE_OPTION, { 0 } };
 static const struct cordon_option grant_options[] = {
 	CORDON_CONFIG_OPTION,
-	{ "read-only", 0, CORDON_ARG_NONE, NULL, "for reading only (default: for reading and writing)", OPT_READ_ONLY },
-	{ "cross-domain", 0, CORDON_ARG_NONE, NULL, "also when the area belongs to another domain", OPT_CROSS_DOMAIN },
+	{ "read-only", 0, CORDON_ARG_NONE, NULL, "for reading only (default: for reading and writing)",
+	  CORDON_KEY_FLAG(READ_ONLY) },
+	{ "cross-domain", 0, CORDON_ARG_NONE, NULL, "also when the area belongs to another domain",
+	  CORDON_KEY_FLAG(CROSS_DOMAIN) },
 	{ 0 },
 };
 
 static const struct cordon_option revoke_options[] = {
 	CORDON_CONFIG_OPTION,
 	{ "keep-running", 0, CORDON_ARG_NONE, NULL, "do not end the steps that hold the area, only list them",
-	  OPT_KEEP_RUNNING },
+	  CORDON_KEY_FLAG(KEEP_RUNNING) },
 	{ 0 },
 };
 
-#define OPERANDS_MAX 2
-
-struct args {
-	const char *config;
-	bool table, read_only, cross_domain, keep_running;
-	const char *operands[OPERANDS_MAX];
-};
-
-static int set(void *data, int key, const char *arg, struct cordon_error *err)
-{
-	struct args *args = data;
-
-	(void)err;
-	switch (key) {
-	case CORDON_KEY_CONFIG:
-		args->config = arg;
-		break;
-	case CORDON_KEY_TABLE:
-		args->table = true;
-		break;
-	case OPT_READ_ONLY:
-		args->read_only = true;
-		break;
-	case OPT_KEEP_RUNNING:
-		args->keep_running = true;
-		break;
-	default:
-		args->cross_domain = true;
-		break;
-	}
-	return 0;
-}
-
 /* ---- showing ---- */
+
+static json_t *record(const struct cordon_settings_file *settings, size_t i)
+{
+	return i < settings->n_orchestrators ? cordon_orchestrator_json(&settings->orchestrators[i]) : NULL;
+}
 
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
 {
 	static const struct cordon_column columns[] = {
 		{ "id", "ID" }, { "private_workspace", "PRIVATE WORKSPACE" }, { "shared_access", "SHARED ACCESS" }, { 0 }
 	};
-	autosettings struct cordon_settings_file *settings = NULL;
-	struct args args = { 0 };
-	json_t *records;
-	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 0, set, &args, args.operands, &code) ||
-	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
-		return code;
-	records = json_array();
-	for (size_t i = 0; i < settings->n_orchestrators; i++)
-		json_array_append_new(records, cordon_orchestrator_json(&settings->orchestrators[i]));
-	return cordon_cli_list_pairs(cli, columns, args.table, records);
+	return cordon_cli_list_settings(cli, argc, argv, columns, record);
+}
+
+static json_t *find(const struct cordon_settings_file *settings, const char *id, struct cordon_error *err)
+{
+	const struct cordon_orchestrator *orchestrator = NULL;
+
+	return cordon_settings_orchestrator(settings, id, &orchestrator, err) < 0
+		       ? NULL
+		       : cordon_orchestrator_json(orchestrator);
 }
 
 static int run_show(struct cordon_cli *cli, int argc, char **argv)
 {
-	autosettings struct cordon_settings_file *settings = NULL;
-	const struct cordon_orchestrator *orchestrator = NULL;
-	struct cordon_error err = { 0 };
-	struct args args = { 0 };
-	int code;
-
-	if (!cordon_cli_begin(cli, argc, argv, 1, set, &args, args.operands, &code) ||
-	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
-		return code;
-	if (cordon_settings_orchestrator(settings, args.operands[0], &orchestrator, &err) < 0)
-		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer_pairs(cli, NULL, cordon_orchestrator_json(orchestrator));
+	return cordon_cli_show_settings(cli, argc, argv, find);
 }
 
 /* ---- changing the settings ---- */
 
-/* Makes the change, or prints every error and sets *ret_exit. *ret_now is the orchestrator afterwards, or NULL. */
+/* Makes the change; *ret_now is the orchestrator afterwards, or NULL. */
 static bool change(struct cordon_cli *cli, const struct cordon_settings_edit *edit,
 		   struct cordon_settings_edited *edited, const struct cordon_orchestrator **ret_now, int *ret_exit)
 {
-	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-
-	if (cordon_settings_edit(edit, edited, &errors) < 0) {
-		*ret_exit = cordon_cli_fail_all(cli, &errors);
-		return false;
-	}
 	*ret_now = NULL;
+	if (!cordon_cli_change_settings(cli, edit, edited, ret_exit))
+		return false;
 	(void)cordon_settings_orchestrator(edited->after, edit->id, ret_now, NULL);
 	return true;
 }
@@ -127,10 +84,10 @@ static int run_add(struct cordon_cli *cli, int argc, char **argv)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_orchestrator *now;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 1, set, &args, args.operands, &code) ||
+	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code) ||
 	    !change(cli,
 		    &(struct cordon_settings_edit){
 			    .kind = CORDON_EDIT_ADD_ORCHESTRATOR, .config = args.config, .id = args.operands[0] },
@@ -144,10 +101,10 @@ static int run_remove(struct cordon_cli *cli, int argc, char **argv)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_orchestrator *now, *old = NULL;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 1, set, &args, args.operands, &code) ||
+	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code) ||
 	    !change(cli,
 		    &(struct cordon_settings_edit){
 			    .kind = CORDON_EDIT_REMOVE_ORCHESTRATOR, .config = args.config, .id = args.operands[0] },
@@ -164,11 +121,11 @@ static int set_private(struct cordon_cli *cli, int argc, char **argv, int n)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_orchestrator *now, *old = NULL;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	json_t *record;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, n, set, &args, args.operands, &code) ||
+	if (!cordon_cli_begin(cli, argc, argv, n, &args, &code) ||
 	    !change(cli,
 		    &(struct cordon_settings_edit){ .kind = CORDON_EDIT_SET_PRIVATE,
 						    .config = args.config,
@@ -194,7 +151,7 @@ static int run_unset_private(struct cordon_cli *cli, int argc, char **argv)
 }
 
 /* Ends the steps that hold an area which is granted no more. The grant is gone whatever happens here. */
-static int end_holders(const struct cordon_cli *cli, const struct args *args, json_t *record)
+static int end_holders(const struct cordon_cli *cli, const struct cordon_pairs_args *args, json_t *record)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	struct cordon_error err = { 0 };
@@ -202,11 +159,11 @@ static int end_holders(const struct cordon_cli *cli, const struct args *args, js
 	int r = cordon_home_open(&home, &err);
 
 	if (r == 0)
-		r = cordon_flow_end_holders(&home, args->operands[0], args->operands[1], args->keep_running, &ended,
-					    &err);
+		r = cordon_flow_end_holders(&home, args->operands[0], args->operands[1], args->flag[KEEP_RUNNING],
+					    &ended, &err);
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
-	json_object_set_new(record, args->keep_running ? "kept_running" : "ended", ended);
+	json_object_set_new(record, args->flag[KEEP_RUNNING] ? "kept_running" : "ended", ended);
 	return CORDON_EXIT_OK;
 }
 
@@ -215,18 +172,18 @@ static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_se
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_orchestrator *now;
 	const struct cordon_area_grant *grant;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	json_t *record;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 2, set, &args, args.operands, &code) ||
+	if (!cordon_cli_begin(cli, argc, argv, 2, &args, &code) ||
 	    !change(cli,
 		    &(struct cordon_settings_edit){ .kind = kind,
 						    .config = args.config,
 						    .id = args.operands[0],
 						    .key = args.operands[1],
-						    .read_only = args.read_only,
-						    .cross_domain = args.cross_domain },
+						    .read_only = args.flag[READ_ONLY],
+						    .cross_domain = args.flag[CROSS_DOMAIN] },
 		    &edited, &now, &code))
 		return code;
 	record = json_pack("{s:s, s:s}", "id", args.operands[0], "shared_key", args.operands[1]);
@@ -261,12 +218,11 @@ static int change_file(struct cordon_cli *cli, int argc, char **argv, cordon_orc
 	struct cordon_orchestrator_edit edit = { .kind = kind };
 	autosettings struct cordon_settings_file *settings = NULL;
 	const struct cordon_orchestrator *orchestrator = NULL;
-	struct cordon_error err = { 0 };
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	bool changed;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 2, set, &args, args.operands, &code))
+	if (!cordon_cli_begin(cli, argc, argv, 2, &args, &code))
 		return code;
 	edit.id = args.operands[1];
 	if (kind == CORDON_EDIT_SELECTION_MAX_RETRIES) {
@@ -274,10 +230,8 @@ static int change_file(struct cordon_cli *cli, int argc, char **argv, cordon_orc
 		if (cordon_parse_u64(args.operands[1], 1, 1000, &edit.number) < 0)
 			return cordon_cli_usage(cli, "COUNT is a number from 1 to 1000, not %.80s", args.operands[1]);
 	}
-	if (!cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
+	if (!cordon_cli_load_orchestrator(cli, args.config, args.operands[0], &settings, &orchestrator, &code))
 		return code;
-	if (cordon_settings_orchestrator(settings, args.operands[0], &orchestrator, &err) < 0)
-		return cordon_cli_fail(cli, &err);
 	if (cordon_orchestrator_edit(orchestrator, &edit, &changed, &errors) < 0)
 		return cordon_cli_fail_all(cli, &errors);
 	return cordon_cli_answer_pairs(cli, headline,

@@ -2,66 +2,21 @@
 /* cordon orchestrator-agent: the agents in the file of an orchestrator. */
 #include "cli/commands.h"
 #include "cli/pairs.h"
-#include "flow/edit.h"
 #include "flow/settings_json.h"
 
-enum { OPT_PROVIDER = 1, OPT_MODEL, OPT_CAN_ORCHESTRATE };
+enum { PROVIDER, MODEL };
+enum { CAN_ORCHESTRATE };
 
 static const struct cordon_option options[] = { CORDON_CONFIG_OPTION, { 0 } };
 static const struct cordon_option list_options[] = { CORDON_CONFIG_OPTION, CORDON_TABLE_OPTION, { 0 } };
 static const struct cordon_option add_options[] = {
 	CORDON_CONFIG_OPTION,
 	{ "provider", 0, CORDON_ARG_TEXT, "PROVIDER", "anthropic, openai or one of the settings (default: anthropic)",
-	  OPT_PROVIDER },
-	{ "model", 0, CORDON_ARG_TEXT, "MODEL", "passed on to the provider's program", OPT_MODEL },
-	{ "can-orchestrate", 0, CORDON_ARG_NONE, NULL, "it may select workflows", OPT_CAN_ORCHESTRATE },
+	  CORDON_KEY_TEXT(PROVIDER) },
+	{ "model", 0, CORDON_ARG_TEXT, "MODEL", "passed on to the provider's program", CORDON_KEY_TEXT(MODEL) },
+	{ "can-orchestrate", 0, CORDON_ARG_NONE, NULL, "it may select workflows", CORDON_KEY_FLAG(CAN_ORCHESTRATE) },
 	{ 0 },
 };
-
-struct args {
-	const char *config, *provider, *model;
-	bool table, can_orchestrate;
-	const char *operands[2];
-};
-
-static int set(void *data, int key, const char *arg, struct cordon_error *err)
-{
-	struct args *args = data;
-
-	(void)err;
-	switch (key) {
-	case CORDON_KEY_CONFIG:
-		args->config = arg;
-		break;
-	case CORDON_KEY_TABLE:
-		args->table = true;
-		break;
-	case OPT_PROVIDER:
-		args->provider = arg;
-		break;
-	case OPT_MODEL:
-		args->model = arg;
-		break;
-	default:
-		args->can_orchestrate = true;
-		break;
-	}
-	return 0;
-}
-
-/* Finds the orchestrator, or prints the error. */
-static bool find(const struct cordon_cli *cli, const struct args *args, struct cordon_settings_file **ret_settings,
-		 const struct cordon_orchestrator **ret_orchestrator, int *ret_exit)
-{
-	struct cordon_error err = { 0 };
-
-	if (!cordon_cli_load_settings(cli, args->config, 0, ret_settings, ret_exit))
-		return false;
-	if (cordon_settings_orchestrator(*ret_settings, args->operands[0], ret_orchestrator, &err) == 0)
-		return true;
-	*ret_exit = cordon_cli_fail(cli, &err);
-	return false;
-}
 
 static bool load(const struct cordon_cli *cli, const struct cordon_orchestrator *orchestrator,
 		 struct cordon_orchestrator_file **ret_file, int *ret_exit)
@@ -85,12 +40,13 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	autoorchestratorfile struct cordon_orchestrator_file *file = NULL;
 	autosettings struct cordon_settings_file *settings = NULL;
 	const struct cordon_orchestrator *orchestrator = NULL;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	json_t *records;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 1, set, &args, args.operands, &code) ||
-	    !find(cli, &args, &settings, &orchestrator, &code) || !load(cli, orchestrator, &file, &code))
+	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code) ||
+	    !cordon_cli_load_orchestrator(cli, args.config, args.operands[0], &settings, &orchestrator, &code) ||
+	    !load(cli, orchestrator, &file, &code))
 		return code;
 	records = json_array();
 	for (size_t i = 0; i < file->n_agents; i++)
@@ -105,11 +61,12 @@ static int run_show(struct cordon_cli *cli, int argc, char **argv)
 	const struct cordon_orchestrator *orchestrator = NULL;
 	const struct cordon_flow_agent *agent = NULL;
 	struct cordon_error err = { 0 };
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 2, set, &args, args.operands, &code) ||
-	    !find(cli, &args, &settings, &orchestrator, &code) || !load(cli, orchestrator, &file, &code))
+	if (!cordon_cli_begin(cli, argc, argv, 2, &args, &code) ||
+	    !cordon_cli_load_orchestrator(cli, args.config, args.operands[0], &settings, &orchestrator, &code) ||
+	    !load(cli, orchestrator, &file, &code))
 		return code;
 	if (cordon_orchestrator_file_agent(file, args.operands[1], &agent, &err) < 0)
 		return cordon_cli_fail(cli, &err);
@@ -124,21 +81,21 @@ static int change(struct cordon_cli *cli, int argc, char **argv, cordon_orchestr
 	const struct cordon_orchestrator *orchestrator = NULL;
 	const struct cordon_provider *provider = NULL;
 	struct cordon_orchestrator_edit edit = { .kind = kind };
-	struct args args = { .provider = "anthropic" };
+	struct cordon_pairs_args args;
 	struct cordon_error err = { 0 };
 	bool changed = false;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 2, set, &args, args.operands, &code) ||
-	    !find(cli, &args, &settings, &orchestrator, &code))
+	if (!cordon_cli_begin(cli, argc, argv, 2, &args, &code) ||
+	    !cordon_cli_load_orchestrator(cli, args.config, args.operands[0], &settings, &orchestrator, &code))
 		return code;
 	edit.id = args.operands[1];
 	if (kind == CORDON_EDIT_ADD_AGENT) {
-		if (cordon_settings_provider(settings, args.provider, &provider, &err) < 0)
+		edit.provider = args.text[PROVIDER] ? args.text[PROVIDER] : "anthropic";
+		edit.model = args.text[MODEL];
+		edit.can_orchestrate = args.flag[CAN_ORCHESTRATE];
+		if (cordon_settings_provider(settings, edit.provider, &provider, &err) < 0)
 			return cordon_cli_fail(cli, &err);
-		edit.provider = args.provider;
-		edit.model = args.model;
-		edit.can_orchestrate = args.can_orchestrate;
 	}
 	if (cordon_orchestrator_edit(orchestrator, &edit, &changed, &errors) < 0)
 		return cordon_cli_fail_all(cli, &errors);

@@ -141,13 +141,10 @@ static int run_as(struct cordon_cli *cli, struct args *args, const char *id, str
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autosettings struct cordon_settings_file *settings = NULL;
 	struct cordon_step_spec step autostepspec = { 0 };
-	struct cordon_error err = { 0 };
 	int code;
 
-	if (!cordon_cli_load_settings(cli, args->config, 0, &settings, &code))
+	if (!cordon_cli_load_orchestrator(cli, args->config, id, &settings, &args->ask.orchestrator, &code))
 		return code;
-	if (cordon_settings_orchestrator(settings, id, &args->ask.orchestrator, &err) < 0)
-		return cordon_cli_fail(cli, &err);
 	args->ask.settings = settings;
 	held->orchestrator = args->ask.orchestrator;
 	if (cordon_step_spec_init(&args->ask, &step, &errors) < 0)

@@ -2,46 +2,23 @@
 /* cordon shared: the directories that orchestrators can be granted. */
 #include "cli/commands.h"
 #include "cli/pairs.h"
-#include "flow/edit.h"
 #include "flow/settings_json.h"
 
-enum { OPT_DESCRIPTION = 1, OPT_DOMAIN };
+enum { DESCRIPTION, DOMAIN };
 
 static const struct cordon_option options[] = { CORDON_CONFIG_OPTION, { 0 } };
 static const struct cordon_option list_options[] = { CORDON_CONFIG_OPTION, CORDON_TABLE_OPTION, { 0 } };
 static const struct cordon_option add_options[] = {
 	CORDON_CONFIG_OPTION,
-	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the area is for; agents are told", OPT_DESCRIPTION },
-	{ "domain", 0, CORDON_ARG_TEXT, "DOMAIN", "subject that the area belongs to", OPT_DOMAIN },
+	{ "description", 0, CORDON_ARG_TEXT, "TEXT", "what the area is for; agents are told",
+	  CORDON_KEY_TEXT(DESCRIPTION) },
+	{ "domain", 0, CORDON_ARG_TEXT, "DOMAIN", "subject that the area belongs to", CORDON_KEY_TEXT(DOMAIN) },
 	{ 0 },
 };
 
-struct args {
-	const char *config, *description, *domain;
-	bool table;
-	const char *operands[2];
-};
-
-static int set(void *data, int key, const char *arg, struct cordon_error *err)
+static json_t *record(const struct cordon_settings_file *settings, size_t i)
 {
-	struct args *args = data;
-
-	(void)err;
-	switch (key) {
-	case CORDON_KEY_CONFIG:
-		args->config = arg;
-		break;
-	case CORDON_KEY_TABLE:
-		args->table = true;
-		break;
-	case OPT_DESCRIPTION:
-		args->description = arg;
-		break;
-	default:
-		args->domain = arg;
-		break;
-	}
-	return 0;
+	return i < settings->n_areas ? cordon_area_json(settings, &settings->areas[i]) : NULL;
 }
 
 static int run_list(struct cordon_cli *cli, int argc, char **argv)
@@ -52,56 +29,42 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 							{ "granted_to", "GRANTED TO" },
 							{ "description", "DESCRIPTION" },
 							{ 0 } };
-	autosettings struct cordon_settings_file *settings = NULL;
-	struct args args = { 0 };
-	json_t *records;
-	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 0, set, &args, args.operands, &code) ||
-	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
-		return code;
-	records = json_array();
-	for (size_t i = 0; i < settings->n_areas; i++)
-		json_array_append_new(records, cordon_area_json(settings, &settings->areas[i]));
-	return cordon_cli_list_pairs(cli, columns, args.table, records);
+	return cordon_cli_list_settings(cli, argc, argv, columns, record);
+}
+
+static json_t *find(const struct cordon_settings_file *settings, const char *key, struct cordon_error *err)
+{
+	const struct cordon_shared_area *area = NULL;
+
+	return cordon_settings_area(settings, key, &area, err) < 0 ? NULL : cordon_area_json(settings, area);
 }
 
 static int run_show(struct cordon_cli *cli, int argc, char **argv)
 {
-	autosettings struct cordon_settings_file *settings = NULL;
-	const struct cordon_shared_area *area = NULL;
-	struct cordon_error err = { 0 };
-	struct args args = { 0 };
-	int code;
-
-	if (!cordon_cli_begin(cli, argc, argv, 1, set, &args, args.operands, &code) ||
-	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
-		return code;
-	if (cordon_settings_area(settings, args.operands[0], &area, &err) < 0)
-		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer_pairs(cli, NULL, cordon_area_json(settings, area));
+	return cordon_cli_show_settings(cli, argc, argv, find);
 }
 
 static int run_add(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_shared_area *area = NULL;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 2, set, &args, args.operands, &code))
+	if (!cordon_cli_begin(cli, argc, argv, 2, &args, &code))
 		return code;
-	if (!args.description || !*args.description)
+	if (!args.text[DESCRIPTION] || !*args.text[DESCRIPTION])
 		return cordon_cli_usage(cli, "--description is expected: agents are told what the area is for");
-	if (cordon_settings_edit(&(struct cordon_settings_edit){ .kind = CORDON_EDIT_ADD_AREA,
-								 .config = args.config,
-								 .key = args.operands[0],
-								 .path = args.operands[1],
-								 .text = args.description,
-								 .domain = args.domain },
-				 &edited, &errors) < 0)
-		return cordon_cli_fail_all(cli, &errors);
+	if (!cordon_cli_change_settings(cli,
+					&(struct cordon_settings_edit){ .kind = CORDON_EDIT_ADD_AREA,
+									.config = args.config,
+									.key = args.operands[0],
+									.path = args.operands[1],
+									.text = args.text[DESCRIPTION],
+									.domain = args.text[DOMAIN] },
+					&edited, &code))
+		return code;
 	(void)cordon_settings_area(edited.after, args.operands[0], &area, NULL);
 	return cordon_cli_answer_pairs(cli, edited.changed ? "shared area added" : "shared area is there already",
 				       cordon_area_json(edited.after, area));
@@ -109,20 +72,20 @@ static int run_add(struct cordon_cli *cli, int argc, char **argv)
 
 static int run_remove(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_shared_area *area = NULL;
-	struct args args = { 0 };
+	struct cordon_pairs_args args;
 	json_t *record;
 	int code;
 
-	if (!cordon_cli_begin(cli, argc, argv, 1, set, &args, args.operands, &code))
+	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code))
 		return code;
-	if (cordon_settings_edit(&(struct cordon_settings_edit){ .kind = CORDON_EDIT_REMOVE_AREA,
-								 .config = args.config,
-								 .key = args.operands[0] },
-				 &edited, &errors) < 0)
-		return cordon_cli_fail_all(cli, &errors);
+	if (!cordon_cli_change_settings(cli,
+					&(struct cordon_settings_edit){ .kind = CORDON_EDIT_REMOVE_AREA,
+									.config = args.config,
+									.key = args.operands[0] },
+					&edited, &code))
+		return code;
 	record = json_pack("{s:s}", "key", args.operands[0]);
 	if (cordon_settings_area(edited.before, args.operands[0], &area, NULL) == 0)
 		json_object_set_new(record, "path", cordon_cli_json_text(area->path));

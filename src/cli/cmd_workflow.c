@@ -6,27 +6,22 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/records.h"
+#include "cli/pairs.h"
 #include "flow/flow.h"
 #include "flow/orchestrator_file.h"
 
-enum { OPT_CONFIG = 1, OPT_INPUT, OPT_WAIT, OPT_GRAPH, OPT_SVG, OPT_RUN, OPT_STEP, OPT_NOTE, OPT_CHECK };
+enum { OPT_INPUT = 1, OPT_WAIT, OPT_GRAPH, OPT_SVG, OPT_RUN, OPT_STEP, OPT_NOTE, OPT_CHECK };
 
-/* clang-format off */
-#define CONFIG_OPTION \
-	{ "config", 0, CORDON_ARG_FILE, "FILE", "settings (default: $CORDON_CONFIG, else config.yaml in $CORDON_HOME)", OPT_CONFIG }
-/* clang-format on */
-
-static const struct cordon_option config_options[] = { CONFIG_OPTION, { 0 } };
+static const struct cordon_option config_options[] = { CORDON_CONFIG_OPTION, { 0 } };
 static const struct cordon_option show_options[] = {
-	CONFIG_OPTION,
+	CORDON_CONFIG_OPTION,
 	{ "graph", 0, CORDON_ARG_NONE, NULL, "draw the steps on the terminal", OPT_GRAPH },
 	{ "svg", 0, CORDON_ARG_NONE, NULL, "print a picture of the steps", OPT_SVG },
-	{ "run", 0, CORDON_ARG_TEXT, "RUN", "draw how this run stands", OPT_RUN },
+	{ "run", 0, CORDON_ARG_TEXT, "WORKFLOW-RUN", "draw how this run stands", OPT_RUN },
 	{ 0 },
 };
 static const struct cordon_option run_options[] = {
-	CONFIG_OPTION,
+	CORDON_CONFIG_OPTION,
 	{ "input", 0, CORDON_ARG_TEXT, "NAME=VALUE", "an input of the workflow; may be given several times", OPT_INPUT },
 	{ "wait", 0, CORDON_ARG_NONE, NULL, "wait until the run has ended", OPT_WAIT },
 	{ "check", 0, CORDON_ARG_NONE, NULL, "judge everything and start nothing", OPT_CHECK },
@@ -78,7 +73,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	struct args *args = data;
 
 	switch (key) {
-	case OPT_CONFIG:
+	case CORDON_KEY_CONFIG:
 		args->config = arg;
 		break;
 	case OPT_INPUT:
@@ -601,7 +596,7 @@ const struct cordon_command cordon_cmd_workflow_show = {
 	.name = "workflow show",
 	.operands = "[ORCHESTRATOR WORKFLOW]",
 	.summary = "show or draw a workflow, or how a run of it stands",
-	.details = "With --run RUN and --graph or --svg the operands may be left out: a run has a copy of its definition.\n",
+	.details = "With --run and --graph or --svg the operands may be left out: a run has a copy of its definition.\n",
 	.options = show_options,
 	.run = run_show,
 };
@@ -637,7 +632,7 @@ const struct cordon_command cordon_cmd_workflow_runs = {
 
 const struct cordon_command cordon_cmd_workflow_status = {
 	.name = "workflow status",
-	.operands = "[RUN]",
+	.operands = "[WORKFLOW-RUN]",
 	.summary = "say how a run stands; by default the latest",
 	.options = NULL,
 	.run = run_status,
@@ -645,7 +640,7 @@ const struct cordon_command cordon_cmd_workflow_status = {
 
 const struct cordon_command cordon_cmd_workflow_progress = {
 	.name = "workflow progress",
-	.operands = "[RUN]",
+	.operands = "[WORKFLOW-RUN]",
 	.summary = "print all that is known about a run, as JSON",
 	.options = NULL,
 	.run = run_progress,
@@ -653,7 +648,7 @@ const struct cordon_command cordon_cmd_workflow_progress = {
 
 const struct cordon_command cordon_cmd_workflow_logs = {
 	.name = "workflow logs",
-	.operands = "[RUN]",
+	.operands = "[WORKFLOW-RUN]",
 	.summary = "print what the agents of a run wrote and what happened",
 	.options = logs_options,
 	.run = run_logs,
@@ -661,7 +656,7 @@ const struct cordon_command cordon_cmd_workflow_logs = {
 
 const struct cordon_command cordon_cmd_workflow_cancel = {
 	.name = "workflow cancel",
-	.operands = "RUN",
+	.operands = "WORKFLOW-RUN",
 	.summary = "end a run, with all processes of the step that runs",
 	.options = wait_options,
 	.run = run_cancel,
@@ -669,7 +664,7 @@ const struct cordon_command cordon_cmd_workflow_cancel = {
 
 const struct cordon_command cordon_cmd_workflow_resume = {
 	.name = "workflow resume",
-	.operands = "RUN",
+	.operands = "WORKFLOW-RUN",
 	.summary = "continue a run whose engine was ended",
 	.details = "Steps that have ended are not repeated; one that had not ended starts again.\n",
 	.options = wait_options,
@@ -678,7 +673,7 @@ const struct cordon_command cordon_cmd_workflow_resume = {
 
 const struct cordon_command cordon_cmd_workflow_approve = {
 	.name = "workflow approve",
-	.operands = "RUN",
+	.operands = "WORKFLOW-RUN",
 	.summary = "approve the step that waits for a person, and go on",
 	.options = answer_options,
 	.run = run_approve,
@@ -686,7 +681,7 @@ const struct cordon_command cordon_cmd_workflow_approve = {
 
 const struct cordon_command cordon_cmd_workflow_reject = {
 	.name = "workflow reject",
-	.operands = "RUN",
+	.operands = "WORKFLOW-RUN",
 	.summary = "reject the step that waits for a person, and go on",
 	.options = answer_options,
 	.run = run_reject,

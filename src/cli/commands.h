@@ -67,6 +67,8 @@ extern const struct cordon_command cordon_cmd_project_update;
 extern const struct cordon_command cordon_cmd_project_delete;
 extern const struct cordon_command cordon_cmd_workflow_list;
 extern const struct cordon_command cordon_cmd_workflow_show;
+extern const struct cordon_command cordon_cmd_workflow_add;
+extern const struct cordon_command cordon_cmd_workflow_remove;
 extern const struct cordon_command cordon_cmd_workflow_validate;
 extern const struct cordon_command cordon_cmd_workflow_run;
 extern const struct cordon_command cordon_cmd_workflow_runs;

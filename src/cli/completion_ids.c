@@ -9,6 +9,7 @@
 #include "cli/records.h"
 #include "config/settings_file.h"
 #include "crew/crew.h"
+#include "flow/flow.h"
 #include "view/view.h"
 
 #define RUNS_SHOWN 50
@@ -126,6 +127,21 @@ static int print_crews(const struct cordon_home *home, const char *beginning, st
 	return r;
 }
 
+static int print_workflow_runs(const struct cordon_home *home, const char *beginning, struct cordon_error *err)
+{
+	json_auto_t *runs = NULL;
+	int r = cordon_flow_list(home, NULL, &runs, err);
+	size_t n = json_array_size(runs);
+
+	for (size_t i = n > RUNS_SHOWN ? n - RUNS_SHOWN : 0; r == 0 && i < n; i++) {
+		const json_t *run = json_array_get(runs, i);
+
+		print_line(beginning, json_string_value(json_object_get(run, "runId")),
+			   json_string_value(json_object_get(run, "summary")));
+	}
+	return r;
+}
+
 static int print_views(const struct cordon_home *home, const char *beginning, struct cordon_error *err)
 {
 	autoviewlist struct cordon_view_list list = { 0 };
@@ -179,6 +195,8 @@ int cordon_cli_completion_ids(const char *kind, const char *project, const char 
 		return print_runs(&store.home, beginning, err);
 	if (cordon_streq(kind, "crews"))
 		return print_crews(&store.home, beginning, err);
+	if (cordon_streq(kind, "workflow-runs"))
+		return print_workflow_runs(&store.home, beginning, err);
 	if (cordon_streq(kind, "views"))
 		return print_views(&store.home, beginning, err);
 	if (!project)

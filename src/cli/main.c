@@ -116,6 +116,8 @@ const struct cordon_command *const cordon_commands[] = {
 	/* Workflows of orchestrators. */
 	&cordon_cmd_workflow_list,
 	&cordon_cmd_workflow_show,
+	&cordon_cmd_workflow_add,
+	&cordon_cmd_workflow_remove,
 	&cordon_cmd_workflow_validate,
 	&cordon_cmd_workflow_run,
 	&cordon_cmd_workflow_runs,

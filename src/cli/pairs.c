@@ -7,13 +7,30 @@
 
 #define VALUE_MAX 65536
 
-bool cordon_cli_begin(struct cordon_cli *cli, int argc, char **argv, int n,
-		      int (*set)(void *data, int key, const char *arg, struct cordon_error *err), void *data,
-		      const char **ret_operands, int *ret_exit)
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct cordon_pairs_args *args = data;
+
+	(void)err;
+	if (key == CORDON_KEY_CONFIG)
+		args->config = arg;
+	else if (key == CORDON_KEY_TABLE)
+		args->table = true;
+	else if (key >= CORDON_KEY_FLAG(0))
+		args->flag[key - CORDON_KEY_FLAG(0)] = true;
+	else
+		args->text[key - CORDON_KEY_TEXT(0)] = arg;
+	return 0;
+}
+
+bool cordon_cli_begin(struct cordon_cli *cli, int argc, char **argv, int n, struct cordon_pairs_args *ret_args,
+		      int *ret_exit)
 {
 	struct cordon_error err = { 0 };
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, data, &first, &err);
+	int first, r;
 
+	*ret_args = (struct cordon_pairs_args){ 0 };
+	r = cordon_cli_parse(cli, argc, argv, 0, set, ret_args, &first, &err);
 	if (r != 0)
 		*ret_exit = r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	else if (argc - first > n)
@@ -23,7 +40,7 @@ bool cordon_cli_begin(struct cordon_cli *cli, int argc, char **argv, int n,
 	if (r != 0 || argc - first != n)
 		return false;
 	for (int i = 0; i < n; i++)
-		ret_operands[i] = argv[first + i];
+		ret_args->operands[i] = argv[first + i];
 	return true;
 }
 
@@ -149,4 +166,63 @@ bool cordon_cli_load_settings(const struct cordon_cli *cli, const char *config, 
 		return true;
 	*ret_exit = cordon_cli_fail_all(cli, &errors);
 	return false;
+}
+
+bool cordon_cli_load_orchestrator(const struct cordon_cli *cli, const char *config, const char *id,
+				  struct cordon_settings_file **ret_settings,
+				  const struct cordon_orchestrator **ret_orchestrator, int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+
+	if (!cordon_cli_load_settings(cli, config, 0, ret_settings, ret_exit))
+		return false;
+	if (cordon_settings_orchestrator(*ret_settings, id, ret_orchestrator, &err) == 0)
+		return true;
+	*ret_exit = cordon_cli_fail(cli, &err);
+	return false;
+}
+
+bool cordon_cli_change_settings(const struct cordon_cli *cli, const struct cordon_settings_edit *edit,
+				struct cordon_settings_edited *ret_edited, int *ret_exit)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+
+	if (cordon_settings_edit(edit, ret_edited, &errors) == 0)
+		return true;
+	*ret_exit = cordon_cli_fail_all(cli, &errors);
+	return false;
+}
+
+int cordon_cli_list_settings(struct cordon_cli *cli, int argc, char **argv, const struct cordon_column *columns,
+			     json_t *(*record)(const struct cordon_settings_file *settings, size_t i))
+{
+	autosettings struct cordon_settings_file *settings = NULL;
+	struct cordon_pairs_args args;
+	json_t *records, *next;
+	int code;
+
+	if (!cordon_cli_begin(cli, argc, argv, 0, &args, &code) ||
+	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
+		return code;
+	records = json_array();
+	for (size_t i = 0; (next = record(settings, i)); i++)
+		json_array_append_new(records, next);
+	return cordon_cli_list_pairs(cli, columns, args.table, records);
+}
+
+int cordon_cli_show_settings(struct cordon_cli *cli, int argc, char **argv,
+			     json_t *(*find)(const struct cordon_settings_file *settings, const char *id,
+					     struct cordon_error *err))
+{
+	autosettings struct cordon_settings_file *settings = NULL;
+	struct cordon_error err = { 0 };
+	struct cordon_pairs_args args;
+	json_t *record;
+	int code;
+
+	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code) ||
+	    !cordon_cli_load_settings(cli, args.config, 0, &settings, &code))
+		return code;
+	record = find(settings, args.operands[0], &err);
+	return record ? cordon_cli_answer_pairs(cli, NULL, record) : cordon_cli_fail(cli, &err);
 }

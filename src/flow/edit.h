@@ -56,11 +56,13 @@ typedef enum cordon_orchestrator_edit_kind {
 	CORDON_EDIT_SELECTOR_AGENT,	   /* id */
 	CORDON_EDIT_DEFAULT_WORKFLOW,	   /* id */
 	CORDON_EDIT_SELECTION_MAX_RETRIES, /* number */
+	CORDON_EDIT_ADD_WORKFLOW,	   /* id, agent or NULL (the selector), prompt or NULL, description or NULL */
+	CORDON_EDIT_REMOVE_WORKFLOW,	   /* id. Refused for the default one */
 } cordon_orchestrator_edit_kind;
 
 struct cordon_orchestrator_edit {
 	cordon_orchestrator_edit_kind kind;
-	const char *id, *provider, *model;
+	const char *id, *provider, *model, *agent, *prompt, *description;
 	bool can_orchestrate;
 	uint64_t number;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of orchestrator.yaml: agents, the selector, the default workflow. */
+/* Changes of orchestrator.yaml: agents, the selector, workflows. */
 #include "base/path.h"
 #include "config/edit_file.h"
 #include "config/edit_yaml.h"
@@ -54,6 +54,84 @@ static int remove_agent(const struct cordon_orchestrator_edit *edit, struct cord
 	return node ? cordon_yaml_drop(yaml, cordon_yaml_get(yaml, keys, 1), node, errors) : 0;
 }
 
+/* ---- workflows ---- */
+
+/* The node of a workflow in the text that is being changed, or NULL. */
+static const struct cordon_node *workflow_node(const struct cordon_yaml *yaml, const char *id,
+					       const struct cordon_node **ret_list)
+{
+	static const char *const keys[] = { "workflows" };
+	const struct cordon_node *node;
+
+	*ret_list = cordon_yaml_get(yaml, keys, 1);
+	node = *ret_list ? (*ret_list)->first : NULL;
+	for (; node; node = node->next) {
+		const struct cordon_node *name = node->type == CORDON_NODE_MAPPING ? cordon_node_get(node, "id") : NULL;
+
+		if (name && name->type == CORDON_NODE_SCALAR && cordon_streq(name->text, id))
+			return node;
+	}
+	return NULL;
+}
+
+/* A workflow of one step, to begin with. The values are texts, as those of a file that was read. */
+static json_t *first_workflow(const struct cordon_orchestrator_edit *edit, const char *agent)
+{
+	return json_pack("{s:s, s:s, s:s, s:[s], s:[{s:s, s:s, s:s, s:s, s:s, s:[s]}]}", "id", edit->id, "version", "1",
+			 "description", edit->description ? edit->description : edit->id, "inputs", "user_prompt",
+			 "steps", "id", "work", "type", "agent_task", "agent", agent, "workspace_mode", "run_workspace",
+			 "prompt", edit->prompt ? edit->prompt : "{{inputs.user_prompt}}", "outputs", "summary");
+}
+
+static int add_workflow(const struct cordon_orchestrator_edit *edit, const struct cordon_orchestrator_file *before,
+			struct cordon_yaml *yaml, struct cordon_errors *errors)
+{
+	const char *wanted = edit->agent ? edit->agent : before->selector_agent, *keys[] = { "workflows" };
+	const struct cordon_node *list, *node = workflow_node(yaml, edit->id, &list);
+	const struct cordon_flow_agent *agent = NULL;
+	struct cordon_error err = { 0 };
+	json_auto_t *value = NULL;
+	json_auto_t *old = node ? cordon_node_json(node) : NULL;
+
+	if (cordon_orchestrator_file_agent(before, wanted, &agent, &err) < 0)
+		return fail(errors, &err);
+	value = first_workflow(edit, wanted);
+	if (!value) {
+		cordon_fail(&err, -EILSEQ, CORDON_KIND_USAGE, "the prompt or the description is not valid text");
+		return fail(errors, &err);
+	}
+	if (old && json_equal(old, value))
+		return 0;
+	if (old) {
+		cordon_fail(&err, -EEXIST, CORDON_KIND_CONFLICT, "the orchestrator %s has another workflow %s already",
+			    before->id, edit->id);
+		cordon_error_hint(&err, "remove it first, or choose another id");
+		return fail(errors, &err);
+	}
+	json_object_set_new(value, "version", json_integer(1));
+	return list ? cordon_yaml_append(yaml, list, json_incref(value), errors)
+		    : cordon_yaml_put(yaml, keys, 1, json_pack("[O]", value), errors);
+}
+
+static int remove_workflow(const struct cordon_orchestrator_edit *edit, const struct cordon_orchestrator_file *before,
+			   struct cordon_yaml *yaml, struct cordon_errors *errors)
+{
+	const struct cordon_node *list, *node = workflow_node(yaml, edit->id, &list);
+	struct cordon_error err = { 0 };
+
+	if (!node)
+		return 0;
+	if (before->default_workflow && cordon_streq(before->default_workflow, edit->id)) {
+		cordon_fail(&err, -EBUSY, CORDON_KIND_CONFLICT, "%s is the default workflow of %s", edit->id,
+			    before->id);
+		cordon_error_hint(&err, "'cordon orchestrator set-default-workflow' chooses another first");
+		return fail(errors, &err);
+	}
+	return cordon_yaml_drop(yaml, list, node, errors);
+}
+
+/* ---- the rest ---- */
+
 static int put(struct cordon_yaml *yaml, const char *key, json_t *value, const char *as_text,
 	       struct cordon_errors *errors)
 {
@@ -81,6 +159,10 @@ static int change(const struct changing *c, const struct cordon_orchestrator_fil
 		return put(yaml, "selector_agent", json_string(edit->id), edit->id, errors);
 	case CORDON_EDIT_DEFAULT_WORKFLOW:
 		return put(yaml, "default_workflow", json_string(edit->id), edit->id, errors);
+	case CORDON_EDIT_ADD_WORKFLOW:
+		return add_workflow(edit, before, yaml, errors);
+	case CORDON_EDIT_REMOVE_WORKFLOW:
+		return remove_workflow(edit, before, yaml, errors);
 	case CORDON_EDIT_SELECTION_MAX_RETRIES:
 	default:
 		return put(yaml, "selection_max_retries", json_integer((json_int_t)edit->number),
@@ -143,7 +225,8 @@ int cordon_orchestrator_edit(const struct cordon_orchestrator *orchestrator, con
 {
 	struct changing c = { .orchestrator = orchestrator, .edit = edit };
 	autoorchestratorfile struct cordon_orchestrator_file *file = NULL;
-	bool workflow = edit->kind == CORDON_EDIT_DEFAULT_WORKFLOW;
+	bool workflow = edit->kind == CORDON_EDIT_DEFAULT_WORKFLOW || edit->kind == CORDON_EDIT_ADD_WORKFLOW ||
+			edit->kind == CORDON_EDIT_REMOVE_WORKFLOW;
 	struct cordon_error err = { 0 };
 	char path[CORDON_PATH_MAX];
 	int r = edit->id ? cordon_settings_id_check(workflow ? "the id of a workflow" : "the id of an agent", edit->id,

@@ -185,6 +185,39 @@ workflow_orchestration: {max_total_iterations: 12, default_run_timeout_seconds: 
     assert done.returncode == 1 and "there is no step done; to end the workflow there, leave the key out" in done.stderr
 
 
+def test_workflows_are_added_and_removed_in_the_file_and_every_other_byte_stays(desk, cordon):
+    text = """# the desk
+id: desk
+selector_agent: worker # chooses
+default_workflow: first
+selection_max_retries: 1
+agents:
+  worker: {provider: scripted, model: m, can_orchestrate_workflows: true}
+  other: {provider: scripted, model: m, can_orchestrate_workflows: false}
+workflows: # all of them
+  - {id: first, version: 1, steps: [{id: a, type: agent_task, agent: other, prompt: "true\\n#END\\n"}]} # kept
+# the end
+workflow_orchestration: {max_total_iterations: 5}
+"""
+    file = desk.box.write("ws/desk/orchestrator.yaml", text, mode=0o600)
+    done = cordon("workflow.add", "desk", "flow", "--agent", "other", "--prompt", "result '\"summary\":\"{{inputs.user_prompt}}\"'\n#END", "--description", "says: # it")
+    assert done.returncode == 0 and done.stdout == "workflow added\nworkflow=flow\norchestrator=desk\n", done
+    added = file.read_text()
+    at = added.index("  - id: flow")
+    assert added[:at] + added[added.index("# the end"):] == text
+    assert desk.run("--input", "user_prompt=hello")["outputs"] == {"summary": "hello"}
+    again = cordon("workflow", "add", "desk", "flow", "--agent", "other", "--prompt", "result '\"summary\":\"{{inputs.user_prompt}}\"'\n#END", "--description", "says: # it", "--json")
+    assert again.returncode == 0 and again.json() == {"workflow": "flow", "orchestrator": "desk"} and file.read_text() == added
+    for words, why in ((["add", "desk", "flow"], "another workflow flow already"), (["add", "desk", "x y"], "the id of a workflow"), (["add", "desk", "new", "--agent", "wroker"], "did you mean 'worker'"),
+                       (["add", "desk", "new", "--prompt", "{{nonsense}}"], "no value {{nonsense}}"), (["remove", "desk", "first"], "the default workflow"), (["remove", "dsk", "first"], "did you mean")):
+        done = cordon("workflow", *words)
+        assert done.returncode in (1, 2) and why in done.stderr and file.read_text() == added, done
+    assert cordon("workflow.remove", "desk", "flow").stdout.startswith("workflow removed\n") and file.read_text() == text
+    assert cordon("workflow", "remove", "desk", "flow").stdout.startswith("workflow was not there\n")
+    cordon("orchestrator", "add", "fresh")
+    assert cordon("workflow", "add", "fresh", "more").returncode == 0 and cordon("workflow", "validate", "fresh").returncode == 0
+
+
 def test_a_workflow_and_its_run_can_be_drawn(desk, cordon):
     desk.define(step("plan", "true", next="check"), human("check", on_approve="build", on_reject="plan"), step("build", "true"))
     drawn = cordon("workflow", "show", "desk", "flow", "--graph", env={"LC_ALL": "C.UTF-8"}).stdout
@@ -401,3 +434,6 @@ def test_lists_logs_and_ids(desk, cordon):
     for words in (["list", "desk"], ["show", "desk", "flow"], ["progress", run]):
         assert cordon("workflow", *words).returncode == 0
     assert "did you mean flow" in cordon("workflow", "show", "desk", "flwo").stderr
+    for name in ("list desk", "show desk flow", f"status {run}", f"progress {run}"):
+        assert cordon("workflow." + name.split()[0], *name.split()[1:]).returncode == 0, "the names of the original's functions"
+    assert cordon("completion", "--ids", "workflow-runs", run[:6]).stdout == f"{run}\tsucceeded after 1 iterations\n"
