@@ -5,7 +5,7 @@
  * git directory is, so that the real one is not there to be poisoned. What the run committed is taken over afterwards.
  *
  *     RECORD/git/         what the run sees as its git directory. INVARIANT: hostile, once the run has begun.
- *     RECORD/git-start/   ours: refs, HEAD and index as they were at the start
+ *     RECORD/git-start/   ours: refs, HEAD and index as they were at the start; the index may be a second name of the host's
  *     RECORD/git-take/    ours, while commits are taken over
  *
  * Taking over has two steps. cordon_git_take_judge() packs the new objects and checks them with git in a sandbox,

@@ -2,7 +2,9 @@
 /* Gives a run the repository in the mode that was asked for, and makes the git directory of its own for `commit`. */
 #include <fcntl.h>
 #include <jansson.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
@@ -136,8 +138,9 @@ struct making {
 	const struct cordon_git_repo *repo;
 	const char *record;
 	int record_fd;
-	int git_fd;   /* RECORD/git */
-	int start_fd; /* RECORD/git-start */
+	int git_fd;		      /* RECORD/git */
+	int start_fd;		      /* RECORD/git-start */
+	struct cordon_buf refs, head; /* as they are now */
 };
 
 static void making_done(struct making *m)
@@ -145,74 +148,118 @@ static void making_done(struct making *m)
 	cordon_closep(&m->record_fd);
 	cordon_closep(&m->git_fd);
 	cordon_closep(&m->start_fd);
+	cordon_buf_done(&m->refs);
+	cordon_buf_done(&m->head);
 }
 
 /* The refs as git sees them: a list for later, and the same list as packed refs of the run. */
-static int copy_refs(const struct making *m, struct cordon_error *err)
+static int copy_refs(struct making *m, struct cordon_error *err)
 {
-	static const char *const argv[] = { "for-each-ref", "--format=%(objectname) %(refname)", NULL };
-	CORDON_UNCLEARED char shim[CORDON_PATH_MAX];
-	autobuf struct cordon_buf text = { 0 };
-	struct cordon_git_call call = {
-		.repo = m->repo, .git_dir = shim, .argv = argv, .max_output = CORDON_GIT_REFS_BYTES
-	};
-	int r = cordon_concat(shim, sizeof(shim), m->record, "/" CORDON_GIT_START "/shim", NULL);
+	CORDON_CLEANUP(cordon_git_refs_done) struct cordon_git_refs refs = { 0 };
+	int r = cordon_git_refs_read(m->repo->common_fd, true, &refs, err);
 
-	if (r < 0)
-		return cordon_fail_errno(err, r, "%s", m->record);
-	r = cordon_git_shim_make(m->repo, m->start_fd, "shim", err);
-	if (r == 0)
-		r = cordon_git_call(&call, &text, err);
-	if (r == 0)
-		r = write_text(m->start_fd, "refs", text.data ? text.data : "", err);
-	return r < 0 ? r : write_text(m->git_fd, "packed-refs", text.data ? text.data : "", err);
+	m->refs.max = CORDON_GIT_REFS_BYTES;
+	for (size_t i = 0; r == 0 && i < refs.n; i++) {
+		r = cordon_buf_addf(&m->refs, "%s %s\n", refs.items[i].id, refs.items[i].name);
+		if (r < 0)
+			return cordon_fail_errno(err, r, "the refs of the repository");
+	}
+	return r < 0 ? r : write_text(m->git_fd, "packed-refs", m->refs.data ? m->refs.data : "", err);
+}
+
+/*
+ * The index. Git never writes into it, it replaces it. So a second name keeps the one of the start for us, and
+ * costs nothing. The run gets a copy, because it may write into it; a file system that can share blocks makes that one for
+ * nothing, too.
+ */
+static int copy_index(const struct making *m, int to, struct cordon_error *err)
+{
+	autofd int in = -1, out = -1;
+	uint64_t max = INDEX_MAX;
+	struct stat st;
+	int r;
+
+	if (linkat(m->repo->own_fd, "index", m->start_fd, "index", 0) < 0) {
+		r = errno == ENOENT ? 0 : copy_file(m->repo->own_fd, "index", m->start_fd, INDEX_MAX, err);
+		if (r < 0)
+			return r;
+	}
+	in = openat(m->start_fd, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
+		unlinkat(m->start_fd, "index", 0);
+		return 0;
+	}
+	out = openat(to, "index", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	r = out < 0 ? -errno : ioctl(out, FICLONE, in) == 0 ? 0 : cordon_copy_bytes(in, out, &max);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot copy the index") : 0;
+}
+
+/* Whether the file has a line that is no comment. The one that git makes has none. */
+static bool says_something(int dir, const char *name)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+
+	if (cordon_read_file(dir, name, O_NOFOLLOW, &text, NULL) < 0)
+		return true;
+	for (const char *line = text.data; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (*line != '#' && *line != '\n')
+			return true;
+	return false;
+}
+
+/* Copies files of one directory of the repository, and makes the directory only if there is one to be copied: every
+ * entry that is made costs the start time. */
+static int copy_some(int from, const char *dir, const char *const *names, size_t n, int to, struct cordon_error *err)
+{
+	autofd int source = cordon_open_beneath(from, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), target = -1;
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && source >= 0 && i < n; i++) {
+		if (fstatat(source, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		    !says_something(source, names[i]))
+			continue;
+		if (target < 0 && strchr(dir, '/'))
+			r = make_dir(to, "logs", NULL, err);
+		if (r == 0 && target < 0)
+			r = make_dir(to, dir, &target, err);
+		if (r == 0)
+			r = copy_file(source, names[i], target, SMALL_MAX, err);
+	}
+	return r;
 }
 
 /* HEAD, index and what else belongs to one worktree. */
-static int copy_worktree(const struct making *m, int to, struct cordon_error *err)
+static int copy_worktree(struct making *m, int to, struct cordon_error *err)
 {
-	autobuf struct cordon_buf head = { 0 };
-	autofd int info_from = openat(m->repo->own_fd, "info", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	autofd int logs_from = openat(m->repo->own_fd, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	autofd int info = -1, logs = -1;
-	int r = cordon_git_repo_head(m->repo, &head, err);
+	static const char *const infos[] = { "sparse-checkout" }, *const logs[] = { "HEAD" };
+	autobuf struct cordon_buf text = CORDON_BUF(8192);
+	int r = cordon_git_repo_head(m->repo, &m->head, err);
 
-	if (r == 0 && cordon_buf_addc(&head, '\n') < 0)
+	if (r == 0 && cordon_buf_addf(&text, "%s\n", m->head.data) < 0)
 		r = cordon_fail_errno(err, -ENOMEM, "HEAD");
-	if (r < 0 || (r = write_text(to, "HEAD", head.data, err)) < 0 ||
-	    (r = write_text(m->start_fd, "HEAD", head.data, err)) < 0 ||
-	    (r = copy_file(m->repo->own_fd, "index", to, INDEX_MAX, err)) < 0 ||
-	    (r = copy_file(m->repo->own_fd, "index", m->start_fd, INDEX_MAX, err)) < 0 ||
-	    (r = make_dir(to, "info", &info, err)) < 0 || (r = make_dir(to, "logs", &logs, err)) < 0)
+	if (r < 0 || (r = write_text(to, "HEAD", text.data, err)) < 0 || (r = copy_index(m, to, err)) < 0 ||
+	    (r = copy_some(m->repo->own_fd, "info", infos, 1, to, err)) < 0)
 		return r;
-	if (info_from >= 0)
-		r = copy_file(info_from, "sparse-checkout", info, SMALL_MAX, err);
-	return r < 0 || logs_from < 0 ? r : copy_file(logs_from, "HEAD", logs, SMALL_MAX, err);
+	return copy_some(m->repo->own_fd, "logs", logs, 1, to, err);
 }
 
 /* What all worktrees share. */
 static int copy_common(const struct making *m, struct cordon_error *err)
 {
-	static const char *const infos[] = { "exclude", "attributes" };
-	autofd int info_from = openat(m->repo->common_fd, "info", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	autofd int logs_from = cordon_open_beneath(m->repo->common_fd, "logs/refs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	autofd int info = -1, logs = -1, refs = -1, log_refs = -1;
+	static const char *const infos[] = { "exclude", "attributes" }, *const stash[] = { "stash" };
 	int r;
 
-	if ((r = make_dir(m->git_fd, "refs", &refs, err)) < 0 || (r = make_dir(refs, "heads", NULL, err)) < 0 ||
-	    (r = make_dir(refs, "tags", NULL, err)) < 0 || (r = make_dir(m->git_fd, "info", &info, err)) < 0 ||
-	    (r = make_dir(m->git_fd, "logs", &logs, err)) < 0 || (r = make_dir(logs, "refs", &log_refs, err)) < 0 ||
-	    (r = copy_file(m->repo->common_fd, "shallow", m->git_fd, SMALL_MAX, err)) < 0)
+	/* Programs write to info/exclude, and do not expect that they must make the directory. */
+	if ((r = make_dir(m->git_fd, "refs", NULL, err)) < 0 || (r = make_dir(m->git_fd, "info", NULL, err)) < 0 ||
+	    (r = copy_file(m->repo->common_fd, "shallow", m->git_fd, SMALL_MAX, err)) < 0 ||
+	    (r = copy_some(m->repo->common_fd, "info", infos, 2, m->git_fd, err)) < 0)
 		return r;
-	for (size_t i = 0; r == 0 && info_from >= 0 && i < CORDON_ARRAY_SIZE(infos); i++)
-		r = copy_file(info_from, infos[i], info, SMALL_MAX, err);
-	if (r == 0 && logs_from >= 0)
-		r = copy_file(logs_from, "stash", log_refs, SMALL_MAX, err);
-	return r;
+	return copy_some(m->repo->common_fd, "logs/refs", stash, 1, m->git_fd, err);
 }
 
 /* A linked worktree has its own part in the common directory, and a main worktree with a HEAD. */
-static int make_linked(const struct making *m, struct cordon_error *err)
+static int make_linked(struct making *m, struct cordon_error *err)
 {
 	autofd int worktrees = -1, own = -1;
 	CORDON_UNCLEARED char gitdir[CORDON_PATH_MAX];
@@ -232,38 +279,39 @@ static int make_linked(const struct making *m, struct cordon_error *err)
 static int make_objects(const struct making *m, struct cordon_error *err)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(4096);
-	autofd int objects = -1, info = -1;
+	autofd int objects = -1, info = -1; /* git makes what else it needs */
 	int r;
 
 	for (size_t i = 0; i < m->repo->n_objects; i++)
 		if (cordon_buf_addf(&text, OBJECTS_AT "/%zu\n", i) < 0)
 			return cordon_fail_errno(err, -ENOMEM, "objects");
-	if ((r = make_dir(m->git_fd, "objects", &objects, err)) < 0 || (r = make_dir(objects, "pack", NULL, err)) < 0 ||
-	    (r = make_dir(objects, "info", &info, err)) < 0)
+	if ((r = make_dir(m->git_fd, "objects", &objects, err)) < 0 || (r = make_dir(objects, "info", &info, err)) < 0)
 		return r;
 	return write_text(info, "alternates", text.data, err);
 }
 
-/* Says to which repository the copy belongs. */
-static int write_origin(const struct making *m, struct cordon_error *err)
+/* Writes down to which repository the copy belongs, and what it was at the start. This comes last: without it, the run has
+ * not begun. */
+static int write_started(struct making *m, struct cordon_error *err)
 {
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_GIT_REFS_BYTES + ((size_t)64 << 10));
+	autofree char *line = NULL;
 	struct stat st;
 	json_t *origin;
 	int r;
 
 	if (fstat(m->repo->common_fd, &st) < 0)
 		return cordon_fail_errno(err, -errno, "cannot stat %s", m->repo->common);
-	origin = json_pack("{s:s, s:s, s:I, s:I}", "common", m->repo->common, "own", m->repo->own, "dev",
-			   (json_int_t)st.st_dev, "ino", (json_int_t)st.st_ino);
+	origin = json_pack("{s:s, s:s, s:I, s:I, s:s}", "common", m->repo->common, "own", m->repo->own, "dev",
+			   (json_int_t)st.st_dev, "ino", (json_int_t)st.st_ino, "head", m->head.data);
 	if (!origin)
-		return cordon_fail(err, -EILSEQ, CORDON_KIND_CONFIG, "the path %s is no UTF-8", m->repo->common);
-	{
-		autofree char *text = json_dumps(origin, JSON_COMPACT);
-
-		json_decref(origin);
-		r = text ? write_text(m->start_fd, "origin.json", text, err) : cordon_fail_errno(err, -ENOMEM, "origin");
-	}
-	return r;
+		return cordon_fail(err, -EILSEQ, CORDON_KIND_CONFIG, "the path %s or its HEAD is no UTF-8",
+				   m->repo->common);
+	line = json_dumps(origin, JSON_COMPACT);
+	json_decref(origin);
+	r = !line ? -ENOMEM : cordon_buf_addf(&text, "%s\n", line);
+	r = r < 0 || !m->refs.len ? r : cordon_buf_add(&text, m->refs.data, m->refs.len);
+	return r < 0 ? cordon_fail_errno(err, r, "refs") : write_text(m->start_fd, CORDON_GIT_STARTED, text.data, err);
 }
 
 static int make_git_dir(struct making *m, struct cordon_error *err)
@@ -278,7 +326,7 @@ static int make_git_dir(struct making *m, struct cordon_error *err)
 	    (r = make_objects(m, err)) < 0 || (r = copy_refs(m, err)) < 0)
 		return r;
 	r = *m->repo->own ? make_linked(m, err) : copy_worktree(m, m->git_fd, err);
-	return r < 0 ? r : write_origin(m, err);
+	return r < 0 ? r : write_started(m, err);
 }
 
 /* ---- shares ---- */

@@ -8,6 +8,7 @@
 #define CORDON_GIT_ID_SIZE 65 /* a SHA-256 in hexadecimal digits, and NUL */
 #define CORDON_GIT_DIR "git"
 #define CORDON_GIT_START "git-start"
+#define CORDON_GIT_STARTED "started" /* in git-start: a line of JSON, and the refs */
 #define CORDON_GIT_TAKE "git-take"
 #define CORDON_GIT_STASH "refs/stash"
 
@@ -99,7 +100,8 @@ struct cordon_git_refs {
 	struct cordon_git_named {
 		char *name;
 		char id[CORDON_GIT_ID_SIZE];
-	} * items; /* sorted by name */
+		size_t order; /* in which it was added */
+	} * items;	      /* sorted by name */
 	size_t n, space;
 };
 
@@ -107,8 +109,8 @@ void cordon_git_refs_done(struct cordon_git_refs *refs);
 const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name);
 /* Lines of an id, a space and a name. */
 int cordon_git_refs_parse(const char *text, size_t n, struct cordon_git_refs *ret_refs, struct cordon_error *err);
-/* The branches, tags and the stash of a git directory that a run could write; follows no link. */
-int cordon_git_refs_read(int git_fd, struct cordon_git_refs *ret_refs, struct cordon_error *err);
+/* The branches, tags and the stash of a git directory, or all its refs; follows no link. */
+int cordon_git_refs_read(int git_fd, bool all, struct cordon_git_refs *ret_refs, struct cordon_error *err);
 bool cordon_git_id_valid(const char *id, size_t n);
 /* The text of HEAD of a directory that a run could write, without its newline: "ref: refs/heads/..." or an id. */
 int cordon_git_head_read(int dir_fd, struct cordon_buf *ret_text, struct cordon_error *err);

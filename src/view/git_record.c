@@ -23,13 +23,15 @@ void cordon_git_record_close(struct cordon_git_record *record)
 static int write_policy(const struct cordon_git_record *record, const struct cordon_policy *policy,
 			struct cordon_error *err)
 {
-	autofd int fd = openat(record->dir_fd, "policy", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	autofd int fd = openat(record->dir_fd, "policy", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), root = -1;
 	int r = fd < 0 ? cordon_fail_errno(err, -errno, "cannot write %s/policy", record->path)
 		       : cordon_handover_write(policy, !policy->no_editor_temps, fd, err);
 
-	return r < 0 ? r
-		     : cordon_write_file(record->dir_fd, "root", 0600, policy->root.path, strlen(policy->root.path),
-					 err);
+	/* Nothing here waits for the disk: what the run commits does not, either. */
+	root = r < 0 ? -1 : openat(record->dir_fd, "root", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (r == 0 && (root < 0 || cordon_write_all(root, policy->root.path, strlen(policy->root.path)) < 0))
+		r = cordon_fail_errno(err, -errno, "cannot write %s/root", record->path);
+	return r;
 }
 
 static int path_of(const struct cordon_home *home, struct cordon_git_record *record, struct cordon_error *err)

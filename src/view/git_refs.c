@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refs as lists, and reading them from a git directory that a run could write. */
+/* Refs as lists, and reading them from a git directory. A run could write it; of the host's, an earlier run. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,9 @@
 #include "view/git_internal.h"
 
 #define DEPTH_MAX 32
-#define REF_MAX 512 /* bytes of a loose ref */
+#define LOOSE_MAX 1536 /* bytes of a loose ref */
+#define SYMBOLIC_MAX 256
+#define HOPS_MAX 5
 #define HEAD_MAX 4096
 
 bool cordon_git_id_valid(const char *id, size_t n)
@@ -31,8 +33,7 @@ void cordon_git_refs_done(struct cordon_git_refs *refs)
 	*refs = (struct cordon_git_refs){ 0 };
 }
 
-/* The place of a name: where it is, or where it belongs. */
-static size_t place_of(const struct cordon_git_refs *refs, const char *name, bool *ret_found)
+const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name)
 {
 	size_t low = 0, high = refs->n;
 
@@ -40,54 +41,65 @@ static size_t place_of(const struct cordon_git_refs *refs, const char *name, boo
 		size_t middle = low + (high - low) / 2;
 		int order = strcmp(refs->items[middle].name, name);
 
-		if (order == 0) {
-			*ret_found = true;
-			return middle;
-		}
+		if (order == 0)
+			return refs->items[middle].id;
 		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	*ret_found = false;
-	return low;
+	return NULL;
 }
 
-const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name)
-{
-	bool found;
-	size_t i = place_of(refs, name, &found);
-
-	return found ? refs->items[i].id : NULL;
-}
-
-/* Adds a ref, or replaces its id. */
+/* Adds a ref behind the others. arrange() makes a list of it again. */
 static int put(struct cordon_git_refs *refs, const char *name, const char *id, size_t id_len, struct cordon_error *err)
 {
-	bool found;
-	size_t i = place_of(refs, name, &found);
+	struct cordon_git_named *item;
 
-	if (!found) {
-		if (refs->n == CORDON_GIT_REFS_MAX)
-			return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "more than %d refs", CORDON_GIT_REFS_MAX);
-		if (refs->n == refs->space) {
-			size_t space = refs->space ? 2 * refs->space : 64;
-			struct cordon_git_named *items = reallocarray(refs->items, space, sizeof(*items));
+	if (refs->n == (size_t)2 * CORDON_GIT_REFS_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "more than %d refs", CORDON_GIT_REFS_MAX);
+	if (refs->n == refs->space) {
+		size_t space = refs->space ? 2 * refs->space : 64;
+		struct cordon_git_named *items = reallocarray(refs->items, space, sizeof(*items));
 
-			if (!items)
-				return cordon_fail_errno(err, -ENOMEM, "refs");
-			refs->items = items;
-			refs->space = space;
-		}
-		memmove(&refs->items[i + 1], &refs->items[i], (refs->n - i) * sizeof(*refs->items));
-		refs->items[i] = (struct cordon_git_named){ .name = strdup(name) };
-		refs->n++;
-		if (!refs->items[i].name)
+		if (!items)
 			return cordon_fail_errno(err, -ENOMEM, "refs");
+		refs->items = items;
+		refs->space = space;
 	}
-	memcpy(refs->items[i].id, id, id_len);
-	refs->items[i].id[id_len] = '\0';
+	item = &refs->items[refs->n];
+	*item = (struct cordon_git_named){ .name = strdup(name), .order = refs->n };
+	if (!item->name)
+		return cordon_fail_errno(err, -ENOMEM, "refs");
+	memcpy(item->id, id, id_len);
+	refs->n++;
 	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct cordon_git_named *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Sorts the refs. What was added last under a name has the last word. */
+static int arrange(struct cordon_git_refs *refs, struct cordon_error *err)
+{
+	size_t n = 0;
+
+	if (refs->n > 1)
+		qsort(refs->items, refs->n, sizeof(*refs->items), by_name);
+	for (size_t i = 0; i < refs->n; i++) {
+		if (n && cordon_streq(refs->items[n - 1].name, refs->items[i].name))
+			free(refs->items[--n].name);
+		refs->items[n++] = refs->items[i];
+	}
+	refs->n = n;
+	return n > CORDON_GIT_REFS_MAX
+		       ? cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "more than %d refs", CORDON_GIT_REFS_MAX)
+		       : 0;
 }
 
 static bool is_taken(const char *name)
@@ -125,30 +137,62 @@ static int parse(char *text, struct cordon_git_refs *refs, bool taken_only, stru
 int cordon_git_refs_parse(const char *text, size_t n, struct cordon_git_refs *ret_refs, struct cordon_error *err)
 {
 	autofree char *copy = strndup(text ? text : "", n);
+	int r = copy ? parse(copy, ret_refs, false, err) : cordon_fail_errno(err, -ENOMEM, "refs");
 
-	return copy ? parse(copy, ret_refs, false, err) : cordon_fail_errno(err, -ENOMEM, "refs");
+	return r < 0 ? r : arrange(ret_refs, err);
 }
 
-/* ---- a directory that a run could write ---- */
+/* ---- the refs of a git directory ---- */
+
+/* A ref that stands for another one, such as refs/remotes/origin/HEAD. */
+struct symbolic {
+	char *name, *target;
+};
 
 struct walk {
 	struct cordon_git_refs *refs;
+	bool all;    /* else only what is taken over */
 	size_t left; /* entries */
+	struct symbolic symbolic[SYMBOLIC_MAX];
+	size_t n_symbolic;
 	struct cordon_error *err;
 };
 
+static void walk_done(struct walk *walk)
+{
+	for (size_t i = 0; i < walk->n_symbolic; i++) {
+		free(walk->symbolic[i].name);
+		free(walk->symbolic[i].target);
+	}
+}
+
+static int add_symbolic(struct walk *walk, const char *name, const char *target)
+{
+	struct symbolic *symbolic = &walk->symbolic[walk->n_symbolic];
+
+	target += strspn(target, " \t");
+	if (!walk->all || walk->n_symbolic == SYMBOLIC_MAX || !cordon_refname_valid(target))
+		return 0;
+	*symbolic = (struct symbolic){ .name = strdup(name), .target = strdup(target) };
+	walk->n_symbolic++;
+	return symbolic->name && symbolic->target ? 0 : cordon_fail_errno(walk->err, -ENOMEM, "refs");
+}
+
 static int read_loose(struct walk *walk, int dir, const char *entry, const char *name)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(REF_MAX);
+	autobuf struct cordon_buf text = CORDON_BUF(LOOSE_MAX);
 	int r = cordon_read_file(dir, entry, O_NOFOLLOW, &text, NULL);
 
 	if (r < 0)
 		return r == -ENOMEM ? cordon_fail_errno(walk->err, r, "refs") : 0;
 	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
 		text.data[--text.len] = '\0';
-	if (!text.data || strlen(text.data) != text.len || !cordon_git_id_valid(text.data, text.len))
-		return 0; /* git has no value for it either, or it stands for another ref */
-	return put(walk->refs, name, text.data, text.len, walk->err);
+	if (!text.data || strlen(text.data) != text.len)
+		return 0;
+	if (strncmp(text.data, "ref:", 4) == 0)
+		return add_symbolic(walk, name, text.data + 4);
+	/* For anything else git has no value either. */
+	return cordon_git_id_valid(text.data, text.len) ? put(walk->refs, name, text.data, text.len, walk->err) : 0;
 }
 
 static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const char *prefix, unsigned int depth)
@@ -169,7 +213,7 @@ static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const c
 		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 			continue;
 		if (walk->left-- == 0 || depth == DEPTH_MAX) {
-			r = cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "the run left too many refs");
+			r = cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "there are too many refs");
 			break;
 		}
 		if (cordon_concat(name, sizeof(name), prefix, "/", entry->d_name, NULL) < 0 ||
@@ -177,30 +221,56 @@ static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const c
 			continue;
 		if (S_ISDIR(st.st_mode))
 			r = walk_dir(walk, fd, entry->d_name, name, depth + 1);
-		else if (S_ISREG(st.st_mode) && is_taken(name))
+		else if (S_ISREG(st.st_mode) && (walk->all || is_taken(name)))
 			r = read_loose(walk, fd, entry->d_name, name);
 	}
 	closedir(dir);
 	return r;
 }
 
-int cordon_git_refs_read(int git_fd, struct cordon_git_refs *ret_refs, struct cordon_error *err)
+/* Gives a ref that stands for another one the value of that one, as `git for-each-ref` shows it. */
+static int resolve(struct walk *walk)
+{
+	int r = 0;
+
+	for (unsigned int hop = 0; r == 0 && walk->n_symbolic && hop < HOPS_MAX; hop++) {
+		for (size_t i = 0; r == 0 && i < walk->n_symbolic; i++) {
+			const char *found = cordon_git_refs_find(walk->refs, walk->symbolic[i].target);
+			char id[CORDON_GIT_ID_SIZE];
+
+			/* Adding a ref moves the others. */
+			if (found && cordon_copy(id, sizeof(id), found, strlen(found)) == 0 &&
+			    (r = put(walk->refs, walk->symbolic[i].name, id, strlen(id), walk->err)) == 0)
+				r = arrange(walk->refs, walk->err);
+		}
+	}
+	return r;
+}
+
+int cordon_git_refs_read(int git_fd, bool all, struct cordon_git_refs *ret_refs, struct cordon_error *err)
 {
 	autobuf struct cordon_buf packed = CORDON_BUF(CORDON_GIT_REFS_BYTES);
 	autofd int refs_fd = openat(git_fd, "refs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct walk walk = { .refs = ret_refs, .left = CORDON_GIT_REFS_MAX, .err = err };
+	CORDON_CLEANUP(walk_done)
+	struct walk walk = { .refs = ret_refs, .all = all, .left = CORDON_GIT_REFS_MAX, .err = err };
 	int r = cordon_read_file(git_fd, "packed-refs", O_NOFOLLOW, &packed, err);
 
 	/* A loose ref has the last word. */
 	if (r == -ENOENT)
 		r = 0;
 	if (r == 0 && packed.data)
-		r = parse(packed.data, ret_refs, true, err);
-	if (r == 0 && refs_fd >= 0)
+		r = parse(packed.data, ret_refs, !all, err);
+	if (r == 0 && refs_fd >= 0 && all)
+		r = walk_dir(&walk, git_fd, "refs", "refs", 0);
+	if (r == 0 && refs_fd >= 0 && !all)
 		r = walk_dir(&walk, refs_fd, "heads", "refs/heads", 0);
-	if (r == 0 && refs_fd >= 0)
+	if (r == 0 && refs_fd >= 0 && !all)
 		r = walk_dir(&walk, refs_fd, "tags", "refs/tags", 0);
-	return r < 0 || refs_fd < 0 ? r : read_loose(&walk, refs_fd, "stash", CORDON_GIT_STASH);
+	if (r == 0 && refs_fd >= 0 && !all)
+		r = read_loose(&walk, refs_fd, "stash", CORDON_GIT_STASH);
+	if (r == 0)
+		r = arrange(ret_refs, err);
+	return r < 0 ? r : resolve(&walk);
 }
 
 int cordon_git_head_read(int dir_fd, struct cordon_buf *ret_text, struct cordon_error *err)

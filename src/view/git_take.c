@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "view/git_taking.h"
 
-#define ORIGIN_MAX ((size_t)64 << 10)
+#define START_MAX ((size_t)64 << 10)
 #define INDEX_MAX ((uint64_t)4 << 30)
 #define SMALL_MAX ((uint64_t)16 << 20)
 #define LIST_MAX ((size_t)256 << 20) /* of the lists of commits and pairs */
@@ -85,66 +85,45 @@ static int open_dirs(struct cordon_git_taking *t, const char *record, struct cor
 						: 0;
 }
 
-/* Reads from the record which worktree the run worked in. */
-static int read_own(struct cordon_git_taking *t, struct cordon_error *err)
+/* Reads refs, HEAD and the worktree of the start. 1 when the run was killed before it began. *ret_origin says which
+ * repository it was. */
+static int read_start(struct cordon_git_taking *t, json_t **ret_origin, struct cordon_error *err)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(ORIGIN_MAX);
-	int r = cordon_read_file(t->start_fd, "origin.json", O_NOFOLLOW, &text, err);
-	json_t *origin = r < 0 ? NULL : json_loads(text.data ? text.data : "", 0, NULL);
-	const char *own = json_string_value(json_object_get(origin, "own"));
-
-	r = own ? cordon_copy(t->repo.own, sizeof(t->repo.own), own, strlen(own)) : -EBADMSG;
-	json_decref(origin);
-	return r < 0 ? cordon_fail_errno(err, r, "%s", t->record) : 0;
-}
-
-/* The repository must be the one that the run started with. */
-static int check_origin(struct cordon_git_taking *t, struct cordon_error *err)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(ORIGIN_MAX);
-	json_t *origin = NULL;
-	const char *common, *own;
-	json_int_t dev, ino;
-	struct stat st;
-	int r = cordon_read_file(t->start_fd, "origin.json", O_NOFOLLOW, &text, err);
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_GIT_REFS_BYTES + START_MAX);
+	json_auto_t *origin = NULL;
+	const char *own, *head, *refs;
+	int r = cordon_read_file(t->start_fd, CORDON_GIT_STARTED, O_NOFOLLOW, &text, err);
 
 	if (r < 0)
-		return r == -ENOENT ? 1 : r; /* the run was killed before it began */
-	origin = json_loads(text.data ? text.data : "", 0, NULL);
-	if (!origin ||
-	    json_unpack(origin, "{s:s, s:s, s:I, s:I}", "common", &common, "own", &own, "dev", &dev, "ino", &ino) < 0)
-		r = cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG, "%s/" CORDON_GIT_START "/origin.json is damaged",
-				t->record);
-	else if (!cordon_streq(common, t->repo.common) || !cordon_streq(own, t->repo.own) ||
-		 fstat(t->repo.common_fd, &st) < 0 || (json_int_t)st.st_dev != dev || (json_int_t)st.st_ino != ino)
-		r = cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
-				"the repository is not the one that the run started with");
-	json_decref(origin);
+		return r == -ENOENT ? 1 : r;
+	refs = text.data ? strchr(text.data, '\n') : NULL;
+	origin = refs ? json_loadb(text.data, (size_t)(refs - text.data), 0, NULL) : NULL;
+	if (!origin || json_unpack(origin, "{s:s, s:s}", "own", &own, "head", &head) < 0)
+		return cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG,
+				   "%s/" CORDON_GIT_START "/" CORDON_GIT_STARTED " is damaged", t->record);
+	t->head_start.max = START_MAX;
+	if (cordon_copy(t->own, sizeof(t->own), own, strlen(own)) < 0 || cordon_buf_adds(&t->head_start, head) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "%s", t->record);
+	r = cordon_git_refs_parse(refs + 1, text.len - (size_t)(refs + 1 - text.data), &t->start, err);
+	if (r == 0 && ret_origin)
+		*ret_origin = cordon_steal_ptr(&origin);
 	return r;
 }
 
-static int read_start(struct cordon_git_taking *t, struct cordon_error *err)
+/* The repository must be the one that the run started with. */
+static int check_origin(struct cordon_git_taking *t, json_t *origin, struct cordon_error *err)
 {
-	autobuf struct cordon_buf refs = CORDON_BUF(CORDON_GIT_REFS_BYTES);
-	int r = cordon_read_file(t->start_fd, "refs", O_NOFOLLOW, &refs, err);
+	const char *common;
+	json_int_t dev, ino;
+	struct stat st;
 
-	if (r == 0)
-		r = cordon_git_refs_parse(refs.data, refs.len, &t->start, err);
-	return r < 0 ? r : cordon_git_head_read(t->start_fd, &t->head_start, err);
-}
-
-static int read_host(struct cordon_git_taking *t, struct cordon_error *err)
-{
-	static const char *const argv[] = { "for-each-ref", "--format=%(objectname) %(refname)", NULL };
-	autobuf struct cordon_buf text = { 0 };
-	struct cordon_git_call call = {
-		.repo = &t->repo, .git_dir = t->shim, .argv = argv, .max_output = CORDON_GIT_REFS_BYTES
-	};
-	int r = cordon_git_shim_make(&t->repo, t->take_fd, CORDON_GIT_SHIM, err);
-
-	if (r == 0)
-		r = cordon_git_call(&call, &text, err);
-	return r < 0 ? r : cordon_git_refs_parse(text.data, text.len, &t->host, err);
+	if (json_unpack(origin, "{s:s, s:I, s:I}", "common", &common, "dev", &dev, "ino", &ino) < 0)
+		return cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG, "%s is damaged", t->record);
+	if (cordon_streq(common, t->repo.common) && cordon_streq(t->own, t->repo.own) &&
+	    fstat(t->repo.common_fd, &st) == 0 && (json_int_t)st.st_dev == dev && (json_int_t)st.st_ino == ino)
+		return 0;
+	return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+			   "the repository is not the one that the run started with");
 }
 
 /* Reads what the run left. What it damaged is refused, and is no error of ours. */
@@ -153,11 +132,11 @@ static int read_run(struct cordon_git_taking *t, struct cordon_git_take *take, s
 	struct cordon_error fault = { 0 };
 	int r = 0;
 
-	t->own_fd = cordon_open_beneath(t->git_fd, t->repo.own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->own_fd = cordon_open_beneath(t->git_fd, t->own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->own_fd < 0)
-		r = cordon_fail_errno(&fault, t->own_fd, "cannot open %s", t->repo.own);
+		r = cordon_fail_errno(&fault, t->own_fd, "cannot open %s", t->own);
 	if (r == 0)
-		r = cordon_git_refs_read(t->git_fd, &t->run, &fault);
+		r = cordon_git_refs_read(t->git_fd, false, &t->run, &fault);
 	if (r == 0)
 		r = cordon_git_head_read(t->own_fd, &t->head_run, &fault);
 	return r < 0 ? cordon_git_refuse(take, err, "the run's git directory can't be read: %s", fault.message) : 0;
@@ -527,6 +506,7 @@ static int judge(const struct cordon_policy *policy, const char *record, struct 
 		 struct cordon_error *err)
 {
 	struct cordon_git_taking *t = calloc(1, sizeof(*t));
+	json_auto_t *origin = NULL;
 	bool moved;
 	int r;
 
@@ -536,22 +516,24 @@ static int judge(const struct cordon_policy *policy, const char *record, struct 
 	t->repo = (struct cordon_git_repo)CORDON_GIT_REPO_NONE;
 	t->record_fd = t->start_fd = t->take_fd = t->scratch_fd = t->git_fd = t->own_fd = -1;
 	r = open_dirs(t, record, err);
+	if (r == 0)
+		r = read_start(t, &origin, err);
 	if (r != 0)
 		return r > 0 ? 0 : r;
 	r = cordon_git_repo_open(&policy->root, &t->repo, err);
 	if (r > 0)
 		r = cordon_fail(err, -ENOENT, CORDON_KIND_CONFLICT, "%s has no repository any more", policy->root.path);
 	if (r == 0)
-		r = check_origin(t, err);
-	if (r != 0)
-		return r > 0 ? 0 : r;
+		r = check_origin(t, origin, err);
+	if (r < 0)
+		return r;
 	if ((r = cordon_dirs_remove(t->record_fd, CORDON_GIT_TAKE, err)) < 0)
 		return r;
 	if (mkdirat(t->record_fd, CORDON_GIT_TAKE, 0700) < 0 ||
 	    (t->take_fd = openat(t->record_fd, CORDON_GIT_TAKE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make %s", t->take);
-	if ((r = read_start(t, err)) < 0 || (r = read_host(t, err)) < 0 || (r = read_run(t, take, err)) < 0 ||
-	    take->state == CORDON_GIT_REFUSED)
+	if ((r = cordon_git_refs_read(t->repo.common_fd, true, &t->host, err)) < 0 ||
+	    (r = read_run(t, take, err)) < 0 || take->state == CORDON_GIT_REFUSED)
 		return r;
 	if ((r = cordon_git_compare_refs(t, take, err)) < 0 || (r = cordon_git_compare_head(t, take, err)) < 0 ||
 	    (r = cordon_git_find_stashes(t, take, err)) < 0 || take->state == CORDON_GIT_REFUSED)
@@ -590,10 +572,10 @@ bool cordon_git_changed(const char *record)
 		return true;
 	t->repo = (struct cordon_git_repo)CORDON_GIT_REPO_NONE;
 	t->record_fd = t->start_fd = t->take_fd = t->scratch_fd = t->git_fd = t->own_fd = -1;
-	if (open_dirs(t, record, NULL) == 0 && read_start(t, NULL) == 0) {
+	if (open_dirs(t, record, NULL) == 0 && read_start(t, NULL, NULL) == 0) {
 		/* What can't be read was changed. */
-		changed = read_own(t, NULL) < 0 || read_run(t, &unused, NULL) < 0 ||
-			  unused.state == CORDON_GIT_REFUSED || !cordon_streq(t->head_run.data, t->head_start.data);
+		changed = read_run(t, &unused, NULL) < 0 || unused.state == CORDON_GIT_REFUSED ||
+			  !cordon_streq(t->head_run.data, t->head_start.data);
 		for (size_t i = 0; !changed && i < t->run.n; i++)
 			changed = !cordon_git_same(cordon_git_refs_find(&t->start, t->run.items[i].name),
 						   t->run.items[i].id);

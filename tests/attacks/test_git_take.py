@@ -121,7 +121,7 @@ COMMITS = {
         (),
         "git could not",
     ),
-    "a commit that is not there": ("printf '%040d\\n' 1 >.git/refs/heads/main", (), "git could not"),
+    "a commit that is not there": ("mkdir -p .git/refs/heads; printf '%040d\\n' 1 >.git/refs/heads/main", (), "git could not"),
 }
 
 

@@ -289,3 +289,39 @@ def test_the_result_is_an_object_with_json(cordon, repo):
     objects = [json.loads(line) for line in done.stderr.splitlines()]
     git = next(item["git"] for item in objects if item.get("kind") == "git")
     assert git["state"] == "taken" and git["commits"] == 1 and git["refs"][0]["new"] == repo.git("rev-parse", "HEAD")
+
+
+def test_the_run_starts_with_the_refs_and_the_index_that_git_sees_and_cannot_reach_the_hosts(repo, commits):
+    head = repo.git("rev-parse", "HEAD")
+    repo.git("branch", "packed")
+    repo.git("update-ref", "refs/remotes/origin/main", head)
+    repo.git("pack-refs", "--all")
+    repo.git("commit", "-q", "--allow-empty", "-m", "two")  # main is loose now, and its packed value is old
+    repo.git("update-ref", "refs/notes/deep/er", head)
+    repo.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    repo.git("symbolic-ref", "refs/remotes/origin/none", "refs/remotes/origin/missing")
+    repo.git("update-index", "--refresh")
+    index = (repo.path / ".git/index").read_bytes()
+    inside = commits(
+        "git for-each-ref --format='%(objectname) %(refname)'; git ls-files -s; git reflog -2 --format=%gs;"
+        " printf evil | dd of=.git/index conv=notrunc status=none; echo x >>.git/info/exclude"
+    )
+    seen = repo.git("for-each-ref", "--format=%(objectname) %(refname)") + "\n" + repo.git("ls-files", "-s")
+    assert seen in inside.stdout and "commit: two" in inside.stdout, str(inside)
+    assert (repo.path / ".git/index").read_bytes() == index and repo.status() == ""
+
+
+def test_reading_a_repository_does_not_take_longer_for_its_history(cordon, repo):
+    """Objects are not looked at one by one; a pack or a setting with a second name is still copied apart."""
+    objects = repo.path / ".git/objects"
+    single = next(path for path in objects.glob("??/*"))
+    repo.git("repack", "-q")
+    pack = next(objects.glob("pack/*.pack"))
+    for number, path in enumerate((single, pack, repo.path / ".git/description")):
+        (repo.path / f"twin{number}").hardlink_to(path)
+    done = cordon("run", "--git", "read", "--", "git", "log", "-1", "--format=%s", cwd=repo.path)
+    assert done.returncode == 0 and done.stdout == "one\n", str(done)
+    links = [path.stat().st_nlink for path in (single, pack, repo.path / ".git/description")]
+    assert links == [2, 1, 1], str(done)
+    assert cordon("run", "--cow", "--git", "read", "--", "sh", "-c", "echo x >.git/description", cwd=repo.path).returncode != 0
+    assert (repo.path / ".git/description").stat().st_nlink == 1

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/exit.h"
 #include "base/resolve.h"
@@ -191,6 +192,24 @@ static void fill_streams(const struct cordon_inside *in)
 	close(fd);
 }
 
+/*
+ * File times come from a clock that only advances with the timer's tick, so what the host changes now could get a time
+ * before the start of the view. The program begins when that clock has passed the start: then what the host changes
+ * beside it has a later time. Building the tree has taken most of the tick already.
+ */
+static void pass_view_start(const struct timespec *start)
+{
+	for (unsigned int i = 0; i < 200; i++) {
+		struct timespec coarse, pause = { .tv_nsec = 250000 };
+
+		clock_gettime(CLOCK_REALTIME_COARSE, &coarse);
+		if (coarse.tv_sec > start->tv_sec ||
+		    (coarse.tv_sec == start->tv_sec && coarse.tv_nsec >= start->tv_nsec))
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
 static void install_filter(const struct cordon_inside *in)
 {
 	struct cordon_notice notice = { .kind = CORDON_NOTICE_STARTED };
@@ -273,6 +292,8 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	/* The exec closes whatever the caller left open. Our own descriptors are close-on-exec from the beginning. */
 	if (syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		cordon_inside_fail(in, -errno, "close", "inherited descriptors");
+	if (in->plan->view)
+		pass_view_start(&in->plan->view_since);
 	install_filter(in);
 	run_program(in);
 }

@@ -13,6 +13,7 @@
 #define CORDON_SANDBOX_PLAN_PLAN_H
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "config/values.h"
@@ -174,6 +175,7 @@ struct cordon_plan {
 	const char *view;
 	char **view_layers; /* upper layers between the view and the root, topmost first */
 	size_t n_view_layers;
+	struct timespec view_since; /* the program begins when the clock of file times has passed it */
 	struct cordon_area areas[CORDON_AREAS_MAX];
 	size_t n_areas;
 	const char *cwd; /* inside */

@@ -160,6 +160,8 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 	r = add_guard(p, asked, path, dir_len(path), CORDON_GUARD_PRESENT, &guard, err);
 	if (r == 0 && S_ISREG(st->st_mode))
 		guard->hard_links = st->st_nlink > 1;
+	else if (r == 0 && p->area == 0 && p->plan->view)
+		sockets = true; /* a second name is another file in a view; where sockets are looked for, there may be some */
 	else if (r == 0)
 		r = cordon_hardlinks_find(p->policy->root.fd, path, &guard->hard_links, &sockets, err);
 	if (r < 0 || (p->area == 0 && p->plan->lens))

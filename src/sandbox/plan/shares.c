@@ -188,7 +188,8 @@ static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, c
 		r = show_layer(plan, share, target, err);
 	else
 		r = cordon_plan_bind(plan, share->source, target,
-				     CORDON_STEP_SHARE | (share->read_only ? CORDON_STEP_READ_ONLY : 0),
+				     CORDON_STEP_SHARE | (share->read_only ? CORDON_STEP_READ_ONLY : 0) |
+					     (share->commits && !share->in_root ? CORDON_STEP_NO_SOCKETS : 0),
 				     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 	if (r == 0)
 		r = guard_target(plan, target, err);

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/path.h"
 #include "base/resolve.h"
+#include "protect/hardlinks.h"
 #include "sandbox/plan/plan.h"
 
 #define ENTRIES_MAX 1024 /* the search looks at no more than this in one run */
@@ -65,6 +66,8 @@ static int examine_entry(struct search *search, const char *top, int dir_fd, con
 		type = (unsigned char)IFTODT(st.st_mode);
 	if (type != DT_DIR && type != DT_SOCK && type != DT_FIFO)
 		return 0;
+	if (type == DT_DIR && cordon_hardlinks_fanout(*dir ? dir : top, entry->d_name))
+		return 0; /* it would use up the names that the search looks at */
 	if (cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0 ||
 	    cordon_path_join(top, path, inside, sizeof(inside)) < 0)
 		return 0; /* longer than any path that could be used */

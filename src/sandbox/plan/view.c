@@ -56,5 +56,6 @@ int cordon_plan_view(struct cordon_plan *plan, const struct cordon_plan_spec *sp
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step->source = plan->root;
 	step->text = plan->view;
+	clock_gettime(CLOCK_REALTIME, &plan->view_since);
 	return 0;
 }
