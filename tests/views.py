@@ -6,8 +6,8 @@ import subprocess
 import time
 import uuid
 
-# The work of an agent in an overlay, without a sandbox. $0 is the root, the others are directories of the view.
-MOUNT = 'mount -t overlay -o "userxattr,lowerdir=$0,upperdir=$1/upper,workdir=$1/work" overlay "$1/merged" && cd "$1/merged" && exec sh -euc "$2"'
+# The work of an agent in an overlay, without a sandbox. $0 is the root, $1 the view, $2 a script, $3 the layers between the two.
+MOUNT = 'mount -t overlay -o "userxattr,lowerdir=$3$0,upperdir=$1/upper,workdir=$1/work" overlay "$1/merged" && cd "$1/merged" && exec sh -euc "$2"'
 
 
 def policy_text(root, mode="strict", grants=(), protect=()):
@@ -23,8 +23,9 @@ def policy_text(root, mode="strict", grants=(), protect=()):
 class View:
     """A view of `root`, with the record of a run that has ended."""
 
-    def __init__(self, box, root, **policy):
-        self.box, self.root = box, root
+    def __init__(self, box, root, layers=(), **policy):
+        """`layers` are views below this one, topmost first."""
+        self.box, self.root, self.layers = box, root, layers
         self.id = str(uuid.uuid4())
         self.dir = box.state / "state" / "views" / self.id
         made = root.stat()
@@ -39,7 +40,7 @@ class View:
         now = time.time_ns()
         time.sleep(0.012)
         record = {"schema": 1, "id": self.id, "state": "ended", "root": str(root), "created_at": "2026-01-01T00:00:00.000Z", "command": ["true"]}
-        record |= {"git": "none", "dev": made.st_dev, "ino": made.st_ino, "started": {"sec": now // 10**9, "nsec": now % 10**9}, "layers": []}
+        record |= {"git": "none", "dev": made.st_dev, "ino": made.st_ino, "started": {"sec": now // 10**9, "nsec": now % 10**9}, "layers": [view.id for view in layers]}
         self.write("policy", policy_text(root, **policy))
         self.write("record.json", json.dumps(record).encode())
 
@@ -54,7 +55,7 @@ class View:
         merged = self.dir / "merged"
         merged.mkdir()
         os.chown(merged, self.box.who.uid, self.box.who.gid)
-        command = ["unshare", "-rm", "sh", "-euc", MOUNT, str(self.root), str(self.dir), script]
+        command = ["unshare", "-rm", "sh", "-euc", MOUNT, str(self.root), str(self.dir), script, "".join(f"{view.upper}:" for view in self.layers)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120, **self.box.who.popen_args())
         merged.rmdir()
         assert done.returncode == 0, os.fsdecode(done.stderr)

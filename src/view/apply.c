@@ -494,7 +494,6 @@ static int fill_left(struct apply *apply)
 	return r;
 }
 
-/* A view on top of another one shows that one's changes as the host's. They must be in the host's tree first. */
 static int check_state(struct apply *apply)
 {
 	const struct cordon_view_record *record = &apply->view->record;
@@ -505,6 +504,26 @@ static int check_state(struct apply *apply)
 	if (record->state == CORDON_VIEW_DISCARDED)
 		return cordon_fail(apply->err, -ENOENT, CORDON_KIND_NOT_FOUND, "view %s was discarded", record->id);
 	return 0;
+}
+
+/* Names the lowest view that must be applied before this one. */
+static int check_layers(const struct apply *apply)
+{
+	const struct cordon_view_record *record = &apply->view->record;
+	int r = 0;
+
+	for (size_t i = json_array_size(record->layers); apply->delta.stacked && r == 0 && i-- > 0;) {
+		const char *id = json_string_value(json_array_get(record->layers, i));
+
+		if (cordon_view_beside_state(apply->view, id) == CORDON_VIEW_APPLIED)
+			continue;
+		r = cordon_fail(apply->err, -EEXIST, CORDON_KIND_CONFLICT,
+				"view %s was made on top of view %s, whose changes are not in the host's tree; nothing was "
+				"written",
+				record->id, id);
+		cordon_error_hint(apply->err, "'cordon changes apply %.8s' first", id);
+	}
+	return r;
 }
 
 /* Judges what the run committed. It comes with the whole view or not at all, because its files are part of it. */
@@ -602,6 +621,8 @@ int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_reques
 		r = cordon_view_policy(view, &apply.policy, err);
 	if (r == 0)
 		r = cordon_delta_find(view, &apply.delta, err);
+	if (r == 0)
+		r = check_layers(&apply);
 	if (r == 0 && !(apply.choices = calloc(apply.delta.n + 1, sizeof(*apply.choices))))
 		r = cordon_no_memory(err);
 	if (r == 0)

@@ -8,6 +8,7 @@
 #include "view/internal.h"
 #include "view/known.h"
 #include "view/lines.h"
+#include "view/lower.h"
 
 #define BASE "base"
 #define LIST "list"
@@ -73,7 +74,7 @@ static int keep_text(const struct cordon_delta *delta, const struct cordon_delta
 	if (r < 0)
 		return r;
 	/* If the host changed it since the list was made, the text may be the new one. */
-	path_fd = cordon_open_beneath(delta->root_fd, change->path, O_PATH | O_NOFOLLOW);
+	path_fd = cordon_lower_find(&delta->base, change->path, true);
 	if (path_fd < 0 || fstat(path_fd, &st) < 0 || st.st_ino != change->old.ino ||
 	    st.st_ctim.tv_sec != change->old.ctime.tv_sec || st.st_ctim.tv_nsec != change->old.ctime.tv_nsec ||
 	    !cordon_text_is(content.data, content.len))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the upper layer of a view with the root. */
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include "base/io.h"
@@ -12,25 +10,29 @@
 #include "view/internal.h"
 #include "view/known.h"
 #include "view/lines.h"
+#include "view/lower.h"
 
-#define ATTRIBUTE(name) "user.overlay." name
 #define COMPARE_BYTES 65536
 
 struct walk {
 	struct cordon_delta *delta;
+	struct cordon_lower layers; /* without the root; only if all of them are applied */
 	struct cordon_known known;
 	struct cordon_error *err;
 };
 
-/* Two directories with one path: in the upper layer and on the host. Either may be missing (-1). */
+/* Two directories with one path: in the upper layer and below it. Either may be missing. */
 struct level {
 	const char *path;
-	int upper, lower;
+	int upper;
+	const struct cordon_lower *lower;
 	bool opaque;  /* what the host has here is hidden, and so deleted */
 	bool moved;   /* the host put this directory here after the view began; nothing in it is as it was */
 	bool changed; /* the host made or removed an entry after the view began */
 	unsigned int depth;
 };
+
+static const struct cordon_lower no_lower = CORDON_LOWER_NONE;
 
 void cordon_ident_of(const struct stat *st, struct cordon_ident *ret_ident)
 {
@@ -128,96 +130,6 @@ static int fail_read(struct walk *walk, const char *path)
 	return cordon_fail_errno(walk->err, -errno, "cannot read %s of the view", *path ? path : "the root");
 }
 
-static bool has_attribute(int fd, const char *name)
-{
-	char value[8];
-
-	/* A value that is too long for the buffer is there, too. */
-	return fgetxattr(fd, name, value, sizeof(value)) >= 0 || errno == ERANGE;
-}
-
-/* Opens a file or directory of the upper layer. The run may have taken away our right to read it; we have it for a moment. */
-static int open_upper(int dir_fd, const char *name, int flags)
-{
-	int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	autofd int path_fd = -1;
-	char path[CORDON_FD_PATH_SIZE];
-	struct stat st;
-
-	if (fd >= 0 || errno != EACCES)
-		return fd;
-	path_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return errno = EACCES, -1;
-	cordon_fd_path(path_fd, path);
-	if (chmod(path, (st.st_mode & 07777) | 0500) < 0)
-		return -1;
-	fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	/* What is in a directory can only be looked at while it is open to us; apply gives the copy its own rights. */
-	if (S_ISREG(st.st_mode))
-		chmod(path, st.st_mode & 07777);
-	return fd;
-}
-
-/* The names in a directory, sorted, each of them allocated. */
-struct names {
-	char **name;
-	size_t n, cap;
-};
-
-static void names_done(struct names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->name[i]);
-	free(names->name);
-}
-
-#define autonames CORDON_CLEANUP(names_done)
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int read_names(int dir_fd, struct names *names)
-{
-	int fd = openat(dir_fd, ".", CORDON_OPEN_DIR);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	int r = 0;
-
-	if (!dir) {
-		r = -errno;
-		cordon_closep(&fd);
-		return r;
-	}
-	for (struct dirent *entry; r == 0 && (errno = 0, entry = readdir(dir));) {
-		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
-			continue;
-		if (names->n == names->cap) {
-			size_t cap = names->cap ? 2 * names->cap : 32;
-			char **more = reallocarray(names->name, cap, sizeof(*more));
-
-			if (!more) {
-				r = -ENOMEM;
-				break;
-			}
-			names->name = more;
-			names->cap = cap;
-		}
-		names->name[names->n] = strdup(entry->d_name);
-		if (!names->name[names->n])
-			r = -ENOMEM;
-		else
-			names->n++;
-	}
-	if (r == 0 && errno)
-		r = -errno;
-	closedir(dir);
-	if (r == 0 && names->n)
-		qsort(names->name, names->n, sizeof(*names->name), by_name);
-	return r;
-}
-
 /* Describes what is at a name; `mode` is 0 when nothing is. */
 static int look(int dir_fd, const char *name, struct cordon_ident *ret_ident, struct stat *ret_st)
 {
@@ -228,79 +140,6 @@ static int look(int dir_fd, const char *name, struct cordon_ident *ret_ident, st
 	}
 	cordon_ident_of(ret_st, ret_ident);
 	return 0;
-}
-
-static bool is_edited(const struct walk *walk, const struct level *level, const char *path,
-		      const struct cordon_ident *old)
-{
-	return old->mode && (level->moved || (!S_ISDIR(old->mode) && is_later(&old->ctime, &walk->delta->since))) &&
-	       !cordon_known_has(&walk->known, path, old);
-}
-
-/* Opens the directory that the host has at a level, and notes what happened to it since the view began. */
-static int open_lower(struct walk *walk, int parent, const char *name, struct level *level)
-{
-	const struct timespec *since = &walk->delta->since;
-	struct cordon_ident ident;
-	struct stat st, parent_st;
-
-	level->lower = openat(parent, name, CORDON_OPEN_DIR);
-	if (level->lower < 0 || fstat(level->lower, &st) < 0 || fstat(parent, &parent_st) < 0)
-		return fail_read(walk, level->path);
-	level->changed = level->changed || is_later(&st.st_mtim, since);
-	/* A change to its entries sets both its times; a rename sets this one, and the other one of its parent. */
-	cordon_ident_of(&st, &ident);
-	if (is_later(&st.st_ctim, since) && !is_later(&st.st_mtim, since) && is_later(&parent_st.st_mtim, since) &&
-	    !cordon_known_has(&walk->known, level->path, &ident))
-		level->moved = true;
-	return 0;
-}
-
-/* Reports that all of the host's `name` is deleted, what lies in a directory before the directory. */
-static int delete_all(struct walk *walk, const struct level *level, const char *name, const char *path,
-		      const struct cordon_ident *old)
-{
-	struct cordon_delta_change change = {
-		.path = path,
-		.kind = CORDON_DELTA_DELETED,
-		.old = *old,
-		.edited = is_edited(walk, level, path, old),
-	};
-	struct level below = {
-		.path = path,
-		.upper = -1,
-		.lower = -1,
-		.moved = level->moved,
-		.changed = level->changed,
-		.depth = level->depth + 1,
-	};
-	autonames struct names names = { 0 };
-	autofd int lower = -1;
-	int r;
-
-	if (!S_ISDIR(old->mode))
-		return add_change(walk, &change);
-	if (below.depth > CORDON_DELTA_DEPTH_MAX)
-		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "more than %d levels of directories: %s",
-				   CORDON_DELTA_DEPTH_MAX, path);
-	r = open_lower(walk, level->lower, name, &below);
-	lower = below.lower;
-	if (r == 0 && (r = read_names(lower, &names)) < 0)
-		return cordon_fail_errno(walk->err, r, "cannot read %s", path);
-	for (size_t i = 0; r == 0 && i < names.n; i++) {
-		char inner[CORDON_PATH_MAX];
-		struct cordon_ident ident;
-		struct stat st;
-
-		if (cordon_path_join(path, names.name[i], inner, sizeof(inner)) < 0)
-			return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", path);
-		r = look(lower, names.name[i], &ident, &st);
-		if (r < 0)
-			return cordon_fail_errno(walk->err, r, "cannot read %s", inner);
-		if (ident.mode)
-			r = delete_all(walk, &below, names.name[i], inner, &ident);
-	}
-	return r == 0 ? add_change(walk, &change) : r;
 }
 
 static int same_bytes(int a, int b, bool *ret_same)
@@ -324,6 +163,112 @@ static int same_bytes(int a, int b, bool *ret_same)
 	return 0;
 }
 
+/* Whether the host has what the layers below the view have. Then it was their changes that were applied, and not the host
+ * that changed the file. */
+static bool is_of_layer(const struct walk *walk, const char *path, const struct cordon_ident *old)
+{
+	autofd int layer = -1, host = -1;
+	bool link = S_ISLNK(old->mode), same = false;
+	struct stat st;
+
+	if (!walk->layers.n || (!link && !S_ISREG(old->mode)))
+		return false;
+	layer = cordon_lower_find(&walk->layers, path, link);
+	host = cordon_open_beneath(walk->delta->root_fd, path,
+				   link ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	if (layer < 0 || host < 0 || fstat(layer, &st) < 0 ||
+	    (st.st_mode & (S_IFMT | 0777)) != (old->mode & (S_IFMT | 0777)))
+		return false;
+	if (link) {
+		char target[2][CORDON_PATH_MAX];
+		ssize_t n = readlinkat(layer, "", target[0], sizeof(target[0]));
+
+		return n >= 0 && n == readlinkat(host, "", target[1], sizeof(target[1])) &&
+		       memcmp(target[0], target[1], (size_t)n) == 0;
+	}
+	return same_bytes(layer, host, &same) == 0 && same;
+}
+
+/* `dir` is where it lies: what a layer has is as it was. */
+static bool is_edited(const struct walk *walk, const struct level *level, const char *path,
+		      const struct cordon_ident *old, int dir)
+{
+	return old->mode && dir == level->lower->root &&
+	       (level->moved || (!S_ISDIR(old->mode) && is_later(&old->ctime, &walk->delta->since))) &&
+	       !cordon_known_has(&walk->known, path, old) && !is_of_layer(walk, path, old);
+}
+
+/* Opens the directory that lies below the view at a level, and notes what happened to the host's since the view began. */
+static int open_lower(struct walk *walk, const struct level *parent, const char *name, struct cordon_lower *ret_lower,
+		      struct level *level)
+{
+	const struct timespec *since = &walk->delta->since;
+	struct cordon_ident ident;
+	struct stat st, parent_st;
+	int r = cordon_lower_open(parent->lower, name, ret_lower);
+
+	if (r < 0)
+		return cordon_fail_errno(walk->err, r, "cannot read %s of the view", level->path);
+	level->lower = ret_lower;
+	if (ret_lower->root < 0)
+		return 0;
+	if (fstat(ret_lower->root, &st) < 0 || fstat(parent->lower->root, &parent_st) < 0)
+		return fail_read(walk, level->path);
+	level->changed = level->changed || is_later(&st.st_mtim, since);
+	/* A change to its entries sets both its times; a rename sets this one, and the other one of its parent. */
+	cordon_ident_of(&st, &ident);
+	if (is_later(&st.st_ctim, since) && !is_later(&st.st_mtim, since) && is_later(&parent_st.st_mtim, since) &&
+	    !cordon_known_has(&walk->known, level->path, &ident))
+		level->moved = true;
+	return 0;
+}
+
+/* Reports that all of the host's `name` is deleted, what lies in a directory before the directory. */
+static int delete_all(struct walk *walk, const struct level *level, const char *name, const char *path,
+		      const struct cordon_ident *old, int dir)
+{
+	struct cordon_delta_change change = {
+		.path = path,
+		.kind = CORDON_DELTA_DELETED,
+		.old = *old,
+		.edited = is_edited(walk, level, path, old, dir),
+	};
+	struct level below = {
+		.path = path,
+		.upper = -1,
+		.lower = &no_lower,
+		.moved = level->moved,
+		.changed = level->changed,
+		.depth = level->depth + 1,
+	};
+	autolisting struct cordon_listing names = { 0 };
+	autolower struct cordon_lower lower = CORDON_LOWER_NONE;
+	int r;
+
+	if (!S_ISDIR(old->mode))
+		return add_change(walk, &change);
+	if (below.depth > CORDON_DELTA_DEPTH_MAX)
+		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "more than %d levels of directories: %s",
+				   CORDON_DELTA_DEPTH_MAX, path);
+	r = open_lower(walk, level, name, &lower, &below);
+	if (r == 0 && (r = cordon_lower_names(&lower, &names)) < 0)
+		return cordon_fail_errno(walk->err, r, "cannot read %s", path);
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		char inner[CORDON_PATH_MAX];
+		struct cordon_ident ident;
+		int at;
+
+		if (cordon_path_join(path, names.name[i], inner, sizeof(inner)) < 0)
+			return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", path);
+		r = cordon_lower_look(&lower, names.name[i], &ident, &at);
+		if (r < 0)
+			return cordon_fail_errno(walk->err, r, "cannot read %s", inner);
+		if (ident.mode)
+			r = delete_all(walk, &below, names.name[i], inner, &ident, at);
+	}
+	return r == 0 ? add_change(walk, &change) : r;
+}
+
 /* Whether the user's attributes differ, without those of the overlay. */
 static bool attributes_differ(int upper, int lower)
 {
@@ -337,7 +282,7 @@ static bool attributes_differ(int upper, int lower)
 			char value[2][1024];
 			ssize_t a, b;
 
-			if (strncmp(name, "user.", 5) != 0 || strncmp(name, ATTRIBUTE(""), 13) == 0)
+			if (strncmp(name, "user.", 5) != 0 || strncmp(name, CORDON_OVERLAY_ATTRIBUTE(""), 13) == 0)
 				continue;
 			a = fgetxattr(upper, name, value[0], sizeof(value[0]));
 			b = fgetxattr(lower, name, value[1], sizeof(value[1]));
@@ -348,8 +293,8 @@ static bool attributes_differ(int upper, int lower)
 }
 
 /* Compares two regular files or two links with the same name and mode. */
-static int compare(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change,
-		   bool *ret_changed)
+static int compare(struct walk *walk, const struct level *level, const char *name, int dir,
+		   struct cordon_delta_change *change, bool *ret_changed)
 {
 	autofd int upper = -1, lower = -1;
 	bool same = false;
@@ -362,13 +307,14 @@ static int compare(struct walk *walk, const struct level *level, const char *nam
 	if (S_ISLNK(change->old.mode)) {
 		char target[2][CORDON_PATH_MAX];
 		ssize_t n = readlinkat(level->upper, name, target[0], sizeof(target[0]));
-		ssize_t m = readlinkat(level->lower, name, target[1], sizeof(target[1]));
+		ssize_t m = readlinkat(dir, name, target[1], sizeof(target[1]));
 
 		*ret_changed = n < 0 || n != m || memcmp(target[0], target[1], (size_t)n) != 0;
 		return 0;
 	}
-	upper = open_upper(level->upper, name, O_RDONLY);
-	lower = openat(level->lower, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	upper = cordon_upper_open(level->upper, name, O_RDONLY);
+	lower = dir == level->lower->root ? openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+					  : cordon_upper_open(dir, name, O_RDONLY);
 	if (upper < 0)
 		return fail_read(walk, change->path);
 	/* What we can't read on the host counts as changed; apply says why it can't be replaced. */
@@ -393,12 +339,12 @@ static int walk_level(struct walk *walk, const struct level *level);
 /* A directory of the upper layer. What the host has at its path may be anything, or nothing. */
 static int walk_dir(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change)
 {
-	autofd int upper = open_upper(level->upper, name, O_RDONLY | O_DIRECTORY);
-	autofd int lower = -1;
+	autofd int upper = cordon_upper_open(level->upper, name, O_RDONLY | O_DIRECTORY);
+	autolower struct cordon_lower lower = CORDON_LOWER_NONE;
 	struct level below = {
 		.path = change->path,
 		.upper = upper,
-		.lower = -1,
+		.lower = &no_lower,
 		.moved = level->moved,
 		.changed = level->changed,
 		.depth = level->depth + 1,
@@ -411,17 +357,17 @@ static int walk_dir(struct walk *walk, const struct level *level, const char *na
 	if (below.depth > CORDON_DELTA_DEPTH_MAX)
 		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "more than %d levels of directories: %s",
 				   CORDON_DELTA_DEPTH_MAX, change->path);
-	if (has_attribute(upper, ATTRIBUTE("redirect")) || has_attribute(upper, ATTRIBUTE("metacopy")))
+	if (cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("redirect")) ||
+	    cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("metacopy")))
 		return cordon_fail(walk->err, -EBADMSG, CORDON_KIND_POLICY_DENIED,
 				   "%s has an attribute of overlayfs that no view of cordon makes", change->path);
-	below.opaque = has_attribute(upper, ATTRIBUTE("opaque"));
+	below.opaque = cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("opaque"));
 	if (was_dir) {
-		r = open_lower(walk, level->lower, name, &below);
-		lower = below.lower;
+		r = open_lower(walk, level, name, &lower, &below);
 		change->kind = change->old.mode != change->new.mode ? CORDON_DELTA_MODIFIED : CORDON_DELTA_TOUCHED;
 	} else {
 		/* The kernel marks a directory that it copied from the host. If the host has none, it removed it. */
-		if (!change->old.mode && has_attribute(upper, ATTRIBUTE("origin")))
+		if (!change->old.mode && cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("origin")))
 			change->edited = change->gone = true;
 		change->kind = change->old.mode ? CORDON_DELTA_MODIFIED : CORDON_DELTA_ADDED;
 	}
@@ -438,19 +384,6 @@ static const char *special_name(const struct stat *st)
 							    : "a special file";
 }
 
-/* Whether an entry stands for a deletion: a device 0:0, or an empty file with the attribute for it. */
-static bool is_whiteout(const struct level *level, const char *name, const struct stat *st)
-{
-	autofd int fd = -1;
-
-	if (S_ISCHR(st->st_mode))
-		return st->st_rdev == makedev(0, 0);
-	if (!S_ISREG(st->st_mode) || st->st_size != 0)
-		return false;
-	fd = open_upper(level->upper, name, O_RDONLY);
-	return fd >= 0 && has_attribute(fd, ATTRIBUTE("whiteout"));
-}
-
 /* Finds out what a file is that only the view has, in a directory that the host has. The kernel marks a file that it copied
  * from the host: the run moved it to here, or the host has removed it since. If the host made or removed anything in the
  * directory meanwhile, and the end of the run did not note which it is, we can't know, and a person decides. */
@@ -460,31 +393,33 @@ static void find_origin(const struct walk *walk, const struct level *level, cons
 	const struct cordon_ident nothing = { 0 };
 	autofd int fd = -1;
 
-	if (level->lower < 0 || !S_ISREG(change->new.mode))
+	if (cordon_lower_is_empty(level->lower) || !S_ISREG(change->new.mode))
 		return;
-	fd = open_upper(level->upper, name, O_RDONLY);
-	if (fd < 0 || !has_attribute(fd, ATTRIBUTE("origin")))
+	fd = cordon_upper_open(level->upper, name, O_RDONLY);
+	if (fd < 0 || !cordon_upper_has(fd, CORDON_OVERLAY_ATTRIBUTE("origin")))
 		return;
 	change->gone = level->changed && !cordon_known_has(&walk->known, change->path, &nothing);
 	change->edited = change->gone;
 	change->moved = !change->gone;
 }
 
-static int walk_file(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change)
+/* `dir` is the directory below the view that has the old file. */
+static int walk_file(struct walk *walk, const struct level *level, const char *name, int dir,
+		     struct cordon_delta_change *change)
 {
 	bool changed = true;
 	int r = 0;
 
 	if (S_ISDIR(change->old.mode)) {
 		/* The directory itself becomes the file; what is in it is deleted before. */
-		r = delete_all(walk, level, name, change->path, &change->old);
+		r = delete_all(walk, level, name, change->path, &change->old, dir);
 		change->old = (struct cordon_ident){ 0 };
 		change->kind = CORDON_DELTA_ADDED;
 	} else if (!change->old.mode) {
 		change->kind = CORDON_DELTA_ADDED;
 		find_origin(walk, level, name, change);
 	} else {
-		r = compare(walk, level, name, change, &changed);
+		r = compare(walk, level, name, dir, change, &changed);
 	}
 	return r == 0 && changed ? add_change(walk, change) : r;
 }
@@ -493,54 +428,54 @@ static int walk_entry(struct walk *walk, const struct level *level, const char *
 {
 	struct cordon_delta_change change = { 0 };
 	char path[CORDON_PATH_MAX];
-	struct stat st, lower_st;
-	int r;
+	struct stat st;
+	int r, dir = -1;
 
 	if (cordon_path_join(level->path, name, path, sizeof(path)) < 0)
 		return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", level->path);
 	change.path = path;
 	r = look(level->upper, name, &change.new, &st);
 	if (r == 0)
-		r = look(level->lower, name, &change.old, &lower_st);
+		r = cordon_lower_look(level->lower, name, &change.old, &dir);
 	if (r < 0)
 		return cordon_fail_errno(walk->err, r, "cannot read %s of the view", path);
 	if (!change.new.mode)
 		return 0; /* a live view has removed it meanwhile */
-	if (is_whiteout(level, name, &st))
-		return change.old.mode ? delete_all(walk, level, name, path, &change.old) : 0;
+	if (cordon_upper_is_whiteout(level->upper, name, &st))
+		return change.old.mode ? delete_all(walk, level, name, path, &change.old, dir) : 0;
 	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode))
 		return add_left(walk, path, special_name(&st));
-	change.edited = is_edited(walk, level, path, &change.old);
+	change.edited = is_edited(walk, level, path, &change.old, dir);
 	change.set_id = !S_ISLNK(st.st_mode) && (st.st_mode & 07000) != 0;
 	change.new.mode &= (mode_t)~07000;
 	change.links = S_ISREG(st.st_mode) ? (uint32_t)st.st_nlink : 1;
 	if (S_ISDIR(st.st_mode)) {
 		if (change.old.mode && !S_ISDIR(change.old.mode)) {
 			/* A file became a directory: the file goes first. */
-			r = delete_all(walk, level, name, path, &change.old);
+			r = delete_all(walk, level, name, path, &change.old, dir);
 			change.old = (struct cordon_ident){ 0 };
 			change.edited = false;
 		}
 		return r == 0 ? walk_dir(walk, level, name, &change) : r;
 	}
-	return walk_file(walk, level, name, &change);
+	return walk_file(walk, level, name, dir, &change);
 }
 
 static int walk_level(struct walk *walk, const struct level *level)
 {
-	autonames struct names upper = { 0 }, lower = { 0 };
+	autolisting struct cordon_listing upper = { 0 }, lower = { 0 };
 	size_t at = 0;
-	int r = read_names(level->upper, &upper);
+	int r = cordon_listing_read(level->upper, &upper);
 
-	if (r == 0 && level->opaque && level->lower >= 0)
-		r = read_names(level->lower, &lower);
+	if (r == 0 && level->opaque)
+		r = cordon_lower_names(level->lower, &lower);
 	if (r < 0)
 		return cordon_fail_errno(walk->err, r, "cannot read %s of the view", *level->path ? level->path : "/");
 	/* Both lists are sorted; what only the host has is deleted by an opaque directory. */
 	for (size_t i = 0; r == 0 && i < lower.n; i++) {
 		struct cordon_ident ident;
 		char path[CORDON_PATH_MAX];
-		struct stat st;
+		int dir;
 
 		while (at < upper.n && strcmp(upper.name[at], lower.name[i]) < 0)
 			at++;
@@ -548,21 +483,47 @@ static int walk_level(struct walk *walk, const struct level *level)
 			continue;
 		if (cordon_path_join(level->path, lower.name[i], path, sizeof(path)) < 0)
 			return cordon_fail_errno(walk->err, -ENAMETOOLONG, "%s", level->path);
-		r = look(level->lower, lower.name[i], &ident, &st);
+		r = cordon_lower_look(level->lower, lower.name[i], &ident, &dir);
 		if (r < 0)
 			return cordon_fail_errno(walk->err, r, "cannot read %s", path);
 		if (ident.mode)
-			r = delete_all(walk, level, lower.name[i], path, &ident);
+			r = delete_all(walk, level, lower.name[i], path, &ident, dir);
 	}
 	for (size_t i = 0; r == 0 && i < upper.n; i++)
 		r = walk_entry(walk, level, upper.name[i]);
 	return r;
 }
 
+/*
+ * Opens what the view is compared with. As long as the views below it wait, that is their layers on top of the root. When
+ * all of them are applied, the root itself has their changes.
+ */
+static int open_base(struct walk *walk, const struct cordon_view *view)
+{
+	struct cordon_delta *delta = walk->delta;
+	struct cordon_lower *top = &delta->base;
+	bool applied = true;
+	size_t i;
+	json_t *id;
+	int r = cordon_lower_top(view, delta->root_fd, top, walk->err);
+
+	if (r < 0 || !top->n)
+		return r;
+	json_array_foreach(view->record.layers, i, id)
+		applied = applied && cordon_view_beside_state(view, json_string_value(id)) == CORDON_VIEW_APPLIED;
+	delta->stacked = !applied;
+	if (!applied)
+		return 0;
+	walk->layers = *top;
+	walk->layers.root = -1;
+	*top = (struct cordon_lower){ .root = top->root };
+	return 0;
+}
+
 int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_delta, struct cordon_error *err)
 {
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
-	struct walk walk = { .delta = &delta, .err = err };
+	struct walk walk = { .delta = &delta, .layers = CORDON_LOWER_NONE, .err = err };
 	struct level top = { .path = "" };
 	struct stat st;
 	int r = cordon_view_root(view, &delta.root_fd, err);
@@ -576,12 +537,16 @@ int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_d
 	delta.arena = cordon_arena_new();
 	if (!delta.arena)
 		return fail_memory(&walk);
-	cordon_known_load(view->dir_fd, &walk.known);
-	top.upper = delta.upper_fd;
-	top.lower = delta.root_fd;
-	top.changed = fstat(delta.root_fd, &st) < 0 || is_later(&st.st_mtim, &delta.since);
-	r = walk_level(&walk, &top);
-	cordon_known_done(&walk.known);
+	r = open_base(&walk, view);
+	if (r == 0) {
+		cordon_known_load(view->dir_fd, &walk.known);
+		top.upper = delta.upper_fd;
+		top.lower = &delta.base;
+		top.changed = fstat(delta.root_fd, &st) < 0 || is_later(&st.st_mtim, &delta.since);
+		r = walk_level(&walk, &top);
+		cordon_known_done(&walk.known);
+	}
+	cordon_lower_done(&walk.layers);
 	if (r < 0)
 		return r;
 	*ret_delta = delta;
@@ -593,6 +558,7 @@ void cordon_delta_done(struct cordon_delta *delta)
 {
 	cordon_closep(&delta->upper_fd);
 	cordon_closep(&delta->root_fd);
+	cordon_lower_done(&delta->base);
 	cordon_arena_free(delta->arena);
 	free(delta->changes);
 	free(delta->left);
@@ -612,7 +578,7 @@ static int open_new(const struct cordon_delta *delta, const char *path, bool lin
 	parent = cordon_open_beneath(delta->upper_fd, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (parent < 0)
 		return parent;
-	fd = link ? openat(parent, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : open_upper(parent, base, O_RDONLY);
+	fd = link ? openat(parent, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : cordon_upper_open(parent, base, O_RDONLY);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -622,9 +588,7 @@ static int open_side(const struct cordon_delta *delta, const struct cordon_delta
 {
 	const struct cordon_ident *ident = old ? &change->old : &change->new;
 	bool link = S_ISLNK(ident->mode);
-	autofd int fd = old ? cordon_open_beneath(delta->root_fd, change->path,
-						  link ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-			    : open_new(delta, change->path, link);
+	autofd int fd = old ? cordon_lower_find(&delta->base, change->path, link) : open_new(delta, change->path, link);
 
 	if (fd < 0 || fstat(fd, ret_st) < 0)
 		return fd < 0 ? fd : -errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a view changed: its upper layer compared with the root as it is now.
+ * What a view changed: its upper layer compared with the root as it is now, or with the views below it (lower.h).
  *
  * INVARIANT: the run made the upper layer, and may have made it to attack whoever reads it. Everything is opened by
  * descriptor from its directory, no link is followed, nothing waits, and only regular files, links and directories come
@@ -37,7 +37,7 @@ struct cordon_ident {
 struct cordon_delta_change {
 	const char *path; /* relative to the root */
 	cordon_delta_kind kind;
-	struct cordon_ident old; /* on the host, now */
+	struct cordon_ident old; /* on the host, now, or in a layer below the view */
 	struct cordon_ident new; /* in the upper layer; mode without set-id and sticky bits */
 	const char *who;	 /* the program of the host that would execute it later, or NULL */
 	bool edited;		 /* the host changed, made or removed it after the view began */
@@ -54,9 +54,19 @@ struct cordon_delta_left {
 	const char *what; /* "a device", ... */
 };
 
+/* A directory below the upper layer of a view (lower.h): that of each layer that has a part of it, topmost first, and of the
+ * root, or -1. */
+struct cordon_lower {
+	int layer[CORDON_VIEW_LAYERS_MAX];
+	size_t n;
+	int root;
+};
+
 struct cordon_delta {
 	struct cordon_arena *arena;
 	int upper_fd, root_fd;
+	struct cordon_lower base; /* what the view is compared with */
+	bool stacked;		  /* views below it are not applied yet: `old` may be theirs, and not the host's */
 	struct timespec since;
 	struct cordon_delta_change *changes; /* parents before what is in them, by name */
 	size_t n, cap;
@@ -66,7 +76,7 @@ struct cordon_delta {
 };
 
 /* clang-format off */
-#define CORDON_DELTA_NONE { .upper_fd = -1, .root_fd = -1 }
+#define CORDON_DELTA_NONE { .upper_fd = -1, .root_fd = -1, .base = { .root = -1 } }
 /* clang-format on */
 #define autodelta CORDON_CLEANUP(cordon_delta_done)
 

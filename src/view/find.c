@@ -156,6 +156,39 @@ static bool remove_half(int views, const char *id)
 	       cordon_dirs_remove(views, id, NULL) == 0;
 }
 
+/* The first view that may still be applied and that was made on top of view `id`, or NULL. */
+static const struct cordon_view_record *find_above(const struct cordon_view_list *list, const char *id)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct cordon_view_record *record = &list->items[i];
+		json_t *layer;
+		size_t k;
+
+		if (record->state != CORDON_VIEW_LIVE && record->state != CORDON_VIEW_ENDED)
+			continue;
+		json_array_foreach(record->layers, k, layer) {
+			const char *below = json_string_value(layer);
+
+			if (below && cordon_streq(below, id))
+				return record;
+		}
+	}
+	return NULL;
+}
+
+int cordon_view_check_above(const struct cordon_home *home, const char *id, struct cordon_error *err)
+{
+	autoviewlist struct cordon_view_list list = { 0 };
+	const struct cordon_view_record *above;
+	int r = cordon_view_list(home, -1, &list, err);
+
+	if (r < 0 || !(above = find_above(&list, id)))
+		return r;
+	r = cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "view %s was made on top of view %s", above->id, id);
+	cordon_error_hint(err, "apply or discard that one first");
+	return r;
+}
+
 static bool is_settled(const struct cordon_view_record *record, uint64_t max_age_ms)
 {
 	int64_t age_ms = cordon_time_now() - record->ended.sec * 1000;
@@ -167,6 +200,7 @@ static bool is_settled(const struct cordon_view_record *record, uint64_t max_age
 int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct cordon_view_counts *ret_counts,
 		   struct cordon_error *err)
 {
+	autoviewlist struct cordon_view_list all = { 0 };
 	struct cordon_view_counts counts = { 0 };
 	json_auto_t *names = NULL;
 	autofd int views = -1;
@@ -180,6 +214,8 @@ int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct c
 	if (flock(views, LOCK_EX) < 0)
 		return cordon_fail_errno(err, -errno, "cannot lock the views");
 	r = cordon_record_names(views, NULL, &names, err);
+	if (r == 0)
+		r = cordon_view_list(home, -1, &all, err);
 	if (r < 0)
 		return r;
 	json_array_foreach(names, i, name) {
@@ -191,8 +227,8 @@ int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct c
 		if (remove_half(views, id)) {
 			counts.removed++;
 		} else if (cordon_view_open(home, id, &view, NULL) == 0) {
-			if (is_settled(&view.record, max_age_ms) && cordon_view_lock(&view, NULL) == 0 &&
-			    cordon_view_remove(home, &view, NULL) == 0)
+			if (is_settled(&view.record, max_age_ms) && !find_above(&all, id) &&
+			    cordon_view_lock(&view, NULL) == 0 && cordon_view_remove(home, &view, NULL) == 0)
 				counts.removed++;
 			else if (view.record.state == CORDON_VIEW_LIVE)
 				counts.live++;

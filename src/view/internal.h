@@ -15,4 +15,9 @@ extern const struct cordon_record_kind cordon_view_kind;
 /* Opens state/views, and makes it when it is missing. */
 int cordon_view_dir(const struct cordon_home *home, int *ret_fd, struct cordon_error *err);
 
+/* The state of another view in the same directory; CORDON_VIEW_STATE__MAX when there is no such view. */
+cordon_view_state cordon_view_beside_state(const struct cordon_view *view, const char *id);
+/* Refuses (kind conflict) when another view that may still be applied was made on top of this one. */
+int cordon_view_check_above(const struct cordon_home *home, const char *id, struct cordon_error *err);
+
 #endif

@@ -124,6 +124,8 @@ int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view
 	if (r == 0 && view->record.state == CORDON_VIEW_LIVE)
 		r = cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run of view %s has not ended", view->record.id);
 	if (r == 0)
+		r = cordon_view_check_above(home, view->record.id, err);
+	if (r == 0)
 		r = cordon_journal_recover(view, &ended, err);
 	if (r < 0)
 		return r;

@@ -274,6 +274,21 @@ int cordon_view_open(const struct cordon_home *home, const char *id, struct cord
 	return 0;
 }
 
+cordon_view_state cordon_view_beside_state(const struct cordon_view *view, const char *id)
+{
+	struct cordon_view_record record = { 0 };
+	cordon_view_state state = CORDON_VIEW_STATE__MAX;
+	char path[CORDON_UUID_SIZE + 4];
+	autofd int dir = -1;
+
+	if (id && cordon_uuid_valid(id) && cordon_concat(path, sizeof(path), "../", id, NULL) == 0)
+		dir = openat(view->dir_fd, path, CORDON_OPEN_DIR);
+	if (dir >= 0 && cordon_record_load(&cordon_view_kind, dir, CORDON_VIEW_RECORD, &record, NULL) == 0)
+		state = record.state;
+	cordon_view_record_done(&record);
+	return state;
+}
+
 static bool is_empty(int dir_fd, const char *name)
 {
 	int fd = openat(dir_fd, name, CORDON_OPEN_DIR);

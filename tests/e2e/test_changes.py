@@ -365,3 +365,58 @@ def test_a_file_that_was_not_clean_is_a_conflict_and_not_merged_with_the_wrong_b
     done = cordon("changes", "apply", "--json", cwd=repository)
     assert done.returncode == 1 and done.json()["conflicts"][0]["path"] == "text.txt", str(done)
     assert (repository / "text.txt").read_text() == before
+
+
+BELOW = r"""
+sed -i 's/^line 3$/line three/' text.txt
+rm gone.txt
+rm -r dir && mkdir dir && echo below > dir/below
+echo added > added; ln -s text.txt link
+mkdir -p made/deep && echo deep > made/deep/file
+"""
+ABOVE = r"""
+sed -i 's/^line 30$/line thirty/' text.txt
+echo again > gone.txt
+rm dir/below && echo above > dir/above
+echo more >> added; rm link; rm -r opaque
+cp made/deep/file moved; rm made/deep/file
+echo unchanged > opaque.txt; rm opaque.txt
+"""
+
+
+def test_a_view_on_top_of_another_is_compared_with_it_and_applied_after_it(box, cordon, tree):
+    """The layers between a view and the root are what it is based on: shown, merged and applied as such."""
+    subprocess.run(["cp", "-a", str(tree), str(box.path / "native")], check=True)
+    box.run("sh", "-euc", BELOW + ABOVE, cwd=box.path / "native")
+    before = snapshot(tree)
+    below = View(box, tree).work(BELOW)
+    above = View(box, tree, layers=[below]).work(ABOVE)
+    changes = cordon("changes", "diff", above.id, "--name-status", cwd=tree).stdout.splitlines()
+    assert {"M\ttext.txt", "A\tgone.txt", "D\tdir/below", "A\tdir/above", "M\tadded", "D\tlink", "D\topaque/old", "D\tmade/deep/file", "A\tmoved"} <= set(changes)
+    assert not any(line.endswith(("dir/one", "dir/two", "opaque.txt")) for line in changes), changes
+    patch = cordon("changes", "diff", above.id, "text.txt", cwd=tree).stdout
+    assert "+line thirty" in patch and "line three" not in patch.replace(" line three", ""), patch
+    refused = cordon("changes", "apply", above.id, cwd=tree)
+    assert refused.returncode != 0 and f"changes apply {below.id[:8]}" in refused.stderr and snapshot(tree) == before, str(refused)
+    assert "was made on top of view" in cordon("changes", "discard", below.id, cwd=tree).stderr and below.dir.exists()
+    for view in (below, above):
+        done = cordon("changes", "apply", view.id, cwd=tree)
+        assert done.returncode == 0, str(done)
+    assert snapshot(tree) == snapshot(box.path / "native")
+    for view in (above, below):
+        assert cordon("changes", "undo", view.id, cwd=tree).returncode == 0
+    assert snapshot(tree) == before
+
+
+def test_what_the_host_changes_between_two_views_on_top_of_each_other_is_a_conflict(box, cordon, tree):
+    below = View(box, tree).work("echo below >> tool; echo one > new")
+    above = View(box, tree, layers=[below]).work("echo above >> tool; echo two >> new; rm bin.dat")
+    assert cordon("changes", "apply", below.id, cwd=tree).returncode == 0
+    box.write("root/tool", "of the host\n")
+    before = snapshot(tree)
+    done = cordon("changes", "apply", above.id, cwd=tree)
+    assert done.returncode != 0 and "1 conflicts, the first is tool" in done.stderr and snapshot(tree) == before, str(done)
+    assert cordon("changes", "apply", above.id, "new", "bin.dat", cwd=tree).returncode == 0
+    assert (tree / "new").read_text() == "one\ntwo\n" and not (tree / "bin.dat").exists() and (tree / "tool").read_text() == "of the host\n"
+    box.run("sh", "-c", f"rm -r {below.dir}")
+    assert "which is not there any more" in cordon("changes", "show", above.id, cwd=tree).stderr

@@ -67,6 +67,70 @@ static void test_a_view_is_found_by_its_id_by_a_prefix_and_as_the_latest_of_its_
 	assert_int_equal(cordon_view_find(&home, "zzzzzzzz", -1, id, NULL), -ENOENT);
 }
 
+/* Lets the clock of file times pass the start of a view. */
+static void pass(const struct cordon_view *view)
+{
+	struct timespec coarse, pause = { .tv_nsec = 500000 };
+
+	do {
+		nanosleep(&pause, NULL);
+		clock_gettime(CLOCK_REALTIME_COARSE, &coarse);
+	} while (coarse.tv_sec < view->record.started.sec ||
+		 (coarse.tv_sec == view->record.started.sec && coarse.tv_nsec < view->record.started.nsec));
+}
+
+static void put(int dir_fd, const char *path, const char *text)
+{
+	autofd int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(cordon_write_all(fd, text, strlen(text)), 0);
+}
+
+static void test_a_view_on_top_of_another_keeps_that_ones_text_as_its_base(void **state)
+{
+	autoview struct cordon_view below = CORDON_VIEW_NONE, above = CORDON_VIEW_NONE;
+	autobuf struct cordon_buf text = CORDON_BUF(64);
+	char program[] = "make";
+	char *const argv[] = { program, NULL };
+	struct cordon_view_request request = { .policy = policy, .argv = argv };
+	struct cordon_view_counts counts;
+	struct cordon_error err = { 0 };
+	bool removed;
+
+	(void)state;
+	put(policy->root.fd, "file", "host\n");
+	create(&below);
+	put(below.dir_fd, "upper/file", "host\nbelow\n");
+	assert_int_equal(cordon_view_end(&home, &below, NULL, false, &removed, NULL), 0);
+	request.layers = json_pack("[s]", below.record.id);
+	assert_int_equal(cordon_view_create(&home, &request, &above, NULL), 0);
+	json_decref((json_t *)(uintptr_t)request.layers);
+	pass(&above);
+	/* A copy of what the layer has is no change. */
+	put(above.dir_fd, "upper/file", "host\nbelow\n");
+	put(above.dir_fd, "upper/new", "");
+	assert_int_equal(cordon_view_end(&home, &above, NULL, false, &removed, NULL), 0);
+	assert_false(removed);
+	put(above.dir_fd, "upper/file", "host\nbelow\nabove\n");
+	assert_int_equal(cordon_view_end(&home, &above, NULL, false, &removed, NULL), 0);
+	assert_int_equal(cordon_read_file(above.dir_fd, "base/0", 0, &text, NULL), 0);
+	assert_string_equal(text.data, "host\nbelow\n");
+	/* The lower one is needed as long as the upper one waits. */
+	assert_int_equal(cordon_view_check_above(&home, below.record.id, &err), -EBUSY);
+	assert_int_equal(err.kind, CORDON_KIND_CONFLICT);
+	below.record.state = CORDON_VIEW_APPLIED;
+	assert_int_equal(cordon_view_save(&below, NULL), 0);
+	cordon_view_close(&below);
+	assert_int_equal(cordon_view_gc(&home, 0, &counts, NULL), 0);
+	assert_int_equal(counts.removed, 0);
+	above.record.state = CORDON_VIEW_APPLIED;
+	assert_int_equal(cordon_view_save(&above, NULL), 0);
+	cordon_view_close(&above);
+	assert_int_equal(cordon_view_gc(&home, 0, &counts, NULL), 0);
+	assert_int_equal(counts.removed, 2);
+}
+
 static void test_a_record_survives_and_tells_times_apart(void **state)
 {
 	autoview struct cordon_view view = CORDON_VIEW_NONE, again = CORDON_VIEW_NONE;
@@ -79,6 +143,7 @@ static void test_a_record_survives_and_tells_times_apart(void **state)
 	snprintf(after, sizeof(after), "%s/root/after", unit_dir);
 	assert_int_equal(mkdir(before, 0755), 0);
 	create(&view);
+	pass(&view); /* as the sandbox does before the program begins */
 	assert_int_equal(mkdir(after, 0755), 0);
 	assert_int_equal(cordon_view_open(&home, view.record.id, &again, NULL), 0);
 	assert_string_equal(again.record.root, policy->root.path);
@@ -210,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		view_test(test_a_view_is_found_by_its_id_by_a_prefix_and_as_the_latest_of_its_root),
+		view_test(test_a_view_on_top_of_another_keeps_that_ones_text_as_its_base),
 		view_test(test_a_record_survives_and_tells_times_apart),
 		view_test(test_nobody_works_on_a_view_while_its_run_lives),
 		view_test(test_a_view_whose_process_was_killed_has_ended),
