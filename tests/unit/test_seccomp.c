@@ -2,6 +2,7 @@
 /* Tests the system call filter from inside: what it refuses and how, what it allows, and that programs run. */
 #include "unit.h"
 
+#include <linux/netlink.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -241,6 +242,27 @@ static void only_unix_and_internet_sockets_can_be_made(void **state)
 	assert_int_equal(code_under(true, pair_of, AF_UNIX), 0);
 	assert_int_equal(code_under(true, pair_of, AF_INET), EAFNOSUPPORT);
 	assert_int_equal(code_under(true, pair_of, (long)(RUBBISH | AF_TIPC)), EAFNOSUPPORT);
+}
+
+static int route_socket_of(long protocol)
+{
+	int fd;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    cordon_seccomp_install_with_routes(CORDON_SECCOMP_BASE, NULL) < 0)
+		return 250;
+	fd = (int)syscall(SYS_socket, protocol < 0 ? AF_PACKET : (long)(RUBBISH | AF_NETLINK), SOCK_RAW,
+			  (long)(RUBBISH | (unsigned long)(protocol & 0xff)));
+	return fd < 0 ? errno : 0;
+}
+
+static void with_routes_netlink_has_the_routes_and_nothing_else(void **state)
+{
+	(void)state;
+	assert_int_equal(code_under(false, route_socket_of, NETLINK_ROUTE), 0);
+	for (long protocol = 1; protocol < 32; protocol++)
+		assert_int_equal(code_under(false, route_socket_of, protocol), EPROTONOSUPPORT);
+	assert_int_equal(code_under(false, route_socket_of, -1), EAFNOSUPPORT);
 }
 
 static const unsigned long namespaces[] = { CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
@@ -536,6 +558,7 @@ int main(void)
 #endif
 		cmocka_unit_test(terminal_injection_is_refused_whatever_the_upper_half),
 		cmocka_unit_test(only_unix_and_internet_sockets_can_be_made),
+		cmocka_unit_test(with_routes_netlink_has_the_routes_and_nothing_else),
 		cmocka_unit_test(no_call_makes_a_namespace),
 		cmocka_unit_test(only_native_personalities_can_be_had),
 		cmocka_unit_test(cpu_mask_can_be_pinned),

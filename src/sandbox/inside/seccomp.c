@@ -26,6 +26,14 @@ static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
 	[CORDON_SECCOMP_NO_TRUNCATE] = PROGRAM(filter_no_truncate),
 };
 
+/* The same with sockets of NETLINK_ROUTE. */
+static const struct sock_fprog programs_with_routes[] = {
+	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base_routes),
+	[CORDON_SECCOMP_CHANGE] = PROGRAM(filter_change_routes),
+	[CORDON_SECCOMP_FULL] = PROGRAM(filter_full_routes),
+	[CORDON_SECCOMP_LEARN] = PROGRAM(filter_learn_routes),
+};
+
 bool cordon_seccomp_watches(enum cordon_seccomp_variant variant)
 {
 	return variant == CORDON_SECCOMP_CHANGE || variant == CORDON_SECCOMP_FULL || variant == CORDON_SECCOMP_LEARN;
@@ -38,9 +46,8 @@ static int install(unsigned long flags, const struct sock_fprog *program)
 	return r < 0 ? -errno : (int)r;
 }
 
-int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listener)
+static int install_variant(enum cordon_seccomp_variant variant, const struct sock_fprog *program, int *ret_listener)
 {
-	const struct sock_fprog *program = &programs[variant];
 	int r;
 
 	/* We do not set SECCOMP_FILTER_FLAG_SPEC_ALLOW: it would switch off a mitigation against the code that this
@@ -60,4 +67,14 @@ int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listene
 		return r;
 	*ret_listener = r;
 	return 0;
+}
+
+int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listener)
+{
+	return install_variant(variant, &programs[variant], ret_listener);
+}
+
+int cordon_seccomp_install_with_routes(enum cordon_seccomp_variant variant, int *ret_listener)
+{
+	return install_variant(variant, &programs_with_routes[variant], ret_listener);
 }

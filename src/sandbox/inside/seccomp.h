@@ -49,5 +49,8 @@ bool cordon_seccomp_watches(enum cordon_seccomp_variant variant);
  * pidfd to see the end. Returns 0 or -errno; -EBUSY when there is a listener already, -ENOSYS without seccomp.
  */
 int cordon_seccomp_install(enum cordon_seccomp_variant variant, int *ret_listener);
+/* The same for a run whose network is its own and has a list of hosts: sockets of NETLINK_ROUTE can be made, with which
+ * programs find out interfaces and addresses. Only for BASE, CHANGE, FULL and LEARN. */
+int cordon_seccomp_install_with_routes(enum cordon_seccomp_variant variant, int *ret_listener);
 
 #endif

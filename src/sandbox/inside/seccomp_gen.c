@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -44,7 +45,7 @@ enum action {
 	ALLOW,
 	REFUSE,	      /* EPERM */
 	ABSENT,	      /* ENOSYS: callers can do without it */
-	SOCKET,	      /* allowed when argument 0 is a family of the list, else EAFNOSUPPORT */
+	SOCKET,	      /* allowed when argument 0 is a family of the list, else EAFNOSUPPORT; see emit_socket() */
 	SOCKETPAIR,   /* allowed for AF_UNIX only */
 	CLONE,	      /* allowed when argument 0 asks for no new namespace */
 	UNSHARE,      /* the same, and no time namespace */
@@ -319,9 +320,26 @@ static void emit_allowed(struct code *code, enum watch watch, enum variant varia
 	}
 }
 
-static void emit_call(struct code *code, const struct call *call, enum variant variant)
+/* The families that have sockets. In a run with a list of hosts also NETLINK_ROUTE, by which programs ask for interfaces
+ * and addresses: that network has nothing to hide, and to change it takes a capability that no agent has. */
+static void emit_socket(struct code *code, bool routes)
 {
 	static const uint32_t families[] = { AF_UNIX, AF_INET, AF_INET6 };
+
+	if (routes) {
+		emit_load_arg(code, 0);
+		emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, AF_NETLINK);
+		emit_load_arg(code, 2);
+		emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, NETLINK_ROUTE);
+		emit_return(code, SECCOMP_RET_ALLOW);
+		emit_errno(code, EPROTONOSUPPORT);
+	}
+	emit_one_of(code, 0, families, 3, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+}
+
+static void emit_call(struct code *code, const struct call *call, enum variant variant, bool routes)
+{
+	static const uint32_t pairs[] = { AF_UNIX };
 	static const uint32_t personas[] = { 0, RANDOMIZE_OFF, 0xffffffffU };
 	static const uint32_t init[] = { 1 };
 	static const uint32_t tty_requests[] = { TTY_STI, TTY_LINUX, TTY_CONS, TTY_SETD };
@@ -338,10 +356,10 @@ static void emit_call(struct code *code, const struct call *call, enum variant v
 		emit_errno(code, ENOSYS);
 		return;
 	case SOCKET:
-		emit_one_of(code, 0, families, 3, allow, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+		emit_socket(code, routes);
 		return;
 	case SOCKETPAIR:
-		emit_one_of(code, 0, families, 1, allow, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+		emit_one_of(code, 0, pairs, 1, allow, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 		return;
 	case CLONE:
 		emit_any_bit(code, 0, NEW_NAMESPACES, refuse, allow);
@@ -430,7 +448,7 @@ static void emit_entry(struct code *code)
 	}
 }
 
-static void build(struct code *code, enum variant variant)
+static void build(struct code *code, enum variant variant, bool routes)
 {
 	static struct leaf leaves[2 * CALLS_MAX + 1];
 	static struct code made;
@@ -444,7 +462,7 @@ static void build(struct code *code, enum variant variant)
 			add_leaf(leaves, &n, next, &made);
 		}
 		made.n = 0;
-		emit_call(&made, &calls[i], variant);
+		emit_call(&made, &calls[i], variant, routes);
 		add_leaf(leaves, &n, calls[i].nr, &made);
 		next = calls[i].nr + 1;
 	}
@@ -594,7 +612,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void print(const char *name, enum variant variant)
+static void print(const char *name, enum variant variant, bool routes)
 {
 	static struct code code;
 
@@ -606,7 +624,7 @@ static void print(const char *name, enum variant variant)
 	else if (variant == NO_TRUNCATE)
 		build_no_truncate(&code);
 	else
-		build(&code, variant);
+		build(&code, variant, routes);
 	printf("static const struct sock_filter filter_%s[] = {\n", name);
 	for (size_t i = 0; i < code.n; i++)
 		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", code.at[i].code, code.at[i].jt, code.at[i].jf, code.at[i].k);
@@ -631,12 +649,16 @@ int main(int argc, char **argv)
 			fail("twice in the table", calls[i].name);
 
 	printf("/* Made by seccomp_gen from its table; for %s. Do not edit. */\n", argv[1]);
-	print("base", BASE);
-	print("change", CHANGE);
-	print("full", FULL);
-	print("learn", LEARN);
-	print("pin_cpus", PIN);
-	print("no_unix", NO_UNIX);
-	print("no_truncate", NO_TRUNCATE);
+	print("base", BASE, false);
+	print("change", CHANGE, false);
+	print("full", FULL, false);
+	print("learn", LEARN, false);
+	print("base_routes", BASE, true);
+	print("change_routes", CHANGE, true);
+	print("full_routes", FULL, true);
+	print("learn_routes", LEARN, true);
+	print("pin_cpus", PIN, false);
+	print("no_unix", NO_UNIX, false);
+	print("no_truncate", NO_TRUNCATE, false);
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }
