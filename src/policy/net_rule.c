@@ -156,6 +156,9 @@ static int parse_name(const struct parser *p, size_t end, struct cordon_net_rule
 		rule->kind = CORDON_NET_KIND_LOCALHOST;
 	} else if (strlen(rule->name) > 10 && cordon_streq(rule->name + strlen(rule->name) - 10, ".localhost")) {
 		return fail(p, at, "localhost has no names below it", "write localhost:PORT");
+	} else if (rule->kind == CORDON_NET_KIND_NAME && !strchr(rule->name, '.') && end == p->len) {
+		/* More often a wrong spelling of one of those words than a host. */
+		return fail(p, 0, "a name without a dot needs a port", "write none, host, profile, or NAME:PORT");
 	}
 	return 0;
 }

@@ -66,6 +66,7 @@ static void a_bad_rule_is_an_error_with_its_column(void **state)
 		const char *text, *says;
 	} cases[] = {
 		/* clang-format off */
+		{ "nnone",                       "column 1: a name without a dot needs a port" },
 		{ "",                            "column 1: it is empty" },
 		{ "https://api.example.com/v1",  "column 6: this is a URL" },
 		{ "git@github.com:22",           "column 4: a rule has no user" },
