@@ -219,6 +219,7 @@ struct cordon_result {
 	unsigned int protected_lost; /* boundaries that the host replaced */
 	unsigned int protected_made; /* boundaries that the host made */
 	bool failed_on_violation;
+	bool offline;		   /* the helper of a list of hosts ended before the run, which then reached nothing */
 	bool mid_line;		   /* the last line on standard error has no end, as far as it went through us */
 	uint64_t unrecorded;	   /* events that could not be written to the audit log */
 	struct cordon_error error; /* why it was refused, or why cordon itself had to end it */
@@ -237,6 +238,8 @@ typedef enum cordon_event_kind {
 	CORDON_EVENT_STARTED,	/* the program runs: result, as far as it is known */
 	CORDON_EVENT_SCREEN,	/* a full-screen program has left the terminal's alternate screen */
 	CORDON_EVENT_LEFT,	/* a program that was started later has ended: number; status, or why it never ran */
+	CORDON_EVENT_OFFLINE, /* the helper of a list of hosts has ended, and nothing can be reached: status, or why */
+	CORDON_EVENT_REACHED, /* while the accesses are watched: a host of the list was connected to: path */
 } cordon_event_kind;
 
 struct cordon_event {

@@ -67,7 +67,9 @@ static void on_event(void *data, const struct cordon_event *event)
 	struct learner *learner = data;
 
 	if (event->kind == CORDON_EVENT_VIOLATION && event->reason == CORDON_REASON_NO_HOST && event->rule)
-		cordon_learned_host(&learner->learned, event->rule);
+		cordon_learned_host(&learner->learned, event->rule, false);
+	if (event->kind == CORDON_EVENT_REACHED)
+		cordon_learned_host(&learner->learned, event->path, true);
 	cordon_reporter_event(&learner->reporter, event);
 }
 
@@ -331,7 +333,7 @@ const struct cordon_command cordon_cmd_learn = {
 		"read-only, what the user could see, known secrets left out, and what it writes in the home or in /tmp is\n"
 		"discarded. What it used inside the root becomes a strict policy of few patterns for 'cordon run --policy'.\n"
 		"Secrets and places outside the root are never granted: they stand in the file as comments. With --net HOSTS the\n"
-		"hosts that the command asked for beside these become part of the policy's list.\n",
+		"hosts of these that it connected to become the policy's list, and those that it asked for beside them.\n",
 	.options = options,
 	.run = learn,
 };

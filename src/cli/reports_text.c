@@ -196,6 +196,10 @@ void cordon_reporter_event(struct cordon_reporter *reporter, const struct cordon
 	case CORDON_EVENT_MADE:
 		report_made(reporter, event);
 		break;
+	case CORDON_EVENT_OFFLINE:
+		if (cordon_event_text(event, &text))
+			cordon_report_queue_line(queue, NETWORK, "WARNING: %s", text.data);
+		break;
 	case CORDON_EVENT_LIMIT:
 		if (cordon_event_text(event, &text))
 			cordon_report_queue_line(queue, "LIMIT", "%s", text.data);
@@ -210,6 +214,7 @@ void cordon_reporter_event(struct cordon_reporter *reporter, const struct cordon
 		break;
 	case CORDON_EVENT_STARTED:
 	case CORDON_EVENT_LEFT:
+	case CORDON_EVENT_REACHED:
 		break;
 	}
 	cordon_report_queue_end(queue);

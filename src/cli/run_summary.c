@@ -128,6 +128,9 @@ void cordon_run_summary_end(struct cordon_run_summary *summary, const struct cor
 	print_discarded(cli, result);
 	if (result->limit)
 		cordon_cli_log(cli, TAG, "limit: %s ended the run", result->limit);
+	if (result->offline)
+		cordon_cli_log(cli, TAG,
+			       "the helper of the network ended before the command, which reached no host from then on");
 	if (result->failed_on_violation)
 		cordon_cli_log(cli, TAG, "the command succeeded; the run has failed, as --fail-on-violation asks");
 	if (result->violations)

@@ -23,6 +23,7 @@ int cordon_learned_init(struct cordon_learned *learned, const struct cordon_poli
 void cordon_learned_done(struct cordon_learned *learned)
 {
 	cordon_learn_grants_done(&learned->grants);
+	cordon_net_list_done(&learned->used);
 	cordon_net_list_done(&learned->hosts);
 	learned->inside = cordon_learn_free(learned->inside);
 	learned->outside = cordon_learn_free(learned->outside);
@@ -89,7 +90,22 @@ void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_si
 	learned->truncated |= r < 0;
 }
 
-void cordon_learned_host(struct cordon_learned *learned, const char *rule)
+void cordon_learned_host(struct cordon_learned *learned, const char *rule, bool used)
 {
-	learned->truncated |= cordon_net_list_parse(&learned->hosts, rule, NULL, NULL) < 0;
+	autofree char *tcp = NULL;
+	struct cordon_net_rule parsed;
+	struct cordon_net_list *list = used ? &learned->used : &learned->hosts;
+
+	/* A host that was reached by a rule with /tcp needs one with it again. */
+	if (used && cordon_net_rule_parse(rule, strlen(rule), &parsed, NULL) == 0) {
+		const struct cordon_net_rule *by = parsed.kind == CORDON_NET_KIND_ADDRESS
+							   ? cordon_net_list_find_address(&learned->policy->net,
+											  &parsed.address, parsed.port)
+							   : cordon_net_list_find(&learned->policy->net, parsed.name,
+										  parsed.port);
+
+		if (by && by->tcp && asprintf(&tcp, "%s/tcp", rule) < 0)
+			tcp = NULL;
+	}
+	learned->truncated |= cordon_net_list_parse(list, tcp ? tcp : rule, NULL, NULL) < 0;
 }

@@ -20,6 +20,7 @@ struct cordon_learned {
 	struct cordon_learn *outside; /* absolute paths without their first slash */
 	struct cordon_learn *refused; /* inside, but protected or denied */
 	struct cordon_learn_grants grants;
+	struct cordon_net_list used;  /* the hosts of the run's list that it connected to */
 	struct cordon_net_list hosts; /* that were asked for and refused, because the run's list does not have them */
 	bool patterns;
 	bool truncated;		     /* there were more paths than can be stored */
@@ -44,8 +45,8 @@ int cordon_learned_init(struct cordon_learned *learned, const struct cordon_poli
 void cordon_learned_done(struct cordon_learned *learned);
 void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_sight *sight);
 
-/* Adds a host that the run's list refused, in the form of a rule. */
-void cordon_learned_host(struct cordon_learned *learned, const char *rule);
+/* Adds a host that the run connected to, or that its list refused, in the form of a rule. */
+void cordon_learned_host(struct cordon_learned *learned, const char *rule, bool used);
 
 /* Adds secrets in the tree that the grants would open although the run did not use them. */
 int cordon_learned_find_secrets(struct cordon_learned *learned, struct cordon_error *err);

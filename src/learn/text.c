@@ -271,22 +271,32 @@ static void put_program(struct writer *w)
 	}
 }
 
-/* The list of the run, and the hosts that it lacked. Where the run had the network of the host, nothing is known. */
+/* Whether the run used what this rule allows. */
+static bool is_used(const struct cordon_net_list *used, const struct cordon_net_rule *rule)
+{
+	for (size_t i = 0; i < used->n; i++)
+		if (cordon_net_rule_within(&used->rules[i], rule))
+			return true;
+	return false;
+}
+
+/* The hosts that the run connected to, and those that its list lacked. Rules that it did not need stand in the file as
+ * comments. Where the run had the network of the host, nothing is known. */
 static void put_net(struct writer *w)
 {
 	const struct cordon_net_list *had = &w->learned->policy->net, *lacked = &w->learned->hosts;
+	const struct cordon_net_list *used = &w->learned->used;
 
 	if (!had->listed && w->from->run->net != CORDON_NET_NONE)
 		return;
-	if (!had->n && !lacked->n) {
-		put(w, "net: none\n");
-		return;
-	}
-	put(w, "net:\n");
-	for (size_t i = 0; i < had->n; i++)
-		put(w, "  - \"%s\"\n", had->rules[i].text);
+	put(w, used->n || lacked->n ? "net:\n" : "net: none\n");
+	for (size_t i = 0; i < used->n; i++)
+		put(w, "  - \"%s\"\n", used->rules[i].text);
 	for (size_t i = 0; i < lacked->n; i++)
 		put(w, "  - \"%s\"  # was asked for, and refused in this run\n", lacked->rules[i].text);
+	for (size_t i = 0; i < had->n; i++)
+		if (!is_used(used, &had->rules[i]))
+			put(w, "#  - \"%s\"  # was allowed, and not used in this run\n", had->rules[i].text);
 }
 
 static void put_settings(struct writer *w)

@@ -127,11 +127,26 @@ static void on_resolved(struct waiter *waiter)
 	dial(conn);
 }
 
+/* Tells which rule was of use. */
+static void report_use(const struct conn *conn)
+{
+	char text[CORDON_NET_ADDRESS_SIZE];
+	const char *host = conn->name ? conn->name->text : text;
+
+	if (conn->credential >= 0)
+		return;
+	cordon_net_address_text(&conn->address, text);
+	if (!conn->name && !cordon_net_list_find_address(&net.list, &conn->address, conn->port))
+		host = "localhost";
+	net_report_reached(host, conn->port);
+}
+
 static void begin_dial(struct conn *conn)
 {
 	static const struct cordon_net_address home4 = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
 	static const struct cordon_net_address home6 = { { [15] = 1 } };
 
+	report_use(conn);
 	conn->addresses = calloc(NET_ADDRESSES_MAX, sizeof(*conn->addresses));
 	if (!conn->addresses) {
 		net_conn_end(conn, true);

@@ -41,8 +41,9 @@
 #define NET_WAITING_MAX 1024  /* queries that wait for them */
 #define NET_ADDRESSES_MAX 16  /* of one name */
 #define NET_DNS_CONNS_MAX 64
-#define NET_LOOK_MS 30000  /* a client must have said which host it wants within this time */
-#define NET_DIAL_MS 10000  /* for each address */
+#define NET_BUFFERS_MAX ((size_t)32 << 20) /* of all connections together */
+#define NET_LOOK_MS 30000		   /* a client must have said which host it wants within this time */
+#define NET_DIAL_MS 10000		   /* for each address */
 #define NET_FRESH_MS 60000 /* addresses of a name are used for connections so long, if its TTL is not shorter */
 
 /* Something that the loop waits for. Handlers may release other sources, so memory is freed at the end of a turn. */
@@ -94,7 +95,8 @@ struct credential {
 struct net {
 	int epoll;
 	int ctl, sockets;
-	bool v6; /* the run has IPv6 */
+	bool v6;       /* the run has IPv6 */
+	bool learning; /* what was reached is told, too */
 	struct cordon_net_list list;
 	struct credential *credentials;
 	size_t n_credentials;
@@ -105,6 +107,7 @@ struct net {
 		char *except;		 /* no_proxy, or NULL */
 	} proxy;
 	size_t n_conns, max_conns;
+	size_t buffered;  /* bytes of memory that connections hold, at most NET_BUFFERS_MAX */
 	size_t n_counted; /* names that wildcards let through */
 	int64_t now;	  /* ms; the loop sets it */
 };
@@ -112,6 +115,8 @@ extern struct net net;
 
 /* ---- main.c ---- */
 int net_watch(struct source *source, uint32_t events);
+/* The same with a source of its own, which lives as long as the process. */
+int net_watch_new(int fd, void (*on)(struct source *source, uint32_t events));
 void net_change(struct source *source, uint32_t events);
 /* Closes the descriptor, which stops the watch. */
 void net_unwatch(struct source *source);
@@ -125,6 +130,8 @@ int net_confine(pid_t parent, const char **ret_what);
 
 /* ---- sockets.c ---- */
 int net_sockets_begin(void);
+/* Takes what PID 1 has sent and nobody has received yet. */
+void net_sockets_drain(void);
 /* A TCP socket of the run without an address; the descriptor or -errno. Waits a moment where PID 1 has to make one. */
 int net_socket_take(int family);
 int net_socket_bind(int fd, const struct cordon_net_address *address, uint16_t port);
@@ -193,6 +200,10 @@ void net_report(cordon_reason reason, const char *host, uint16_t port, const cha
 void net_report_limit(const char *name, size_t limit);
 void net_report_failed(const char *what, int code);
 int net_reports_begin(int fd);
+/* Says, while the run is learned from, that a host was connected to. */
+void net_report_reached(const char *host, uint16_t port);
+/* The run is over: tells what was not told yet. */
+void net_reports_end(void);
 /* Sends how many were not told one by one, at most once in a second. */
 void net_reports_tick(void);
 

@@ -27,6 +27,20 @@ static struct later *later;
 static struct source *again[NET_CONNS_MAX + NET_DNS_CONNS_MAX];
 static size_t n_again;
 
+int net_watch_new(int fd, void (*on)(struct source *source, uint32_t events))
+{
+	struct source *source = calloc(1, sizeof(*source));
+	int r;
+
+	if (!source)
+		return -ENOMEM;
+	*source = (struct source){ .on = on, .fd = fd };
+	r = net_watch(source, EPOLLIN);
+	if (r < 0)
+		free(source);
+	return r;
+}
+
 int net_watch(struct source *source, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
@@ -99,7 +113,7 @@ static void serve_again(void)
 		again[i] = again[n + i];
 }
 
-/* The supervisor sends a new list, or is gone. */
+/* The supervisor sends a new list, or the run is over. */
 static void on_control(struct source *source, uint32_t events)
 {
 	static char text[CORDON_NET_CONFIG_MAX];
@@ -109,8 +123,11 @@ static void on_control(struct source *source, uint32_t events)
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0)
+	if (n <= 0) {
+		net_sockets_drain();
+		net_reports_end();
 		_exit(0);
+	}
 	text[n] = '\0';
 	if (cordon_net_list_parse(&list, text, NULL, NULL) < 0)
 		return; /* the supervisor has parsed it before */
@@ -207,6 +224,7 @@ static int read_config(int fd, struct cordon_buf *ret_proxy)
 
 		r = cordon_net_list_parse(&net.list, allow ? allow : "", NULL, NULL);
 		net.proxy.except = copy_text(config, "no_proxy");
+		net.learning = json_is_true(json_object_get(config, "learning"));
 		if (r == 0)
 			r = cordon_buf_adds(ret_proxy, json_string_value(json_object_get(config, "proxy")));
 	}

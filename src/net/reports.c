@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the supervisor what was refused, each attempt once, and sees what the kernel refused by itself. */
+/* Tells the supervisor what was refused, each attempt once, and sees what the kernel refused by itself. While the run is
+ * learned from, also what was reached. */
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -11,6 +12,8 @@ static uint64_t told[TOLD_MAX];
 static size_t n_told;
 static bool limits_told[8];
 static uint32_t untold; /* not sent yet */
+static int refusals[4]; /* the sockets that see refusals */
+static size_t n_refusals;
 
 static bool send_record(const struct cordon_net_record *record)
 {
@@ -27,14 +30,15 @@ static uint64_t hash(uint64_t value, const char *text)
 /* Whether this was told before; then it is counted. */
 static bool is_told(const struct cordon_net_record *record)
 {
-	uint64_t value = hash(hash(0xcbf29ce484222325 ^ record->reason ^ record->resolve << 8, record->text),
+	uint64_t value = hash(hash(0xcbf29ce484222325 ^ record->reason ^ record->resolve << 8 ^ record->kind << 16,
+				   record->text),
 			      record->rule);
 
 	for (size_t i = 0; i < n_told; i++)
 		if (told[i] == value)
 			return true;
 	if (n_told == TOLD_MAX) {
-		untold++;
+		untold += record->kind == CORDON_NET_REFUSED;
 		return true;
 	}
 	told[n_told++] = value;
@@ -66,6 +70,17 @@ void net_report(cordon_reason reason, const char *host, uint16_t port, const cha
 	if (port)
 		net_host_port(host, port, text);
 	tell(reason, port == 0, port ? text : host, rule);
+}
+
+void net_report_reached(const char *host, uint16_t port)
+{
+	struct cordon_net_record record = { .kind = CORDON_NET_REACHED };
+
+	if (!net.learning)
+		return;
+	net_host_port(host, port, record.text);
+	if (!is_told(&record))
+		(void)send_record(&record);
 }
 
 void net_report_limit(const char *name, size_t limit)
@@ -157,19 +172,17 @@ static void read_v6(const uint8_t *p, size_t n, const struct sockaddr_storage *f
 	}
 }
 
-static void on_refusals(struct source *source, uint32_t events)
+static void read_refusals(int fd, int most)
 {
 	int protocol = 0;
 	socklen_t size = sizeof(protocol);
 
-	(void)events;
-	(void)getsockopt(source->fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size);
-	for (int i = 0; i < 64; i++) {
+	(void)getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size);
+	for (int i = 0; i < most; i++) {
 		struct sockaddr_storage from = { 0 };
 		socklen_t from_size = sizeof(from);
 		uint8_t packet[128];
-		ssize_t n = recvfrom(source->fd, packet, sizeof(packet), MSG_DONTWAIT, (struct sockaddr *)&from,
-				     &from_size);
+		ssize_t n = recvfrom(fd, packet, sizeof(packet), MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
 
 		if (n <= 0)
 			return;
@@ -180,16 +193,24 @@ static void on_refusals(struct source *source, uint32_t events)
 	}
 }
 
+static void on_refusals(struct source *source, uint32_t events)
+{
+	(void)events;
+	read_refusals(source->fd, 64);
+}
+
 int net_reports_begin(int fd)
 {
-	struct source *source = calloc(1, sizeof(*source));
-	int r;
+	int r = n_refusals == CORDON_ARRAY_SIZE(refusals) ? -ENOSPC : net_watch_new(fd, on_refusals);
 
-	if (!source)
-		return -ENOMEM;
-	*source = (struct source){ .on = on_refusals, .fd = fd };
-	r = net_watch(source, EPOLLIN);
-	if (r < 0)
-		free(source);
+	if (r == 0)
+		refusals[n_refusals++] = fd;
 	return r;
+}
+
+void net_reports_end(void)
+{
+	for (size_t i = 0; i < n_refusals; i++)
+		read_refusals(refusals[i], 4096);
+	net_reports_tick();
 }

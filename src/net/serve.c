@@ -252,20 +252,6 @@ static void on_datagrams(struct source *source, uint32_t events)
 		;
 }
 
-static int begin(int fd, void (*on)(struct source *, uint32_t))
-{
-	struct source *source = calloc(1, sizeof(*source));
-	int r;
-
-	if (!source)
-		return -ENOMEM;
-	*source = (struct source){ .on = on, .fd = fd };
-	r = net_watch(source, EPOLLIN);
-	if (r < 0)
-		free(source);
-	return r;
-}
-
 int net_dns_begin_udp(int fd)
 {
 	socklen_t n = sizeof(int);
@@ -274,7 +260,7 @@ int net_dns_begin_udp(int fd)
 	/* One for each family comes first of all, if the run has it. */
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &n) == 0 && family == AF_INET6)
 		net.v6 = true;
-	return begin(fd, on_datagrams);
+	return net_watch_new(fd, on_datagrams);
 }
 
 /* Serves the message at the front, when it is there and no other is being served. */
@@ -353,7 +339,7 @@ static void on_streams(struct source *source, uint32_t events)
 
 int net_dns_begin_tcp(int fd)
 {
-	return begin(fd, on_streams);
+	return net_watch_new(fd, on_streams);
 }
 
 bool net_dns_tick(void)

@@ -102,6 +102,12 @@ static void on_sockets(struct source *source, uint32_t events)
 		(void)epoll_ctl(net.epoll, EPOLL_CTL_DEL, source->fd, NULL);
 }
 
+void net_sockets_drain(void)
+{
+	while (receive() > 0)
+		;
+}
+
 int net_sockets_begin(void)
 {
 	static struct source source = { .on = on_sockets };

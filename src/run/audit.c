@@ -32,6 +32,7 @@ int cordon_run_audit_start(struct cordon_run_audit *audit, const struct cordon_p
 void cordon_run_audit_event(struct cordon_run_audit *audit, const struct cordon_event *event)
 {
 	struct cordon_audit_event out = { .op = event->op, .path = event->path };
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
 	json_t *detail = NULL;
 
 	switch (event->kind) {
@@ -71,9 +72,18 @@ void cordon_run_audit_event(struct cordon_run_audit *audit, const struct cordon_
 		out.op = "copy_apart";
 		detail = json_pack("{s:i}", "files", (int)event->count);
 		break;
+	case CORDON_EVENT_OFFLINE:
+		out.type = CORDON_AUDIT_REFUSAL;
+		out.op = "network";
+		out.decision = "deny";
+		out.success = CORDON_AUDIT_FAILED;
+		if (cordon_event_text(event, &text))
+			detail = json_pack("{s:o}", "message", cordon_audit_text(text.data));
+		break;
 	case CORDON_EVENT_STARTED:
 	case CORDON_EVENT_SCREEN:
 	case CORDON_EVENT_LEFT:
+	case CORDON_EVENT_REACHED:
 		return;
 	}
 	record(audit, &out, detail, NULL);

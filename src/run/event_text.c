@@ -2,6 +2,7 @@
 /* Writes the events of a run as lines of a log. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "base/setting.h"
 #include "run/event_text.h"
@@ -53,6 +54,20 @@ static int limit_text(const struct cordon_event *event, struct cordon_buf *ret_t
 			       event->limit, cordon_setting_name(CORDON_SETTING_TMP_SIZE));
 }
 
+static int offline_text(const struct cordon_event *event, struct cordon_buf *ret_text)
+{
+	static const char after[] = "no host can be reached any more; the run goes on";
+
+	if (event->why)
+		return cordon_buf_addf(ret_text, "%s: %s", event->why->message, after);
+	if (WIFSIGNALED(event->status))
+		return cordon_buf_addf(ret_text,
+				       "cordon-net, which serves the list of hosts, was killed by signal %d: %s",
+				       WTERMSIG(event->status), after);
+	return cordon_buf_addf(ret_text, "cordon-net, which serves the list of hosts, ended with status %d: %s",
+			       WEXITSTATUS(event->status), after);
+}
+
 const char *cordon_event_text(const struct cordon_event *event, struct cordon_buf *ret_text)
 {
 	const char *kind = "notice";
@@ -81,9 +96,13 @@ const char *cordon_event_text(const struct cordon_event *event, struct cordon_bu
 	case CORDON_EVENT_HARD_LINK:
 		r = cordon_buf_addf(ret_text, "a protected path had other names and was copied apart: %s", event->path);
 		break;
+	case CORDON_EVENT_OFFLINE:
+		r = offline_text(event, ret_text);
+		break;
 	case CORDON_EVENT_STARTED:
 	case CORDON_EVENT_SCREEN:
 	case CORDON_EVENT_LEFT:
+	case CORDON_EVENT_REACHED:
 		return NULL;
 	}
 	return r < 0 ? NULL : kind;

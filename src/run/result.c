@@ -108,6 +108,8 @@ static void add_plan(json_t *object, const struct cordon_result *result)
 				      "timeout", result->state == CORDON_STATE_TIMEOUT, "tmp", result->hit_tmp));
 	if (result->limit)
 		json_object_set_new(object, "limit", json_string(result->limit));
+	if (result->offline)
+		json_object_set_new(object, "offline", json_true());
 	json_object_set_new(object, "protected", cordon_plan_protected_json(result->plan));
 }
 

@@ -363,7 +363,7 @@ attempt('still', lambda: talk('a.example.com', 8443, hello('a.example.com'))[:1]
 
 def test_an_address_that_the_agent_takes_first_leads_to_itself(inside, internet):
     found = inside("a.example.com:8443/tcp", """
-s = socket.create_server(('0.0.0.0', 8443))
+s = socket.create_server(('::', 8443), family=socket.AF_INET6, dualstack_ipv6=True)
 import threading
 def serve():
     while True:
@@ -407,7 +407,7 @@ def test_the_helper_is_confined_and_dies_with_the_supervisor(online, machine):
 
 
 def test_a_helper_that_is_killed_closes_the_network_and_ends_nothing_else(online, machine, internet):
-    run = begin(online, machine, WAITS + TRIES)
+    run = begin(online, machine, WAITS + TRIES, "--summary")
     helper = started(run, "cordon-net")
     internet.mark()
     os.kill(helper, signal.SIGKILL)
@@ -415,6 +415,44 @@ def test_a_helper_that_is_killed_closes_the_network_and_ends_nothing_else(online
     out, err = run.communicate(b"go\n", timeout=60)
     assert run.returncode == 0 and out == b"ConnectionRefusedError\n", (out, err)
     assert not internet.log()
+    says = "cordon-net, which serves the list of hosts, was killed by signal 9: no host can be reached any more; the run goes on"
+    assert err.decode().count(f"[NETWORK] WARNING: {says}\n") == 1, err
+    assert b"[SUMMARY] the helper of the network ended before the command" in err, err
+    told = [json.loads(line) for line in online("audit", "--json", "--kind", "refusal").stdout.splitlines()]
+    assert [(r["op"], r["decision"], r["detail"]["message"]) for r in told] == [("network", "deny", says)], told
+
+
+def test_the_helper_starts_when_it_is_needed_and_no_refusal_is_lost(online, machine):
+    script = "import socket, sys; print('ready', flush=True); sys.stdin.readline()\n" + TRIES
+    run = begin(online, machine, script)
+    assert not [p for p in descendants(run.pid) if "cordon-net" in command_line(p).split(" ")[0]]
+    out, err = run.communicate(b"go\n", timeout=60)
+    # The last thing that the program does is to be refused; it is told all the same.
+    assert run.returncode == 0 and out == b"ConnectionRefusedError\n" and b"[NETWORK]   Host: 192.0.2.10:443\n" in err, (out, err)
+
+
+def test_programs_find_interfaces_and_addresses_and_change_none(inside):
+    found = inside("a.example.com", """
+import subprocess
+for family in (socket.AF_INET, socket.AF_INET6):
+    # Such a query counts only ordinary addresses of the machine.
+    attempt(f'family {family}', lambda: len(socket.getaddrinfo('a.example.com', 443, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)))
+attempt('interfaces', lambda: [name for _, name in socket.if_nameindex()])
+found['node'] = sorted(json.loads(subprocess.run(['node', '-p', 'JSON.stringify(os.networkInterfaces())'], check=True, capture_output=True).stdout))
+def change(kind, body):
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
+        s.send(struct.pack('=IHHII', 16 + len(body), kind, 0x605, 1, 0) + body)
+        return errno.errorcode[-struct.unpack('=i', s.recv(4096)[16:20])[0]]
+attempt('route', lambda: change(24, struct.pack('=BBBBBBBBI', 2, 32, 0, 0, 254, 3, 0, 2, 0) + struct.pack('=HHI', 8, 4, 1)))
+attempt('address', lambda: change(20, struct.pack('=BBBBI', 2, 32, 0, 0, 1) + struct.pack('=HH4s', 8, 2, bytes([192, 0, 2, 10]))))
+attempt('link', lambda: change(16, struct.pack('=BxHiII', 0, 0, 1, 0, 1)))
+attempt('rule', lambda: change(32, struct.pack('=BBBBBBBBI', 2, 0, 0, 0, 255, 0, 0, 1, 0)))
+for protocol in (4, 6, 9, 12, 15, 16):
+    attempt(f'protocol {protocol}', lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol))
+""")
+    assert (found.pop(f"family {2}"), found.pop(f"family {10}"), found.pop("interfaces"), found.pop("node")) == (1, 1, ["lo"], ["lo"]), found
+    assert {found.pop(k) for k in ("route", "address", "link", "rule")} == {"EPERM"}, found
+    assert set(found.values()) == {"EPROTONOSUPPORT"} and len(found) == 6, found
 
 
 def test_a_helper_that_is_stopped_holds_up_no_end(online, machine):

@@ -54,6 +54,8 @@ def test_what_is_no_list_is_refused_in_one_line(box, cordon):
         (["--net", "https://a.example.com/"], "this is a URL"),
         (["--net", "profile"], "no profile with a list of hosts is in use"),
         (["--net", "a.example.com,"], "it is empty"),
+        (["--net", "nnone"], "a name without a dot needs a port; write none, host, profile, or NAME:PORT"),
+        (["--net", "a.example.com,database"], "a name without a dot needs a port"),
     ):
         done = cordon("run", "--root", root, *given, "--", "true")
         assert done.returncode == 125 or done.returncode == 2, done
@@ -123,13 +125,19 @@ def test_an_attempt_is_told_once_with_the_rule_that_allows_it(machine, online, i
     assert online("run", "--root", root, "--fail-on-violation", "--net", "a.example.com", "--", "sh", "-c", ASK).returncode == 3
 
 
-def test_learn_makes_a_list_of_what_was_asked_for(machine, online):
+def test_learn_makes_a_list_of_what_was_used_and_of_what_was_asked_for(machine, online):
     root = machine.mkdir("work")
     policy = machine.path / "learned.yaml"
-    assert reached(online("learn", "--root", root, "--output", policy, "--net", "a.example.com", "--", "sh", "-c", ASK)) == ["a.example.com"]
-    listed = [line for line in policy.read_text().partition("net:\n")[2].splitlines() if line.startswith("  - ")]
-    assert [line.split()[1].strip('"') for line in listed] == [f"{host}:443" for host in ALL]
-    assert ["refused in this run" in line for line in listed] == [False, True, True]
+    rules = "*.example.com,github.com:22/tcp,tcp.example.com:7/tcp"
+    ask = ASK + "; exec 3<>/dev/tcp/tcp.example.com/7; echo x >&3; read -r line <&3"
+    done = online("learn", "--root", root, "--output", policy, "--net", rules, "--", "bash", "-c", ask)
+    assert reached(done) == ["a.example.com", "b.example.com"]
+    learned = policy.read_text().partition("net:\n")[2].splitlines()
+    assert [line.split('"')[1::2] + line.split("#")[-1:] for line in learned if "- " in line] == [
+        ["a.example.com:443", '  - "a.example.com:443"'], ["b.example.com:443", '  - "b.example.com:443"'],
+        ["tcp.example.com:7/tcp", '  - "tcp.example.com:7/tcp"'], ["four.example.org:443", " was asked for, and refused in this run"],
+        ["github.com:22/tcp", " was allowed, and not used in this run"]], learned
+    assert [line for line in learned if "github" in line][0].startswith("#  - ")
     assert reached(online("run", "--root", root, "--policy", policy, "--", "sh", "-c", ASK)) == ALL
 
 

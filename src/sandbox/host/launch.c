@@ -188,10 +188,8 @@ static pid_t fork_child(int *ret_pidfd)
 	return pid;
 }
 
-static int start(struct cordon_child *child, const struct copies *copies, const struct cordon_net_start *net,
-		 struct cordon_error *err)
+static int start(struct cordon_child *child, const struct copies *copies, struct cordon_error *err)
 {
-	autofd int net_inside = -1, net_outside = -1;
 	bool full = child->plan->tier == CORDON_TIER_FULL;
 	struct cordon_notice go = { .kind = CORDON_NOTICE_GO };
 	int pair[2], exec[2];
@@ -205,17 +203,6 @@ static int start(struct cordon_child *child, const struct copies *copies, const 
 		return cordon_fail_errno(err, -errno, "cannot make a pipe");
 	}
 	child->exec_fd = exec[0];
-	if (child->plan->net) {
-		int sockets[2];
-
-		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
-			close(pair[1]);
-			close(exec[1]);
-			return cordon_fail_errno(err, -errno, "cannot make a socket");
-		}
-		net_inside = sockets[0];
-		net_outside = sockets[1];
-	}
 	child->pid = full ? clone_child(0, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
 		struct cordon_inside in = { .plan = child->plan,
@@ -228,10 +215,11 @@ static int start(struct cordon_child *child, const struct copies *copies, const 
 					    .exec_fd = exec[1],
 					    .host_proc = -1,
 					    .peer = -1,
-					    .net = net_inside,
+					    .net = child->net.inside,
+					    .wake = child->net.wake,
 					    .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
-		const int kept[] = { pair[1], exec[1], net_inside };
+		const int kept[] = { pair[1], exec[1], child->net.inside, child->net.wake };
 
 		in.mounts.copied = copies->files;
 		in.mounts.n_copied = copies->n;
@@ -251,15 +239,15 @@ static int start(struct cordon_child *child, const struct copies *copies, const 
 	cordon_output_begin(child->output);
 	close(pair[1]);
 	close(exec[1]);
+	cordon_closep(&child->net.inside);
 	if (r < 0)
 		return no_namespaces(r, err);
 	r = cordon_limits_attach(&child->limits, child->pid, err);
 	if (r < 0)
 		return r;
 	cordon_notice_send(child->ctl, &go, -1);
-	/* It starts while the sandbox is built. Its sockets are made inside before the agent runs, so nobody waits for
-	 * it. */
-	return child->plan->net ? cordon_net_start(net, net_outside, &child->net, err) : 0;
+	/* Its sockets are made inside before the agent runs, so nobody waits for it. Mostly it starts when it is due. */
+	return child->net.at_once ? cordon_net_start(&child->net, err) : 0;
 }
 
 int cordon_namespaces_probe(void)
@@ -287,7 +275,6 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 				      .ctl = -1,
 				      .exec_fd = -1,
 				      .net = CORDON_NET_PROCESS_NONE };
-	CORDON_CLEANUP(cordon_net_start_done) struct cordon_net_start net = { .config = -1 };
 	struct cordon_limits limits = plan->limits;
 	CORDON_CLEANUP(copies_done) struct copies copies = { 0 };
 	int r = check_streams(&plan->layers, err);
@@ -298,19 +285,25 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	/* Root's supplementary groups would give rights on the host's files. An ordinary user can't drop them. */
 	if (plan->uid == 0 && getgroups(0, NULL) > 0 && setgroups(0, NULL) < 0)
 		return cordon_fail_errno(err, -errno, "cannot drop supplementary groups");
-	if ((r = cordon_net_prepare(plan, &net, err)) < 0 ||
-	    (r = break_hard_links(plan, policy, observer, &copies, err)) < 0)
+	r = cordon_net_prepare(plan, observer->sight != NULL, &child.net, err);
+	if (r == 0)
+		r = break_hard_links(plan, policy, observer, &copies, err);
+	if (r < 0) {
+		cordon_net_stop(&child.net);
 		return r;
+	}
 	limits.user_namespace = plan->tier == CORDON_TIER_FULL;
 	limits.best_effort = plan->best_effort;
 	limits.pids_own = 1 + (plan->n_held > 0 || plan->view);
 	r = cordon_limits_prepare(&limits, plan->run_id, &child.limits, err);
-	if (r < 0)
+	if (r < 0) {
+		cordon_net_stop(&child.net);
 		return r;
+	}
 	clock_gettime(CLOCK_REALTIME, &child.started);
 	r = cordon_output_new(&child.output, err);
 	if (r == 0)
-		r = start(&child, &copies, &net, err);
+		r = start(&child, &copies, err);
 	if (r < 0) {
 		if (child.pid > 0)
 			kill(child.pid, SIGKILL);

@@ -2,11 +2,12 @@
 /* The supervisor starts and ends cordon-net. */
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/exit.h"
@@ -16,7 +17,8 @@
 #include "sandbox/host/net_process.h"
 #include "sandbox/host/net_record.h"
 
-#define FIRST_FD 100 /* its descriptors begin here, above 0, 1 and 2 */
+#define FIRST_FD 100	 /* its descriptors begin here, above 0, 1 and 2 */
+#define RULES_WAITING 64 /* the listeners of so many rules may wait in a socket for cordon-net */
 
 /* The first of these variables that is set and not empty; or "". */
 static const char *variable(const char *name, const char *other)
@@ -62,7 +64,7 @@ static json_t *credentials(const struct cordon_net_list *list, struct cordon_err
 
 /* The configuration goes into a file without a name: no other process sees the credentials, as it would on a command
  * line or in an environment. */
-static int write_config(const struct cordon_net_list *list, int fd, struct cordon_error *err)
+static int write_config(const struct cordon_net_list *list, bool learning, int fd, struct cordon_error *err)
 {
 	autobuf struct cordon_buf rules = CORDON_BUF(CORDON_NET_CONFIG_MAX);
 	autofree char *text = NULL;
@@ -72,9 +74,9 @@ static int write_config(const struct cordon_net_list *list, int fd, struct cordo
 	if (!inject)
 		return -EINVAL;
 	if (cordon_net_list_text(list, &rules) == 0)
-		config = json_pack("{s:s,s:s,s:s,s:o}", "allow", rules.data ? rules.data : "", "proxy",
+		config = json_pack("{s:s,s:s,s:s,s:b,s:o}", "allow", rules.data ? rules.data : "", "proxy",
 				   variable("https_proxy", "HTTPS_PROXY"), "no_proxy", variable("no_proxy", "NO_PROXY"),
-				   "inject", inject);
+				   "learning", learning, "inject", inject);
 	else
 		json_decref(inject);
 	text = config ? json_dumps(config, JSON_COMPACT) : NULL;
@@ -89,38 +91,40 @@ static int write_config(const struct cordon_net_list *list, int fd, struct cordo
 	return r < 0 ? cordon_fail_errno(err, r, "cannot start cordon-net") : 0;
 }
 
-int cordon_net_prepare(const struct cordon_plan *plan, struct cordon_net_start *ret_start, struct cordon_error *err)
+int cordon_net_prepare(const struct cordon_plan *plan, bool learning, struct cordon_net_process *ret_process,
+		       struct cordon_error *err)
 {
-	struct cordon_net_start start = { .config = -1 };
+	struct cordon_net_process process = CORDON_NET_PROCESS_NONE;
+	int pair[2];
 	int r;
 
-	*ret_start = start;
+	*ret_process = process;
 	if (!plan->net)
 		return 0;
-	r = cordon_program_find("cordon-net", start.program, err);
+	r = cordon_program_find("cordon-net", process.program, err);
 	if (r < 0) {
 		cordon_error_hint(err, "install it, or run without a network, or with the host's");
 		return r;
 	}
-	start.config = memfd_create("cordon-net", MFD_CLOEXEC);
-	r = start.config < 0 ? cordon_fail_errno(err, -errno, "cannot start cordon-net")
-			     : write_config(plan->net, start.config, err);
-	if (r < 0) {
-		cordon_net_start_done(&start);
-		return r;
+	process.at_once = plan->net->n_inject || plan->net->n > RULES_WAITING || *variable("https_proxy", "HTTPS_PROXY");
+	process.config = memfd_create("cordon-net", MFD_CLOEXEC);
+	process.wake = epoll_create1(EPOLL_CLOEXEC);
+	if (process.config < 0 || process.wake < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		r = cordon_fail_errno(err, -errno, "cannot prepare cordon-net");
+	} else {
+		process.inside = pair[0];
+		process.sockets = pair[1];
+		r = write_config(plan->net, learning, process.config, err);
 	}
-	*ret_start = start;
-	return 0;
+	if (r < 0)
+		cordon_net_stop(&process);
+	*ret_process = process;
+	return r;
 }
 
-void cordon_net_start_done(struct cordon_net_start *start)
+_Noreturn static void become_net(const struct cordon_net_process *process, int ctl, pid_t parent)
 {
-	cordon_closep(&start->config);
-}
-
-_Noreturn static void become_net(const struct cordon_net_start *start, int sockets, int ctl, pid_t parent)
-{
-	const int numbers[] = { start->config, sockets, ctl, (int)parent };
+	const int numbers[] = { process->config, process->sockets, ctl, (int)parent };
 	char texts[4][16], name[] = "cordon-net";
 	char options[4][16] = { "--config-fd", "--sockets-fd", "--control-fd", "--parent" };
 	char *argv[10] = { name }, *env[] = { NULL };
@@ -137,51 +141,72 @@ _Noreturn static void become_net(const struct cordon_net_start *start, int socke
 		argv[1 + 2 * i] = options[i];
 		argv[2 + 2 * i] = texts[i];
 	}
-	execve(start->program, argv, env);
+	execve(process->program, argv, env);
 	_exit(CORDON_EXIT_REFUSED);
 }
 
-int cordon_net_start(const struct cordon_net_start *start, int sockets, struct cordon_net_process *ret_process,
-		     struct cordon_error *err)
+/* What only a cordon-net that is still to be started needs. When the sockets in it were not taken, this closes them. */
+static void release_start(struct cordon_net_process *process)
 {
-	struct cordon_net_process process = CORDON_NET_PROCESS_NONE;
-	pid_t parent = getpid();
-	int pair[2];
+	cordon_closep(&process->config);
+	cordon_closep(&process->inside);
+	cordon_closep(&process->sockets);
+	cordon_closep(&process->wake);
+}
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return cordon_fail_errno(err, -errno, "cannot start cordon-net");
-	process.pid = fork();
-	if (process.pid == 0)
-		become_net(start, sockets, pair[1], parent);
-	close(pair[1]);
-	process.ctl = pair[0];
-	if (process.pid < 0) {
-		close(process.ctl);
-		return cordon_fail_errno(err, -errno, "cannot start cordon-net");
+int cordon_net_start(struct cordon_net_process *process, struct cordon_error *err)
+{
+	pid_t parent = getpid();
+	int pair[2] = { -1, -1 };
+	int r;
+
+	r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
+	process->pid = r == 0 ? fork() : -1;
+	if (process->pid == 0)
+		become_net(process, pair[1], parent);
+	if (r == 0 && process->pid < 0)
+		r = -errno;
+	cordon_closep(&pair[1]);
+	release_start(process);
+	if (r < 0) {
+		cordon_closep(&pair[0]);
+		return cordon_fail_errno(err, r, "cannot start cordon-net");
 	}
-	process.pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
-	fcntl(process.ctl, F_SETFL, O_NONBLOCK);
-	*ret_process = process;
+	process->ctl = pair[0];
+	fcntl(process->ctl, F_SETFL, O_NONBLOCK);
 	return 0;
 }
 
-void cordon_net_stop(struct cordon_net_process *process)
+bool cordon_net_is_due(const struct cordon_net_process *process)
 {
+	struct pollfd used = { .fd = process->wake, .events = POLLIN };
+
+	return process->wake >= 0 && poll(&used, 1, 0) == 1;
+}
+
+int cordon_net_stop(struct cordon_net_process *process)
+{
+	int status = 0;
+
 	if (process->pid > 0) {
 		/* It holds nothing that it would have to clean up, and it may have been stopped. */
 		kill(process->pid, SIGKILL);
-		while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
 			;
 	}
-	cordon_closep(&process->pidfd);
+	release_start(process);
 	cordon_closep(&process->ctl);
 	process->pid = -1;
+	return status;
 }
 
 int cordon_child_net(struct cordon_child *child, const char *list_text, struct cordon_error *err)
 {
 	size_t n = strlen(list_text);
+	int r = child->net.wake >= 0 ? cordon_net_start(&child->net, err) : 0;
 
+	if (r < 0)
+		return r;
 	if (child->net.ctl < 0)
 		return cordon_fail(err, -ENOTCONN, CORDON_KIND_IO,
 				   "this run has no list of hosts, or the helper that serves it has ended");

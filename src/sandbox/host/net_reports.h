@@ -5,9 +5,15 @@
 
 #include "sandbox/host/net_process.h"
 
-/* Receives the records that are there and calls the observer for each. 0; -EIO when cordon-net could not begin, which
- * result->error explains; -EPIPE when it has ended. */
-int cordon_net_reports_read(const struct cordon_net_process *process, const struct cordon_observer *observer,
-			    struct cordon_result *result);
+/* What to poll for input; or -1. */
+int cordon_net_poll(const struct cordon_net_process *process);
+/* Call it when there is input: starts cordon-net, which the run needs now, or passes what it has to say to the observer.
+ * When it has ended, the observer hears of that, too. -EIO when it could not begin: result->error says why, and the run
+ * must end. */
+int cordon_net_serve(struct cordon_net_process *process, const struct cordon_observer *observer,
+		     struct cordon_result *result);
+/* The run is over: passes on what cordon-net has still to tell, for a moment at most, and ends it. */
+void cordon_net_end(struct cordon_net_process *process, const struct cordon_observer *observer,
+		    struct cordon_result *result);
 
 #endif

@@ -352,15 +352,11 @@ static void on_memory(struct supervisor *s)
 	end_tree(s);
 }
 
-/* cordon-net has something to say, or has ended: then nothing can be reached any more, and the run goes on. */
+/* The run has used its network, or cordon-net has something to say, or has ended. */
 static void on_net(struct supervisor *s)
 {
-	int r = cordon_net_reports_read(&s->child->net, s->observer, s->result);
-
-	if (r == -EIO)
-		end_tree(s); /* it could not begin; the result says why */
-	if (r < 0)
-		cordon_net_stop(&s->child->net);
+	if (cordon_net_serve(&s->child->net, s->observer, s->result) < 0)
+		end_tree(s);
 }
 
 static void begin(struct supervisor *s)
@@ -489,7 +485,7 @@ static void loop(struct supervisor *s)
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 			fds[WATCH + i] = cordon_watch_poll(s->watches[i]);
-		fds[NET] = (struct pollfd){ .fd = s->child->net.ctl, .events = POLLIN };
+		fds[NET] = (struct pollfd){ .fd = cordon_net_poll(&s->child->net), .events = POLLIN };
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
 		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
@@ -598,9 +594,7 @@ static void finish(struct supervisor *s)
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_lower_tier_kill_all(SIGKILL); /* there is no pid namespace that ends them */
 	cordon_output_forward(s->child->output);
-	if (s->child->net.ctl >= 0)
-		cordon_net_reports_read(&s->child->net, s->observer, s->result);
-	cordon_net_stop(&s->child->net);
+	cordon_net_end(&s->child->net, s->observer, s->result);
 	cordon_lens_stop(&s->lens); /* before the watch, which may just be waiting for the lens */
 	s->result->violations += cordon_lens_reports_end(s->lens_reports);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)

@@ -34,10 +34,11 @@ static void make_network(struct cordon_inside *in)
 	if (in->plan->own_network) {
 		if (unshare(CLONE_NEWNET) < 0)
 			cordon_inside_fail(in, -errno, "make", "a network namespace");
-		r = cordon_network_open(in->plan->net, in->net, &what);
+		r = cordon_network_open(in->plan->net, in->net, in->wake, &what);
 		if (r < 0)
 			cordon_inside_fail(in, r, "make", what);
 		cordon_closep(&in->net);
+		cordon_closep(&in->wake);
 		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			cordon_inside_fail(in, -errno, "open", "/proc/self/ns/net");
@@ -223,7 +224,8 @@ static void install_filter(const struct cordon_inside *in)
 	if (r == 0 && in->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE])
 		r = cordon_seccomp_install(CORDON_SECCOMP_NO_TRUNCATE, NULL);
 	if (r == 0)
-		r = cordon_seccomp_install(in->variant, &listener);
+		r = in->plan->net ? cordon_seccomp_install_with_routes(in->variant, &listener)
+				  : cordon_seccomp_install(in->variant, &listener);
 	if (r < 0)
 		cordon_inside_fail(in, r, "install", "the system call filter");
 	r = cordon_notice_send(in->ctl, &notice, listener);

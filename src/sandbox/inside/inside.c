@@ -178,6 +178,7 @@ static pid_t fork_agent(struct cordon_inside *in)
 	if (agent == 0)
 		cordon_agent(in);
 	cordon_closep(&in->host_proc);
+	cordon_closep(&in->wake);
 	close(in->exec_fd);
 	return agent;
 }

@@ -31,7 +31,8 @@ struct cordon_inside {
 	int host_proc;		 /* the host's /proc, with which the agent's process forbids user namespaces; or -1 */
 	int peer;		 /* a socket between PID 1 and the agent's process for the start; or -1 */
 	int net;		 /* a socket to cordon-net, for a run with a list of hosts; or -1 */
-	int go; /* lets the agent's process go on; no socket, which would wake it on PID 1's processor */
+	int wake; /* the supervisor's epoll descriptor, in which the sockets of that network are; or -1 */
+	int go;	  /* lets the agent's process go on; no socket, which would wake it on PID 1's processor */
 	mode_t umask;
 	struct rlimit nofile; /* the caller's limit of descriptors; PID 1 raises its own */
 	uint32_t number;      /* 0: the agent; else the number of the program that this process becomes (door.h) */

@@ -6,6 +6,10 @@
  * the first ones before the agent runs, and PID 1 makes sockets without an address when cordon-net asks for them. All of
  * them are passed over one SOCK_SEQPACKET pair, whose other end only cordon-net has.
  *
+ * cordon-net is started when the run first uses its network: until then the first sockets wait in that pair, connections
+ * and queries wait in the sockets, and the supervisor polls an epoll descriptor of its own in which the agent's process
+ * has put them all.
+ *
  * INVARIANT: no process inside keeps one of these sockets. When cordon-net ends, the network is closed.
  */
 #ifndef CORDON_SANDBOX_INSIDE_NETWORK_H
@@ -37,8 +41,9 @@ struct cordon_net_request {
 };
 
 /* In the agent's process, which has just made its network namespace and is still privileged in it: brings up the
- * loopback and, with a list, makes routes and sockets and passes them. 0 or -errno; *ret_what is what failed. */
-int cordon_network_open(const struct cordon_net_list *list, int socket, const char **ret_what);
+ * loopback and, with a list, makes routes and sockets, puts these into the epoll descriptor `wake` and passes them. 0 or
+ * -errno; *ret_what is what failed. */
+int cordon_network_open(const struct cordon_net_list *list, int socket, int wake, const char **ret_what);
 /* In PID 1: serves one request. False when cordon-net is gone. */
 bool cordon_network_serve(int socket);
 
