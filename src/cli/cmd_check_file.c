@@ -13,6 +13,7 @@ enum { KEY_OP, KEY_STDIN, KEY_STDIN0 };
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_ROOT_OPTION,
+	CORDON_SCOPE_PRESET_OPTION,
 	CORDON_SCOPE_MODE_OPTION,
 	{ "op", 0, CORDON_ARG_CHOICE, "read|write", "the operation a warning names (default: write)", KEY_OP },
 	{ "stdin", 0, CORDON_ARG_NONE, NULL, "read files from standard input, one a line", KEY_STDIN },

@@ -8,6 +8,7 @@ enum { KEY_WITH_FOLDER };
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_ROOT_OPTION,
+	CORDON_SCOPE_PRESET_OPTION,
 	{ "with-folder", 0, CORDON_ARG_NONE, NULL, "add the folder itself ('lib/') behind its patterns",
 	  KEY_WITH_FOLDER },
 	{ 0 },

@@ -11,6 +11,7 @@
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_ROOT_OPTION,
+	CORDON_SCOPE_PRESET_OPTION,
 	{ "policy", 0, CORDON_ARG_FILE, "FILE", "describe the policy of a cordon.yaml or .json instead of folders",
 	  CORDON_SCOPE_POLICY },
 	CORDON_SCOPE_PROFILE_OPTION,
@@ -239,8 +240,9 @@ static int run_with(struct cordon_cli *cli, struct cordon_run_options *asked, in
 					argc - first);
 	if (argc - first == 2 && !is_mode(argv[first + 1]))
 		return cordon_cli_usage(cli, "MODE is strict or permissive, not %s", argv[first + 1]);
-	/* A single argument is the list of folders, unless the variable has the folders and the argument is a mode. */
-	if (argc - first == 2 || (argc - first == 1 && is_mode(argv[first]) && getenv("WORKSPACE_FOLDERS")))
+	/* A single argument is the list of folders, unless the variable or a preset has the folders and the argument is a mode. */
+	if (argc - first == 2 ||
+	    (argc - first == 1 && is_mode(argv[first]) && (asked->scope.preset_name || getenv("WORKSPACE_FOLDERS"))))
 		asked->scope.mode = argv[argc - 1];
 	if (argc - first == 2 || (argc - first == 1 && !asked->scope.mode))
 		folders = argv[first];

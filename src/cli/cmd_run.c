@@ -11,6 +11,8 @@
 #include "cli/run_summary.h"
 #include "cli/view_summary.h"
 #include "config/profile.h"
+#include "loop/hook.h"
+#include "policy/folders.h"
 #include "sandbox/plan/plan.h"
 #include "view/view.h"
 
@@ -277,6 +279,28 @@ static int start(struct run *run)
 	return r;
 }
 
+/* Asks the validation hooks of the settings before a run with folders. Settings that can't be read could have one. */
+static int ask_hooks(struct cordon_cli *cli, const struct cordon_policy *policy)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_folders folders CORDON_CLEANUP(cordon_folders_done) = { 0 };
+	autosettings struct cordon_settings_file *settings = NULL;
+	struct cordon_hook_ask ask = { .event = CORDON_HOOK_START, .root = &policy->root, .mode = policy->mode };
+	struct cordon_error err = { 0 };
+
+	if (!policy->folders)
+		return 0;
+	if (cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) < 0)
+		return cordon_cli_fail_all(cli, &errors);
+	if (!cordon_hooks_have(settings, CORDON_HOOK_START))
+		return 0;
+	if (cordon_folders_parse(policy->folders, &folders, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	ask.folders = (const char *const *)folders.items;
+	ask.n_folders = folders.n;
+	return cordon_hooks_run(settings, &ask, &err) < 0 ? cordon_cli_fail(cli, &err) : 0;
+}
+
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
 	struct run run = { .cli = cli,
@@ -297,8 +321,12 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	args->run.spec.terminal = true;
 	r = cordon_run_options_policy(cli, &args->run, args->dry_run ? CORDON_RUN_PLANS : CORDON_RUN_STARTS,
 				      &run.policy);
-	if (r)
+	if (r == 0 && !args->dry_run)
+		r = ask_hooks(cli, run.policy);
+	if (r) {
+		cordon_policy_free(run.policy);
 		return r;
+	}
 	cordon_reporter_init(&run.reporter, cli, run.policy);
 	cordon_cli_git_choose(cli, &run.git, run.policy, args->run.git, args->run.cow);
 	/* A view stores the policy before it is changed for the repository. */

@@ -6,6 +6,7 @@
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_ROOT_OPTION,
+	CORDON_SCOPE_PRESET_OPTION,
 	{ 0 },
 };
 

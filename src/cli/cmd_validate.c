@@ -5,6 +5,7 @@
 
 static const struct cordon_option options[] = {
 	CORDON_SCOPE_ROOT_OPTION,
+	CORDON_SCOPE_PRESET_OPTION,
 	CORDON_SCOPE_MODE_OPTION,
 	{ 0 },
 };
@@ -68,7 +69,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one list of folders is expected, not %d arguments", argc - first);
-	if (first == argc && !getenv("WORKSPACE_FOLDERS") && !getenv("WORKSPACE_ENABLED")) {
+	if (first == argc && !scope.preset_name && !getenv("WORKSPACE_FOLDERS") && !getenv("WORKSPACE_ENABLED")) {
 		cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "no folders: give FOLDERS or set WORKSPACE_FOLDERS");
 		cordon_error_hint(&err, "'cordon agent validate' and 'cordon config validate' check files");
 		return cordon_cli_fail(cli, &err);

@@ -174,6 +174,8 @@ static int print_settings(const char *kind, const char *beginning, struct cordon
 		print_line(beginning, settings->areas[i].key, settings->areas[i].description);
 	for (size_t i = 0; cordon_streq(kind, "channel-profiles") && i < settings->n_profiles; i++)
 		print_line(beginning, settings->profiles[i].id, settings->profiles[i].channel);
+	for (size_t i = 0; cordon_streq(kind, "presets") && i < settings->n_presets; i++)
+		print_line(beginning, settings->presets[i].name, "preset");
 	return 0;
 }
 
@@ -182,7 +184,8 @@ int cordon_cli_completion_ids(const char *kind, const char *project, const char 
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	int r;
 
-	if (cordon_streq(kind, "orchestrators") || cordon_streq(kind, "areas") || cordon_streq(kind, "channel-profiles"))
+	if (cordon_streq(kind, "orchestrators") || cordon_streq(kind, "areas") ||
+	    cordon_streq(kind, "channel-profiles") || cordon_streq(kind, "presets"))
 		return print_settings(kind, beginning, err);
 	r = cordon_store_open(&store, err);
 	if (r < 0)

@@ -46,6 +46,17 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_mount,
 	&cordon_cmd_unmount,
 	&cordon_cmd_prompt_section,
+	&cordon_cmd_preset_list,
+	&cordon_cmd_preset_show,
+	/* PRD files. */
+	&cordon_cmd_prd_validate,
+	&cordon_cmd_prd_schema,
+	&cordon_cmd_prd_deps,
+	&cordon_cmd_prd_ready,
+	&cordon_cmd_prd_check_cycles,
+	&cordon_cmd_prd_new,
+	&cordon_cmd_get_source,
+	&cordon_cmd_clone_source,
 	/* Questions about a policy, and the audit log. */
 	&cordon_cmd_check,
 	&cordon_cmd_why,

@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/manager.h"
+#include "config/extent.h"
 #include "config/prd.h"
 
 static const char *variable(const char *name)
@@ -55,12 +56,8 @@ static int join(const struct cordon_folders *folders, char **ret_list)
 	autobuf struct cordon_buf buf = CORDON_BUF(1u << 21);
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < folders->n; i++) {
-		if (i)
-			r = cordon_buf_addc(&buf, ',');
-		for (const char *p = folders->items[i]; r == 0 && *p; p++)
-			r = cordon_buf_add(&buf, *p == ',' ? "\\," : p, *p == ',' ? 2 : 1);
-	}
+	for (size_t i = 0; r == 0 && i < folders->n; i++)
+		r = cordon_folders_add(&buf, folders->items[i]);
 	if (r == 0) {
 		*ret_list = cordon_buf_steal(&buf);
 		r = *ret_list ? 0 : -ENOMEM;
@@ -74,20 +71,57 @@ static int fail(const struct cordon_cli *cli, struct cordon_manager *manager, co
 	return cordon_cli_fail(cli, err);
 }
 
+/* Takes folders and mode of the preset. That its folders exist is checked with the others; here we see that none leads to
+ * where the presets that it extends have none. */
+static int use_preset(struct cordon_manager *ws, const char *name, struct cordon_errors *errors)
+{
+	struct cordon_settings_file *settings CORDON_CLEANUP(cordon_settings_freep) = NULL;
+	struct cordon_extent narrowed CORDON_CLEANUP(cordon_extent_done) = { 0 };
+	struct cordon_errors missing CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	autobuf struct cordon_buf list = CORDON_BUF(1u << 21);
+	const struct cordon_preset *preset, *from;
+	struct cordon_error err = { 0 };
+	int r = cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &settings, errors);
+
+	if (r < 0)
+		return r;
+	if (cordon_settings_preset(settings, name, &preset, &err) < 0)
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	from = cordon_preset_with_folders(preset);
+	for (size_t i = 0; r == 0 && from && i < from->folders.n; i++)
+		r = cordon_folders_add(&list, from->folders.items[i].text);
+	if (r < 0 || !(ws->preset = cordon_buf_steal(&list)))
+		return cordon_errors_add(errors, (cordon_fail_errno(&err, -ENOMEM, "folder list"), &err), NULL, 0, 0);
+	if (!*ws->preset) {
+		cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "the preset %s has no folders", name);
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	}
+	if (cordon_extent_narrow_preset(&narrowed, &ws->root, settings, name, &missing) < 0)
+		for (size_t i = 0; i < missing.n; i++)
+			if (missing.items[i].kind == CORDON_KIND_POLICY_DENIED && !*missing.items[i].where)
+				r = cordon_errors_add(errors, &missing.items[i], NULL, 0, 0);
+	if ((from = cordon_preset_with_mode(preset)) && from->mode == CORDON_MODE_STRICT)
+		ws->mode = CORDON_MODE_STRICT;
+	return r;
+}
+
 int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_scope *scope, const char *folders,
 			struct cordon_manager *ret_manager)
 {
 	struct cordon_manager ws = { .cli = cli, .root.fd = -1, .mode = CORDON_MODE_PERMISSIVE };
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	struct cordon_manager_env env;
 	struct cordon_error err = { 0 };
 	int r = cordon_manager_env(&env, &err);
 
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
-	if (!folders)
+	if (folders && scope->preset_name)
+		return cordon_cli_usage(cli, "give FOLDERS or --preset, not both");
+	if (!folders && !scope->preset_name)
 		folders = env.folders;
 	ws.disabled = env.disabled;
-	if (!folders && !ws.disabled)
+	if (!folders && !scope->preset_name && !ws.disabled)
 		return cordon_cli_usage(cli, "no folders: give FOLDERS or set WORKSPACE_FOLDERS");
 	if (scope->mode)
 		r = cordon_mode_parse(scope->mode, &ws.mode, &err);
@@ -95,6 +129,11 @@ int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_scope 
 		ws.mode = env.mode;
 	if (r == 0)
 		r = cordon_scope_open_root(scope, env.root, &ws.root, &err);
+	if (r == 0 && scope->preset_name && use_preset(&ws, scope->preset_name, &errors) < 0) {
+		cordon_manager_done(&ws);
+		return cordon_cli_fail_all(cli, &errors);
+	}
+	folders = ws.preset ? ws.preset : folders;
 	ws.text = folders;
 	if (r == 0 && !ws.disabled)
 		r = cordon_folders_parse(folders, &ws.folders, &err);
@@ -111,6 +150,7 @@ void cordon_manager_done(struct cordon_manager *manager)
 	cordon_root_done(&manager->root);
 	cordon_folders_done(&manager->folders);
 	cordon_freep(&manager->list);
+	cordon_freep(&manager->preset);
 }
 
 void cordon_manager_announce(const struct cordon_manager *manager)

@@ -29,11 +29,12 @@ struct cordon_manager {
 	cordon_mode mode;
 	bool disabled;		       /* then there are no folders: the repository is the scope */
 	const char *text;	       /* the list as given, to be parsed again */
+	char *preset;		       /* the list of --preset, or NULL */
 	struct cordon_folders folders; /* its entries */
 	char *list;		       /* the entries joined by commas, for messages */
 };
 
-/* `folders` is the operand or NULL. Prints every error and returns an exit code, or 0. */
+/* `folders` is the operand or NULL; then the folders are those of --preset or of the variable. Prints every error and returns an exit code, or 0. */
 int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_scope *scope, const char *folders,
 			struct cordon_manager *ret_manager);
 void cordon_manager_done(struct cordon_manager *manager);

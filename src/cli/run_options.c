@@ -182,6 +182,7 @@ static bool has_name(const struct cordon_run_list *list, const char *assignment)
 static int merge_env(struct cordon_run_options *options, const struct cordon_policy_file *file, struct cordon_error *err)
 {
 	const struct cordon_profile_use *profile = &options->profile;
+	const struct cordon_preset *preset = cordon_preset_with_env_pass(options->scope.preset);
 	struct cordon_run_list merged = { 0 };
 	int r = 0;
 
@@ -202,6 +203,8 @@ static int merge_env(struct cordon_run_options *options, const struct cordon_pol
 		r = append(&options->keep_env, file->keep_env.items[i].text, err);
 	for (size_t i = 0; r == 0 && i < profile->n_keep_env; i++)
 		r = append(&options->keep_env, profile->keep_env[i], err);
+	for (size_t i = 0; r == 0 && preset && i < preset->env_pass.n; i++)
+		r = append(&options->keep_env, preset->env_pass.items[i].text, err);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "cli/manager.h"
 #include "cli/scope.h"
+#include "config/extent.h"
 #include "config/policy_build.h"
 #include "protect/homes.h"
 
@@ -40,6 +41,8 @@ int cordon_scope_set(struct cordon_scope *scope, int key, const char *arg, struc
 		return set_once(&scope->root, "--root", arg, err);
 	if (key == CORDON_SCOPE_MODE)
 		return set_once(&scope->mode, "--workspace-mode", arg, err);
+	if (key == CORDON_SCOPE_PRESET)
+		return set_once(&scope->preset_name, "--preset", arg, err);
 	if (key == CORDON_SCOPE_POLICY)
 		return set_once(&scope->policy_path, "--policy", arg, err);
 	if (key == CORDON_SCOPE_READ_ONLY || key == CORDON_SCOPE_NO_DEFAULT_PROTECT || key == CORDON_SCOPE_DENY_SECRETS) {
@@ -65,6 +68,7 @@ void cordon_scope_done(struct cordon_scope *scope)
 		free(scope->profile_names[i]);
 	}
 	free(scope->dirs);
+	cordon_settings_free(scope->settings);
 	*scope = (struct cordon_scope){ 0 };
 }
 
@@ -94,6 +98,7 @@ struct making {
 	size_t n_rules;
 	struct cordon_folders *bad; /* lists with folders that are missing or outside; these errors have a wording of their own */
 	size_t n_bad;
+	char *preset_folders; /* the list that a preset leaves, or NULL */
 	int exit_code;
 };
 
@@ -137,21 +142,102 @@ static void add_folders(struct making *m, const char *list, const char *option)
 	add_rule(m, CORDON_RULE_FOLDERS, list, option);
 }
 
-/* Adds every --workspace, else the list of the variable if no other scope was asked for. Returns whether there was a
- * list. */
+/* Finds the preset in the settings. */
+static void load_preset(struct making *m)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_scope *scope = m->scope;
+	struct cordon_error err = { 0 };
+
+	if (!scope->preset_name)
+		return;
+	if (cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &scope->settings, &errors) < 0)
+		keep_code(m, cordon_cli_fail_all(m->cli, &errors));
+	else if (cordon_settings_preset(scope->settings, scope->preset_name, &scope->preset, &err) < 0)
+		report(m, &err);
+}
+
+static size_t count_protected(const struct cordon_preset *preset)
+{
+	size_t n = 0;
+
+	for (; preset; preset = preset->parent)
+		n += preset->protected_paths.n;
+	return n;
+}
+
+static void add_protected(struct making *m)
+{
+	for (const struct cordon_preset *preset = m->scope->preset; preset; preset = preset->parent)
+		for (size_t i = 0; i < preset->protected_paths.n; i++)
+			add_rule(m, CORDON_RULE_PROTECT, preset->protected_paths.items[i].text,
+				 preset->protected_paths.items[i].where);
+}
+
+/* All folders of the options, as if they were one list. */
+static int narrow_by_options(struct making *m, struct cordon_extent *ws, struct cordon_errors *errors)
+{
+	struct cordon_buf all autobuf = CORDON_BUF(1u << 21);
+	struct cordon_error err = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < m->scope->n_rules; i++)
+		if (m->scope->rules[i].key == CORDON_SCOPE_WORKSPACE)
+			r = cordon_buf_addf(&all, "%s%s", all.len ? "," : "", m->scope->rules[i].text);
+	if (r < 0) {
+		cordon_fail_errno(&err, r, "--workspace");
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	}
+	return all.len ? cordon_extent_narrow_list(ws, &m->root, all.data, errors) : 0;
+}
+
+/* Folders that are missing or outside have their own wording. */
+static void report_workspace(struct making *m, const struct cordon_errors *errors)
+{
+	for (size_t i = 0; i < errors->n; i++)
+		if (*errors->items[i].where || errors->items[i].kind == CORDON_KIND_CONFIG)
+			keep_code(m, cordon_cli_fail(m->cli, &errors->items[i]));
+		else
+			cordon_manager_report_folder(m->cli, &errors->items[i]);
+	keep_code(m, m->cli->failure_exit);
+}
+
+/* Adds what is both in the preset and in the folders of the options. Returns whether that is a list. */
+static bool add_preset_folders(struct making *m)
+{
+	struct cordon_extent ws CORDON_CLEANUP(cordon_extent_done) = { 0 };
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	int r = cordon_extent_narrow_preset(&ws, &m->root, m->scope->settings, m->scope->preset_name, &errors);
+
+	if (r == 0)
+		r = narrow_by_options(m, &ws, &errors);
+	if (r == 0 && !(m->preset_folders = cordon_extent_list(&ws)))
+		keep_code(m, m->cli->failure_exit);
+	if (r < 0)
+		report_workspace(m, &errors);
+	else if (ws.limited)
+		add_rule(m, CORDON_RULE_FOLDERS, m->preset_folders, "--preset");
+	return ws.limited;
+}
+
+/* Adds every --workspace and the preset, else the list of the variable if no other scope was asked for. Returns whether
+ * there was a list. */
 static bool add_folder_lists(struct making *m)
 {
 	const struct cordon_scope *scope = m->scope;
-	bool scoped = scope->policy_path, listed = false;
+	bool scoped = scope->policy_path || scope->preset_name, listed = false;
 
 	for (size_t i = 0; i < scope->n_rules; i++) {
 		int key = scope->rules[i].key;
 
 		scoped |= key == CORDON_SCOPE_RW || key == CORDON_SCOPE_RO;
 		listed |= key == CORDON_SCOPE_WORKSPACE;
-		if (key == CORDON_SCOPE_WORKSPACE && !m->env.disabled)
+		if (key == CORDON_SCOPE_WORKSPACE && !m->env.disabled && !scope->preset)
 			add_folders(m, scope->rules[i].text, "--workspace");
 	}
+	if (scope->preset && !m->env.disabled)
+		return add_preset_folders(m);
+	listed |= scope->preset && cordon_preset_with_folders(scope->preset);
 	if (!listed && !scoped && m->env.folders) {
 		listed = true;
 		if (!m->env.disabled)
@@ -262,22 +348,29 @@ static void load_profiles(struct making *m)
 		load_profile(m, scope->file->profiles.items[i].text);
 }
 
-/* The option has precedence, then the file, the variable, the command's default for folders, and strict. */
+/* The option has precedence, then the file, the variable, the command's default for folders, and strict. A preset can only
+ * make it stricter, or say what nobody else says. */
 static void choose_mode(struct making *m, bool folders, cordon_mode *ret_mode)
 {
 	const struct cordon_scope *scope = m->scope;
+	const struct cordon_preset *preset = cordon_preset_with_mode(scope->preset);
 	struct cordon_error err = { 0 };
 
 	*ret_mode = CORDON_MODE_STRICT;
+	if (preset && preset->mode == CORDON_MODE_STRICT && !scope->mode)
+		return;
 	if (scope->mode && cordon_mode_parse(scope->mode, ret_mode, &err) < 0) {
 		cordon_error_prefix(&err, err.code, "--workspace-mode");
 		report(m, &err);
 	} else if (scope->mode) {
-		return;
+		if (preset && preset->mode == CORDON_MODE_STRICT)
+			*ret_mode = CORDON_MODE_STRICT;
 	} else if (scope->file && scope->file->mode_where) {
 		*ret_mode = scope->file->mode;
 	} else if (m->env.has_mode) {
 		*ret_mode = m->env.mode;
+	} else if (preset) {
+		*ret_mode = preset->mode;
 	} else if (folders || (scope->file && scope->file->workspace.n)) {
 		*ret_mode = scope->folder_mode;
 	}
@@ -291,7 +384,7 @@ static void build(struct making *m, struct cordon_policy **ret_policy)
 		.rules = m->rules,
 		/* A policy file is written once and used by many; whoever runs it decides whether reads are
 		 * reported. */
-		.reports_reads = m->scope->mode || m->env.has_mode,
+		.reports_reads = m->scope->mode || m->env.has_mode || cordon_preset_with_mode(m->scope->preset),
 		.deny_secrets = m->scope->deny_secrets,
 		.read_only = m->scope->read_only,
 		.no_default_protection = m->scope->no_default_protect,
@@ -302,6 +395,7 @@ static void build(struct making *m, struct cordon_policy **ret_policy)
 	load_file(m);
 	load_profiles(m);
 	add_options(m);
+	add_protected(m);
 	listed = add_folder_lists(m);
 	spec.n_rules = m->n_rules;
 	spec.file = m->scope->file;
@@ -348,8 +442,9 @@ int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struc
 		return cordon_cli_fail(cli, &err);
 	if (!scope->root && !m.env.root && check_found(&m.root, &err) < 0)
 		report(&m, &err);
-	/* There may be one rule more than there are options: the variable's. */
-	m.rules = calloc(scope->n_rules + 1, sizeof(*m.rules));
+	load_preset(&m);
+	/* There may be one rule more than there are options: the variable's, or the preset's. */
+	m.rules = calloc(scope->n_rules + 1 + count_protected(scope->preset), sizeof(*m.rules));
 	m.bad = calloc(scope->n_rules + 1, sizeof(*m.bad));
 	if (m.rules && m.bad) {
 		build(&m, &policy);
@@ -361,6 +456,7 @@ int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struc
 		cordon_folders_done(&m.bad[i]);
 	free(m.bad);
 	free(m.rules);
+	free(m.preset_folders);
 	cordon_root_done(&m.root);
 	if (m.exit_code) {
 		cordon_policy_free(policy);

@@ -22,11 +22,13 @@
 
 #include "cli/cli.h"
 #include "config/profile.h"
+#include "config/settings_file.h"
 #include "policy/policy.h"
 
 enum cordon_scope_key {
 	CORDON_SCOPE_ROOT = CORDON_KEY_SCOPE,
 	CORDON_SCOPE_WORKSPACE,
+	CORDON_SCOPE_PRESET,
 	CORDON_SCOPE_MODE,
 	CORDON_SCOPE_RW,
 	CORDON_SCOPE_RO,
@@ -49,6 +51,9 @@ enum cordon_scope_key {
 #define CORDON_SCOPE_MODE_OPTION \
 	{ "workspace-mode", 0, CORDON_ARG_CHOICE, "strict|permissive", "refuse what lies outside, or only warn", \
 	  CORDON_SCOPE_MODE }
+#define CORDON_SCOPE_PRESET_OPTION \
+	{ "preset", 0, CORDON_ARG_TEXT, "PRESET", "folders, mode, protection and variables of a preset of the settings", \
+	  CORDON_SCOPE_PRESET }
 #define CORDON_SCOPE_PROFILE_OPTION \
 	{ "profile", 0, CORDON_ARG_PROFILE, "NAMES", "comma list of profiles: what a program needs (repeatable)", \
 	  CORDON_SCOPE_PROFILE }
@@ -58,6 +63,7 @@ enum cordon_scope_key {
 #define CORDON_SCOPE_OPTIONS \
 	CORDON_SCOPE_ROOT_OPTION, \
 	{ "workspace", 0, CORDON_ARG_DIR, "FOLDERS", "comma list of folders that may be written", CORDON_SCOPE_WORKSPACE }, \
+	CORDON_SCOPE_PRESET_OPTION, \
 	CORDON_SCOPE_MODE_OPTION, \
 	{ "rw", 0, CORDON_ARG_FILE, "PATTERN", "may be written (repeatable)", CORDON_SCOPE_RW }, \
 	{ "ro", 0, CORDON_ARG_FILE, "PATTERN", "may be read (repeatable)", CORDON_SCOPE_RO }, \
@@ -84,6 +90,7 @@ struct cordon_scope {
 	const char *root;
 	const char *mode;
 	const char *policy_path;
+	const char *preset_name;
 	struct cordon_scope_rule *rules; /* in the order given */
 	size_t n_rules;
 	bool deny_secrets;
@@ -92,6 +99,8 @@ struct cordon_scope {
 	cordon_mode folder_mode; /* set by the command: the mode for folders if nothing else sets one */
 	struct cordon_policy_file *
 		file; /* the file of --policy, once it is read; also has settings that are no part of a policy (env, limits) */
+	struct cordon_settings_file *settings; /* once the preset is read, which belongs to them */
+	const struct cordon_preset *preset;
 	struct cordon_profile_dirs *dirs;			  /* where profiles are, once that was asked */
 	struct cordon_policy_file *profiles[CORDON_PROFILES_MAX]; /* of --profile and the policy file, once they are read */
 	char *profile_names[CORDON_PROFILES_MAX];
@@ -103,12 +112,13 @@ static inline bool cordon_scope_owns(int key)
 	return key >= CORDON_SCOPE_ROOT && key < CORDON_SCOPE__END;
 }
 
-/* A second --root, --workspace-mode or --policy is an error of kind usage. */
+/* A second --root, --workspace-mode, --preset or --policy is an error of kind usage. */
 int cordon_scope_set(struct cordon_scope *scope, int key, const char *arg, struct cordon_error *err);
 void cordon_scope_done(struct cordon_scope *scope);
 
-/* Builds the policy. Folders come from --workspace, else (if there is no --rw, --ro or --policy either) from
- * WORKSPACE_FOLDERS; the mode comes from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict.
+/* Builds the policy. Folders come from --workspace and --preset, of which each narrows the other, else (if there is no --rw,
+ * --ro or --policy either) from WORKSPACE_FOLDERS; the mode comes from --workspace-mode, the policy file, WORKSPACE_MODE, folder_mode, strict, and
+ * from the preset, of which the stricter wins.
  * config/policy_build.h describes the rest. WORKSPACE_ENABLED=false drops the folders, so that the repository is the
  * scope, and reports it on stderr. A root that nobody named is refused when it is the home directory or contains it. Returns 0, or an exit code after having printed every error of the options, the file
  * and the folders. */

@@ -103,6 +103,9 @@ int cordon_prd_mark_deps(const struct cordon_prd *prd, size_t story, bool *ret_m
 /* Fills `cycles`, each cycle found once; in the memory of the document. Used by the reader. */
 int cordon_prd_find_cycles(struct cordon_prd *prd);
 
+/* The JSON Schema of a PRD, as text. */
+extern const char cordon_prd_schema[];
+
 /* ---- fileScope ---- */
 
 enum { CORDON_SCOPE_WITH_FOLDER = 1 };

@@ -247,6 +247,18 @@ int cordon_settings_profile(const struct cordon_settings_file *settings, const c
 	return 0;
 }
 
+int cordon_settings_preset(const struct cordon_settings_file *settings, const char *name,
+			   const struct cordon_preset **ret_preset, struct cordon_error *err)
+{
+	const char *nearest = NULL;
+	const void *found = find(settings->presets, settings->n_presets, sizeof(**ret_preset), name, &nearest);
+
+	if (!found)
+		return not_found(err, "preset", name, nearest, "preset list");
+	*ret_preset = found;
+	return 0;
+}
+
 int cordon_settings_provider(const struct cordon_settings_file *settings, const char *name,
 			     const struct cordon_provider **ret_provider, struct cordon_error *err)
 {

@@ -17,6 +17,11 @@
  *     defaults:
  *       providers:
  *         anthropic: {command: [claude, -p], env: {}, env_pass: [ANTHROPIC_API_KEY], profile: claude}
+ *       presets:
+ *         web: {folders: [web, shared], mode: strict, protected_paths: [web/vendor], env_pass: [NPM_TOKEN]}
+ *         web-only: {extends: web, folders: [web]}
+ *       validation_hooks:
+ *         - {name: size, run: [/srv/hooks/size], on: apply, timeout: 10}
  *
  * An orchestrator has its private workspace and the areas that shared_access names, and nothing else. The keys of the
  * system from which this format comes (monitoring, channels, ...) are read and kept, and have no effect.
@@ -83,6 +88,36 @@ struct cordon_provider {
 	const struct cordon_node *node;
 };
 
+/* A workspace with a name, defaults.presets.<name>. What it does not say itself it has from the one that it extends. */
+struct cordon_preset {
+	const char *name;
+	const struct cordon_preset *parent; /* `extends`; or NULL */
+	bool has_folders;
+	struct cordon_setting_list folders; /* its own; none in the whole chain: the whole repository */
+	const char *mode_where;		    /* NULL: it has no mode of its own */
+	cordon_mode mode;
+	struct cordon_setting_list protected_paths; /* in addition to those of the parent */
+	bool has_env_pass;
+	struct cordon_setting_list env_pass;
+	const struct cordon_node *node;
+};
+
+typedef enum cordon_hook_event {
+	CORDON_HOOK_START,
+	CORDON_HOOK_STORY,
+	CORDON_HOOK_APPLY,
+	CORDON_HOOK__MAX
+} cordon_hook_event;
+
+/* A program that may refuse, defaults.validation_hooks[]. */
+struct cordon_hook {
+	const char *name;
+	char **run; /* ends with NULL */
+	bool on[CORDON_HOOK__MAX];
+	uint64_t timeout_ms;
+	const struct cordon_node *node;
+};
+
 struct cordon_run_limits {
 	uint64_t timeout_ms; /* here and below, 0 means no limit */
 	uint64_t memory_bytes;
@@ -106,9 +141,13 @@ struct cordon_settings_file {
 	size_t n_profiles;
 	struct cordon_provider *providers;
 	size_t n_providers;
+	struct cordon_preset *presets; /* defaults.presets */
+	size_t n_presets;
+	struct cordon_hook *hooks; /* defaults.validation_hooks */
+	size_t n_hooks;
 	struct cordon_run_limits limits; /* of every step; defaults.limits */
 	bool step_views; /* steps that write to the private workspace do it in views; defaults.step_views */
-	const struct cordon_node *defaults; /* or NULL. `providers` and `limits` are judged here; their users judge the rest */
+	const struct cordon_node *defaults; /* or NULL. All but `loop` is judged here */
 };
 
 /* The path of the file: `config` if it is not NULL, else $CORDON_CONFIG, else config.yaml in $CORDON_HOME. */
@@ -142,6 +181,13 @@ int cordon_settings_profile(const struct cordon_settings_file *settings, const c
 /* Also the built-in ones: anthropic starts claude, openai starts codex, each with its profile. */
 int cordon_settings_provider(const struct cordon_settings_file *settings, const char *name,
 			     const struct cordon_provider **ret_provider, struct cordon_error *err);
+int cordon_settings_preset(const struct cordon_settings_file *settings, const char *name,
+			   const struct cordon_preset **ret_preset, struct cordon_error *err);
+/* The preset of the chain from which another one has its folders, its mode or its env_pass; NULL: nobody says. */
+const struct cordon_preset *cordon_preset_with_folders(const struct cordon_preset *preset);
+const struct cordon_preset *cordon_preset_with_mode(const struct cordon_preset *preset);
+const struct cordon_preset *cordon_preset_with_env_pass(const struct cordon_preset *preset);
+const char *cordon_hook_event_name(cordon_hook_event event);
 /* The grant of an area, or NULL. */
 const struct cordon_area_grant *cordon_orchestrator_grant(const struct cordon_orchestrator *orchestrator,
 							  const char *key);

@@ -275,24 +275,24 @@ static const struct cordon_provider *find_built_in(const char *name)
 	return NULL;
 }
 
-/* The words of a command. They are copies, because argv of a program can be written. */
-static int read_command(struct cordon_settings_reader *reader, const struct cordon_node *list, void *data)
+int cordon_settings_read_command(struct cordon_settings_reader *reader, const struct cordon_node *list,
+				 const char *what, const char *example, char ***ret_command)
 {
-	struct cordon_provider *provider = data;
-	char **command;
+	char **command, word[64];
 	size_t n = 0;
 
-	if (!cordon_reader_collection(&reader->in, list, CORDON_NODE_SEQUENCE, "command"))
+	if (!cordon_reader_collection(&reader->in, list, CORDON_NODE_SEQUENCE, what))
 		return 0;
 	if (!list->n || list->n > COMMAND_MAX || (list->first->type == CORDON_NODE_SCALAR && !list->first->len)) {
-		FAIL(reader, list, "write [claude, -p]", "command must have 1 to %d words", COMMAND_MAX);
+		FAIL(reader, list, example, "%s must have 1 to %d words", what, COMMAND_MAX);
 		return 0;
 	}
 	command = cordon_document_alloc(reader->in.doc, ((size_t)list->n + 1) * sizeof(*command));
 	if (!command)
 		return -ENOMEM;
+	snprintf(word, sizeof(word), "a word of %s", what);
 	for (const struct cordon_node *node = list->first; node; node = node->next) {
-		if (!cordon_reader_text(&reader->in, node, "a word of command"))
+		if (!cordon_reader_text(&reader->in, node, word))
 			return 0;
 		command[n] = cordon_document_alloc(reader->in.doc, (size_t)node->len + 1);
 		if (!command[n])
@@ -300,8 +300,15 @@ static int read_command(struct cordon_settings_reader *reader, const struct cord
 		memcpy(command[n++], node->text, (size_t)node->len + 1);
 	}
 	command[n] = NULL;
-	provider->command = command;
+	*ret_command = command;
 	return 0;
+}
+
+static int read_command(struct cordon_settings_reader *reader, const struct cordon_node *list, void *data)
+{
+	struct cordon_provider *provider = data;
+
+	return cordon_settings_read_command(reader, list, "command", "write [claude, -p]", &provider->command);
 }
 
 static int read_env(struct cordon_settings_reader *reader, const struct cordon_node *mapping, void *data)
@@ -330,30 +337,48 @@ static int read_env(struct cordon_settings_reader *reader, const struct cordon_n
 	return 0;
 }
 
-static int read_env_pass(struct cordon_settings_reader *reader, const struct cordon_node *list, void *data)
+int cordon_settings_read_list(struct cordon_settings_reader *reader, const struct cordon_node *list, const char *what,
+			      struct cordon_setting_list *ret_list)
 {
-	struct cordon_setting_list *pass = &((struct cordon_provider *)data)->env_pass;
+	struct cordon_setting_list all = { 0 };
 
-	if (cordon_settings_is_none(list) ||
-	    !cordon_reader_collection(&reader->in, list, CORDON_NODE_SEQUENCE, "env_pass"))
+	if (cordon_settings_is_none(list) || !cordon_reader_collection(&reader->in, list, CORDON_NODE_SEQUENCE, what))
 		return 0;
-	pass->items = cordon_document_alloc(reader->in.doc, (list->n + 1) * sizeof(*pass->items));
-	if (!pass->items)
+	all.items = cordon_document_alloc(reader->in.doc, ((size_t)list->n + 1) * sizeof(*all.items));
+	if (!all.items)
 		return -ENOMEM;
 	for (const struct cordon_node *node = list->first; node; node = node->next) {
 		struct cordon_setting setting = { .text = node->text, .line = node->line, .column = node->column };
+
+		if (!cordon_reader_text(&reader->in, node, what))
+			continue;
+		if (cordon_reader_where(&reader->in, node, &setting.where) < 0)
+			return -ENOMEM;
+		all.items[all.n++] = setting;
+	}
+	*ret_list = all;
+	return 0;
+}
+
+int cordon_settings_read_env_pass(struct cordon_settings_reader *reader, const struct cordon_node *list,
+				  struct cordon_setting_list *ret_list)
+{
+	struct cordon_setting_list all = { 0 };
+	int r = cordon_settings_read_list(reader, list, "env_pass", &all);
+
+	for (const struct cordon_node *node = all.n ? list->first : NULL; node; node = node->next) {
 		struct cordon_error err = { 0 };
 
-		if (!cordon_reader_text(&reader->in, node, "env_pass"))
-			continue;
-		if (cordon_env_pattern_check(node->text, &err) < 0)
+		if (node->type == CORDON_NODE_SCALAR && cordon_env_pattern_check(node->text, &err) < 0)
 			cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-		else if (cordon_reader_where(&reader->in, node, &setting.where) < 0)
-			return -ENOMEM;
-		else
-			pass->items[pass->n++] = setting;
 	}
-	return 0;
+	*ret_list = all;
+	return r;
+}
+
+static int read_env_pass(struct cordon_settings_reader *reader, const struct cordon_node *list, void *data)
+{
+	return cordon_settings_read_env_pass(reader, list, &((struct cordon_provider *)data)->env_pass);
 }
 
 static int read_provider_profile(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
@@ -499,6 +524,10 @@ static int read_defaults(struct cordon_settings_reader *reader, const struct cor
 	reader->settings->step_views = true;
 	r = node ? cordon_settings_read_keys(reader, node, "defaults", keys, NULL) : 0;
 	reader->settings->defaults = node && node->type == CORDON_NODE_MAPPING ? node : NULL;
+	if (r == 0 && reader->settings->defaults)
+		r = cordon_settings_read_presets(reader, cordon_node_get(node, "presets"));
+	if (r == 0 && reader->settings->defaults)
+		r = cordon_settings_read_hooks(reader, cordon_node_get(node, "validation_hooks"));
 	if (r < 0)
 		return r;
 	return read_providers(reader, reader->settings->defaults ? cordon_node_get(node, "providers") : NULL);

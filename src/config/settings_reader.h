@@ -42,6 +42,20 @@ int cordon_settings_read_id(struct cordon_settings_reader *reader, const struct 
 int cordon_settings_read_path(struct cordon_settings_reader *reader, const struct cordon_node *node, const char *what,
 			      const char **ret_given, const char **ret_path);
 
+/* Names of variables, or beginnings of names with a star; the words of a command, which are copies, because argv of a
+ * program can be written. `what` is the key; `example` is a hint. */
+int cordon_settings_read_env_pass(struct cordon_settings_reader *reader, const struct cordon_node *list,
+				  struct cordon_setting_list *ret_list);
+int cordon_settings_read_command(struct cordon_settings_reader *reader, const struct cordon_node *list,
+				 const char *what, const char *example, char ***ret_command);
+/* Texts with their places. */
+int cordon_settings_read_list(struct cordon_settings_reader *reader, const struct cordon_node *list, const char *what,
+			      struct cordon_setting_list *ret_list);
+
+/* settings_presets.c: defaults.presets and defaults.validation_hooks. */
+int cordon_settings_read_presets(struct cordon_settings_reader *reader, const struct cordon_node *node);
+int cordon_settings_read_hooks(struct cordon_settings_reader *reader, const struct cordon_node *node);
+
 /* settings_read.c. Reads the whole document. Returns 0 also when there were errors, and -ENOMEM. */
 int cordon_settings_read(struct cordon_settings_file *settings, struct cordon_errors *errors);
 

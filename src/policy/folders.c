@@ -104,6 +104,15 @@ int cordon_folders_parse(const char *list, struct cordon_folders *ret_folders, s
 	return 0;
 }
 
+int cordon_folders_add(struct cordon_buf *list, const char *folder)
+{
+	int r = list->len ? cordon_buf_addc(list, ',') : 0;
+
+	for (const char *p = folder; r == 0 && *p; p++)
+		r = cordon_buf_add(list, *p == ',' ? "\\," : p, *p == ',' ? 2 : 1);
+	return r;
+}
+
 int cordon_folder_resolve(const struct cordon_root *root, const char *folder, char ret_path[static CORDON_PATH_MAX],
 			  struct cordon_error *err)
 {

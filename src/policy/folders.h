@@ -3,6 +3,7 @@
 #ifndef CORDON_POLICY_FOLDERS_H
 #define CORDON_POLICY_FOLDERS_H
 
+#include "base/buf.h"
 #include "base/resolve.h"
 
 #define CORDON_FOLDERS_MAX 256
@@ -16,6 +17,8 @@ struct cordon_folders {
 /* -EINVAL with kind `usage` for an empty list, an empty entry, or more than CORDON_FOLDERS_MAX. */
 int cordon_folders_parse(const char *list, struct cordon_folders *ret_folders, struct cordon_error *err);
 void cordon_folders_done(struct cordon_folders *folders);
+/* Adds a folder to the text of a list, with commas in its name escaped. */
+int cordon_folders_add(struct cordon_buf *list, const char *folder);
 
 /* Resolves one folder against the root. It must exist, be a directory and lie inside. The error has kind not_found
  * ("Workspace folder does not exist: F") or policy_denied ("Workspace folder is outside repository: F"). */
