@@ -75,6 +75,7 @@ typedef enum cordon_reason {
 	CORDON_REASON_NO_HOST,	    /* no rule of the list allows the host on this port */
 	CORDON_REASON_OTHER_HOST,   /* the stream named another host than the one that was looked up */
 	CORDON_REASON_NOT_PUBLIC,   /* the host has an address that is not public, and no rule names it */
+	CORDON_REASON_HIDDEN_HOST,  /* the stream hides which host it is for: an encrypted client hello */
 	CORDON_REASON__MAX
 } cordon_reason;
 

@@ -3,7 +3,7 @@
 
 The rest has a DNS server (192.0.2.53) and, on every address of the documentation ranges that a name has, these servers:
 
-  80, 8080   HTTP; answers with what it was asked, as JSON        443, 8443  the same over TLS, with a certificate of a test CA
+  80, 8080   HTTP; answers with what it was asked, as JSON        443, 8443  the same over TLS, with a certificate of a test CA; 8443 asks for a second ClientHello
   7          echoes                                                9          accepts and never reads
   19         sends for ever                                        22         speaks first, then echoes
   3128       a proxy that knows CONNECT
@@ -201,9 +201,17 @@ class Servers:
         import asyncio
         import ssl
         loop = asyncio.get_running_loop()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.base / "cert.pem", self.base / "key.pem")
-        context.sni_callback = lambda sock, name, _: setattr(sock, "asked_name", name)
+
+        def asked(sock, name, _):
+            sock.asked_name = name
+            self.note(hello=name)
+
+        # The second one knows no group for which a client sends its key at once, so that it asks for another ClientHello.
+        contexts = [ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2)]
+        for context in contexts:
+            context.load_cert_chain(self.base / "cert.pem", self.base / "key.pem")
+            context.sni_callback = asked
+        contexts[1].set_ecdh_curve("prime256v1")
 
         class Datagrams(asyncio.DatagramProtocol):
             def connection_made(protocol, transport):
@@ -213,8 +221,8 @@ class Servers:
                 protocol.transport.sendto(self.dns(data), peer)
         await loop.create_datagram_endpoint(Datagrams, ("192.0.2.53", 53))
         await asyncio.start_server(self.serve_dns_stream, "192.0.2.53", 53)
-        for port, serve, tls in ((80, self.serve_http, None), (8080, self.serve_http, None), (443, self.serve_http, context),
-                                 (8443, self.serve_http, context), (7, self.serve_echo, None), (22, self.serve_echo, None),
+        for port, serve, tls in ((80, self.serve_http, None), (8080, self.serve_http, None), (443, self.serve_http, contexts[0]),
+                                 (8443, self.serve_http, contexts[1]), (7, self.serve_echo, None), (22, self.serve_echo, None),
                                  (9, self.serve_nothing, None), (19, self.serve_forever, None), (3128, self.serve_proxy, None)):
             listener = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=4096)
             await asyncio.start_server(serve, sock=listener, ssl=tls, limit=1 << 20)

@@ -117,6 +117,8 @@ static void report_host(struct cordon_reporter *reporter, const struct cordon_ev
 		what = "BLOCKED: a connection that does not say which host it is made to";
 	if (event->reason == CORDON_REASON_OTHER_HOST)
 		what = "BLOCKED: a connection that names another host than the one it was made to";
+	else if (event->reason == CORDON_REASON_HIDDEN_HOST)
+		what = "BLOCKED: a connection that hides which host it is for (encrypted client hello)";
 	else if (event->reason == CORDON_REASON_NOT_PUBLIC)
 		what = "BLOCKED: a host of the list whose address is not public";
 	cordon_report_queue_line(queue, NETWORK, "%s", what);

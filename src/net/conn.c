@@ -8,6 +8,7 @@
 #include "net/conn.h"
 #include "net/hello.h"
 
+#define HTTP_PORT 80
 #define LOOK_MAX (CORDON_HELLO_MAX + 4096) /* a ClientHello, or the head of a request */
 
 static struct conn *conns;
@@ -27,9 +28,8 @@ void net_conn_end(struct conn *conn, bool reset)
 	net_inject_done(conn);
 	net_unwatch(&conn->in);
 	net_unwatch(&conn->out);
-	free(conn->bytes);
+	net_conn_drop(conn);
 	free(conn->addresses);
-	conn->bytes = NULL;
 	conn->addresses = NULL;
 	if (conn->prev)
 		conn->prev->next = conn->next;
@@ -194,7 +194,7 @@ static size_t hello_needs(const uint8_t *bytes, size_t n)
 static void look_hello(struct conn *conn)
 {
 	char name[CORDON_NET_NAME_SIZE];
-	int r;
+	ssize_t r;
 
 	if (conn->len < conn->need)
 		return;
@@ -203,11 +203,17 @@ static void look_hello(struct conn *conn)
 		conn->need = hello_needs((const uint8_t *)conn->bytes, conn->len);
 		return;
 	}
+	if (r == -EPROTONOSUPPORT) {
+		refuse(conn, CORDON_REASON_HIDDEN_HOST, "/tcp");
+		return;
+	}
 	if (r < 0 || !cordon_streq(name, conn->name->text)) {
 		refuse(conn, CORDON_REASON_OTHER_HOST, NULL);
 		return;
 	}
-	conn->cleared = conn->len;
+	/* What the client has sent behind it waits for the host's answer. */
+	conn->cleared = (size_t)r;
+	conn->hello = HELLO_SENT;
 	begin_dial(conn);
 }
 
@@ -232,6 +238,24 @@ static void look_http(struct conn *conn)
 	begin_dial(conn);
 }
 
+bool net_conn_hold(size_t n)
+{
+	if (n > NET_BUFFERS_MAX - net.buffered) {
+		net_report_limit("net_buffers", NET_BUFFERS_MAX);
+		return false;
+	}
+	net.buffered += n;
+	return true;
+}
+
+void net_conn_drop(struct conn *conn)
+{
+	free(conn->bytes);
+	net.buffered -= conn->size;
+	conn->bytes = NULL;
+	conn->size = conn->len = conn->cleared = 0;
+}
+
 bool net_conn_room(struct conn *conn, size_t most)
 {
 	size_t size = conn->size ? conn->size * 2 : 2048;
@@ -239,9 +263,13 @@ bool net_conn_room(struct conn *conn, size_t most)
 
 	if (conn->len < conn->size)
 		return true;
-	more = size <= most ? realloc(conn->bytes, size) : NULL;
-	if (!more)
+	if (size > most || !net_conn_hold(size - conn->size))
 		return false;
+	more = realloc(conn->bytes, size);
+	if (!more) {
+		net.buffered -= size - conn->size;
+		return false;
+	}
 	conn->bytes = more;
 	conn->size = size;
 	return true;
@@ -252,7 +280,10 @@ static void look(struct conn *conn)
 	ssize_t n;
 
 	if (!net_conn_room(conn, 2 * LOOK_MAX)) {
-		refuse(conn, CORDON_REASON_OTHER_HOST, NULL);
+		if (conn->size * 2 > 2 * LOOK_MAX)
+			refuse(conn, CORDON_REASON_OTHER_HOST, NULL);
+		else
+			net_conn_end(conn, true);
 		return;
 	}
 	n = recv(conn->in.fd, conn->bytes + conn->len, conn->size - conn->len, MSG_DONTWAIT);
@@ -263,7 +294,8 @@ static void look(struct conn *conn)
 		return;
 	}
 	conn->len += (size_t)n;
-	if (conn->bytes[0] == CORDON_TLS_HANDSHAKE) {
+	/* On port 80 servers take everything for HTTP, so nothing else is let through. */
+	if (conn->bytes[0] == CORDON_TLS_HANDSHAKE && conn->port != HTTP_PORT) {
 		look_hello(conn);
 	} else if (conn->bytes[0] >= 'A' && conn->bytes[0] <= 'Z') {
 		conn->is_http = true;
@@ -285,6 +317,11 @@ static void on_in(struct source *source, uint32_t events)
 		net_conn_end(conn, true);
 }
 
+static bool is_granted_still(const struct conn *conn)
+{
+	return !conn->granted || net_address_granted(&net.list, &conn->peer, conn->port);
+}
+
 static void on_dialled(struct conn *conn)
 {
 	socklen_t n = sizeof(int);
@@ -294,11 +331,14 @@ static void on_dialled(struct conn *conn)
 		dial(conn);
 		return;
 	}
-	if (conn->name && !conn->by_proxy && reached_ourselves(conn->out.fd) &&
-	    !net_address_granted(&net.list, &conn->addresses[conn->at - 1], conn->port)) {
+	conn->peer = conn->addresses[conn->at - 1];
+	conn->granted = conn->name && !conn->by_proxy &&
+			(!net_address_is_public(&conn->peer) || reached_ourselves(conn->out.fd));
+	/* The rules may have changed since it was dialled. */
+	if (!is_granted_still(conn)) {
 		char text[CORDON_NET_ADDRESS_SIZE], rule[CORDON_NET_RULE_SIZE];
 
-		cordon_net_address_text(&conn->addresses[conn->at - 1], text);
+		cordon_net_address_text(&conn->peer, text);
 		net_host_port(text, conn->port, rule);
 		net_report(CORDON_REASON_NOT_PUBLIC, conn->name->text, conn->port, rule);
 		net_conn_end(conn, true);
@@ -396,7 +436,7 @@ void net_conns_apply(void)
 {
 	for (struct conn *conn = conns, *next; conn; conn = next) {
 		next = conn->next;
-		if (conn->credential < 0 && !rule_of(conn))
+		if ((conn->credential < 0 && !rule_of(conn)) || !is_granted_still(conn))
 			net_conn_end(conn, true);
 	}
 }

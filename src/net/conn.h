@@ -14,6 +14,13 @@ enum conn_state {
 	CONN_ENDED, /* its memory is freed at the end of the turn */
 };
 
+/* What a connection with TLS says in the clear. */
+enum conn_hello {
+	HELLO_NONE,  /* nothing is looked at, or not any more */
+	HELLO_SENT,  /* the client's hello has been judged; the host's answer decides what follows */
+	HELLO_AGAIN, /* the host wants another one, which is judged like the first */
+};
+
 /* Bytes in one direction; they go from socket to socket through a pipe. */
 struct flow {
 	int pipe[2];  /* -1: none, nothing is under way */
@@ -32,6 +39,9 @@ struct conn {
 	uint16_t dial_port; /* of the proxy, if there is one */
 	enum conn_state state;
 	bool is_http, by_proxy;
+	bool granted; /* the host is reached by an address that is not public, or our own, and that a rule grants */
+	enum conn_hello hello;
+	struct cordon_net_address peer; /* that was dialled, if `granted` */
 	struct cordon_http http;
 	struct waiter waiter;
 	struct name *waited;		      /* RESOLVE: the name, or the proxy */
@@ -53,8 +63,12 @@ void net_conn_end(struct conn *conn, bool reset);
 void net_conn_dial(struct conn *conn);
 /* The host, or the proxy on its behalf, has answered. */
 void net_conn_dialled(struct conn *conn);
-/* Makes room for more bytes; false when that would be more than `most`. */
+/* Makes room for more bytes; false when that would be more than `most`, or too much for all connections together. */
 bool net_conn_room(struct conn *conn, size_t most);
+/* Releases them. */
+void net_conn_drop(struct conn *conn);
+/* Counts memory that a connection holds; false when it is too much. */
+bool net_conn_hold(size_t n);
 
 void net_proxy_dial(struct conn *conn);
 void net_proxy_begin(struct conn *conn);

@@ -6,6 +6,7 @@
 #define RECORD_MAX 16384
 #define CLIENT_HELLO 1
 #define EXTENSION_SERVER_NAME 0
+#define EXTENSION_ENCRYPTED_HELLO 0xfe0d
 #define HOST_NAME 0
 
 /* What is left of a message; a read past its end sets `bad`, and every later one gives 0. */
@@ -47,13 +48,13 @@ static struct cursor take_field(struct cursor *c, size_t bytes)
 	return (struct cursor){ .at = at, .left = at ? n : 0, .bad = at == NULL };
 }
 
-/* Joins the handshake bytes of the records. Returns how many, or a negative errno; *ret_more when the last record is
- * not complete. */
-static ssize_t join(const uint8_t *bytes, size_t n, uint8_t *ret, bool *ret_more)
+/* Joins the handshake bytes of the records. Returns how many, or a negative errno; *ret_taken is how many bytes of the
+ * stream these records are, or 0 when the message is not complete. */
+static ssize_t join(const uint8_t *bytes, size_t n, uint8_t *ret, size_t *ret_taken)
 {
-	size_t len = 0;
+	size_t len = 0, taken = 0;
 
-	*ret_more = true;
+	*ret_taken = 0;
 	while (n > 0) {
 		size_t record, have;
 
@@ -69,10 +70,12 @@ static ssize_t join(const uint8_t *bytes, size_t n, uint8_t *ret, bool *ret_more
 			return -EMSGSIZE;
 		memcpy(ret + len, bytes + RECORD_HEADER, have);
 		len += have;
-		/* The client may send more records behind its hello only after an answer; what it sends early is not
-		 * looked at. */
+		taken += RECORD_HEADER + record;
 		if (len >= 4 && len - 4 >= ((size_t)ret[1] << 16 | (size_t)ret[2] << 8 | ret[3])) {
-			*ret_more = false;
+			/* No client begins another message in the record in which this one ends. */
+			if (have < record || len - 4 > ((size_t)ret[1] << 16 | (size_t)ret[2] << 8 | ret[3]))
+				return -EBADMSG;
+			*ret_taken = taken;
 			break;
 		}
 		if (have < record)
@@ -106,6 +109,8 @@ static int read_extensions(struct cursor extensions, char ret_name[static CORDON
 
 		if (extensions.bad || content.bad)
 			return -EBADMSG;
+		if (type == EXTENSION_ENCRYPTED_HELLO)
+			return -EPROTONOSUPPORT;
 		if (type != EXTENSION_SERVER_NAME)
 			continue;
 		if (found || read_server_name(content, name) < 0)
@@ -118,17 +123,17 @@ static int read_extensions(struct cursor extensions, char ret_name[static CORDON
 	return 1;
 }
 
-int cordon_hello_name(const uint8_t *bytes, size_t n, char ret_name[static CORDON_NET_NAME_SIZE])
+ssize_t cordon_hello_name(const uint8_t *bytes, size_t n, char ret_name[static CORDON_NET_NAME_SIZE])
 {
 	CORDON_UNCLEARED uint8_t message[CORDON_HELLO_MAX];
 	struct cursor hello, session, ciphers, methods, extensions;
-	size_t length;
+	size_t length, taken;
 	ssize_t len;
-	bool more;
+	int r;
 
-	len = join(bytes, n, message, &more);
+	len = join(bytes, n, message, &taken);
 	if (len < 0)
-		return (int)len;
+		return len;
 	if (len > 0 && message[0] != CLIENT_HELLO)
 		return -EBADMSG;
 	if (len < 4)
@@ -136,7 +141,7 @@ int cordon_hello_name(const uint8_t *bytes, size_t n, char ret_name[static CORDO
 	length = (size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3];
 	if (length > CORDON_HELLO_MAX - 4)
 		return -EMSGSIZE;
-	if (more)
+	if (!taken)
 		return 0;
 	hello = (struct cursor){ .at = message + 4, .left = length };
 	take(&hello, 2 + 32); /* version and random bytes */
@@ -150,5 +155,6 @@ int cordon_hello_name(const uint8_t *bytes, size_t n, char ret_name[static CORDO
 	extensions = take_field(&hello, 2);
 	if (extensions.bad || hello.left)
 		return -EBADMSG;
-	return read_extensions(extensions, ret_name);
+	r = read_extensions(extensions, ret_name);
+	return r < 0 ? r : (ssize_t)taken;
 }

@@ -167,6 +167,12 @@ static int judge_field(const struct cordon_http *http, const struct cordon_http_
 	return r;
 }
 
+/* Whether the request line ends with HTTP/1.0; it was judged before. */
+static bool is_old(const char *head, size_t n)
+{
+	return ((const char *)memchr(head, '\r', n))[-1] == '0';
+}
+
 static int judge_head(struct cordon_http *http, const char *head, size_t n)
 {
 	const char *end = head + n, *at = head + line_length(head, n);
@@ -178,7 +184,8 @@ static int judge_head(struct cordon_http *http, const char *head, size_t n)
 		r = judge_field(http, &field, &framing);
 	if (r < 0)
 		return r;
-	if (!framing.host || (framing.length && framing.chunked))
+	/* A server of the older version does not know chunks, and would take them for requests. */
+	if (!framing.host || (framing.chunked && (framing.length || is_old(head, n))))
 		return -EBADMSG;
 	http->websocket = framing.websocket && !framing.chunked && !framing.bytes;
 	http->state = framing.chunked ? CORDON_HTTP_CHUNK_SIZE : framing.bytes ? CORDON_HTTP_BODY : CORDON_HTTP_HEAD;

@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "net/conn.h"
@@ -74,6 +75,7 @@ void net_inject_done(struct conn *conn)
 	if (!inject)
 		return;
 	SSL_free(inject->ssl);
+	net.buffered -= OUT_SIZE + BACK_SIZE;
 	free(inject->out);
 	free(inject->back);
 	free(inject);
@@ -101,8 +103,11 @@ void net_inject_unreachable(struct conn *conn)
 void net_inject_start(struct conn *conn)
 {
 	static const unsigned char protocols[] = "\x08http/1.1";
-	struct inject *inject = calloc(1, sizeof(*inject));
+	bool held = net_conn_hold(OUT_SIZE + BACK_SIZE);
+	struct inject *inject = held ? calloc(1, sizeof(*inject)) : NULL;
 
+	if (held && !inject)
+		net.buffered -= OUT_SIZE + BACK_SIZE;
 	conn->inject = inject;
 	if (inject) {
 		inject->credential = &net.credentials[conn->credential];
@@ -175,7 +180,11 @@ static int rewrite(struct conn *conn, const char *head, size_t n)
 	struct cordon_http_field field;
 	char host[CORDON_NET_RULE_SIZE];
 	bool fits = put(inject, head, (size_t)(at - head));
-	int r;
+	int r = 0;
+
+	/* A server that answers these repeats the request with the credential. */
+	if (strncasecmp(head, "TRACE ", 6) == 0 || strncasecmp(head, "TRACK ", 6) == 0)
+		return -EBADMSG;
 
 	if (conn->port == CORDON_NET_PORT)
 		snprintf(host, sizeof(host), "%s", conn->name->text);

@@ -17,6 +17,7 @@ static const char *const reason_names[] = {
 	[CORDON_REASON_NO_HOST] = "no_host",
 	[CORDON_REASON_OTHER_HOST] = "other_host",
 	[CORDON_REASON_NOT_PUBLIC] = "not_public",
+	[CORDON_REASON_HIDDEN_HOST] = "hidden_host",
 };
 
 const char *cordon_verdict_name(cordon_verdict verdict)

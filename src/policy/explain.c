@@ -278,6 +278,7 @@ int cordon_policy_explain(const struct cordon_policy *policy, const struct cordo
 	case CORDON_REASON_NO_HOST:
 	case CORDON_REASON_OTHER_HOST:
 	case CORDON_REASON_NOT_PUBLIC:
+	case CORDON_REASON_HIDDEN_HOST:
 		/* Of a host, which is no path. */
 		return cordon_policy_explain_host(policy, decision, ret_text, ret_remedy);
 	case CORDON_REASON_UNRESOLVABLE:

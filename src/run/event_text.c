@@ -40,6 +40,8 @@ static int limit_text(const struct cordon_event *event, struct cordon_buf *ret_t
 				       event->limit);
 	if (cordon_streq(event->op, "net_names"))
 		return cordon_buf_addf(ret_text, "the run asked for more than %" PRIu64 " names of hosts", event->limit);
+	if (cordon_streq(event->op, "net_buffers"))
+		return cordon_buf_addf(ret_text, "the connections of the run held more than %s at once", size);
 	if (cordon_streq(event->op, "move"))
 		return cordon_buf_addf(ret_text,
 				       "the view can't rename %s, which it would have to move entry by entry: it has more "

@@ -10,7 +10,7 @@
 static inline bool cordon_event_of_net(const struct cordon_event *event)
 {
 	return event->reason == CORDON_REASON_NO_HOST || event->reason == CORDON_REASON_OTHER_HOST ||
-	       event->reason == CORDON_REASON_NOT_PUBLIC;
+	       event->reason == CORDON_REASON_NOT_PUBLIC || event->reason == CORDON_REASON_HIDDEN_HOST;
 }
 
 /* Appends one line without its end and returns what kind of line it is: "violation" or "notice". NULL for an event that a log

@@ -143,7 +143,7 @@ attempt('abstract', abstract)
 
 
 def test_a_stream_for_another_name_ends_before_a_byte_of_it_leaves(inside, internet):
-    found = inside("a.example.com,a.example.com:80", """
+    found = inside("a.example.com,a.example.com:80,a.example.com:8443", """
 good, other = hello('a.example.com'), hello('b.example.com')
 def patched(old, new):
     return other.replace(old, new)
@@ -169,6 +169,28 @@ def megabyte():
             s.sendall(b'\\x16\\x03\\x01\\x40\\x00' + bytes(16384))
         return s.recv(1)
 attempt('megabyte', megabyte)
+def encrypted():
+    # An extension that says nothing becomes an encrypted client hello.
+    assert good.count(b'\\x00\\x17\\x00\\x00') == 1
+    return talk('a.example.com', 443, good.replace(b'\\x00\\x17\\x00\\x00', b'\\xfe\\x0d\\x00\\x00'))
+attempt('encrypted', encrypted)
+attempt('tls on 80', lambda: talk('a.example.com', 80, good))
+def again(second, early=b''):
+    # The server asks for another hello; both may also be sent at once.
+    with connect('a.example.com', 8443, good + early) as s:
+        if not early:
+            s.recv(65536)
+            s.sendall(second)
+        while s.recv(65536):
+            pass
+attempt('again other', lambda: again(b'\\x14\\x03\\x03\\x00\\x01\\x01' + hello('b.example.com')))
+attempt('again early', lambda: again(b'', other))
+attempt('again with data', lambda: again(b'\\x17\\x03\\x03\\x00\\x10' + bytes(16) + hello('b.example.com')))
+def whole():
+    with ssl.create_default_context().wrap_socket(connect('a.example.com', 8443), server_hostname='a.example.com') as tls:
+        tls.sendall(get('a.example.com'))
+        return tls.recv(12).decode()
+attempt('again whole', whole)
 attempt('no tls', lambda: talk('a.example.com', 443, b'\\x00hello'))
 attempt('http right', lambda: talk('a.example.com', 80, get('a.example.com'))[:15])
 attempt('http other', lambda: talk('a.example.com', 80, get('b.example.com')))
@@ -209,7 +231,11 @@ attempt('no websocket', lambda: upgrade('/plain'))
     assert found.pop("http right") == "HTTP/1.1 200 OK" and found.pop("http kept") is None, found
     assert found.pop("websocket") == "101 ws" and found.pop("no websocket").startswith("reset after"), found
     assert found.pop("megabyte") in ("ECONNRESET", "EPIPE"), found
-    assert set(found.values()) == {"ECONNRESET"} and len(found) == 12, found
+    assert found.pop("again whole") == "HTTP/1.1 200", found
+    assert set(found.values()) == {"ECONNRESET"} and len(found) == 17, found
+    assert {e["hello"].lower() for e in internet.log() if "hello" in e} == {"a.example.com"}
+    assert all(text in inside.result.stderr for text in (
+        "[NETWORK] BLOCKED: a connection that hides which host it is for (encrypted client hello)", "--net 'a.example.com:443/tcp'")), inside.result
     seen = internet.requests()
     assert {r["host"] for r in seen} == {"a.example.com"} and not any("second" in r["request"] or "behind" in r["request"] for r in seen), seen
 
@@ -584,6 +610,8 @@ found['false'] = ask(c, '/')[0]
 c, base = endpoint('HOME_URL')
 found['home'] = ask(c, '/')[0]
 attempt('absolute', lambda: talk('127.0.0.1', 900, get('x', 'http://b.example.com/'))[:12])
+for method in ('TRACE', 'trace', 'TRACK'):
+    attempt(method, lambda: talk('127.0.0.1', 900, get('x').replace(b'GET', method.encode()))[:12])
 attempt('smuggled', lambda: talk('127.0.0.1', 900, b'POST / HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 3\\r\\nContent-Length: 5\\r\\n\\r\\n')[:12])
 attempt('direct', lambda: socket.getaddrinfo('a.example.com', 443))
 with connect('127.0.0.1', 900, get('x', '/stream')) as s:
@@ -614,8 +642,10 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
 """, "--policy", str(policy), "--keep-env", "TEST_*", env={"TEST_KEY": "s3cret"})
     assert found == {
         "urls": ["http://127.0.0.1:900/v1", "http://127.0.0.1:901"], "first": [200, "a.example.com", "a.example.com", "POST /v1/x HTTP/1.1", "body"],
-        "large": [200, 200000], "second": 200, "false": 502, "home": 502, "absolute": "HTTP/1.1 502", "smuggled": "HTTP/1.1 502", "direct": "no name",
+        "large": [200, 200000], "second": 200, "false": 502, "home": 502, "absolute": "HTTP/1.1 502", "TRACE": "HTTP/1.1 502",
+        "trace": "HTTP/1.1 502", "TRACK": "HTTP/1.1 502", "smuggled": "HTTP/1.1 502", "direct": "no name",
         "early": 1, "events": 3, "websocket": "101", "inside": []}, found
+    assert not [r for r in internet.requests() if r["request"].upper().startswith("TRAC")]
     keys = [r["fields"].get("x-api-key") or r["fields"].get("authorization") for r in internet.requests()]
     assert set(keys) == {"s3cret", "Bearer s3cret"} and "mine" not in str(internet.requests())
 

@@ -150,14 +150,17 @@ def test_sessions_carry_the_list_of_their_project_and_change_it_while_they_run(m
         assert done.returncode == status, done
         return done.json("stderr" if status else "stdout")
 
-    project = ask("project", "create", "p", "--no-git", "--net", "a.example.com,four.example.org", "--net", "tcp.example.com:7/tcp")
-    assert project["net"] == ["a.example.com", "four.example.org", "tcp.example.com:7/tcp"]
+    project = ask("project", "create", "p", "--no-git", "--net", "a.example.com,four.example.org", "--net", "tcp.example.com:7/tcp",
+                  "--net", "private.example.net:80/tcp,10.77.0.1:80")
+    assert project["net"] == ["a.example.com", "four.example.org", "tcp.example.com:7/tcp", "private.example.net:80/tcp", "10.77.0.1:80"]
     assert reached(online("session", "start", project["id"], "--", "sh", "-c", ASK)) == ["a.example.com", "four.example.org"]
     assert reached(online("session", "start", project["id"], "--net", "a.example.com", "--", "sh", "-c", ASK)) == ["a.example.com"]
     wider = ask("session", "start", project["id"], "--net", "b.example.com", "--", "true", status=125)
     assert wider["kind"] == "policy_denied" and "it would reach more of the network: b.example.com:443" in wider["message"]
     # A live one: its connection ends when the host is revoked, and a host that is allowed is there at once.
-    live = "exec 3<>/dev/tcp/tcp.example.com/7; echo hello >&3; read -r line <&3; echo got $line; cat <&3; echo cut; read -r go; " + ASK
+    # So does one by a name to an address that is not public, when no rule grants that any more.
+    live = ("exec 4<>/dev/tcp/private.example.net/80; exec 3<>/dev/tcp/tcp.example.com/7; echo hello >&3; read -r line <&3; echo got $line; "
+            "cat <&3; echo cut; cat <&4; echo gone; read -r go; ") + ASK
     session = ask("session", "start", project["id"], "--new-session", "--detach", "--", "bash", "-c", live)["session_id"]
 
     def said():
@@ -168,12 +171,15 @@ def test_sessions_carry_the_list_of_their_project_and_change_it_while_they_run(m
     refused = ask("session", "net", session, "--revoke", "other.example.com", status=1)
     assert "the list has no rule other.example.com:443" in refused["message"]
     after = ask("session", "net", session, "--revoke", "tcp.example.com:7", "--allow", "b.example.com")
-    assert after["net"] == ["a.example.com:443", "four.example.org:443", "b.example.com:443"]
+    assert after["net"] == ["a.example.com:443", "four.example.org:443", "private.example.net:80/tcp", "10.77.0.1:80", "b.example.com:443"]
     poll(lambda: "cut" in said(), 60)
+    assert "gone" not in said()
+    after = ask("session", "net", session, "--revoke", "10.77.0.1:80")
+    poll(lambda: "gone" in said(), 60)
     assert ask("session", "get", session)["net"] == after["net"], "the record has it"
     assert online("session", "send", session, "go").returncode == 0
     poll(lambda: ask("session", "get", session)["status"] == "completed", 60)
-    assert said().split("cut\n")[1].split() == ALL
+    assert said().split("gone\n")[1].split() == ALL
     assert ask("project", "get", project["id"])["net"] == project["net"], "the project keeps its own"
     assert ask("session", "net", session, "--allow", "b.example.com", status=1)["kind"] == "conflict"
     host = ask("project", "create", "q", "--no-git")

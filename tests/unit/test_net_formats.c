@@ -173,7 +173,9 @@ static void test_a_server_name_is_found_however_the_hello_is_cut(void **state)
 		cut(&message, size, &stream);
 		for (size_t n = 0; n < stream.n; n++)
 			assert_int_equal(cordon_hello_name(stream.bytes, n, name), 0);
-		assert_int_equal(cordon_hello_name(stream.bytes, stream.n, name), 1);
+		assert_int_equal(cordon_hello_name(stream.bytes, stream.n, name), stream.n);
+		stream.bytes[stream.n] = 0x17; /* what follows is not counted */
+		assert_int_equal(cordon_hello_name(stream.bytes, stream.n + 1, name), stream.n);
 		assert_string_equal(name, "a.example.com");
 	}
 }
@@ -185,7 +187,7 @@ static int result_of(const char *name, size_t len, bool twice)
 
 	make(&message, name, len, twice);
 	cut(&message, message.n, &stream);
-	return cordon_hello_name(stream.bytes, stream.n, found);
+	return (int)cordon_hello_name(stream.bytes, stream.n, found);
 }
 
 static void test_a_hello_that_could_be_read_in_two_ways_is_refused(void **state)
@@ -206,6 +208,14 @@ static void test_a_hello_that_could_be_read_in_two_ways_is_refused(void **state)
 				   "cher.example.com",
 				   17, false),
 			 -EBADMSG);
+	make(&message, "a.example.com", 13, false);
+	put(&message, "\x01\x00\x00\x00", 4); /* another message in the same record */
+	cut(&message, message.n, &stream);
+	assert_int_equal(cordon_hello_name(stream.bytes, stream.n, name), -EBADMSG);
+	make(&message, "a.example.com", 13, false);
+	memcpy(message.bytes + 4 + 2 + 32 + 1 + 4 + 2 + 2, "\xfe\x0d", 2); /* its first extension is an encrypted hello */
+	cut(&message, message.n, &stream);
+	assert_int_equal(cordon_hello_name(stream.bytes, stream.n, name), -EPROTONOSUPPORT);
 	make(&message, "a.example.com", 13, false);
 	message.bytes[3]++; /* a byte behind the extensions */
 	message.n++;
@@ -259,6 +269,7 @@ static const struct {
 	{ "POST / HTTP/1.1\r\n" OK_HOST "Content-Length: +3\r\n\r\nabc", -EBADMSG },
 	{ "POST / HTTP/1.1\r\n" OK_HOST "Content-Length: 99999999999999999999\r\n\r\nabc", -EBADMSG },
 	{ "POST / HTTP/1.1\r\n" OK_HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", -EBADMSG },
+	{ "POST / HTTP/1.0\r\n" OK_HOST "Transfer-Encoding: chunked\r\n\r\n", -EBADMSG },
 	{ "POST / HTTP/1.1\r\n" OK_HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", -EBADMSG },
 	{ "POST / HTTP/1.1\r\n" OK_HOST "Transfer-Encoding: chunked\r\n\r\n-1\r\n", -EBADMSG },
 	{ "POST / HTTP/1.1\r\n" OK_HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", -EBADMSG },
