@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/manager.h"
 #include "cli/run_options.h"
+#include "config/prompt_section.h"
 #include "policy/shares.h"
 
 static const struct cordon_option options[] = {
@@ -23,71 +24,21 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	return cordon_run_options_set(data, key, arg, err);
 }
 
-/* A folder's name is untrusted text in a prompt: it gets no line of its own and can't end the code span. */
-static int add_name(struct cordon_buf *buf, const char *name)
-{
-	autobuf struct cordon_buf safe = CORDON_BUF(1u << 21);
-	int r = cordon_text_escape(&safe, name, strlen(name));
-
-	for (size_t i = 0; r == 0 && i < safe.len; i++)
-		r = safe.data[i] == '`' ? cordon_buf_adds(buf, "\\x60") : cordon_buf_addc(buf, safe.data[i]);
-	return r;
-}
-
-static const char *const strict_rule =
-	"2. **Strict Mode**: File access outside workspace will FAIL. You must stay within workspace boundaries.\n\n";
-static const char *const permissive_rule =
-	"2. **Permissive Mode**: File access outside workspace is allowed but will be reported with a WARNING. You should "
-	"stay within workspace boundaries.\n\n";
-
-static int write_section(const struct cordon_manager *ws, struct cordon_buf *buf)
-{
-	int r = cordon_buf_addf(buf,
-				"# Workspace Sandboxing\n\n"
-				"This iteration is running with workspace sandboxing ENABLED.\n\n"
-				"## Workspace Configuration\n\n"
-				"**Mode**: %s\n"
-				"**Allowed Folders**: ",
-				cordon_mode_name(ws->mode));
-
-	if (r == 0)
-		r = add_name(buf, ws->list);
-	if (r == 0)
-		r = cordon_buf_addf(
-			buf,
-			"\n\n## Workspace Rules\n\n"
-			"1. **File Access Constraints**: You should primarily work with files within the workspace folders "
-			"listed above.\n\n"
-			"%s"
-			"3. **File Scope**: The story's fileScope has been automatically inferred from workspace contents. "
-			"Focus your changes on these patterns.\n\n"
-			"4. **Safety**: Do not attempt to access files outside the workspace unless absolutely necessary.\n\n"
-			"## Workspace Folders\n\n",
-			ws->mode == CORDON_MODE_STRICT ? strict_rule : permissive_rule);
-	for (size_t i = 0; r == 0 && i < ws->folders.n; i++) {
-		const char *folder = ws->folders.items[i];
-		size_t len = strlen(folder);
-
-		r = cordon_buf_adds(buf, "- `");
-		if (r == 0)
-			r = add_name(buf, folder);
-		if (r == 0)
-			r = cordon_buf_adds(buf, len && folder[len - 1] == '/' ? "`\n" : "/`\n");
-	}
-	return r;
-}
-
 static int print_section(struct cordon_cli *cli, const struct cordon_manager *ws)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(8u << 20);
 	struct cordon_error err = { 0 };
+	struct cordon_prompt_section section = { .mode = ws->mode,
+						 .list = ws->list,
+						 .folders = (const char *const *)ws->folders.items,
+						 .n_folders = ws->folders.n };
 	int r = 0;
 
 	/* A section with the word ENABLED would be wrong. */
 	if (ws->disabled)
 		cordon_manager_report_disabled(cli, &ws->root);
 	else
-		r = write_section(ws, &buf);
+		r = cordon_prompt_section(&section, &buf);
 	if (r < 0) {
 		cordon_fail_errno(&err, r, "prompt section");
 		return cordon_cli_fail(cli, &err);
@@ -108,7 +59,7 @@ static int add_item(struct cordon_buf *buf, const char *before, const char *name
 	int r = cordon_buf_adds(buf, before);
 
 	if (r == 0)
-		r = add_name(buf, name);
+		r = cordon_prompt_name(buf, name);
 	return r < 0 ? r : cordon_buf_adds(buf, after);
 }
 
