@@ -351,3 +351,9 @@ int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options 
 	*ret_policy = cordon_steal_ptr(&policy);
 	return 0;
 }
+
+int cordon_run_options_share(const struct cordon_run_options *options, struct cordon_policy *policy,
+			     struct cordon_error *err)
+{
+	return add_shares(options, policy, true, err);
+}

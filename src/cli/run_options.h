@@ -38,7 +38,7 @@ enum cordon_run_key {
 	{ "home", 0, CORDON_ARG_DIR, "DIR", "home directory that stays (default: private and empty)", CORDON_RUN_HOME }, \
 	{ "share", 0, CORDON_ARG_DIR, "DIR[:PATH][:ro]", "show another host directory (repeatable)", CORDON_RUN_SHARE }, \
 	CORDON_SCOPE_NET_OPTION
-#define CORDON_RUN_OPTIONS \
+#define CORDON_CALL_OPTIONS \
 	CORDON_SHARE_OPTIONS, \
 	{ "program", 0, CORDON_ARG_TEXT, "PROGRAM", "show a program of the caller's PATH with its package (repeatable)", CORDON_RUN_PROGRAM }, \
 	{ "env", 0, CORDON_ARG_TEXT, "NAME=VALUE", "set a variable (repeatable)", CORDON_RUN_ENV }, \
@@ -48,7 +48,9 @@ enum cordon_run_key {
 	{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of the whole run (512M, 2G)", CORDON_RUN_MEMORY }, \
 	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes and threads of the run", CORDON_RUN_PIDS }, \
 	{ "cpus", 0, CORDON_ARG_TEXT, "N", "CPUs the run may use (2, 0.5)", CORDON_RUN_CPUS }, \
-	{ "tmp-size", 0, CORDON_ARG_TEXT, "SIZE", "bytes of the private /tmp, /run and home (default: 2G)", CORDON_RUN_TMP_SIZE }, \
+	{ "tmp-size", 0, CORDON_ARG_TEXT, "SIZE", "bytes of the private /tmp, /run and home (default: 2G)", CORDON_RUN_TMP_SIZE }
+#define CORDON_RUN_OPTIONS \
+	CORDON_CALL_OPTIONS, \
 	{ "reports", 0, CORDON_ARG_TEXT, "now|end|file:PATH", "when or where reports are printed (default: end on a terminal, else now)", \
 	  CORDON_RUN_REPORTS }
 /* clang-format on */
@@ -94,5 +96,8 @@ typedef enum cordon_run_use {
  * every error. */
 int cordon_run_options_policy(struct cordon_cli *cli, struct cordon_run_options *options, cordon_run_use use,
 			      struct cordon_policy **ret_policy);
+/* Adds the shares to another policy of the same root, made by cordon_scope_again(). */
+int cordon_run_options_share(const struct cordon_run_options *options, struct cordon_policy *policy,
+			     struct cordon_error *err);
 
 #endif

@@ -465,3 +465,49 @@ int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struc
 	*ret_policy = policy;
 	return 0;
 }
+
+static bool is_scope(int key)
+{
+	return key == CORDON_SCOPE_RW || key == CORDON_SCOPE_RO || key == CORDON_SCOPE_WITHIN;
+}
+
+int cordon_scope_again(const struct cordon_scope *scope, const char *root, const char *folders, cordon_mode mode,
+		       struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	autofree struct cordon_policy_rule *rules = calloc(scope->n_rules + count_protected(scope->preset) + 1,
+							   sizeof(*rules));
+	struct cordon_policy_spec spec = { .root = root,
+					   .rules = rules,
+					   .mode = mode,
+					   .reports_reads = scope->mode || scope->n_profiles,
+					   .deny_secrets = scope->deny_secrets,
+					   .read_only = scope->read_only,
+					   .no_default_protection = scope->no_default_protect,
+					   .file = scope->file,
+					   .profiles = (struct cordon_policy_file *const *)scope->profiles,
+					   .n_profiles = scope->n_profiles };
+	int r;
+
+	if (!rules)
+		return cordon_fail_errno(err, -ENOMEM, "options");
+	for (size_t i = 0; i < scope->n_rules; i++)
+		for (size_t k = 0; k < CORDON_ARRAY_SIZE(rule_options); k++)
+			if (scope->rules[i].key == rule_options[k].key && (folders || !is_scope(scope->rules[i].key)))
+				rules[spec.n_rules++] = (struct cordon_policy_rule){ .kind = rule_options[k].kind,
+										     .text = scope->rules[i].text,
+										     .where = rule_options[k].option };
+	for (const struct cordon_preset *preset = scope->preset; preset; preset = preset->parent)
+		for (size_t i = 0; i < preset->protected_paths.n; i++)
+			rules[spec.n_rules++] = (struct cordon_policy_rule){
+				.kind = CORDON_RULE_PROTECT,
+				.text = preset->protected_paths.items[i].text,
+				.where = preset->protected_paths.items[i].where
+			};
+	if (folders && *folders)
+		rules[spec.n_rules++] = (struct cordon_policy_rule){ .kind = CORDON_RULE_FOLDERS,
+								     .text = folders,
+								     .where = "workspace" };
+	r = cordon_policy_build(&spec, ret_policy, &errors);
+	return r < 0 ? cordon_errors_first(&errors, err) : 0;
+}

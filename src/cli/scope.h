@@ -124,6 +124,14 @@ void cordon_scope_done(struct cordon_scope *scope);
  * and the folders. */
 int cordon_scope_build(struct cordon_cli *cli, struct cordon_scope *scope, struct cordon_policy **ret_policy);
 
+/*
+ * Builds a policy again from what cordon_scope_build() has read, for a front end that needs many: for these folders, a list
+ * of places in the root, in this mode. NULL means the root without the grants of the options: for a run that may
+ * see and write everything that is not denied or protected.
+ */
+int cordon_scope_again(const struct cordon_scope *scope, const char *root, const char *folders, cordon_mode mode,
+		       struct cordon_policy **ret_policy, struct cordon_error *err);
+
 /* Opens the root: --root, else WORKSPACE_REPO_ROOT, else the git top level above the current directory. */
 int cordon_scope_open_root(const struct cordon_scope *scope, const char *env_root, struct cordon_root *ret_root,
 			   struct cordon_error *err);

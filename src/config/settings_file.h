@@ -20,6 +20,7 @@
  *       presets:
  *         web: {folders: [web, shared], mode: strict, protected_paths: [web/vendor], env_pass: [NPM_TOKEN]}
  *         web-only: {extends: web, folders: [web]}
+ *       loop: {command: [claude, -p], profile: claude}
  *       validation_hooks:
  *         - {name: size, run: [/srv/hooks/size], on: apply, timeout: 10}
  *
@@ -145,9 +146,10 @@ struct cordon_settings_file {
 	size_t n_presets;
 	struct cordon_hook *hooks; /* defaults.validation_hooks */
 	size_t n_hooks;
+	struct cordon_provider *loop;	 /* defaults.loop: the agent of `cordon loop`; or NULL */
 	struct cordon_run_limits limits; /* of every step; defaults.limits */
 	bool step_views; /* steps that write to the private workspace do it in views; defaults.step_views */
-	const struct cordon_node *defaults; /* or NULL. All but `loop` is judged here */
+	const struct cordon_node *defaults; /* or NULL */
 };
 
 /* The path of the file: `config` if it is not NULL, else $CORDON_CONFIG, else config.yaml in $CORDON_HOME. */

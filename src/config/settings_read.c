@@ -528,6 +528,11 @@ static int read_defaults(struct cordon_settings_reader *reader, const struct cor
 		r = cordon_settings_read_presets(reader, cordon_node_get(node, "presets"));
 	if (r == 0 && reader->settings->defaults)
 		r = cordon_settings_read_hooks(reader, cordon_node_get(node, "validation_hooks"));
+	if (r == 0 && reader->settings->defaults && cordon_node_get(node, "loop")) {
+		reader->settings->loop = cordon_arena_alloc(reader->in.doc->arena, sizeof(*reader->settings->loop));
+		r = reader->settings->loop ? read_provider(reader, cordon_node_get(node, "loop"), reader->settings->loop)
+					   : -ENOMEM;
+	}
 	if (r < 0)
 		return r;
 	return read_providers(reader, reader->settings->defaults ? cordon_node_get(node, "providers") : NULL);

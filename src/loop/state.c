@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a loop on disk and in memory: its directory and locks, its stories, and going on after a kill. */
+#include <fcntl.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <sys/file.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "loop/internal.h"
+#include "store/internal.h"
+
+#define LOOPS "loops"
+#define DEAD_WAIT_MS 60000 /* how long the agents of a killed loop may take to end */
+#define DEAD_POLL_MS 10
+
+/* ---- opening ---- */
+
+static void hash_of(const char *a, const char *b, char ret[static 33])
+{
+	unsigned char hash[16];
+	crypto_generichash_state state;
+
+	crypto_generichash_init(&state, NULL, 0, sizeof(hash));
+	crypto_generichash_update(&state, (const unsigned char *)a, strlen(a) + 1);
+	crypto_generichash_update(&state, (const unsigned char *)b, strlen(b) + 1);
+	crypto_generichash_final(&state, hash, sizeof(hash));
+	sodium_bin2hex(ret, 33, hash, sizeof(hash));
+}
+
+/* The key does not depend on the order in which PRDs are named. */
+static void make_key(struct cordon_loop *loop)
+{
+	unsigned char sum[16] = { 0 };
+	char one[33];
+
+	for (size_t i = 0; i < loop->options.n_prds; i++) {
+		unsigned char bytes[16];
+
+		hash_of(loop->root.path, loop->options.prds[i].path, one);
+		sodium_hex2bin(bytes, sizeof(bytes), one, 32, NULL, NULL, NULL);
+		for (size_t k = 0; k < sizeof(sum); k++)
+			sum[k] ^= bytes[k];
+	}
+	sodium_bin2hex(loop->key, sizeof(loop->key), sum, sizeof(sum));
+}
+
+static int take_locks(struct cordon_loop *loop, int loops, struct cordon_error *err)
+{
+	for (size_t i = 0; i < loop->options.n_prds; i++) {
+		char hash[33], name[48];
+		int r;
+
+		hash_of("", loop->options.prds[i].path, hash);
+		snprintf(name, sizeof(name), "%s.prd", hash);
+		r = cordon_lock_take(loops, name, LOCK_EX | LOCK_NB, &loop->prd_locks[i], err);
+		if (r == -EWOULDBLOCK) {
+			cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "another loop works on %s",
+				    loop->options.prds[i].path);
+			cordon_error_hint(err, "wait for its end, or stop it with Ctrl-C");
+			return -EBUSY;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int open_dir(struct cordon_loop *loop, struct cordon_error *err)
+{
+	autofd int loops = -1;
+	char path[80];
+	int r;
+
+	if (sodium_init() < 0)
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium does not work");
+	make_key(loop);
+	r = cordon_home_subdir(loop->home, LOOPS, &loops, err);
+	if (r == 0)
+		r = take_locks(loop, loops, err);
+	snprintf(path, sizeof(path), LOOPS "/%s", loop->key);
+	if (r == 0)
+		r = cordon_home_subdir(loop->home, path, &loop->dir_fd, err);
+	if (r == 0 && cordon_concat(loop->dir, sizeof(loop->dir), loop->home->path, "/state/", path, (char *)NULL) < 0)
+		r = cordon_fail_errno(err, -ENAMETOOLONG, "%s", loop->home->path);
+	return r;
+}
+
+/* ---- stories ---- */
+
+static int read_prds(struct cordon_loop *loop, struct cordon_errors *errors)
+{
+	size_t n = loop->options.n_prds;
+	int r = 0;
+
+	loop->prds = calloc(n, sizeof(void *));
+	loop->first = calloc(n + 1, sizeof(*loop->first));
+	if (!loop->prds || !loop->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		int one = cordon_prd_load(loop->options.prds[i].path, &loop->prds[i], errors);
+
+		r = r < 0 ? r : one;
+		loop->first[i] = loop->n_stories;
+		loop->n_stories += one < 0 ? 0 : loop->prds[i]->n_stories;
+	}
+	loop->first[n] = loop->n_stories;
+	return r;
+}
+
+static int make_stories(struct cordon_loop *loop)
+{
+	loop->stories = calloc(loop->n_stories + 1, sizeof(*loop->stories));
+	loop->order = calloc(loop->n_stories + 1, sizeof(*loop->order));
+	loop->calls = calloc(loop->options.workers, sizeof(*loop->calls));
+	if (!loop->stories || !loop->order || !loop->calls)
+		return -ENOMEM;
+	loop->n_calls = loop->options.workers;
+	for (size_t p = 0; p < loop->options.n_prds; p++)
+		for (size_t i = 0; i < loop->prds[p]->n_stories; i++)
+			loop->stories[loop->first[p] + i] = (struct cordon_loop_story){
+				.story = &loop->prds[p]->stories[i],
+				.prd = p,
+				.state = loop->prds[p]->stories[i].passes ? CORDON_STORY_PASSED : CORDON_STORY_WAITING
+			};
+	return 0;
+}
+
+/* Gives stories without a fileScope the one that the folders stand for, and says so. */
+static int infer_scopes(struct cordon_loop *loop, struct cordon_errors *errors)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < loop->options.n_prds; i++) {
+		const struct cordon_loop_prd *prd = &loop->options.prds[i];
+		CORDON_CLEANUP(cordon_prd_changes_done) struct cordon_prd_changes changes = { 0 };
+		json_auto_t *patterns = NULL;
+		struct cordon_error err = { 0 };
+		json_t *ids;
+
+		if (!prd->n_items)
+			continue;
+		r = cordon_prd_infer_scope(prd->items, prd->n_items, 0, &patterns, &err);
+		if (r < 0)
+			return cordon_errors_add(errors, &err, NULL, 0, 0);
+		r = cordon_prd_update_scope(prd->path, patterns, &changes, errors);
+		ids = json_array();
+		for (size_t k = 0; r == 0 && k < changes.n; k++)
+			json_array_append_new(ids, json_string(changes.ids[k]));
+		cordon_loop_tell(loop,
+				 json_pack("{s:s, s:s, s:o}", "event", "scopes", "prd", prd->path, "stories", ids));
+	}
+	return r;
+}
+
+int cordon_loop_state_open(struct cordon_loop *loop, struct cordon_errors *errors)
+{
+	struct cordon_error err = { 0 };
+	int r = cordon_root_open(loop->options.root, &loop->root, &err);
+
+	if (r == 0)
+		r = open_dir(loop, &err);
+	if (r < 0)
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	r = infer_scopes(loop, errors);
+	if (r == 0)
+		r = read_prds(loop, errors);
+	if (r < 0)
+		return r;
+	r = make_stories(loop);
+	if (r < 0) {
+		cordon_fail_errno(&err, r, "the loop");
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	}
+	for (size_t i = 0; i < loop->n_calls; i++)
+		loop->calls[i] = (struct cordon_loop_call){ .view = CORDON_VIEW_NONE,
+							    .check_view = CORDON_VIEW_NONE,
+							    .check_result = CORDON_VIEW_NONE,
+							    .logs = CORDON_LOOP_LOGS_NONE,
+							    .input = -1 };
+	return 0;
+}
+
+void cordon_loop_state_close(struct cordon_loop *loop)
+{
+	cordon_loop_pop(loop, 0);
+	for (size_t i = 0; loop->prds && i < loop->options.n_prds; i++)
+		cordon_prd_free(loop->prds[i]);
+	for (size_t i = 0; loop->stories && i < loop->n_stories; i++) {
+		free(loop->stories[i].reason);
+		free(loop->stories[i].note);
+	}
+	free(loop->prds);
+	free(loop->stories);
+	free(loop->first);
+	free(loop->order);
+	free(loop->calls);
+	cordon_loop_journal_done(&loop->journal);
+	cordon_closep(&loop->dir_fd);
+	for (size_t i = 0; i < CORDON_LOOP_PRDS_MAX; i++) {
+		cordon_closep(&loop->prd_locks[i]);
+		json_decref(loop->types[i]);
+	}
+	cordon_root_done(&loop->root);
+}
+
+/* ---- accepted results ---- */
+
+int cordon_loop_upper(const struct cordon_loop *loop, const char *view, int *ret_fd, struct cordon_error *err)
+{
+	char path[96];
+	autofd int fd = -1;
+
+	snprintf(path, sizeof(path), "views/%s/" CORDON_VIEW_UPPER, view);
+	fd = cordon_open_beneath(loop->home->state_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cordon_fail_errno(err, fd, "cannot open the view %s", view);
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+int cordon_loop_push(struct cordon_loop *loop, uint64_t n, size_t story, const char *view, const char *commit,
+		     json_t *result, struct cordon_error *err)
+{
+	struct cordon_loop_accepted *item = &loop->stack[loop->n_stack];
+	autofd int upper = -1;
+	int r = 0;
+
+	*item = (struct cordon_loop_accepted){ .n = n, .story = story, .result = result };
+	if (loop->n_stack > CORDON_LOOP_STACK_MAX)
+		r = cordon_fail(err, -E2BIG, CORDON_KIND_INTERNAL, "too many results wait");
+	cordon_copy(item->view, sizeof(item->view), view, strlen(view));
+	cordon_copy(item->commit, sizeof(item->commit), commit, strlen(commit));
+	if (r == 0 && *view)
+		r = cordon_loop_upper(loop, view, &upper, err);
+	if (r == 0 && *view)
+		r = cordon_layer_read(upper, &item->layer, err);
+	if (r < 0) {
+		json_decref(result);
+		return r;
+	}
+	loop->n_stack++;
+	return 0;
+}
+
+void cordon_loop_pop(struct cordon_loop *loop, size_t from)
+{
+	while (loop->n_stack > from) {
+		struct cordon_loop_accepted *item = &loop->stack[--loop->n_stack];
+
+		cordon_layer_done(&item->layer);
+		json_decref(item->result);
+		item->result = NULL;
+	}
+}
+
+void cordon_loop_note(struct cordon_loop *loop, size_t story, unsigned int attempt, const char *note)
+{
+	struct cordon_loop_story *one = &loop->stories[story];
+	autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_LOOP_NOTE_MAX);
+	const char *old = one->note ? one->note : "";
+	size_t line = strcspn(note, "\n");
+
+	/* What is too old goes; the newest note is whole. */
+	while (strlen(old) > 3 * (size_t)CORDON_LOOP_NOTE_MAX - 64) {
+		const char *next = strstr(old + 1, "\n### ");
+
+		old = next ? next + 1 : "";
+	}
+	if (cordon_buf_adds(&text, old) < 0 ||
+	    cordon_buf_addf(&text, "### Attempt %u\n\n%.*s\n\n", attempt, CORDON_LOOP_NOTE_MAX - 64, note) < 0)
+		return;
+	free(one->note);
+	one->note = cordon_buf_steal(&text);
+	free(one->reason);
+	one->reason = strndup(note, line < 300 ? line : 300);
+}
+
+/* ---- going on ---- */
+
+/* The agents of a loop that was killed end with it, but not at the same instant. */
+static int wait_for_dead(const struct cordon_loop *loop, const char *crew, struct cordon_error *err)
+{
+	int64_t until = cordon_time_monotonic() + DEAD_WAIT_MS;
+
+	for (bool asked = false;; asked = true) {
+		struct cordon_crew_info info;
+		autofree struct cordon_job *jobs = NULL;
+		bool alive = false;
+		size_t n = 0;
+
+		if (cordon_crew_read(loop->home, crew, &info, &jobs, &n, NULL) < 0)
+			return 0; /* it is gone */
+		for (size_t i = 0; i < n; i++)
+			alive |= jobs[i].state == CORDON_JOB_STARTING || jobs[i].state == CORDON_JOB_RUNNING;
+		if (!alive)
+			return 0;
+		if (!asked)
+			(void)cordon_crew_cancel_by_name(loop->home, crew, NULL, NULL);
+		if (cordon_time_monotonic() > until)
+			return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
+					   "an agent of the loop that was killed still runs");
+		(void)poll(NULL, 0, DEAD_POLL_MS);
+	}
+}
+
+static bool find_story(const struct cordon_loop *loop, const json_t *event, size_t *ret_story)
+{
+	const char *prd = json_string_value(json_object_get(event, "prd"));
+	const char *id = json_string_value(json_object_get(event, "story"));
+
+	for (size_t i = 0; prd && id && i < loop->n_stories; i++) {
+		if (!cordon_streq(loop->options.prds[loop->stories[i].prd].path, prd) ||
+		    !cordon_streq(loop->stories[i].story->id, id))
+			continue;
+		*ret_story = i;
+		return true;
+	}
+	return false;
+}
+
+/* A view of a call that never ended. Nobody works in it any more. */
+static void remove_view(const struct cordon_loop *loop, const char *id)
+{
+	autoview struct cordon_view view = CORDON_VIEW_NONE;
+
+	if (cordon_view_open(loop->home, id, &view, NULL) == 0 && cordon_view_lock(&view, NULL) == 0)
+		(void)cordon_view_remove(loop->home, &view, NULL);
+}
+
+/* What is known of the calls while the journal is read. */
+struct replay {
+	json_t *open;	  /* views of calls that have not ended, by number */
+	json_t *accepted; /* events of results that have not landed, oldest first */
+	const char *crew, *landing;
+};
+
+static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *event)
+{
+	const char *what = json_string_value(json_object_get(event, "event"));
+	json_int_t n = json_integer_value(json_object_get(event, "n"));
+	const char *view = json_string_value(json_object_get(event, "view"));
+	char number[CORDON_DIGITS_SIZE];
+	size_t story;
+	bool known = find_story(loop, event, &story);
+
+	snprintf(number, sizeof(number), "%lld", (long long)n);
+	if (n > 0 && (uint64_t)n > loop->n)
+		loop->n = (uint64_t)n;
+	if (!what)
+		return;
+	if (cordon_streq(what, "begin")) {
+		replay->crew = json_string_value(json_object_get(event, "crew"));
+	} else if (cordon_streq(what, "call")) {
+		json_object_set_new(replay->open, number, json_string(view ? view : ""));
+		if (known)
+			loop->stories[story].calls++;
+	} else if (cordon_streq(what, "failed") || cordon_streq(what, "interrupted")) {
+		json_object_del(replay->open, number);
+		/* It may have been accepted, and gone back. */
+		for (size_t i = json_array_size(replay->accepted); i-- > 0;)
+			if (json_integer_value(json_object_get(json_array_get(replay->accepted, i), "n")) == n)
+				json_array_remove(replay->accepted, i);
+		if (known && cordon_streq(what, "failed")) {
+			loop->stories[story].failures += json_is_true(json_object_get(event, "counts"));
+			cordon_loop_note(loop, story, loop->stories[story].calls,
+					 json_string_value(json_object_get(event, "note")));
+		}
+	} else if (cordon_streq(what, "accepted")) {
+		json_object_del(replay->open, number);
+		json_array_append(replay->accepted, event);
+		replay->landing = NULL;
+	} else if (cordon_streq(what, "landing")) {
+		replay->landing = view;
+	} else if (cordon_streq(what, "passed")) {
+		json_array_clear(replay->accepted);
+		replay->landing = NULL;
+	} else if (cordon_streq(what, "parked") && known && loop->stories[story].state != CORDON_STORY_PASSED) {
+		loop->stories[story].state = CORDON_STORY_PARKED;
+	}
+}
+
+static int push_accepted(struct cordon_loop *loop, const json_t *event, struct cordon_error *err)
+{
+	const char *view = json_string_value(json_object_get(event, "view"));
+	const char *commit = json_string_value(json_object_get(event, "commit"));
+	size_t story;
+	int r;
+
+	/* A story that a person took out of the PRD meanwhile has no result any more. */
+	if (!find_story(loop, event, &story))
+		return 0;
+	r = cordon_loop_push(loop, (uint64_t)json_integer_value(json_object_get(event, "n")), story, view ? view : "",
+			     commit ? commit : "", json_incref(json_object_get(event, "result")), err);
+	if (r == 0)
+		cordon_loop_set(loop, story, CORDON_STORY_ACCEPTED);
+	return r;
+}
+
+int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, struct cordon_error *err)
+{
+	struct replay replay = { .open = json_object(), .accepted = json_array() };
+	const char *number;
+	json_t *value, *event;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(events, i, event)
+		replay_one(loop, &replay, event);
+	if (replay.crew)
+		r = wait_for_dead(loop, replay.crew, err);
+	if (r == 0)
+		json_object_foreach(replay.open, number, value)
+			if (*json_string_value(value))
+				remove_view(loop, json_string_value(value));
+	if (replay.landing)
+		cordon_copy(loop->landing, sizeof(loop->landing), replay.landing, strlen(replay.landing));
+	json_array_foreach(replay.accepted, i, event)
+		if (r == 0)
+			r = push_accepted(loop, event, err);
+	json_decref(replay.open);
+	json_decref(replay.accepted);
+	return r;
+}
