@@ -72,7 +72,8 @@ struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *req
 		json_decref(params);
 		return NULL;
 	}
-	call->asked = json_sprintf("cordon-%llu", (unsigned long long)++request->channel->next_request);
+	call->asked = json_sprintf("cordon-%llu",
+				   (unsigned long long)++cordon_mcp_session(request->channel)->next_request);
 	message = json_pack("{s:s, s:O, s:s, s:o}", "jsonrpc", "2.0", "id", call->asked, "method", method, "params",
 			    params);
 	request->channel->send(request->channel, message);
@@ -97,7 +98,8 @@ struct cordon_mcp_call *cordon_mcp_call_find(const struct cordon_mcp *mcp, const
 					     const json_t *id)
 {
 	for (struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
-		if (call->request.channel == channel && json_equal(call->request.id, id))
+		if (cordon_mcp_session(call->request.channel) == cordon_mcp_session(channel) &&
+		    json_equal(call->request.id, id))
 			return call;
 	return NULL;
 }
@@ -155,11 +157,20 @@ void cordon_mcp_calls_close_channel(struct cordon_mcp *mcp, const struct cordon_
 	}
 }
 
+bool cordon_mcp_is_calling(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel)
+{
+	for (const struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
+		if (call->request.channel == channel)
+			return true;
+	return false;
+}
+
 bool cordon_mcp_calls_answered(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id,
 			       const json_t *result)
 {
 	for (struct cordon_mcp_call *call = mcp->calls; call; call = call->next) {
-		if (call->request.channel != channel || !call->asked || !json_equal(call->asked, id))
+		if (cordon_mcp_session(call->request.channel) != cordon_mcp_session(channel) || !call->asked ||
+		    !json_equal(call->asked, id))
 			continue;
 		call->answered(call, result);
 		drop(mcp, call);

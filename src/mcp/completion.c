@@ -25,28 +25,31 @@ static void offer_all(json_t *values, const char *prefix, const json_t *ids, siz
 	}
 }
 
-static void offer_projects(const struct cordon_store *store, json_t *values, const char *prefix, size_t *total)
+static void offer_projects(const struct cordon_store *store, const json_t *only, json_t *values, const char *prefix,
+			   size_t *total)
 {
-	struct cordon_list_query all = { .ids_only = true };
+	struct cordon_list_query all = { .ids_only = true, .only = only };
 	json_auto_t *ids = NULL;
 
 	if (cordon_project_list(store, &all, &ids, NULL, NULL) == 0)
 		offer_all(values, prefix, ids, total);
 }
 
-static void offer_workspaces(const struct cordon_store *store, const char *project, json_t *values, const char *prefix,
-			     size_t *total)
+static void offer_workspaces(const struct cordon_store *store, const json_t *only, const char *project, json_t *values,
+			     const char *prefix, size_t *total)
 {
 	struct cordon_list_query all = { .ids_only = true };
 	json_auto_t *ids = NULL;
 
-	if (project && cordon_workspace_list(store, project, &all, &ids, NULL, NULL) == 0)
+	if (project && cordon_mcp_scope_has(only, project) &&
+	    cordon_workspace_list(store, project, &all, &ids, NULL, NULL) == 0)
 		offer_all(values, prefix, ids, total);
 }
 
-static void offer_sessions(const struct cordon_store *store, json_t *values, const char *prefix, size_t *total)
+static void offer_sessions(const struct cordon_store *store, const json_t *only, json_t *values, const char *prefix,
+			   size_t *total)
 {
-	struct cordon_session_query all = { .ids_only = true };
+	struct cordon_session_query all = { .ids_only = true, .only = only };
 	json_auto_t *ids = NULL;
 
 	if (cordon_session_list(store, &all, &ids, NULL, NULL) == 0)
@@ -96,6 +99,7 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 	const json_t *argument = json_object_get(request->params, "argument");
 	const char *name = cordon_mcp_arg(argument, "name");
 	const char *prefix = cordon_mcp_arg(argument, "value");
+	const json_t *only = cordon_mcp_scope_projects(request->channel);
 	const json_t *known = json_object_get(json_object_get(request->params, "context"), "arguments");
 	json_t *values;
 	size_t total = 0;
@@ -110,11 +114,11 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 	if (request->mcp->options.session)
 		; /* the agent of one session has no choice of ids */
 	else if (cordon_streq(name, "project_id"))
-		offer_projects(store, values, prefix, &total);
+		offer_projects(store, only, values, prefix, &total);
 	else if (cordon_streq(name, "workspace_id"))
-		offer_workspaces(store, cordon_mcp_arg(known, "project_id"), values, prefix, &total);
+		offer_workspaces(store, only, cordon_mcp_arg(known, "project_id"), values, prefix, &total);
 	else if (cordon_streq(name, "session_id"))
-		offer_sessions(store, values, prefix, &total);
+		offer_sessions(store, only, values, prefix, &total);
 	else if (cordon_streq(name, "day"))
 		offer_days(values, prefix, &total);
 	else if (cordon_streq(name, "operation")) {

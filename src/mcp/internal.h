@@ -16,6 +16,7 @@ enum {
 	CORDON_MCP_INVALID_PARAMS = -32602,
 	CORDON_MCP_INTERNAL_ERROR = -32603,
 	CORDON_MCP_OLD_NOT_FOUND = -32002, /* legacy only: resource not found */
+	CORDON_MCP_HEADER_MISMATCH = -32020,
 	CORDON_MCP_MISSING_CAPABILITY = -32021,
 	CORDON_MCP_UNSUPPORTED_VERSION = -32022,
 };
@@ -48,6 +49,12 @@ struct cordon_mcp_request {
 	bool modern;
 	int64_t began; /* monotonic milliseconds */
 };
+
+/* Returns the channel that all requests of a client have in common. */
+static inline struct cordon_mcp_channel *cordon_mcp_session(const struct cordon_mcp_channel *channel)
+{
+	return channel->session ? channel->session : (struct cordon_mcp_channel *)(uintptr_t)channel;
+}
 
 /* Returns the client's capabilities as this request or the handshake declared them, or NULL if it declared none. */
 json_t *cordon_mcp_client_capability(const struct cordon_mcp_request *request, const char *name);
@@ -205,6 +212,25 @@ int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_r
  * may see it. */
 int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err);
 bool cordon_mcp_bound_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
+
+/* scope.c: what a token allows. INVARIANT: every tool has a line in the table of scope.c, and one without it is for nobody
+ * but a caller who may do everything. tool() returns -EPERM or -ENOENT with err; what belongs to another's project looks as
+ * if it did not exist. */
+int cordon_mcp_scope_tool(const struct cordon_mcp_request *request, const char *tool, const json_t *args,
+			  struct cordon_error *err);
+bool cordon_mcp_scope_shows(const struct cordon_mcp_channel *channel, const char *tool);
+bool cordon_mcp_scope_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
+			       const struct cordon_mcp_uri *uri);
+/* The projects of the client, or NULL for all. */
+const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel);
+/* Whether these projects, or all if it is NULL, include one. */
+bool cordon_mcp_scope_has(const json_t *projects, const char *id);
+/* The scope that a tool needs; -ENOENT when it has no line in the table. */
+int cordon_mcp_scope_of(const char *tool, cordon_scope *ret_scope);
+/* tools.c: whether the server offers the tool at all. */
+bool cordon_mcp_offers(const struct cordon_mcp *mcp, const char *tool);
+int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *err);
+
 /* mcp/tools/session.c: returns a session's output as text. */
 char *cordon_mcp_transcript(const json_t *output);
 
@@ -219,8 +245,6 @@ bool cordon_mcp_prompt_has(const char *prompt, const char *argument);
 int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
 int cordon_mcp_unsubscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault);
-/* From the end of the handshake on, legacy clients get a notification when the list of resources changes. */
-void cordon_mcp_listen_lists(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
 void cordon_mcp_listen_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
 void cordon_mcp_listens_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel);
 bool cordon_mcp_listen_has(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);

@@ -60,7 +60,7 @@ static bool watch(struct cordon_mcp *mcp, struct cordon_mcp_listen *listen, cons
 	struct cordon_mcp_uri uri, *grown;
 
 	if (listen->n_uris == CORDON_MCP_LISTEN_URIS_MAX || mcp->offer->uri_parse(text, &uri) < 0 ||
-	    !cordon_mcp_bound_resource(mcp, &uri))
+	    !cordon_mcp_bound_resource(mcp, &uri) || !cordon_mcp_scope_resource(mcp, listen->channel, &uri))
 		return false;
 	grown = realloc(listen->uris, (listen->n_uris + 1) * sizeof(*grown));
 	if (!grown)
@@ -75,6 +75,13 @@ static bool watch(struct cordon_mcp *mcp, struct cordon_mcp_listen *listen, cons
 bool cordon_mcp_listen_has(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id)
 {
 	return find(mcp, channel, id) != NULL;
+}
+
+bool cordon_mcp_listens(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel)
+{
+	const struct cordon_mcp_listen *listen = find(mcp, channel, NULL);
+
+	return listen && listen->n_uris;
 }
 
 static json_t *subscription_meta(json_t *id)
@@ -156,7 +163,7 @@ static struct cordon_mcp_listen *legacy(struct cordon_mcp *mcp, struct cordon_mc
 
 void cordon_mcp_listen_lists(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel)
 {
-	struct cordon_mcp_listen *listen = legacy(mcp, channel);
+	struct cordon_mcp_listen *listen = legacy(mcp, cordon_mcp_session(channel));
 
 	if (listen && !listen->lists)
 		listen->lists = cordon_mcp_watch(mcp, &projects) == 0;
@@ -169,7 +176,7 @@ int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result
 
 	if (!text)
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "a uri is needed");
-	listen = legacy(request->mcp, request->channel);
+	listen = legacy(request->mcp, cordon_mcp_session(request->channel));
 	if (!listen || !watch(request->mcp, listen, text)) {
 		fault->data = json_pack("{s:s}", "uri", text);
 		return cordon_mcp_fail(fault, CORDON_MCP_OLD_NOT_FOUND, "Resource not found");
@@ -180,7 +187,7 @@ int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result
 
 int cordon_mcp_unsubscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	struct cordon_mcp_listen *listen = find(request->mcp, request->channel, NULL);
+	struct cordon_mcp_listen *listen = find(request->mcp, cordon_mcp_session(request->channel), NULL);
 	const char *text = cordon_mcp_arg(request->params, "uri");
 	struct cordon_mcp_uri uri;
 

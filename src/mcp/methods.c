@@ -28,6 +28,14 @@ json_t *cordon_mcp_versions(void)
 	return list;
 }
 
+bool cordon_mcp_speaks(const char *version)
+{
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(versions); i++)
+		if (cordon_streq(version, versions[i]))
+			return true;
+	return false;
+}
+
 /* Names exactly what the table below has handlers for. Tools and prompts never change while the server runs. */
 static json_t *capabilities(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receives and sends messages: JSON-RPC, the era of a request, and the order in which bad requests are rejected. */
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -118,6 +119,66 @@ static int check_modern(struct cordon_mcp_request *request, struct cordon_mcp_fa
 	return 0;
 }
 
+/* Returns the value of a header without blanks around it. It may be written as =?base64?...?=, which clients do for what is not
+ * plain ASCII. */
+static char *header_value(const char *text)
+{
+	static const char begin[] = "=?base64?", end[] = "?=";
+	size_t n, size = 0;
+	char *plain;
+
+	text += strspn(text, " \t");
+	n = strlen(text);
+	while (n && (text[n - 1] == ' ' || text[n - 1] == '\t'))
+		n--;
+	if (n < sizeof(begin) + sizeof(end) - 2 || strncmp(text, begin, sizeof(begin) - 1) != 0 ||
+	    strncmp(text + n - (sizeof(end) - 1), end, sizeof(end) - 1) != 0)
+		return strndup(text, n);
+	text += sizeof(begin) - 1;
+	n -= sizeof(begin) + sizeof(end) - 2;
+	plain = malloc(n + 1);
+	if (!plain)
+		return NULL;
+	/* What can't be decoded equals no name. */
+	if (sodium_base642bin((unsigned char *)plain, n, text, n, NULL, &size, NULL, sodium_base64_VARIANT_ORIGINAL) < 0)
+		size = 0;
+	plain[size] = '\0';
+	return plain;
+}
+
+/* Whether a header says the same as the body. */
+static bool header_fits(const char *given, const char *said)
+{
+	autofree char *value = given ? header_value(given) : NULL;
+
+	return value && cordon_streq(value, said);
+}
+
+/* What the headers of a modern request say, the body must say too. */
+static int check_headers(const struct cordon_mcp_request *request, struct cordon_mcp_fault *fault)
+{
+	const struct cordon_mcp_headers *headers = request->channel->headers;
+	const char *version = cordon_mcp_arg(request->meta, CORDON_META_VERSION);
+	bool by_uri = cordon_streq(request->method, "resources/read");
+	bool named = by_uri || cordon_streq(request->method, "tools/call") ||
+		     cordon_streq(request->method, "prompts/get");
+	const char *name = cordon_mcp_arg(request->params, by_uri ? "uri" : "name");
+	const char *wrong = NULL;
+
+	if (!headers)
+		return 0;
+	if (!header_fits(headers->method, request->method))
+		wrong = "Mcp-Method";
+	else if (named && name && !header_fits(headers->name, name))
+		wrong = "Mcp-Name";
+	else if (version && !header_fits(headers->version, version))
+		wrong = "MCP-Protocol-Version";
+	if (!wrong)
+		return 0;
+	return cordon_mcp_fail(fault, CORDON_MCP_HEADER_MISMATCH, "the header %s is missing or does not fit the body",
+			       wrong);
+}
+
 static int check_legacy(const struct cordon_mcp_request *request, struct cordon_mcp_fault *fault)
 {
 	if (request->channel->initialized || cordon_streq(request->method, "initialize") ||
@@ -132,10 +193,14 @@ static int serve(struct cordon_mcp_request *request, json_t **ret_result, struct
 {
 	const struct cordon_mcp_method *method;
 	const json_t *token = json_object_get(request->meta, "progressToken");
-	int r = request->modern ? check_modern(request, fault) : check_legacy(request, fault);
+	int r = request->modern ? check_headers(request, fault) : check_legacy(request, fault);
 
-	if (r < 0)
+	if (r == 0 && request->modern)
+		r = check_modern(request, fault);
+	if (r < 0) {
+		request->channel->malformed = true;
 		return r;
+	}
 	method = cordon_mcp_method_find(request->method, request->modern);
 	if (!method)
 		return cordon_mcp_fail(fault, CORDON_MCP_METHOD_NOT_FOUND, "Method not found: %.100s", request->method);
@@ -146,6 +211,16 @@ static int serve(struct cordon_mcp_request *request, json_t **ret_result, struct
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_REQUEST,
 				       "a request with this id is still being served");
 	return method->serve(request, ret_result, fault);
+}
+
+bool cordon_mcp_is_modern(const json_t *message, const struct cordon_mcp_headers *headers)
+{
+	const json_t *meta = json_object_get(json_object_get(message, "params"), "_meta");
+	const char *method = json_string_value(json_object_get(message, "method"));
+
+	/* Versions are dates. */
+	return json_object_get(meta, CORDON_META_VERSION) || (method && cordon_streq(method, "server/discover")) ||
+	       (headers && headers->version && strcmp(headers->version, CORDON_MCP_MODERN) >= 0);
 }
 
 static void handle_request(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, json_t *message, json_t *id)
@@ -170,8 +245,7 @@ static void handle_request(struct cordon_mcp *mcp, struct cordon_mcp_channel *ch
 		r = cordon_mcp_fail(&fault, CORDON_MCP_INVALID_PARAMS, "%s must be an object",
 				    json_is_object(request.params) ? "_meta" : "params");
 	} else {
-		request.modern = json_object_get(request.meta, CORDON_META_VERSION) ||
-				 cordon_streq(request.method, "server/discover");
+		request.modern = cordon_mcp_is_modern(message, channel->headers);
 		r = serve(&request, &result, &fault);
 	}
 	if (r < 0)
@@ -186,7 +260,8 @@ static void handle_notification(struct cordon_mcp *mcp, struct cordon_mcp_channe
 	const char *method = json_string_value(json_object_get(message, "method"));
 	const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
 
-	if (cordon_streq(method, "notifications/initialized") && channel->initialized)
+	/* A client of HTTP hears of it on a stream that it opens. */
+	if (cordon_streq(method, "notifications/initialized") && channel->initialized && !channel->session)
 		cordon_mcp_listen_lists(mcp, channel);
 	if (!cordon_streq(method, "notifications/cancelled") || !valid_id(id))
 		return;
@@ -202,17 +277,15 @@ static void invalid(struct cordon_mcp_channel *channel, json_t *id, const char *
 	cordon_mcp_send_fault(channel, valid_id(id) ? id : NULL, &fault);
 }
 
-void cordon_mcp_message(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const char *text, size_t n)
+void cordon_mcp_take(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, json_t *message, const char *why)
 {
-	json_error_t where;
-	json_auto_t *message = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
 	json_t *id = json_object_get(message, "id");
 	const json_t *method = json_object_get(message, "method");
 	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
 	struct cordon_mcp_fault fault = { 0 };
 
 	if (!message) {
-		cordon_mcp_fail(&fault, CORDON_MCP_PARSE_ERROR, "Parse error: %s", where.text);
+		cordon_mcp_fail(&fault, CORDON_MCP_PARSE_ERROR, "Parse error: %s", why);
 		cordon_mcp_send_fault(channel, NULL, &fault);
 	} else if (json_is_array(message)) {
 		invalid(channel, NULL, "batches are not supported");
@@ -229,6 +302,14 @@ void cordon_mcp_message(struct cordon_mcp *mcp, struct cordon_mcp_channel *chann
 	} else {
 		handle_request(mcp, channel, message, id);
 	}
+}
+
+void cordon_mcp_message(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const char *text, size_t n)
+{
+	json_error_t where;
+	json_auto_t *message = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
+
+	cordon_mcp_take(mcp, channel, message, where.text);
 }
 
 void cordon_mcp_too_long(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel)

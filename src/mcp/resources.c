@@ -54,7 +54,8 @@ static void add_project(const struct cordon_store *store, const char *id, json_t
 
 int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	struct cordon_list_query query = { .limit = CORDON_MCP_PAGE, .ids_only = true };
+	const json_t *only = cordon_mcp_scope_projects(request->channel);
+	struct cordon_list_query query = { .limit = CORDON_MCP_PAGE, .ids_only = true, .only = only };
 	struct cordon_error err = { 0 };
 	json_auto_t *projects = NULL;
 	json_t *list, *result, *project;
@@ -84,7 +85,8 @@ int cordon_mcp_resources_list(struct cordon_mcp_request *request, json_t **ret_r
 		cordon_copy(audit.id, sizeof(audit.id), day, strlen(day));
 		add(list, &(struct cordon_mcp_uri){ .place = CORDON_MCP_PROJECTS }, NULL);
 		add(list, &(struct cordon_mcp_uri){ .place = CORDON_MCP_SESSIONS }, NULL);
-		add(list, &audit, day);
+		if (!only)
+			add(list, &audit, day);
 	}
 	json_array_foreach(projects, i, project) {
 		add_project(request->mcp->store, json_string_value(project), list);
@@ -191,10 +193,11 @@ static int read_record(const struct cordon_store *store, const struct cordon_mcp
 	return r;
 }
 
-static int read_place(const struct cordon_store *store, const struct cordon_mcp_uri *uri, json_t **ret_value,
-		      struct cordon_buf *ret_text, struct cordon_error *err)
+/* `only` are the projects of the client, or NULL for all. */
+static int read_place(const struct cordon_store *store, const struct cordon_mcp_uri *uri, const json_t *only,
+		      json_t **ret_value, struct cordon_buf *ret_text, struct cordon_error *err)
 {
-	struct cordon_list_query query = { .limit = 1000 };
+	struct cordon_list_query query = { .limit = 1000, .only = only };
 	size_t total = 0;
 	json_t *list = NULL;
 	int r;
@@ -207,7 +210,8 @@ static int read_place(const struct cordon_store *store, const struct cordon_mcp_
 	case CORDON_MCP_SESSION_LOG:
 		return read_log(store, uri->id, ret_text, err);
 	case CORDON_MCP_SESSIONS:
-		r = cordon_session_list(store, &(struct cordon_session_query){ .limit = 1000 }, &list, &total, err);
+		r = cordon_session_list(store, &(struct cordon_session_query){ .limit = 1000, .only = only }, &list,
+					&total, err);
 		if (r == 0)
 			*ret_value = json_pack("{s:o, s:I}", "sessions", list, "total", (json_int_t)total);
 		return r;
@@ -247,9 +251,10 @@ int cordon_mcp_resources_read(struct cordon_mcp_request *request, json_t **ret_r
 
 	if (!wanted)
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "resources/read needs a uri");
-	if (cordon_mcp_uri_parse(wanted, &uri) < 0 || !cordon_mcp_bound_resource(request->mcp, &uri))
+	if (cordon_mcp_uri_parse(wanted, &uri) < 0 || !cordon_mcp_bound_resource(request->mcp, &uri) ||
+	    !cordon_mcp_scope_resource(request->mcp, request->channel, &uri))
 		return not_found(request, wanted, fault);
-	r = read_place(request->mcp->store, &uri, &value, &text, &err);
+	r = read_place(request->mcp->store, &uri, cordon_mcp_scope_projects(request->channel), &value, &text, &err);
 	if (r < 0)
 		return err.kind == CORDON_KIND_NOT_FOUND
 			       ? not_found(request, wanted, fault)

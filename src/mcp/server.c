@@ -24,7 +24,16 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 		free(mcp);
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium can't be used");
 	}
-	randombytes_buf(mcp->key, sizeof(mcp->key));
+	if (options->key)
+		memcpy(mcp->key, options->key, sizeof(mcp->key));
+	else
+		randombytes_buf(mcp->key, sizeof(mcp->key));
+	mcp->epoll_fd = -1;
+	r = cordon_mcp_toolset_check(mcp, err);
+	if (r < 0) {
+		cordon_mcp_free(mcp);
+		return r;
+	}
 	mcp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (mcp->epoll_fd < 0) {
 		r = cordon_fail_errno(err, -errno, "epoll_create1");

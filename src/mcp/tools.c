@@ -39,6 +39,45 @@ static const json_t *schemas_of(struct cordon_mcp *mcp, const struct cordon_mcp_
 	return json_object_get(mcp->schemas, tool->name);
 }
 
+/* A word of the set is a tool's name, or what comes before its first underscore. */
+static bool is_in_set(const char *set, const char *tool)
+{
+	size_t family = strcspn(tool, "_"), whole = strlen(tool);
+
+	for (const char *word = set; *word; word += strcspn(word, ",") + (word[strcspn(word, ",")] == ',')) {
+		size_t n = strcspn(word, ",");
+
+		if ((n == family || n == whole) && strncmp(word, tool, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool cordon_mcp_offers(const struct cordon_mcp *mcp, const char *tool)
+{
+	return !mcp->options.toolset || is_in_set(mcp->options.toolset, tool);
+}
+
+int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *err)
+{
+	const char *set = mcp->options.toolset;
+
+	for (const char *word = set; word; word = strchr(word, ',') ? strchr(word, ',') + 1 : NULL) {
+		int n = (int)strcspn(word, ",");
+		autofree char *one = strndup(word, (size_t)n);
+		bool found = false;
+
+		for (size_t i = 0; one && mcp->offer->tools[i]; i++)
+			found |= is_in_set(one, mcp->offer->tools[i]->name);
+		if (found)
+			continue;
+		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "no tool belongs to %.*s in the toolset", n, word);
+		cordon_error_hint(err, "name tools, or their first words: project,workspace,session");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	json_t *list, *result;
@@ -51,6 +90,9 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 		const struct cordon_mcp_tool *tool = request->mcp->offer->tools[i];
 		const json_t *schemas = schemas_of(request->mcp, tool);
 
+		if (!cordon_mcp_offers(request->mcp, tool->name) ||
+		    !cordon_mcp_scope_shows(request->channel, tool->name))
+			continue;
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:b, s:b, s:b, s:b}}", "name",
 						      tool->name, "title", tool->title, "description", tool->description,
 						      "inputSchema", json_object_get(schemas, "input"), "outputSchema",
@@ -60,7 +102,7 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 						      (int)tool->open_world));
 	}
 	result = json_pack("{s:o}", "tools", list);
-	cordon_mcp_cache(request, result, LIST_TTL_MS, "public");
+	cordon_mcp_cache(request, result, LIST_TTL_MS, request->channel->grant ? "private" : "public");
 	*ret_result = result;
 	return 0;
 }
@@ -103,7 +145,8 @@ static void record(const struct cordon_mcp_request *request, const char *name, c
 					       : request->channel->client;
 	const json_t *args = json_object_get(request->params, "arguments");
 	const char *who = json_string_value(json_object_get(client, "name"));
-	json_auto_t *detail = json_pack("{s:s, s:o*, s:o*, s:o*, s:I}", "tool", name, "client", cordon_audit_text(who),
+	json_auto_t *detail = json_pack("{s:s, s:o*, s:o*, s:o*, s:o*, s:I}", "tool", name, "principal",
+					cordon_audit_text(request->channel->principal), "client", cordon_audit_text(who),
 					"trace", cordon_audit_text(cordon_mcp_arg(request->meta, "traceparent")),
 					"project_id", cordon_audit_text(cordon_mcp_arg(args, "project_id")),
 					"duration_ms", (json_int_t)(cordon_time_monotonic() - request->began));
@@ -129,7 +172,7 @@ void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char
 static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const char *name)
 {
 	for (size_t i = 0; mcp->offer->tools[i]; i++)
-		if (cordon_streq(mcp->offer->tools[i]->name, name))
+		if (cordon_streq(mcp->offer->tools[i]->name, name) && cordon_mcp_offers(mcp, name))
 			return mcp->offer->tools[i];
 	return NULL;
 }
@@ -145,6 +188,8 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments",
 					&err);
 
+	if (r == 0)
+		r = cordon_mcp_scope_tool(request, tool->name, args, &err);
 	if (r == 0)
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
 	if (r == 0 && cordon_mcp_needs_approval(request, tool, args, &question)) {

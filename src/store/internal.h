@@ -142,6 +142,8 @@ struct cordon_list_source {
 	const void *wanted;
 };
 
+/* Whether an array of strings has this one. */
+bool cordon_list_has(const json_t *ids, const char *id);
 struct cordon_store_order *cordon_store_order_new(void);
 struct cordon_store_order *cordon_store_order_free(struct cordon_store_order *order);
 int cordon_record_list(const struct cordon_store *store, const struct cordon_list_source *source, json_t **ret_list,

@@ -222,9 +222,25 @@ static bool contains(const char *text, const char *part)
 	}
 }
 
+bool cordon_list_has(const json_t *ids, const char *id)
+{
+	size_t i;
+	json_t *item;
+
+	json_array_foreach(ids, i, item) {
+		if (json_is_string(item) && cordon_streq(json_string_value(item), id))
+			return true;
+	}
+	return false;
+}
+
 static bool project_matches(const void *record, const void *wanted)
 {
-	return contains(((const struct cordon_project_record *)record)->name, wanted);
+	const struct cordon_project_record *project = record;
+	const struct cordon_list_query *query = wanted;
+
+	return (!query->name_contains || contains(project->name, query->name_contains)) &&
+	       (!query->only || cordon_list_has(query->only, project->id));
 }
 
 static json_t *show_project(const void *record)
@@ -256,9 +272,9 @@ int cordon_project_list(const struct cordon_store *store, const struct cordon_li
 	};
 
 	set_query(query, &source);
-	if (query && query->name_contains) {
+	if (query && (query->name_contains || query->only)) {
 		source.matches = project_matches;
-		source.wanted = query->name_contains;
+		source.wanted = query;
 	}
 	return cordon_record_list(store, &source, ret_projects, ret_total, err);
 }

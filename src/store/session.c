@@ -149,6 +149,7 @@ int cordon_session_get(const struct cordon_store *store, const char *id, struct 
 struct wanted {
 	char project[CORDON_ID_SIZE], workspace[CORDON_ID_SIZE];
 	const char *status;
+	const json_t *only;
 };
 
 static bool matches(const void *data, const void *query)
@@ -158,6 +159,7 @@ static bool matches(const void *data, const void *query)
 
 	return (!*wanted->project || cordon_streq(record->project_id, wanted->project)) &&
 	       (!*wanted->workspace || cordon_streq(record->workspace_id, wanted->workspace)) &&
+	       (!wanted->only || cordon_list_has(wanted->only, record->project_id)) &&
 	       (!wanted->status || record->status == cordon_session_status_parse(wanted->status));
 }
 
@@ -178,7 +180,7 @@ static int load(const struct cordon_store *store, const char *name, void *ret_re
 int cordon_session_list(const struct cordon_store *store, const struct cordon_session_query *query,
 			json_t **ret_sessions, size_t *ret_total, struct cordon_error *err)
 {
-	struct wanted wanted = { .status = query->status };
+	struct wanted wanted = { .status = query->status, .only = query->only };
 	struct cordon_list_source source = {
 		.kind = &cordon_session_kind,
 		.dir_fd = store->sessions_fd,

@@ -140,6 +140,7 @@ int cordon_original_settings(json_t *settings, json_t *notices);
 
 struct cordon_list_query {
 	const char *name_contains; /* only projects with this text in their name, ignoring case; NULL for all */
+	const json_t *only;	   /* only projects with these ids; NULL for all */
 	size_t limit;		   /* 0: CORDON_LIST_MAX */
 	size_t offset;
 	bool ids_only; /* strings instead of records */
@@ -204,6 +205,7 @@ int cordon_session_get(const struct cordon_store *store, const char *id, struct 
 
 struct cordon_session_query {
 	const char *project;   /* NULL: all */
+	const json_t *only;    /* only sessions of projects with these ids; NULL: all */
 	const char *workspace; /* NULL: all */
 	const char *status;    /* active, completed or failed; NULL: all */
 	size_t limit, offset;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server with the tools, resources and prompts of the official conformance suite, on our MCP core; speaks stdio. */
+/* A server with the tools, resources and prompts of the official conformance suite, on our MCP core; speaks
+ * stdio, or HTTP with the argument "127.0.0.1:PORT". */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "fixture.h"
 #include "mcp/methods.h"
+#include "serve/serve.h"
 
 #define TTL_MS 1000
 #define WATCHED "test://watched-resource"
@@ -180,8 +182,18 @@ static const struct cordon_mcp_offer offer = {
 	.uri_text = uri_text,
 };
 
-int main(void)
+static void listening(void *data, const char *address, bool anybody)
 {
+	(void)data, (void)anybody;
+	puts(address);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct cordon_serve_options serve = {
+		.listen = { argv[argc - 1] }, .n_listen = 1, .open = true, .listening = listening
+	};
 	autostore struct cordon_store store = CORDON_STORE_NONE;
 	struct cordon_mcp_options options = { .offer = &offer };
 	struct cordon_error err = { 0 };
@@ -191,7 +203,8 @@ int main(void)
 	if (r == 0)
 		r = cordon_mcp_new(&store, &options, &mcp, &err);
 	if (r == 0)
-		r = cordon_mcp_stdio(mcp, STDIN_FILENO, STDOUT_FILENO, &err);
+		r = argc > 1 ? cordon_serve(mcp, &store, &serve, &err)
+			     : cordon_mcp_stdio(mcp, STDIN_FILENO, STDOUT_FILENO, &err);
 	if (r < 0)
 		fprintf(stderr, "mcp_fixture: %s\n", err.message);
 	cordon_mcp_free(mcp);

@@ -87,7 +87,8 @@ static int project_get(struct cordon_mcp_request *request, json_t *args, json_t 
 static int project_list(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			struct cordon_error *err)
 {
-	struct cordon_list_query query = { .name_contains = cordon_mcp_arg(args, "name_contains") };
+	struct cordon_list_query query = { .name_contains = cordon_mcp_arg(args, "name_contains"),
+					   .only = cordon_mcp_scope_projects(request->channel) };
 	json_t *projects = NULL;
 	size_t total;
 	int r;

@@ -228,6 +228,7 @@ static int session_list(struct cordon_mcp_request *request, json_t *args, json_t
 {
 	struct cordon_list_query page = { 0 };
 	struct cordon_session_query query = { .project = cordon_mcp_arg(args, "project_id"),
+					      .only = cordon_mcp_scope_projects(request->channel),
 					      .workspace = cordon_mcp_arg(args, "workspace_id"),
 					      .status = cordon_mcp_arg(args, "status") };
 	json_t *sessions = NULL;

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the HTTP server share. */
+#ifndef CORDON_SERVE_INTERNAL_H
+#define CORDON_SERVE_INTERNAL_H
+
+#include <microhttpd.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "serve/serve.h"
+
+#define CORDON_SERVE_HOST_SIZE 256
+#define CORDON_SERVE_OUT_MAX ((size_t)64 << 20) /* what one client has not read yet; more ends its stream */
+
+/* address.c: a socket that listens, and the values of Host under which it may be addressed. */
+struct cordon_listener {
+	int fd;
+	bool local;			   /* a Unix socket: the peer's uid suffices */
+	char path[CORDON_PATH_MAX];	   /* of a socket that we made, or "" */
+	char text[CORDON_SERVE_HOST_SIZE]; /* what people call it: "http://127.0.0.1:8080/mcp" */
+	char hosts[4][CORDON_SERVE_HOST_SIZE];
+	size_t n_hosts;
+};
+
+/* Opens all listeners of the options. On failure those that were opened are closed. */
+int cordon_listeners_open(const struct cordon_serve_options *options,
+			  struct cordon_listener ret_listeners[static CORDON_SERVE_LISTENERS_MAX], size_t *ret_n,
+			  struct cordon_error *err);
+void cordon_listeners_close(struct cordon_listener *listeners, size_t n);
+
+/* client.c: an authenticated client, with what it uses. Requests and streams hold a reference. */
+struct cordon_client {
+	struct cordon_client *next;
+	unsigned int users;
+	char name[CORDON_ID_SIZE + 8]; /* "token:ID" or "uid:N": the principal of approvals and audit */
+	char token_id[CORDON_ID_SIZE]; /* "" for a Unix peer */
+	char expires_at[CORDON_TIME_SIZE];
+	struct cordon_mcp_grant grant;
+	json_t *projects;
+	bool revoked;
+	unsigned int streams, waiting;
+	int64_t filled; /* the bucket of calls: when it was filled last, and what is left */
+	double left;
+};
+
+struct cordon_server;
+
+/* Returns a new reference to the client with this token, or NULL. */
+struct cordon_client *cordon_client_by_token(struct cordon_server *server, const char *token);
+struct cordon_client *cordon_client_by_uid(struct cordon_server *server, uid_t uid);
+void cordon_client_drop(struct cordon_server *server, struct cordon_client *client);
+/* Counts one call; false when there were too many in the last second. */
+bool cordon_client_may_call(struct cordon_client *client, int64_t now);
+/* Reads the tokens again, and marks clients whose token is gone. */
+int cordon_clients_load(struct cordon_server *server, struct cordon_error *err);
+/* Marks clients whose token has expired. Returns when the next one does, in wall-clock milliseconds. */
+void cordon_clients_expire(struct cordon_server *server);
+
+/* session.c: sessions of the legacy era. The id has everything that a request needs; the object exists only while
+ * something of the session is in memory. */
+#define CORDON_SESSION_HEADER "Mcp-Session-Id"
+#define CORDON_SESSION_TEXT_MAX 2048
+#define CORDON_SESSION_LIFE_MS ((int64_t)7 * 86400000)
+#define CORDON_SESSION_NONCE_SIZE 33
+
+struct cordon_exchange;
+
+struct cordon_http_session {
+	struct cordon_http_session *next;
+	unsigned int users;
+	struct cordon_mcp_channel channel; /* subscriptions, and what all requests of the session share */
+	struct cordon_server *server;
+	struct cordon_client *client;
+	char nonce[CORDON_SESSION_NONCE_SIZE];
+	int64_t expiry;
+	int64_t left; /* when the last stream was closed, monotonic; subscriptions are kept for a while */
+	struct cordon_exchange *stream; /* that of GET, or NULL */
+};
+
+/* Makes the id of a session whose handshake was made on this channel. */
+int cordon_session_id_make(struct cordon_server *server, const struct cordon_mcp_channel *channel,
+			   struct cordon_buf *ret_text);
+/* Finds the session of an id for this client and puts its handshake into the channel. Returns -ENOENT for an id that is not
+ * ours, not this client's, expired or ended. The caller drops the session. */
+int cordon_http_session_find(struct cordon_server *server, struct cordon_client *client, const char *text,
+			     struct cordon_mcp_channel *channel, struct cordon_http_session **ret_session);
+void cordon_http_session_drop(struct cordon_http_session *session);
+/* Ends a session for good; it is remembered across restarts until its id would have expired. -ENOSPC when too many are. */
+int cordon_http_session_end(struct cordon_http_session *session, struct cordon_error *err);
+int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error *err);
+/* Frees what nobody listens to any more. */
+void cordon_http_sessions_sweep(struct cordon_server *server, int64_t now);
+void cordon_http_sessions_free(struct cordon_server *server);
+
+/* loop.c: one connection, from accept to close. */
+struct cordon_connection {
+	struct cordon_connection *next, *previous;
+	int fd;
+	uint32_t number; /* tells it from another one that had the same descriptor */
+	const struct cordon_listener *listener;
+	uid_t uid; /* of a Unix peer */
+	int64_t accepted;
+	bool handed;   /* libmicrohttpd has it */
+	bool complete; /* the whole request has arrived */
+	bool gone;     /* the client has closed its side */
+	struct cordon_exchange *exchange;
+};
+
+/* exchange.c: one request and its answer. */
+enum cordon_exchange_state {
+	CORDON_EXCHANGE_READING, /* the body arrives */
+	CORDON_EXCHANGE_WAITING, /* nothing has been said yet */
+	CORDON_EXCHANGE_ANSWER,	 /* one JSON answer is ready */
+	CORDON_EXCHANGE_STREAM,	 /* answered by a stream of events */
+};
+
+struct cordon_exchange {
+	struct cordon_mcp_channel channel; /* its data is the exchange */
+	struct cordon_exchange *next, *previous;
+	struct cordon_server *server;
+	struct cordon_client *client;
+	struct cordon_http_session *session;
+	struct cordon_connection *connection; /* NULL when it is closed */
+	struct MHD_Connection *http;	      /* likewise */
+	enum cordon_exchange_state state;
+	struct cordon_buf body;
+	struct cordon_buf out; /* the answer, or events */
+	size_t sent;
+	int status;
+	int64_t comment_due; /* monotonic */
+	char *session_id;    /* the header of an answer to initialize */
+	bool too_long;
+	bool modern;
+	bool takes_events; /* the client accepts a stream */
+	bool is_stream;	   /* GET, or a listen: silent for long by its nature */
+	bool asks;	   /* a request, which is answered by a message */
+	bool counted_stream, counted_waiting;
+	bool queued;	/* libmicrohttpd has the response */
+	bool suspended; /* libmicrohttpd does not look at the connection */
+	bool finished;	/* nothing more will be sent */
+	bool gone;	/* nobody reads it any more */
+};
+
+struct cordon_exchange *cordon_exchange_new(struct cordon_server *server, struct cordon_connection *connection,
+					    struct MHD_Connection *http, struct cordon_client *client);
+/* Handles a whole body of a POST. Afterwards the exchange is in another state than READING. */
+void cordon_exchange_take(struct cordon_exchange *exchange);
+/* Begins the stream of a GET; takes the reference to the session. */
+void cordon_exchange_listen(struct cordon_exchange *exchange, struct cordon_http_session *session);
+/* Answers with a status and a JSON-RPC error without id, before or instead of the dispatcher. */
+void cordon_exchange_refuse(struct cordon_exchange *exchange, int status, const char *why);
+/* Queues the response when there is one, or suspends the connection until there is. */
+enum MHD_Result cordon_exchange_proceed(struct cordon_exchange *exchange);
+/* The client has gone, or may not go on: a modern request is cancelled, a legacy one goes on without a reader. */
+void cordon_exchange_leave(struct cordon_exchange *exchange);
+/* Ends a stream after what it still has to say. */
+void cordon_exchange_finish(struct cordon_exchange *exchange);
+/* libmicrohttpd has forgotten the request. */
+void cordon_exchange_completed(struct cordon_exchange *exchange);
+/* Sends comments that are due and frees what has ended. Returns when it must be called again, monotonic. */
+int64_t cordon_exchanges_sweep(struct cordon_server *server, int64_t now);
+/* Ends the requests of revoked clients; with `all` those of everybody, because the server stops. */
+void cordon_exchanges_end(struct cordon_server *server, bool all);
+
+/* http.c: the daemons of libmicrohttpd, the checks and the routes. */
+int cordon_http_start(struct cordon_server *server, struct cordon_error *err);
+void cordon_http_stop(struct cordon_server *server);
+/* Hands over a connection whose head was judged; `large` is true for a head or a body that needs more memory. */
+int cordon_http_hand_over(struct cordon_server *server, struct cordon_connection *connection, bool large);
+void cordon_http_run(struct cordon_server *server);
+/* Milliseconds until cordon_http_run() must be called, or -1. */
+int cordon_http_timeout(const struct cordon_server *server);
+
+/* loop.c */
+struct cordon_connection *cordon_connection_by_fd(const struct cordon_server *server, int fd);
+/* libmicrohttpd closes it now. */
+void cordon_connection_closed(struct cordon_server *server, struct cordon_connection *connection);
+/* Makes the loop sweep at this time at the latest. */
+void cordon_server_sweep_by(struct cordon_server *server, int64_t when);
+
+enum { CORDON_HTTP_SMALL, CORDON_HTTP_LARGE, CORDON_HTTP__MAX };
+
+struct cordon_server {
+	struct cordon_mcp *mcp;
+	const struct cordon_store *store;
+	const struct cordon_serve_options *options;
+	struct MHD_Daemon *http[CORDON_HTTP__MAX];
+	struct cordon_listener listeners[CORDON_SERVE_LISTENERS_MAX];
+	size_t n_listeners;
+	int epoll_fd, signals_fd, tokens_fd;
+	struct cordon_connection *connections;
+	struct cordon_connection **by_fd;
+	size_t by_fd_size;
+	size_t n_connections, max_connections;
+	uint32_t counter;
+	struct cordon_exchange *exchanges;
+	struct cordon_http_session *sessions;
+	json_t *ended; /* nonce: expiry */
+	int serve_fd;  /* state/serve */
+	struct cordon_client *clients;
+	struct cordon_tokens tokens;
+	unsigned char key[CORDON_SERVE_KEY_SIZE];
+	int64_t sweep; /* monotonic */
+	bool resumed;  /* libmicrohttpd must run once more before the loop waits */
+	bool stopping;
+};
+
+#endif
