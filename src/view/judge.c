@@ -34,9 +34,11 @@ bool cordon_judge_is_git_twin(const char *name, size_t n)
 		/* Windows ends a name at a colon, and drops dots and blanks at the end. */
 		if (name[at] == ':')
 			break;
-		if (used == sizeof(folded))
+		if (used < sizeof(folded))
+			folded[used++] = lower(name[at]);
+		else if (name[at] != '.' && name[at] != ' ')
 			return false;
-		folded[used++] = lower(name[at++]);
+		at++;
 	}
 	while (used > 0 && (folded[used - 1] == '.' || folded[used - 1] == ' '))
 		used--;

@@ -140,7 +140,7 @@ def test_links_in_the_layer_are_made_again_and_never_followed(box, cordon, tree)
     assert cordon("changes", "undo", cwd=tree).returncode == 0 and (tree / "src/deep/b.c").exists()
 
 
-@pytest.mark.parametrize("name", [".GIT", ".Git", ".git.", ".git ", "git~1", "GIT~1", ".g\u200cit", ".git\ufeff", ".git:x"])
+@pytest.mark.parametrize("name", [".GIT", ".Git", ".git.", ".git ", "git~1", "GIT~1", ".g\u200cit", ".git\ufeff", ".git:x", ".git" + 20 * ".", "git~1 . . . . .", ".git       :x", 9 * "\u200d" + ".git"])
 def test_twins_of_the_git_directory_are_refused(box, cordon, tree, name):
     view = View(box, tree, protect=PROTECTED)
     plant(view, f"{name}/hooks/pre-commit", mode=0o755)
@@ -151,7 +151,7 @@ def test_twins_of_the_git_directory_are_refused(box, cordon, tree, name):
 
 def test_names_that_only_look_alike_are_other_files(box, cordon, tree):
     view = View(box, tree, protect=PROTECTED)
-    for name in ("agents.md", "AGENTS.MD", "\u0410GENTS.md", "u\u0308", "\u00fc", ".gitx", "git~10"):
+    for name in ("agents.md", "AGENTS.MD", "\u0410GENTS.md", "u\u0308", "\u00fc", ".gitx", "git~10", ".git.........x"):
         plant(view, name, name)
     done = cordon("changes", "apply", cwd=tree)
     assert done.returncode == 0, str(done)

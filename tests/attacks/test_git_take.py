@@ -4,7 +4,9 @@
 Each attack runs inside a live sandbox with `--git commit`; the proof is what the host's repository has afterwards.
 """
 import os
+import pathlib
 import stat
+import threading
 
 import pytest
 
@@ -45,8 +47,8 @@ def git(box, repo):
 
 @pytest.fixture
 def attack(cordon, repo):
-    def run(script, *options):
-        return cordon("run", "--git", "commit", *options, "--", "sh", "-c", TOOLS + script, cwd=repo)
+    def run(script, *options, **more):
+        return cordon("run", "--git", "commit", *options, "--", "sh", "-c", TOOLS + script, cwd=repo, **more)
 
     return run
 
@@ -141,6 +143,65 @@ def test_a_hostile_commit_stays_away_from_the_host(box, repo, git, attack, cordo
     assert said in done.stderr and "Nothing was taken over" in done.stderr, str(done)
     assert everything(repo) == before
     assert len(cordon("git", "list", "--json", cwd=repo).json()) == 1
+
+
+# name: (arguments of packs.py, what is said). The commit's tree has what they print.
+BOMBS = {
+    "a delta that makes 3 GiB of 8 MiB": (("growing", "384"), "git could not"),
+    "a pack that says it has 4 thousand million objects": (("counted", "4294967295"), "git could not"),
+    "9 GiB of zeros in 9 MiB": (("expanding", "9"), "git could not measure the new objects: the new objects have 96"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.soak if "9 GiB" in name else pytest.mark.long) for name in BOMBS])
+def test_a_pack_that_is_a_bomb_meets_a_bound(box, repo, attack, name):
+    arguments, said = BOMBS[name]
+    before = everything(repo)
+    box.write("repo/packs.py", (pathlib.Path(__file__).parents[1] / "packs.py").read_text())
+    script = f"mkdir -p .git/objects/pack; id=$(python3 packs.py {' '.join(arguments)}); commit $(tree 100644 bomb $id)"
+    done = attack(script, timeout=300)
+    assert said in done.stderr and "Nothing was taken over" in done.stderr, str(done)
+    assert everything(repo) == before
+
+
+@pytest.mark.long
+def test_a_long_chain_of_deltas_is_taken_over_like_any_other_pack(box, repo, git, cordon, attack):
+    box.write("repo/lib/packs.py", (pathlib.Path(__file__).parents[1] / "packs.py").read_text())
+    script = (
+        "mkdir -p .git/objects/pack; python3 lib/packs.py chain 1000 >ids;"
+        " commit $(awk '{ printf \"100644 blob %s\\t%05d\\n\", $1, NR }' ids | git mktree); rm ids; git reset -q --hard"
+    )
+    done = attack(script)
+    assert "[GIT] main: " in done.stderr and git("log", "--format=%s").split() == ["evil", "one"], str(done)
+    assert git("fsck", "--strict", "--no-dangling") == "" and git("cat-file", "-p", "HEAD:01000").endswith("00000999")
+
+
+def test_a_host_that_commits_all_the_time_loses_no_commit(box, repo, git, attack):
+    """The host's commits and those of runs race for one branch. Whoever loses is told, and nothing that won is gone."""
+    made, stop = [], threading.Event()
+
+    def host():
+        while not stop.is_set():
+            if box.run("git", "commit", "-q", "--allow-empty", "-m", "host", cwd=repo).returncode == 0:
+                made.append(git("rev-parse", "HEAD"))
+
+    worker = threading.Thread(target=host)
+    worker.start()
+    try:
+        ends = [attack("git commit -q --allow-empty -m mine").stderr for _ in range(6)]
+    finally:
+        stop.set()
+        worker.join()
+    history = git("rev-list", "main").split()
+    assert made and set(made) <= set(history) and git("fsck", "--strict", "--no-dangling") == ""
+    assert all("[GIT] main: " in said or "on the host" in said or "have moved" in said or "exists" in said for said in ends), ends
+
+
+def test_a_worktree_that_a_run_adds_stays_in_the_run_and_its_branch_is_taken_over(repo, git, attack):
+    done = attack("git worktree add -q wt -b side; echo w >wt/w; git -C wt add w; git -C wt commit -q -m side; git worktree list")
+    assert str(repo / "wt") in done.stdout and "[GIT] side: new branch" in done.stderr, str(done)
+    assert git("log", "--format=%s", "side").split() == ["side", "one"] and len(git("worktree", "list").splitlines()) == 1
+    assert not (repo / ".git/worktrees").exists() and (repo / "wt/w").read_text() == "w\n"
 
 
 def test_the_same_commands_without_malice_are_taken_over(git, attack):
