@@ -153,6 +153,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.limit(600)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.soak if "9 GiB" in name else pytest.mark.long) for name in BOMBS])
 def test_a_pack_that_is_a_bomb_meets_a_bound(box, repo, attack, name):
     arguments, said = BOMBS[name]
