@@ -14,8 +14,8 @@
 #define CORDON_HARDLINKS_SIZE_MAX ((int64_t)256 << 20) /* a file larger than this is refused, not copied */
 
 /* Whether `name` in the directory `dir` is one of the 256 directories of single objects that a git directory has. A search
- * that went into them would take the longer the more history there is. Git checks what it reads there by its name, and
- * whoever could give a second name to an object could write it. */
+ * that went into them would take the longer the more history there is. So an object that the host linked to a second
+ * name in the root, as a local clone does, can be changed under that name; `git fsck` finds that. */
 bool cordon_hardlinks_fanout(const char *dir, const char *name);
 
 /* Only looks. When there is more than a bound allows, it is an error (kind limit), because nobody can vouch for the
