@@ -22,8 +22,8 @@ static const struct cordon_option grant_options[] = {
 
 static const struct cordon_option revoke_options[] = {
 	CORDON_CONFIG_OPTION,
-	{ "keep-running", 0, CORDON_ARG_NONE, NULL, "do not end the steps that hold the area, only list them",
-	  CORDON_KEY_FLAG(KEEP_RUNNING) },
+	{ "keep-running", 0, CORDON_ARG_NONE, NULL,
+	  "do not end what holds the area; list the steps of workflows among it", CORDON_KEY_FLAG(KEEP_RUNNING) },
 	{ 0 },
 };
 
@@ -97,11 +97,31 @@ static int run_add(struct cordon_cli *cli, int argc, char **argv)
 				       place_json(now, true));
 }
 
+/* Ends the steps that hold an area, NULL for any, which is granted no more. The grant is gone whatever happens here. */
+static int end_holders(const struct cordon_cli *cli, const struct cordon_pairs_args *args, const char *area,
+		       json_t *record)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_error err = { 0 };
+	json_t *ended = NULL;
+	int r = cordon_home_open(&home, &err);
+
+	if (r == 0)
+		r = cordon_flow_end_holders(&home, args->operands[0], area, args->flag[KEEP_RUNNING], &ended, &err);
+	if (r < 0) {
+		json_decref(record);
+		return cordon_cli_fail(cli, &err);
+	}
+	json_object_set_new(record, args->flag[KEEP_RUNNING] ? "kept_running" : "ended", ended);
+	return CORDON_EXIT_OK;
+}
+
 static int run_remove(struct cordon_cli *cli, int argc, char **argv)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_orchestrator *now, *old = NULL;
 	struct cordon_pairs_args args;
+	json_t *record;
 	int code;
 
 	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code) ||
@@ -114,7 +134,9 @@ static int run_remove(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_answer_pairs(cli, "orchestrator was not there",
 					       json_pack("{s:s}", "id", args.operands[0]));
 	/* The data stays; this is where. */
-	return cordon_cli_answer_pairs(cli, "orchestrator removed", place_json(old, false));
+	record = place_json(old, false);
+	code = old->n_grants ? end_holders(cli, &args, NULL, record) : CORDON_EXIT_OK;
+	return code ? code : cordon_cli_answer_pairs(cli, "orchestrator removed", record);
 }
 
 static int set_private(struct cordon_cli *cli, int argc, char **argv, int n)
@@ -150,23 +172,6 @@ static int run_unset_private(struct cordon_cli *cli, int argc, char **argv)
 	return set_private(cli, argc, argv, 1);
 }
 
-/* Ends the steps that hold an area which is granted no more. The grant is gone whatever happens here. */
-static int end_holders(const struct cordon_cli *cli, const struct cordon_pairs_args *args, json_t *record)
-{
-	autohome struct cordon_home home = CORDON_HOME_NONE;
-	struct cordon_error err = { 0 };
-	json_t *ended = NULL;
-	int r = cordon_home_open(&home, &err);
-
-	if (r == 0)
-		r = cordon_flow_end_holders(&home, args->operands[0], args->operands[1], args->flag[KEEP_RUNNING],
-					    &ended, &err);
-	if (r < 0)
-		return cordon_cli_fail(cli, &err);
-	json_object_set_new(record, args->flag[KEEP_RUNNING] ? "kept_running" : "ended", ended);
-	return CORDON_EXIT_OK;
-}
-
 static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_settings_edit_kind kind)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
@@ -183,7 +188,8 @@ static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_se
 						    .id = args.operands[0],
 						    .key = args.operands[1],
 						    .read_only = args.flag[READ_ONLY],
-						    .cross_domain = args.flag[CROSS_DOMAIN] },
+						    .cross_domain = args.flag[CROSS_DOMAIN],
+						    .keep_running = args.flag[KEEP_RUNNING] },
 		    &edited, &now, &code))
 		return code;
 	record = json_pack("{s:s, s:s}", "id", args.operands[0], "shared_key", args.operands[1]);
@@ -192,10 +198,8 @@ static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_se
 		json_object_set_new(record, "access", json_string(grant->read_only ? "read-only" : "read-write"));
 	/* A grant that is only for reading from now on takes something away as well. */
 	if ((kind == CORDON_EDIT_REVOKE || cordon_settings_narrowed(&edited, args.operands[0], args.operands[1])) &&
-	    (code = end_holders(cli, &args, record))) {
-		json_decref(record);
+	    (code = end_holders(cli, &args, args.operands[1], record)))
 		return code;
-	}
 	return cordon_cli_answer_pairs(cli, grant ? "shared access granted" : "shared access revoked", record);
 }
 
@@ -318,7 +322,8 @@ const struct cordon_command cordon_cmd_orchestrator_revoke_shared_access = {
 	.name = "orchestrator revoke-shared-access",
 	.operands = "ORCHESTRATOR AREA",
 	.summary = "take a shared area away from an orchestrator",
-	.details = "Steps that start from now on do not see the area. Those that hold it are ended after their grace time.\n",
+	.details = "Steps that start from now on do not see the area. Those that hold it are ended after their grace\n"
+		   "time, and so are commands of 'orchestrator run'.\n",
 	.options = revoke_options,
 	.run = run_revoke,
 };

@@ -140,7 +140,7 @@ static int run_as(struct cordon_cli *cli, struct args *args, const char *id, str
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autosettings struct cordon_settings_file *settings = NULL;
-	struct cordon_step_spec step autostepspec = { 0 };
+	struct cordon_step_spec step autostepspec = CORDON_STEP_SPEC_NONE;
 	int code;
 
 	if (!cordon_cli_load_orchestrator(cli, args->config, id, &settings, &args->ask.orchestrator, &code))

@@ -4,19 +4,33 @@
 
 #include "base/path.h"
 #include "cli/held_grants.h"
+#include "flow/flow.h"
+
+static int watch(const struct cordon_held_grants *held, const char *path)
+{
+	return inotify_add_watch(held->fd, path, IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE);
+}
 
 int cordon_held_grants_begin(struct cordon_held_grants *held, const char *config, struct cordon_error *err)
 {
 	char path[CORDON_PATH_MAX];
+	autofd int kept = -1;
 	int r = cordon_settings_path(config, path, err);
 
-	*held = (struct cordon_held_grants){ .config = config, .fd = -1 };
-	if (r < 0)
+	*held = (struct cordon_held_grants){ .config = config, .fd = -1, .home = CORDON_HOME_NONE };
+	if (r == 0)
+		r = cordon_home_open(&held->home, err);
+	if (r == 0)
+		r = cordon_home_subdir(&held->home, CORDON_FLOW_KEPT, &kept, err);
+	if (r < 0) {
+		cordon_held_grants_done(held);
 		return r;
+	}
 	*strrchr(path, '/') = '\0';
 	held->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (held->fd < 0 || inotify_add_watch(held->fd, *path ? path : "/",
-					      IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE) < 0) {
+	if (held->fd < 0 || watch(held, *path ? path : "/") < 0 ||
+	    cordon_concat(path, sizeof(path), held->home.path, "/state/" CORDON_FLOW_KEPT, (char *)NULL) < 0 ||
+	    watch(held, path) < 0) {
 		r = cordon_fail_errno(err, -errno, "cannot watch %s", path);
 		cordon_held_grants_done(held);
 	}
@@ -26,6 +40,7 @@ int cordon_held_grants_begin(struct cordon_held_grants *held, const char *config
 void cordon_held_grants_done(struct cordon_held_grants *held)
 {
 	cordon_closep(&held->fd);
+	cordon_home_done(&held->home);
 }
 
 size_t cordon_held_grants_fds(void *data, struct pollfd *ret_fds)
@@ -53,7 +68,8 @@ static const struct cordon_shared_area *lost_area(const struct cordon_held_grant
 		const struct cordon_area_grant *was = &then->grants[i];
 		const struct cordon_area_grant *is = now ? cordon_orchestrator_grant(now, was->area->key) : NULL;
 
-		if (!is || (is->read_only && !was->read_only) || !cordon_streq(is->area->path, was->area->path))
+		if ((!is || (is->read_only && !was->read_only) || !cordon_streq(is->area->path, was->area->path)) &&
+		    !cordon_flow_keeps_commands(&held->home, then->id, was->area->key))
 			return was->area;
 	}
 	return NULL;

@@ -177,7 +177,7 @@ static int judge_sandbox(const struct judging *j, const struct cordon_provider *
 					    .run_workspace = j->step->run_workspace,
 					    .provider = provider,
 					    .dry = true };
-	struct cordon_step_spec step = { 0 };
+	struct cordon_step_spec step = CORDON_STEP_SPEC_NONE;
 	struct cordon_error err = { 0 };
 	bool in_file;
 	char **argv = cordon_flow_argv(provider, model, "", &in_file);

@@ -14,6 +14,7 @@
 #define WAIT_POLL_MS 250
 #define LOCK_POLL_MS 10
 #define LOCK_TRIES 500
+#define KEPT_SIZE (2 * CORDON_SETTINGS_ID_MAX + 2)
 
 /* A run with its lock, for whoever continues it. */
 struct held {
@@ -237,8 +238,10 @@ struct ending {
 static bool holds(const json_t *areas, const char *area)
 {
 	const json_t *name;
-	size_t i, n = strlen(area);
+	size_t i, n = area ? strlen(area) : 0;
 
+	if (!area)
+		return json_array_size(areas) > 0;
 	json_array_foreach(areas, i, name)
 		if (strncmp(json_string_value(name), area, n) == 0 &&
 		    (!json_string_value(name)[n] || json_string_value(name)[n] == ':'))
@@ -264,7 +267,7 @@ static int end_holder(void *data, struct cordon_flow_run *run)
 				      json_pack("{s:s, s:s, s:I}", "run_id", run->id, "step", step->id, "attempt",
 						(json_int_t)progress.steps[progress.at].attempt));
 		if (!ending->keep)
-			r = request(run, CORDON_FLOW_REVOKED, ending->area, ending->err);
+			r = request(run, CORDON_FLOW_REVOKED, ending->area ? ending->area : "", ending->err);
 		if (r == 0 && !ending->keep && progress.crew && progress.job)
 			(void)cordon_crew_cancel_by_name(ending->home, progress.crew, progress.job, NULL);
 	}
@@ -284,4 +287,42 @@ int cordon_flow_end_holders(const struct cordon_home *home, const char *orchestr
 	if (r == 0)
 		*ret_ended = cordon_steal_ptr(&ended);
 	return r;
+}
+
+/* "<orchestrator>.<area>": no id has a dot. */
+static void kept_name(const char *orchestrator, const char *area, char ret[static KEPT_SIZE])
+{
+	(void)cordon_concat(ret, KEPT_SIZE, orchestrator, ".", area, (char *)NULL);
+}
+
+int cordon_flow_keep_commands(const struct cordon_home *home, const char *orchestrator, const char *area, bool keep,
+			      struct cordon_error *err)
+{
+	char name[KEPT_SIZE];
+	autofd int dir = -1;
+	autofd int fd = -1;
+	int r = cordon_settings_id_check("the id of an orchestrator", orchestrator, err);
+
+	if (r == 0)
+		r = cordon_settings_id_check("the key of a shared area", area, err);
+	if (r == 0)
+		r = cordon_home_subdir(home, CORDON_FLOW_KEPT, &dir, err);
+	if (r < 0)
+		return r;
+	kept_name(orchestrator, area, name);
+	if (!keep)
+		r = unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+	else if ((fd = openat(dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+		r = -errno;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot record whether commands of %s end", orchestrator) : 0;
+}
+
+bool cordon_flow_keeps_commands(const struct cordon_home *home, const char *orchestrator, const char *area)
+{
+	char name[KEPT_SIZE];
+	autofd int dir = -1;
+
+	kept_name(orchestrator, area, name);
+	return cordon_home_subdir(home, CORDON_FLOW_KEPT, &dir, NULL) == 0 &&
+	       faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }

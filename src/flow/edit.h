@@ -30,6 +30,7 @@ struct cordon_settings_edit {
 	const char *config; /* as for cordon_settings_load() */
 	const char *id, *key, *path, *text, *domain, *channel;
 	bool read_only, cross_domain;
+	bool keep_running; /* REVOKE: commands of `cordon orchestrator run` do not end */
 };
 
 struct cordon_settings_edited {

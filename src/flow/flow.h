@@ -28,6 +28,7 @@
 #define CORDON_FLOW_RUN_SIZE 40 /* "run-20260102T030405-" and 12 hexadecimal digits, and a NUL */
 #define CORDON_FLOW_INPUT_MAX ((size_t)64 << 10)
 #define CORDON_FLOW_NOTE_MAX 4096
+#define CORDON_FLOW_KEPT "kept"				      /* below state/ */
 #define CORDON_FLOW_KEEP_MS ((uint64_t)30 * 24 * 3600 * 1000) /* how long `cordon gc` keeps what has ended */
 
 typedef enum cordon_flow_state {
@@ -95,12 +96,21 @@ int cordon_flow_wait(const struct cordon_home *home, const char *id, bool (*paus
 		     struct cordon_error *err);
 
 /*
- * Ends the running steps of an orchestrator that hold a shared area, after their grace time; the runs fail with the reason
+ * Ends the running steps of an orchestrator that hold a shared area (NULL: any), after their grace time; the runs fail with the reason
  * `revoked`. With `keep` only lists them. *ret_ended is an array of {run_id, step, attempt}. To be called when the grant is
  * gone from the settings.
  */
 int cordon_flow_end_holders(const struct cordon_home *home, const char *orchestrator, const char *area, bool keep,
 			    json_t **ret_ended, struct cordon_error *err);
+
+/*
+ * Commands of `cordon orchestrator run` watch the settings themselves, and end when they lose an area. `keep` says before the
+ * change that they shall not; a later call without it says the opposite, also to those that were kept. They watch the
+ * directory state/kept.
+ */
+int cordon_flow_keep_commands(const struct cordon_home *home, const char *orchestrator, const char *area, bool keep,
+			      struct cordon_error *err);
+bool cordon_flow_keeps_commands(const struct cordon_home *home, const char *orchestrator, const char *area);
 
 /*
  * How a run stands: runId, orchestratorId, workflowId, state, inputs, currentStepId, currentAttempt, startedAt, updatedAt,

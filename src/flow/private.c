@@ -65,9 +65,12 @@ int cordon_private_open(const struct cordon_orchestrator *orchestrator, bool mak
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
 				   "the private workspace of %s belongs to another user: %s", orchestrator->id, path);
-	if (st.st_mode & S_IWOTH)
-		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
-				   "other users can write to the private workspace of %s: %s", orchestrator->id, path);
+	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+		cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED,
+			    "other users can write to the private workspace of %s: %s", orchestrator->id, path);
+		cordon_error_hint(err, "chmod go-w %s", path);
+		return -EACCES;
+	}
 	*ret_fd = cordon_steal_fd(&fd);
 	return 0;
 }
@@ -102,7 +105,8 @@ static bool leads(const char *private_workspace, int dir_fd, const char *name, c
 	return cordon_settings_resolve(text[0] == '/' ? text : path, ret) == 0;
 }
 
-/* Takes away the links to areas that an older system made, and the places of areas that are not granted any more. */
+/* Takes away the links that an older system made, each with the key of the area to which it leads, and the places of areas
+ * that are not granted any more. */
 static void clear(const struct cordon_settings_file *settings, const struct cordon_orchestrator *orchestrator,
 		  int dir_fd)
 {
@@ -120,7 +124,8 @@ static void clear(const struct cordon_settings_file *settings, const struct cord
 			continue;
 		if (leads(orchestrator->private_workspace, dir_fd, entry->d_name, path)) {
 			for (size_t i = 0; i < settings->n_areas; i++)
-				if (cordon_streq(settings->areas[i].path, path))
+				if (cordon_streq(settings->areas[i].key, entry->d_name) &&
+				    cordon_streq(settings->areas[i].path, path))
 					(void)unlinkat(dir_fd, entry->d_name, 0);
 		} else if (!cordon_orchestrator_grant(orchestrator, entry->d_name)) {
 			/* This removes nothing but an empty directory. */

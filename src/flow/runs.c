@@ -11,10 +11,12 @@
 #include "base/listing.h"
 #include "base/time.h"
 #include "flow/internal.h"
+#include "flow/step.h"
 
 #define VERSION 1
 #define RECORD "run.json"
 #define LOCK "lock"
+#define NEW ".new-" /* before the id of a run that nobody can see yet */
 #define RECORD_MAX ((size_t)16 << 20)
 #define RUNS_MAX 100000
 #define LOCK_TRIES 20
@@ -53,7 +55,7 @@ int cordon_flow_run_make(const struct cordon_home *home, json_t *record, const c
 
 	if (r < 0)
 		return r;
-	snprintf(temporary, sizeof(temporary), ".new-%s", id);
+	snprintf(temporary, sizeof(temporary), NEW "%s", id);
 	if (mkdirat(parent, temporary, 0700) < 0 || (fd = openat(parent, temporary, CORDON_FLOW_DIR)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot record the run");
 	lock = openat(fd, LOCK, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -284,6 +286,30 @@ static int remove_old(void *data, struct cordon_flow_run *run)
 	return 0;
 }
 
+/* What is left of a run whose maker was killed before anybody could see it. Its lock says whether the maker lives. */
+static void remove_half_made(int parent)
+{
+	int listing = openat(parent, ".", CORDON_FLOW_DIR);
+	DIR *dir = listing < 0 ? NULL : fdopendir(listing);
+
+	if (!dir) {
+		cordon_closep(&listing);
+		return;
+	}
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		autofd int fd = -1;
+		autofd int lock = -1;
+
+		if (strncmp(entry->d_name, NEW, strlen(NEW)) != 0)
+			continue;
+		fd = openat(parent, entry->d_name, CORDON_FLOW_DIR);
+		lock = fd < 0 ? -1 : openat(fd, LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+			(void)cordon_dirs_remove(parent, entry->d_name, NULL);
+	}
+	closedir(dir);
+}
+
 int cordon_flow_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed, struct cordon_error *err)
 {
 	struct gc gc = { .before = cordon_time_now() - (int64_t)max_age_ms };
@@ -292,6 +318,8 @@ int cordon_flow_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *
 	if (r < 0)
 		return r;
 	r = cordon_flow_each(home, remove_old, &gc, err);
+	remove_half_made(gc.parent);
+	cordon_step_spec_gc(home);
 	cordon_closep(&gc.parent);
 	*ret_removed = gc.removed;
 	return r;

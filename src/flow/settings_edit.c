@@ -15,6 +15,7 @@
 #include "config/edit_file.h"
 #include "config/edit_yaml.h"
 #include "flow/edit.h"
+#include "flow/flow.h"
 #include "flow/orchestrator_file.h"
 #include "flow/private.h"
 
@@ -530,6 +531,15 @@ static void record(const struct changing *c, int r)
 	cordon_audit_close(audit);
 }
 
+/* Says to commands that hold the area, before they can see the change, whether they go on. When that can't be said they end. */
+static void keep_commands(const struct cordon_settings_edit *edit, bool keep)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+
+	if ((edit->kind == CORDON_EDIT_GRANT || edit->kind == CORDON_EDIT_REVOKE) && cordon_home_open(&home, NULL) == 0)
+		(void)cordon_flow_keep_commands(&home, edit->id, edit->key, keep, NULL);
+}
+
 bool cordon_settings_narrowed(const struct cordon_settings_edited *edited, const char *id, const char *key)
 {
 	const struct cordon_orchestrator *then = NULL, *now = NULL;
@@ -565,12 +575,15 @@ int cordon_settings_edit(const struct cordon_settings_edit *edit, struct cordon_
 		r = lock(&c, &dir_fd, &err);
 	if (r < 0)
 		return fail(&c, &err);
+	keep_commands(edit, edit->keep_running);
 	if (faccessat(dir_fd, cordon_path_base(c.path), F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
 		r = make_file(&c, dir_fd);
 	else
 		r = cordon_edit_file(c.path, CORDON_CONFIG_SIZE_MAX, edit_text, &c, errors);
 	if (r < 0)
 		unmake_private(&c);
+	if (r < 0 && edit->keep_running)
+		keep_commands(edit, false);
 	record(&c, r);
 	cordon_yaml_done(&c.yaml);
 	return r;

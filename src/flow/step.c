@@ -6,7 +6,12 @@
  * read-only at work/runs and has one place in it, for the work area of this run. So a run that begins later does not
  * appear either, and no list of runs is needed.
  */
+#include <dirent.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/dirs.h"
 #include "base/path.h"
@@ -18,6 +23,8 @@
 #define COVERS "steps"
 #define NO_RUN "none"
 #define OWN_VARIABLES 3
+#define LOCK_TRIES 20
+#define LOCK_POLL_MS 5
 
 /* What a step is made from, while it is made. */
 struct making {
@@ -58,11 +65,27 @@ static int no_memory(struct cordon_error *err)
 
 /* ---- places on the host ---- */
 
-/* Makes the cover and returns its path. */
-static int make_cover(const struct cordon_step_spec_ask *ask, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+/*
+ * Locks the cover, so that cordon_step_spec_gc() leaves it alone: removing it would take the work area away from a step that
+ * runs. The step itself sees the directory and can lock it, too; then it lives, and our own lock is not needed. Returns whether
+ * the directory is still there.
+ */
+static bool hold(int fd)
+{
+	struct stat st;
+
+	for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++)
+		(void)poll(NULL, 0, LOCK_POLL_MS);
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* Makes the cover and returns its path. *ret_fd holds it. */
+static int make_cover(const struct cordon_step_spec_ask *ask, char ret[static CORDON_PATH_MAX], int *ret_fd,
+		      struct cordon_error *err)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	autofd int fd = -1;
+	autofd int cover = -1;
 	char path[CORDON_PATH_MAX] = "";
 	const char *name = ask->run_id ? ask->run_id : NO_RUN;
 	int r = cordon_home_open(&home, err);
@@ -74,7 +97,39 @@ static int make_cover(const struct cordon_step_spec_ask *ask, char ret[static CO
 	    cordon_concat(ret, CORDON_PATH_MAX, home.path, "/state/" COVERS "/", ask->run_id ? "run-" : "", name,
 			  (char *)NULL) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", name);
-	return cordon_home_subdir(&home, path, &fd, err);
+	do {
+		cordon_closep(&fd);
+		cordon_closep(&cover);
+		r = cordon_home_subdir(&home, path, &fd, err);
+		if (r == 0 && (cover = open(ret, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 && errno != ENOENT)
+			r = cordon_fail_errno(err, -errno, "cannot open %s", ret);
+	} while (r == 0 && (cover < 0 || !hold(cover)));
+	if (r == 0)
+		*ret_fd = cordon_steal_fd(&cover);
+	return r;
+}
+
+void cordon_step_spec_gc(const struct cordon_home *home)
+{
+	autofd int covers = -1;
+	DIR *dir = NULL;
+	int listing = -1;
+
+	if (cordon_home_subdir(home, COVERS, &covers, NULL) < 0 ||
+	    (listing = openat(covers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 || !(dir = fdopendir(listing))) {
+		cordon_closep(&listing);
+		return;
+	}
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		autofd int fd = -1;
+
+		if (strncmp(entry->d_name, "run-", 4) != 0)
+			continue;
+		fd = openat(covers, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			(void)cordon_dirs_remove(covers, entry->d_name, NULL);
+	}
+	closedir(dir);
 }
 
 void cordon_step_spec_forget(const struct cordon_home *home, const char *run_id)
@@ -105,7 +160,7 @@ static int make_places(struct making *making, struct cordon_error *err)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", private);
 	r = cordon_private_open(ask->orchestrator, true, &fd, err);
 	if (r == 0)
-		r = make_cover(ask, making->cover, err);
+		r = make_cover(ask, making->cover, &making->step->cover, err);
 	if (r == 0)
 		r = cordon_private_prepare(ask->settings, ask->orchestrator, fd, err);
 	if (r < 0 || !ask->run_id || ask->dry)
@@ -386,7 +441,7 @@ int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_
 	struct cordon_error err = { 0 };
 	int r;
 
-	*ret_step = (struct cordon_step_spec){ 0 };
+	*ret_step = (struct cordon_step_spec){ .cover = -1 };
 	r = make_places(&making, &err);
 	if (r == 0 && (make_rules(&making) < 0 || make_shares(&making) < 0))
 		r = no_memory(&err);
@@ -418,5 +473,6 @@ void cordon_step_spec_done(struct cordon_step_spec *step)
 	free(step->keep_env);
 	cordon_profile_use_done(&step->profile);
 	cordon_policy_free(step->policy);
-	*step = (struct cordon_step_spec){ 0 };
+	cordon_closep(&step->cover);
+	*step = (struct cordon_step_spec){ .cover = -1 };
 }

@@ -48,7 +48,12 @@ struct cordon_step_spec {
 	char **keep_env;
 	struct cordon_profile_use profile;
 	char run_workspace[CORDON_PATH_MAX]; /* "" without a run */
+	int cover;			     /* holds what covers other runs; or -1 */
 };
+
+/* clang-format off */
+#define CORDON_STEP_SPEC_NONE { .cover = -1 }
+/* clang-format on */
 
 int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *ret_step,
 			  struct cordon_errors *errors);
@@ -57,5 +62,7 @@ void cordon_step_spec_done(struct cordon_step_spec *step);
 
 /* Removes what cordon_step_spec_init() made in the state directory for a run that will have no more steps. */
 void cordon_step_spec_forget(const struct cordon_home *home, const char *run_id);
+/* The same for all runs of which no step runs: a run that goes on makes it again. */
+void cordon_step_spec_gc(const struct cordon_home *home);
 
 #endif

@@ -201,6 +201,28 @@ def test_revoking_ends_a_running_command_that_has_the_area(orchestra, box, lefto
     leftovers.assert_none()
 
 
+def test_a_command_that_holds_an_area_is_kept_when_asked_for_and_ended_later(orchestra, box, leftovers):
+    docs = orchestra.area("docs")
+    private = orchestra.add("alpha", "docs")
+    script = "trap 'exit 7' TERM; while :; do echo x >> shared/docs/log; sleep 0.05; done"
+    holder = orchestra.cordon.start("orchestrator", "run", "--run-id", "mine", "alpha", "--", "sh", "-c", script)
+    poll((docs / "log").exists, 60, "the command runs")
+    cover = box.state / "state/steps/run-mine"
+    orchestra("gc")
+    assert (cover / "mine").is_dir(), "what covers other runs stays while a command runs"
+    orchestra("orchestrator", "revoke-shared-access", "alpha", "docs", "--keep-running")
+    orchestra("shared", "add", "one", str(box.mkdir("areas/one")), "--description", "x")
+    size = (docs / "log").stat().st_size
+    poll(lambda: (docs / "log").stat().st_size > size + 6, 60, "it goes on")
+    assert holder.poll() is None and orchestra("orchestrator", "run", "alpha", "--", "ls", "shared").stdout == "", "others have no such grant"
+    orchestra("orchestrator", "revoke-shared-access", "alpha", "docs")
+    _, errors = holder.communicate(timeout=60)
+    assert b"the shared area docs was revoked: the command was ended" in errors and (private / "work/runs/mine").is_dir()
+    leftovers.assert_none()
+    orchestra("gc")
+    assert not cover.exists()
+
+
 def test_execution_starts_in_the_private_root_in_both_modes(orchestra):
     docs = orchestra.area("docs")
     private = orchestra.add("alpha", "docs")
@@ -263,8 +285,15 @@ def test_a_place_that_is_taken_is_an_error_and_an_old_link_to_the_area_is_not(or
     assert orchestra.agent("alpha", "cat shared/docs/f; ls shared").stdout.split() == ["ddocs"]
     assert (private / "shared" / "docs").is_dir() and not (private / "shared" / "docs").is_symlink()
     assert not os.path.lexists(private / "shared" / "specs")
-    (private / "shared" / "docs").rmdir()
-    (private / "shared" / "docs").symlink_to("/etc")
-    box.own(private / "shared")
-    done = orchestra("orchestrator", "run", "alpha", "--", "true", status=125)
-    assert "something else stands there" in done.stderr
+    for elsewhere in ("/etc", specs):
+        if not (private / "shared" / "docs").is_symlink():
+            (private / "shared" / "docs").rmdir()
+        else:
+            (private / "shared" / "docs").unlink()
+        (private / "shared" / "docs").symlink_to(elsewhere)
+        (private / "shared" / "mine").unlink(missing_ok=True)
+        (private / "shared" / "mine").symlink_to(docs)
+        box.own(private / "shared")
+        done = orchestra("orchestrator", "run", "alpha", "--", "true", status=125)
+        assert "something else stands there" in done.stderr and os.readlink(private / "shared" / "docs") == str(elsewhere)
+        assert os.readlink(private / "shared" / "mine") == str(docs), "a link that nobody but a person made stays"

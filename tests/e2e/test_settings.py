@@ -195,6 +195,10 @@ def test_places_that_no_private_workspace_may_have(orchestra, box):
     }.items():
         errors = orchestra.refused("orchestrator", "set-private-workspace", "beta", path)
         assert any(why in error["message"] for error in errors), (path, errors)
+    for mode in (0o770, 0o707):
+        place = box.mkdir("open", mode=mode)
+        place.chmod(mode)
+        assert "other users can write to the private workspace of beta" in orchestra.refused("orchestrator", "set-private-workspace", "beta", str(place))[0]["message"] and list(place.iterdir()) == []
     assert not (box.path / "two" / "x").exists() and not (private / "inside").exists()
 
 

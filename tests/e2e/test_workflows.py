@@ -424,6 +424,18 @@ def test_revoke_ends_running_steps_that_hold_the_grant_and_their_runs_fail(desk,
     assert (desk.areas["docs"] / "log").stat().st_size == size and cordon("workflow", "resume", run).returncode == 1
 
 
+def test_removing_an_orchestrator_ends_its_steps_that_hold_areas(desk, cordon, leftovers):
+    desk.grant("docs")
+    desk.define(step("one", 'echo ready; while :; do echo x >> shared/docs/log; sleep 0.05; done', limits={"max_retries": 5}))
+    run = desk.begin()
+    poll(lambda: "ready" in cordon("workflow", "logs", run).stdout, 60)
+    done = cordon("orchestrator", "remove", "desk", "--json")
+    assert done.returncode == 0 and [ended["run_id"] for ended in done.json()["ended"]] == [run], done
+    poll(lambda: desk.status(run)["state"] == "failed", 60)
+    assert desk.status(run)["terminalReason"] == "revoked" and (desk.private / "orchestrator.yaml").exists()
+    leftovers.assert_none(60)
+
+
 def test_lists_logs_and_ids(desk, cordon):
     desk.define(step("one", r"printf 'a\033[2Jb\n'; echo err >&2"))
     run = desk.run()["runId"]

@@ -54,7 +54,8 @@ static int end_holders(const struct cordon_home *home, const struct cordon_setti
 		       struct cordon_error *err)
 {
 	json_t *ended = NULL;
-	int r = cordon_flow_end_holders(home, edit->id, edit->key, false, &ended, err);
+	const char *area = edit->kind == CORDON_EDIT_REMOVE_ORCHESTRATOR ? NULL : edit->key;
+	int r = cordon_flow_end_holders(home, edit->id, area, false, &ended, err);
 
 	if (r == 0)
 		json_object_set_new(result, "ended", ended);
@@ -76,7 +77,9 @@ static int change(const struct cordon_home *home, cordon_settings_edit_kind kind
 	if (cordon_settings_edit(&edit, &edited, &errors) < 0)
 		return cordon_errors_first(&errors, err);
 	result = json_pack("{s:b}", "changed", (int)edited.changed);
-	if (edit.id && edit.key && cordon_settings_narrowed(&edited, edit.id, edit.key) &&
+	if ((kind == CORDON_EDIT_REMOVE_ORCHESTRATOR
+		     ? edited.changed
+		     : edit.id && edit.key && cordon_settings_narrowed(&edited, edit.id, edit.key)) &&
 	    (r = end_holders(home, &edit, result, err)) < 0) {
 		json_decref(result);
 		return r;
