@@ -259,21 +259,32 @@ static int prepare(struct attempt *a, struct cordon_error *err)
 /* ---- the run of the agent ---- */
 
 /* Keeps the last bytes of what the agent wrote. */
-static void keep_answer(struct cordon_buf *answer, const char *bytes, size_t n)
+void cordon_flow_hear(struct cordon_flow_engine *engine, const char *bytes, size_t n)
 {
-	if (answer->len + n > answer->max) {
+	struct cordon_buf *answer = engine->answer;
+
+	if (answer && answer->len + n > answer->max) {
 		size_t keep = CORDON_ENVELOPE_MAX < answer->len ? CORDON_ENVELOPE_MAX : answer->len;
 
 		memmove(answer->data, answer->data + answer->len - keep, keep);
 		answer->len = keep;
+		engine->cut = true;
 	}
-	(void)cordon_buf_add(answer, bytes, n);
+	if (answer)
+		(void)cordon_buf_add(answer, bytes, n);
 }
 
-void cordon_flow_hear(struct cordon_flow_engine *engine, const char *bytes, size_t n)
+/* The answer without a line whose beginning is lost: half a line of JSON would make text of all the others, and what the
+ * tools of the agent printed would count like its own words. */
+static const char *whole_lines(const struct attempt *a, size_t *ret_n)
 {
-	if (engine->answer)
-		keep_answer(engine->answer, bytes, n);
+	const char *text = a->answer.data ? a->answer.data : "", *end;
+
+	*ret_n = a->answer.len;
+	if (!a->engine->cut || !(end = memchr(text, '\n', *ret_n)))
+		return text;
+	*ret_n -= (size_t)(end - text) + 1;
+	return end + 1;
 }
 
 static int run_agent(struct attempt *a, struct cordon_job *ret_job, struct cordon_error *err)
@@ -285,6 +296,7 @@ static int run_agent(struct attempt *a, struct cordon_job *ret_job, struct cordo
 	if (r < 0)
 		return r;
 	engine->answer = &a->answer;
+	engine->cut = false;
 	r = cordon_crew_wait(engine->crew, NULL, err);
 	engine->answer = NULL;
 	if (r == 0)
@@ -335,10 +347,13 @@ static int take_outputs(struct attempt *a, json_t **ret_outputs, json_t **ret_fi
 {
 	struct cordon_flow_engine *engine = a->engine;
 	json_auto_t *envelope = NULL;
-	const char *status;
+	const char *status, *text;
 	bool approve;
-	int r = cordon_envelope_find(a->answer.data ? a->answer.data : "", a->answer.len, a->token, &envelope, why);
+	size_t n;
+	int r;
 
+	text = whole_lines(a, &n);
+	r = cordon_envelope_find(text, n, a->token, &envelope, why);
 	status = json_string_value(json_object_get(envelope, "status"));
 	if (r == 0 && status && cordon_streq(status, "failed")) {
 		const char *summary = json_string_value(json_object_get(envelope, "summary"));

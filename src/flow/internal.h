@@ -46,6 +46,7 @@ struct cordon_flow_engine {
 	struct cordon_crew *crew;
 	struct cordon_flow_stage stage;
 	struct cordon_buf *answer; /* of the agent that runs */
+	bool cut;		   /* the answer lacks its beginning: its first line is a part of one */
 };
 
 /* Writes an event to the journal, which takes ownership, and applies it. */

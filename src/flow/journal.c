@@ -8,22 +8,14 @@
 
 #define JOURNAL "journal"
 
-int cordon_flow_journal_read(int run_fd, json_t **ret_events, struct cordon_error *err)
+int cordon_flow_journal_parse(const char *text, size_t len, json_t **ret_events, struct cordon_error *err)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(CORDON_FLOW_JOURNAL_MAX);
 	json_auto_t *events = json_array();
-	int r = cordon_read_file(run_fd, JOURNAL, O_NOFOLLOW, &text, err);
 
-	if (r == -ENOENT) {
-		*ret_events = cordon_steal_ptr(&events);
-		return 0;
-	}
-	if (r < 0)
-		return r;
-	for (size_t at = 0; at < text.len;) {
-		const char *end = memchr(text.data + at, '\n', text.len - at);
-		size_t n = end ? (size_t)(end - text.data) - at : 0;
-		json_t *event = end ? json_loadb(text.data + at, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	for (size_t at = 0; at < len;) {
+		const char *end = memchr(text + at, '\n', len - at);
+		size_t n = end ? (size_t)(end - text) - at : 0;
+		json_t *event = end ? json_loadb(text + at, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
 		if (!end)
 			break; /* the writer was killed; the next one cuts this off */
@@ -38,6 +30,16 @@ int cordon_flow_journal_read(int run_fd, json_t **ret_events, struct cordon_erro
 	}
 	*ret_events = cordon_steal_ptr(&events);
 	return 0;
+}
+
+int cordon_flow_journal_read(int run_fd, json_t **ret_events, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_FLOW_JOURNAL_MAX);
+	int r = cordon_read_file(run_fd, JOURNAL, O_NOFOLLOW, &text, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return cordon_flow_journal_parse(text.data ? text.data : "", text.len, ret_events, err);
 }
 
 /* Where the last whole line ends. */

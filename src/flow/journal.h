@@ -4,8 +4,8 @@
  * writer that is killed at any instant leaves whole lines, and at most half a line that the next writer cuts off.
  *
  *     {"seq":1,"time":"...","event":"engine","crew":"<uuid>","pid":123}   an engine begins
- *     {"event":"attempt","n":1,"step":"plan","attempt":1,"job":"plan.1","areas":["docs"]}   a step's agent is about to start
- *     {"event":"end","n":1,"result":"complete"|"failed","outputs":{},"files":[],"dir":"dev:ino",...}   it has ended
+ *     {"event":"attempt","n":1,"step":"plan","attempt":1,"job":"plan.1","areas":["docs"],"view":"<uuid>"}   an agent is about to start
+ *     {"event":"end","n":1,"result":"complete"|"failed","outputs":{},"files":[],"dir":"dev:ino","view":"<uuid>",...}   it has ended
  *     {"event":"wait","step":"check"}                          a person has to decide
  *     {"event":"answer","decision":"approve","note":"..."}     the person has decided
  *     {"event":"done","state":"succeeded","reason":""}         the run has ended
@@ -29,6 +29,8 @@ struct cordon_flow_journal {
 #define CORDON_FLOW_JOURNAL_NONE { .fd = -1 }
 /* clang-format on */
 
+/* The whole lines of a text as an array. */
+int cordon_flow_journal_parse(const char *text, size_t len, json_t **ret_events, struct cordon_error *err);
 /* Reads all whole lines as an array. */
 int cordon_flow_journal_read(int run_fd, json_t **ret_events, struct cordon_error *err);
 /* Opens it for the holder of the run's lock; cuts off half a line. `events` is what is in it, as read before under the same

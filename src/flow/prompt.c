@@ -136,13 +136,37 @@ static int value_of(void *data, const char *text, size_t n, struct cordon_buf *o
 	return strncmp(name, "workflow.", 9) == 0 ? add_workflow(p, name + 9, out) : -ENOENT;
 }
 
+/* Where the outputs are wanted that are files: a prompt need not say it. */
+static int add_files(const struct cordon_flow_prompt *p, struct cordon_buf *out)
+{
+	bool first = true;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->step->n_outputs; i++) {
+		const struct cordon_flow_output *output = &p->step->outputs[i];
+
+		if (!output->file)
+			continue;
+		if (first)
+			r = cordon_buf_adds(out, "\n\nWrite each of these results as text to its file:\n");
+		first = false;
+		if (r == 0)
+			r = cordon_buf_addf(out, "- %s%s: ", output->key, output->optional ? " (optional)" : "");
+		if (r == 0)
+			r = add_path(p, output, out);
+		if (r == 0)
+			r = cordon_buf_addc(out, '\n');
+	}
+	return r;
+}
+
 /* What cordon itself says about the answer. The token makes it known as the answer of this attempt (envelope.h). */
 static int add_contract(const struct cordon_flow_prompt *p, struct cordon_buf *out)
 {
-	int r;
+	int r = add_files(p, out);
 
-	if (!p->step->envelope)
-		return 0;
+	if (r < 0 || !p->step->envelope)
+		return r;
 	r = cordon_buf_adds(out,
 			    "\n\nEnd your answer with exactly one block of this form, on lines of its own. Its JSON object "
 			    "has the token as given here, and every required key of this schema:\n");

@@ -208,16 +208,18 @@ def envelope(prompt, **values):
     return f"I am done.\n[workflow_result]{json.dumps({'token': token, **values})}[/workflow_result]"
 
 
-def test_claude_code_works_through_a_workflow_with_review_rejection_and_a_killed_engine(claude, model, cordon):
-    """As the provider `anthropic`, without a word in the settings about its command; nothing that ended is done again."""
-    desk = Desk(claude.box, cordon)
+@pytest.mark.parametrize("client, provider", [(CLIENTS[0], "anthropic"), (CLIENTS[1], "openai")], ids=["claude", "codex"])
+def test_a_client_works_through_a_workflow_with_review_rejection_and_a_killed_engine(box, installed, client, provider, model, cordon):
+    """As a provider without a word in the settings about its command; nothing that ended is done again."""
+    person = Person(box, installed, client, model)
+    desk = Desk(person.box, cordon)
     prompts = {"plan": "write-the-plan, and heed: {{state.check_feedback}}", "check": "review-the-plan {{steps.plan.outputs.doc}}", "build": "build-it"}
     desk.define(
         step("plan", workspace_mode="run_workspace", outputs=["doc"], output_files={"doc": "plan.md"}, next="check") | {"prompt": prompts["plan"]},
         step("check", type="agent_review", workspace_mode="run_workspace", outputs=["feedback?"], on_approve="build", on_reject="plan") | {"prompt": prompts["check"]},
         step("build", outputs=["artifact"]) | {"prompt": prompts["build"]})
     file = desk.private / "orchestrator.yaml"
-    claude.box.write(file, file.read_text().replace('"scripted"', '"anthropic"').replace('"model": "m"', '"model": "stand-in"'), mode=0o600)
+    person.box.write(file, file.read_text().replace('"scripted"', f'"{provider}"').replace('"model": "m"', '"model": "stand-in"'), mode=0o600)
     model.deeds.update({
         "again-please": [Deed("second", "shell", text='echo the second plan > "$CORDON_RUN_WORKSPACE/plan.md"; echo plan >> "$CORDON_RUN_WORKSPACE/log"')],
         "write-the-plan": [Deed("first", "shell", text='echo the first plan > "$CORDON_RUN_WORKSPACE/plan.md"; echo plan >> "$CORDON_RUN_WORKSPACE/log"'),
@@ -233,14 +235,14 @@ def test_claude_code_works_through_a_workflow_with_review_rejection_and_a_killed
         return envelope(prompt, decision="approve") if "second" in prompt else envelope(prompt, decision="reject", feedback="again-please")
 
     model.words.update({"review-the-plan": review, "build-it": lambda prompt: envelope(prompt, artifact="built.txt")})
-    begun = claude.headless(["cordon", "workflow", "run", "desk", "flow", "--json"])
+    begun = person.headless(["cordon", "workflow", "run", "desk", "flow", "--json"])
     assert begun.returncode == 0, begun
     runs.append(begun.json()["runId"])
     poll(lambda: kills and desk.status(runs[0])["engine"] is None, 120)
-    done = claude.headless(["cordon", "workflow", "resume", runs[0], "--wait"])
+    done = person.headless(["cordon", "workflow", "resume", runs[0], "--wait"])
     status = desk.status(runs[0])
     assert done.returncode == 0 and status["state"] == "succeeded" and status["outputs"] == {"artifact": "built.txt"}, (done, status, cordon("workflow", "logs", runs[0]).stdout)
     made = desk.directory(runs[0])
     assert (desk.private / "built.txt").read_text() == "the second plan\n" and (made / "log").read_text() == "plan\ncheck\nplan\ncheck\n"
     assert [(e["step"], e["attempt"]) for e in desk.journal(runs[0]) if e["event"] == "attempt"] == [("plan", 1), ("check", 1), ("check", 1), ("plan", 2), ("check", 2), ("build", 1)]
-    assert str(desk.private) in model.answers["look"] and not model.heard("text of docs") and str(desk.areas["docs"] / "file") in reported(claude)
+    assert str(desk.private) in model.answers["look"] and not model.heard("text of docs") and str(desk.areas["docs"] / "file") in reported(person)

@@ -185,6 +185,57 @@ workflow_orchestration: {max_total_iterations: 12, default_run_timeout_seconds: 
     assert done.returncode == 1 and "there is no step done; to end the workflow there, leave the key out" in done.stderr
 
 
+# What a client would do: it writes what the prompt wants to the places that the prompt names, and reviews approve at the second look.
+CLERK = r"""#!/bin/sh
+prompt=$(cat)
+printf '%s\n' "$prompt" | sed -n 's/^- \([a-z_]*\): \(.*\)$/\1 \2/p' | while read -r key path; do
+    case $key in
+    decision) if test -e "$CORDON_RUN_WORKSPACE/seen"; then echo approve; else echo Reject; touch "$CORDON_RUN_WORKSPACE/seen"; fi > "$path" ;;
+    *) echo "$key by $0 $*, $(printf '%s' "$prompt" | head -n 2 | tr '\n' ' ')" > "$path" ;;
+    esac
+done
+"""
+RULES = "    tags: [a, b]\n    limits: {max_total_iterations: 12, run_timeout_seconds: 14400}\n"
+ORCHESTRATION = "workflow_orchestration:\n  max_total_iterations: 12\n  default_run_timeout_seconds: 3600\n  default_step_timeout_seconds: 900\n  max_step_timeout_seconds: 1800\n"
+
+
+def outputs_in(folder, *keys):
+    """As the original's examples name their files."""
+    lines = "".join(f"          {key}: {folder}/{key}__{{{{workflow.run_id}}}}__{{{{workflow.step_id}}}}__a{{{{workflow.attempt}}}}.txt\n" for key in keys)
+    return f"        outputs: [{', '.join(keys)}]\n        output_files:\n{lines}"
+
+
+def test_definitions_in_the_shape_of_the_originals_three_examples_run_to_their_end(desk, cordon):
+    """One agent with a run workspace, one in the orchestrator's own, and a delivery with two reviews. Only the settings say that the providers are scripts."""
+    clerk = str(desk.box.write("bin/clerk", CLERK, mode=0o755))
+    settings = json.loads((desk.box.state / "config.yaml").read_text())
+    settings["defaults"]["providers"] = {name: {"command": [clerk, name, "{model}"]} for name in ("anthropic", "openai")}
+    settings["channel_profiles"] = {"engineering": {"channel": "slack", "slack_app_user_id": "U1", "orchestrator_id": "desk", "require_mention_in_channels": True}}
+    settings["monitoring"], settings["channels"] = {"heartbeat_interval": 3600}, {"slack": {"enabled": False, "allowlisted_channels": []}}
+    desk.box.write("state/config.yaml", json.dumps(settings), mode=0o600)
+    head = "id: desk\nselector_agent: router\ndefault_workflow: flow\nselection_max_retries: 2\nagents:\n  router: {provider: anthropic, model: opus, can_orchestrate_workflows: true}\n"
+    head += "  maker: {provider: openai, model: codex, can_orchestrate_workflows: false}\nworkflows:\n  - id: flow\n    version: 1\n    description: For a test\n"
+    task = "      - id: {id}\n        type: {type}\n        agent: {agent}\n{mode}        prompt: |\n          {text}\n"
+    own, run = "", "        workspace_mode: run_workspace\n"
+    minimal = "    inputs: [user_prompt]\n    steps:\n" + task.format(id="generate", type="agent_task", agent="router", mode=run, text="Do {{inputs.user_prompt}}\n          to {{workflow.output_paths.result}} as {{workflow.output_schema_json}}") + outputs_in("output", "summary", "result")
+    product = "    inputs: [user_message]\n    steps:\n" + task.format(id="answer", type="agent_task", agent="maker", mode=own, text="Answer {{inputs.user_message}}") + outputs_in("product", "summary", "artifact")
+    engineering = RULES + "    inputs: [user_prompt, base_branch]\n    steps:\n" + "".join((
+        task.format(id="plan", type="agent_task", agent="maker", mode=run, text="Plan {{inputs.user_prompt}} {{state.plan_review_feedback}}"), outputs_in("plan", "summary", "plan_doc"), "        next: plan_review\n",
+        task.format(id="plan_review", type="agent_review", agent="router", mode=run, text="Review {{steps.plan.outputs.plan_doc}}"), outputs_in("review", "decision", "feedback", "approved_plan"),
+        "        on_approve: build\n        on_reject: plan\n        limits:\n          max_retries: 3\n",
+        task.format(id="build", type="agent_task", agent="maker", mode=run, text="Build {{steps.plan_review.outputs.approved_plan}} on {{inputs.base_branch}}"), outputs_in("build", "build_result"), "        next: build_review\n",
+        task.format(id="build_review", type="agent_review", agent="router", mode=run, text="Review {{steps.build.outputs.build_result}}"), outputs_in("review", "decision", "feedback"),
+        "        on_approve: deliver\n        on_reject: build\n",
+        task.format(id="deliver", type="agent_task", agent="maker", mode=run, text="Deliver {{workflow.run_workspace}}"), outputs_in("pr", "pr_url")))
+    for text, inputs, steps, last in ((minimal, ["user_prompt=tea"], 1, "result by"), (product, ["user_message=tea"], 1, "Answer tea"), (engineering, ["user_prompt=tea", "base_branch=main"], 7, "openai codex, Deliver")):
+        desk.box.write("ws/desk/orchestrator.yaml", head + text + ORCHESTRATION, mode=0o600)
+        assert cordon("config", "validate").returncode == 0 and cordon("workflow", "validate", "desk").returncode == 0
+        done = desk.run(*(word for given in inputs for word in ("--input", given)))
+        assert done["state"] == "succeeded" and done["totalIterations"] == steps and last in " ".join(done["outputs"].values()), done
+    plans = sorted(p.name for p in (desk.directory(done) / "plan").iterdir() if p.name.startswith("plan_doc"))
+    assert plans == [f"plan_doc__{done['runId']}__plan__a{n}.txt" for n in (1, 2)] and "feedback by" in (desk.directory(done) / "plan" / plans[1]).read_text()
+
+
 def test_workflows_are_added_and_removed_in_the_file_and_every_other_byte_stays(desk, cordon):
     text = """# the desk
 id: desk
