@@ -43,21 +43,17 @@ static json_t *value_of(uint8_t choice)
 	}
 }
 
-/* Whether every byte of `part` is in `whole`, in this order. Bytes of `but` need not be. */
+/* Whether every byte of `part` but those of `but` is in `whole`, in this order. */
 static bool is_within(const char *part, size_t n, const char *whole, size_t len, const char *but)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t from = at;
-
+		if (part[i] && strchr(but, part[i]))
+			continue;
 		while (at < len && whole[at] != part[i])
 			at++;
-		if (at < len)
-			at++;
-		else if (part[i] && strchr(but, part[i]))
-			at = from;
-		else
+		if (at++ == len)
 			return false;
 	}
 	return true;

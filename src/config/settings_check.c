@@ -69,8 +69,8 @@ static void check_owner(const struct checking *c, const struct place *place)
 	else if (st.st_uid != geteuid() && st.st_uid != 0)
 		FAIL(c, place->node, "use a directory that belongs to you or to root",
 		     "%s %s belongs to another user: %s", what(place), place->id, path);
-	else if (!place->area && (st.st_mode & S_IWOTH) && cordon_streq(path, place->path))
-		FAIL(c, place->node, "take that right away with chmod o-w", "other users can write to %s %s: %s",
+	else if (!place->area && (st.st_mode & (S_IWGRP | S_IWOTH)) && cordon_streq(path, place->path))
+		FAIL(c, place->node, "take that right away with chmod go-w", "other users can write to %s %s: %s",
 		     what(place), place->id, path);
 }
 
@@ -161,6 +161,21 @@ static void check_workspaces_path(const struct checking *c)
 	else if ((cordon_path_join(s->home, "state", state, sizeof(state)) == 0 && overlap(s->workspaces_path, state)) ||
 		 (cordon_path_join(s->home, "projects", state, sizeof(state)) == 0 && overlap(s->workspaces_path, state)))
 		FAIL(c, node, NULL, "workspaces_path lies in cordon's own records (%s)", state);
+}
+
+/* INVARIANT: no agent can write the settings. Those in $CORDON_HOME lie apart from all places; a file that was named need
+ * not. */
+static void check_file(const struct checking *c)
+{
+	char path[CORDON_PATH_MAX];
+
+	if (cordon_settings_resolve(c->settings->path, path) < 0)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		if (!c->places[i].bad && cordon_path_within(path, c->places[i].path))
+			FAIL(c, c->places[i].node, "move the settings to another directory",
+			     "the settings lie in %s %s, where agents could change them", what(&c->places[i]),
+			     c->places[i].id);
 }
 
 /* ---- links ---- */
@@ -328,6 +343,7 @@ int cordon_settings_check(const struct cordon_settings_file *settings, struct co
 		check_place(&c, &places[i]);
 	for (size_t i = 0; i < c.n; i++)
 		check_links(&c, &places[i]);
+	check_file(&c);
 	check_overlaps(&c);
 	return errors->n + errors->dropped > before ? -EINVAL : 0;
 }

@@ -58,5 +58,7 @@ int cordon_settings_read_hooks(struct cordon_settings_reader *reader, const stru
 
 /* settings_read.c. Reads the whole document. Returns 0 also when there were errors, and -ENOMEM. */
 int cordon_settings_read(struct cordon_settings_file *settings, struct cordon_errors *errors);
+/* settings_defaults.c. `node` may be NULL. */
+int cordon_settings_read_defaults(struct cordon_settings_reader *reader, const struct cordon_node *node);
 
 #endif

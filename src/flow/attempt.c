@@ -287,7 +287,22 @@ static const char *whole_lines(const struct attempt *a, size_t *ret_n)
 	return end + 1;
 }
 
-static int run_agent(struct attempt *a, struct cordon_job *ret_job, struct cordon_error *err)
+/* Whether the settings are still the file that the sandbox was built with. A revoke replaces the file before it looks for
+ * running steps and their jobs; so one that does not find the job of this attempt is found here, when the job can be seen. */
+static bool same_settings(const struct attempt *a)
+{
+	const struct stat *was = &a->settings_stat;
+	struct stat now;
+
+	if (stat(a->settings->path, &now) < 0)
+		return errno == ENOENT && !was->st_ino;
+	return now.st_dev == was->st_dev && now.st_ino == was->st_ino && now.st_size == was->st_size &&
+	       now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
+	       now.st_ctim.tv_sec == was->st_ctim.tv_sec && now.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+}
+
+/* *ret_stale: the settings changed before the agent could start, and it did not. */
+static int run_agent(struct attempt *a, struct cordon_job *ret_job, bool *ret_stale, struct cordon_error *err)
 {
 	struct cordon_flow_engine *engine = a->engine;
 	struct cordon_job_spec job = { .name = a->job, .run = a->made.spec, .input = a->input < 0 ? 0 : a->input };
@@ -297,6 +312,9 @@ static int run_agent(struct attempt *a, struct cordon_job *ret_job, struct cordo
 		return r;
 	engine->answer = &a->answer;
 	engine->cut = false;
+	*ret_stale = !same_settings(a);
+	if (*ret_stale)
+		cordon_crew_cancel(engine->crew, a->index);
 	r = cordon_crew_wait(engine->crew, NULL, err);
 	engine->answer = NULL;
 	if (r == 0)
@@ -387,7 +405,7 @@ static int take_result(struct attempt *a, const struct cordon_job *job, struct c
 	if (r == 0 && *a->view_id)
 		r = cordon_step_view_judge(engine->home, engine->run.orchestrator, &a->view, job->run_id, &changed,
 					   &taking, err);
-	if (r == -EEXIST || r == -EPERM) {
+	if (r == -EEXIST || r == -EPERM || r == -EACCES) {
 		why = *err;
 		return say_failed(a, job, why.message, err);
 	}
@@ -435,20 +453,6 @@ static int finish(struct attempt *a, const struct cordon_job *job, struct cordon
 	}
 }
 
-/* Whether the settings are still the file that the sandbox was built with. A revoke that looks for running steps before this
- * attempt is in the journal has replaced the file before, so this finds it. */
-static bool same_settings(const struct attempt *a)
-{
-	const struct stat *was = &a->settings_stat;
-	struct stat now;
-
-	if (stat(a->settings->path, &now) < 0)
-		return errno == ENOENT && !was->st_ino;
-	return now.st_dev == was->st_dev && now.st_ino == was->st_ino && now.st_size == was->st_size &&
-	       now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
-	       now.st_ctim.tv_sec == was->st_ctim.tv_sec && now.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
-}
-
 int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *err)
 {
 	CORDON_CLEANUP(attempt_done)
@@ -456,6 +460,7 @@ int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *
 		.engine = engine, .input = -1, .answer = CORDON_BUF(2 * CORDON_ENVELOPE_MAX), .view = CORDON_VIEW_NONE
 	};
 	struct cordon_job job = { 0 };
+	bool stale = false;
 	json_t *event;
 	int r;
 
@@ -476,11 +481,13 @@ int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *
 	if (*a.view_id)
 		json_object_set_new(event, "view", json_string(a.view_id));
 	r = cordon_flow_say(engine, event, err);
-	if (r < 0 || !same_settings(&a))
-		return r; /* 0: the settings changed, and the attempt starts again */
-	if (*a.view_id)
+	if (r == 0 && *a.view_id)
 		r = cordon_step_view_make(engine->home, a.view_id, &a.made.spec, &a.view, err);
 	if (r == 0)
-		r = run_agent(&a, &job, err);
-	return r < 0 ? r : finish(&a, &job, err);
+		r = run_agent(&a, &job, &stale, err);
+	/* An attempt that never ran starts again, with the settings as they are now. */
+	if (r < 0 ||
+	    (stale && job.state == CORDON_JOB_CANCELLED && !cordon_flow_requested(&engine->run, CORDON_FLOW_CANCEL)))
+		return r;
+	return finish(&a, &job, err);
 }

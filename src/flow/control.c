@@ -20,8 +20,7 @@
 struct held {
 	struct cordon_flow_run run;
 	int lock;
-	json_t *events;
-	struct cordon_flow_progress progress;
+	struct cordon_flow_standing standing;
 	struct cordon_flow_journal journal;
 };
 
@@ -32,8 +31,7 @@ struct held {
 static void held_done(struct held *held)
 {
 	cordon_flow_journal_done(&held->journal);
-	cordon_flow_progress_done(&held->progress);
-	json_decref(held->events);
+	cordon_flow_standing_done(&held->standing);
 	cordon_closep(&held->lock);
 	cordon_flow_run_done(&held->run);
 }
@@ -46,18 +44,14 @@ static int hold(const struct cordon_home *home, const char *id, struct held *hel
 	r = cordon_flow_run_open(home, id, &held->run, err);
 	if (r == 0)
 		r = cordon_flow_run_lock(&held->run, &held->lock, err);
-	if (r == 0)
-		r = cordon_flow_journal_read(held->run.fd, &held->events, err);
-	if (r < 0)
-		return r;
-	cordon_flow_progress_init(&held->progress, &held->run, held->events);
-	return 0;
+	return r < 0 ? r : cordon_flow_standing(&held->run, &held->standing, err);
 }
 
-static int refuse_ended(const struct held *held, struct cordon_error *err)
+static int refuse_ended(const struct cordon_flow_run *run, const struct cordon_flow_progress *progress,
+			struct cordon_error *err)
 {
-	return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s has ended: %s", held->run.id,
-			   cordon_flow_state_name(held->progress.state));
+	return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s has ended: %s", run->id,
+			   cordon_flow_state_name(progress->state));
 }
 
 int cordon_flow_resume(const struct cordon_home *home, const char *id, struct cordon_error *err)
@@ -67,9 +61,9 @@ int cordon_flow_resume(const struct cordon_home *home, const char *id, struct co
 
 	if (r < 0)
 		return r;
-	if (cordon_flow_state_ended(held.progress.state))
-		return refuse_ended(&held, err);
-	if (held.progress.state == CORDON_FLOW_WAITING) {
+	if (cordon_flow_state_ended(held.standing.progress.state))
+		return refuse_ended(&held.run, &held.standing.progress, err);
+	if (held.standing.progress.state == CORDON_FLOW_WAITING) {
 		cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT, "the run %s waits for a person", held.run.id);
 		cordon_error_hint(err, "answer with 'cordon workflow approve %s' or 'reject'", held.run.id);
 		return -EAGAIN;
@@ -79,16 +73,12 @@ int cordon_flow_resume(const struct cordon_home *home, const char *id, struct co
 
 static int read_state(const struct cordon_flow_run *run, cordon_flow_state *ret_state, struct cordon_error *err)
 {
-	struct cordon_flow_progress progress;
-	json_auto_t *events = NULL;
-	int r = cordon_flow_journal_read(run->fd, &events, err);
+	autostanding struct cordon_flow_standing standing = { 0 };
+	int r = cordon_flow_standing(run, &standing, err);
 
-	if (r < 0)
-		return r;
-	cordon_flow_progress_init(&progress, run, events);
-	*ret_state = progress.state;
-	cordon_flow_progress_done(&progress);
-	return 0;
+	if (r == 0)
+		*ret_state = standing.progress.state;
+	return r;
 }
 
 static bool waits(const struct cordon_flow_run *run)
@@ -117,13 +107,13 @@ int cordon_flow_answer(const struct cordon_home *home, const char *id, bool appr
 	}
 	if (r < 0)
 		return r;
-	if (held.progress.state != CORDON_FLOW_WAITING)
+	if (held.standing.progress.state != CORDON_FLOW_WAITING)
 		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
-				   held.run.id, cordon_flow_state_name(held.progress.state));
+				   held.run.id, cordon_flow_state_name(held.standing.progress.state));
 	event = json_pack("{s:s, s:s, s:{s:s, s:s}, s:I}", "event", "answer", "step",
-			  held.run.workflow->steps[held.progress.at].id, "outputs", "decision",
+			  held.run.workflow->steps[held.standing.progress.at].id, "outputs", "decision",
 			  approve ? "approve" : "reject", "feedback", note ? note : "", "uid", (json_int_t)getuid());
-	r = event ? cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err)
+	r = event ? cordon_flow_journal_open(held.run.fd, held.standing.events, &held.journal, err)
 		  : cordon_fail_errno(err, -ENOMEM, "cannot record the answer");
 	if (r == 0)
 		r = cordon_flow_journal_add(&held.journal, event, err);
@@ -147,44 +137,35 @@ static int end_dead(const struct cordon_home *home, const char *id, struct cordo
 	json_auto_t *event = json_pack("{s:s, s:s, s:s}", "event", "done", "state", "canceled", "reason", "canceled");
 	int r = hold(home, id, &held, err);
 
-	if (r < 0 || cordon_flow_state_ended(held.progress.state))
+	if (r < 0 || cordon_flow_state_ended(held.standing.progress.state))
 		return r;
-	if (cordon_flow_settle(home, &held.run, &held.progress, held.events, &stage, NULL) == 0)
+	if (cordon_flow_settle(home, &held.run, &held.standing.progress, held.standing.events, &stage, NULL) == 0)
 		cordon_flow_stage_remove(&stage);
 	cordon_step_spec_forget(home, held.run.id);
-	r = cordon_flow_journal_open(held.run.fd, held.events, &held.journal, err);
+	r = cordon_flow_journal_open(held.run.fd, held.standing.events, &held.journal, err);
 	return r < 0 ? r : cordon_flow_journal_add(&held.journal, event, err);
 }
 
 int cordon_flow_cancel(const struct cordon_home *home, const char *id, struct cordon_error *err)
 {
 	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
-	struct cordon_flow_progress progress;
-	json_auto_t *events = NULL;
+	autostanding struct cordon_flow_standing standing = { 0 };
+	const struct cordon_flow_progress *progress = &standing.progress;
 	int r = cordon_flow_run_open(home, id, &run, err);
 
 	if (r == 0)
-		r = cordon_flow_journal_read(run.fd, &events, err);
-	if (r < 0)
+		r = cordon_flow_standing(&run, &standing, err);
+	if (r < 0 || progress->state == CORDON_FLOW_CANCELED)
 		return r;
-	cordon_flow_progress_init(&progress, &run, events);
-	if (cordon_flow_state_ended(progress.state)) {
-		r = progress.state == CORDON_FLOW_CANCELED
-			    ? 0
-			    : cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s has ended: %s", run.id,
-					  cordon_flow_state_name(progress.state));
-	} else {
-		r = request(&run, CORDON_FLOW_CANCEL, "", err);
-		if (r == 0 && progress.crew)
-			(void)cordon_crew_cancel_by_name(home, progress.crew, NULL, NULL);
-		/* The engine may end between the two looks: then it has seen the request, or nobody does and we end it. */
-		if (r == 0 && !cordon_flow_engine(&run))
-			r = end_dead(home, run.id, err);
-		if (r == -EBUSY)
-			r = 0; /* an engine has just begun; it sees the request first */
-	}
-	cordon_flow_progress_done(&progress);
-	return r;
+	if (cordon_flow_state_ended(progress->state))
+		return refuse_ended(&run, progress, err);
+	r = request(&run, CORDON_FLOW_CANCEL, "", err);
+	if (r == 0 && progress->crew)
+		(void)cordon_crew_cancel_by_name(home, progress->crew, NULL, NULL);
+	/* The engine may end between the two looks: then it has seen the request, or nobody does and we end it. */
+	if (r == 0 && !cordon_flow_engine(&run))
+		r = end_dead(home, run.id, err);
+	return r == -EBUSY ? 0 : r; /* an engine has just begun; it sees the request first */
 }
 
 /* ---- waiting ---- */
@@ -252,26 +233,21 @@ static bool holds(const json_t *areas, const char *area)
 static int end_holder(void *data, struct cordon_flow_run *run)
 {
 	struct ending *ending = data;
-	struct cordon_flow_progress progress;
-	json_auto_t *events = NULL;
+	autostanding struct cordon_flow_standing standing = { 0 };
+	const struct cordon_flow_progress *progress = &standing.progress;
 	int r = 0;
 
 	if (!cordon_streq(run->orchestrator, ending->orchestrator) || !cordon_flow_engine(run) ||
-	    cordon_flow_journal_read(run->fd, &events, NULL) < 0)
+	    cordon_flow_standing(run, &standing, NULL) < 0 || !progress->open || !holds(progress->areas, ending->area))
 		return 0;
-	cordon_flow_progress_init(&progress, run, events);
-	if (progress.open && holds(progress.areas, ending->area)) {
-		const struct cordon_flow_step *step = &run->workflow->steps[progress.at];
-
-		json_array_append_new(ending->ended,
-				      json_pack("{s:s, s:s, s:I}", "run_id", run->id, "step", step->id, "attempt",
-						(json_int_t)progress.steps[progress.at].attempt));
-		if (!ending->keep)
-			r = request(run, CORDON_FLOW_REVOKED, ending->area ? ending->area : "", ending->err);
-		if (r == 0 && !ending->keep && progress.crew && progress.job)
-			(void)cordon_crew_cancel_by_name(ending->home, progress.crew, progress.job, NULL);
-	}
-	cordon_flow_progress_done(&progress);
+	json_array_append_new(ending->ended, json_pack("{s:s, s:s, s:I}", "run_id", run->id, "step",
+						       run->workflow->steps[progress->at].id, "attempt",
+						       (json_int_t)progress->steps[progress->at].attempt));
+	if (ending->keep)
+		return 0;
+	r = request(run, CORDON_FLOW_REVOKED, ending->area ? ending->area : "", ending->err);
+	if (r == 0 && progress->crew && progress->job)
+		(void)cordon_crew_cancel_by_name(ending->home, progress->crew, progress->job, NULL);
 	return r;
 }
 

@@ -31,6 +31,15 @@ static const char *message_of(const json_t *line)
 	return is_type(line, "result") ? text_at(line, "result") : NULL;
 }
 
+static bool is_blank(const char *text, size_t n)
+{
+	while (n && strchr(" \t\r", *text) && *text) {
+		text++;
+		n--;
+	}
+	return !n;
+}
+
 /* Appends the agent's messages to `out` and returns true, when every line is a JSON object. A first line that was cut is
  * left out. */
 static bool take_lines(const char *answer, size_t n, struct cordon_buf *out)
@@ -41,7 +50,7 @@ static bool take_lines(const char *answer, size_t n, struct cordon_buf *out)
 		const char *end = memchr(answer, '\n', n);
 		size_t len = end ? (size_t)(end - answer) : n, step = end ? len + 1 : n;
 
-		if (strnlen(answer, len) && strspn(answer, " \t\r") < len) {
+		if (!is_blank(answer, len)) {
 			json_auto_t *line = json_loadb(answer, len, 0, NULL);
 			const char *text = message_of(line);
 

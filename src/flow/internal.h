@@ -27,6 +27,18 @@ bool cordon_flow_requested(const struct cordon_flow_run *run, const char *name);
 int cordon_flow_each(const struct cordon_home *home, int (*each)(void *data, struct cordon_flow_run *run), void *data,
 		     struct cordon_error *err);
 
+/* status.c: the journal of a run, and where it stands by it. */
+struct cordon_flow_standing {
+	json_t *events;
+	struct cordon_flow_progress progress;
+};
+
+#define autostanding CORDON_CLEANUP(cordon_flow_standing_done)
+int cordon_flow_standing(const struct cordon_flow_run *run, struct cordon_flow_standing *ret_standing,
+			 struct cordon_error *err);
+/* Accepts one that was never filled. */
+void cordon_flow_standing_done(struct cordon_flow_standing *standing);
+
 /* engine.c: starts the engine of a run in a process of its own, which inherits the lock. */
 int cordon_flow_spawn(const char *id, int lock, struct cordon_error *err);
 

@@ -83,6 +83,7 @@ int cordon_flow_journal_add(struct cordon_flow_journal *journal, json_t *event, 
 {
 	autofree char *text = NULL;
 	char now[CORDON_TIME_SIZE];
+	off_t size = lseek(journal->fd, 0, SEEK_CUR);
 	size_t n;
 	int r = 0;
 
@@ -93,6 +94,9 @@ int cordon_flow_journal_add(struct cordon_flow_journal *journal, json_t *event, 
 	n = text ? strlen(text) : 0;
 	if (!text || n >= CORDON_FLOW_JOURNAL_LINE_MAX)
 		return cordon_fail_errno(err, text ? -E2BIG : -ENOMEM, "cannot write to the journal");
+	/* What could not be read any more could not be ended either. */
+	if (json_object_get(event, "outputs") && (size_t)size + n > CORDON_FLOW_JOURNAL_MAX - CORDON_FLOW_JOURNAL_SPARE)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "the journal of the run is full");
 	text[n] = '\n'; /* instead of the NUL: one write has the whole line */
 	r = cordon_write_all(journal->fd, text, n + 1);
 	if (r == 0 && fdatasync(journal->fd) < 0)

@@ -18,7 +18,8 @@
 #include "base/error.h"
 
 #define CORDON_FLOW_JOURNAL_LINE_MAX ((size_t)8 << 20)
-#define CORDON_FLOW_JOURNAL_MAX ((size_t)1 << 30)
+#define CORDON_FLOW_JOURNAL_MAX ((size_t)256 << 20)
+#define CORDON_FLOW_JOURNAL_SPARE ((size_t)1 << 20) /* what outputs leave free for the end of the run */
 
 struct cordon_flow_journal {
 	int fd;
@@ -38,7 +39,8 @@ int cordon_flow_journal_read(int run_fd, json_t **ret_events, struct cordon_erro
 int cordon_flow_journal_open(int run_fd, const json_t *events, struct cordon_flow_journal *ret_journal,
 			     struct cordon_error *err);
 void cordon_flow_journal_done(struct cordon_flow_journal *journal);
-/* Adds `seq` and `time` to the event, which stays the caller's, and appends it. It is on the disk when this returns 0. */
+/* Adds `seq` and `time` to the event, which stays the caller's, and appends it. -E2BIG when the journal has no room for more
+ * outputs; there is always room for the end of the run. It is on the disk when this returns 0. */
 int cordon_flow_journal_add(struct cordon_flow_journal *journal, json_t *event, struct cordon_error *err);
 
 #endif

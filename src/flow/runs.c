@@ -272,16 +272,13 @@ struct gc {
 static int remove_old(void *data, struct cordon_flow_run *run)
 {
 	struct gc *gc = data;
-	struct cordon_flow_progress progress;
-	json_auto_t *events = NULL;
-	bool old;
+	autostanding struct cordon_flow_standing standing = { 0 };
+	const struct cordon_flow_progress *progress = &standing.progress;
 
-	if (cordon_flow_journal_read(run->fd, &events, NULL) < 0)
+	if (cordon_flow_standing(run, &standing, NULL) < 0)
 		return 0;
-	cordon_flow_progress_init(&progress, run, events);
-	old = cordon_flow_state_ended(progress.state) && progress.updated < gc->before;
-	cordon_flow_progress_done(&progress);
-	if (old && !cordon_flow_engine(run) && cordon_dirs_remove(gc->parent, run->id, NULL) == 0)
+	if (cordon_flow_state_ended(progress->state) && progress->updated < gc->before && !cordon_flow_engine(run) &&
+	    cordon_dirs_remove(gc->parent, run->id, NULL) == 0)
 		gc->removed++;
 	return 0;
 }

@@ -7,6 +7,26 @@
 #include "crew/crew.h"
 #include "flow/internal.h"
 
+int cordon_flow_standing(const struct cordon_flow_run *run, struct cordon_flow_standing *ret_standing,
+			 struct cordon_error *err)
+{
+	json_t *events = NULL;
+	int r = cordon_flow_journal_read(run->fd, &events, err);
+
+	if (r < 0)
+		return r;
+	ret_standing->events = events;
+	cordon_flow_progress_init(&ret_standing->progress, run, events);
+	return 0;
+}
+
+void cordon_flow_standing_done(struct cordon_flow_standing *standing)
+{
+	cordon_flow_progress_done(&standing->progress);
+	json_decref(standing->events);
+	standing->events = NULL;
+}
+
 static json_t *time_json(int64_t ms)
 {
 	char text[CORDON_TIME_SIZE];
@@ -125,17 +145,14 @@ static json_t *status_json(const struct cordon_flow_run *run, const struct cordo
 int cordon_flow_status(const struct cordon_home *home, const char *id, json_t **ret_status, struct cordon_error *err)
 {
 	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
-	struct cordon_flow_progress progress;
-	json_auto_t *events = NULL;
+	autostanding struct cordon_flow_standing standing = { 0 };
 	int r = cordon_flow_run_open(home, id, &run, err);
 
 	if (r == 0)
-		r = cordon_flow_journal_read(run.fd, &events, err);
+		r = cordon_flow_standing(&run, &standing, err);
 	if (r < 0)
 		return r;
-	cordon_flow_progress_init(&progress, &run, events);
-	*ret_status = status_json(&run, &progress, true);
-	cordon_flow_progress_done(&progress);
+	*ret_status = status_json(&run, &standing.progress, true);
 	return *ret_status ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot describe the run");
 }
 
@@ -149,15 +166,11 @@ struct listing {
 static int list_run(void *data, struct cordon_flow_run *run)
 {
 	struct listing *listing = data;
-	struct cordon_flow_progress progress;
-	json_auto_t *events = NULL;
+	autostanding struct cordon_flow_standing standing = { 0 };
 
-	if ((listing->orchestrator && !cordon_streq(run->orchestrator, listing->orchestrator)) ||
-	    cordon_flow_journal_read(run->fd, &events, NULL) < 0)
-		return 0;
-	cordon_flow_progress_init(&progress, run, events);
-	json_array_append_new(listing->runs, status_json(run, &progress, false));
-	cordon_flow_progress_done(&progress);
+	if ((!listing->orchestrator || cordon_streq(run->orchestrator, listing->orchestrator)) &&
+	    cordon_flow_standing(run, &standing, NULL) == 0)
+		json_array_append_new(listing->runs, status_json(run, &standing.progress, false));
 	return 0;
 }
 

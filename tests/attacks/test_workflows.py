@@ -156,6 +156,27 @@ def test_a_flood_does_not_make_an_answer_of_what_tools_printed(desk):
     assert desk.run(status=1)["terminalReason"] == "the agent's answer has no result", "not even with the token"
 
 
+def test_what_a_step_leaves_in_its_view_can_not_trick_the_engine(desk, cordon):
+    """Special files and names of boundaries do not come out, links are not followed, and what can't be read fails the attempt and is gone."""
+    victim = desk.box.write("victim/f", "host")
+    desk.box.write("ws/desk/dir/f", "mine")
+    desk.define(step("one", f"""
+        for name in prompts workflows; do mkdir -p $name 2>/dev/null && echo x > $name/evil && echo $name >> "$RUN/wrong"; done
+        mv orchestrator.yaml o 2>/dev/null && echo mv >> "$RUN/wrong"; ln -s {victim.parent} shared/evil 2>/dev/null && echo shared >> "$RUN/wrong"
+        rm -rf dir; ln -s {victim.parent} dir; mkfifo pipe; ln -s {victim} link; echo x > dir/f 2>/dev/null; mkdir -p deep/a; echo y > deep/a/f; chmod 4755 deep/a/f; true
+        """))
+    done = desk.run()
+    wrong = desk.directory(done) / "wrong"
+    assert (wrong.read_text() if wrong.exists() else "") == "" and victim.read_text() == "host"
+    assert sorted(p.name for p in desk.private.iterdir()) == ["deep", "dir", "link", "orchestrator.yaml", "shared", "work"]
+    assert os.readlink(desk.private / "dir") == str(victim.parent) and stat.S_IMODE((desk.private / "deep/a/f").stat().st_mode) == 0o755
+    desk.define(step("one", "mkdir shut; echo x > shut/f; chmod 0 shut; echo y > deep/new"))
+    done = cordon("workflow", "run", "desk", "flow", "--wait", "--json")
+    made = (desk.private / "shut").exists()
+    assert done.json()["state"] == ("succeeded" if made else "failed") and (desk.private / "deep/new").exists() == made, done
+    assert cordon("changes", "list", "--json").json()["changes"] == [] and list((desk.box.state / "state/views").iterdir()) == []
+
+
 def test_values_that_contain_templates_are_not_expanded_again(desk):
     evil = "{{inputs.secret}} {{steps.one.outputs.doc}} {{workflow.run_id}} {{nonsense"
     desk.define(

@@ -220,6 +220,24 @@ def test_a_link_that_agents_could_turn_is_no_way_to_an_area(orchestra, settings,
         assert "belongs to another user" in orchestra.refused("config", "validate")[0]["message"]
 
 
+def test_settings_that_agents_could_change_are_refused(orchestra, box):
+    area = orchestra.area("docs")
+    private = orchestra.add("alpha", "docs")
+    text = orchestra.settings.read_text()
+    for place, why in ((area, "the settings lie in the shared area docs"), (private, "the settings lie in the private workspace of alpha")):
+        named = box.write(place / "sub/config.yaml", text, mode=0o600)
+        through = box.path / "named.yaml"
+        through.unlink(missing_ok=True)
+        through.symlink_to(named)
+        for path in (named, through):
+            done = orchestra.cordon("orchestrator", "run", "--config", str(path), "alpha", "--", "true")
+            assert done.returncode == 125 and why in done.stderr, done
+        done = orchestra.cordon("orchestrator", "revoke-shared-access", "--config", str(named), "alpha", "docs")
+        assert done.returncode == 0, "taking away works in any settings"
+    good = box.write("elsewhere/config.yaml", text, mode=0o600)
+    assert orchestra.cordon("orchestrator", "run", "--config", str(good), "alpha", "--", "ls", "shared").stdout == "docs\n"
+
+
 def test_edits_keep_comments_and_every_other_byte(orchestra, settings, box):
     file = settings(COMMENTED)
     text = COMMENTED.format(top=box.path)
