@@ -206,6 +206,12 @@ static bool is_none(const struct cordon_node *node)
 	       (!node->len || cordon_streq(node->text, "~") || cordon_streq(node->text, "null"));
 }
 
+/* Whether an anchor or a tag stands before a value. It would go with the value. */
+static bool is_marked(const struct cordon_yaml *yaml, const struct cordon_node *node)
+{
+	return node->end > node->start && strchr("&!", yaml->text.data[node->start]);
+}
+
 /* Whether nothing but blanks stands before a place in its line. */
 static bool begins_line(const struct cordon_yaml *yaml, size_t at)
 {
@@ -289,6 +295,8 @@ static int fill(const struct cordon_yaml *yaml, struct cordon_buf *out, const st
 	size_t start = node->start, end = node->end;
 	int r;
 
+	if (is_marked(yaml, node))
+		return -EINVAL;
 	if (is_none(node) && !node->len && node->key)
 		start = end = colon_of(yaml, node) + 1;
 	if (!can_open(yaml, node) || yaml->doc->format == CORDON_FORMAT_JSON) {
@@ -348,7 +356,7 @@ static int replace(const struct cordon_yaml *yaml, struct cordon_buf *out, const
 	int r;
 
 	/* A block begins on a line of its own, and an empty value has no bytes: the new value stands behind the colon. */
-	if ((block || none) && !node->key)
+	if (((block || none) && !node->key) || is_marked(yaml, node))
 		return -EINVAL;
 	if (block || none)
 		start = colon_of(yaml, node) + 1;
