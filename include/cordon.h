@@ -169,6 +169,7 @@ struct cordon_run_spec {
 	bool terminal;		/* give the program a terminal of its own for the streams that are terminals */
 	bool best_effort;	/* run with fewer layers when the kernel lacks some */
 	bool fail_on_violation; /* a run that completes but had a violation has failed */
+	bool measure;		/* find out what cordon itself costs; the result has it */
 	bool learns;		/* show the host read-only and without secrets, and discard what is written there */
 	bool enterable;		/* more programs may be started inside later, as cordon's sessions do */
 	const char *agent;	/* a named agent: its environment has nothing of ours. NULL: none */
@@ -225,6 +226,7 @@ struct cordon_result {
 	uint64_t unrecorded;	   /* events that could not be written to the audit log */
 	struct cordon_error error; /* why it was refused, or why cordon itself had to end it */
 	struct cordon_plan *plan;  /* what was enforced; NULL when there was no plan; owned by the result */
+	struct cordon_metrics *metrics; /* what cordon itself cost, when the run was to be measured; else NULL; owned */
 	struct cordon_repositories *repositories; /* what git would execute of what the run left, or NULL; owned */
 };
 

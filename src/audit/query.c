@@ -177,6 +177,8 @@ int cordon_audit_format(const struct cordon_audit_record *record, bool colour, s
 			r = add_value(ret_text, named[i], value);
 	}
 	json_object_foreach(detail, key, value) {
+		if (cordon_streq(key, "metrics"))
+			continue; /* 'cordon stats' shows them */
 		if (r == 0)
 			r = add_value(ret_text, key, value);
 	}

@@ -13,6 +13,7 @@
 #include "config/profile.h"
 #include "loop/hook.h"
 #include "policy/folders.h"
+#include "run/metrics.h"
 #include "sandbox/plan/plan.h"
 #include "view/view.h"
 
@@ -21,6 +22,7 @@ enum {
 	KEY_RESULT,
 	KEY_SUMMARY,
 	KEY_NO_SUMMARY,
+	KEY_METRICS,
 };
 
 static const struct cordon_option options[] = {
@@ -38,6 +40,8 @@ static const struct cordon_option options[] = {
 	  "exit with 3 when the command succeeds but was refused or warned of something", CORDON_RUN_FAIL_ON_VIOLATION },
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
+	{ "metrics", 0, CORDON_ARG_FILE, "FILE", "measure what cordon itself costs, and write it to FILE as JSON",
+	  KEY_METRICS },
 	{ "summary", 0, CORDON_ARG_NONE, NULL, "print afterwards what changed and was refused (default: on a terminal)",
 	  KEY_SUMMARY },
 	{ "no-summary", 0, CORDON_ARG_NONE, NULL, "print no summary", KEY_NO_SUMMARY },
@@ -47,6 +51,7 @@ static const struct cordon_option options[] = {
 struct args {
 	struct cordon_run_options run;
 	const char *result;
+	const char *metrics;
 	bool dry_run;
 	int summary; /* key of the option that was given last, or 0 */
 };
@@ -59,6 +64,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		return cordon_run_options_set(&args->run, key, arg, err);
 	if (key == KEY_RESULT)
 		args->result = arg;
+	else if (key == KEY_METRICS)
+		args->metrics = arg;
 	else if (key == KEY_DRY_RUN)
 		args->dry_run = true;
 	else
@@ -75,21 +82,24 @@ struct run {
 	struct cordon_home home; /* open only for a view */
 	struct cordon_view view; /* of --cow */
 	struct cordon_cli_git git;
-	int result_fd; /* the directory of --result, opened before the agent starts, so that the agent cannot replace it by a link */
+	/* The directories of --result and --metrics, opened before the agent starts, so that the agent cannot replace them by
+	 * links. */
+	int result_fd;
+	int metrics_fd;
 };
 
-static int open_result(struct run *run, struct cordon_error *err)
+/* Opens the directory of a file that is written at the end. */
+static int open_dir_of(const char *path, int *ret_fd, struct cordon_error *err)
 {
-	const char *base = run->args->result ? cordon_path_base(run->args->result) : NULL;
+	const char *base = path ? cordon_path_base(path) : NULL;
 	char dir[CORDON_PATH_MAX] = ".";
 
 	if (!base)
 		return 0;
-	if (base != run->args->result &&
-	    cordon_copy(dir, sizeof(dir), run->args->result, (size_t)(base - run->args->result)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "cannot write the result");
-	run->result_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return run->result_fd < 0 ? cordon_fail_errno(err, -errno, "cannot write %s", run->args->result) : 0;
+	if (base != path && cordon_copy(dir, sizeof(dir), path, (size_t)(base - path)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "cannot write %s", path);
+	*ret_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return *ret_fd < 0 ? cordon_fail_errno(err, -errno, "cannot write %s", path) : 0;
 }
 
 /* Called when the plan is built: what else can refuse the run refuses it here, before the agent starts. */
@@ -97,8 +107,10 @@ static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_
 {
 	struct run *run = data;
 	const struct cordon_run_options *asked = &run->args->run;
-	int r = open_result(run, err);
+	int r = open_dir_of(run->args->result, &run->result_fd, err);
 
+	if (r == 0)
+		r = open_dir_of(run->args->metrics, &run->metrics_fd, err);
 	if (r == 0)
 		r = cordon_reports_begin(&run->reporter.queue, asked->reports, asked->reports_path, run->policy, plan,
 					 run->args->dry_run, err);
@@ -171,15 +183,29 @@ static int print_plan(struct run *run)
 	return CORDON_EXIT_OK;
 }
 
-static void write_result(const struct run *run, const char *text)
+static void write_line(const struct run *run, int dir_fd, const char *path, const char *text)
 {
 	autobuf struct cordon_buf line = CORDON_BUF(SIZE_MAX / 2);
 	struct cordon_error err = { 0 };
 
-	if (run->result_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
-		cordon_write_file(run->result_fd, cordon_path_base(run->args->result), 0644, line.data, line.len, &err);
+	if (dir_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
+		cordon_write_file(dir_fd, cordon_path_base(path), 0644, line.data, line.len, &err);
 	if (err.code)
 		cordon_cli_fail(run->cli, &err);
+}
+
+static void write_metrics(const struct run *run, const struct cordon_result *result)
+{
+	json_auto_t *object = result->metrics ? cordon_metrics_json(result) : NULL;
+	autofree char *text = NULL;
+
+	if (!object || run->metrics_fd < 0)
+		return;
+	json_object_set_new(object, "session_id", json_string(result->run_id));
+	json_object_set_new(object, "duration_ms", json_integer((json_int_t)result->duration_ms));
+	text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
+	if (text)
+		write_line(run, run->metrics_fd, run->args->metrics, text);
 }
 
 /* Writes the result to --result FILE, or with --json to stderr. Returns true in the latter case: the result then
@@ -189,7 +215,7 @@ static bool print_result(struct run *run, const struct cordon_result *result)
 	autofree char *text = run->cli->json || run->args->result ? cordon_result_to_json(result) : NULL;
 
 	if (text && run->args->result) {
-		write_result(run, text);
+		write_line(run, run->result_fd, run->args->result, text);
 	} else if (text) {
 		cordon_report_queue_next_line(&run->reporter.queue);
 		fprintf(stderr, "%s\n", text);
@@ -257,6 +283,7 @@ static int start(struct run *run)
 	end_view(run, &result);
 	hint_at_program(run, &result.error);
 	cordon_reporter_result(&run->reporter, &result);
+	write_metrics(run, &result);
 	if (*result.run_id)
 		carries_error = print_result(run, &result);
 	cordon_report_queue_flush(queue);
@@ -308,7 +335,8 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 			   .home = CORDON_HOME_NONE,
 			   .view = CORDON_VIEW_NONE,
 			   .git = CORDON_CLI_GIT_NONE,
-			   .result_fd = -1 };
+			   .result_fd = -1,
+			   .metrics_fd = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
 
@@ -319,6 +347,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	args->run.scope.folder_mode = CORDON_MODE_PERMISSIVE;
 	args->run.spec.argv = argv + first;
 	args->run.spec.terminal = true;
+	args->run.spec.measure = args->metrics;
 	r = cordon_run_options_policy(cli, &args->run, args->dry_run ? CORDON_RUN_PLANS : CORDON_RUN_STARTS,
 				      &run.policy);
 	if (r == 0 && !args->dry_run)
@@ -342,6 +371,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	cordon_run_summary_done(&run.summary);
 	cordon_reporter_done(&run.reporter);
 	cordon_closep(&run.result_fd);
+	cordon_closep(&run.metrics_fd);
 	cordon_policy_free(run.policy);
 	return r;
 }

@@ -63,6 +63,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_why,
 	&cordon_cmd_tree,
 	&cordon_cmd_completion,
+	&cordon_cmd_stats,
 	&cordon_cmd_audit,
 	&cordon_cmd_audit_verify,
 	/* Commits. */

@@ -9,7 +9,11 @@
 
 static bool allowed(const struct lens *lens, const char *path, cordon_op op, struct cordon_decision *ret)
 {
+	uint64_t begun = lens->meter ? cordon_meter_now() : 0;
+
 	cordon_policy_decide(lens->policy, path, op, ret);
+	if (lens->meter)
+		cordon_histogram_add(&lens->meter->decide, cordon_meter_now() - begun);
 	return ret->verdict != CORDON_DENY;
 }
 

@@ -27,6 +27,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "base/meter.h"
 #include "policy/policy.h"
 #include "sandbox/host/lens_record.h"
 
@@ -144,7 +145,8 @@ struct lens {
 	int root_fd;
 	uid_t euid;
 	bool editor_temps;
-	struct cordon_buf shown; /* absolute paths outside the root that the run sees, each with its NUL */
+	struct cordon_meter *meter; /* or NULL */
+	struct cordon_buf shown;    /* absolute paths outside the root that the run sees, each with its NUL */
 	struct fuse_session *session;
 	struct lens_node *root;
 	struct lens_node **by_id;

@@ -145,7 +145,7 @@ static bool refused_by_policy(fuse_req_t req, struct lens_node *dir, int dir_fd,
 	return lens_report_lookup(req, name, path, r == 0);
 }
 
-void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void look_up(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	struct lens_node *dir = lens_node(lens, parent);
@@ -164,6 +164,16 @@ void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fuse_reply_err(req, -r);
 	else
 		lens_reply_entry(req, &entry);
+}
+
+void lens_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	const struct lens *lens = fuse_req_userdata(req);
+	uint64_t begun = lens->meter ? cordon_meter_now() : 0;
+
+	look_up(req, parent, name);
+	if (lens->meter)
+		cordon_histogram_add(&lens->meter->lookup, cordon_meter_now() - begun);
 }
 
 void lens_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -16,10 +17,11 @@
 #include "base/sys.h"
 #include "lens/lens.h"
 #include "policy/handover.h"
+#include "sandbox/host/metrics.h"
 #include "sandbox/inside/landlock.h"
 
 struct arguments {
-	int root_fd, policy_fd, fuse_fd, status_fd, refusals_fd, shown_fd;
+	int root_fd, policy_fd, fuse_fd, status_fd, refusals_fd, shown_fd, meter_fd;
 	pid_t parent;
 };
 
@@ -79,7 +81,7 @@ static int parse(int argc, char **argv, struct arguments *ret)
 		{ "--root-fd", &ret->root_fd },		{ "--policy-fd", &ret->policy_fd },
 		{ "--fuse-fd", &ret->fuse_fd },		{ "--status-fd", &ret->status_fd },
 		{ "--refusals-fd", &ret->refusals_fd }, { "--shown-fd", &ret->shown_fd },
-		{ "--parent", &ret->parent },
+		{ "--meter-fd", &ret->meter_fd },	{ "--parent", &ret->parent },
 	};
 
 	for (int i = 1; i < argc; i += 2) {
@@ -96,8 +98,8 @@ static int parse(int argc, char **argv, struct arguments *ret)
 /* Closes every descriptor that the supervisor did not pass on purpose. */
 static void close_others(const struct arguments *args)
 {
-	const int kept[] = { args->root_fd,   args->policy_fd,	 args->fuse_fd,
-			     args->status_fd, args->refusals_fd, args->shown_fd };
+	const int kept[] = { args->root_fd,	args->policy_fd, args->fuse_fd, args->status_fd,
+			     args->refusals_fd, args->shown_fd,	 args->meter_fd };
 
 	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kept); i++)
@@ -425,6 +427,21 @@ static int read_shown(int fd, struct cordon_error *err)
 	return r;
 }
 
+/* A run that measures gives us memory for a meter. */
+static int map_meter(int fd, struct cordon_error *err)
+{
+	struct cordon_meter *meters;
+
+	if (fd < 0)
+		return 0;
+	meters = mmap(NULL, CORDON_METER__MAX * sizeof(*meters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)close(fd);
+	if (meters == MAP_FAILED)
+		return cordon_fail_errno(err, -errno, "cannot map the meter");
+	lens.meter = &meters[CORDON_METER_LENS];
+	return 0;
+}
+
 static int prepare(struct arguments *args, struct cordon_error *err)
 {
 	autofd int invalidator_device = -1;
@@ -443,6 +460,9 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 	if (r < 0)
 		return r;
 	r = read_shown(args->shown_fd, err);
+	if (r < 0)
+		return r;
+	r = map_meter(args->meter_fd, err);
 	if (r < 0)
 		return r;
 	r = lens_judge_prepare(&lens, err);
@@ -467,9 +487,13 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 
 int main(int argc, char **argv)
 {
-	struct arguments args = {
-		.root_fd = -1, .policy_fd = -1, .fuse_fd = -1, .status_fd = -1, .refusals_fd = -1, .shown_fd = -1
-	};
+	struct arguments args = { .root_fd = -1,
+				  .policy_fd = -1,
+				  .fuse_fd = -1,
+				  .status_fd = -1,
+				  .refusals_fd = -1,
+				  .shown_fd = -1,
+				  .meter_fd = -1 };
 	struct cordon_error err = { 0 };
 	pthread_t monitor;
 	int r;

@@ -60,6 +60,8 @@ void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *p
 {
 	CORDON_UNCLEARED struct cordon_lens_record record;
 
+	if (lens->meter)
+		cordon_meter_count(&lens->meter->lens_denied);
 	if (lens->refusals_fd < 0)
 		return;
 	lens_report_missed(lens);
@@ -105,6 +107,8 @@ bool lens_report_lookup(fuse_req_t req, const char *name, const char *path, bool
 	/* A process without a number in the sandbox is the supervisor itself, which resolves a path. */
 	if (lens->refusals_fd < 0 || thread <= 0)
 		return false;
+	if (lens->meter)
+		cordon_meter_count(&lens->meter->lens_denied);
 	lens_report_missed(lens);
 	memset(&record, 0, offsetof(struct cordon_lens_record, texts));
 	record.kind = CORDON_LENS_ASKED;

@@ -2,6 +2,7 @@
 /* Writes what happens in a run to the audit log. */
 #include "run/audit.h"
 #include "run/event_text.h"
+#include "run/metrics.h"
 #include "run/result.h"
 
 /* Writes one event. Takes the reference to `detail`, which may be NULL. */
@@ -97,10 +98,11 @@ void cordon_run_audit_end(struct cordon_run_audit *audit, const struct cordon_re
 					    .kind = result->error.code ? result->error.kind : CORDON_KIND_NONE };
 
 	record(audit, &event,
-	       json_pack("{s:s, s:i, s:i, s:I, s:i, s:o*, s:s*}", "state", cordon_state_name(result->state),
+	       json_pack("{s:s, s:i, s:i, s:I, s:i, s:o*, s:s*, s:o*}", "state", cordon_state_name(result->state),
 			 "exit_code", result->exit_code, "signal", result->signal, "duration_ms",
 			 (json_int_t)result->duration_ms, "violations", (int)result->violations, "repositories",
-			 cordon_result_repositories(result), "limit", result->limit),
+			 cordon_result_repositories(result), "limit", result->limit, "metrics",
+			 result->metrics ? cordon_metrics_json(result) : NULL),
 	       NULL);
 }
 

@@ -5,6 +5,7 @@
 #include "base/exit.h"
 #include "base/time.h"
 #include "protect/repositories.h"
+#include "run/metrics.h"
 #include "sandbox/plan/print.h"
 
 #define RESULT_VERSION 1
@@ -145,6 +146,8 @@ json_t *cordon_result_json(const struct cordon_result *result)
 				    json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(result->error.kind),
 					      "message", result->error.message, "where", result->error.where, "hint",
 					      result->error.hint));
+	if (object && result->metrics)
+		json_object_set_new(object, "metrics", cordon_metrics_json(result));
 	if (object && repositories)
 		json_object_set(object, "repositories", repositories);
 	json_decref(repositories);
@@ -155,7 +158,7 @@ char *cordon_result_to_json(const struct cordon_result *result)
 {
 	json_auto_t *object = cordon_result_json(result);
 
-	return object ? json_dumps(object, JSON_COMPACT) : NULL;
+	return object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 }
 
 void cordon_result_refuse(struct cordon_result *result, const struct cordon_error *why)
@@ -170,6 +173,7 @@ void cordon_result_refuse(struct cordon_result *result, const struct cordon_erro
 
 void cordon_result_done(struct cordon_result *result)
 {
+	result->metrics = cordon_metrics_free(result->metrics);
 	if (result->repositories)
 		cordon_repositories_done(result->repositories);
 	free(result->repositories);

@@ -13,6 +13,7 @@
 #include "run/live.h"
 #include "run/result.h"
 #include "sandbox/host/launch.h"
+#include "sandbox/host/metrics.h"
 #include "sandbox/inside/landlock.h"
 
 struct run {
@@ -177,6 +178,7 @@ static int run_plan(struct run *run, struct cordon_error *err)
 	if (run->spec->fail_on_violation)
 		fail_on_violation(run->result);
 	find_repositories(run, &mark);
+	cordon_metrics_ended(run->result->metrics);
 	cordon_run_audit_end(&run->audit, run->result);
 	return 0;
 }
@@ -191,6 +193,8 @@ int cordon_run(const struct cordon_run_spec *spec, const struct cordon_observer 
 
 	err = err ? err : &own;
 	*ret_result = (struct cordon_result){ 0 };
+	if (spec->measure)
+		ret_result->metrics = cordon_metrics_new(cordon_meter_now());
 	run.observer = observer ? observer : &nobody;
 	run.result = ret_result;
 	r = open_run(&run, err);

@@ -393,6 +393,7 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 		.best_effort = settings->best_effort,
 		.fail_on_violation = s->record.fail_on_violation,
 		.enterable = true,
+		.measure = true,
 		.terminal = s->streams.terminal,
 		.memory_bytes = (uint64_t)settings->limits.memory_bytes,
 		.pids = (uint64_t)settings->limits.pids,

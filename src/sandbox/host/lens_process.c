@@ -32,29 +32,34 @@ static int find_lens(char ret_path[static CORDON_PATH_MAX], struct cordon_error 
 /* The descriptors that cordon-lens gets over the exec, one for each of its options. */
 struct lens_fds {
 	int root, policy, fuse, status, refusals, shown;
+	int meter; /* or -1 */
 };
 
 _Noreturn static void become_lens(const char *path, const struct lens_fds *fds, pid_t parent)
 {
-	const int numbers[] = { fds->root, fds->policy, fds->fuse, fds->status, fds->refusals, fds->shown, (int)parent };
-	char texts[7][16], name[] = "cordon-lens";
-	char options[7][16] = { "--root-fd",	 "--policy-fd", "--fuse-fd", "--status-fd",
-				"--refusals-fd", "--shown-fd",	"--parent" };
-	char *argv[16] = { name }, *env[] = { NULL };
+	const int numbers[] = { fds->root,     fds->policy, fds->fuse,	fds->status,
+				fds->refusals, fds->shown,  fds->meter, (int)parent };
+	char texts[8][16], name[] = "cordon-lens";
+	char options[8][16] = { "--root-fd",	 "--policy-fd", "--fuse-fd",  "--status-fd",
+				"--refusals-fd", "--shown-fd",	"--meter-fd", "--parent" };
+	char *argv[18] = { name }, *env[] = { NULL };
+	size_t n = 1;
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (size_t i = 0; i < 7; i++) {
+	for (size_t i = 0; i < 8; i++) {
 		int value = numbers[i];
 
-		if (i < 6)
+		if (value < 0)
+			continue;
+		if (i < 7)
 			value = fcntl(numbers[i], F_DUPFD, FIRST_FD);
 		if (value < 0)
 			_exit(CORDON_EXIT_REFUSED);
 		snprintf(texts[i], sizeof(texts[i]), "%d", value);
-		argv[1 + 2 * i] = options[i];
-		argv[2 + 2 * i] = texts[i];
+		argv[n++] = options[i];
+		argv[n++] = texts[i];
 	}
 	execve(path, argv, env);
 	_exit(CORDON_EXIT_REFUSED);
@@ -91,7 +96,7 @@ static int wait_ready(int status_fd, struct cordon_error *err)
 }
 
 int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_plan *plan, int root_fd, int fuse_fd,
-		      struct cordon_lens_process *ret_process, struct cordon_error *err)
+		      int meter_fd, struct cordon_lens_process *ret_process, struct cordon_error *err)
 {
 	autofd int fuse = fuse_fd;
 	autofd int policy_fd = memfd_create("cordon-policy", MFD_CLOEXEC);
@@ -124,7 +129,7 @@ int cordon_lens_start(const struct cordon_policy *policy, const struct cordon_pl
 	if (process.pid < 0)
 		return cordon_fail_errno(err, -errno, "cannot start cordon-lens");
 	if (process.pid == 0) {
-		const struct lens_fds fds = { root_fd, policy_fd, fuse, status_write, refusals_inner, shown_fd };
+		const struct lens_fds fds = { root_fd, policy_fd, fuse, status_write, refusals_inner, shown_fd, meter_fd };
 
 		become_lens(path, &fds, parent);
 	}
@@ -149,7 +154,7 @@ void cordon_lens_stop(struct cordon_lens_process *process)
 	kill(process->pid, SIGTERM);
 	if (process->pidfd < 0 || poll(&ended, 1, END_MS) <= 0)
 		kill(process->pid, SIGKILL);
-	while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+	while (wait4(process->pid, NULL, 0, &process->usage) < 0 && errno == EINTR)
 		;
 	cordon_closep(&process->pidfd);
 	process->pid = -1;

@@ -191,7 +191,7 @@ int cordon_net_stop(struct cordon_net_process *process)
 	if (process->pid > 0) {
 		/* It holds nothing that it would have to clean up, and it may have been stopped. */
 		kill(process->pid, SIGKILL);
-		while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
+		while (wait4(process->pid, &status, 0, &process->usage) < 0 && errno == EINTR)
 			;
 	}
 	release_start(process);

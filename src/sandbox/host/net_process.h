@@ -3,6 +3,8 @@
 #ifndef CORDON_SANDBOX_HOST_NET_PROCESS_H
 #define CORDON_SANDBOX_HOST_NET_PROCESS_H
 
+#include <sys/resource.h>
+
 #include "sandbox/plan/plan.h"
 
 struct cordon_child;
@@ -15,6 +17,7 @@ struct cordon_net_process {
 	int wake;  /* readable when the run first uses its network; -1 when cordon-net was started, or there is none */
 	int ctl;   /* to and from cordon-net (net_record.h), while it runs; or -1 */
 	pid_t pid; /* -1: it does not run */
+	struct rusage usage; /* once it has ended */
 	bool at_once; /* it may fail to start by what the user has set, or has much to take over: so it starts with the run */
 };
 /* clang-format off */

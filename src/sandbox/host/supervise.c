@@ -19,6 +19,7 @@
 #include "sandbox/host/lens_process.h"
 #include "sandbox/host/lens_reports.h"
 #include "sandbox/host/memory.h"
+#include "sandbox/host/metrics.h"
 #include "sandbox/host/net_reports.h"
 #include "sandbox/host/terminal.h"
 #include "sandbox/watch/hand_ask.h"
@@ -152,8 +153,8 @@ static void on_fuse(struct supervisor *s, int fuse_fd)
 
 	if (s->lens.pid > 0 || fuse_fd < 0)
 		return;
-	if (cordon_lens_start(s->child->policy, s->child->plan, s->watched.workspace_fd, fuse_fd, &s->lens,
-			      &s->result->error) < 0) {
+	if (cordon_lens_start(s->child->policy, s->child->plan, s->watched.workspace_fd, fuse_fd,
+			      s->result->metrics ? s->result->metrics->fd : -1, &s->lens, &s->result->error) < 0) {
 		end_tree(s); /* the program has not started, so this kills at once */
 		return;
 	}
@@ -278,6 +279,8 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		break;
 	case CORDON_NOTICE_STARTED:
 		s->started = true;
+		if (s->result->metrics && !s->result->metrics->landlock_rules)
+			s->result->metrics->landlock_rules = (unsigned int)notice->code;
 		if (fd >= 0 && add_watch(s, fd))
 			fd = -1;
 		break;
@@ -286,6 +289,7 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 		s->empty = notice->index == 1;
 		s->status = notice->code;
 		s->result->usage = notice->usage;
+		cordon_metrics_exited(s->result->metrics);
 		break;
 	case CORDON_NOTICE_LOST:
 	case CORDON_NOTICE_MADE:
@@ -328,8 +332,10 @@ static void on_exec(struct supervisor *s)
 
 	cordon_closep(&s->child->exec_fd);
 	on_ctl(s);
-	if (s->started && !s->no_exec && !s->result->error.code)
+	if (s->started && !s->no_exec && !s->result->error.code) {
+		cordon_metrics_started(s->result->metrics);
 		emit(s, &event);
+	}
 }
 
 /* Lets the observer handle its own descriptors; it may ask to end the run. */
@@ -597,6 +603,8 @@ static void finish(struct supervisor *s)
 	cordon_net_end(&s->child->net, s->observer, s->result);
 	cordon_lens_stop(&s->lens); /* before the watch, which may just be waiting for the lens */
 	s->result->violations += cordon_lens_reports_end(s->lens_reports);
+	cordon_metrics_helper(s->result->metrics, &s->child->net.usage);
+	cordon_metrics_helper(s->result->metrics, &s->lens.usage);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 		end_watch(s, i);
 	if (s->terminal)
@@ -667,6 +675,7 @@ void cordon_supervise(struct cordon_child *child, const struct cordon_observer *
 			   child->plan->layers.differs[CORDON_DIFFERENCE_UNIX_SOCKETS] +
 			   child->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE],
 		.forward_output = forward_output,
+		.meter = result->metrics ? &result->metrics->meters[CORDON_METER_SUPERVISOR] : NULL,
 		.data = child
 	};
 	pthread_mutex_lock(&s.lock);

@@ -112,6 +112,15 @@ static int rights_class(const struct cordon_step *step)
 	return -1;
 }
 
+/* How many rules the layers of this process have; the supervisor is told with the start. */
+static int n_rules;
+
+static int allow(const struct cordon_inside *in, int ruleset, int fd, enum cordon_landlock_class rights)
+{
+	n_rules++;
+	return cordon_landlock_allow(ruleset, in->landlock_abi, fd, rights);
+}
+
 int cordon_agent_ruleset(const struct cordon_inside *in)
 {
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -122,7 +131,7 @@ int cordon_agent_ruleset(const struct cordon_inside *in)
 	ruleset = cordon_landlock_begin(in->landlock_abi);
 	if (ruleset < 0)
 		cordon_inside_fail(in, ruleset, "begin", "the Landlock domain");
-	r = cordon_landlock_allow(ruleset, in->landlock_abi, root, CORDON_LANDLOCK_LIST);
+	r = allow(in, ruleset, root, CORDON_LANDLOCK_LIST);
 	if (r < 0)
 		cordon_inside_fail(in, r, "Landlock rule", "/");
 	for (size_t i = 0; i < in->plan->n_steps; i++) {
@@ -133,8 +142,7 @@ int cordon_agent_ruleset(const struct cordon_inside *in)
 		if (rights < 0)
 			continue;
 		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
-		r = fd < 0 ? fd
-			   : cordon_landlock_allow(ruleset, in->landlock_abi, fd, (enum cordon_landlock_class)rights);
+		r = fd < 0 ? fd : allow(in, ruleset, fd, (enum cordon_landlock_class)rights);
 		if (r < 0)
 			cordon_inside_fail(in, r, "Landlock rule", step->path);
 		close(fd);
@@ -159,7 +167,7 @@ static int make_second_ruleset(const struct cordon_inside *in)
 		if (step->right != CORDON_RIGHT_WRITE || (step->flags & CORDON_STEP_HELD))
 			continue;
 		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
-		r = fd < 0 ? fd : cordon_landlock_allow(ruleset, in->landlock_abi, fd, CORDON_LANDLOCK_MAKE);
+		r = fd < 0 ? fd : allow(in, ruleset, fd, CORDON_LANDLOCK_MAKE);
 		cordon_closep(&fd);
 	}
 	for (size_t i = 0; r == 0 && i < plan->n_open_dirs; i++) {
@@ -171,7 +179,7 @@ static int make_second_ruleset(const struct cordon_inside *in)
 		 * another one has its name by now, the hand makes the entries. In a view directories have other numbers,
 		 * but there boundaries go by their names alone, and these are not below this directory. */
 		if (fd >= 0 && fstat(fd, &st) == 0 && (plan->view || (st.st_dev == dir->dev && st.st_ino == dir->ino)))
-			r = cordon_landlock_allow(ruleset, in->landlock_abi, fd, CORDON_LANDLOCK_MAKE);
+			r = allow(in, ruleset, fd, CORDON_LANDLOCK_MAKE);
 		cordon_closep(&fd);
 	}
 	if (r < 0)
@@ -213,7 +221,7 @@ static void pass_view_start(const struct timespec *start)
 
 static void install_filter(const struct cordon_inside *in)
 {
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_STARTED };
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_STARTED, .code = n_rules };
 	int listener = -1;
 	int r = 0;
 

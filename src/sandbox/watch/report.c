@@ -43,6 +43,13 @@ struct cordon_reports {
 	struct judged judged[CORDON_TOUCHES_MAX];
 };
 
+/* Counts a decision that began then, in a run that asked for it. */
+static void measure(const struct cordon_watched *watched, uint64_t begun)
+{
+	if (watched->meter)
+		cordon_histogram_add(&watched->meter->decide, cordon_meter_now() - begun);
+}
+
 struct cordon_reports *cordon_reports_new(const struct cordon_watched *watched)
 {
 	struct cordon_reports *reports = calloc(1, sizeof(*reports));
@@ -76,6 +83,8 @@ struct cordon_reports *cordon_reports_free(struct cordon_reports *reports)
 			report_event(reports, &reports->items[i]);
 		free(reports->items[i].path);
 	}
+	if (reports->watched->meter)
+		reports->watched->meter->watch_dropped += reports->untold;
 	if (reports->untold) {
 		struct cordon_event event = { .kind = CORDON_EVENT_UNTOLD, .count = reports->untold };
 
@@ -248,6 +257,7 @@ bool cordon_reports_skip(const struct cordon_reports *reports, const struct cord
 {
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	CORDON_UNCLEARED struct cordon_decision decision;
+	uint64_t begun;
 
 	if (!touch->known || touch->nameless)
 		return touch->nameless;
@@ -255,8 +265,10 @@ bool cordon_reports_skip(const struct cordon_reports *reports, const struct cord
 		return true;
 	if (!cordon_where_plainly_within(places, touch, path))
 		return false;
+	begun = reports->watched->meter ? cordon_meter_now() : 0;
 	cordon_policy_decide(reports->watched->policy, path, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ,
 			     &decision);
+	measure(reports->watched, begun);
 	return decision.verdict == CORDON_ALLOW && !is_guarded(reports->watched->plan, touch, path);
 }
 
@@ -413,6 +425,7 @@ void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct
 	struct cordon_decision decision;
 	CORDON_UNCLEARED char secret[CORDON_PATH_MAX];
 	bool within, writes = touch->writes;
+	uint64_t begun;
 
 	reports->judged[i].pending = reports->judged[i].missing = false;
 	/* A call that is refused for its first path is not reported for its second one. */
@@ -463,7 +476,9 @@ void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct
 		writes = false;
 		found.op = "read";
 	}
+	begun = reports->watched->meter ? cordon_meter_now() : 0;
 	cordon_policy_judge(policy, &resolved, writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
+	measure(reports->watched, begun);
 	if (within && decision.verdict != CORDON_DENY)
 		judge_name(plan, where, touch, &decision);
 	if (!within && decision.verdict != CORDON_ALLOW)

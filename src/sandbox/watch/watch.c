@@ -425,6 +425,8 @@ static void *receive(void *data)
 		}
 		watch->other_cpu = watch->notif->pid != watch->last && now_ns() - begun < AT_ONCE_NS;
 		watch->last = watch->notif->pid;
+		if (watch->watched->meter)
+			cordon_meter_count(&watch->watched->meter->watch_events);
 		serve(watch);
 	}
 	return NULL;

@@ -3,6 +3,7 @@
 #ifndef CORDON_SANDBOX_WATCH_WATCHED_H
 #define CORDON_SANDBOX_WATCH_WATCHED_H
 
+#include "base/meter.h"
 #include "policy/policy.h"
 #include "sandbox/plan/plan.h"
 
@@ -28,6 +29,7 @@ struct cordon_watched {
 	unsigned int filters;			/* the number of seccomp filters with which the agent starts */
 	/* Called before a report: forwards what the agent has written until now, so that the report comes after it. */
 	void (*forward_output)(void *data);
+	struct cordon_meter *meter; /* or NULL; the lock of the watches guards it */
 	void *data;
 };
 

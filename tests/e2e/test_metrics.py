@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cordon itself costs in a run: `run --metrics FILE` and `cordon stats`."""
+import json
+
+import pytest
+
+KEYS = {
+    "startup_ms",
+    "mounts",
+    "landlock_rules",
+    "decide",
+    "lens",
+    "watch",
+    "overhead_ms",
+    "helper_rss_bytes",
+    "session_id",
+    "duration_ms",
+}
+
+
+@pytest.fixture
+def repo(box):
+    return box.repo(files={"lib/a.ts": "x", "src/b.ts": "x"})
+
+
+def test_metrics_are_of_this_run(cordon, box, repo):
+    command = "for i in 1 2 3 4 5; do cat src/b.ts lib/a.ts; done; sleep 0.3"
+    done = cordon("run", "--metrics", str(box.path / "m.json"), "--workspace", "lib", "--", "sh", "-c", command, cwd=repo)
+    assert done.returncode == 0, done
+    metrics = json.loads((box.path / "m.json").read_text())
+    assert set(metrics) == KEYS
+    assert metrics["lens"] is None and metrics["mounts"] > 5 and metrics["landlock_rules"] > 5
+    assert metrics["watch"]["events"] >= 10 and metrics["watch"]["dropped"] == 0
+    assert metrics["decide"]["calls"] >= 5 and 0 < metrics["decide"]["ns_p50"] <= metrics["decide"]["ns_p99"]
+    assert 0 < metrics["startup_ms"] <= metrics["overhead_ms"]
+    # The program's own time is none of cordon's.
+    assert metrics["duration_ms"] >= 300 and metrics["overhead_ms"] < metrics["duration_ms"] + metrics["startup_ms"]
+    assert metrics["helper_rss_bytes"] > 500_000
+    assert cordon("stats", metrics["session_id"][:8], "--json", cwd=repo).json().items() >= metrics.items()
+    text = cordon("stats", cwd=repo).stdout
+    assert f"session_id: {metrics['session_id']}\n" in text and f"mounts: {metrics['mounts']}\n" in text and "lens: -\n" in text
+
+
+def test_metrics_of_the_lens_come_from_its_process(cordon, box, repo):
+    done = cordon(
+        *("run", "--metrics", "m.json", "--result", "r.json", "--rw", "lib/**/*.ts", "--ro", "**", "--", "sh", "-c"),
+        "cat lib/a.ts src/b.ts; (: >lib/x.sh) 2>/dev/null; echo >lib/new.ts",
+        cwd=repo,
+    )
+    metrics = json.loads((repo / "m.json").read_text())
+    assert metrics["lens"]["lookups"] >= 4 and metrics["lens"]["denied"] >= 1, (done, metrics)
+    assert 0 < metrics["lens"]["us_p50"] <= metrics["lens"]["us_p99"]
+    assert metrics["decide"]["calls"] >= metrics["lens"]["lookups"]
+    assert json.loads((repo / "r.json").read_text())["metrics"]["mounts"] == metrics["mounts"]
+
+
+def test_a_run_that_does_not_ask_is_not_measured(cordon, box, repo):
+    done = cordon("run", "--json", "--", "true", cwd=repo)
+    result = done.json("stderr")
+    assert "metrics" not in result
+    done = cordon("stats", result["session_id"], cwd=repo)
+    assert done.returncode == 1 and "was not measured" in done.stderr
+    done = cordon("stats", "0000", cwd=repo)
+    assert done.returncode == 1 and "there is no end of 0000 in the audit log" in done.stderr
+    assert cordon("run", "--metrics", "no/where/m.json", "--", "true", cwd=repo).returncode == 125
+    # A program that can't be executed has no start, and is measured all the same.
+    assert cordon("run", "--metrics", "m.json", "--", "/nonexistent", cwd=repo).returncode == 127
+    assert json.loads((repo / "m.json").read_text())["startup_ms"] is None
+    # The audit log has the numbers for stats and does not print them in its lines.
+    assert "metrics" not in cordon("audit", cwd=repo).stdout
+
+
+def test_an_agent_cannot_turn_the_file_of_the_metrics(cordon, box, repo):
+    box.write("victim", "mine")
+    swap = f"rm -f lib/m.json; ln -s {box.path}/victim lib/m.json"
+    done = cordon("run", "--metrics", "lib/m.json", "--workspace", "lib", "--", "sh", "-c", swap, cwd=repo)
+    assert done.returncode == 0 and (box.path / "victim").read_text() == "mine"
+    assert not (repo / "lib/m.json").is_symlink() and json.loads((repo / "lib/m.json").read_text())["mounts"]
+
+
+def test_sessions_are_measured(sessions):
+    sessions.create()
+    session = sessions.start(command=["sh", "-c", "cat /etc/hostname"])["session_id"]
+    sessions.cordon("session", "wait", session)
+    stats = sessions.ask("stats", session)
+    assert stats["session_id"] == session and stats["mounts"] > 5 and stats["startup_ms"] > 0
