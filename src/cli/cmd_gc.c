@@ -8,6 +8,7 @@
 #include "crew/crew.h"
 #include "flow/flow.h"
 #include "run/live.h"
+#include "view/git_record.h"
 #include "view/view.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
@@ -39,7 +40,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	struct cordon_gc_counts counts = { 0 };
 	struct cordon_error err = { 0 };
 	struct cordon_view_counts views = { 0 };
-	size_t crews = 0, live_crews = 0, workflows = 0;
+	size_t crews = 0, live_crews = 0, workflows = 0, commits = 0;
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
 
 	if (r != 0)
@@ -49,8 +50,10 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	if (cordon_home_open(&home, &err) < 0 || cordon_live_gc(&home, &counts, &err) < 0 ||
 	    cordon_crew_gc(&home, CORDON_CREW_KEEP_MS, &crews, &live_crews, &err) < 0 ||
 	    cordon_view_gc(&home, CORDON_VIEW_KEEP_MS, &views, &err) < 0 ||
+	    cordon_git_record_gc(&home, &commits, &err) < 0 ||
 	    cordon_flow_gc(&home, CORDON_FLOW_KEEP_MS, &workflows, &err) < 0)
 		return cordon_cli_fail(cli, &err);
+	counts.directories += commits;
 	record(&home, &counts, crews, views.removed);
 	if (cli->json)
 		return cordon_cli_print_json(cli,

@@ -140,6 +140,7 @@ bool cordon_cli_git_end(const struct cordon_cli *cli, struct cordon_cli_git *git
 		cordon_error_hint(&err, "'cordon git take %.8s' tries again", git->record.id);
 		cordon_cli_fail(cli, &err);
 	}
+	cordon_git_record_audit(&git->home, &git->record, policy ? policy->root.path : NULL, take, r < 0 ? &err : NULL);
 	if (take)
 		report(cli, git, take);
 	done = r == 0 && take->state != CORDON_GIT_REFUSED;

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "audit/audit.h"
 #include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
@@ -13,6 +14,7 @@
 #include "view/git_record.h"
 
 #define RECORDS_MAX 10000
+#define YOUNG_S 60
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void cordon_git_record_close(struct cordon_git_record *record)
@@ -230,4 +232,65 @@ int cordon_git_record_remove(const struct cordon_home *home, struct cordon_git_r
 		r = cordon_dirs_remove(dir, record->id, err);
 	cordon_git_record_close(record);
 	return r;
+}
+
+int cordon_git_record_gc(const struct cordon_home *home, size_t *ret_removed, struct cordon_error *err)
+{
+	autofd int dir = -1;
+	DIR *names = NULL;
+	size_t n = 0;
+	int r = cordon_home_subdir(home, "git", &dir, err), fd;
+
+	*ret_removed = 0;
+	if (r < 0)
+		return r;
+	fd = openat(dir, ".", DIR_FLAGS);
+	if (fd < 0 || !(names = fdopendir(fd))) {
+		cordon_closep(&fd);
+		return cordon_fail_errno(err, -errno, "cannot list the records of commits");
+	}
+	for (struct dirent *entry; n < RECORDS_MAX && (entry = readdir(names)); n++) {
+		struct cordon_git_record record = CORDON_GIT_RECORD_NONE;
+		struct stat st;
+
+		if (!cordon_uuid_valid(entry->d_name))
+			continue;
+		memcpy(record.id, entry->d_name, sizeof(record.id));
+		record.dir_fd = openat(dir, record.id, DIR_FLAGS);
+		/* A run that is just being made has no lock yet. */
+		if (record.dir_fd >= 0 && fstat(record.dir_fd, &st) == 0 && st.st_mtim.tv_sec + YOUNG_S < time(NULL) &&
+		    flock(record.dir_fd, LOCK_EX | LOCK_NB) == 0 && path_of(home, &record, NULL) == 0 &&
+		    !cordon_git_changed(record.path))
+			*ret_removed += cordon_git_record_remove(home, &record, NULL) == 0;
+		cordon_git_record_close(&record);
+	}
+	closedir(names);
+	return 0;
+}
+
+void cordon_git_record_audit(const struct cordon_home *home, const struct cordon_git_record *record, const char *root,
+			     const struct cordon_git_take *take, const struct cordon_error *failed)
+{
+	bool taken = take && take->state == CORDON_GIT_TAKEN, refused = take && take->state == CORDON_GIT_REFUSED;
+	struct cordon_audit_event event = {
+		.type = failed || refused ? CORDON_AUDIT_REFUSAL : CORDON_AUDIT_CHANGES,
+		.op = "git-take",
+		.path = root,
+		.success = failed || refused ? CORDON_AUDIT_FAILED : CORDON_AUDIT_SUCCEEDED,
+		.kind = failed	  ? failed->kind
+			: refused ? CORDON_KIND_POLICY_DENIED
+				  : CORDON_KIND_NONE,
+	};
+	struct cordon_audit_ids ids = { 0 };
+	struct cordon_audit *log = NULL;
+
+	if (!failed && !taken && !refused)
+		return;
+	event.detail = json_pack("{s:s, s:I, s:I, s:I}", "record", record->id, "commits",
+				 (json_int_t)(take ? take->n_commits : 0), "refs", (json_int_t)(take ? take->n_refs : 0),
+				 "refused", (json_int_t)(take ? take->n_refused : 0));
+	if (cordon_audit_open(home, &ids, &log, NULL) == 0)
+		cordon_audit_write(log, &event, NULL);
+	cordon_audit_close(log);
+	json_decref(event.detail);
 }

@@ -110,6 +110,8 @@ void cordon_view_audit(const struct cordon_home *home, const struct cordon_view 
 				 (json_int_t)(result ? result->applied.n : 0), "conflicts",
 				 (json_int_t)(result ? result->conflicts.n : 0), "refused",
 				 (json_int_t)(result ? result->refused.n : 0));
+	if (event.detail && result && result->git && result->git->state == CORDON_GIT_TAKEN)
+		json_object_set_new(event.detail, "commits", json_integer((json_int_t)result->git->n_commits));
 	if (cordon_audit_open(home, &ids, &log, NULL) == 0)
 		cordon_audit_write(log, &event, NULL);
 	cordon_audit_close(log);

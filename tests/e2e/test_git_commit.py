@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--git none|read|commit`: what works inside, what the host has afterwards, `cordon git check` and `install-hook`."""
 import json
+import os
 import shlex
 
 import pytest
+
+from support import poll
 
 LOG = ("log", "--format=%an|%ae|%s|%P|%H", "--all", "--topo-order")
 
@@ -325,3 +328,28 @@ def test_reading_a_repository_does_not_take_longer_for_its_history(cordon, repo)
     assert links == [2, 1, 1], str(done)
     assert cordon("run", "--cow", "--git", "read", "--", "sh", "-c", "echo x >.git/description", cwd=repo.path).returncode != 0
     assert (repo.path / ".git/description").stat().st_nlink == 1
+
+
+def test_taking_over_is_in_the_audit_log_and_gc_removes_what_killed_runs_left(cordon, box, repo, commits):
+    commits("echo c >lib/c; git add lib; git commit -q -m two")
+    commits("echo d >docs/d; git add docs; git commit -q -m three", "--workspace", "lib", "--workspace-mode", "strict", ok=False)
+    log = [json.loads(line) for line in cordon("audit", "--json", cwd=repo.path).stdout.splitlines()]
+    taken = [entry for entry in log if entry.get("op") == "git-take"]
+    assert [(entry["detail"]["commits"], entry["detail"]["refs"]) for entry in taken][:1] == [(1, 1)], log
+    records = box.state / "state/git"
+
+    def killed(script):
+        before = set(records.iterdir())
+        run = cordon.start("run", "--git", "commit", "--", "sh", "-c", f"{script}; touch ready; sleep 600", cwd=repo.path)
+        poll((repo.path / "ready").exists)
+        run.kill()
+        run.wait()
+        (repo.path / "ready").unlink()
+        (made,) = set(records.iterdir()) - before
+        os.utime(made, (1, 1))
+        return made
+
+    idle, busy = killed("true"), killed("git commit -q --allow-empty -m mine")
+    assert cordon("gc", cwd=repo.path).returncode == 0
+    assert not idle.exists() and busy.exists()
+    assert cordon("git", "take", busy.name[:8], cwd=repo.path).returncode == 0 and repo.subjects()[0] == "mine"
