@@ -215,6 +215,7 @@ static int64_t sweep_connections(struct cordon_server *server, int64_t now)
 {
 	struct cordon_connection *next;
 	bool some = false;
+	char byte;
 
 	for (struct cordon_connection *connection = server->connections; connection; connection = next) {
 		next = connection->next;
@@ -226,8 +227,10 @@ static int64_t sweep_connections(struct cordon_server *server, int64_t now)
 			continue;
 		}
 		some = true;
-		/* libmicrohttpd sees the end of the stream and closes it. */
-		if (now - connection->accepted >= CORDON_SERVE_REQUEST_MS)
+		/* libmicrohttpd sees the end of the stream and closes it. It does not see that of the client's side alone, after
+		 * which the rest of a body can't come. */
+		if (now - connection->accepted >= CORDON_SERVE_REQUEST_MS ||
+		    (connection->handed && connection->gone && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
 			shutdown(connection->fd, SHUT_RDWR);
 	}
 	return some ? now + SWEEP_MS : INT64_MAX;

@@ -233,7 +233,7 @@ def test_modern_listeners_are_told_and_are_answered_at_the_end(server, cordon):
 
 def test_progress_makes_a_stream_and_an_answer_alone_does_not(server, cordon):
     made = project(cordon)
-    args = {"project_id": made, "command": ["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.4; done"], "wait_seconds": 60}
+    args = {"project_id": made, "command": ["sh", "-c", "for i in 1 2; do echo $i; sleep 0.3; done"], "wait_seconds": 60}
     call = {"name": "session_start", "arguments": args, "_meta": {"progressToken": "t"}}
     answer = server.modern("tools/call", call)
     assert answer.headers["content-type"] == "text/event-stream" and answer.headers["x-accel-buffering"] == "no"
