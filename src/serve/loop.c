@@ -230,7 +230,8 @@ static int64_t sweep_connections(struct cordon_server *server, int64_t now)
 		/* libmicrohttpd sees the end of the stream and closes it. It does not see that of the client's side alone, after
 		 * which the rest of a body can't come. */
 		if (now - connection->accepted >= CORDON_SERVE_REQUEST_MS ||
-		    (connection->handed && connection->gone && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
+		    (connection->handed && connection->gone &&
+		     recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
 			shutdown(connection->fd, SHUT_RDWR);
 	}
 	return some ? now + SWEEP_MS : INT64_MAX;

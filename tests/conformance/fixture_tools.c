@@ -18,6 +18,12 @@
 	"{\"method\": \"elicitation/create\", \"params\": {\"mode\": \"form\", \"message\": \"Please confirm\","       \
 	" \"requestedSchema\": {\"type\": \"object\", \"properties\": {\"ok\": {\"type\": \"boolean\"}}, \"required\": [\"ok\"]}}}"
 
+/* cordon itself never asks for these, which are deprecated; a question of any kind goes the same way. */
+#define SAMPLING                                                                                                        \
+	"{\"method\": \"sampling/createMessage\", \"params\": {\"maxTokens\": 100, \"messages\": [{\"role\": \"user\"," \
+	" \"content\": {\"type\": \"text\", \"text\": \"What is the capital of France?\"}}]}}"
+#define ROOTS "{\"method\": \"roots/list\", \"params\": {}}"
+
 typedef int tool_call(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		      struct cordon_error *err);
 
@@ -52,6 +58,9 @@ FIXED(test_multiple_content_types, "Answers with text, an image and a resource",
       "{\"type\": \"image\", \"data\": \"" PIXEL "\", \"mimeType\": \"image/png\"},"
       "{\"type\": \"resource\", \"resource\": {\"uri\": \"test://mixed-content-resource\","
       " \"mimeType\": \"application/json\", \"text\": \"{\\\"test\\\":\\\"data\\\",\\\"value\\\":123}\"}}");
+
+FIXED(test_logging_tool, "Logs nothing, because nobody can ask for it",
+      "{\"type\": \"text\", \"text\": \"Nothing was logged.\"}");
 
 #define TOOL(name, description_, input_, call_)                                                                        \
 	static const struct cordon_mcp_tool name = { #name, #name, description_, input_, NULL,	NULL,                  \
@@ -280,6 +289,11 @@ static int ask_twice(struct cordon_mcp_request *request, json_t *args, json_t **
 	return 0;
 }
 
+static bool has_answer(const struct cordon_mcp_request *request, const char *key)
+{
+	return json_is_object(json_object_get(json_object_get(request->params, "inputResponses"), key));
+}
+
 /* Several questions at once; only an answer to all of them is one. */
 static int ask_several(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		       struct cordon_error *err)
@@ -287,11 +301,32 @@ static int ask_several(struct cordon_mcp_request *request, json_t *args, json_t 
 	static const char name[] = "multiple_inputs";
 
 	(void)args, (void)ret_text, (void)err;
-	if (holds(request, name, 1) && field(request, "user_name", "name") && field(request, "favorite", "color"))
+	if (holds(request, name, 1) && field(request, "user_name", "name") && has_answer(request, "greeting") &&
+	    has_answer(request, "roots"))
 		*ret_result = text_result("Everything was answered.");
 	else
-		*ret_result = fixture_ask(request, name, "{\"user_name\": " NAME_FORM ", \"favorite\": " COLOR_FORM "}",
+		*ret_result = fixture_ask(request, name,
+					  "{\"user_name\": " NAME_FORM ", \"greeting\": " SAMPLING ", \"roots\": " ROOTS
+					  "}",
 					  1);
+	return 0;
+}
+
+static int ask_model(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+		     struct cordon_error *err)
+{
+	(void)args, (void)ret_text, (void)err;
+	*ret_result = has_answer(request, "capital") ? text_result("The model answered.")
+						     : fixture_ask(request, "", "{\"capital\": " SAMPLING "}", 0);
+	return 0;
+}
+
+static int ask_roots(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+		     struct cordon_error *err)
+{
+	(void)args, (void)ret_text, (void)err;
+	*ret_result = has_answer(request, "roots") ? text_result("The roots are known.")
+						   : fixture_ask(request, "", "{\"roots\": " ROOTS "}", 0);
 	return 0;
 }
 
@@ -300,9 +335,12 @@ static int ask_if_possible(struct cordon_mcp_request *request, json_t *args, jso
 			   struct cordon_error *err)
 {
 	(void)args, (void)ret_text, (void)err;
-	*ret_result = cordon_mcp_client_capability(request, "elicitation")
-			      ? fixture_ask(request, "", "{\"user_name\": " NAME_FORM "}", 0)
-			      : text_result("The client can answer nothing that this server asks.");
+	if (cordon_mcp_client_capability(request, "elicitation"))
+		*ret_result = fixture_ask(request, "", "{\"user_name\": " NAME_FORM "}", 0);
+	else if (cordon_mcp_client_capability(request, "sampling"))
+		*ret_result = fixture_ask(request, "", "{\"capital\": " SAMPLING "}", 0);
+	else
+		*ret_result = text_result("The client can answer nothing that this server asks.");
 	return 0;
 }
 
@@ -318,7 +356,10 @@ TOOL(test_input_required_result_elicitation, "Asks for a name", NO_ARGUMENTS, as
 TOOL(test_input_required_result_request_state, "Asks, with a state", NO_ARGUMENTS, ask_with_state);
 TOOL(test_input_required_result_tampered_state, "Asks, with a state", NO_ARGUMENTS, ask_with_state);
 TOOL(test_input_required_result_multi_round, "Asks twice", NO_ARGUMENTS, ask_twice);
-TOOL(test_input_required_result_multiple_inputs, "Asks two things at once", NO_ARGUMENTS, ask_several);
+TOOL(test_input_required_result_multiple_inputs, "Asks three things at once", NO_ARGUMENTS, ask_several);
+TOOL(test_input_required_result_sampling, "Asks a model", NO_ARGUMENTS, ask_model);
+TOOL(test_input_required_result_list_roots, "Asks for the roots", NO_ARGUMENTS, ask_roots);
+TOOL(test_streaming_elicitation, "Asks for a name", NO_ARGUMENTS, ask_name);
 TOOL(test_input_required_result_capabilities, "Asks what the client can answer", NO_ARGUMENTS, ask_if_possible);
 TOOL(json_schema_2020_12_tool, "Tool with JSON Schema 2020-12 features",
      "{\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", \"type\": \"object\", \"$defs\": {\"address\": {"
@@ -348,7 +389,11 @@ const struct cordon_mcp_tool *const fixture_tools[] = {
 	&test_input_required_result_tampered_state,
 	&test_input_required_result_multi_round,
 	&test_input_required_result_multiple_inputs,
+	&test_input_required_result_sampling,
+	&test_input_required_result_list_roots,
 	&test_input_required_result_capabilities,
+	&test_streaming_elicitation,
+	&test_logging_tool,
 	&json_schema_2020_12_tool,
 	NULL,
 };

@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server scenarios of the official conformance suite (@modelcontextprotocol/conformance 0.2.0-alpha.12) at the dispatcher's
-level: the suite speaks HTTP only, so its checks are made here on stdio, against the program in tests/conformance that has
-the tools, resources and prompts which the suite expects. Each test bears its scenario's name, and the judge of conftest.py
-looks at every message besides. Scenarios of both eras run in both.
+"""The server scenarios of the official conformance suite (@modelcontextprotocol/conformance 0.2.0-alpha.12) on stdio, which the
+suite does not speak, against the program in tests/conformance that has the tools, resources and prompts which the suite
+expects. Each test bears its scenario's name, and the judge of conftest.py looks at every message besides. Scenarios of
+both eras run in both. test_conformance_http.py runs the suite itself over HTTP.
 
 What is not here, and why:
 
     logging-set-level, tools-call-with-logging      Logging is deprecated and not adopted: no `logging` capability, and the
-      (and server-stateless: no-log-without-loglevel) method is unknown, which test_deprecated_features_are_not_there checks.
+                                                    method is unknown, which test_deprecated_features_are_not_there checks.
     tools-call-sampling                             Sampling is deprecated and not adopted.
-    input-required-result-basic-sampling,           Sampling and roots are deprecated and not adopted: nothing asks for them.
-      -basic-list-roots                             -multiple-input-requests runs with two forms instead of one question
-                                                    of each kind.
     server-stateless: tools and prompts             Neither list changes while a server runs, and `listChanged` is not declared,
       list-changed-on-subscription                  so the suite itself leaves these checks out.
-    dns-rebinding-protection, http-header-          HTTP only; they come with that transport.
-      validation, http-custom-header-server-
-      validation, server-session-lifecycle,
-      server-sse-polling, and the status codes of
-      server-stateless
     tasks-*, skills-*                               Extensions that are not offered.
 """
 import shutil
@@ -314,8 +306,9 @@ def test_input_required_result_request_state(modern):
 def test_input_required_result_multiple_input_requests(modern):
     tool = "test_input_required_result_multiple_inputs"
     asked = modern.tool(tool)
-    assert len(asked["inputRequests"]) == 2 and asked["requestState"]
-    answers = {"user_name": accept(name="Alice"), "favorite": accept(color="blue")}
+    assert len(asked["inputRequests"]) == 3 and asked["requestState"]
+    said = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
+    answers = {"user_name": accept(name="Alice"), "greeting": said, "roots": {"roots": []}}
     assert modern.tool(tool, inputResponses={"user_name": answers["user_name"]}, requestState=asked["requestState"])["resultType"] == "input_required"
     assert modern.tool(tool, inputResponses=answers, requestState=asked["requestState"])["resultType"] == "complete"
 
@@ -367,7 +360,9 @@ def test_input_required_result_tampered_state(modern):
 
 def test_input_required_result_capability_check(modern):
     params = {"name": "test_input_required_result_capabilities", "arguments": {}}
-    assert "inputRequests" not in modern.result("tools/call", params, capabilities={"sampling": {}})
+    assert "inputRequests" not in modern.result("tools/call", params, capabilities={"roots": {}})
+    asked = modern.result("tools/call", params, capabilities={"sampling": {}})["inputRequests"]
+    assert [question["method"] for question in asked.values()] == ["sampling/createMessage"]
     assert modern.result("tools/call", params)["resultType"] == "input_required"
 
 
