@@ -220,6 +220,20 @@ def test_a_link_that_agents_could_turn_is_no_way_to_an_area(orchestra, settings,
         assert "belongs to another user" in orchestra.refused("config", "validate")[0]["message"]
 
 
+def test_misconfigured_shared_paths_fail_validation_and_every_start(orchestra, box):
+    area = orchestra.area("docs")
+    orchestra.add("alpha", "docs")
+    good = orchestra.settings.read_text()
+    for path, why in ((f"{area}-gone", "does not exist"), ("relative/docs", "must be an absolute path"), (str(box.write("areas/file")), "is not a directory"), (str(box.path / "areas"), None)):
+        text = good.replace(str(area), path)
+        if why is None:  # another area in it
+            text, why = text.replace("shared_workspaces:", f"shared_workspaces:\n  inner: {{path: {area}, description: d}}"), "lies in the shared area"
+        box.write(orchestra.settings, text, mode=0o600)
+        for words, status in ((["config", "validate"], 1), (["orchestrator", "show", "alpha"], 1), (["orchestrator", "run", "alpha", "--", "true"], 125), (["workflow", "run", "alpha"], 125)):
+            done = orchestra.cordon(*words)
+            assert done.returncode == status and why in done.stderr and f"{orchestra.settings.name}:" in done.stderr, (path, done)
+
+
 def test_settings_that_agents_could_change_are_refused(orchestra, box):
     area = orchestra.area("docs")
     private = orchestra.add("alpha", "docs")

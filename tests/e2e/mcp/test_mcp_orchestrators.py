@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orchestrators, shared areas and grants through MCP: a person decides who may use what."""
+from flows import Desk, human, step
+from support import poll
 
 
 def test_no_grant_changes_without_a_persons_consent(connect, box):
@@ -39,3 +41,18 @@ def test_no_grant_changes_without_a_persons_consent(connect, box):
     for name, args in calls[2:]:
         assert client.tool(name, **args)["changed"] is True
     assert client.tool("orchestrator_list") == {"orchestrators": [], "shared_areas": [], "crossings": []}
+
+
+def test_no_step_that_waits_for_a_person_is_answered_without_one(connect, box, cordon):
+    desk = Desk(box, cordon)
+    desk.define(human("check", on_approve="two"), step("two", 'echo done > "$RUN/done"', workspace_mode="run_workspace"))
+    client = connect("v1", approve=False)
+    run = client.tool("workflow_run", orchestrator_id="desk", workflow_id="flow", inputs={}, wait_seconds=30)["runId"]
+    assert client.refused("workflow_answer", run_id=run, decision="approve")["kind"] == "policy_denied"
+    assert desk.status(run)["state"] == "waiting" and not (desk.directory(run) / "done").exists()
+    client.close()
+    client = connect("v1", approve=True)
+    client.tool("workflow_answer", run_id=run, decision="approve")
+    poll(lambda: desk.status(run)["state"] == "succeeded", 60)
+    assert (desk.directory(run) / "done").read_text() == "done\n"
+    client.close()
