@@ -490,6 +490,47 @@ def test_a_helper_that_is_stopped_holds_up_no_end(online, machine):
     assert not os.path.exists(f"/proc/{helper}")
 
 
+def test_what_connections_make_the_helper_hold_is_bounded(inside, machine):
+    # Each has sent nearly all of a long ClientHello, for which the helper needs 64 KiB.
+    found = inside("a.example.com", """
+import resource, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+part = b'\\x16\\x03\\x01\\x40\\x00\\x01\\x00\\x7f\\xf8' + bytes(16380) + b'\\x16\\x03\\x01\\x3f\\xfc' + bytes(16379)
+address = socket.getaddrinfo('a.example.com', 443)[0][4][0]
+kept = []
+for i in range(600):
+    try:
+        kept.append(connect(address, 443, part))
+    except OSError:
+        pass
+def ended(s):
+    s.setblocking(False)
+    try:
+        return s.recv(1) == b''
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+end = time.monotonic() + 60
+while time.monotonic() < end and 600 - len(kept) + sum(map(ended, kept)) < 88:
+    time.sleep(0.1)
+found['ended'] = 600 - len(kept) + sum(map(ended, kept))
+for s in kept:
+    s.close()
+def again():
+    while True:
+        try:
+            return talk(address, 443, hello('a.example.com'))[:1]
+        except ConnectionResetError:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+attempt('again', again)
+""")
+    assert 88 <= found["ended"] < 600 and found["again"] == "\x16", found
+    assert "[LIMIT] the connections of the run held more than 32 MiB at once" in inside.result.stderr, inside.result
+
+
 @pytest.mark.long
 def test_many_connections_and_servers_that_do_not_read_cost_little(online, machine, inside, internet):
     script = PRELUDE + """

@@ -7,7 +7,7 @@
 #include "sandbox/host/net_record.h"
 #include "sandbox/host/net_reports.h"
 
-#define END_MS 1000 /* cordon-net tells the rest within this time, or it is not told */
+#define END_MS 3000 /* cordon-net tells the rest within this time, or it is not told */
 
 static void report(const struct cordon_net_record *record, const struct cordon_observer *observer,
 		   struct cordon_result *result)
