@@ -183,8 +183,7 @@ static bool has_changes(const struct cordon_loop_call *call)
 
 static int accept(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
-	char commit[CORDON_LOOP_GIT_ID] = "", view[CORDON_RUN_ID_SIZE] = "";
-	autofree char *why = NULL;
+	char view[CORDON_RUN_ID_SIZE] = "";
 	json_auto_t *result = NULL;
 	size_t story = call->story;
 	uint64_t n = call->n;
@@ -203,11 +202,6 @@ static int accept(struct cordon_loop *loop, struct cordon_loop_call *call, struc
 	r = confirm(loop, call, err);
 	if (r <= 0)
 		return r < 0 ? r : decline(loop, call, err);
-	r = cordon_loop_git_commit(loop, call, commit, &why, err);
-	if (r < 0)
-		return r;
-	if (why)
-		return cordon_loop_fail(loop, call, true, why, err);
 	if (has_changes(call)) {
 		memcpy(view, call->view.record.id, sizeof(view));
 		cordon_view_close(&call->view);
@@ -215,7 +209,6 @@ static int accept(struct cordon_loop *loop, struct cordon_loop_call *call, struc
 	result = cordon_loop_result(loop, call, true, NULL);
 	event = cordon_loop_event(loop, "accepted", n, story);
 	json_object_set_new(event, "view", json_string(view));
-	json_object_set_new(event, "commit", json_string(commit));
 	json_object_set(event, "result", result);
 	r = cordon_loop_say(loop, event, true, err);
 	publish_logs(loop, call);
@@ -223,7 +216,7 @@ static int accept(struct cordon_loop *loop, struct cordon_loop_call *call, struc
 	if (r < 0)
 		return r;
 	cordon_loop_set(loop, story, CORDON_STORY_ACCEPTED);
-	return cordon_loop_push(loop, n, story, view, commit, json_incref(result), err);
+	return cordon_loop_push(loop, n, story, view, "", json_incref(result), err);
 }
 
 /* ---- deciding ---- */

@@ -380,8 +380,6 @@ int cordon_loop_work(struct cordon_loop *loop, struct cordon_loop_summary *ret_s
 	if (r < 0 && signals >= 0)
 		end_calls(loop, signals);
 	if (r == 0)
-		r = cordon_loop_git_end(&loop->git, err);
-	if (r == 0)
 		r = finish(loop, err);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	sum_up(loop);
@@ -422,8 +420,8 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 		r = cordon_loop_git_open(loop, err);
 	if (r == 0)
 		r = cordon_loop_say(loop,
-				    json_pack("{s:s, s:s, s:I, s:I, s:b}", "event", "begin", "crew",
-					      cordon_crew_id(loop->crew), "stories", (json_int_t)loop->n_stories,
+				    json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "event", "begin", "base", loop->git.base,
+					      "crew", cordon_crew_id(loop->crew), "stories", (json_int_t)loop->n_stories,
 					      "workers", (json_int_t)loop->n_calls, "resumed", (int)(loop->n > 0)),
 				    false, err);
 	if (r == 0 && loop->n_stack)
@@ -485,6 +483,8 @@ struct cordon_loop *cordon_loop_close(struct cordon_loop *loop)
 	for (size_t i = 0; i < loop->n_calls; i++)
 		cordon_loop_call_done(loop, &loop->calls[i]);
 	cordon_crew_free(loop->crew);
+	if (*loop->git.base && !loop->n_stack)
+		cordon_loop_remove_view(loop, loop->git.base);
 	cordon_loop_git_close(&loop->git);
 	cordon_loop_state_close(loop);
 	free(loop);

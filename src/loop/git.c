@@ -1,49 +1,537 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of stories as commits. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "loop/git.h"
 #include "loop/internal.h"
+#include "view/patch.h"
+
+#define SHIM "git"
+#define OUTPUT_MAX ((size_t)64 << 20)
+#define STREAM_MAX ((size_t)1 << 30)
+#define FILE_MAX ((size_t)512 << 20)
+#define IMPORT_REF "refs/cordon/loop" /* exists only while git fast-import runs */
+#define NO_ID "0000000000000000000000000000000000000000"
+#define INDEX_MAX ((uint64_t)4 << 30)
+
+int cordon_loop_git_run(const struct cordon_loop *loop, const char *const *argv, const struct cordon_buf *input,
+			const char *index, struct cordon_buf *ret_output, struct cordon_error *err)
+{
+	struct cordon_git_call call = { .repo = &loop->git.repo,
+					.git_dir = loop->git.shim,
+					.argv = argv,
+					.index = index,
+					.input = input ? input->data : NULL,
+					.n_input = input ? input->len : 0,
+					.max_output = OUTPUT_MAX };
+
+	return cordon_git_call(&call, ret_output, err);
+}
+
+/* Makes the git directory of ours. The links of an old one may be out of date: packed-refs or logs may have been made
+ * since. */
+static int make_shim(const struct cordon_loop *loop, struct cordon_error *err)
+{
+	return cordon_git_shim_make(&loop->git.repo, loop->dir_fd, SHIM, err);
+}
+
+/* ---- opening ---- */
+
+/* The commit that a ref has now; "" when there is no such ref. */
+static int read_ref(const struct cordon_loop_git *git, const char *name, char ret[static CORDON_LOOP_GIT_ID],
+		    struct cordon_error *err)
+{
+	CORDON_CLEANUP(cordon_git_refs_done) struct cordon_git_refs refs = { 0 };
+	int r = cordon_git_refs_read(git->repo.common_fd, true, &refs, err);
+	const char *id = r < 0 ? NULL : cordon_git_refs_find(&refs, name);
+
+	ret[0] = '\0';
+	if (id)
+		cordon_copy(ret, CORDON_LOOP_GIT_ID, id, strlen(id));
+	return r;
+}
+
+/* All PRDs of a loop have one branch, because their results lie on top of each other. */
+static int find_branch(struct cordon_loop *loop, const char **ret_branch, struct cordon_error *err)
+{
+	*ret_branch = loop->prds[0]->branch;
+	for (size_t i = 1; i < loop->options.n_prds; i++) {
+		const char *other = loop->prds[i]->branch;
+
+		if ((other != NULL) != (*ret_branch != NULL) || (other && !cordon_streq(other, *ret_branch)))
+			return cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG,
+					   "%s and %s have different values of branchName: start a loop for each",
+					   loop->options.prds[0].path, loop->options.prds[i].path);
+	}
+	return 0;
+}
+
+/* The value of a key in the section "user" of a configuration that cordon wrote. */
+static bool find_value(const char *config, const char *key, char *ret, size_t size)
+{
+	const char *section = strstr(config, "[user");
+
+	for (const char *line = section; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *at = line + strspn(line, "\t "), *end;
+		size_t n = strlen(key);
+
+		if (strncmp(at, key, n) != 0 || !(end = strchr(at, '=')) || strcspn(at, "\n") < (size_t)(end - at))
+			continue;
+		at = end + 1 + strspn(end + 1, " \"");
+		n = strcspn(at, "\"\n<>\\");
+		return n && cordon_copy(ret, size, at, n) == 0;
+	}
+	return false;
+}
+
+static void find_author(struct cordon_loop_git *git)
+{
+	autobuf struct cordon_buf config = { 0 };
+	char name[200] = "cordon", address[200] = "cordon@localhost";
+
+	if (cordon_git_repo_config(&git->repo, true, &config, NULL) == 0 && config.data) {
+		(void)find_value(config.data, "name", name, sizeof(name));
+		(void)find_value(config.data, "email", address, sizeof(address));
+	}
+	snprintf(git->author, sizeof(git->author), "%s <%s>", name, address);
+}
+
+static void notice(struct cordon_loop *loop, const char *fmt, const char *what)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%s%.900s", fmt, what);
+	cordon_loop_tell(loop, json_pack("{s:s, s:s}", "event", "notice", "message", text));
+}
+
+/* Finds branch and commits. 1 when results are applied without commits. */
+static int find_refs(struct cordon_loop *loop, const char *branch, struct cordon_error *err)
+{
+	struct cordon_loop_git *git = &loop->git;
+	autobuf struct cordon_buf head = { 0 };
+	CORDON_UNCLEARED char other[CORDON_PATH_MAX];
+	char tip[CORDON_LOOP_GIT_ID];
+	int r = cordon_git_repo_head(&git->repo, &head, err);
+
+	if (r < 0)
+		return r;
+	if (strncmp(head.data, "ref: ", 5) == 0)
+		r = read_ref(git, head.data + 5, git->head, err);
+	else
+		r = cordon_copy(git->head, sizeof(git->head), head.data, strlen(head.data));
+	if (r < 0)
+		return r;
+	if (!branch && strncmp(head.data, "ref: ", 5) != 0) {
+		notice(loop, "HEAD is detached and the PRD has no branchName: results are applied without commits", "");
+		return 1;
+	}
+	snprintf(git->branch, sizeof(git->branch), "%s%s", branch ? "refs/heads/" : "", branch ? branch : head.data + 5);
+	git->checked_out = strncmp(head.data, "ref: ", 5) == 0 && cordon_streq(head.data + 5, git->branch);
+	if (git->checked_out)
+		return 0;
+	if (!*git->head)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_CONFLICT,
+				   "the repository has no commit yet to make %s from", branch);
+	cordon_git_repo_in_use(&git->repo, git->branch, other);
+	if (*other)
+		return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the branch %s is checked out in %s", branch,
+				   other);
+	r = read_ref(git, git->branch, tip, err);
+	return r < 0 ? r : cordon_loop_git_base(loop, git->head, *tip ? tip : git->head, err);
+}
 
 int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err)
 {
-	(void)err;
-	if (loop->options.git == CORDON_GIT_DEFAULT || loop->options.git == CORDON_GIT_COMMIT)
-		loop->options.git = CORDON_GIT_READ;
-	return 0;
+	struct cordon_loop_git *git = &loop->git;
+	struct cordon_error why = { 0 };
+	const char *branch;
+	int r = find_branch(loop, &branch, err);
+
+	if (r < 0)
+		return r;
+	r = cordon_git_repo_open(&loop->root, &git->repo, &why);
+	if (r == 0)
+		r = cordon_git_repo_usable(&git->repo, &why);
+	if (r < 0 && loop->options.git == CORDON_GIT_COMMIT) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	if (r < 0)
+		notice(loop, "results are applied without commits: ", why.message);
+	if (r == 0 && loop->options.git == CORDON_GIT_DEFAULT)
+		loop->options.git = CORDON_GIT_COMMIT;
+	else if (loop->options.git == CORDON_GIT_DEFAULT)
+		loop->options.git = r > 0 ? CORDON_GIT_DEFAULT : CORDON_GIT_READ;
+	if (r != 0 || loop->options.git != CORDON_GIT_COMMIT || loop->options.no_views) {
+		if (loop->options.no_views && loop->options.git == CORDON_GIT_COMMIT)
+			loop->options.git = CORDON_GIT_DEFAULT;
+		return 0;
+	}
+	if (cordon_path_join(loop->dir, SHIM, git->shim, sizeof(git->shim)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", loop->dir);
+	find_author(git);
+	r = make_shim(loop, err);
+	if (r == 0)
+		r = find_refs(loop, branch, err);
+	git->active = r == 0;
+	return r < 0 ? r : 0;
 }
 
 void cordon_loop_git_close(struct cordon_loop_git *git)
 {
 	cordon_git_repo_done(&git->repo);
-	cordon_closep(&git->dir_fd);
 }
 
 int cordon_loop_git_begin(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
+	if (loop->options.git == CORDON_GIT_DEFAULT)
+		return 0;
 	return cordon_git_begin(call->policy, loop->options.git, false, call->view.dir_fd >= 0 ? call->view.path : NULL,
 				loop->options.spec.at, err);
 }
 
-int cordon_loop_git_commit(struct cordon_loop *loop, struct cordon_loop_call *call,
-			   char ret_commit[static CORDON_LOOP_GIT_ID], char **ret_why, struct cordon_error *err)
+/* ---- commits ---- */
+
+/* Files that git ignores are applied, and not committed. */
+static int find_ignored(const struct cordon_loop *loop, const struct cordon_layer *layer, struct cordon_buf *ret,
+			struct cordon_error *err)
 {
-	(void)loop, (void)call, (void)ret_why, (void)err;
-	ret_commit[0] = '\0';
+	static const char *const argv[] = { "check-ignore", "-z", "--stdin", NULL };
+	autobuf struct cordon_buf paths = CORDON_BUF(OUTPUT_MAX);
+	struct cordon_error ignored = { 0 };
+
+	for (size_t i = 0; i < layer->n; i++)
+		if (!S_ISDIR(layer->items[i].mode) &&
+		    cordon_buf_add(&paths, layer->items[i].path, strlen(layer->items[i].path) + 1) < 0)
+			return cordon_fail_errno(err, -ENOMEM, "the commit");
+	/* It fails when nothing is ignored. */
+	if (paths.len && cordon_loop_git_run(loop, argv, &paths, NULL, ret, &ignored) < 0)
+		cordon_buf_reset(ret);
 	return 0;
 }
 
-void cordon_loop_git_rewind(struct cordon_loop *loop)
+static bool is_ignored(const struct cordon_buf *list, const char *path)
 {
-	(void)loop;
+	for (size_t at = 0; at < list->len; at += strlen(list->data + at) + 1)
+		if (cordon_streq(list->data + at, path))
+			return true;
+	return false;
+}
+
+static int add_content(struct cordon_buf *out, int upper, const struct cordon_layer_entry *entry)
+{
+	autobuf struct cordon_buf content = CORDON_BUF(FILE_MAX);
+	struct stat st;
+	autofd int fd = cordon_layer_open(upper, entry, &st);
+	int r = fd < 0 ? fd : 0;
+
+	if (r == 0 && S_ISLNK(entry->mode)) {
+		char target[CORDON_PATH_MAX];
+		ssize_t n = readlinkat(fd, "", target, sizeof(target));
+
+		r = n < 0 ? -errno : cordon_buf_add(&content, target, (size_t)n);
+	} else if (r == 0) {
+		r = cordon_read_regular(fd, &st, entry->path, &content, NULL);
+	}
+	if (r == 0)
+		r = cordon_buf_addf(out, "data %zu\n", content.len);
+	if (r == 0)
+		r = cordon_buf_add(out, content.data ? content.data : "", content.len);
+	return r < 0 ? r : cordon_buf_addc(out, '\n');
+}
+
+static int add_change(struct cordon_buf *out, int upper, const struct cordon_layer_entry *entry)
+{
+	int r = 0;
+
+	if (!entry->mode || entry->opaque) {
+		r = cordon_buf_adds(out, "D ");
+		if (r == 0)
+			r = cordon_patch_path(out, "", entry->path);
+		if (r == 0)
+			r = cordon_buf_addc(out, '\n');
+	}
+	if (r < 0 || (!S_ISREG(entry->mode) && !S_ISLNK(entry->mode)))
+		return r;
+	r = cordon_buf_addf(out, "M %s inline ",
+			    S_ISLNK(entry->mode)    ? "120000"
+			    : entry->mode & S_IXUSR ? "100755"
+						    : "100644");
+	if (r == 0)
+		r = cordon_patch_path(out, "", entry->path);
+	if (r == 0)
+		r = cordon_buf_addc(out, '\n');
+	return r < 0 ? r : add_content(out, upper, entry);
+}
+
+/* Adds the commit of one result; *ret_any is false when git would see no change. */
+static int add_commit(struct cordon_loop *loop, size_t i, bool first, struct cordon_buf *out, bool *ret_any,
+		      struct cordon_error *err)
+{
+	const struct cordon_loop_accepted *item = &loop->stack[i];
+	const struct cordon_prd_story *story = loop->stories[item->story].story;
+	autobuf struct cordon_buf changes = CORDON_BUF(STREAM_MAX), ignored = { 0 }, message = CORDON_BUF(65536);
+	long long now = (long long)(cordon_time_now() / 1000);
+	autofd int upper = -1;
+	int r;
+
+	*ret_any = false;
+	if (!*item->view)
+		return 0;
+	r = cordon_loop_upper(loop, item->view, &upper, err);
+	if (r == 0)
+		r = find_ignored(loop, &item->layer, &ignored, err);
+	if (r < 0)
+		return r;
+	for (size_t k = 0; r == 0 && k < item->layer.n; k++)
+		if (!is_ignored(&ignored, item->layer.items[k].path))
+			r = add_change(&changes, upper, &item->layer.items[k]);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot read the result of %s", story->id);
+	if (!changes.len)
+		return 0;
+	r = cordon_buf_addf(&message, "%s: %s\n", story->id, story->title);
+	if (r == 0)
+		r = cordon_buf_addf(out,
+				    "commit " IMPORT_REF "\nmark :%zu\nauthor %s %lld +0000\ncommitter %s %lld +0000\n",
+				    i + 1, loop->git.author, now, loop->git.author, now);
+	if (r == 0)
+		r = cordon_buf_addf(out, "data %zu\n%s", message.len, message.data);
+	if (r == 0 && first && *loop->git.parent)
+		r = cordon_buf_addf(out, "from %s\n", loop->git.parent);
+	if (r == 0)
+		r = cordon_buf_add(out, changes.data, changes.len);
+	if (r == 0)
+		r = cordon_buf_addf(out, "\nget-mark :%zu\n", i + 1);
+	*ret_any = r == 0;
+	return r < 0 ? cordon_fail_errno(err, r, "the commit of %s", story->id) : 0;
+}
+
+static int say_committed(struct cordon_loop *loop, struct cordon_error *err)
+{
+	json_t *commits = json_object();
+
+	for (size_t i = 0; i < loop->n_stack; i++) {
+		char number[CORDON_DIGITS_SIZE];
+
+		cordon_digits(loop->stack[i].n, number);
+		json_object_set_new(commits, number, json_string(loop->stack[i].commit));
+	}
+	return cordon_loop_say(loop,
+			       json_pack("{s:s, s:s, s:o}", "event", "committed", "parent", loop->git.parent, "commits",
+					 commits),
+			       true, err);
+}
+
+int cordon_loop_git_commit(struct cordon_loop *loop, struct cordon_error *err)
+{
+	static const char *const argv[] = { "fast-import", "--quiet", "--done", NULL };
+	autobuf struct cordon_buf stream = CORDON_BUF(STREAM_MAX), ids = { 0 };
+	bool made[CORDON_LOOP_STACK_MAX + 1] = { false }, any = false;
+	const char *at;
+	int r;
+
+	if (!loop->git.active)
+		return 0;
+	r = make_shim(loop, err);
+	if (r == 0)
+		r = read_ref(&loop->git, loop->git.branch, loop->git.parent, err);
+	if (r < 0)
+		return r;
+	if (!*loop->git.parent && !loop->git.checked_out)
+		memcpy(loop->git.parent, loop->git.head, sizeof(loop->git.parent));
+	loop->git.has_parent = true;
+	for (size_t i = 0; r == 0 && i < loop->n_stack; i++) {
+		loop->stack[i].commit[0] = '\0';
+		r = add_commit(loop, i, !any, &stream, &made[i], err);
+		any |= made[i];
+	}
+	if (r < 0 || !any)
+		return r;
+	if (cordon_buf_adds(&stream, "reset " IMPORT_REF "\nfrom " NO_ID "\n\ndone\n") < 0)
+		return cordon_fail_errno(err, -E2BIG, "the commits");
+	r = cordon_loop_git_run(loop, argv, &stream, NULL, &ids, err);
+	if (r < 0)
+		return r;
+	at = ids.data ? ids.data : "";
+	for (size_t i = 0; i < loop->n_stack; i++) {
+		size_t n = strcspn(at, "\n");
+
+		if (!made[i])
+			continue;
+		if (!cordon_git_id_valid(at, n) || cordon_copy(loop->stack[i].commit, CORDON_LOOP_GIT_ID, at, n) < 0)
+			return cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "git fast-import named no commit");
+		at += n + (at[n] == '\n');
+	}
+	return say_committed(loop, err);
+}
+
+/* ---- landing ---- */
+
+/* What differs between two commits, as git update-index reads it. */
+static int make_index_info(struct cordon_loop *loop, const char *from, const char *to, struct cordon_buf *ret,
+			   struct cordon_error *err)
+{
+	const char *const diff[] = { "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, NULL };
+	const char *const list[] = { "ls-tree", "-r", "-z", "--full-tree", to, NULL };
+	autobuf struct cordon_buf raw = { 0 };
+	int r = cordon_loop_git_run(loop, *from ? diff : list, NULL, NULL, &raw, err);
+
+	ret->max = 2 * OUTPUT_MAX;
+	for (size_t at = 0; r == 0 && at < raw.len;) {
+		char *entry = raw.data + at, *path = entry + strlen(entry) + 1;
+		char old_mode[8], new_mode[8], old_id[CORDON_LOOP_GIT_ID], new_id[CORDON_LOOP_GIT_ID], tab[2];
+
+		if (!*from) { /* "MODE blob ID\tPATH" is a form that it reads, too */
+			r = cordon_buf_add(ret, entry, strlen(entry) + 1);
+			at += strlen(entry) + 1;
+			continue;
+		}
+		if (sscanf(entry, ":%7s %7s %64s %64s %1s", old_mode, new_mode, old_id, new_id, tab) != 5 ||
+		    path >= raw.data + raw.len)
+			return cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "git diff-tree said something else");
+		r = cordon_buf_addf(ret, "%s %s\t%s", new_mode, new_id, path);
+		if (r == 0)
+			r = cordon_buf_addc(ret, '\0');
+		at = (size_t)(path - raw.data) + strlen(path) + 1;
+	}
+	return r;
+}
+
+/* Takes git's lock of the index. Ours is a second name of a file in the loop's directory, so that a killed loop finds its
+ * own again. */
+static int lock_index(struct cordon_loop *loop, int *ret_fd, struct cordon_error *err)
+{
+	autofd int fd = -1;
+	struct stat ours, theirs;
+
+	if (fstatat(loop->dir_fd, "locked", &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fstatat(loop->git.repo.own_fd, "index.lock", &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
+		unlinkat(loop->git.repo.own_fd, "index.lock", 0);
+	unlinkat(loop->dir_fd, "locked", 0);
+	fd = openat(loop->dir_fd, "locked", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd >= 0 && linkat(loop->dir_fd, "locked", loop->git.repo.own_fd, "index.lock", 0) < 0 && errno == EXDEV) {
+		cordon_closep(&fd);
+		fd = openat(loop->git.repo.own_fd, "index.lock", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	} else if (fd >= 0 && fstatat(loop->git.repo.own_fd, "index.lock", &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
+		   fstat(fd, &ours) == 0 && ours.st_ino != theirs.st_ino) {
+		errno = EEXIST;
+		cordon_closep(&fd);
+	}
+	if (fd < 0 && errno == EEXIST) {
+		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "another git works in the repository: index.lock exists");
+		cordon_error_hint(err, "wait for it and start the loop again");
+		return -EBUSY;
+	}
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot lock the index");
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+static int copy_index(int from_dir, const char *name, int to)
+{
+	autofd int in = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	uint64_t max = INDEX_MAX;
+
+	if (in < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return cordon_copy_bytes(in, to, &max);
+}
+
+/* The index with the new entries, beside the real one. */
+static int make_index(struct cordon_loop *loop, const char *from, const char *to, struct cordon_error *err)
+{
+	static const char *const argv[] = { "update-index", "-z", "--index-info", NULL };
+	static const char *const refresh[] = { "update-index", "-q", "--refresh", NULL };
+	autobuf struct cordon_buf info = { 0 };
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	autofd int fd = -1;
+	struct stat st;
+	int r;
+
+	unlinkat(loop->dir_fd, "new-index", 0);
+	if (cordon_path_join(loop->dir, "new-index", path, sizeof(path)) < 0)
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", loop->dir);
+	if (fstatat(loop->git.repo.own_fd, "index", &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		fd = openat(loop->dir_fd, "new-index", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		r = fd < 0 ? -errno : copy_index(loop->git.repo.own_fd, "index", fd);
+		if (r < 0)
+			return cordon_fail_errno(err, r, "cannot copy the index");
+	}
+	r = make_index_info(loop, from, to, &info, err);
+	if (r == 0 && info.len)
+		r = cordon_loop_git_run(loop, argv, &info, path, NULL, err);
+	if (r == 0)
+		(void)cordon_loop_git_run(loop, refresh, NULL, path, NULL, NULL); /* fails where files differ */
+	return r;
+}
+
+static int move_branch(struct cordon_loop *loop, const char *to, struct cordon_error *err)
+{
+	static const char *const argv[] = { "update-ref", "--create-reflog", "-m", "cordon loop", "--stdin", NULL };
+	autobuf struct cordon_buf text = CORDON_BUF(4096);
+	char now[CORDON_LOOP_GIT_ID];
+	int r = read_ref(&loop->git, loop->git.branch, now, err);
+
+	if (r < 0 || cordon_streq(now, to))
+		return r;
+	r = *now || loop->git.checked_out ? cordon_buf_addf(&text, "update %s %s %s\n", loop->git.branch, to,
+							    *loop->git.parent ? loop->git.parent : NO_ID)
+					  : cordon_buf_addf(&text, "create %s %s\n", loop->git.branch, to);
+	return r < 0 ? cordon_fail_errno(err, r, "refs") : cordon_loop_git_run(loop, argv, &text, NULL, NULL, err);
+}
+
+static int land_checked_out(struct cordon_loop *loop, const char *to, struct cordon_error *err)
+{
+	autofd int lock = -1, in = -1;
+	uint64_t max = INDEX_MAX;
+	int r = lock_index(loop, &lock, err);
+
+	if (r < 0)
+		return r;
+	r = make_index(loop, loop->git.parent, to, err);
+	if (r == 0) {
+		in = openat(loop->dir_fd, "new-index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (in < 0 || cordon_copy_bytes(in, lock, &max) < 0)
+			r = cordon_fail_errno(err, -EIO, "cannot write the index");
+	}
+	if (r == 0)
+		r = move_branch(loop, to, err);
+	if (r == 0 && renameat(loop->git.repo.own_fd, "index.lock", loop->git.repo.own_fd, "index") < 0)
+		r = cordon_fail_errno(err, -errno, "cannot write the index");
+	if (r < 0)
+		unlinkat(loop->git.repo.own_fd, "index.lock", 0);
+	unlinkat(loop->dir_fd, "locked", 0);
+	return r;
 }
 
 int cordon_loop_git_land(struct cordon_loop *loop, struct cordon_error *err)
 {
-	(void)loop, (void)err;
-	return 0;
-}
+	struct cordon_error why = { 0 };
+	const char *to = "";
+	int r;
 
-int cordon_loop_git_end(struct cordon_loop_git *git, struct cordon_error *err)
-{
-	(void)git, (void)err;
+	for (size_t i = 0; i < loop->n_stack; i++)
+		to = *loop->stack[i].commit ? loop->stack[i].commit : to;
+	if (!loop->git.active || !*to)
+		return 0;
+	r = loop->git.checked_out ? land_checked_out(loop, to, &why) : move_branch(loop, to, &why);
+	if (r == -EBUSY) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	/* The files are in the tree; a person who moved the branch meanwhile decides about the commit. */
+	if (r < 0)
+		notice(loop, "the branch was not moved, and the results are not committed: ", why.message);
 	return 0;
 }

@@ -107,6 +107,8 @@ void cordon_loop_note(struct cordon_loop *loop, size_t story, unsigned int attem
 int cordon_loop_push(struct cordon_loop *loop, uint64_t n, size_t story, const char *view, const char *commit,
 		     json_t *result, struct cordon_error *err);
 void cordon_loop_pop(struct cordon_loop *loop, size_t from);
+/* Removes a view in which nobody works any more, if it is there. */
+void cordon_loop_remove_view(const struct cordon_loop *loop, const char *id);
 /* Opens upper/ of a view. */
 int cordon_loop_upper(const struct cordon_loop *loop, const char *view, int *ret_fd, struct cordon_error *err);
 

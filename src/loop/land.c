@@ -28,14 +28,9 @@ static int open_view(const struct cordon_loop *loop, const char *id, struct cord
 
 static void remove_views(const struct cordon_loop *loop, const char *keep)
 {
-	for (size_t i = 0; i < loop->n_stack; i++) {
-		autoview struct cordon_view view = CORDON_VIEW_NONE;
-		const char *id = loop->stack[i].view;
-
-		if (*id && !cordon_streq(id, keep) && cordon_view_open(loop->home, id, &view, NULL) == 0 &&
-		    cordon_view_lock(&view, NULL) == 0)
-			(void)cordon_view_remove(loop->home, &view, NULL);
-	}
+	for (size_t i = 0; i < loop->n_stack; i++)
+		if (*loop->stack[i].view && !cordon_streq(loop->stack[i].view, keep))
+			cordon_loop_remove_view(loop, loop->stack[i].view);
 }
 
 static bool is_earlier(const struct cordon_view_time *a, const struct cordon_view_time *b)
@@ -65,29 +60,27 @@ static int give_back(struct cordon_loop *loop, size_t from, const char *why, str
 		json_object_set_new(event, "counts", json_false());
 		json_object_set_new(event, "note", json_string(note));
 		r = cordon_loop_say(loop, event, false, err);
-		if (*item->view) {
-			autoview struct cordon_view view = CORDON_VIEW_NONE;
-
-			if (cordon_view_open(loop->home, item->view, &view, NULL) == 0 &&
-			    cordon_view_lock(&view, NULL) == 0)
-				(void)cordon_view_remove(loop->home, &view, NULL);
-		}
+		if (*item->view)
+			cordon_loop_remove_view(loop, item->view);
 	}
 	cordon_loop_pop(loop, from);
-	cordon_loop_git_rewind(loop);
+	loop->git.has_parent = false;
 	loop->gave_back = true;
 	return r;
 }
 
 /* ---- one result ---- */
 
-static int apply_one(struct cordon_loop *loop, const char *id, struct cordon_error *err)
+/* `commit`: its commit is to be made before. */
+static int apply_one(struct cordon_loop *loop, const char *id, bool commit, struct cordon_error *err)
 {
 	autoview struct cordon_view view = CORDON_VIEW_NONE;
 	autoapply struct cordon_apply_result result = { 0 };
 	struct cordon_apply_request request = { 0 };
 	int r = open_view(loop, id, &view, err);
 
+	if (r == 0 && view.record.state != CORDON_VIEW_APPLIED && commit)
+		r = cordon_loop_git_commit(loop, err);
 	if (r < 0 || view.record.state == CORDON_VIEW_APPLIED)
 		return r;
 	r = cordon_view_apply(&view, &request, &result, err);
@@ -189,6 +182,8 @@ static int make_whole(struct cordon_loop *loop, struct cordon_view *ret_view, st
 	ret_view->record.started.nsec = start.nsec;
 	ret_view->record.state = CORDON_VIEW_ENDED;
 	r = cordon_view_save(ret_view, err);
+	if (r == 0)
+		r = cordon_loop_git_commit(loop, err);
 	return r < 0 ? r : say_landing(loop, ret_view->record.id, err);
 }
 
@@ -222,7 +217,20 @@ static int apply_several(struct cordon_loop *loop, struct cordon_error *err)
 			return r; /* results went back */
 	}
 	r = merge_into(loop, loop->landing, err);
-	return r < 0 ? r : apply_one(loop, loop->landing, err);
+	return r < 0 ? r : apply_one(loop, loop->landing, false, err);
+}
+
+/* The checkout stays as it is: the results go to the layer that stands for the branch. */
+static int write_base(struct cordon_loop *loop, struct cordon_error *err)
+{
+	int r = 0;
+
+	if (!*loop->landing) {
+		r = cordon_loop_git_commit(loop, err);
+		if (r == 0)
+			r = say_landing(loop, loop->git.base, err);
+	}
+	return r < 0 ? r : merge_into(loop, loop->git.base, err);
 }
 
 /* ---- all of it ---- */
@@ -242,16 +250,14 @@ static int write_once(struct cordon_loop *loop, struct cordon_error *err)
 	if (!n)
 		return 0;
 	if (loop->git.active && !loop->git.checked_out)
-		return (r = say_landing(loop, loop->git.base, err)) < 0 ? r : merge_into(loop, loop->git.base, err);
-	r = n == 1 && !*loop->landing ? apply_one(loop, loop->stack[only].view, &why) : apply_several(loop, &why);
+		return write_base(loop, err);
+	r = n == 1 && !*loop->landing ? apply_one(loop, loop->stack[only].view, !loop->git.has_parent, &why)
+				      : apply_several(loop, &why);
 	if ((r == -EEXIST || r == -EPERM || r == -ESTALE) && !*loop->landing)
 		return give_back(loop, n == 1 ? only : 0, why.message, err);
 	/* The host changed a file between the look at it and the change. What was merged can't be taken apart. */
 	if ((r == -EEXIST || r == -EPERM || r == -ESTALE) && *loop->landing) {
-		autoview struct cordon_view view = CORDON_VIEW_NONE;
-
-		if (cordon_view_open(loop->home, loop->landing, &view, NULL) == 0 && cordon_view_lock(&view, NULL) == 0)
-			(void)cordon_view_remove(loop->home, &view, NULL);
+		cordon_loop_remove_view(loop, loop->landing);
 		loop->landing[0] = '\0';
 		return give_back(loop, 0, why.message, err);
 	}
@@ -332,6 +338,7 @@ int cordon_loop_land(struct cordon_loop *loop, struct cordon_error *err)
 		remove_views(loop, *loop->landing || loop->git.active ? "" : keep);
 		cordon_loop_pop(loop, 0);
 		loop->landing[0] = '\0';
+		loop->git.has_parent = false;
 	}
 	loop->summary.own_us += (uint64_t)(cordon_loop_us() - began);
 	return r;

@@ -322,8 +322,7 @@ static bool find_story(const struct cordon_loop *loop, const json_t *event, size
 	return false;
 }
 
-/* A view of a call that never ended. Nobody works in it any more. */
-static void remove_view(const struct cordon_loop *loop, const char *id)
+void cordon_loop_remove_view(const struct cordon_loop *loop, const char *id)
 {
 	autoview struct cordon_view view = CORDON_VIEW_NONE;
 
@@ -354,6 +353,9 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 		return;
 	if (cordon_streq(what, "begin")) {
 		replay->crew = json_string_value(json_object_get(event, "crew"));
+		if (json_object_get(event, "base"))
+			json_object_set(replay->open, json_string_value(json_object_get(event, "base")),
+					json_object_get(event, "base"));
 	} else if (cordon_streq(what, "call")) {
 		json_object_set_new(replay->open, number, json_string(view ? view : ""));
 		if (known)
@@ -373,11 +375,24 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 		json_object_del(replay->open, number);
 		json_array_append(replay->accepted, event);
 		replay->landing = NULL;
+	} else if (cordon_streq(what, "committed")) {
+		const char *parent = json_string_value(json_object_get(event, "parent"));
+		json_t *one;
+		size_t i;
+
+		cordon_copy(loop->git.parent, sizeof(loop->git.parent), parent ? parent : "",
+			    parent ? strlen(parent) : 0);
+		loop->git.has_parent = true;
+		json_array_foreach(replay->accepted, i, one) {
+			cordon_digits((uint64_t)json_integer_value(json_object_get(one, "n")), number);
+			json_object_set(one, "commit", json_object_get(json_object_get(event, "commits"), number));
+		}
 	} else if (cordon_streq(what, "landing")) {
 		replay->landing = view;
 	} else if (cordon_streq(what, "passed")) {
 		json_array_clear(replay->accepted);
 		replay->landing = NULL;
+		loop->git.has_parent = false;
 	} else if (cordon_streq(what, "parked") && known && loop->stories[story].state != CORDON_STORY_PASSED) {
 		loop->stories[story].state = CORDON_STORY_PARKED;
 	}
@@ -414,8 +429,9 @@ int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, str
 		r = wait_for_dead(loop, replay.crew, err);
 	if (r == 0)
 		json_object_foreach(replay.open, number, value)
-			if (*json_string_value(value))
-				remove_view(loop, json_string_value(value));
+			if (*json_string_value(value) &&
+			    !(replay.landing && cordon_streq(json_string_value(value), replay.landing)))
+				cordon_loop_remove_view(loop, json_string_value(value));
 	if (replay.landing)
 		cordon_copy(loop->landing, sizeof(loop->landing), replay.landing, strlen(replay.landing));
 	json_array_foreach(replay.accepted, i, event)
