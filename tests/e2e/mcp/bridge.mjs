@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives `cordon mcp` through an official SDK client: bridge.mjs v1|v2|v2-legacy COMMAND [ARG]...
+// Drives `cordon mcp` through an official SDK client: bridge.mjs v1|v2|v2-legacy COMMAND [ARG]...; or `cordon serve`, with a URL
+// instead of the command and BRIDGE_TOKEN.
 // Takes one JSON command per line and answers with one; what the server sends unasked comes as {"notification": ...}.
 // The SDK judges every message by its own schemas, and structured content by the tool's output schema.
 import readline from 'node:readline';
@@ -34,29 +35,33 @@ function tap(Transport) {
         return start.call(this);
     };
 }
+const http = command.startsWith('http://');
+const token = { requestInit: { headers: { Authorization: `Bearer ${process.env.BRIDGE_TOKEN}` } } };
 const notified = (notification) => print({ notification });
 
 async function connectV1() {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
     const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
-    tap(StdioClientTransport);
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    tap(http ? StreamableHTTPClientTransport : StdioClientTransport);
     const types = await import('@modelcontextprotocol/sdk/types.js');
     const client = new Client(info, { capabilities });
     if (approve !== null) client.setRequestHandler(types.ElicitRequestSchema, async (request) => answer(request));
     client.fallbackNotificationHandler = async (notification) => notified(notification);
-    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    await client.connect(http ? new StreamableHTTPClientTransport(new URL(command), token) : new StdioClientTransport({ command, args, env: process.env }));
     return client;
 }
 
 async function connectV2() {
     const { Client } = await import('@modelcontextprotocol/client');
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
-    tap(StdioClientTransport);
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    tap(http ? StreamableHTTPClientTransport : StdioClientTransport);
     const mode = kind === 'v2' ? { pin: '2026-07-28' } : 'legacy';
     const client = new Client(info, { capabilities, versionNegotiation: { mode } });
     if (approve !== null) client.setRequestHandler('elicitation/create', async (request) => answer(request));
     client.fallbackNotificationHandler = async (notification) => notified(notification);
-    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    await client.connect(http ? new StreamableHTTPClientTransport(new URL(command), token) : new StdioClientTransport({ command, args, env: process.env }));
     return client;
 }
 
