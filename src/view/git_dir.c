@@ -302,14 +302,13 @@ static int write_started(struct making *m, struct cordon_error *err)
 
 	if (fstat(m->repo->common_fd, &st) < 0)
 		return cordon_fail_errno(err, -errno, "cannot stat %s", m->repo->common);
-	origin = json_pack("{s:s, s:s, s:I, s:I, s:s}", "common", m->repo->common, "own", m->repo->own, "dev",
-			   (json_int_t)st.st_dev, "ino", (json_int_t)st.st_ino, "head", m->head.data);
+	origin = json_pack("{s:s, s:s, s:I, s:I}", "common", m->repo->common, "own", m->repo->own, "dev",
+			   (json_int_t)st.st_dev, "ino", (json_int_t)st.st_ino);
 	if (!origin)
-		return cordon_fail(err, -EILSEQ, CORDON_KIND_CONFIG, "the path %s or its HEAD is no UTF-8",
-				   m->repo->common);
+		return cordon_fail(err, -EILSEQ, CORDON_KIND_CONFIG, "the path %s is no UTF-8", m->repo->common);
 	line = json_dumps(origin, JSON_COMPACT);
 	json_decref(origin);
-	r = !line ? -ENOMEM : cordon_buf_addf(&text, "%s\n", line);
+	r = !line ? -ENOMEM : cordon_buf_addf(&text, "%s\n%s\n", line, m->head.data);
 	r = r < 0 || !m->refs.len ? r : cordon_buf_add(&text, m->refs.data, m->refs.len);
 	return r < 0 ? cordon_fail_errno(err, r, "refs") : write_text(m->start_fd, CORDON_GIT_STARTED, text.data, err);
 }

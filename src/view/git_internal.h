@@ -8,7 +8,7 @@
 #define CORDON_GIT_ID_SIZE 65 /* a SHA-256 in hexadecimal digits, and NUL */
 #define CORDON_GIT_DIR "git"
 #define CORDON_GIT_START "git-start"
-#define CORDON_GIT_STARTED "started" /* in git-start: a line of JSON, and the refs */
+#define CORDON_GIT_STARTED "started" /* in git-start: a line of JSON, HEAD, and the refs */
 #define CORDON_GIT_TAKE "git-take"
 #define CORDON_GIT_STASH "refs/stash"
 

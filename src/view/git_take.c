@@ -96,13 +96,15 @@ static int read_start(struct cordon_git_taking *t, json_t **ret_origin, struct c
 
 	if (r < 0)
 		return r == -ENOENT ? 1 : r;
-	refs = text.data ? strchr(text.data, '\n') : NULL;
-	origin = refs ? json_loadb(text.data, (size_t)(refs - text.data), 0, NULL) : NULL;
-	if (!origin || json_unpack(origin, "{s:s, s:s}", "own", &own, "head", &head) < 0)
+	head = text.data ? strchr(text.data, '\n') : NULL;
+	refs = head ? strchr(head + 1, '\n') : NULL;
+	origin = refs ? json_loadb(text.data, (size_t)(head - text.data), 0, NULL) : NULL;
+	if (!origin || json_unpack(origin, "{s:s}", "own", &own) < 0)
 		return cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG,
 				   "%s/" CORDON_GIT_START "/" CORDON_GIT_STARTED " is damaged", t->record);
 	t->head_start.max = START_MAX;
-	if (cordon_copy(t->own, sizeof(t->own), own, strlen(own)) < 0 || cordon_buf_adds(&t->head_start, head) < 0)
+	if (cordon_copy(t->own, sizeof(t->own), own, strlen(own)) < 0 ||
+	    cordon_buf_add(&t->head_start, head + 1, (size_t)(refs - head - 1)) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "%s", t->record);
 	r = cordon_git_refs_parse(refs + 1, text.len - (size_t)(refs + 1 - text.data), &t->start, err);
 	if (r == 0 && ret_origin)

@@ -139,14 +139,17 @@ ROUNDS = 250  # of each of the two callers
 
 
 @pytest.mark.soak
-@pytest.mark.limit(300)
-def test_killed_at_any_point_apply_and_undo_are_whole_or_not_done(memory_box):
-    cordon = Cordon(memory_box)
+@pytest.mark.limit(600)
+@pytest.mark.parametrize("apart", [False, True], ids=["one_file_system", "two_file_systems"])
+def test_killed_at_any_point_apply_and_undo_are_whole_or_not_done(box, memory_box, apart):
+    """With the view on another file system than the root, the stage is a directory in the root while a command runs."""
+    own = box if apart else memory_box
+    cordon = Cordon(own)
     memory_box.mkdir("root")
     for name, content in FILES.items():
         memory_box.write(f"root/{name}", content)
     tree = memory_box.path / "root"
-    view = View(memory_box, tree).work(WORK)
+    view = View(own, tree).work(WORK)
     before, killer, random_ = snapshot(tree), Killer(cordon, tree), random.Random(13)
     calls = {"apply": killer.count("changes", "apply", view.id)}
     after = snapshot(tree)

@@ -314,6 +314,13 @@ def test_the_run_starts_with_the_refs_and_the_index_that_git_sees_and_cannot_rea
     assert (repo.path / ".git/index").read_bytes() == index and repo.status() == ""
 
 
+def test_a_branch_whose_name_is_no_utf_8_is_taken_over(repo, commits):
+    name = b"\xe4".decode("utf-8", "surrogateescape")
+    repo.git("checkout", "-q", "-b", name)
+    done = commits("git commit -q --allow-empty -m two", "--no-summary")
+    assert repo.subjects() == ["two", "one"] and repo.subjects("main") == ["one"], str(done)
+
+
 def test_reading_a_repository_does_not_take_longer_for_its_history(cordon, repo):
     """Objects are not looked at one by one; a pack or a setting with a second name is still copied apart."""
     objects = repo.path / ".git/objects"

@@ -66,12 +66,13 @@ static int examine_entry(struct search *search, const char *top, int dir_fd, con
 		type = (unsigned char)IFTODT(st.st_mode);
 	if (type != DT_DIR && type != DT_SOCK && type != DT_FIFO)
 		return 0;
-	if (type == DT_DIR && cordon_hardlinks_fanout(*dir ? dir : top, entry->d_name))
-		return 0; /* it would use up the names that the search looks at */
 	if (cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0 ||
 	    cordon_path_join(top, path, inside, sizeof(inside)) < 0)
 		return 0; /* longer than any path that could be used */
 	if (is_mounted(search, inside))
+		return 0;
+	/* Git's single objects would use up the names that the search looks at. */
+	if (type == DT_DIR && strstr(inside, "/.git/") && cordon_hardlinks_fanout(*dir ? dir : top, entry->d_name))
 		return 0;
 	if (type == DT_DIR)
 		return push(search, path);
