@@ -185,6 +185,20 @@ static int make_view(struct cordon_loop *loop, struct cordon_loop_call *call, st
 
 /* ---- starting ---- */
 
+/* Agent and check are told which story it is. */
+static int make_env(const struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
+{
+	const struct cordon_run_spec *spec = &loop->options.spec;
+
+	call->env = calloc(spec->n_env + 2, sizeof(*call->env));
+	for (size_t i = 0; call->env && i < spec->n_env; i++)
+		call->env[call->n_env++] = spec->env[i];
+	if (!call->env || asprintf(&call->env[call->n_env], "CORDON_STORY=%s", loop->stories[call->story].story->id) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "the environment of the agent");
+	call->n_env++;
+	return 0;
+}
+
 static int add_job(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
 	char name[CORDON_CREW_NAME_MAX + 1];
@@ -195,6 +209,8 @@ static int add_job(struct cordon_loop *loop, struct cordon_loop_call *call, stru
 	snprintf(name, sizeof(name), "call.%llu", (unsigned long long)call->n);
 	job.run.policy = call->policy;
 	job.run.argv = call->argv;
+	job.run.env = call->env;
+	job.run.n_env = call->n_env;
 	job.run.cwd = loop->root.path;
 	job.run.view = call->view.dir_fd >= 0 ? call->view.path : NULL;
 	job.run.view_layers = call->layers;
@@ -218,6 +234,8 @@ int cordon_loop_call_start(struct cordon_loop *loop, struct cordon_loop_call *ca
 	r = make_policy(loop, call, err);
 	if (r == 0)
 		r = make_prompt(loop, call, err);
+	if (r == 0)
+		r = make_env(loop, call, err);
 	if (r == 0 && !loop->options.no_views)
 		r = make_view(loop, call, err);
 	if (r == 0)
@@ -262,6 +280,9 @@ void cordon_loop_call_done(struct cordon_loop *loop, struct cordon_loop_call *ca
 	for (size_t i = 0; call->argv && call->argv[i]; i++)
 		free(call->argv[i]);
 	free(call->argv);
+	if (call->n_env > loop->options.spec.n_env)
+		free(call->env[call->n_env - 1]);
+	free(call->env);
 	free(call->check_argv[2]);
 	cordon_closep(&call->input);
 	cordon_loop_logs_done(&call->logs);

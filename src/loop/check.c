@@ -188,6 +188,8 @@ int cordon_loop_check(struct cordon_loop *loop, struct cordon_loop_call *call, s
 	snprintf(name, sizeof(name), "check.%llu", (unsigned long long)call->n);
 	job.run.policy = call->check_policy;
 	job.run.argv = call->check_argv;
+	job.run.env = call->env;
+	job.run.n_env = call->n_env;
 	job.run.cwd = loop->root.path;
 	job.run.fail_on_violation = false;
 	job.run.view = call->check_view.dir_fd >= 0 ? call->check_view.path : NULL;

@@ -27,6 +27,8 @@ struct cordon_loop_call {
 	char *layers[CORDON_LOOP_STACK_MAX + 2]; /* absolute paths of upper directories, topmost first */
 	size_t n_layers;
 	char **argv;
+	char **env; /* that of the options, and the last one names the story */
+	size_t n_env;
 	int input; /* the prompt, or -1 */
 	struct cordon_loop_logs logs;
 	size_t job;	       /* in the crew: of the agent, then of the check */
