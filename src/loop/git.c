@@ -217,12 +217,13 @@ static int find_ignored(const struct cordon_loop *loop, const struct cordon_laye
 	return 0;
 }
 
-static bool is_ignored(const struct cordon_buf *list, const char *path)
+/* Whether a path is the next of the list, which has the order of the layer. */
+static bool is_ignored(const struct cordon_buf *list, size_t *at, const char *path)
 {
-	for (size_t at = 0; at < list->len; at += strlen(list->data + at) + 1)
-		if (cordon_streq(list->data + at, path))
-			return true;
-	return false;
+	if (*at >= list->len || !cordon_streq(list->data + *at, path))
+		return false;
+	*at += strlen(path) + 1;
+	return true;
 }
 
 static int add_content(struct cordon_buf *out, int upper, const struct cordon_layer_entry *entry)
@@ -280,6 +281,7 @@ static int add_commit(struct cordon_loop *loop, size_t i, bool first, struct cor
 	autobuf struct cordon_buf changes = CORDON_BUF(STREAM_MAX), ignored = { 0 }, message = CORDON_BUF(65536);
 	long long now = (long long)(cordon_time_now() / 1000);
 	autofd int upper = -1;
+	size_t at = 0;
 	int r;
 
 	*ret_any = false;
@@ -291,7 +293,7 @@ static int add_commit(struct cordon_loop *loop, size_t i, bool first, struct cor
 	if (r < 0)
 		return r;
 	for (size_t k = 0; r == 0 && k < item->layer.n; k++)
-		if (!is_ignored(&ignored, item->layer.items[k].path))
+		if (!is_ignored(&ignored, &at, item->layer.items[k].path))
 			r = add_change(&changes, upper, &item->layer.items[k]);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot read the result of %s", story->id);
