@@ -148,6 +148,40 @@ def test_claude_code_works_as_one_of_two_agents_beside_a_plain_script(claude, mo
     assert {str(work / "docs/claude.txt"), str(key), str(claude.home / claude.client.settings)} <= reported(claude)
 
 
+def test_claude_code_does_two_stories_of_a_loop(claude, model):
+    """As the loop's own agent, without a word about its command. It also writes outside, marks its own story and reads a key."""
+    work = claude.work
+    claude.box.mkdir(work / "lib")
+    stories = [{"id": "US-001", "title": "Add the greeting", "acceptanceCriteria": ["lib/hello.txt says hello"], "passes": False},
+               {"id": "US-002", "title": "Add the farewell", "acceptanceCriteria": ["lib/bye.txt says bye"], "dependencies": ["US-001"],
+                "passes": False}]
+    prd = {"project": "shop", "workspace": {"folders": ["lib"], "mode": "strict"}, "userStories": stories}
+    claude.box.write(work / "prd.json", json.dumps(prd, indent=2))
+    done = claude.box.run("sh", "-c", "git add . && git -c user.name=p -c user.email=p@example.com commit -qm start", cwd=work, env=claude.env)
+    assert done.returncode == 0, done
+    key = claude.places(1)["secret"]
+    model.deeds.update({
+        # The client shows its model the titles of commits too, but not these.
+        "lib/hello.txt says hello": [
+            Deed("hello", "write", str(work / "lib/hello.txt"), "hello\n"),
+            Deed("outside", "shell", text=f"echo x > {work}/outside.txt"),
+            Deed("mark", "shell", text=f"sed -i s/false/true/ {work}/prd.json"),
+            Deed("secret", "read", str(key))],
+        "lib/bye.txt says bye": [Deed("bye", "shell", text="cat lib/hello.txt; sed s/hello/bye/ lib/hello.txt > lib/bye.txt")]})
+    check = 'case $CORDON_STORY in US-001) test ! -e lib/bye.txt;; esac && grep -q hello lib/hello.txt'
+    looped = claude.headless(["cordon", "loop", "--verify", check, "--json"])
+    events = [json.loads(line) for line in looped.stdout.splitlines()]
+    assert looped.returncode == 0, looped
+    assert [event["story"] for event in events if event.get("event") == "call"] == ["US-001", "US-002"], "each needs one call"
+    assert (work / "lib/hello.txt").read_text() == "hello\n" and (work / "lib/bye.txt").read_text() == "bye\n"
+    assert model.answers["bye"].strip().startswith("hello"), "the second story sees what the first has made"
+    assert [story["passes"] for story in json.loads((work / "prd.json").read_text())["userStories"]] == [True, True]
+    assert not (work / "outside.txt").exists() and not model.heard(SECRET)
+    assert all(REFUSED.search(model.answers[name]) for name in ("outside", "mark", "secret")), model.answers
+    log = claude.box.run("git", "log", "--format=%s", "--name-only", cwd=work, env=claude.env).stdout
+    assert log.index("US-002") < log.index("lib/bye.txt") < log.index("US-001") < log.index("lib/hello.txt"), log
+
+
 def test_claude_code_serves_two_tenants_each_with_a_state_of_its_own(claude, model):
     """As the agent of a project, from the npm directory of the user who serves; the home of a workspace stays."""
     agent = ["claude", "--dangerously-skip-permissions"]
