@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of stories as commits. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
@@ -13,6 +15,9 @@
 #include "view/patch.h"
 
 #define SHIM "git"
+#define RUNNING "git-runs"
+#define RUNNING_WAIT_MS 60000 /* how long a git that a killed loop started may take to end */
+#define RUNNING_POLL_MS 10
 #define OUTPUT_MAX ((size_t)64 << 20)
 #define STREAM_MAX ((size_t)1 << 30)
 #define FILE_MAX ((size_t)512 << 20)
@@ -29,7 +34,8 @@ int cordon_loop_git_run(const struct cordon_loop *loop, const char *const *argv,
 					.index = index,
 					.input = input ? input->data : NULL,
 					.n_input = input ? input->len : 0,
-					.max_output = OUTPUT_MAX };
+					.max_output = OUTPUT_MAX,
+					.held = loop->git.running_fd };
 
 	return cordon_git_call(&call, ret_output, err);
 }
@@ -39,6 +45,27 @@ int cordon_loop_git_run(const struct cordon_loop *loop, const char *const *argv,
 static int make_shim(const struct cordon_loop *loop, struct cordon_error *err)
 {
 	return cordon_git_shim_make(&loop->git.repo, loop->dir_fd, SHIM, err);
+}
+
+/* A killed loop leaves the git that it had started, and this one must not meet its locks. Each of ours holds a lock as long
+ * as it runs, so we wait for that. */
+static int wait_for_git(struct cordon_loop *loop, struct cordon_error *err)
+{
+	int64_t until = cordon_time_monotonic() + RUNNING_WAIT_MS;
+	autofd int fd = openat(loop->dir_fd, RUNNING, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot lock the git of the loop");
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return cordon_fail_errno(err, -errno, "cannot lock the git of the loop");
+		if (cordon_time_monotonic() > until)
+			return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
+					   "a git of the loop that was killed still runs");
+		(void)poll(NULL, 0, RUNNING_POLL_MS);
+	}
+	loop->git.running_fd = cordon_steal_fd(&fd);
+	return 0;
 }
 
 /* ---- opening ---- */
@@ -177,7 +204,9 @@ int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err)
 	if (cordon_path_join(loop->dir, SHIM, git->shim, sizeof(git->shim)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", loop->dir);
 	find_author(git);
-	r = make_shim(loop, err);
+	r = wait_for_git(loop, err);
+	if (r == 0)
+		r = make_shim(loop, err);
 	if (r == 0)
 		r = find_refs(loop, branch, err);
 	git->active = r == 0;
@@ -186,6 +215,7 @@ int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err)
 
 void cordon_loop_git_close(struct cordon_loop_git *git)
 {
+	cordon_closep(&git->running_fd);
 	cordon_git_repo_done(&git->repo);
 }
 
@@ -323,8 +353,8 @@ static int say_committed(struct cordon_loop *loop, struct cordon_error *err)
 	for (size_t i = 0; i < loop->n_stack; i++) {
 		char number[CORDON_DIGITS_SIZE];
 
-		cordon_digits(loop->stack[i].n, number);
-		json_object_set_new(commits, number, json_string(loop->stack[i].commit));
+		json_object_set_new(commits, cordon_digits(loop->stack[i].n, number),
+				    json_string(loop->stack[i].commit));
 	}
 	return cordon_loop_say(loop,
 			       json_pack("{s:s, s:s, s:o}", "event", "committed", "parent", loop->git.parent, "commits",
@@ -461,6 +491,7 @@ static int make_index(struct cordon_loop *loop, const char *from, const char *to
 	int r;
 
 	unlinkat(loop->dir_fd, "new-index", 0);
+	unlinkat(loop->dir_fd, "new-index.lock", 0); /* of a git that was killed: none of ours runs */
 	if (cordon_path_join(loop->dir, "new-index", path, sizeof(path)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", loop->dir);
 	if (fstatat(loop->git.repo.own_fd, "index", &st, AT_SYMLINK_NOFOLLOW) == 0) {

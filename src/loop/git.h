@@ -24,6 +24,7 @@ struct cordon_loop_git {
 	bool active;	  /* results become commits */
 	bool checked_out; /* the branch is that of HEAD: tree and index advance with it */
 	struct cordon_git_repo repo;
+	int running_fd; /* locked by us and by each git that we started */
 	char shim[CORDON_PATH_MAX];
 	char branch[512];		 /* "refs/heads/..." */
 	char head[CORDON_LOOP_GIT_ID];	 /* the commit of HEAD at the start; "" when there is none yet */
@@ -34,7 +35,7 @@ struct cordon_loop_git {
 };
 
 /* clang-format off */
-#define CORDON_LOOP_GIT_NONE { .repo = CORDON_GIT_REPO_NONE }
+#define CORDON_LOOP_GIT_NONE { .repo = CORDON_GIT_REPO_NONE, .running_fd = -1 }
 /* clang-format on */
 
 int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err);

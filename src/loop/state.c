@@ -337,6 +337,13 @@ struct replay {
 	const char *crew, *landing;
 };
 
+/* A result that was accepted has gone back. The commits that were made with it are of no use. */
+static void take_back(struct cordon_loop *loop, const struct replay *replay, size_t i)
+{
+	json_array_remove(replay->accepted, i);
+	loop->git.has_parent = false;
+}
+
 static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *event)
 {
 	const char *what = json_string_value(json_object_get(event, "event"));
@@ -365,7 +372,7 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 		/* It may have been accepted, and gone back. */
 		for (size_t i = json_array_size(replay->accepted); i-- > 0;)
 			if (json_integer_value(json_object_get(json_array_get(replay->accepted, i), "n")) == n)
-				json_array_remove(replay->accepted, i);
+				take_back(loop, replay, i);
 		if (known && cordon_streq(what, "failed")) {
 			loop->stories[story].failures += json_is_true(json_object_get(event, "counts"));
 			cordon_loop_note(loop, story, loop->stories[story].calls,
@@ -384,8 +391,9 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 			    parent ? strlen(parent) : 0);
 		loop->git.has_parent = true;
 		json_array_foreach(replay->accepted, i, one) {
-			cordon_digits((uint64_t)json_integer_value(json_object_get(one, "n")), number);
-			json_object_set(one, "commit", json_object_get(json_object_get(event, "commits"), number));
+			const char *key = cordon_digits((uint64_t)json_integer_value(json_object_get(one, "n")), number);
+
+			json_object_set(one, "commit", json_object_get(json_object_get(event, "commits"), key));
 		}
 	} else if (cordon_streq(what, "landing")) {
 		replay->landing = view;

@@ -250,6 +250,8 @@ static _Noreturn void exec_git(const struct cordon_git_call *call, const int fds
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	limit_files(CORDON_GIT_PACK_BYTES);
+	if (call->held > 0 && fcntl(call->held, F_SETFD, 0) < 0)
+		_exit(127);
 	if (set_streams(fds[0], fds[1], fds[2]) == 0 && chdir(call->cwd ? call->cwd : call->repo->root->path) == 0)
 		execve(call->script ? "/bin/sh" : call->repo->git, argv, env);
 	_exit(127);

@@ -74,6 +74,7 @@ struct cordon_git_call {
 	const void *input;	 /* or NULL */
 	size_t n_input;
 	size_t max_output;
+	int held; /* stays open in git, so that a lock on it is held until git ends, whoever is killed; 0: none */
 };
 
 /* Runs git on the host, with an environment and a configuration of ours. When git fails, the error has its last line.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cordon loop in a git repository: one commit for each story, on the current branch or on that of the PRD, and no hook of the repository."""
+import json
 import os
 import signal
 
@@ -94,6 +95,24 @@ def test_a_loop_that_is_killed_makes_each_commit_once(loop, cordon):
     process.wait(10)
     loop.box.write("gate/go", "")
     loop(script, *args)
+    assert sorted(subjects(loop, "main")[1:]) == [f"Ann <ann@example.org> S{i}: Title of S{i}" for i in range(3)]
+    assert git(loop, "status", "--porcelain") == " M docs/dirty\n?? prd.json\n"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_commits_that_were_made_before_a_kill_are_used(loop, cordon, workers):
+    """The loop is killed while it brings results over: the next one has their commits from the journal."""
+    loop.prd(story("S0"), story("S1"), story("S2", dependencies=["S0", "S1"]))
+    process = cordon.start(*loop.args(WORK, "--max-workers", workers), cwd=loop.top)
+    journal = lambda: [line for path in (loop.box.state / "state/loops").glob("*/journal") for line in path.read_text().splitlines()]
+    poll(lambda: any('"committed"' in line for line in journal()), 60, "commits")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    lines = journal()
+    made = json.loads(next(line for line in lines if '"committed"' in line))
+    calls = [str(json.loads(line)["n"]) for line in lines if '"event":"accepted"' in line]
+    assert set(made["commits"]) <= set(calls) and all(len(id) == 40 for id in made["commits"].values())
+    loop(WORK, "--max-workers", workers)
     assert sorted(subjects(loop, "main")[1:]) == [f"Ann <ann@example.org> S{i}: Title of S{i}" for i in range(3)]
     assert git(loop, "status", "--porcelain") == " M docs/dirty\n?? prd.json\n"
 
