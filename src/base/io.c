@@ -141,11 +141,34 @@ static int set_owner_and_mode(int fd, mode_t mode, const struct stat *old)
 	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
+/* Writes a file that has the name `temp`, or with `nameless` gets it only when it is complete: a process that is killed while it
+ * writes leaves nothing. */
+static int write_temp(int parent, const char *temp, bool nameless, mode_t mode, const struct stat *old,
+		      const void *bytes, size_t n)
+{
+	autofd int fd = nameless ? openat(parent, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600)
+				 : openat(parent, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char path[CORDON_FD_PATH_SIZE];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = cordon_write_all(fd, bytes, n);
+	if (r == 0)
+		r = set_owner_and_mode(fd, mode, old);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0 && nameless && linkat(AT_FDCWD, cordon_fd_path(fd, path), parent, temp, AT_SYMLINK_FOLLOW) < 0)
+		r = -errno;
+	if (r < 0 && !nameless)
+		unlinkat(parent, temp, 0);
+	return r;
+}
+
 static int write_and_rename(int dir_fd, const char *name, mode_t mode, const struct stat *old, const void *bytes,
 			    size_t n, struct cordon_error *err)
 {
 	char uuid[CORDON_UUID_SIZE], temp[NAME_MAX + 1];
-	autofd int fd = -1;
 	autofd int parent = -1;
 	int r = cordon_uuid_new(uuid);
 
@@ -156,15 +179,14 @@ static int write_and_rename(int dir_fd, const char *name, mode_t mode, const str
 	if (parent < 0)
 		return cordon_fail_errno(err, -errno, "cannot write %s", name);
 	snprintf(temp, sizeof(temp), ".cordon-%s.tmp", uuid);
-	fd = openat(parent, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return cordon_fail_errno(err, -errno, "cannot write %s", name);
-	r = cordon_write_all(fd, bytes, n);
-	if (r == 0)
-		r = set_owner_and_mode(fd, mode, old);
-	if (r == 0 && (fsync(fd) < 0 || renameat(parent, temp, parent, name) < 0))
+	/* A file that exists may be a person's, beside other files of theirs. Not every file system has nameless files. */
+	r = old ? write_temp(parent, temp, true, mode, old, bytes, n) : -EOPNOTSUPP;
+	if (r == -EOPNOTSUPP || r == -EISDIR || r == -ENOENT || r == -EINVAL)
+		r = write_temp(parent, temp, false, mode, old, bytes, n);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot write %s", name);
+	if (renameat(parent, temp, parent, name) < 0) {
 		r = -errno;
-	if (r < 0) {
 		unlinkat(parent, temp, 0);
 		return cordon_fail_errno(err, r, "cannot write %s", name);
 	}
