@@ -144,7 +144,7 @@ static int set_owner_and_mode(int fd, mode_t mode, const struct stat *old)
 /* Writes a file that has the name `temp`, or with `nameless` gets it only when it is complete: a process that is killed while it
  * writes leaves nothing. */
 static int write_temp(int parent, const char *temp, bool nameless, mode_t mode, const struct stat *old,
-		      const void *bytes, size_t n)
+		      const void *bytes, size_t n, bool durable)
 {
 	autofd int fd = nameless ? openat(parent, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600)
 				 : openat(parent, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -156,7 +156,7 @@ static int write_temp(int parent, const char *temp, bool nameless, mode_t mode, 
 	r = cordon_write_all(fd, bytes, n);
 	if (r == 0)
 		r = set_owner_and_mode(fd, mode, old);
-	if (r == 0 && fsync(fd) < 0)
+	if (r == 0 && durable && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0 && nameless && linkat(AT_FDCWD, cordon_fd_path(fd, path), parent, temp, AT_SYMLINK_FOLLOW) < 0)
 		r = -errno;
@@ -166,7 +166,7 @@ static int write_temp(int parent, const char *temp, bool nameless, mode_t mode, 
 }
 
 static int write_and_rename(int dir_fd, const char *name, mode_t mode, const struct stat *old, const void *bytes,
-			    size_t n, struct cordon_error *err)
+			    size_t n, bool durable, struct cordon_error *err)
 {
 	char uuid[CORDON_UUID_SIZE], temp[NAME_MAX + 1];
 	autofd int parent = -1;
@@ -180,9 +180,9 @@ static int write_and_rename(int dir_fd, const char *name, mode_t mode, const str
 		return cordon_fail_errno(err, -errno, "cannot write %s", name);
 	snprintf(temp, sizeof(temp), ".cordon-%s.tmp", uuid);
 	/* A file that exists may be a person's, beside other files of theirs. Not every file system has nameless files. */
-	r = old ? write_temp(parent, temp, true, mode, old, bytes, n) : -EOPNOTSUPP;
+	r = old ? write_temp(parent, temp, true, mode, old, bytes, n, durable) : -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP || r == -EISDIR || r == -ENOENT || r == -EINVAL)
-		r = write_temp(parent, temp, false, mode, old, bytes, n);
+		r = write_temp(parent, temp, false, mode, old, bytes, n, durable);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot write %s", name);
 	if (renameat(parent, temp, parent, name) < 0) {
@@ -190,18 +190,24 @@ static int write_and_rename(int dir_fd, const char *name, mode_t mode, const str
 		unlinkat(parent, temp, 0);
 		return cordon_fail_errno(err, r, "cannot write %s", name);
 	}
-	if (fsync(parent) < 0)
+	if (durable && fsync(parent) < 0)
 		return cordon_fail_errno(err, -errno, "cannot write %s", name);
 	return 0;
 }
 
 int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n, struct cordon_error *err)
 {
-	return write_and_rename(dir_fd, name, mode, NULL, bytes, n, err);
+	return write_and_rename(dir_fd, name, mode, NULL, bytes, n, true, err);
+}
+
+int cordon_write_file_unsynced(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
+			       struct cordon_error *err)
+{
+	return write_and_rename(dir_fd, name, mode, NULL, bytes, n, false, err);
 }
 
 int cordon_replace_file(int dir_fd, const char *name, const struct stat *old, const void *bytes, size_t n,
 			struct cordon_error *err)
 {
-	return write_and_rename(dir_fd, name, old->st_mode & 0777, old, bytes, n, err);
+	return write_and_rename(dir_fd, name, old->st_mode & 0777, old, bytes, n, true, err);
 }

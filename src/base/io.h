@@ -37,7 +37,11 @@ int cordon_open_terminal_again(int fd);
  * any failure the old file stays as it was. A link under that name is replaced, not followed.
  */
 int cordon_write_file(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n, struct cordon_error *err);
-/* The same for a file that exists: the new file gets the mode and owner of `old`. -EPERM when we may not set that
+/* The same without waiting for the disk: a kill loses nothing, but after a power cut the file may be the old one, empty, or
+ * not there. Only for what can be done again. */
+int cordon_write_file_unsynced(int dir_fd, const char *name, mode_t mode, const void *bytes, size_t n,
+			       struct cordon_error *err);
+/* The same as cordon_write_file() for a file that exists: the new file gets the mode and owner of `old`. -EPERM when we may not set that
  * owner. */
 int cordon_replace_file(int dir_fd, const char *name, const struct stat *old, const void *bytes, size_t n,
 			struct cordon_error *err);

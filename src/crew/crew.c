@@ -32,6 +32,7 @@ struct member {
 
 struct cordon_crew {
 	struct cordon_crew_info info;
+	bool repeatable;
 	struct cordon_crew_observer observer;
 	int crew_fd, owner_fd, jobs_fd, epoll_fd;
 	struct member **members; /* pointers, because an observer may add members while we use one */
@@ -95,6 +96,7 @@ int cordon_crew_new(const struct cordon_crew_options *options, struct cordon_cre
 	crew->info = (struct cordon_crew_info){ .created = cordon_time_now(),
 						.max_concurrent = options->max_concurrent,
 						.detached = options->detached };
+	crew->repeatable = options->repeatable;
 	cordon_copy(crew->info.label, sizeof(crew->info.label), label, strlen(label));
 	r = cordon_uuid_new(crew->info.id);
 	r = r < 0 ? cordon_fail_errno(err, r, "cannot make an id") : open_crew(crew, err);
@@ -340,7 +342,7 @@ static void refuse(struct cordon_crew *crew, struct member *member, const struct
 	job.kind = why->kind;
 	cordon_copy(job.message, sizeof(job.message), why->message, strlen(why->message));
 	if (dir >= 0)
-		(void)cordon_crew_result_write(dir, &job, &result, false, NULL);
+		(void)cordon_crew_result_write(dir, &job, &result, false, true, NULL);
 	report_state(crew, &job);
 }
 
@@ -372,6 +374,7 @@ static int fork_supervisor(struct cordon_crew *crew, struct member *member, stru
 		struct cordon_crew_start start = { .job = &job,
 						   .spec = &member->spec,
 						   .detached = crew->info.detached,
+						   .repeatable = crew->repeatable,
 						   .crew_fd = crew->crew_fd,
 						   .dir_fd = dir,
 						   .alive_fd = alive,

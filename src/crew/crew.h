@@ -95,7 +95,8 @@ struct cordon_crew_observer {
 struct cordon_crew_options {
 	const char *label;	     /* for people: UTF-8 without control characters, or NULL; copied */
 	unsigned int max_concurrent; /* 1 to CORDON_CREW_CONCURRENT_MAX */
-	bool detached; /* jobs outlive the owner; their output goes to their logs only, so they never wait for it */
+	bool detached;	 /* jobs outlive the owner; their output goes to their logs only, so they never wait for it */
+	bool repeatable; /* after a power cut nobody asks for results: the work is done again. They are not synced */
 	struct cordon_crew_observer observer;
 };
 

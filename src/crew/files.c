@@ -73,14 +73,14 @@ static json_t *read_record(int dir_fd, const char *name)
 }
 
 /* Takes ownership of the record. */
-static int write_record(int dir_fd, const char *name, json_t *record, struct cordon_error *err)
+static int write_record(int dir_fd, const char *name, json_t *record, bool durable, struct cordon_error *err)
 {
 	autofree char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
 
 	json_decref(record);
 	if (!text)
 		return cordon_fail_errno(err, -ENOMEM, "cannot write %s", name);
-	return cordon_write_file(dir_fd, name, 0600, text, strlen(text), err);
+	return (durable ? cordon_write_file : cordon_write_file_unsynced)(dir_fd, name, 0600, text, strlen(text), err);
 }
 
 /* ---- locks ---- */
@@ -149,7 +149,7 @@ static int fill_crew(int fd, const struct cordon_crew_info *info, int *ret_owner
 	if (r == 0 && (jobs = openat(fd, CORDON_CREW_JOBS, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
 		r = -errno;
 	return r < 0 ? cordon_fail_errno(err, r, "cannot make the crew")
-		     : write_record(fd, CREW_FILE, info_json(info), err);
+		     : write_record(fd, CREW_FILE, info_json(info), true, err);
 }
 
 int cordon_crew_make(const struct cordon_home *home, const struct cordon_crew_info *info, int *ret_crew_fd,
@@ -277,7 +277,7 @@ void cordon_crew_job_running(int dir_fd)
 }
 
 int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const struct cordon_result *result,
-			     bool log_failed, struct cordon_error *err)
+			     bool log_failed, bool durable, struct cordon_error *err)
 {
 	json_t *record = cordon_result_json(result);
 
@@ -288,7 +288,7 @@ int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const str
 	json_object_set_new(record, "own_exit", json_integer(result->own_exit));
 	if (log_failed)
 		json_object_set_new(record, "log_failed", json_true());
-	return write_record(dir_fd, RESULT_FILE, record, err);
+	return write_record(dir_fd, RESULT_FILE, record, durable, err);
 }
 
 json_t *cordon_crew_result_read(int dir_fd)

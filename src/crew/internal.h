@@ -39,7 +39,7 @@ void cordon_crew_job_running(int dir_fd);
 /* Returns NULL when there is none. */
 json_t *cordon_crew_result_read(int dir_fd);
 int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const struct cordon_result *result,
-			     bool log_failed, struct cordon_error *err);
+			     bool log_failed, bool durable, struct cordon_error *err);
 
 /* Whether a process holds the FIFO of this name: CORDON_CREW_OWNER or CORDON_CREW_ALIVE. */
 bool cordon_crew_held(int dir_fd, const char *name);
@@ -63,7 +63,7 @@ enum { CORDON_CREW_ORDER_CANCEL = 'c', CORDON_CREW_ORDER_KILL = 'k' };
 struct cordon_crew_start {
 	const struct cordon_job *job; /* only index and name are set */
 	const struct cordon_job_spec *spec;
-	bool detached;
+	bool detached, repeatable;
 	int crew_fd, dir_fd;
 	int alive_fd; /* the FIFO, locked */
 	int owner;    /* the supervisor's end of the socket to the owner */

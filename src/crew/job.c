@@ -381,7 +381,7 @@ void cordon_crew_supervise(const struct cordon_crew_start *start)
 	note_end(&s, &result);
 	/* If the result cannot be written, other processes see the job as lost. There is nobody to whom we could report
 	 * this. */
-	(void)cordon_crew_result_write(start->dir_fd, start->job, &result, s.log_failed, NULL);
+	(void)cordon_crew_result_write(start->dir_fd, start->job, &result, s.log_failed, !start->repeatable, NULL);
 	if (start->detached)
 		cordon_relay_flush(&s.relay);
 	else

@@ -393,11 +393,12 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 {
 	struct cordon_crew_options options = {
 		.max_concurrent = loop->options.workers,
+		.repeatable = true,
 		.observer = { .data = loop, .state = on_state, .event = on_event, .output = on_output }
 	};
 	json_auto_t *events = NULL;
 	const char *last;
-	char label[CORDON_CREW_LABEL_MAX + 1];
+	char label[CORDON_CREW_LABEL_MAX + 1], boot[CORDON_LOOP_BOOT_SIZE];
 	int r = cordon_loop_journal_open(loop->dir_fd, &loop->journal, &events, err);
 
 	if (r < 0)
@@ -420,8 +421,9 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 		r = cordon_loop_git_open(loop, err);
 	if (r == 0)
 		r = cordon_loop_say(loop,
-				    json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "event", "begin", "base", loop->git.base,
-					      "crew", cordon_crew_id(loop->crew), "stories", (json_int_t)loop->n_stories,
+				    json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:b}", "event", "begin", "boot",
+					      cordon_loop_boot(boot), "base", loop->git.base, "crew",
+					      cordon_crew_id(loop->crew), "stories", (json_int_t)loop->n_stories,
 					      "workers", (json_int_t)loop->n_calls, "resumed", (int)(loop->n > 0)),
 				    false, err);
 	if (r == 0 && loop->n_stack)

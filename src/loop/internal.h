@@ -12,6 +12,7 @@
 #include "view/view.h"
 
 #define CORDON_LOOP_STACK_MAX 12 /* accepted results that wait, before no new view is begun */
+#define CORDON_LOOP_BOOT_SIZE 40
 #define CORDON_LOOP_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define CORDON_LOOP_PROMPT_AT "/run/cordon-prompt.txt" /* where {prompt_file} is inside */
 
@@ -103,6 +104,8 @@ int cordon_loop_state_open(struct cordon_loop *loop, struct cordon_errors *error
 void cordon_loop_state_close(struct cordon_loop *loop);
 /* Goes through the events of an earlier process: counts, notes, and what it had accepted. */
 int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, struct cordon_error *err);
+/* Names the time since the machine started; "" when the kernel does not say. */
+const char *cordon_loop_boot(char buf[static CORDON_LOOP_BOOT_SIZE]);
 /* Keeps the reason and the note of a failed call. */
 void cordon_loop_note(struct cordon_loop *loop, size_t story, unsigned int attempt, const char *note);
 /* Adds an accepted result to the stack. `result` may be NULL; takes the reference. */

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "loop/internal.h"
 #include "store/internal.h"
+#include "view/journal.h"
 
 #define LOOPS "loops"
 #define DEAD_WAIT_MS 60000 /* how long the agents of a killed loop may take to end */
@@ -334,7 +335,7 @@ void cordon_loop_remove_view(const struct cordon_loop *loop, const char *id)
 struct replay {
 	json_t *open;	  /* views of calls that have not ended, by number */
 	json_t *accepted; /* events of results that have not landed, oldest first */
-	const char *crew, *landing;
+	const char *crew, *landing, *boot, *base;
 };
 
 /* A result that was accepted has gone back. The commits that were made with it are of no use. */
@@ -360,6 +361,8 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 		return;
 	if (cordon_streq(what, "begin")) {
 		replay->crew = json_string_value(json_object_get(event, "crew"));
+		replay->boot = json_string_value(json_object_get(event, "boot"));
+		replay->base = json_string_value(json_object_get(event, "base"));
 		if (json_object_get(event, "base"))
 			json_object_set(replay->open, json_string_value(json_object_get(event, "base")),
 					json_object_get(event, "base"));
@@ -406,6 +409,90 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 	}
 }
 
+/* ---- after a crash of the machine ---- */
+
+const char *cordon_loop_boot(char buf[static CORDON_LOOP_BOOT_SIZE])
+{
+	autofd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, buf, CORDON_LOOP_BOOT_SIZE - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf;
+}
+
+/* Whether a view is in the host's tree. An apply that was under way is ended first. */
+static bool is_applied(const struct cordon_loop *loop, const char *id)
+{
+	autoview struct cordon_view view = CORDON_VIEW_NONE;
+	size_t ended;
+
+	return cordon_view_open(loop->home, id, &view, NULL) == 0 && cordon_view_lock(&view, NULL) == 0 &&
+	       cordon_journal_recover(&view, &ended, NULL) == 0 && view.record.state == CORDON_VIEW_APPLIED;
+}
+
+/*
+ * The files of a result are not synced before they are applied: after a crash of the machine they may be empty, though the
+ * journal says "accepted". True when nothing of these files is needed any more: they were applied, or for a branch that is not
+ * checked out, they are in commits.
+ */
+static bool is_on_disk(const struct cordon_loop *loop, const struct replay *replay)
+{
+	bool any = false;
+	json_t *event;
+	size_t i;
+
+	if (replay->base && *replay->base)
+		return loop->git.has_parent;
+	if (replay->landing)
+		return is_applied(loop, replay->landing);
+	json_array_foreach(replay->accepted, i, event) {
+		const char *view = json_string_value(json_object_get(event, "view"));
+
+		if (view && *view && is_applied(loop, view))
+			return true;
+		any |= view && *view;
+	}
+	return !any;
+}
+
+/* The stories are done again; this is no failure of theirs. */
+static int forget(struct cordon_loop *loop, struct replay *replay, struct cordon_error *err)
+{
+	static const char note[] = "The machine stopped before the result was on the disk.";
+	json_t *event;
+	size_t i, story;
+	int r = 0;
+
+	json_array_foreach(replay->accepted, i, event) {
+		const char *view = json_string_value(json_object_get(event, "view"));
+		json_int_t n = json_integer_value(json_object_get(event, "n"));
+
+		if (r < 0 || !find_story(loop, event, &story))
+			continue;
+		cordon_loop_note(loop, story, loop->stories[story].calls, note);
+		event = cordon_loop_event(loop, "failed", (uint64_t)n, story);
+		json_object_set_new(event, "counts", json_false());
+		json_object_set_new(event, "note", json_string(note));
+		r = cordon_loop_say(loop, event, false, err);
+		if (view && *view)
+			cordon_loop_remove_view(loop, view);
+	}
+	if (replay->landing)
+		cordon_loop_remove_view(loop, replay->landing);
+	replay->landing = NULL;
+	loop->git.has_parent = false;
+	json_array_clear(replay->accepted);
+	return r;
+}
+
+static bool has_restarted(const struct replay *replay)
+{
+	char boot[CORDON_LOOP_BOOT_SIZE];
+
+	return !replay->boot || !cordon_streq(replay->boot, cordon_loop_boot(boot));
+}
+
 static int push_accepted(struct cordon_loop *loop, const json_t *event, struct cordon_error *err)
 {
 	const char *view = json_string_value(json_object_get(event, "view"));
@@ -435,6 +522,8 @@ int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, str
 		replay_one(loop, &replay, event);
 	if (replay.crew)
 		r = wait_for_dead(loop, replay.crew, err);
+	if (r == 0 && json_array_size(replay.accepted) && has_restarted(&replay) && !is_on_disk(loop, &replay))
+		r = forget(loop, &replay, err);
 	if (r == 0)
 		json_object_foreach(replay.open, number, value)
 			if (*json_string_value(value) &&

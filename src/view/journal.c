@@ -54,11 +54,14 @@ static int save(struct cordon_journal *journal, cordon_journal_state state, stru
 	return r;
 }
 
-/* Gives the file the name of its next state, durably. */
-static int enter(struct cordon_journal *journal, cordon_journal_state state, struct cordon_error *err)
+/*
+ * Gives the file the name of its next state. `durable`: before anything else happens. If a power cut takes the last state
+ * back, after all steps were synced, the next command finds that they were carried out, and enters it again.
+ */
+static int enter(struct cordon_journal *journal, cordon_journal_state state, bool durable, struct cordon_error *err)
 {
 	if (renameat(journal->dir_fd, state_names[journal->state], journal->dir_fd, state_names[state]) < 0 ||
-	    fsync(journal->dir_fd) < 0)
+	    (durable && fsync(journal->dir_fd) < 0))
 		return cordon_fail_errno(err, -errno, "cannot write the journal");
 	journal->state = state;
 	return 0;
@@ -316,7 +319,7 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 	int r = cordon_steps_run(journal, true, forced, err), synced;
 
 	if (r < 0 && !forced) {
-		int back = enter(journal, CORDON_JOURNAL_UNDO, NULL);
+		int back = enter(journal, CORDON_JOURNAL_UNDO, true, NULL);
 
 		if (back == 0)
 			back = cordon_steps_run(journal, false, true, NULL);
@@ -343,7 +346,7 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 		r = record_state(journal, CORDON_VIEW_ENDED, CORDON_VIEW_APPLIED, err);
 	if (r < 0 && !forced)
 		return r;
-	if (enter(journal, CORDON_JOURNAL_APPLIED, r == 0 ? err : NULL) < 0 && r == 0)
+	if (enter(journal, CORDON_JOURNAL_APPLIED, *journal->place, r == 0 ? err : NULL) < 0 && r == 0)
 		return err ? err->code : -EIO;
 	cordon_closep(&journal->stage_fd);
 	if (*journal->place) {
@@ -440,7 +443,7 @@ static int finish_undo(struct cordon_journal *journal, bool forced, struct cordo
 	int r = cordon_steps_run(journal, false, forced, err), synced;
 
 	if (r < 0 && !forced) {
-		if (enter(journal, CORDON_JOURNAL_INTENT, NULL) == 0)
+		if (enter(journal, CORDON_JOURNAL_INTENT, true, NULL) == 0)
 			finish(journal, true, NULL);
 		return r;
 	}
@@ -469,7 +472,7 @@ int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err
 		if (r == 0)
 			unlinkat(journal->dir_fd, state_names[CORDON_JOURNAL_APPLIED], 0);
 	} else if (r == 0) {
-		r = enter(journal, CORDON_JOURNAL_UNDO, err);
+		r = enter(journal, CORDON_JOURNAL_UNDO, true, err);
 	}
 	if (r < 0) {
 		if (*journal->place)

@@ -2,6 +2,7 @@
 """cordon loop: stories one after the other and side by side, checks, conflicts, notes, scopes, output, and what agents can't do."""
 import json
 import os
+import pathlib
 import signal
 
 import pytest
@@ -255,6 +256,32 @@ def test_a_killed_loop_goes_on_and_does_nothing_twice(loop, cordon):
 
 
 # ---- output and options ----
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_after_a_crash_of_the_machine_only_applied_results_count(loop, cordon, restarted):
+    """A result that was accepted and not applied: a kill does not lose it, but a crash may have, so then it is made again."""
+    loop.prd(story("S0"), story("S1"))
+    gate = loop.box.mkdir("gate")
+    script = "echo $id > lib/$id; case $id in S1) while ! test -e /gate/go; do sleep 0.02; done;; esac"
+    args = ["--max-workers", "2", "--share", f"{gate}:/gate"]
+    process = cordon.start(*loop.args(script, *args), cwd=loop.top)
+    journals = lambda: list((loop.box.state / "state/loops").glob("*/journal"))
+    poll(lambda: any('"accepted"' in path.read_text() for path in journals()), 60, "an accepted result")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    loop.box.write("gate/go", "")
+    if restarted:  # another boot, and what was written last is gone
+        [path] = journals()
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        assert boot in path.read_text()
+        path.write_text(path.read_text().replace(boot, "another"))
+        [lost] = (loop.box.state / "state/views").glob("*/upper/lib/S0")
+        lost.write_text("")
+    events = loop.events(script, *args)
+    assert sorted(event["story"] for event in events if event["event"] == "call") == (["S0", "S1"] if restarted else ["S1"])
+    assert [(loop.top / "lib" / name).read_text() for name in ("S0", "S1")] == ["S0\n", "S1\n"]
+    assert loop.passed() == ["S0", "S1"]
 
 
 def test_json_is_a_stream_and_metrics_and_logs_are_written(loop):

@@ -73,7 +73,7 @@ static void how_a_job_stands_is_told_by_files_and_locks(void **state)
 	close(alive);
 	cordon_crew_job_read(crew, 0, true, &job);
 	assert_int_equal(job.state, CORDON_JOB_LOST);
-	assert_int_equal(cordon_crew_result_write(dir, &job, &result, false, &err), 0);
+	assert_int_equal(cordon_crew_result_write(dir, &job, &result, false, true, &err), 0);
 	cordon_crew_job_read(crew, 0, true, &job);
 	assert_int_equal(job.state, CORDON_JOB_FAILED);
 	assert_true(job.exit_code == 9 && job.own_exit == 9 && job.violations == 2);
