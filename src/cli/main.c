@@ -277,9 +277,10 @@ static int unknown_command(const struct cordon_cli *cli, int argc, char **argv)
 
 	cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "unknown command: %s%s%s", argv[0], group ? " " : "",
 		    group ? argv[1] : "");
-	add_closest(group ? argv[0] : "", argv[group ? 1 : 0], &list);
-	if (!list.len && !group)
+	if (!group)
 		add_second(argv[0], &list);
+	if (!list.len)
+		add_closest(group ? argv[0] : "", argv[group ? 1 : 0], &list);
 	if (list.len)
 		cordon_error_hint(&err, "did you mean %s?", list.data);
 	else

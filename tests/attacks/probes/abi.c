@@ -34,8 +34,7 @@ static long i386(long nr, const long *a)
 int main(int argc, char **argv)
 {
 	/* Strings where a 32-bit pointer reaches them. */
-	char *low = mmap((void *)0x10000000, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-			 -1, 0);
+	char *low = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	long args[5] = { 0 };
 	long r;
 
