@@ -21,9 +21,9 @@ STARTED_BY = {
     "cordon-session": {"session"},
     "cordon-serve": {"cli", "serve"},
 }
-# Who replaces a process by another program: the agent's process, the owners of executables, the command line for the user's pager, and
-# whoever takes over commits, with git.
-MAY_EXEC = {"cli", "sandbox/inside", "sandbox/host", "session", "view"}
+# Who replaces a process by another program: the agent's process, the owners of executables, the command line for the user's pager, the
+# loop for one that outlives its caller, and whoever takes over commits, with git.
+MAY_EXEC = {"cli", "loop", "sandbox/inside", "sandbox/host", "session", "view"}
 EXEC = re.compile(r"\b(?:f?execve|execveat|execvpe?|execle?|execlp|posix_spawnp?)\s*\(")  # popen and system are banned everywhere
 # What a copy of a process with threads must not call: it may wait for ever for a lock that nobody holds any more.
 FORBIDDEN_INSIDE = re.compile(
@@ -329,10 +329,11 @@ def test_the_map_of_rooms_is_the_real_one():
     assert ordered == sorted(ordered, key=ROOMS.index, reverse=True)
 
 
-# What is written for another program: systemd-run's options, the lens's, the first line of git's patches, git's own options, and a command for the reader of a learned policy.
+# What is written for another program: systemd-run's options, the lens's, the first line of git's patches, git's own options, the command line of
+# a loop that a client starts, and a command for the reader of a learned policy.
 OPTIONS_OF_OTHERS = {"src/sandbox/host/lens_process.c", "src/sandbox/host/net_process.c", "src/config/settings_defaults.c", "src/learn/text.c", "src/view/patch.c", "src/view/base_git.c"}
 OPTIONS_OF_OTHERS |= {f"src/view/git_{name}.c" for name in ("check", "clone", "dir", "finish", "hook", "judge", "take")}
-OPTIONS_OF_OTHERS |= {"src/loop/git.c", "src/loop/git_base.c"}
+OPTIONS_OF_OTHERS |= {"src/loop/git.c", "src/loop/git_base.c", "src/mcp/tools/loop.c"}
 LIBRARY = [path for path in SOURCES if path.relative_to(TOP / "src").parts[0] not in ("cli", "lens", "net", "serve")]
 
 

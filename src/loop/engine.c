@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 
+#include "audit/audit.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -294,16 +296,23 @@ static void take_signals(struct cordon_loop *loop, int fd)
 	}
 }
 
+/* Somebody without a terminal asks for the end with a file (control.h). */
+static bool is_asked_to_stop(const struct cordon_loop *loop)
+{
+	return faccessat(loop->dir_fd, CORDON_LOOP_STOP, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void wait_for_more(struct cordon_loop *loop, int signals)
 {
 	struct pollfd fds[] = { { .fd = cordon_crew_fd(loop->crew), .events = POLLIN },
 				{ .fd = signals, .events = POLLIN } };
+	bool asked;
 
 	(void)poll(fds, CORDON_ARRAY_SIZE(fds), CORDON_CREW_TICK_MS);
 	take_signals(loop, signals);
 	cordon_crew_serve(loop->crew);
-	if (loop->options.observer.tick && loop->options.observer.tick(loop->options.observer.data, loop) &&
-	    !loop->stopping) {
+	asked = loop->options.observer.tick && loop->options.observer.tick(loop->options.observer.data, loop);
+	if (!loop->stopping && (asked || is_asked_to_stop(loop))) {
 		loop->stopping = true;
 		loop->summary.signal = SIGTERM;
 		cordon_crew_cancel(loop->crew, CORDON_CREW_ALL);
@@ -389,6 +398,35 @@ int cordon_loop_work(struct cordon_loop *loop, struct cordon_loop_summary *ret_s
 
 /* ---- opening and closing ---- */
 
+/* From here on others see that the loop runs, and may stop it. Only who looks at it has the lock now, for an instant.
+ * What an earlier loop failed with is no news any more. */
+static int show(const struct cordon_loop *loop, struct cordon_error *err)
+{
+	int failures = openat(loop->dir_fd, CORDON_LOOP_FAILURES, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+	int r;
+
+	cordon_closep(&failures);
+	while ((r = flock(loop->journal.fd, LOCK_EX)) < 0 && errno == EINTR)
+		;
+	if (r < 0 || (unlinkat(loop->dir_fd, CORDON_LOOP_STOP, 0) < 0 && errno != ENOENT))
+		return cordon_fail_errno(err, -errno, "cannot begin the loop");
+	return 0;
+}
+
+static json_t *begin_event(const struct cordon_loop *loop)
+{
+	json_t *prds = json_array();
+	char boot[CORDON_LOOP_BOOT_SIZE];
+
+	for (size_t i = 0; i < loop->options.n_prds; i++)
+		json_array_append_new(prds, json_string(loop->options.prds[i].path));
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:s, s:I, s:o, s:o}", "event", "begin", "boot",
+			 cordon_loop_boot(boot), "base", loop->git.base, "crew", cordon_crew_id(loop->crew), "stories",
+			 (json_int_t)loop->n_stories, "workers", (json_int_t)loop->n_calls, "resumed",
+			 (int)(loop->n > 0), "loop", loop->key, "pid", (json_int_t)getpid(), "root",
+			 cordon_audit_text(loop->root.path), "prds", prds);
+}
+
 static int begin(struct cordon_loop *loop, struct cordon_error *err)
 {
 	struct cordon_crew_options options = {
@@ -398,7 +436,7 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 	};
 	json_auto_t *events = NULL;
 	const char *last;
-	char label[CORDON_CREW_LABEL_MAX + 1], boot[CORDON_LOOP_BOOT_SIZE];
+	char label[CORDON_CREW_LABEL_MAX + 1];
 	int r = cordon_loop_journal_open(loop->dir_fd, &loop->journal, &events, err);
 
 	if (r < 0)
@@ -420,12 +458,9 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 	if (r == 0)
 		r = cordon_loop_git_open(loop, err);
 	if (r == 0)
-		r = cordon_loop_say(loop,
-				    json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:b}", "event", "begin", "boot",
-					      cordon_loop_boot(boot), "base", loop->git.base, "crew",
-					      cordon_crew_id(loop->crew), "stories", (json_int_t)loop->n_stories,
-					      "workers", (json_int_t)loop->n_calls, "resumed", (int)(loop->n > 0)),
-				    false, err);
+		r = show(loop, err);
+	if (r == 0)
+		r = cordon_loop_say(loop, begin_event(loop), false, err);
 	if (r == 0 && loop->n_stack)
 		r = cordon_loop_land(loop, err);
 	return r;

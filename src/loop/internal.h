@@ -14,6 +14,9 @@
 #define CORDON_LOOP_STACK_MAX 12 /* accepted results that wait, before no new view is begun */
 #define CORDON_LOOP_BOOT_SIZE 40
 #define CORDON_LOOP_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define CORDON_LOOP_DIRS "loops"
+#define CORDON_LOOP_STOP "stop"			       /* there when somebody asked the loop to end */
+#define CORDON_LOOP_FAILURES "failures"		       /* what a detached loop said on its standard error */
 #define CORDON_LOOP_PROMPT_AT "/run/cordon-prompt.txt" /* where {prompt_file} is inside */
 
 /* A call of the agent, until it is decided what becomes of it. */
@@ -99,7 +102,13 @@ const char *cordon_loop_prd_name(const struct cordon_loop *loop, size_t story);
 /* The name of a PRD and the id of a story, for the journal. */
 json_t *cordon_loop_event(const struct cordon_loop *loop, const char *event, uint64_t n, size_t story);
 
+/* control.c: the directory of a loop, which must be there; and whether a process runs the loop. */
+int cordon_loop_dir_open(const struct cordon_home *home, const char *id, int *ret_fd, struct cordon_error *err);
+bool cordon_loop_is_running(int dir_fd);
+
 /* state.c */
+/* The key does not depend on the order in which PRDs are named. */
+void cordon_loop_make_key(const char *root, const char *const *prds, size_t n, char ret_key[static 33]);
 int cordon_loop_state_open(struct cordon_loop *loop, struct cordon_errors *errors);
 void cordon_loop_state_close(struct cordon_loop *loop);
 /* Goes through the events of an earlier process: counts, notes, and what it had accepted. */

@@ -6,8 +6,6 @@
 #include "base/time.h"
 #include "loop/journal.h"
 
-#define JOURNAL "journal"
-
 static int parse(const struct cordon_buf *text, json_t *events, size_t *ret_whole, struct cordon_error *err)
 {
 	size_t at = 0;
@@ -38,7 +36,7 @@ int cordon_loop_journal_open(int dir_fd, struct cordon_loop_journal *ret_journal
 {
 	autobuf struct cordon_buf text = CORDON_BUF(CORDON_LOOP_JOURNAL_MAX);
 	json_auto_t *events = json_array();
-	autofd int fd = openat(dir_fd, JOURNAL, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	autofd int fd = openat(dir_fd, CORDON_LOOP_JOURNAL, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	size_t whole = 0;
 	int r = fd < 0 ? cordon_fail_errno(err, -errno, "cannot open the journal of the loop")
 		       : cordon_read_fd(fd, "the journal of the loop", &text, err);
@@ -52,6 +50,25 @@ int cordon_loop_journal_open(int dir_fd, struct cordon_loop_journal *ret_journal
 	*ret_journal = (struct cordon_loop_journal){ .fd = cordon_steal_fd(&fd), .seq = json_array_size(events) };
 	*ret_events = cordon_steal_ptr(&events);
 	return 0;
+}
+
+int cordon_loop_journal_read(int dir_fd, json_t **ret_events, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_LOOP_JOURNAL_MAX);
+	json_auto_t *events = json_array();
+	autofd int fd = openat(dir_fd, CORDON_LOOP_JOURNAL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	size_t whole = 0;
+	int r = 0;
+
+	if (fd < 0 && errno != ENOENT)
+		r = cordon_fail_errno(err, -errno, "cannot open the journal of the loop");
+	if (fd >= 0)
+		r = cordon_read_fd(fd, "the journal of the loop", &text, err);
+	if (r == 0)
+		r = parse(&text, events, &whole, err);
+	if (r == 0)
+		*ret_events = cordon_steal_ptr(&events);
+	return r;
 }
 
 void cordon_loop_journal_done(struct cordon_loop_journal *journal)

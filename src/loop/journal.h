@@ -4,7 +4,8 @@
  * writer that is killed at any instant leaves whole lines, and at most half a line that the next writer cuts off. The
  * same objects are what an observer gets and what `cordon loop --json` prints.
  *
- *     {"seq":1,"time":"...","event":"begin","crew":"<uuid>","stories":12,"workers":4}    a loop begins, or goes on
+ *     {"seq":1,"time":"...","event":"begin","crew":"<uuid>","stories":12,"workers":4,
+ *      "loop":"<id>","pid":1,"root":"/...","prds":["/..."]}        a loop begins, or goes on
  *     {"event":"call","n":1,"prd":"prd.json","story":"US-001","attempt":1,"view":"<uuid>"}   an agent is about to start
  *     {"event":"failed","n":1,"story":"US-001","counts":true,"note":"..."}     the call came to nothing
  *     {"event":"accepted","n":1,"story":"US-001","view":"<uuid>","commit":"..."}   its result is to be brought over
@@ -20,6 +21,7 @@
 
 #include "base/error.h"
 
+#define CORDON_LOOP_JOURNAL "journal" /* locked by the process that runs the loop */
 #define CORDON_LOOP_JOURNAL_MAX ((size_t)256 << 20)
 #define CORDON_LOOP_JOURNAL_LINE_MAX ((size_t)4 << 20)
 
@@ -36,6 +38,8 @@ struct cordon_loop_journal {
  * lock of the loop. */
 int cordon_loop_journal_open(int dir_fd, struct cordon_loop_journal *ret_journal, json_t **ret_events,
 			     struct cordon_error *err);
+/* The same for whoever only looks, with or without the lock. */
+int cordon_loop_journal_read(int dir_fd, json_t **ret_events, struct cordon_error *err);
 void cordon_loop_journal_done(struct cordon_loop_journal *journal);
 /* Adds `seq` and `time` to the event, which stays the caller's, and appends it. With `durable` it is on the disk when this
  * returns 0; all others are when the process ends, however it ends. */

@@ -14,7 +14,6 @@
 #include "store/internal.h"
 #include "view/journal.h"
 
-#define LOOPS "loops"
 #define DEAD_WAIT_MS 60000 /* how long the agents of a killed loop may take to end */
 #define DEAD_POLL_MS 10
 
@@ -32,21 +31,20 @@ static void hash_of(const char *a, const char *b, char ret[static 33])
 	sodium_bin2hex(ret, 33, hash, sizeof(hash));
 }
 
-/* The key does not depend on the order in which PRDs are named. */
-static void make_key(struct cordon_loop *loop)
+void cordon_loop_make_key(const char *root, const char *const *prds, size_t n, char ret_key[static 33])
 {
 	unsigned char sum[16] = { 0 };
 	char one[33];
 
-	for (size_t i = 0; i < loop->options.n_prds; i++) {
+	for (size_t i = 0; i < n; i++) {
 		unsigned char bytes[16];
 
-		hash_of(loop->root.path, loop->options.prds[i].path, one);
+		hash_of(root, prds[i], one);
 		sodium_hex2bin(bytes, sizeof(bytes), one, 32, NULL, NULL, NULL);
 		for (size_t k = 0; k < sizeof(sum); k++)
 			sum[k] ^= bytes[k];
 	}
-	sodium_bin2hex(loop->key, sizeof(loop->key), sum, sizeof(sum));
+	sodium_bin2hex(ret_key, 33, sum, sizeof(sum));
 }
 
 static int take_locks(struct cordon_loop *loop, int loops, struct cordon_error *err)
@@ -72,17 +70,20 @@ static int take_locks(struct cordon_loop *loop, int loops, struct cordon_error *
 
 static int open_dir(struct cordon_loop *loop, struct cordon_error *err)
 {
+	const char *prds[CORDON_LOOP_PRDS_MAX];
 	autofd int loops = -1;
 	char path[80];
 	int r;
 
 	if (sodium_init() < 0)
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium does not work");
-	make_key(loop);
-	r = cordon_home_subdir(loop->home, LOOPS, &loops, err);
+	for (size_t i = 0; i < loop->options.n_prds; i++)
+		prds[i] = loop->options.prds[i].path;
+	cordon_loop_make_key(loop->root.path, prds, loop->options.n_prds, loop->key);
+	r = cordon_home_subdir(loop->home, CORDON_LOOP_DIRS, &loops, err);
 	if (r == 0)
 		r = take_locks(loop, loops, err);
-	snprintf(path, sizeof(path), LOOPS "/%s", loop->key);
+	snprintf(path, sizeof(path), CORDON_LOOP_DIRS "/%s", loop->key);
 	if (r == 0)
 		r = cordon_home_subdir(loop->home, path, &loop->dir_fd, err);
 	if (r == 0 && cordon_concat(loop->dir, sizeof(loop->dir), loop->home->path, "/state/", path, (char *)NULL) < 0)

@@ -58,6 +58,9 @@ static const struct line {
 	{ "changes_diff",	 CORDON_SCOPE_READ,  TO_NONE },
 	{ "changes_apply",	 CORDON_SCOPE_ADMIN, TO_NONE },
 	{ "changes_discard",	 CORDON_SCOPE_ADMIN, TO_NONE },
+	{ "loop_start",		 CORDON_SCOPE_ADMIN, TO_NONE }, /* results leave their views */
+	{ "loop_status",	 CORDON_SCOPE_READ,  TO_NONE },
+	{ "loop_stop",		 CORDON_SCOPE_RUN,   TO_NONE },
 };
 /* clang-format on */
 

@@ -199,15 +199,15 @@ def finish(connections):
 
 @pytest.fixture
 def connect(box, sdk, cordon, judge):
-    """`connect(kind, approve=, options=)` starts a client: v1, v2 (2026-07-28), or v2-legacy."""
+    """`connect(kind, approve=, options=, env=, cwd=)` starts a client: v1, v2 (2026-07-28), or v2-legacy."""
     clients = []
 
-    def start(kind, approve=None, options=(), env=None):
+    def start(kind, approve=None, options=(), env=None, cwd=None):
         extra = dict(env or {})
         if approve is not None:
             extra["BRIDGE_APPROVE"] = "yes" if approve else "no"
         process = box.start(
-            node(sdk), str(sdk / "bridge.mjs"), kind, cordon.path, "mcp", *options, stdin=subprocess.PIPE, env=extra
+            node(sdk), str(sdk / "bridge.mjs"), kind, cordon.path, "mcp", *options, stdin=subprocess.PIPE, env=extra, cwd=cwd
         )
         client = Client(process, Wire(judge))
         clients.append(client)

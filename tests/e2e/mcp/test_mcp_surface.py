@@ -56,6 +56,9 @@ HINTS = {
     "changes_diff": (True, False, True, False),
     "changes_apply": (False, True, False, False),
     "changes_discard": (False, True, False, False),
+    "loop_start": (False, True, False, True),
+    "loop_status": (True, False, True, False),
+    "loop_stop": (False, True, True, False),
 }
 
 
@@ -154,6 +157,11 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("changes_diff", view_id=view)
     use("changes_apply", view_id=view, paths=["new"])
     use("changes_discard", view_id=view[:8])
+    box.write(repo / "prd.json", json.dumps({"project": "p", "userStories": [{"id": "S", "title": "t"}]}))
+    loop = use("loop_start", command=["sh", "-c", "echo done > done"], wait_seconds=60)["loop_id"]
+    use("loop_status", loop_id=loop)
+    use("loop_status")
+    use("loop_stop", loop_id=loop)
     use("workspace_delete", project_id=project, workspace_id="w")
     use("project_delete", project_id=project)
     failures = {}
