@@ -422,22 +422,30 @@ const char *cordon_loop_boot(char buf[static CORDON_LOOP_BOOT_SIZE])
 	return buf;
 }
 
-/* Whether a view is in the host's tree. An apply that was under way is ended first. */
-static bool is_applied(const struct cordon_loop *loop, const char *id)
+/* 1 when a view is in the host's tree, 0 when nothing of it is. An apply that was under way is ended first; if that fails, the
+ * view has files of the host's, and must stay. */
+static int is_applied(const struct cordon_loop *loop, const char *id, struct cordon_error *err)
 {
 	autoview struct cordon_view view = CORDON_VIEW_NONE;
 	size_t ended;
+	int r;
 
-	return cordon_view_open(loop->home, id, &view, NULL) == 0 && cordon_view_lock(&view, NULL) == 0 &&
-	       cordon_journal_recover(&view, &ended, NULL) == 0 && view.record.state == CORDON_VIEW_APPLIED;
+	if (cordon_view_open(loop->home, id, &view, NULL) < 0)
+		return 0;
+	r = cordon_view_lock(&view, err);
+	if (r == 0)
+		r = cordon_journal_recover(&view, &ended, err);
+	if (r < 0)
+		return r == -ESTALE ? 0 : r; /* the host went on, and all was taken back */
+	return view.record.state == CORDON_VIEW_APPLIED;
 }
 
 /*
  * The files of a result are not synced before they are applied: after a crash of the machine they may be empty, though the
- * journal says "accepted". True when nothing of these files is needed any more: they were applied, or for a branch that is not
+ * journal says "accepted". 1 when nothing of these files is needed any more: they were applied, or for a branch that is not
  * checked out, they are in commits.
  */
-static bool is_on_disk(const struct cordon_loop *loop, const struct replay *replay)
+static int is_on_disk(const struct cordon_loop *loop, const struct replay *replay, struct cordon_error *err)
 {
 	bool any = false;
 	json_t *event;
@@ -446,12 +454,13 @@ static bool is_on_disk(const struct cordon_loop *loop, const struct replay *repl
 	if (replay->base && *replay->base)
 		return loop->git.has_parent;
 	if (replay->landing)
-		return is_applied(loop, replay->landing);
+		return is_applied(loop, replay->landing, err);
 	json_array_foreach(replay->accepted, i, event) {
 		const char *view = json_string_value(json_object_get(event, "view"));
+		int r = view && *view ? is_applied(loop, view, err) : 0;
 
-		if (view && *view && is_applied(loop, view))
-			return true;
+		if (r != 0)
+			return r;
 		any |= view && *view;
 	}
 	return !any;
@@ -523,8 +532,10 @@ int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, str
 		replay_one(loop, &replay, event);
 	if (replay.crew)
 		r = wait_for_dead(loop, replay.crew, err);
-	if (r == 0 && json_array_size(replay.accepted) && has_restarted(&replay) && !is_on_disk(loop, &replay))
-		r = forget(loop, &replay, err);
+	if (r == 0 && json_array_size(replay.accepted) && has_restarted(&replay)) {
+		r = is_on_disk(loop, &replay, err);
+		r = r == 0 ? forget(loop, &replay, err) : r < 0 ? r : 0;
+	}
 	if (r == 0)
 		json_object_foreach(replay.open, number, value)
 			if (*json_string_value(value) &&
