@@ -38,7 +38,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* No id and no path that the loop takes has a newline in it that could make two stories one: the id comes first. */
+/* The length of the id comes first, so that no two stories have one key. */
 static char *index_of(const char *prd, const char *id)
 {
 	char *key;

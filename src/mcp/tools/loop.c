@@ -174,9 +174,8 @@ static bool ask_person(const json_t *args, struct cordon_buf *ret_question)
 
 	if (prepare(args, &start, NULL) < 0)
 		return false;
-	add_text(ret_question, "Let agents do the stories of ", start.prds[0]);
-	if (start.n_prds > 1)
-		cordon_buf_addf(ret_question, " and %zu more PRDs", start.n_prds - 1);
+	for (i = 0; i < start.n_prds; i++)
+		add_text(ret_question, i ? " and of " : "Let agents do the stories of ", start.prds[i]);
 	add_text(ret_question, ", and change and commit files in ", start.root.path);
 	cordon_buf_adds(ret_question, "? The agent is ");
 	if (!json_object_get(args, "command"))
