@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <sys/file.h>
 
 #include "base/home.h"
 #include "base/io.h"
@@ -31,6 +32,11 @@ int cordon_serve_key(const struct cordon_store *store, unsigned char ret_key[sta
 
 	if (r < 0)
 		return r;
+	/* Two servers that start at once have the same key: the second waits here until the first has written it. */
+	while ((r = flock(dir, LOCK_EX)) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		return cordon_fail_errno(err, -errno, "cannot lock state/serve");
 	r = cordon_read_file(dir, KEY, O_NOFOLLOW, &text, err);
 	if (r == -ENOENT) {
 		unsigned char key[CORDON_SERVE_KEY_SIZE];
@@ -38,7 +44,6 @@ int cordon_serve_key(const struct cordon_store *store, unsigned char ret_key[sta
 		randombytes_buf(key, sizeof(key));
 		r = cordon_write_file(dir, KEY, 0600, key, sizeof(key), err);
 		sodium_memzero(key, sizeof(key));
-		/* Another server may have written one meanwhile: both read what is there now. */
 		if (r == 0)
 			r = cordon_read_file(dir, KEY, O_NOFOLLOW, &text, err);
 	}
