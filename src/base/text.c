@@ -159,3 +159,26 @@ int cordon_text_mark_lines(struct cordon_buf *buf, const char *mark, const char 
 	}
 	return r;
 }
+
+/* Scripts of East Asia and pictures. Terminals do not agree about all of them: those in doubt count as wide. */
+static bool is_wide(uint32_t c)
+{
+	return (c >= 0x1100 && c <= 0x115f) || (c >= 0x231a && c <= 0x23ff) || (c >= 0x25fd && c <= 0x27bf) ||
+	       (c >= 0x2b1b && c <= 0x2b55) || c >= 0x2e80;
+}
+
+size_t cordon_text_fit(const char *s, size_t n, size_t columns)
+{
+	size_t at = 0;
+
+	while (at < n) {
+		size_t len = cordon_utf8_char(s + at, n - at);
+		size_t width = len && is_wide(cordon_utf8_decode(s + at, len)) ? 2 : 1;
+
+		if (width > columns)
+			break;
+		columns -= width;
+		at += len ? len : 1;
+	}
+	return at;
+}

@@ -46,5 +46,7 @@ int cordon_text_mark_lines(struct cordon_buf *buf, const char *mark, const char 
 void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n);
 /* Whether escaping would change nothing but backslashes: the text is safe to show, or was escaped before. */
 bool cordon_text_safe(const char *s, size_t n);
+/* How many bytes of escaped text fit into so many columns of a terminal. A character that may be two columns wide counts as two. */
+size_t cordon_text_fit(const char *s, size_t n, size_t columns);
 
 #endif

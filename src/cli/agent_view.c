@@ -109,17 +109,10 @@ static const char *state_colour(cordon_job_state state)
 	}
 }
 
-/* Appends at most `columns` characters. The text is escaped, so each is one column wide at least; wide ones are rare. */
+/* Appends what fits into `columns` of an escaped text. */
 static void add_cut(struct cordon_buf *out, const char *text, size_t columns)
 {
-	size_t n = 0, at = 0, len = strlen(text);
-
-	for (; at < len && n < columns; n++) {
-		size_t size = cordon_utf8_char(text + at, len - at);
-
-		at += size ? size : 1;
-	}
-	cordon_buf_add(out, text, at);
+	cordon_buf_add(out, text, cordon_text_fit(text, strlen(text), columns));
 }
 
 static void add_row(const struct cordon_agent_view *view, const struct cordon_agent_row *row, size_t columns,

@@ -481,6 +481,8 @@ static int run_with(struct cordon_cli *cli, struct looping *l, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (l->args->no_views && (l->args->parallel || l->args->workers > 1))
 		return cordon_cli_usage(cli, "--no-views and --parallel exclude each other");
+	if (l->args->no_views && l->args->confirm)
+		return cordon_cli_usage(cli, "--no-views and --confirm exclude each other");
 	if (choose_agent(l, argv + first, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	l->args->run.scope.folder_mode = CORDON_MODE_PERMISSIVE;

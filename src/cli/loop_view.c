@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shows a loop that works: lines, a table on a terminal, a stream of JSON, and a summary. */
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -54,14 +58,9 @@ static void add_duration(struct cordon_buf *out, int64_t ms)
 /* Appends a line, cut at the width of the screen. */
 static void add_line(struct cordon_buf *out, const struct cordon_buf *line, size_t columns)
 {
-	size_t n = 0, at = 0;
+	const char *text = line->data ? line->data : "";
 
-	for (; at < line->len && n < columns; n++) {
-		size_t size = cordon_utf8_char(line->data + at, line->len - at);
-
-		at += size ? size : 1;
-	}
-	cordon_buf_add(out, line->data ? line->data : "", at);
+	cordon_buf_add(out, text, cordon_text_fit(text, line->len, columns));
 	cordon_buf_addc(out, '\n');
 }
 
@@ -336,13 +335,57 @@ void cordon_loop_view_output(void *data, const struct cordon_loop *loop, size_t 
 
 /* ---- asking ---- */
 
+/* Reads the answer of a person: 1 for yes. The loop has blocked the signals that stop it: one ends the wait with -EINTR, and stays
+ * pending for the loop to take. */
+static int read_answer(void)
+{
+	CORDON_UNCLEARED char answer[4096]; /* a terminal gives no longer line */
+	autofd int signals = -1;
+	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .events = POLLIN } };
+	sigset_t stops;
+	ssize_t n;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGINT);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGHUP);
+	signals = signalfd(-1, &stops, SFD_CLOEXEC);
+	if (signals < 0)
+		return -errno;
+	fds[1].fd = signals;
+	while (poll(fds, CORDON_ARRAY_SIZE(fds), -1) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (fds[1].revents)
+		return -EINTR;
+	n = read(STDIN_FILENO, answer, sizeof(answer) - 1);
+	if (n <= 0)
+		return 0;
+	answer[n] = '\0';
+	answer[strcspn(answer, "\r\n")] = '\0';
+	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
+static void print_change(const json_t *change)
+{
+	const char *who = text_of(change, "executed_by");
+
+	fprintf(stderr, "  %s %s", text_of(change, "status"), text_of(change, "path"));
+	if (json_is_true(json_object_get(change, "binary")))
+		fprintf(stderr, "  binary");
+	else if (json_object_get(change, "insertions"))
+		fprintf(stderr, "  +%lld -%lld", json_integer_value(json_object_get(change, "insertions")),
+			json_integer_value(json_object_get(change, "deletions")));
+	fprintf(stderr, "%s%s\n", *who ? "  executed by " : "", who);
+}
+
 int cordon_loop_view_confirm(void *data, const struct cordon_loop *loop, size_t story, const json_t *changes)
 {
 	struct cordon_loop_view *view = data;
 	const json_t *list = json_object_get(changes, "changes");
-	char answer[16] = "";
 	json_t *change;
 	size_t i;
+	int r;
 
 	erase(view);
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
@@ -354,16 +397,17 @@ int cordon_loop_view_confirm(void *data, const struct cordon_loop *loop, size_t 
 		json_array_size(list) == 1 ? "" : "s");
 	json_array_foreach(list, i, change)
 		if (i < SHOWN_MAX)
-			fprintf(stderr, "  %s %s  +%lld -%lld\n", text_of(change, "status"), text_of(change, "path"),
-				json_integer_value(json_object_get(change, "added")),
-				json_integer_value(json_object_get(change, "removed")));
+			print_change(change);
 	if (i > SHOWN_MAX)
 		fprintf(stderr, "  and %zu more\n", i - SHOWN_MAX);
+	/* What was typed before the question is no answer to it. */
+	(void)tcflush(STDIN_FILENO, TCIFLUSH);
 	fprintf(stderr, "Take this result over? [y/N] ");
 	fflush(stderr);
-	if (!fgets(answer, sizeof(answer), stdin))
-		return 0;
-	return answer[0] == 'y' || answer[0] == 'Y';
+	r = read_answer();
+	if (r < 0)
+		fputc('\n', stderr);
+	return r;
 }
 
 /* ---- the end ---- */

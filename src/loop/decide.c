@@ -123,6 +123,7 @@ static int interrupt(struct cordon_loop *loop, struct cordon_loop_call *call, st
 
 /* ---- accepting ---- */
 
+/* 1: take the result over; 0: do not; -EINTR: a signal came instead of an answer. */
 static int confirm(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
@@ -140,7 +141,7 @@ static int confirm(struct cordon_loop *loop, struct cordon_loop_call *call, stru
 	r = loop->options.observer.confirm
 		    ? loop->options.observer.confirm(loop->options.observer.data, loop, call->story, changes)
 		    : -ENOTTY;
-	return r < 0 ? 0 : r;
+	return r < 0 && r != -EINTR ? 0 : r;
 }
 
 /* The person said no: the view stays for them, and the story is not tried again. */
@@ -200,6 +201,8 @@ static int accept(struct cordon_loop *loop, struct cordon_loop_call *call, struc
 	if (r != 0)
 		return r < 0 ? r : cordon_loop_fail(loop, call, true, err->message, err);
 	r = confirm(loop, call, err);
+	if (r == -EINTR)
+		return interrupt(loop, call, err);
 	if (r <= 0)
 		return r < 0 ? r : decline(loop, call, err);
 	if (has_changes(call)) {

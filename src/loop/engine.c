@@ -325,6 +325,8 @@ static int turns(struct cordon_loop *loop, int signals, struct cordon_error *err
 
 	while (r == 0) {
 		r = decide_ended(loop, err);
+		/* One may have come while a person was asked: then no story begins any more. */
+		take_signals(loop, signals);
 		if (r == 0 && !loop->n_live && loop->n_stack)
 			r = cordon_loop_land(loop, err);
 		if (r == 0)

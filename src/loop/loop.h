@@ -108,8 +108,8 @@ struct cordon_loop_observer {
 	/* The agent of a story, or its check, wrote to its standard output (1) or error (2). */
 	void (*output)(void *data, const struct cordon_loop *loop, size_t story, int stream, const char *bytes,
 		       size_t n);
-	/* Whether a result is taken over. `changes` is what it changes, as `cordon changes list --json` says it. NULL
-	 * means yes. -errno when nobody can be asked. */
+	/* Whether a result is taken over. `changes` is what it changes, as `cordon changes diff --json` says it. -EINTR
+	 * when a signal came instead of an answer, another -errno when nobody can be asked. */
 	int (*confirm)(void *data, const struct cordon_loop *loop, size_t story, const json_t *changes);
 	/* Called at least every CORDON_CREW_TICK_MS. True ends the loop as a signal does. */
 	bool (*tick)(void *data, const struct cordon_loop *loop);

@@ -316,6 +316,7 @@ def test_bad_calls_are_refused_in_one_line_with_status_1_or_2(loop):
     assert "[WORKSPACE] Workspace folder does not exist: nope" in loop("exit 0", "--workspace", "lib,nope", status=1).stderr
     loop("exit 0", "--max-workers", "0", status=2)
     loop("exit 0", "--no-views", "--parallel", status=2)
+    loop("exit 0", "--no-views", "--confirm", status=2)
     loop("exit 0", "--workspace-mode", "loose", status=2)
     loop.prd(story("A", dependencies=["B"]), story("B", dependencies=["A"]))
     assert "prd.json:" in loop("exit 0", status=1).stderr

@@ -183,6 +183,10 @@ static void escape_that_does_not_fit_changes_nothing(void **state)
 	assert_int_equal(cordon_buf_adds(&buf, "abc"), 0);
 	assert_int_equal(cordon_text_escape(&buf, "xy\n", 3), -E2BIG);
 	assert_string_equal(buf.data, "abc");
+	assert_int_equal(cordon_text_fit("abc", 3, 2), 2);
+	assert_int_equal(cordon_text_fit("abc", 3, 9), 3);
+	assert_int_equal(cordon_text_fit("\xc3\xa4\xe6\xbc\xa2z", 6, 3), 5);
+	assert_int_equal(cordon_text_fit("\xc3\xa4\xe6\xbc\xa2z", 6, 2), 2);
 	cordon_text_escape_fixed(fixed, sizeof(fixed), "abcd\n", 5);
 	assert_string_equal(fixed, "abcd");
 }
