@@ -109,9 +109,9 @@ def test_the_table_shows_the_work_and_hostile_output_does_no_harm(loop, terminal
     assert not re.search(r"\033(?!\[(\d+A|J|\d+m))", text) and "\u202e" not in text and "\a" not in text, "only sequences of the table"
     rows = [re.sub(r"\033\[\d*[a-zA-Z]|\r", "", row) for row in text.split("\n")]
     heads = [row for row in rows if re.match(r"\d/3 passed", row)]
-    assert re.fullmatch(r"1/3 passed  iteration 2/7  workspace lib \(strict\)  1 violations  about [\d.]+s left", heads[-2]), heads
-    row = next(row for row in rows if row.startswith("working   B  "))
-    assert re.match(r"working   B  \d+\.\ds  evil\\e\]0;title\\x07\\e\[2J\\u\{202e\}bidi\\r\\e\[9A\u6f22+$", row), row
+    assert any(re.fullmatch(r"1/3 passed  iteration 2/7  workspace lib \(strict\)  1 violations  about [\d.]+s left", row) for row in heads), heads
+    evil = r"working   B  \d+\.\ds  evil\\e\]0;title\\x07\\e\[2J\\u\{202e\}bidi\\r\\e\[9A\u6f22+"
+    assert any(re.fullmatch(evil, row) for row in rows), rows
     assert "waiting   C  Title of C" not in text and r"waiting   C  C\e[31m\u{202e}" in text and "\033[36mworking" in text
     screen = Screen().feed(text)
     table = [row for row in screen if re.match(r"(passed|accepted|working|waiting) +[ABC]  |\d/3 passed", row)]
