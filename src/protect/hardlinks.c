@@ -8,7 +8,6 @@
 #include <sys/xattr.h>
 
 #include "base/io.h"
-#include "base/path.h"
 #include "base/resolve.h"
 #include "protect/hardlinks.h"
 
@@ -18,7 +17,6 @@ struct search {
 	size_t entries;
 	size_t found;
 	bool sockets; /* a socket or a FIFO was found */
-	bool git;     /* the path is a git directory */
 };
 
 static int too_large(const struct search *s, struct cordon_error *err)
@@ -92,14 +90,7 @@ static int visit(struct search *s, int dir_fd, const char *name, const struct st
 	return s->copy_apart ? copy_apart(dir_fd, name, err) : 0;
 }
 
-bool cordon_hardlinks_fanout(const char *dir, const char *name)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	return cordon_streq(cordon_path_base(dir), "objects") && strlen(name) == 2 && strspn(name, digits) == 2;
-}
-
-static int search_dir(struct search *s, int fd, const char *name, unsigned int depth, struct cordon_error *err)
+static int search_dir(struct search *s, int fd, unsigned int depth, struct cordon_error *err)
 {
 	DIR *dir = fdopendir(fd);
 	int r = 0;
@@ -112,8 +103,7 @@ static int search_dir(struct search *s, int fd, const char *name, unsigned int d
 	for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
 		struct stat st;
 
-		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..") ||
-		    (s->git && cordon_hardlinks_fanout(name, entry->d_name)))
+		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 			continue;
 		if (++s->entries > CORDON_HARDLINKS_ENTRIES_MAX || depth > CORDON_HARDLINKS_DEPTH_MAX)
 			r = too_large(s, err);
@@ -125,7 +115,7 @@ static int search_dir(struct search *s, int fd, const char *name, unsigned int d
 			int sub = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 			r = sub < 0 ? cordon_fail_errno(err, -errno, "cannot open %s in %s", entry->d_name, s->path)
-				    : search_dir(s, sub, entry->d_name, depth + 1, err);
+				    : search_dir(s, sub, depth + 1, err);
 		} else {
 			r = visit(s, dirfd(dir), entry->d_name, &st, err);
 		}
@@ -154,8 +144,7 @@ static int search(struct search *s, int root_fd, struct cordon_error *err)
 	fd = openat(dir, slash ? slash + 1 : s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cordon_fail_errno(err, -errno, "cannot open protected path %s", s->path);
-	s->git = cordon_streq(cordon_path_base(s->path), ".git");
-	return search_dir(s, fd, cordon_path_base(s->path), 0, err);
+	return search_dir(s, fd, 0, err);
 }
 
 int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, bool *ret_sockets, struct cordon_error *err)

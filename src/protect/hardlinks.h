@@ -13,11 +13,6 @@
 #define CORDON_HARDLINKS_DEPTH_MAX 16
 #define CORDON_HARDLINKS_SIZE_MAX ((int64_t)256 << 20) /* a file larger than this is refused, not copied */
 
-/* Whether `name` in the directory `dir` is one of the 256 directories of single objects that a git directory has. A search
- * that went into them would take the longer the more history there is. So an object that the host linked to a second
- * name in the root, as a local clone does, can be changed under that name; `git fsck` finds that. */
-bool cordon_hardlinks_fanout(const char *dir, const char *name);
-
 /* Only looks. When there is more than a bound allows, it is an error (kind limit), because nobody can vouch for the
  * rest. *ret_sockets says whether there is a socket or a FIFO. */
 int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, bool *ret_sockets, struct cordon_error *err);

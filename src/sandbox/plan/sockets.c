@@ -15,7 +15,6 @@
 #include "base/arena.h"
 #include "base/path.h"
 #include "base/resolve.h"
-#include "protect/hardlinks.h"
 #include "sandbox/plan/plan.h"
 
 #define ENTRIES_MAX 1024 /* the search looks at no more than this in one run */
@@ -55,6 +54,16 @@ static int push(struct search *search, const char *path)
 	return 0;
 }
 
+/* Whether this is one of the 256 directories in which git keeps single objects: ".../.git/objects/5f". */
+static bool is_single_objects(const char *path)
+{
+	static const char parent[] = "/.git/objects/";
+	size_t n = strlen(path), n_parent = sizeof(parent) - 1;
+
+	return n > n_parent + 2 && strspn(path + n - 2, "0123456789abcdef") == 2 &&
+	       strncmp(path + n - 2 - n_parent, parent, n_parent) == 0;
+}
+
 static int examine_entry(struct search *search, const char *top, int dir_fd, const char *dir, const struct dirent *entry)
 {
 	char path[CORDON_PATH_MAX], inside[CORDON_PATH_MAX];
@@ -72,7 +81,7 @@ static int examine_entry(struct search *search, const char *top, int dir_fd, con
 	if (is_mounted(search, inside))
 		return 0;
 	/* Git's single objects would use up the names that the search looks at. */
-	if (type == DT_DIR && strstr(inside, "/.git/") && cordon_hardlinks_fanout(*dir ? dir : top, entry->d_name))
+	if (type == DT_DIR && is_single_objects(inside))
 		return 0;
 	if (type == DT_DIR)
 		return push(search, path);
