@@ -121,7 +121,7 @@ def look_at(path):
 
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("options, bad, seconds", [
-    (STRICT, "outer.txt", 5), (STRICT, "AGENTS.md", 3), (PERMISSIVE, "deep/er/held.txt", 3),
+    (STRICT, "outer.txt", 10), (STRICT, "AGENTS.md", 3), (PERMISSIVE, "deep/er/held.txt", 3),
     (["--rw", "src", "--ro", "deep"], "deep/er/free.txt", 3), (["--protect", "absent.md"], "AGENTS.md", 3),
     (["--rw", "src/*.c", "--ro", "src/tools", "--ro", "deep/**/*.txt"], "deep/er/free.txt", 3)])
 def test_f7_no_permission_rests_on_a_path_that_can_change(arena, tools, options, bad, seconds):

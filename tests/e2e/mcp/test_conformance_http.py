@@ -103,7 +103,7 @@ def copy(source, target):
             pass
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
 def test_cordon_passes_what_needs_no_fixture(cordon, run, revision):
     server = Serve(cordon)
