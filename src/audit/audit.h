@@ -38,6 +38,7 @@ typedef enum cordon_audit_type {
 	CORDON_AUDIT_GC,		/* left-overs of a dead run were removed */
 	CORDON_AUDIT_CHANGES,		/* the changes of a view were applied, undone or discarded */
 	CORDON_AUDIT_CALL,		/* a tool of the MCP server was called, or a command was run in a session */
+	CORDON_AUDIT_APPROVAL,		/* a person was asked for an approval or answered, or an approval was used */
 	CORDON_AUDIT_DROPPED,		/* from here on, records that the log itself writes: records were left out */
 	CORDON_AUDIT_ROTATED,		/* the log continues in a new file */
 	CORDON_AUDIT_PRUNED,		/* the oldest file was removed */

@@ -122,6 +122,7 @@ static const char *colour_of(const struct cordon_audit_record *record)
 		return "\x1b[33m";
 	case CORDON_AUDIT_GRANT:
 	case CORDON_AUDIT_CHANGES:
+	case CORDON_AUDIT_APPROVAL:
 		return "\x1b[36m";
 	case CORDON_AUDIT_START:
 	case CORDON_AUDIT_END:

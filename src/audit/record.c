@@ -28,6 +28,7 @@ static const char *const type_names[] = {
 	[CORDON_AUDIT_GC] = "gc",
 	[CORDON_AUDIT_CHANGES] = "changes",
 	[CORDON_AUDIT_CALL] = "call",
+	[CORDON_AUDIT_APPROVAL] = "approval",
 	[CORDON_AUDIT_DROPPED] = "dropped",
 	[CORDON_AUDIT_ROTATED] = "rotated",
 	[CORDON_AUDIT_PRUNED] = "pruned",

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two files about approvals share. */
+#ifndef CORDON_STORE_APPROVAL_INTERNAL_H
+#define CORDON_STORE_APPROVAL_INTERNAL_H
+
+#include "store/approval.h"
+#include "store/internal.h"
+
+#define CORDON_APPROVAL_SUFFIX ".json"
+/*
+ * An id has 32 hexadecimal digits: 8 random ones, by which people name it, then 8 of the hash of the principal and 16 of the
+ * digest. So the names in the directory suffice to find the questions about one call, and to count those of one principal.
+ */
+#define CORDON_APPROVAL_ID_LENGTH 32
+#define CORDON_APPROVAL_WHO_AT 8
+#define CORDON_APPROVAL_CALL_AT 16
+
+extern const struct cordon_record_kind cordon_approval_kind;
+
+int cordon_approval_dir(const struct cordon_home *home, int *ret_fd, struct cordon_error *err);
+/* Reads a record and settles its state. `id` may be any text. */
+int cordon_approval_read(int dir_fd, const char *id, struct cordon_approval_record *ret_record,
+			 struct cordon_error *err);
+int cordon_approval_remove(int dir_fd, const char *id, struct cordon_error *err);
+/* Whether nothing depends on the record any more. A denial stands until it expires. */
+bool cordon_approval_is_over(const struct cordon_approval_record *record, int64_t now);
+
+#endif
