@@ -10,7 +10,8 @@
 #include "mcp/internal.h"
 #include "serve/internal.h"
 
-#define BLOCK 512 /* what libmicrohttpd takes from a stream at once */
+#define BLOCK                                                                                                          \
+	64 /* what libmicrohttpd takes from a stream at once, for a client without chunks; each stream has the memory */
 
 struct cordon_exchange *cordon_exchange_new(struct cordon_server *server, struct cordon_connection *connection,
 					    struct MHD_Connection *http, struct cordon_client *client)
@@ -53,6 +54,13 @@ static void free_exchange(struct cordon_exchange *exchange)
 	cordon_buf_done(&exchange->out);
 	free(exchange->session_id);
 	free(exchange);
+}
+
+static void suspend(struct cordon_exchange *exchange)
+{
+	exchange->suspended = true;
+	MHD_suspend_connection(exchange->http);
+	cordon_connection_watch(exchange->server, exchange->connection);
 }
 
 static void resume(struct cordon_exchange *exchange)
@@ -313,8 +321,7 @@ static ssize_t read_stream(void *data, uint64_t position, char *bytes, size_t ma
 	if (n == 0 && exchange->finished)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n == 0) {
-		exchange->suspended = true;
-		MHD_suspend_connection(exchange->http);
+		suspend(exchange);
 		return 0;
 	}
 	if (n > max)
@@ -388,8 +395,7 @@ enum MHD_Result cordon_exchange_proceed(struct cordon_exchange *exchange)
 			cordon_exchange_leave(exchange);
 			return MHD_NO;
 		}
-		exchange->suspended = true;
-		MHD_suspend_connection(exchange->http);
+		suspend(exchange);
 		return MHD_YES;
 	}
 	return queue(exchange);

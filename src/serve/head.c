@@ -79,13 +79,19 @@ static int check_header(const char *line, size_t n, struct seen *seen, struct co
 		end--;
 	if (is_called(line, name, "Host"))
 		seen->hosts++;
+	if (is_called(line, name, "Cookie"))
+		head->cookie = true;
 	if (is_called(line, name, "Content-Length")) {
 		seen->lengths++;
 		if (!is_length(line + begin, end - begin))
 			return refuse(head, 400, "Content-Length is no number");
+		head->body = 0;
+		for (size_t i = begin; i < end; i++)
+			head->body = 10 * head->body + (size_t)(line[i] - '0');
 	}
 	if (is_called(line, name, "Transfer-Encoding")) {
 		seen->encodings++;
+		head->body = SIZE_MAX;
 		if (!is_called(line + begin, end - begin, "chunked"))
 			return refuse(head, 501, "the only transfer coding is chunked");
 	}

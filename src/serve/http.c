@@ -6,9 +6,12 @@
 #include "base/time.h"
 #include "serve/internal.h"
 
-#define SMALL_POOL 4096 /* memory of a connection; an idle stream keeps it */
+#define SMALL_POOL 2560 /* memory of a connection; an idle stream keeps it */
 #define LARGE_POOL 49152
-#define IDLE_SECONDS 30 /* of a client that does not read its answer */
+#define SMALL_BODY 4096
+#define HEADER_SIZE 64	   /* what libmicrohttpd takes for each header beside its text */
+#define RESPONSE_SIZE 1024 /* is left for the head of the answer */
+#define IDLE_SECONDS 30	   /* of a client that does not read its answer */
 
 /* Which methods a path has. */
 static const struct route {
@@ -256,8 +259,9 @@ static void notify(void *data, struct MHD_Connection *http, void **state, enum M
 
 static struct MHD_Daemon *start(struct cordon_server *server, size_t pool)
 {
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
-				handle, server, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
+	/* Turbo: it reads and writes before it waits, and most requests are there when it gets their connection. */
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0,
+				NULL, NULL, handle, server, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
 				MHD_OPTION_NOTIFY_CONNECTION, notify, server, MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool,
 				MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_CONNECTION_LIMIT,
 				(unsigned int)server->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -283,22 +287,35 @@ void cordon_http_stop(struct cordon_server *server)
 			MHD_stop_daemon(server->http[i]);
 }
 
-int cordon_http_hand_over(struct cordon_server *server, struct cordon_connection *connection, bool large)
+/* Head and body of most requests are small. */
+static bool is_small(const struct cordon_head *head)
 {
+	return head->size + HEADER_SIZE * head->lines <= SMALL_POOL - RESPONSE_SIZE && head->body <= SMALL_BODY &&
+	       !head->cookie;
+}
+
+int cordon_http_hand_over(struct cordon_server *server, struct cordon_connection *connection,
+			  const struct cordon_head *head)
+{
+	struct MHD_Daemon *daemon = server->http[is_small(head) ? CORDON_HTTP_SMALL : CORDON_HTTP_LARGE];
 	struct sockaddr_storage nobody = { .ss_family = AF_UNIX };
 
 	connection->handed = true;
 	/* On failure it closes the descriptor. */
-	return MHD_add_connection(server->http[large ? CORDON_HTTP_LARGE : CORDON_HTTP_SMALL], connection->fd,
-				  (struct sockaddr *)&nobody, sizeof(sa_family_t)) == MHD_YES
+	return MHD_add_connection(daemon, connection->fd, (struct sockaddr *)&nobody, sizeof(sa_family_t)) == MHD_YES
 		       ? 0
 		       : -EIO;
 }
 
 void cordon_http_run(struct cordon_server *server)
 {
-	for (size_t i = 0; i < CORDON_HTTP__MAX; i++)
-		MHD_run(server->http[i]);
+	for (size_t i = 0; i < CORDON_HTTP__MAX; i++) {
+		const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->http[i],
+								       MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+		if (!info || info->num_connections)
+			MHD_run(server->http[i]);
+	}
 }
 
 int cordon_http_timeout(const struct cordon_server *server)

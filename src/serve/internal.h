@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
+#include "serve/head.h"
 #include "serve/serve.h"
 
 #define CORDON_SERVE_HOST_SIZE 256
@@ -100,6 +101,7 @@ struct cordon_connection {
 	const struct cordon_listener *listener;
 	uid_t uid; /* of a Unix peer */
 	int64_t accepted;
+	bool watched;  /* by our epoll */
 	bool handed;   /* libmicrohttpd has it */
 	bool complete; /* the whole request has arrived */
 	bool gone;     /* the client has closed its side */
@@ -165,14 +167,17 @@ void cordon_exchanges_end(struct cordon_server *server, bool all);
 /* http.c: the daemons of libmicrohttpd, the checks and the routes. */
 int cordon_http_start(struct cordon_server *server, struct cordon_error *err);
 void cordon_http_stop(struct cordon_server *server);
-/* Hands over a connection whose head was judged; `large` is true for a head or a body that needs more memory. */
-int cordon_http_hand_over(struct cordon_server *server, struct cordon_connection *connection, bool large);
+/* Hands over a connection whose head was judged. */
+int cordon_http_hand_over(struct cordon_server *server, struct cordon_connection *connection,
+			  const struct cordon_head *head);
 void cordon_http_run(struct cordon_server *server);
 /* Milliseconds until cordon_http_run() must be called, or -1. */
 int cordon_http_timeout(const struct cordon_server *server);
 
 /* loop.c */
 struct cordon_connection *cordon_connection_by_fd(const struct cordon_server *server, int fd);
+/* The request waits, so the end of its client must be noticed. */
+void cordon_connection_watch(struct cordon_server *server, struct cordon_connection *connection);
 /* libmicrohttpd closes it now. */
 void cordon_connection_closed(struct cordon_server *server, struct cordon_connection *connection);
 /* Makes the loop sweep at this time at the latest. */

@@ -12,7 +12,6 @@
 
 #include "base/path.h"
 #include "base/time.h"
-#include "serve/head.h"
 #include "serve/internal.h"
 
 #define EVENTS_MAX 256
@@ -20,8 +19,6 @@
 #define DESCRIPTORS_KEPT 256 /* for everything else */
 #define STOP_MS 3000
 #define SWEEP_MS 500
-#define SMALL_HEAD 1400 /* bytes; what needs more memory has a daemon of its own */
-#define SMALL_LINES 24
 
 /* What an event is about: kind, number of the connection, descriptor. */
 enum kind { LISTENER, CONNECTION, HTTP, WORK, SIGNALS, TOKENS };
@@ -50,10 +47,21 @@ struct cordon_connection *cordon_connection_by_fd(const struct cordon_server *se
 	return fd >= 0 && (size_t)fd < server->by_fd_size ? server->by_fd[fd] : NULL;
 }
 
+/* A request that waits for nothing is answered without the cost of this. */
+void cordon_connection_watch(struct cordon_server *server, struct cordon_connection *connection)
+{
+	uint32_t events = EPOLLRDHUP | EPOLLET | (connection->handed ? 0 : EPOLLIN);
+
+	if (!connection->watched)
+		connection->watched = watch(server, EPOLL_CTL_ADD, CONNECTION, connection->number, connection->fd,
+					    events) == 0;
+}
+
 void cordon_connection_closed(struct cordon_server *server, struct cordon_connection *connection)
 {
 	/* Removed explicitly: a child that has not called exec yet has a copy of the descriptor. */
-	epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, connection->fd, NULL);
+	if (connection->watched)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, connection->fd, NULL);
 	server->by_fd[connection->fd] = NULL;
 	if (connection->previous)
 		connection->previous->next = connection->next;
@@ -93,6 +101,14 @@ static void refuse_fd(int fd, int status, const char *why)
 	shutdown(fd, SHUT_WR);
 }
 
+/* The rest of the head is to come. */
+static void await(struct cordon_server *server, struct cordon_connection *connection)
+{
+	cordon_connection_watch(server, connection);
+	if (!connection->watched)
+		close_early(server, connection);
+}
+
 /* Looks at the head, which stays in the socket for libmicrohttpd. */
 static void look(struct cordon_server *server, struct cordon_connection *connection)
 {
@@ -101,15 +117,19 @@ static void look(struct cordon_server *server, struct cordon_connection *connect
 	struct cordon_head head;
 	int r;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		await(server, connection);
 		return;
+	}
 	if (n <= 0) {
 		close_early(server, connection);
 		return;
 	}
 	r = cordon_head_check(bytes, (size_t)n, &head);
-	if (r == -EAGAIN && !connection->gone)
+	if (r == -EAGAIN && !connection->gone) {
+		await(server, connection);
 		return;
+	}
 	if (r < 0) {
 		if (r != -EAGAIN)
 			refuse_fd(connection->fd, head.status, head.why);
@@ -117,9 +137,9 @@ static void look(struct cordon_server *server, struct cordon_connection *connect
 		return;
 	}
 	/* From now on only the end of the client is of interest. */
-	watch(server, EPOLL_CTL_MOD, CONNECTION, connection->number, connection->fd, EPOLLRDHUP | EPOLLET);
-	if (cordon_http_hand_over(server, connection,
-				  head.size > SMALL_HEAD || head.lines > SMALL_LINES || (size_t)n > 2 * SMALL_HEAD) < 0)
+	if (connection->watched)
+		watch(server, EPOLL_CTL_MOD, CONNECTION, connection->number, connection->fd, EPOLLRDHUP | EPOLLET);
+	if (cordon_http_hand_over(server, connection, &head) < 0)
 		cordon_connection_closed(server, connection);
 }
 
@@ -193,10 +213,7 @@ static void accept_one(struct cordon_server *server, const struct cordon_listene
 	server->by_fd[fd] = connection;
 	server->n_connections++;
 	cordon_server_sweep_by(server, connection->accepted + SWEEP_MS);
-	if (watch(server, EPOLL_CTL_ADD, CONNECTION, connection->number, fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0)
-		close_early(server, connection);
-	else
-		look(server, connection); /* most have sent their request already */
+	look(server, connection); /* most have sent their request already */
 }
 
 static void accept_some(struct cordon_server *server, const struct cordon_listener *listener)
@@ -230,8 +247,7 @@ static int64_t sweep_connections(struct cordon_server *server, int64_t now)
 		/* libmicrohttpd sees the end of the stream and closes it. It does not see that of the client's side alone, after
 		 * which the rest of a body can't come. */
 		if (now - connection->accepted >= CORDON_SERVE_REQUEST_MS ||
-		    (connection->handed && connection->gone &&
-		     recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
+		    (connection->handed && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
 			shutdown(connection->fd, SHUT_RDWR);
 	}
 	return some ? now + SWEEP_MS : INT64_MAX;

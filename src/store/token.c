@@ -215,8 +215,8 @@ const struct cordon_token_record *cordon_tokens_find(const struct cordon_tokens 
 
 	hash_token(token, hash);
 	for (size_t i = 0; i < tokens->n; i++)
-		if (strlen(tokens->items[i].hash) == sizeof(hash) - 1 &&
-		    sodium_memcmp(tokens->items[i].hash, hash, sizeof(hash) - 1) == 0)
+		if (strlen(tokens->items[i].hash) == crypto_verify_64_BYTES &&
+		    crypto_verify_64((const unsigned char *)tokens->items[i].hash, (const unsigned char *)hash) == 0)
 			found = &tokens->items[i];
 	return found && !cordon_token_expired(found, now) ? found : NULL;
 }

@@ -19,6 +19,7 @@ static int status_of(const char *text, size_t n)
 static void plain_heads_pass(void **state)
 {
 	static const char body[] = POST "Content-Length: 5 \r\n\r\nhello";
+	static const char chunks[] = POST "Cookie: a=b\r\nTransfer-Encoding: chunked\r\n\r\n";
 	struct cordon_head head;
 
 	(void)state;
@@ -30,6 +31,11 @@ static void plain_heads_pass(void **state)
 	assert_int_equal(cordon_head_check(body, sizeof(body) - 1, &head), 0);
 	assert_int_equal(head.size, sizeof(body) - 1 - strlen("hello"));
 	assert_int_equal(head.lines, 2);
+	assert_int_equal(head.body, 5);
+	assert_false(head.cookie);
+	assert_int_equal(cordon_head_check(chunks, sizeof(chunks) - 1, &head), 0);
+	assert_int_equal(head.body, SIZE_MAX);
+	assert_true(head.cookie);
 }
 
 static void what_two_readers_could_read_differently_is_refused(void **state)
