@@ -52,7 +52,7 @@ static const char *kind_of_id(const char *word, size_t n)
 		{ "RUN", "crews" },	   { "ORCHESTRATOR", "orchestrators" },
 		{ "AREA", "areas" },	   { "CHANNEL-PROFILE", "channel-profiles" },
 		{ "VIEW", "views" },	   { "WORKFLOW-RUN", "workflow-runs" },
-		{ "PRESET", "presets" },
+		{ "PRESET", "presets" },   { "APPROVAL", "approvals" },
 	};
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)

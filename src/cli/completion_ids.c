@@ -10,6 +10,7 @@
 #include "config/settings_file.h"
 #include "crew/crew.h"
 #include "flow/flow.h"
+#include "store/approval.h"
 #include "view/view.h"
 
 #define RUNS_SHOWN 50
@@ -160,6 +161,21 @@ static int print_views(const struct cordon_home *home, const char *beginning, st
 	return r;
 }
 
+static int print_approvals(const struct cordon_store *store, const char *beginning, struct cordon_error *err)
+{
+	const struct cordon_approval_query query = { .waiting = true };
+	autoapprovals struct cordon_approvals approvals = { 0 };
+	int r = cordon_approvals_load(store, &query, &approvals, err);
+
+	for (size_t i = 0; r == 0 && i < approvals.n; i++) {
+		char id[CORDON_APPROVAL_SHORT + 1];
+
+		snprintf(id, sizeof(id), "%.*s", CORDON_APPROVAL_SHORT, approvals.items[i].id);
+		print_line(beginning, id, approvals.items[i].tool);
+	}
+	return r;
+}
+
 /* What the settings name. What their paths lead to does not matter here. */
 static int print_settings(const char *kind, const char *beginning, struct cordon_error *err)
 {
@@ -200,6 +216,8 @@ int cordon_cli_completion_ids(const char *kind, const char *project, const char 
 		return print_crews(&store.home, beginning, err);
 	if (cordon_streq(kind, "workflow-runs"))
 		return print_workflow_runs(&store.home, beginning, err);
+	if (cordon_streq(kind, "approvals"))
+		return print_approvals(&store, beginning, err);
 	if (cordon_streq(kind, "views"))
 		return print_views(&store.home, beginning, err);
 	if (!project)

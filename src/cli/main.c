@@ -146,6 +146,10 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_token_create,
 	&cordon_cmd_token_list,
 	&cordon_cmd_token_revoke,
+	&cordon_cmd_approvals_list,
+	&cordon_cmd_approvals_show,
+	&cordon_cmd_approvals_approve,
+	&cordon_cmd_approvals_deny,
 	NULL,
 };
 

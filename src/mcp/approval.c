@@ -1,225 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A person decides about deletions, about settings that widen access, and about changes that leave a view. In the modern
- * era the server asks with an input_required result, in the legacy era with a request of its own. A client that supports
- * neither is refused.
+ * Puts a question to a person and goes on with the answer. The question is a record (store/approval.h), which decides: the
+ * page and the terminal answer it there, and the client's answer is written into it like theirs.
  *
- * INVARIANT: requestState comes back under the control of the caller. It is authenticated by a key of this process over
- * principal, expiry, method and all arguments, so an approval is valid only for the call that was asked about.
+ *     modern   the client gets an input_required result and calls again; the record may have been answered by then
+ *     legacy   the call waits for the client's answer to a request of ours, and for a change of the record
+ *     neither  the client can't ask, or must not: the call is refused, and made again when a person has approved it
+ *
+ * INVARIANT: requestState comes back under the control of the caller. It is authenticated by a key over principal, expiry,
+ * method, all arguments and the id of the record.
+ *
+ * INVARIANT: the client of a session acts for an agent inside a sandbox, so its word is no answer. Nor is the word of a
+ * client that may not change settings an answer to a question about a grant.
  */
 #include <sodium.h>
 #include <stdio.h>
 
-#include "base/text.h"
 #include "base/time.h"
-#include "config/values.h"
 #include "mcp/internal.h"
 
 #define STATE_LIFE_MS 600000
 #define ANSWER_LIFE_MS 600000
-
-static bool lacks(const json_t *list, const json_t *wanted)
-{
-	size_t i;
-	json_t *item;
-
-	json_array_foreach(list, i, item) {
-		if (json_equal(item, wanted))
-			return false;
-	}
-	return true;
-}
-
-/* Returns whether one list has an item that the other has not. */
-static bool has_more(const json_t *list, const json_t *other)
-{
-	size_t i;
-	json_t *item;
-
-	json_array_foreach(list, i, item) {
-		if (lacks(other, item))
-			return true;
-	}
-	return false;
-}
-
-/* A limit of 0 means that there is no limit. */
-static bool grows(int64_t before, int64_t after)
-{
-	return before && (!after || after > before);
-}
-
-/* Lists the shares of `after` that show more than those of `before`: new ones, and those that were read-only. */
-static void add_shares(const json_t *before, const json_t *after, struct cordon_buf *ret_text)
-{
-	size_t i;
-	json_t *item;
-
-	json_array_foreach(after, i, item) {
-		struct cordon_share_value share = { 0 };
-		autofree char *writable = NULL;
-		bool known = !lacks(before, item);
-
-		if (known || cordon_share_parse(json_string_value(item), &share, NULL) < 0)
-			continue;
-		/* The same share, once writable, is no more when it can only be read. */
-		if (share.read_only) {
-			json_auto_t *wider = NULL;
-			size_t n = json_string_length(item) - strlen(":ro");
-
-			writable = strndup(json_string_value(item), n);
-			wider = writable ? json_string(writable) : NULL;
-			known = wider && !lacks(before, wider);
-		}
-		if (!known) {
-			cordon_buf_addf(ret_text, "%sagents could %s ", ret_text->len ? "; " : "",
-					share.read_only ? "read" : "read and change");
-			cordon_text_escape(ret_text, share.source, strlen(share.source));
-			cordon_buf_adds(ret_text, " of the host");
-		}
-		cordon_share_done(&share);
-	}
-}
-
-static void add_profiles(const json_t *before, const json_t *after, struct cordon_buf *ret_text)
-{
-	size_t i;
-	json_t *item;
-
-	json_array_foreach(after, i, item) {
-		if (!lacks(before, item))
-			continue;
-		cordon_buf_addf(ret_text, "%sagents would get the program and the variables of profile ",
-				ret_text->len ? "; " : "");
-		cordon_text_escape(ret_text, json_string_value(item), json_string_length(item));
-	}
-}
-
-static void add_home(const char *before, const char *after, struct cordon_buf *ret_text)
-{
-	if (*after != '/' || cordon_streq(before, after))
-		return;
-	cordon_buf_addf(ret_text, "%sthe agents of all workspaces would share one home, ", ret_text->len ? "; " : "");
-	cordon_text_escape(ret_text, after, strlen(after));
-	cordon_buf_adds(ret_text, " of the host, and see what the others leave there");
-}
-
-static bool limits_grow(const struct cordon_settings_limits *before, const struct cordon_settings_limits *after)
-{
-	/* For the depth, 0 is a value like any other: it means no recursion. */
-	return grows(before->max_sessions, after->max_sessions) ||
-	       after->max_recursion_depth > before->max_recursion_depth ||
-	       grows(before->max_agents_per_session, after->max_agents_per_session) ||
-	       grows(before->timeout_seconds, after->timeout_seconds) ||
-	       grows(before->memory_bytes, after->memory_bytes) || grows(before->pids, after->pids) ||
-	       (before->max_cost_usd > 0 && (after->max_cost_usd <= 0 || after->max_cost_usd > before->max_cost_usd));
-}
-
-static void add_reason(struct cordon_buf *text, bool holds, const char *reason)
-{
-	if (holds)
-		cordon_buf_addf(text, "%s%s", text->len ? "; " : "", reason);
-}
-
-/* A list that can't be told counts as wider. */
-static void add_net(const struct cordon_settings *before, const struct cordon_settings *after,
-		    struct cordon_buf *ret_text)
-{
-	struct cordon_net_list outer = { 0 }, inner = { 0 };
-	struct cordon_error err = { 0 };
-
-	if (cordon_settings_net(before, &outer, &err) < 0 || cordon_settings_net(after, &inner, &err) < 0 ||
-	    (outer.listed && !inner.listed))
-		add_reason(ret_text, true, "agents would get the host's network");
-	else if (cordon_net_list_within(&inner, &outer, &err) < 0)
-		/* The message begins with "it would". */
-		cordon_buf_addf(ret_text, "%sagents%s", ret_text->len ? "; " : "", err.message + strlen("it"));
-	cordon_net_list_done(&outer);
-	cordon_net_list_done(&inner);
-}
-
-/* Lists what agents could do under the settings `after` that they can't do under `before`. It compares whole records,
- * so that a limit that is left out or a value that is reset counts like one that is named. */
-static void widening(const struct cordon_settings *before, const struct cordon_settings *after,
-		     struct cordon_buf *ret_text)
-{
-	add_reason(ret_text, before->workspace_isolation && !after->workspace_isolation,
-		   "agents would see the whole project and every workspace in it");
-	add_reason(ret_text, has_more(before->protected_paths, after->protected_paths),
-		   "agents could change paths that are protected now");
-	add_reason(ret_text, before->default_protection && !after->default_protection,
-		   "agents could change what the host executes later");
-	add_net(before, after, ret_text);
-	add_reason(ret_text, before->cow && !after->cow, "sessions would change the workspace itself");
-	add_reason(ret_text, after->best_effort && !before->best_effort,
-		   "sessions would start although a protection is missing");
-	add_reason(ret_text, has_more(after->env_pass, before->env_pass),
-		   "agents would get more variables of cordon's environment");
-	add_reason(ret_text, limits_grow(&before->limits, &after->limits),
-		   "agents would get more processes, memory, time, money or sessions");
-	add_home(before->home, after->home, ret_text);
-	add_profiles(before->profile, after->profile, ret_text);
-	add_shares(before->shares, after->shares, ret_text);
-}
-
-/* Adds the question about settings, if there is one. The tool itself refuses settings that are not valid. */
-static void ask_about_settings(const struct cordon_project_record *project, const char *name, const json_t *args,
-			       struct cordon_buf *ret_question)
-{
-	autobuf struct cordon_buf reasons = CORDON_BUF(CORDON_MCP_QUESTION_MAX);
-	autoprojectrecord struct cordon_project_record before = { 0 };
-	autoprojectrecord struct cordon_project_record after = { 0 };
-
-	if (cordon_project_preview(project, args, &before, &after, NULL) < 0)
-		return;
-	widening(&before.settings, &after.settings, &reasons);
-	if (reasons.len)
-		cordon_buf_addf(ret_question, "%s project %s? %s.", project ? "Change the settings of" : "Create", name,
-				reasons.data);
-}
-
-static bool ask_about_project(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-			      struct cordon_buf *ret_question)
-{
-	const struct cordon_store *store = request->mcp->store;
-	const char *id = cordon_mcp_arg(args, "project_id");
-	const char *workspace = cordon_mcp_arg(args, "workspace_id");
-	autobuf struct cordon_buf name = CORDON_BUF(8 * CORDON_NAME_MAX);
-	bool creates = cordon_streq(tool, "project_create");
-	autoprojectrecord struct cordon_project_record project = { 0 };
-	autoworkspacerecord struct cordon_workspace_record found = { 0 };
-	const char *given;
-
-	/* The tool itself answers when the project does not exist or its id is not valid. */
-	if ((!creates && (!id || cordon_project_get(store, id, &project, NULL) < 0)))
-		return false;
-	/* A name is untrusted text, and a person reads the question. */
-	given = creates ? cordon_mcp_arg(args, "name") : project.name;
-	if (!given || strlen(given) > CORDON_NAME_MAX || cordon_text_escape(&name, given, strlen(given)) < 0)
-		return false;
-	if (cordon_streq(tool, "project_delete"))
-		cordon_buf_addf(ret_question, "Delete project %s (%s) with all its workspaces and files?", name.data,
-				id);
-	if (cordon_streq(tool, "workspace_delete") && workspace &&
-	    cordon_workspace_get(store, id, workspace, &found, NULL) == 0)
-		cordon_buf_addf(ret_question, "Delete workspace %s of project %s with all its files?", workspace,
-				name.data);
-	if (creates || cordon_streq(tool, "project_update"))
-		ask_about_settings(creates ? NULL : &project, name.data, args, ret_question);
-	return ret_question->len > 0;
-}
-
-bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
-			       json_t *args, struct cordon_buf *ret_question)
-{
-	if (request->mcp->options.approved)
-		return false;
-	if (cordon_streq(tool->name, "changes_apply") || cordon_streq(tool->name, "changes_discard")) {
-		cordon_mcp_changes_question(request, tool->name, args, ret_question);
-		return ret_question->len > 0;
-	}
-	return tool->ask ? tool->ask(args, ret_question) : ask_about_project(request, tool->name, args, ret_question);
-}
 
 /* Makes "<expiry>.<mac>"; the code covers everything that the approval is about. */
 static int make_state(const struct cordon_mcp_request *request, const char *tool, const json_t *args, int64_t expiry,
@@ -260,19 +61,105 @@ bool cordon_mcp_state_holds(const struct cordon_mcp_request *request, const char
 	return strlen(state) == strlen(want) && sodium_memcmp(state, want, strlen(want)) == 0;
 }
 
-static json_t *form(const char *question)
+/* ---- the question ---- */
+
+/* Who makes the call. */
+static const char *principal_of(const struct cordon_mcp_request *request, char ret_text[static CORDON_ID_SIZE + 16])
 {
-	return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:b}}, s:[s]}}", "message", question, "requestedSchema", "type",
-			 "object", "properties", "approve", "type", "boolean", "title", "Approve", "default", 0,
-			 "required", "approve");
+	if (request->mcp->options.session)
+		snprintf(ret_text, CORDON_ID_SIZE + 16, "session:%s", request->mcp->options.session);
+	else
+		snprintf(ret_text, CORDON_ID_SIZE + 16, "%s",
+			 request->channel->principal ? request->channel->principal : "local");
+	return ret_text;
 }
 
-static bool says_yes(const json_t *answer)
+static const char *client_of(const struct cordon_mcp_request *request)
 {
-	const char *action = cordon_mcp_arg(answer, "action");
+	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
+					       : request->channel->client;
 
-	return action && cordon_streq(action, "accept") &&
-	       json_is_true(json_object_get(json_object_get(answer, "content"), "approve"));
+	return json_string_value(json_object_get(client, "name"));
+}
+
+/* What the client can do about a question. */
+enum asks {
+	ASKS,	 /* put it to its person */
+	CANNOT,	 /* it lacks the capability */
+	MUST_NOT /* it may have it, but its word is no answer */
+};
+
+static enum asks asks(const struct cordon_mcp_request *request, const struct cordon_mcp_question *question)
+{
+	const json_t *elicitation = cordon_mcp_client_capability(request, "elicitation");
+	const struct cordon_mcp_grant *grant = request->channel->grant;
+
+	if (request->mcp->options.session || (question->grant && grant && grant->scope < CORDON_SCOPE_ADMIN))
+		return MUST_NOT;
+	/* The versions of the handshake are dates. Elicitation came with 2025-06-18. */
+	if (!json_is_object(elicitation) || (!request->modern && strcmp(request->channel->version, "2025-06-18") < 0))
+		return CANNOT;
+	/* An empty object means that the client supports forms; {"url": {}} alone means that it does not. */
+	return json_object_size(elicitation) == 0 || json_object_get(elicitation, "form") ||
+			       !json_object_get(elicitation, "url")
+		       ? ASKS
+		       : CANNOT;
+}
+
+static struct cordon_approval_ask about(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
+					const json_t *args, const struct cordon_mcp_question *question,
+					const char *principal)
+{
+	const char *session = cordon_mcp_arg(args, "session_id");
+
+	return (struct cordon_approval_ask){
+		.principal = principal,
+		.client = client_of(request),
+		.method = request->method,
+		.tool = tool->name,
+		.args = args,
+		.question = question->text.data,
+		.widens = question->widens.len ? question->widens.data : NULL,
+		.project_id = *question->project ? question->project : cordon_mcp_arg(args, "project_id"),
+		.session_id = session ? session : request->mcp->options.session,
+		.grant = question->grant,
+		.again = asks(request, question) == ASKS,
+	};
+}
+
+static json_t *form(const struct cordon_mcp_question *question)
+{
+	json_t *params = json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:b}}, s:[s]}}", "message", question->text.data,
+				   "requestedSchema", "type", "object", "properties", "approve", "type", "boolean",
+				   "title", "Approve", "default", 0, "required", "approve");
+
+	if (question->grant)
+		json_object_set_new(json_object_get(json_object_get(params, "requestedSchema"), "properties"), "for",
+				    json_pack("{s:s, s:s, s:[s, s, s], s:s}", "type", "string", "title",
+					      "For this run, also when the session is resumed, or for the project",
+					      "enum", "once", "session", "policy", "default", "once"));
+	return params;
+}
+
+/* ---- the client's answer ---- */
+
+/* Writes what the client's person said into the record. Another answer may have come first; then that one counts. A form
+ * that was closed is no answer. */
+static void take_answer(const struct cordon_mcp_request *request, const char *id, const json_t *given)
+{
+	const char *action = cordon_mcp_arg(given, "action");
+	const json_t *content = json_object_get(given, "content");
+	const char *span = cordon_mcp_arg(content, "for");
+	char principal[CORDON_ID_SIZE + 16];
+	struct cordon_approval_answer answer = { .on = CORDON_APPROVAL_BY_CLIENT,
+						 .by = principal_of(request, principal) };
+
+	if (!action || (!cordon_streq(action, "accept") && !cordon_streq(action, "decline")))
+		return;
+	answer.approve = cordon_streq(action, "accept") && json_is_true(json_object_get(content, "approve"));
+	if (span && cordon_approval_span_parse(span, &answer.span, NULL) < 0)
+		answer.approve = false;
+	cordon_approval_answer(request->mcp->store, id, &answer, NULL, NULL);
 }
 
 static void fail_declined(struct cordon_error *err, const char *why)
@@ -281,120 +168,272 @@ static void fail_declined(struct cordon_error *err, const char *why)
 	cordon_error_hint(err, "a person must approve this, here or with the cordon command");
 }
 
-static int ask_modern(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
-		      const char *question, json_t **ret_result, struct cordon_mcp_fault *fault)
+/* Says that a question still waits, and how it is answered. */
+static void fail_waiting(struct cordon_error *err, const char *id, const char *why)
 {
-	const json_t *given = json_object_get(request->params, "requestState");
-	const json_t *answer = json_object_get(json_object_get(request->params, "inputResponses"), "approve");
-	struct cordon_error err = { 0 };
-	json_t *params;
+	fail_declined(err, why);
+	cordon_error_hint(err,
+			  "approval %.8s waits: a person answers it with 'cordon approvals approve %.8s' or on the page "
+			  "('cordon open'), then make the same call again",
+			  id, id);
+}
+
+/*
+ * Uses the approval. Returns CORDON_MCP_APPROVED, and the call goes on; -EAGAIN while the question waits; -ESTALE when
+ * another question must be put; else -EPERM with err.
+ */
+static int use(struct cordon_mcp_request *request, const char *id, const struct cordon_approval_ask *ask,
+	       struct cordon_error *err)
+{
+	autoapproval struct cordon_approval_record record = { 0 };
+	struct cordon_error why = { 0 };
+	int r = cordon_approval_use(request->mcp->store, id, ask, &record, &why);
+
+	if (r == 0) {
+		request->span = record.span;
+		return CORDON_MCP_APPROVED;
+	}
+	if (r == -EAGAIN || r == -ESTALE || r == -ENOENT) /* It may have been removed. */
+		return r == -EAGAIN ? r : -ESTALE;
+	fail_declined(err, r == -EPERM ? why.message : "the approval can't be used");
+	return -EPERM;
+}
+
+/* ---- modern ---- */
+
+/* The state is "<id of the record>.<state>". */
+static int make_request_state(const struct cordon_mcp_request *request, const char *tool, json_t *args, const char *id,
+			      struct cordon_buf *ret_text)
+{
+	json_auto_t *covered = json_pack("[s, O]", id, args);
 	char state[CORDON_MCP_STATE_SIZE];
 
-	if (given &&
-	    (!json_is_string(given) || !cordon_mcp_state_holds(request, tool->name, args, json_string_value(given))))
-		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
-				       "requestState is not valid for this call, or expired");
-	if (given && answer) {
-		if (says_yes(answer))
-			return CORDON_MCP_APPROVED;
-		fail_declined(&err, "the person who was asked did not approve");
-		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
-		return 0;
-	}
-	if (cordon_mcp_state_make(request, tool->name, args, state) < 0)
+	if (!covered || cordon_mcp_state_make(request, tool, covered, state) < 0)
+		return -ENOMEM;
+	return cordon_buf_addf(ret_text, "%s.%s", id, state);
+}
+
+static bool read_request_state(const struct cordon_mcp_request *request, const char *tool, json_t *args,
+			       const json_t *given, char ret_id[static CORDON_ID_SIZE])
+{
+	const char *text = json_string_value(given);
+	const char *dot = text ? strchr(text, '.') : NULL;
+	json_auto_t *covered = NULL;
+
+	if (!dot || cordon_copy(ret_id, CORDON_ID_SIZE, text, (size_t)(dot - text)) < 0)
+		return false;
+	covered = json_pack("[s, O]", ret_id, args);
+	return covered && cordon_mcp_state_holds(request, tool, covered, dot + 1);
+}
+
+static int ask_modern(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		      const struct cordon_mcp_question *question, const char *id, json_t **ret_result,
+		      struct cordon_mcp_fault *fault)
+{
+	autobuf struct cordon_buf state = CORDON_BUF(CORDON_ID_SIZE + CORDON_MCP_STATE_SIZE);
+	json_t *params = form(question);
+
+	if (!params || make_request_state(request, tool->name, args, id, &state) < 0) {
+		json_decref(params);
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "out of memory");
-	params = form(question);
+	}
 	json_object_set_new(params, "mode", json_string("form"));
 	*ret_result = json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required", "inputRequests",
-				"approve", "method", "elicitation/create", "params", params, "requestState", state);
+				"approve", "method", "elicitation/create", "params", params, "requestState", state.data);
 	return 0;
 }
 
-struct question {
+/* The client calls again with the state of a question. Returns 0 when the question must be put anew. */
+static int resume_modern(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_approval_ask *ask, struct cordon_error *err, struct cordon_mcp_fault *fault)
+{
+	const json_t *given = json_object_get(request->params, "requestState");
+	const json_t *answer = json_object_get(json_object_get(request->params, "inputResponses"), "approve");
+	char id[CORDON_ID_SIZE];
+	int r;
+
+	if (!given)
+		return 0;
+	if (!read_request_state(request, tool->name, args, given, id))
+		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS,
+				       "requestState is not valid for this call, or expired");
+	if (answer)
+		take_answer(request, id, answer);
+	r = use(request, id, ask, err);
+	if (r == -EAGAIN && answer) {
+		fail_waiting(err, id, "the person who was asked gave no answer");
+		return -EPERM;
+	}
+	return r == -EAGAIN || r == -ESTALE ? 0 : r;
+}
+
+/* ---- legacy ---- */
+
+/* A call that waits for an answer. */
+struct waiting {
 	const struct cordon_mcp_tool *tool;
 	json_t *args;
+	char id[CORDON_ID_SIZE];
+	int64_t until;
 };
 
-static void drop_question(struct cordon_mcp_call *call)
+static void drop_waiting(struct cordon_mcp_call *call)
 {
-	struct question *question = call->state;
+	struct waiting *waiting = call->state;
 
-	json_decref(question->args);
-	free(question);
+	cordon_mcp_approvals_unwatch(call->request.mcp);
+	json_decref(waiting->args);
+	free(waiting);
+}
+
+/* Goes on with the call if the question was answered. Returns whether the call has ended. */
+static bool decide(struct cordon_mcp_call *call)
+{
+	autoquestion struct cordon_mcp_question question = CORDON_MCP_QUESTION;
+	const struct waiting *waiting = call->state;
+	char principal[CORDON_ID_SIZE + 16];
+	struct cordon_approval_ask ask;
+	struct cordon_error err = { 0 };
+	int r = -ESTALE;
+
+	/* What the call would do may have changed while it waited; then the person was asked about something else. */
+	if (cordon_mcp_needs_approval(&call->request, waiting->tool, waiting->args, &question)) {
+		ask = about(&call->request, waiting->tool, waiting->args, &question,
+			    principal_of(&call->request, principal));
+		r = use(&call->request, waiting->id, &ask, &err);
+	}
+	if (r == -EAGAIN)
+		return false;
+	if (r == -ESTALE)
+		fail_declined(&err, "what this call would do has changed since the question was put; call again");
+	if (r == CORDON_MCP_APPROVED)
+		cordon_mcp_tool_run(&call->request, waiting->tool, waiting->args);
+	else
+		cordon_mcp_tool_answer(&call->request, waiting->tool->name, NULL, NULL, &err);
+	return true;
+}
+
+static void give_up(struct cordon_mcp_call *call, const char *why)
+{
+	const struct waiting *waiting = call->state;
+	struct cordon_error err = { 0 };
+
+	fail_waiting(&err, waiting->id, why);
+	cordon_mcp_tool_answer(&call->request, waiting->tool->name, NULL, NULL, &err);
 }
 
 static void answered(struct cordon_mcp_call *call, const json_t *result)
 {
-	struct question *question = call->state;
-	struct cordon_error err = { 0 };
+	const struct waiting *waiting = call->state;
 
-	if (says_yes(result)) {
-		cordon_mcp_tool_run(&call->request, question->tool, question->args);
-		return;
-	}
-	fail_declined(&err, "the person who was asked did not approve");
-	cordon_mcp_tool_answer(&call->request, question->tool->name, NULL, NULL, &err);
+	take_answer(&call->request, waiting->id, result);
+	if (!decide(call))
+		give_up(call, "the person who was asked gave no answer");
 }
 
-static bool unanswered(struct cordon_mcp_call *call, int64_t now)
+/* The record has changed, or the time is over. */
+static bool look(struct cordon_mcp_call *call, int64_t now)
 {
-	const struct question *question = call->state;
-	struct cordon_error err = { 0 };
+	const struct waiting *waiting = call->state;
+	bool over = now >= waiting->until;
 
-	(void)now;
-	fail_declined(&err, "nobody answered the question");
-	cordon_mcp_tool_answer(&call->request, question->tool->name, NULL, NULL, &err);
+	call->due = waiting->until;
+	if (!over) {
+		autoapproval struct cordon_approval_record record = { 0 };
+
+		if (cordon_approval_get(call->request.mcp->store, waiting->id, &record, NULL) == 0 &&
+		    record.state == CORDON_APPROVAL_WAITING)
+			return false;
+	}
+	/* The client need not ask any more. */
+	cordon_mcp_notify(call->request.channel, "notifications/cancelled",
+			  json_pack("{s:O, s:s}", "requestId", call->asked, "reason",
+				    over ? "nobody answered" : "the question was answered elsewhere"));
+	if (!decide(call))
+		give_up(call, "nobody answered the question");
 	return true;
 }
 
-static int ask_legacy(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
-		      const char *text, struct cordon_mcp_fault *fault)
+void cordon_mcp_approval_changed(struct cordon_mcp *mcp, const char *id)
 {
-	struct question *question = calloc(1, sizeof(*question));
-	struct cordon_mcp_call *call = question ? cordon_mcp_call_ask(request, "elicitation/create", form(text)) : NULL;
+	for (struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
+		if (call->step == look && (!id || cordon_streq(((const struct waiting *)call->state)->id, id)))
+			call->due = 0;
+}
+
+static int ask_legacy(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		      const struct cordon_mcp_question *question, const char *id, struct cordon_mcp_fault *fault)
+{
+	struct waiting *waiting = calloc(1, sizeof(*waiting));
+	bool watched = waiting && cordon_mcp_approvals_watch(request->mcp) == 0;
+	struct cordon_mcp_call *call = watched ? cordon_mcp_call_ask(request, "elicitation/create", form(question))
+					       : NULL;
 
 	if (!call) {
-		free(question);
+		if (watched)
+			cordon_mcp_approvals_unwatch(request->mcp);
+		free(waiting);
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "too many calls are waiting");
 	}
-	question->tool = tool;
-	question->args = json_incref(args);
-	call->state = question;
-	call->drop = drop_question;
+	waiting->tool = tool;
+	waiting->args = json_incref(args);
+	waiting->until = cordon_time_monotonic() + ANSWER_LIFE_MS;
+	memcpy(waiting->id, id, sizeof(waiting->id));
+	call->state = waiting;
+	call->drop = drop_waiting;
 	call->answered = answered;
-	call->step = unanswered;
-	call->due = cordon_time_monotonic() + ANSWER_LIFE_MS;
+	call->step = look;
+	call->due = 0; /* Look once, because an answer may have come before the watch. */
 	return CORDON_MCP_LATER;
 }
 
-/* An empty object means that the client supports forms; {"url": {}} alone means that it does not. */
-static bool can_ask(const struct cordon_mcp_request *request)
-{
-	const json_t *elicitation = cordon_mcp_client_capability(request, "elicitation");
+/* ---- both ---- */
 
-	if (!json_is_object(elicitation))
-		return false;
-	return json_object_size(elicitation) == 0 || json_object_get(elicitation, "form") ||
-	       !json_object_get(elicitation, "url");
-}
-
-int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
-		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault)
+/* The client can't ask its person, or must not: the question waits in the record. */
+static int refuse(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, enum asks how,
+		  const char *id, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	struct cordon_error err = { 0 };
 
-	if (request->modern && can_ask(request))
-		return ask_modern(request, tool, args, question, ret_result, fault);
-	if (request->modern) {
+	if (how == MUST_NOT)
+		fail_waiting(&err, id, "this needs the approval of a person, whom this client can't speak for");
+	else
+		fail_waiting(&err, id, "this needs a person's approval, and the client can't ask for it (elicitation)");
+	if (how == CANNOT && request->modern) {
 		fault->data = json_pack("{s:{s:{}}}", "requiredCapabilities", "elicitation");
 		return cordon_mcp_fail(fault, CORDON_MCP_MISSING_CAPABILITY,
-				       "%s needs a person's approval, and this client can't ask for it (elicitation)",
-				       tool->name);
+				       "%s needs a person's approval, and this client can't ask for it (elicitation); %s",
+				       tool->name, err.hint);
 	}
-	/* The versions of the handshake are dates. Elicitation came with 2025-06-18. */
-	if (can_ask(request) && strcmp(request->channel->version, "2025-06-18") >= 0)
-		return ask_legacy(request, tool, args, question, fault);
-	fail_declined(&err, "this needs a person's approval, and the client can't ask for it (elicitation)");
 	*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 	return 0;
+}
+
+int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+		       const struct cordon_mcp_question *question, json_t **ret_result, struct cordon_mcp_fault *fault)
+{
+	autoapproval struct cordon_approval_record record = { 0 };
+	char principal[CORDON_ID_SIZE + 16];
+	struct cordon_approval_ask ask = about(request, tool, args, question, principal_of(request, principal));
+	enum asks how = asks(request, question);
+	struct cordon_error err = { 0 };
+	bool fresh = false;
+	int r = request->modern && how == ASKS ? resume_modern(request, tool, args, &ask, &err, fault) : 0;
+
+	if (r == -EPROTO || r == CORDON_MCP_APPROVED)
+		return r;
+	if (r == 0)
+		r = cordon_approval_ask(request->mcp->store, &ask, &record, &fresh, &err);
+	if (r == 0 && record.state != CORDON_APPROVAL_WAITING)
+		r = use(request, record.id, &ask, &err);
+	if (r == CORDON_MCP_APPROVED)
+		return r;
+	if (r < 0) {
+		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
+		return 0;
+	}
+	if (how != ASKS)
+		return refuse(request, tool, how, record.id, ret_result, fault);
+	return request->modern ? ask_modern(request, tool, args, question, record.id, ret_result, fault)
+			       : ask_legacy(request, tool, args, question, record.id, fault);
 }

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "mcp/mcp.h"
 #include "mcp/uri.h"
+#include "store/approval.h"
 
 /* Codes of JSON-RPC and of the specification. */
 enum {
@@ -47,7 +48,8 @@ struct cordon_mcp_request {
 	json_t *params; /* an object, maybe empty */
 	json_t *meta;	/* params._meta, an object, maybe empty */
 	bool modern;
-	int64_t began; /* monotonic milliseconds */
+	int64_t began;		   /* monotonic milliseconds */
+	cordon_approval_span span; /* of a call that a person approved: for how long */
 };
 
 /* Returns the channel that all requests of a client have in common. */
@@ -180,20 +182,35 @@ int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at,
 /* Calls a tool whose arguments were checked and approved, and answers. */
 void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
 
-/* approval.c: a person decides about deletions and about settings that widen access. needs_approval() returns whether a
- * call is one of these, and the question. approve() returns CORDON_MCP_APPROVED when the person said yes; 0 with a
- * result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the
- * fault when the client can't ask anybody. */
-enum { CORDON_MCP_APPROVED = 2 };
+/* What a person is asked about a call. Everything in it is escaped. */
 #define CORDON_MCP_QUESTION_MAX ((size_t)1 << 20) /* more than the settings of a project can fill */
+struct cordon_mcp_question {
+	struct cordon_buf text;
+	struct cordon_buf widens;     /* what agents could do then that they can't do now; may be empty */
+	char project[CORDON_ID_SIZE]; /* which the call is about, if its arguments do not say; or "" */
+	json_t *grant;		      /* owned; of store/approval.h */
+};
+/* clang-format off */
+#define CORDON_MCP_QUESTION { .text = CORDON_BUF(2 * CORDON_MCP_QUESTION_MAX), .widens = CORDON_BUF(CORDON_MCP_QUESTION_MAX) }
+/* clang-format on */
+void cordon_mcp_question_done(struct cordon_mcp_question *question);
+#define autoquestion CORDON_CLEANUP(cordon_mcp_question_done)
+
+/* question.c: returns whether a person must approve the call, and the question. */
 bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
-			       json_t *args, struct cordon_buf *ret_question);
+			       json_t *args, struct cordon_mcp_question *question);
 /* mcp/tools/changes.c: the question about an apply or a discard. None when the tool itself refuses the call; it then finds a mark
  * in the arguments, so that it does nothing else. */
 void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
 				 struct cordon_buf *ret_question);
+
+/* approval.c: puts the question. Returns CORDON_MCP_APPROVED when a person has said yes, and then request->span is set; 0 with
+ * a result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the fault. */
+enum { CORDON_MCP_APPROVED = 2 };
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
-		       const char *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+		       const struct cordon_mcp_question *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* The watcher calls it for each record of an approval that changed; NULL: for all. */
+void cordon_mcp_approval_changed(struct cordon_mcp *mcp, const char *id);
 
 /* The state of an approval that the client keeps between two requests: valid for this call, these arguments and ten
  * minutes. */
@@ -255,6 +272,9 @@ void cordon_mcp_watcher_free(struct cordon_mcp *mcp);
 /* Watches are counted: each watch needs one unwatch. */
 int cordon_mcp_watch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
 void cordon_mcp_unwatch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
+/* Watches the records of approvals; counted likewise. */
+int cordon_mcp_approvals_watch(struct cordon_mcp *mcp);
+void cordon_mcp_approvals_unwatch(struct cordon_mcp *mcp);
 int64_t cordon_mcp_watcher_due(const struct cordon_mcp *mcp);
 void cordon_mcp_watcher_work(struct cordon_mcp *mcp, int64_t now);
 /* The watcher calls it for each place that changed, at most four times a second for one place. */

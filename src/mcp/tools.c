@@ -181,7 +181,7 @@ static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const ch
 static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	autobuf struct cordon_buf question = CORDON_BUF(2 * CORDON_MCP_QUESTION_MAX);
+	autoquestion struct cordon_mcp_question question = CORDON_MCP_QUESTION;
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
@@ -193,7 +193,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	if (r == 0)
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
 	if (r == 0 && cordon_mcp_needs_approval(request, tool, args, &question)) {
-		r = cordon_mcp_approve(request, tool, args, question.data, ret_result, fault);
+		r = cordon_mcp_approve(request, tool, args, &question, ret_result, fault);
 		if (r != CORDON_MCP_APPROVED)
 			return r;
 		r = 0;

@@ -28,6 +28,8 @@ struct watch {
 struct cordon_mcp_watcher {
 	int fd;
 	struct watch *watches;
+	int approvals; /* the watch of their directory, or -1 */
+	unsigned int approvals_users;
 };
 
 int cordon_mcp_watcher_new(struct cordon_mcp *mcp)
@@ -38,6 +40,7 @@ int cordon_mcp_watcher_new(struct cordon_mcp *mcp)
 	if (!watcher)
 		return -ENOMEM;
 	mcp->watcher = watcher;
+	watcher->approvals = -1;
 	watcher->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (watcher->fd < 0 || epoll_ctl(mcp->epoll_fd, EPOLL_CTL_ADD, watcher->fd, &event) < 0)
 		return -errno;
@@ -150,11 +153,51 @@ void cordon_mcp_unwatch(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri
 	free(watch);
 }
 
-static void mark(struct cordon_mcp_watcher *watcher, const struct inotify_event *event)
+int cordon_mcp_approvals_watch(struct cordon_mcp *mcp)
 {
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
+	char path[CORDON_PATH_MAX];
+
+	if (watcher->approvals < 0) {
+		int r = cordon_path_join(mcp->store->home.path, "state/" CORDON_APPROVALS_DIR, path, sizeof(path));
+
+		if (r < 0)
+			return r;
+		watcher->approvals = inotify_add_watch(watcher->fd, path,
+						       IN_MOVED_TO | IN_DELETE | IN_ONLYDIR | IN_DONT_FOLLOW);
+		if (watcher->approvals < 0)
+			return -errno;
+	}
+	watcher->approvals_users++;
+	return 0;
+}
+
+void cordon_mcp_approvals_unwatch(struct cordon_mcp *mcp)
+{
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
+
+	if (--watcher->approvals_users > 0)
+		return;
+	inotify_rm_watch(watcher->fd, watcher->approvals);
+	watcher->approvals = -1;
+}
+
+static void mark(struct cordon_mcp *mcp, const struct inotify_event *event)
+{
+	struct cordon_mcp_watcher *watcher = mcp->watcher;
 	bool all = event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF);
 	const char *name = event->len ? event->name : "";
 
+	if (event->mask & IN_Q_OVERFLOW) {
+		cordon_mcp_approval_changed(mcp, NULL);
+	} else if (event->wd == watcher->approvals) {
+		size_t n = strcspn(name, ".");
+		char id[CORDON_ID_SIZE];
+
+		if (cordon_copy(id, sizeof(id), name, n) == 0)
+			cordon_mcp_approval_changed(mcp, id);
+		return;
+	}
 	/* Temporary files of writes that have not ended are no change, and locks are none either. */
 	if (!all && (*name == '.' || cordon_streq(name, "lock") || cordon_streq(name, "locks")))
 		return;
@@ -184,7 +227,7 @@ void cordon_mcp_watcher_work(struct cordon_mcp *mcp, int64_t now)
 		for (char *at = events; at < events + n;) {
 			const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
 
-			mark(watcher, event);
+			mark(mcp, event);
 			at += sizeof(*event) + event->len;
 		}
 	}

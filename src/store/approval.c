@@ -341,7 +341,7 @@ int cordon_approval_use(const struct cordon_store *store, const char *id, const 
 	if (r == 0)
 		r = cordon_approval_read(dir, id, &record, err);
 	if (r == 0 && !cordon_streq(record.digest, digest))
-		r = cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED,
+		r = cordon_fail(err, -ESTALE, CORDON_KIND_POLICY_DENIED,
 				"approval %.8s is about another call, or about what this call would have done then",
 				record.id);
 	if (r == 0)

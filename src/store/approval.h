@@ -23,6 +23,7 @@
 #define CORDON_APPROVALS_KEEP_MS ((int64_t)7 * 86400000)
 #define CORDON_APPROVALS_MAX 2048
 #define CORDON_APPROVALS_EACH_MAX 32 /* of one principal */
+#define CORDON_APPROVAL_SHORT 8	     /* characters of an id by which people name it */
 #define CORDON_APPROVAL_TEXT_MAX ((size_t)64 << 10)
 
 typedef enum cordon_approval_state {
@@ -95,7 +96,8 @@ struct cordon_approval_ask {
 	const char *widens;		     /* may be NULL */
 	const char *project_id, *session_id; /* may be NULL */
 	const json_t *grant;		     /* may be NULL; the question then offers every span */
-	/* A person who has said no to this very call is asked again. Otherwise the answer stays no until it expires. */
+	/* A person who has said no to this very call, on the page or in the terminal, is asked again. Otherwise the answer stays
+	 * no until it expires. */
 	bool again;
 };
 
@@ -120,8 +122,9 @@ int cordon_approval_answer(const struct cordon_store *store, const char *id, con
 			   struct cordon_approval_record *ret_record, struct cordon_error *err);
 
 /*
- * Uses an approval for a call, which goes on if this returns 0: the record is done then. -EAGAIN while it waits. Otherwise
- * an error for whoever made the call: denied, expired, used before, or about another call (-EPERM, kind policy_denied).
+ * Uses an approval for a call, which goes on if this returns 0: the record is done then. -EAGAIN while it waits; -ESTALE when
+ * it is about another call, or about what this call would have done then; -EPERM with an error for whoever made the call when
+ * it was denied, has expired, or was used before.
  */
 int cordon_approval_use(const struct cordon_store *store, const char *id, const struct cordon_approval_ask *ask,
 			struct cordon_approval_record *ret_record, struct cordon_error *err);

@@ -12,7 +12,7 @@
  * digest. So the names in the directory suffice to find the questions about one call, and to count those of one principal.
  */
 #define CORDON_APPROVAL_ID_LENGTH 32
-#define CORDON_APPROVAL_WHO_AT 8
+#define CORDON_APPROVAL_WHO_AT CORDON_APPROVAL_SHORT
 #define CORDON_APPROVAL_CALL_AT 16
 
 extern const struct cordon_record_kind cordon_approval_kind;
@@ -22,7 +22,8 @@ int cordon_approval_dir(const struct cordon_home *home, int *ret_fd, struct cord
 int cordon_approval_read(int dir_fd, const char *id, struct cordon_approval_record *ret_record,
 			 struct cordon_error *err);
 int cordon_approval_remove(int dir_fd, const char *id, struct cordon_error *err);
-/* Whether nothing depends on the record any more. A denial stands until it expires. */
+/* Whether nothing depends on the record any more. A denial on the page or in the terminal stands until it expires; one in a
+ * client is about the call that the client made. */
 bool cordon_approval_is_over(const struct cordon_approval_record *record, int64_t now);
 
 #endif

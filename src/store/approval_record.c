@@ -125,7 +125,8 @@ static bool has_passed(const char *time, int64_t now)
 bool cordon_approval_is_over(const struct cordon_approval_record *record, int64_t now)
 {
 	return record->state == CORDON_APPROVAL_DONE || record->state == CORDON_APPROVAL_EXPIRED ||
-	       (record->state == CORDON_APPROVAL_DENIED && has_passed(record->expires_at, now));
+	       (record->state == CORDON_APPROVAL_DENIED &&
+		(record->answered_on == CORDON_APPROVAL_BY_CLIENT || has_passed(record->expires_at, now)));
 }
 
 int cordon_approval_read(int dir_fd, const char *id, struct cordon_approval_record *ret_record, struct cordon_error *err)

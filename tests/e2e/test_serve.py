@@ -305,6 +305,11 @@ def test_a_person_decides_in_both_eras(server, cordon):
     assert server.result("tools/list") and cordon("project", "get", made).returncode == 0
     assert server.post({**answer, "result": {"action": "decline"}}, session).status == 202
     assert call.wait(lambda event: event.get("id") == 5)["result"]["isError"]
+    # It was the same question, so the modern client's yes comes too late; a new call is a new question.
+    late = server.result("tools/call", params | reply, capabilities=FORMS)
+    assert late["isError"] and "denied this" in late["structuredContent"]["error"]["message"]
+    assert cordon("project", "get", made).returncode == 0
+    reply["requestState"] = server.result("tools/call", params, capabilities=FORMS)["requestState"]
     assert not server.result("tools/call", params | reply, capabilities=FORMS).get("isError")
     assert cordon("project", "get", made).returncode == 1
 

@@ -218,12 +218,16 @@ def connect(box, sdk, cordon, judge):
 
 
 # Who calls and which dialect a client speaks have nothing to do with each other: each of both is tried, not each pair.
-PAIRS = {("root", "v1"), ("user", "v2"), ("root", "v2-legacy")}
+PAIRS = {
+    ("root", "v1"), ("user", "v2"), ("root", "v2-legacy"),
+    ("root", "stdio-modern"), ("user", "stdio-legacy"), ("user", "http-modern"), ("root", "http-legacy"),
+}  # fmt: skip
 
 
 def is_a_pair(item):
     params = item.callspec.params if hasattr(item, "callspec") else {}
-    return "client" not in params or "who" not in params or (params["who"], params["client"]) in PAIRS
+    client = params.get("client", params.get("caller"))
+    return not client or "who" not in params or (params["who"], client) in PAIRS
 
 
 def pytest_collection_modifyitems(config, items):

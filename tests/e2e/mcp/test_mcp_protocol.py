@@ -305,6 +305,10 @@ def test_a_question_is_answered_for_exactly_the_call_it_was_about(raw):
     for no in ({"action": "decline"}, {"action": "cancel"}, {"action": "accept"}, {"action": "accept", "content": {"approve": False}}, {"action": "accept", "content": {"approve": "true"}}):
         answer = delete(one, requestState=state, inputResponses={"approve": no})["result"]
         assert answer["isError"] and answer["structuredContent"]["error"]["kind"] == "policy_denied"
+        # The first answer counts; a form that was closed is none. A new call is a new question.
+        late = delete(one, requestState=state, inputResponses={"approve": {"action": "decline"}})["result"]
+        assert late["isError"] and "denied this" in late["structuredContent"]["error"]["message"]
+        state = delete(one)["result"]["requestState"]
     assert len(server.ask(9, "tools/call", {"name": "project_list"})["result"]["structuredContent"]["projects"]) == 2
     done = delete(one, requestState=state, inputResponses={**yes, "other": {"action": "cancel"}})["result"]
     assert done["structuredContent"] == {"project_id": one, "deleted": True}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cordon approvals list, show, approve, deny: what waits for a person, and the answers. */
+#include <poll.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <termios.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/records.h"
+#include "store/approval.h"
+
+enum { OPT_ALL = 1, OPT_FOLLOW, OPT_FOR };
+
+struct args {
+	bool all, follow;
+	cordon_approval_span span;
+	struct cordon_store store;
+	char id[CORDON_ID_SIZE];
+};
+
+static int set(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	struct args *args = data;
+
+	if (key == OPT_FOR)
+		return cordon_approval_span_parse(arg, &args->span, err);
+	*(key == OPT_ALL ? &args->all : &args->follow) = true;
+	return 0;
+}
+
+static void args_done(struct args *args)
+{
+	cordon_store_done(&args->store);
+}
+
+/* clang-format off */
+#define ARGS_NONE { .store = CORDON_STORE_NONE }
+/* clang-format on */
+#define autoargs CORDON_CLEANUP(args_done)
+
+/* ---- list ---- */
+
+/* For people, an id is as long as it must be to be typed. */
+static json_t *shortened(const struct cordon_cli *cli, const struct cordon_approval_record *record)
+{
+	json_t *object = cordon_approval_json(record);
+
+	if (object && !cli->json)
+		json_object_set_new(object, "id", json_stringn(record->id, CORDON_APPROVAL_SHORT));
+	return object;
+}
+
+static int print_approvals(const struct cordon_cli *cli, const struct args *args, struct cordon_error *err)
+{
+	static const struct cordon_column columns[] = {
+		{ "id", "ID" },		{ "state", "STATE" },	    { "created_at", "SINCE" },
+		{ "principal", "WHO" }, { "question", "QUESTION" }, { NULL, NULL },
+	};
+	const struct cordon_approval_query query = { .waiting = !args->all };
+	autoapprovals struct cordon_approvals found = { 0 };
+	json_auto_t *records = json_array();
+	int r = cordon_approvals_load(&args->store, &query, &found, err);
+
+	for (size_t i = 0; r == 0 && i < found.n; i++)
+		if (json_array_append_new(records, shortened(cli, &found.items[i])) < 0)
+			r = cordon_fail_errno(err, -ENOMEM, "cannot list the approvals");
+	if (r < 0)
+		return r;
+	if (cli->json)
+		cordon_cli_print_json(cli, json_incref(records));
+	else
+		cordon_cli_print_table(cli, columns, records);
+	return 0;
+}
+
+/* Prints one line for each approval that waits and has not been printed. */
+static int print_new(const struct cordon_cli *cli, const struct cordon_store *store, json_t *seen,
+		     struct cordon_error *err)
+{
+	const struct cordon_approval_query query = { .waiting = true };
+	autoapprovals struct cordon_approvals found = { 0 };
+	int r = cordon_approvals_load(store, &query, &found, err);
+
+	for (size_t i = 0; r == 0 && i < found.n; i++) {
+		const struct cordon_approval_record *record = &found.items[i];
+
+		if (json_object_get(seen, record->id))
+			continue;
+		json_object_set_new(seen, record->id, json_true());
+		if (cli->json) {
+			json_auto_t *object = cordon_approval_json(record);
+
+			json_dumpf(object, stdout, JSON_COMPACT);
+			putchar('\n');
+		} else if (cli->quiet) {
+			printf("%.*s\n", CORDON_APPROVAL_SHORT, record->id);
+		} else {
+			printf("%.*s\t%s\t%s\n", CORDON_APPROVAL_SHORT, record->id, record->principal, record->question);
+		}
+		fflush(stdout);
+	}
+	return r;
+}
+
+/* Prints what begins to wait, until a signal ends the process. */
+static int follow(const struct cordon_cli *cli, const struct cordon_store *store, struct cordon_error *err)
+{
+	autofd int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	json_auto_t *seen = json_object();
+	char path[CORDON_PATH_MAX], events[4096];
+	struct pollfd fds[] = { { .fd = watch, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+	autofd int dir = -1;
+	int r = cordon_home_subdir(&store->home, CORDON_APPROVALS_DIR, &dir, err);
+
+	if (r == 0)
+		r = cordon_path_join(store->home.path, "state/" CORDON_APPROVALS_DIR, path, sizeof(path));
+	if (r < 0)
+		return r;
+	if (watch < 0 || inotify_add_watch(watch, path, IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
+		return cordon_fail_errno(err, -errno, "cannot watch the approvals");
+	while ((r = print_new(cli, store, seen, err)) == 0) {
+		/* A reader that has gone ends it, too. */
+		if ((poll(fds, CORDON_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR) ||
+		    fds[1].revents & (POLLERR | POLLHUP))
+			return 0;
+		while (read(watch, events, sizeof(events)) > 0)
+			;
+	}
+	return r;
+}
+
+static int run_list(struct cordon_cli *cli, int argc, char **argv)
+{
+	autoargs struct args args = ARGS_NONE;
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &args, &first, &err);
+
+	if (r != 0)
+		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+	if (first < argc)
+		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
+	if (args.all && args.follow)
+		return cordon_cli_usage(cli, "--follow shows what begins to wait; --all has no meaning with it");
+	if (!cordon_cli_open_store(cli, &args.store, &r))
+		return r;
+	r = args.follow ? follow(cli, &args.store, &err) : print_approvals(cli, &args, &err);
+	return r < 0 ? cordon_cli_fail(cli, &err) : CORDON_EXIT_OK;
+}
+
+/* ---- one of them ---- */
+
+/* Parses, opens the store and finds the approval. Returns 0, or sets the exit code and returns nonzero. */
+static int begin(struct cordon_cli *cli, int argc, char **argv, struct args *args, const char **ret_text, int *ret_exit)
+{
+	struct cordon_error err = { 0 };
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
+
+	*ret_exit = r > 0 ? CORDON_EXIT_OK : 0;
+	if (r != 0) {
+		*ret_exit = r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
+		return -1;
+	}
+	if (argc - first != 1) {
+		*ret_exit = cordon_cli_usage(cli, "one APPROVAL is expected: the beginning of its id, or latest");
+		return -1;
+	}
+	if (!cordon_cli_open_store(cli, &args->store, ret_exit))
+		return -1;
+	*ret_text = argv[first];
+	if (cordon_approval_find(&args->store, argv[first], args->id, &err) < 0) {
+		*ret_exit = cordon_cli_fail(cli, &err);
+		return -1;
+	}
+	return 0;
+}
+
+static int run_show(struct cordon_cli *cli, int argc, char **argv)
+{
+	autoargs struct args args = ARGS_NONE;
+	autoapproval struct cordon_approval_record record = { 0 };
+	struct cordon_error err = { 0 };
+	const char *text;
+	int status;
+
+	if (begin(cli, argc, argv, &args, &text, &status) != 0)
+		return status;
+	if (cordon_approval_get(&args.store, args.id, &record, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, cordon_approval_json(&record));
+}
+
+/* Shows the question and asks. What was typed before it is no answer. */
+static bool confirm(const struct cordon_approval_record *record)
+{
+	char answer[16] = "";
+
+	fprintf(stderr, "%.*s %s: %s\n", CORDON_APPROVAL_SHORT, record->id, record->principal, record->question);
+	(void)tcflush(STDIN_FILENO, TCIFLUSH);
+	fprintf(stderr, "Approve this? [y/N] ");
+	fflush(stderr);
+	if (!fgets(answer, sizeof(answer), stdin))
+		fputc('\n', stderr);
+	answer[strcspn(answer, "\r\n")] = '\0';
+	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
+/*
+ * INVARIANT: nothing is approved that the person has not seen. Between a list and the answer an agent can ask for something
+ * else, so what "latest" means is shown first; and few characters of an id may by then be those of another question.
+ */
+static int judge(const struct cordon_cli *cli, const struct args *args, const char *text)
+{
+	autoapproval struct cordon_approval_record record = { 0 };
+	struct cordon_error err = { 0 };
+
+	if (!cordon_streq(text, "latest"))
+		return strlen(text) >= CORDON_APPROVAL_SHORT
+			       ? 0
+			       : cordon_cli_usage(cli, "say %d characters of the id", CORDON_APPROVAL_SHORT);
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return cordon_cli_usage(cli, "without a terminal, say the id: latest may be another one by now");
+	if (cordon_approval_get(&args->store, args->id, &record, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (confirm(&record))
+		return 0;
+	cordon_fail(&err, -ECANCELED, CORDON_KIND_CONFLICT, "not approved; approval %.8s still waits", record.id);
+	return cordon_cli_fail(cli, &err);
+}
+
+static int answer(struct cordon_cli *cli, int argc, char **argv, bool approve)
+{
+	autoargs struct args args = ARGS_NONE;
+	autoapproval struct cordon_approval_record record = { 0 };
+	struct cordon_approval_answer given = { .approve = approve, .on = CORDON_APPROVAL_BY_TERMINAL };
+	struct cordon_error err = { 0 };
+	const char *text;
+	int status;
+
+	if (begin(cli, argc, argv, &args, &text, &status) != 0)
+		return status;
+	status = approve ? judge(cli, &args, text) : 0;
+	if (status != 0)
+		return status;
+	given.span = args.span;
+	if (cordon_approval_answer(&args.store, args.id, &given, &record, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	return cordon_cli_answer(cli, shortened(cli, &record));
+}
+
+static int run_approve(struct cordon_cli *cli, int argc, char **argv)
+{
+	return answer(cli, argc, argv, true);
+}
+
+static int run_deny(struct cordon_cli *cli, int argc, char **argv)
+{
+	return answer(cli, argc, argv, false);
+}
+
+static const struct cordon_option none[] = { { 0 } };
+
+static const struct cordon_option list_options[] = {
+	{ "all", 'a', CORDON_ARG_NONE, NULL, "also those that were answered or have expired", OPT_ALL },
+	{ "follow", 'f', CORDON_ARG_NONE, NULL, "print what waits, and go on with what begins to wait", OPT_FOLLOW },
+	{ 0 },
+};
+
+static const struct cordon_option approve_options[] = {
+	{ "for", 0, CORDON_ARG_CHOICE, "once|session|policy", "how long a grant counts; default: once", OPT_FOR },
+	{ 0 },
+};
+
+const struct cordon_command cordon_cmd_approvals_list = {
+	.name = "approvals list",
+	.operands = "",
+	.summary = "list the calls of tools that wait for a person",
+	.options = list_options,
+	.run = run_list,
+};
+
+const struct cordon_command cordon_cmd_approvals_show = {
+	.name = "approvals show",
+	.operands = "APPROVAL",
+	.summary = "show one of them: who asks for what, and what it would widen",
+	.options = none,
+	.run = run_show,
+};
+
+const struct cordon_command cordon_cmd_approvals_approve = {
+	.name = "approvals approve",
+	.operands = "APPROVAL",
+	.summary = "let the call that was asked about go on, once",
+	.details = "APPROVAL is at least 8 characters of an id, or latest, which is shown and asked about first. The first answer\n"
+		   "counts, be it here, on the page or in the client.\n",
+	.options = approve_options,
+	.run = run_approve,
+};
+
+const struct cordon_command cordon_cmd_approvals_deny = {
+	.name = "approvals deny",
+	.operands = "APPROVAL",
+	.summary = "refuse the call that was asked about",
+	.options = none,
+	.run = run_deny,
+};
