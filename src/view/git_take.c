@@ -369,9 +369,13 @@ static int run_script(struct cordon_git_taking *t, struct cordon_git_take *take,
 	const char *objects[CORDON_GIT_ALTERNATES_MAX + 1];
 	CORDON_UNCLEARED char own[CORDON_PATH_MAX];
 	struct cordon_git_sandbox ask = { .scratch = t->scratch, .objects = objects, .n_objects = t->repo.n_objects + 1 };
+	autofd int found = cordon_open_beneath(t->git_fd, "objects", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const char *line;
 	int status, r = add_script(t, &text);
 
+	/* INVARIANT: a link would lead git to the objects of a repository that the run may not read. */
+	if (found < 0)
+		return cordon_git_refuse(take, err, "the run's git directory can't be read: objects: %s", strerror(-found));
 	if (r < 0 || cordon_path_join(t->record, CORDON_GIT_DIR "/objects", own, sizeof(own)) < 0)
 		return cordon_fail_errno(err, r < 0 ? r : -ENAMETOOLONG, "cannot take over");
 	for (size_t i = 0; i < t->repo.n_objects; i++)

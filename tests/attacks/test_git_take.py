@@ -274,6 +274,18 @@ def test_files_of_a_hostile_git_directory_are_not_followed(repo, git, attack):
     assert all(stat.S_ISREG(os.lstat(repo / ".git" / name).st_mode) for name in ("HEAD", "index", "config"))
 
 
+def test_objects_of_another_repository_do_not_come_along_by_a_link(box, repo, git, attack):
+    other = box.mkdir("other")
+    for command in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "secret"]):
+        assert box.run("git", *command, cwd=other).returncode == 0
+    secret = box.run("git", "rev-parse", "HEAD", cwd=other).stdout.strip()
+    for link in (f"mv .git/objects .git/o; ln -s {other}/.git/objects .git/objects", f"echo {other}/.git/objects >>.git/objects/info/alternates",
+                 f"mv .git/objects/info .git/o; ln -s {other}/.git/objects/info .git/objects/info; ln -s {other}/.git/objects/{secret[:2]} .git/objects/{secret[:2]}"):
+        done = attack(f"mkdir -p .git/refs/heads; echo {secret} >.git/refs/heads/x; {link}")
+        assert "[GIT] Nothing was taken over" in done.stderr and "refs/heads/x" not in git("for-each-ref"), str(done)
+    assert box.run("git", "cat-file", "-e", secret, cwd=repo).returncode != 0
+
+
 def test_a_race_that_is_lost_is_named_and_leaves_everything(box, repo, git, cordon, attack):
     def during(script, host):
         """Runs the script inside, and does something on the host before the run ends."""
