@@ -64,25 +64,24 @@ static int run_git(const struct ask *ask, const char *const *argv, size_t max, s
 	return cordon_git_call(&call, ret_output, NULL);
 }
 
-static bool is_before(long long sec, long long nsec, const struct timespec *since)
-{
-	return sec != since->tv_sec ? sec < since->tv_sec : nsec < since->tv_nsec;
-}
-
 /* Reads the id of the blob and both times from the answer of `ls-files --stage --debug`. The file must have been last looked
  * at before the view began. */
 static int read_entry(const struct cordon_buf *text, const struct timespec *since,
 		      char ret_id[static CORDON_GIT_ID_SIZE])
 {
-	long long ctime, ctime_ns, mtime, mtime_ns;
+	long long ctime, mtime;
+	long ctime_ns, mtime_ns;
 	unsigned int mode, stage;
 	const char *times = text->len ? strstr(text->data, "\n  ctime: ") : NULL;
 
 	if (!times || sscanf(text->data, "%o %64s %u", &mode, ret_id, &stage) != 3 || stage != 0 ||
 	    (mode != 0100644 && mode != 0100755) || !cordon_git_id_valid(ret_id, strlen(ret_id)) ||
-	    sscanf(times, " ctime: %lld:%lld mtime: %lld:%lld", &ctime, &ctime_ns, &mtime, &mtime_ns) != 4)
+	    sscanf(times, " ctime: %lld:%ld mtime: %lld:%ld", &ctime, &ctime_ns, &mtime, &mtime_ns) != 4)
 		return -ENOENT;
-	return is_before(ctime, ctime_ns, since) && is_before(mtime, mtime_ns, since) ? 0 : -ENOENT;
+	return cordon_delta_later(&(struct timespec){ ctime, ctime_ns }, since) ||
+			       cordon_delta_later(&(struct timespec){ mtime, mtime_ns }, since)
+		       ? -ENOENT
+		       : 0;
 }
 
 int cordon_base_read_git(const struct cordon_view *view, const struct cordon_delta *delta, const char *path,

@@ -63,10 +63,12 @@ bool cordon_ident_same(const struct cordon_ident *a, const struct cordon_ident *
 	return a->mode == b->mode && a->size == b->size && same_time(&a->mtime, &b->mtime);
 }
 
-/* Whether something changed since the view began. The record says which of two equal times is the earlier one. */
-static bool is_later(const struct timespec *time, const struct timespec *since)
+bool cordon_delta_later(const struct timespec *time, const struct timespec *since)
 {
-	return time->tv_sec != since->tv_sec ? time->tv_sec > since->tv_sec : time->tv_nsec >= since->tv_nsec;
+	if (time->tv_sec != since->tv_sec)
+		return time->tv_sec > since->tv_sec;
+	/* A file system that keeps whole seconds cuts the rest off. */
+	return time->tv_nsec >= since->tv_nsec || time->tv_nsec == 0;
 }
 
 static int fail_memory(struct walk *walk)
@@ -194,7 +196,7 @@ static bool is_edited(const struct walk *walk, const struct level *level, const 
 		      const struct cordon_ident *old, int dir)
 {
 	return old->mode && dir == level->lower->root &&
-	       (level->moved || (!S_ISDIR(old->mode) && is_later(&old->ctime, &walk->delta->since))) &&
+	       (level->moved || (!S_ISDIR(old->mode) && cordon_delta_later(&old->ctime, &walk->delta->since))) &&
 	       !cordon_known_has(&walk->known, path, old) && !is_of_layer(walk, path, old);
 }
 
@@ -214,11 +216,11 @@ static int open_lower(struct walk *walk, const struct level *parent, const char 
 		return 0;
 	if (fstat(ret_lower->root, &st) < 0 || fstat(parent->lower->root, &parent_st) < 0)
 		return fail_read(walk, level->path);
-	level->changed = level->changed || is_later(&st.st_mtim, since);
+	level->changed = level->changed || cordon_delta_later(&st.st_mtim, since);
 	/* A change to its entries sets both its times; a rename sets this one, and the other one of its parent. */
 	cordon_ident_of(&st, &ident);
-	if (is_later(&st.st_ctim, since) && !is_later(&st.st_mtim, since) && is_later(&parent_st.st_mtim, since) &&
-	    !cordon_known_has(&walk->known, level->path, &ident))
+	if (cordon_delta_later(&st.st_ctim, since) && !cordon_delta_later(&st.st_mtim, since) &&
+	    cordon_delta_later(&parent_st.st_mtim, since) && !cordon_known_has(&walk->known, level->path, &ident))
 		level->moved = true;
 	return 0;
 }
@@ -542,7 +544,7 @@ int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_d
 		cordon_known_load(view->dir_fd, &walk.known);
 		top.upper = delta.upper_fd;
 		top.lower = &delta.base;
-		top.changed = fstat(delta.root_fd, &st) < 0 || is_later(&st.st_mtim, &delta.since);
+		top.changed = fstat(delta.root_fd, &st) < 0 || cordon_delta_later(&st.st_mtim, &delta.since);
 		r = walk_level(&walk, &top);
 		cordon_known_done(&walk.known);
 	}

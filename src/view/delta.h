@@ -95,6 +95,9 @@ int cordon_delta_open(const struct cordon_delta *delta, const struct cordon_delt
 /* Whether a path is one of `paths` or lies below one; all paths are when there are none. */
 bool cordon_delta_named(const char *path, const char *const *paths, size_t n);
 
+/* Whether a change at the time `time`, by the clock of file times, came after the start of a view, or may have. */
+bool cordon_delta_later(const struct timespec *time, const struct timespec *since);
+
 void cordon_ident_of(const struct stat *st, struct cordon_ident *ret_ident);
 /* Whether these are the same file, with the same size, mode and time of the last change to its content. */
 bool cordon_ident_same(const struct cordon_ident *a, const struct cordon_ident *b);

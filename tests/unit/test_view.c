@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "base/io.h"
+#include "view/delta.h"
 #include "view/internal.h"
 
 static struct cordon_home home = CORDON_HOME_NONE;
@@ -160,6 +161,20 @@ static void test_a_record_survives_and_tells_times_apart(void **state)
 		    (st.st_ctim.tv_sec == start.tv_sec && st.st_ctim.tv_nsec >= start.tv_nsec));
 }
 
+static void test_a_time_in_whole_seconds_may_be_later(void **state)
+{
+	const struct timespec since = { 100, 500 };
+
+	(void)state;
+	assert_false(cordon_delta_later(&(struct timespec){ 99, 900 }, &since));
+	assert_false(cordon_delta_later(&(struct timespec){ 100, 499 }, &since));
+	assert_true(cordon_delta_later(&(struct timespec){ 100, 500 }, &since));
+	assert_true(cordon_delta_later(&(struct timespec){ 101, 0 }, &since));
+	assert_false(cordon_delta_later(&(struct timespec){ 99, 0 }, &since));
+	/* A file system without fractions of a second says this of everything that happened from 100.0 on. */
+	assert_true(cordon_delta_later(&(struct timespec){ 100, 0 }, &since));
+}
+
 static void test_nobody_works_on_a_view_while_its_run_lives(void **state)
 {
 	autoview struct cordon_view view = CORDON_VIEW_NONE, other = CORDON_VIEW_NONE;
@@ -277,6 +292,7 @@ int main(void)
 		view_test(test_a_view_is_found_by_its_id_by_a_prefix_and_as_the_latest_of_its_root),
 		view_test(test_a_view_on_top_of_another_keeps_that_ones_text_as_its_base),
 		view_test(test_a_record_survives_and_tells_times_apart),
+		cmocka_unit_test(test_a_time_in_whole_seconds_may_be_later),
 		view_test(test_nobody_works_on_a_view_while_its_run_lives),
 		view_test(test_a_view_whose_process_was_killed_has_ended),
 		view_test(test_a_view_in_which_nothing_changed_is_removed_at_its_end),
