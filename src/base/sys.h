@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +27,9 @@
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule 445
 #define SYS_landlock_restrict_self 446
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
 static inline int cordon_sys_openat2(int dir_fd, const char *path, const struct open_how *how, size_t size)

@@ -301,6 +301,20 @@ def test_a_live_view_is_not_applied_and_another_one_beside_it_is(box, cordon, tr
     assert cordon("changes", "apply", views[0]["id"], "live", cwd=tree).returncode == 0 and (tree / "live").read_text() == "live\n"
 
 
+def test_what_the_host_does_in_the_first_moment_of_a_run_counts_as_later_and_the_moment_before_does_not(box, cordon, tree):
+    for _ in range(5):
+        box.write("root/text.txt", "before\n")
+        live = cordon.start("run", "--cow", "--no-summary", "--", "sh", "-c", "echo began; read line; echo agent > gone.txt; echo agent > text.txt", cwd=tree,
+                            stdin=subprocess.PIPE)
+        assert live.stdout.readline() == b"began\n"
+        (tree / "gone.txt").write_text("of the host\n")
+        live.communicate(b"\n", timeout=60)
+        conflict = cordon("changes", "apply", "latest", "--json", cwd=tree)
+        assert conflict.returncode == 1 and [item["path"] for item in conflict.json()["conflicts"]] == ["gone.txt"], str(conflict)
+        assert (tree / "gone.txt").read_text() == "of the host\n"
+        assert cordon("changes", "discard", "latest", cwd=tree).returncode == 0
+
+
 def test_what_is_shown_says_who_would_execute_it_and_counts(box, cordon, tree):
     run_in_view(cordon, tree, "echo 'all:' > Makefile; printf '#!/bin/sh\\n' > run.sh; rm gone.txt; chmod 600 text.txt; echo x >> 'dir/one'")
     names = cordon("changes", "diff", "--name-status", cwd=tree).stdout.splitlines()

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 
 #include "base/exit.h"
 #include "base/resolve.h"
+#include "base/sys.h"
 #include "sandbox/inside/detach.h"
 #include "sandbox/inside/inside.h"
 #include "sandbox/inside/landlock.h"
@@ -202,21 +204,32 @@ static void fill_streams(const struct cordon_inside *in)
 }
 
 /*
- * File times come from a clock that only advances with the timer's tick, so what the host changes now could get a time
- * before the start of the view. The program begins when that clock has passed the start: then what the host changes
- * beside it has a later time. Building the tree has taken most of the tick already.
+ * Whether a file that is changed now gets a time that is not before `start`. Most changes get the time of the last tick. From
+ * Linux 6.13 on, the change of a file that somebody has just looked at gets the exact time, and afterwards no file of the
+ * machine gets an earlier one: to ask is what makes it true.
  */
+static bool file_times_passed(const struct timespec *start)
+{
+	autofd int file = memfd_create("time", MFD_CLOEXEC | MFD_NOEXEC_SEAL); /* the latter is younger: Linux 6.3 */
+	struct timespec now;
+	struct stat st;
+
+	if (file >= 0 && fstat(file, &st) == 0 && fchmod(file, 0600) == 0 && fstat(file, &st) == 0)
+		now = st.st_ctim;
+	else
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return now.tv_sec > start->tv_sec || (now.tv_sec == start->tv_sec && now.tv_nsec >= start->tv_nsec);
+}
+
+/* What the host changes beside the program must have a later time than the start of the view, or nobody would see later that
+ * the host changed it. So the program begins when file times have passed the start, which on older kernels is at the next
+ * tick. */
 static void pass_view_start(const struct timespec *start)
 {
-	for (unsigned int i = 0; i < 200; i++) {
-		struct timespec coarse, pause = { .tv_nsec = 250000 };
+	const struct timespec pause = { .tv_nsec = 250000 };
 
-		clock_gettime(CLOCK_REALTIME_COARSE, &coarse);
-		if (coarse.tv_sec > start->tv_sec ||
-		    (coarse.tv_sec == start->tv_sec && coarse.tv_nsec >= start->tv_nsec))
-			return;
+	for (unsigned int i = 0; i < 200 && !file_times_passed(start); i++)
 		nanosleep(&pause, NULL);
-	}
 }
 
 static void install_filter(const struct cordon_inside *in)
