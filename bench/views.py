@@ -84,15 +84,19 @@ def natively(tree, script, rounds):
 
 
 def work(context, tree):
-    """Ordinary work in a view beside the same natively, in turns."""
+    """Ordinary work in a view beside the same natively, in turns. The first round in a view fills the kernel's caches of the view, and git's; a
+    user meets it once in each run. It is shown by itself, and all later ones count for the bar."""
     for what, script in (("git status in a view", "git status --short"), ("a build in a view", "make -C c clean; make -C c")):
-        ours, theirs = [], []
+        first, later, theirs = [], [], []
         for _ in range(3):
             theirs += natively(tree, script, WORK_ROUNDS // 3)
-            ours += inside(context, tree, script, 1 + WORK_ROUNDS // 3)[1:]  # the first round fills the caches
+            one, *others = inside(context, tree, script, 1 + WORK_ROUNDS // 3)
+            first.append(one)
+            later += others
         run(["make", "-C", "c", "clean"], cwd=tree)
-        ratio = median(ours) / median(theirs)
-        yield Row(what, microseconds(median(ours)), f"{microseconds(median(theirs))} natively", ratio, f"<= {WORK_BAR} x", ratio <= WORK_BAR)
+        ratio = median(later) / median(theirs)
+        yield Row(what, microseconds(median(later)), f"{microseconds(median(theirs))} natively", ratio, f"<= {WORK_BAR} x", ratio <= WORK_BAR)
+        yield Row("  the first time in a view", microseconds(median(first)), f"{microseconds(median(theirs))} natively, again", median(first) / median(theirs))
 
 
 def copies(context, tree, home):

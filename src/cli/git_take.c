@@ -21,16 +21,19 @@ void cordon_cli_git_choose(const struct cordon_cli *cli, struct cordon_cli_git *
 int cordon_cli_git_begin(struct cordon_cli_git *git, struct cordon_policy *policy, const char *record, const char *at,
 			 struct cordon_error *err)
 {
+	struct cordon_git_begin ask = {
+		.mode = git->mode, .asked = git->asked, .record = record, .view = record != NULL, .at = at
+	};
 	int r = 0;
 
 	if (git->mode == CORDON_GIT_COMMIT && !record) {
 		r = cordon_home_open(&git->home, err);
 		if (r == 0)
 			r = cordon_git_record_make(&git->home, policy, &git->record, err);
-		record = git->record.path;
+		ask.record = git->record.path;
 	}
 	if (r == 0)
-		r = cordon_git_begin(policy, git->mode, git->asked, record, at, err);
+		r = cordon_git_begin(policy, &ask, err);
 	if (r < 0)
 		cordon_cli_git_drop(git);
 	return r;

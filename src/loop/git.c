@@ -221,10 +221,12 @@ void cordon_loop_git_close(struct cordon_loop_git *git)
 
 int cordon_loop_git_begin(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
-	if (loop->options.git == CORDON_GIT_DEFAULT)
-		return 0;
-	return cordon_git_begin(call->policy, loop->options.git, false, call->view.dir_fd >= 0 ? call->view.path : NULL,
-				loop->options.spec.at, err);
+	struct cordon_git_begin ask = { .mode = loop->options.git,
+					.record = call->view.dir_fd >= 0 ? call->view.path : NULL,
+					.view = call->view.dir_fd >= 0,
+					.at = loop->options.spec.at };
+
+	return ask.mode == CORDON_GIT_DEFAULT ? 0 : cordon_git_begin(call->policy, &ask, err);
 }
 
 /* ---- commits ---- */

@@ -32,14 +32,17 @@
 cordon_git_mode cordon_git_mode_choose(const struct cordon_policy *policy, cordon_git_mode asked, bool view,
 				       struct cordon_error *ret_why);
 
-/*
- * Gives a run the repository in this mode: changes the policy of the run, and with `commit` makes the git directory
- * below the directory `record`, an absolute path. `at` is where the run sees the root, NULL for the same path. Call it
- * when the policy has all its shares. A root without a repository is left alone, unless the mode is `commit` and
- * `asked`.
- */
-int cordon_git_begin(struct cordon_policy *policy, cordon_git_mode mode, bool asked, const char *record, const char *at,
-		     struct cordon_error *err);
+struct cordon_git_begin {
+	cordon_git_mode mode;
+	bool asked;	    /* somebody asked for the mode by its name */
+	const char *record; /* `commit`: the git directory is made below this directory, an absolute path */
+	bool view;	    /* the record is a view, in which the run works */
+	const char *at;	    /* where the run sees the root; NULL: at its own path */
+};
+
+/* Gives a run the repository in a mode: changes the policy of the run, and with `commit` makes the git directory. Call it when
+ * the policy has all its shares. A root without a repository is left alone, unless the mode is `commit` and `asked`. */
+int cordon_git_begin(struct cordon_policy *policy, const struct cordon_git_begin *ask, struct cordon_error *err);
 
 /* ---- after a run ---- */
 

@@ -136,7 +136,7 @@ static int write_text(int dir, const char *name, const char *text, struct cordon
 
 struct making {
 	const struct cordon_git_repo *repo;
-	const char *record;
+	const struct cordon_git_begin *ask;
 	int record_fd;
 	int git_fd;		      /* RECORD/git */
 	int start_fd;		      /* RECORD/git-start */
@@ -315,9 +315,14 @@ static int write_started(struct making *m, struct cordon_error *err)
 
 static int make_git_dir(struct making *m, struct cordon_error *err)
 {
-	autobuf struct cordon_buf config = { 0 };
+	autobuf struct cordon_buf config = CORDON_BUF(256);
 	int r;
 
+	/* In a view everything that the run makes or removes changes the time of a directory, because the file system of a layer
+	 * is one that keeps times. So git may remember which directories have nothing new, which saves what a view adds
+	 * to `git status`. What the repository itself says about it comes later in the file, and counts. */
+	if (m->ask->view && cordon_buf_adds(&config, "[core]\n\tuntrackedCache = true\n") < 0)
+		return cordon_fail_errno(err, -ENOMEM, "config");
 	if ((r = make_dir(m->record_fd, CORDON_GIT_START, &m->start_fd, err)) < 0 ||
 	    (r = make_dir(m->record_fd, CORDON_GIT_DIR, &m->git_fd, err)) < 0 ||
 	    (r = cordon_git_repo_config(m->repo, true, &config, err)) < 0 ||
@@ -344,19 +349,20 @@ static int share(struct cordon_policy *policy, const char *source, const char *t
 	return cordon_policy_add_share(policy, &ask, false, at, err);
 }
 
-static int add_shares(struct cordon_policy *policy, const struct making *m, const char *at, struct cordon_error *err)
+static int add_shares(struct cordon_policy *policy, const struct making *m, struct cordon_error *err)
 {
+	const char *at = m->ask->at;
 	CORDON_UNCLEARED char source[CORDON_PATH_MAX], target[CORDON_PATH_MAX], modules[CORDON_PATH_MAX];
 	struct stat st;
 	int r;
 
 	drop_worktree_share(policy);
-	if (cordon_path_join(m->record, CORDON_GIT_DIR, source, sizeof(source)) < 0 ||
+	if (cordon_path_join(m->ask->record, CORDON_GIT_DIR, source, sizeof(source)) < 0 ||
 	    cordon_path_join(m->repo->in_root && at ? at
 			     : m->repo->in_root	    ? policy->root.path
 						    : m->repo->common,
 			     m->repo->in_root ? ".git" : "", target, sizeof(target)) < 0)
-		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->record);
+		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->ask->record);
 	r = share(policy, source, target, false, at, err);
 	for (size_t i = 0; r == 0 && i < m->repo->n_objects; i++) {
 		char place[sizeof(OBJECTS_AT) + CORDON_DIGITS_SIZE];
@@ -375,25 +381,25 @@ static int add_shares(struct cordon_policy *policy, const struct making *m, cons
 	return r;
 }
 
-static int begin_commit(struct cordon_policy *policy, const struct cordon_git_repo *repo, const char *record,
-			const char *at, struct cordon_error *err)
+static int begin_commit(struct cordon_policy *policy, const struct cordon_git_repo *repo,
+			const struct cordon_git_begin *ask, struct cordon_error *err)
 {
 	CORDON_CLEANUP(making_done)
-	struct making m = { .repo = repo, .record = record, .record_fd = -1, .git_fd = -1, .start_fd = -1 };
+	struct making m = { .repo = repo, .ask = ask, .record_fd = -1, .git_fd = -1, .start_fd = -1 };
 	int r = cordon_git_repo_usable(repo, err);
 
 	if (r < 0)
 		return r;
-	m.record_fd = open(record, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	m.record_fd = open(ask->record, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (m.record_fd < 0)
-		return cordon_fail_errno(err, -errno, "cannot open %s", record);
+		return cordon_fail_errno(err, -errno, "cannot open %s", ask->record);
 	r = make_git_dir(&m, err);
-	return r < 0 ? r : add_shares(policy, &m, at, err);
+	return r < 0 ? r : add_shares(policy, &m, err);
 }
 
-int cordon_git_begin(struct cordon_policy *policy, cordon_git_mode mode, bool asked, const char *record, const char *at,
-		     struct cordon_error *err)
+int cordon_git_begin(struct cordon_policy *policy, const struct cordon_git_begin *ask, struct cordon_error *err)
 {
+	cordon_git_mode mode = ask->mode;
 	struct cordon_git_repo repo CORDON_CLEANUP(cordon_git_repo_done) = CORDON_GIT_REPO_NONE;
 	char where[64];
 	int r;
@@ -407,7 +413,7 @@ int cordon_git_begin(struct cordon_policy *policy, cordon_git_mode mode, bool as
 	if (mode == CORDON_GIT_READ)
 		return has_git(policy) ? read_only(policy, err) : 0;
 	r = cordon_git_repo_open(&policy->root, &repo, err);
-	if (r == 1 && !asked)
+	if (r == 1 && !ask->asked)
 		return 0;
 	if (r == 1) {
 		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s is not the top directory of a git repository",
@@ -416,6 +422,6 @@ int cordon_git_begin(struct cordon_policy *policy, cordon_git_mode mode, bool as
 				  cordon_setting_name(CORDON_SETTING_ROOT), name_of(mode, where));
 		return r;
 	}
-	r = r < 0 ? r : begin_commit(policy, &repo, record, at, err);
+	r = r < 0 ? r : begin_commit(policy, &repo, ask, err);
 	return r < 0 ? cordon_error_prefix(err, r, "%s", name_of(mode, where)) : 0;
 }

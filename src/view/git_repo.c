@@ -187,6 +187,7 @@ static const struct {
 	{ "core", "safecrlf", false, false },
 	{ "core", "sparsecheckout", false, false },
 	{ "core", "sparsecheckoutcone", false, false },
+	{ "core", "untrackedcache", false, true },
 	{ "core", "commentchar", false, true },
 	{ "core", "whitespace", false, true },
 	{ "core", "quotepath", false, true },

@@ -136,19 +136,23 @@ static int write_first(const struct cordon_view *view, struct cordon_error *err)
 	return r < 0 ? cordon_fail_errno(err, r, "cannot record the view") : 0;
 }
 
-/* Makes the layer's directories. The upper one has the mode of the root, because it becomes the mode of the view. */
+/* Makes the layer's directories. The upper one has the mode and the times of the root, because they become those of the view. */
 static int make_layers(const struct cordon_view *view, const struct cordon_home *home, int root_fd,
 		       struct cordon_error *err)
 {
 	autofd int upper = -1;
+	struct timespec times[2];
 	struct stat st;
 
 	if (mkdirat(view->dir_fd, CORDON_VIEW_UPPER, 0700) < 0 || mkdirat(view->dir_fd, CORDON_VIEW_WORK, 0700) < 0 ||
 	    fstat(root_fd, &st) < 0 || (upper = openat(view->dir_fd, CORDON_VIEW_UPPER, CORDON_OPEN_DIR)) < 0 ||
 	    fchmod(upper, st.st_mode & 0777) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make the layer of the view");
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
 	if (fsetxattr(upper, TRIAL_ATTRIBUTE, "", 0, 0) == 0 && fremovexattr(upper, TRIAL_ATTRIBUTE) == 0)
-		return 0;
+		return futimens(upper, times) < 0 ? cordon_fail_errno(err, -errno, "cannot make the layer of the view")
+						  : 0;
 	cordon_fail(err, -errno, CORDON_KIND_KERNEL_UNSUPPORTED,
 		    "a view needs extended attributes, which the file system of %s refuses: %s", home->path,
 		    strerror(errno));

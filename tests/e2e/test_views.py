@@ -10,6 +10,7 @@ import pytest
 from support import poll
 
 WORK = pathlib.Path(__file__).with_name("view_work.py").read_text()
+STATUS = pathlib.Path(__file__).with_name("view_status.py").read_text()
 DENIED = "Permission denied"
 
 
@@ -69,6 +70,20 @@ def test_work_that_fails_in_a_naive_overlay_is_the_same_in_a_view(cordon, box, t
     assert (tree / "hard").stat().st_ino == (tree / "hard2").stat().st_ino and (tree / "sparse").stat().st_blocks * 512 < 1 << 20
     undone = cordon("changes", "undo", "latest", cwd=tree, timeout=60)
     assert undone.returncode == 0 and show(box, tree) == before, undone
+
+
+@pytest.mark.parametrize("lens", ["never", "always"])
+def test_git_status_in_a_view_misses_nothing(cordon, box, lens):
+    repo = box.repo(files={f"d{i}/e{i}/f{k}": "text\n" for i in range(4) for k in range(3)} | {".gitignore": "ignored*\n", "top": "text\n"})
+    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "one"]):
+        done = box.run("git", *command, cwd=repo)
+        assert done.returncode == 0, done
+    os.utime(repo, (1_000_000_000, 1_000_000_000))
+    script = f"git config user.name a; git config user.email a@b; stat -c %Y .; exec python3 - {os.getpid()}"
+    result = cordon("run", "--cow", "--no-summary", "--lens", lens, "--", "sh", "-c", script, cwd=repo, input=STATUS, timeout=120)
+    assert result.returncode == 0, result
+    times, compared, different, remembered = result.stdout.split(maxsplit=3)
+    assert times == "1000000000" and compared == "40" and int(different) > 10 and remembered == "UNTR\n", result
 
 
 @pytest.fixture
