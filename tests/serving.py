@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cordon serve` and clients of it, for the tests of HTTP: bytes on a socket, one request, streams of events, both eras."""
 import json
+import os
 import re
 import signal
 import socket
+import struct
+import urllib.parse
 
-from support import poll
+from support import poll, read_stat
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -237,3 +240,62 @@ class Serve:
 
 def wait_gone(process_alive):
     return poll(lambda: not process_alive(), PATIENT, "the end of a process")
+
+
+class Page:
+    """A person with a browser: logs in with `cordon open`, keeps the cookie, and sends forms as the page does."""
+
+    def __init__(self, cordon, server=None):
+        self.cordon = cordon
+        done = cordon("open", "--no-browser")
+        assert done.returncode == 0, str(done)
+        self.link = done.stdout.strip()
+        self.host = re.fullmatch(r"http://([^/]+)/login\?code=[0-9a-f]{64}", self.link)[1]
+        self.port = int(self.host.rpartition(":")[2])
+        answer = self.raw("GET", self.link.partition(self.host)[2])
+        assert answer.status == 200, answer
+        self.cookie = answer.headers["set-cookie"].partition(";")[0]
+
+    def bytes(self, method, path, headers=None, body=b""):
+        fields = {"Host": self.host}
+        if getattr(self, "cookie", None):
+            fields["Cookie"] = self.cookie
+        if method == "POST":
+            fields |= {"Origin": f"http://{self.host}", "Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
+        fields |= headers or {}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value is not None)
+        return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+
+    def raw(self, method, path, headers=None, body=b""):
+        with socket.create_connection(("127.0.0.1", self.port), PATIENT) as sock:
+            sock.sendall(self.bytes(method, path, headers, body))
+            return Answer(read_all(sock))
+
+    def get(self, path, status=200, headers=None):
+        """The HTML of a page."""
+        answer = self.raw("GET", path, headers)
+        assert answer.status == status, answer
+        return answer.body.decode()
+
+    def token(self, path="/"):
+        return re.search(r'name="token" value="([0-9a-f]{64})"', self.get(path))[1]
+
+    def post(self, path, status=303, headers=None, **fields):
+        """Sends a form; gives the place to go on, or the page about a failure."""
+        body = urllib.parse.urlencode({"token": self.token()} | fields, doseq=True).encode()
+        answer = self.raw("POST", path, headers, body)
+        assert answer.status == status, answer
+        return answer.headers["location"] if status == 303 else answer.body.decode()
+
+    def listen(self, *topics):
+        sock = socket.create_connection(("127.0.0.1", self.port), PATIENT)
+        sock.sendall(self.bytes("GET", "/events?on=" + urllib.parse.quote(" ".join(topics))))
+        return Stream(sock)
+
+    def stop(self):
+        """Ends the server that `cordon open` started, by the process id behind its control socket."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(self.cordon.box.state / "state" / "serve" / "control"))
+            pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        os.kill(pid, signal.SIGTERM)
+        poll(lambda: (read_stat(pid) or "Z")[0] == "Z", PATIENT, "the end of the server")

@@ -11,9 +11,9 @@ from support import TESTS, TOP, built_executable
 # Each room may include itself and what stands before it.
 ROOMS = ["base", "policy", "protect", "config", "learn", "audit"]
 ROOMS += ["sandbox/plan", "sandbox/inside", "sandbox/watch", "sandbox/host"]
-ROOMS += ["run", "store", "view", "session", "crew", "agent", "loop", "flow", "mcp", "cli"]
+ROOMS += ["run", "store", "view", "session", "crew", "agent", "loop", "flow", "mcp", "page", "cli"]
 # Executables of their own: each stands above the named room, and nobody includes it.
-ABOVE = {"lens": "sandbox/host", "net": "sandbox/host", "serve": "mcp"}
+ABOVE = {"lens": "sandbox/host", "net": "sandbox/host", "serve": "page"}
 # Executables, and the rooms that may name them: the one that starts it, and the one that it is made of.
 STARTED_BY = {
     "cordon-lens": {"sandbox/host", "lens"},

@@ -71,6 +71,7 @@ extern const struct cordon_command cordon_cmd_validate;
 extern const struct cordon_command cordon_cmd_version;
 extern const struct cordon_command cordon_cmd_why;
 extern const struct cordon_command cordon_cmd_mcp;
+extern const struct cordon_command cordon_cmd_open;
 extern const struct cordon_command cordon_cmd_serve;
 extern const struct cordon_command cordon_cmd_token_create;
 extern const struct cordon_command cordon_cmd_token_list;

@@ -143,6 +143,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_workflow_reject,
 	&cordon_cmd_mcp,
 	&cordon_cmd_serve,
+	&cordon_cmd_open,
 	&cordon_cmd_token_create,
 	&cordon_cmd_token_list,
 	&cordon_cmd_token_revoke,

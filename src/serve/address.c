@@ -106,6 +106,7 @@ static int describe(struct cordon_listener *listener, bool any, struct cordon_er
 			err, "listen on 127.0.0.1 or [::1], or say --insecure-any; then put a front with TLS before it");
 		return -EPERM;
 	}
+	listener->port = port;
 	snprintf(shown, sizeof(shown), address.any.ss_family == AF_INET6 ? "[%s]" : "%s", host);
 	snprintf(listener->text, sizeof(listener->text), "http://%s:%u/mcp", shown, port);
 	add_host(listener, shown, port);
@@ -194,6 +195,34 @@ static int open_unix(const char *path, struct cordon_listener *listener, struct 
 	return r;
 }
 
+int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, struct cordon_error *err)
+{
+	struct cordon_listener listener = { .fd = -1, .control = true };
+	char path[CORDON_FD_PATH_SIZE + sizeof("/" CORDON_SERVE_CONTROL)], dir[CORDON_FD_PATH_SIZE];
+	int r;
+
+	/* By descriptor, because the path of a home may be longer than that of a socket. */
+	snprintf(path, sizeof(path), "%s/" CORDON_SERVE_CONTROL, cordon_fd_path(serve_fd, dir));
+	r = open_unix(path, &listener, err);
+	if (r < 0)
+		cordon_closep(&listener.fd);
+	else
+		*ret_listener = listener;
+	return r;
+}
+
+int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon_error *err)
+{
+	struct cordon_listener listener = { .fd = -1 };
+	int r = open_inet("127.0.0.1:0", false, &listener, err);
+
+	if (r < 0)
+		cordon_closep(&listener.fd);
+	else
+		*ret_listener = listener;
+	return r;
+}
+
 static int open_default(struct cordon_listener *listener, struct cordon_error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -264,6 +293,12 @@ int cordon_listeners_open(const struct cordon_serve_options *options,
 	if (r == 0 && n == 0) {
 		ret_listeners[n] = (struct cordon_listener){ .fd = -1 };
 		r = open_default(&ret_listeners[n++], err);
+		/* The page needs no more than the control socket, through which it gets a port. */
+		if (r < 0 && options->page) {
+			cordon_listeners_close(ret_listeners, n);
+			n = 0;
+			r = 0;
+		}
 	}
 	if (r < 0)
 		cordon_listeners_close(ret_listeners, n);

@@ -12,6 +12,7 @@
 
 #define BLOCK                                                                                                          \
 	64 /* what libmicrohttpd takes from a stream at once, for a client without chunks; each stream has the memory */
+#define PAGE_BLOCK 16384
 
 struct cordon_exchange *cordon_exchange_new(struct cordon_server *server, struct cordon_connection *connection,
 					    struct MHD_Connection *http, struct cordon_client *client)
@@ -53,6 +54,8 @@ static void free_exchange(struct cordon_exchange *exchange)
 	cordon_buf_done(&exchange->body);
 	cordon_buf_done(&exchange->out);
 	free(exchange->session_id);
+	if (exchange->page)
+		cordon_exchange_page_done(exchange);
 	free(exchange);
 }
 
@@ -63,7 +66,7 @@ static void suspend(struct cordon_exchange *exchange)
 	cordon_connection_watch(exchange->server, exchange->connection);
 }
 
-static void resume(struct cordon_exchange *exchange)
+void cordon_exchange_resume(struct cordon_exchange *exchange)
 {
 	if (!exchange->suspended || !exchange->http)
 		return;
@@ -76,7 +79,7 @@ static void resume(struct cordon_exchange *exchange)
 void cordon_exchange_finish(struct cordon_exchange *exchange)
 {
 	exchange->finished = true;
-	resume(exchange);
+	cordon_exchange_resume(exchange);
 }
 
 /* A stream that nobody reads ends; what it would have said is lost. */
@@ -91,7 +94,15 @@ static void add_event(struct cordon_exchange *exchange, const char *begin, const
 	exchange->finished = true;
 }
 
-static void begin_stream(struct cordon_exchange *exchange)
+void cordon_exchange_event(struct cordon_exchange *exchange, const char *text)
+{
+	if (exchange->finished || exchange->gone)
+		return;
+	add_event(exchange, text, "", "");
+	cordon_exchange_resume(exchange);
+}
+
+void cordon_exchange_stream(struct cordon_exchange *exchange)
 {
 	if (exchange->state == CORDON_EXCHANGE_STREAM)
 		return;
@@ -136,14 +147,14 @@ static void send_message(struct cordon_mcp_channel *channel, const json_t *messa
 			exchange->status = MHD_HTTP_INSUFFICIENT_STORAGE;
 		exchange->state = CORDON_EXCHANGE_ANSWER;
 	} else if (text && exchange->takes_events) {
-		begin_stream(exchange);
+		cordon_exchange_stream(exchange);
 		add_event(exchange, "event: message\ndata: ", text, "\n\n");
 	}
 	if (final) {
 		exchange->finished = true;
 		cordon_server_sweep_by(exchange->server, cordon_time_monotonic());
 	}
-	resume(exchange);
+	cordon_exchange_resume(exchange);
 }
 
 void cordon_exchange_refuse(struct cordon_exchange *exchange, int status, const char *why)
@@ -210,7 +221,7 @@ static void end_cancelled(const struct cordon_exchange *by)
 		    other->is_stream || other->state == CORDON_EXCHANGE_READING ||
 		    cordon_mcp_is_calling(by->server->mcp, &other->channel))
 			continue;
-		begin_stream(other);
+		cordon_exchange_stream(other);
 		cordon_exchange_finish(other);
 	}
 }
@@ -305,7 +316,7 @@ void cordon_exchange_listen(struct cordon_exchange *exchange, struct cordon_http
 	if (session->stream)
 		cordon_exchange_finish(session->stream);
 	session->stream = exchange;
-	begin_stream(exchange);
+	cordon_exchange_stream(exchange);
 	add_event(exchange, ": ", "listening", "\n\n");
 	cordon_mcp_listen_lists(exchange->server->mcp, &session->channel);
 }
@@ -319,8 +330,11 @@ static ssize_t read_stream(void *data, uint64_t position, char *bytes, size_t ma
 	if (exchange->gone)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (n == 0 && exchange->finished)
-		return MHD_CONTENT_READER_END_OF_STREAM;
+		return exchange->page && exchange->page->broken ? MHD_CONTENT_READER_END_WITH_ERROR
+								: MHD_CONTENT_READER_END_OF_STREAM;
 	if (n == 0) {
+		if (exchange->page && exchange->page->worker)
+			cordon_worker_more(exchange->page->worker);
 		suspend(exchange);
 		return 0;
 	}
@@ -343,9 +357,15 @@ static struct MHD_Response *make_response(struct cordon_exchange *exchange)
 	struct MHD_Response *response;
 	char *text;
 
+	if (exchange->page && exchange->page->asset)
+		return MHD_create_response_from_buffer(exchange->page->asset_size,
+						       (void *)(uintptr_t)exchange->page->asset, MHD_RESPMEM_PERSISTENT);
 	if (exchange->state == CORDON_EXCHANGE_STREAM) {
-		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, exchange, NULL);
-		if (response) {
+		bool page = exchange->page && !exchange->page->live;
+
+		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, page ? PAGE_BLOCK : BLOCK, read_stream,
+							     exchange, NULL);
+		if (response && !page) {
 			MHD_add_response_header(response, "Content-Type", "text/event-stream");
 			MHD_add_response_header(response, "X-Accel-Buffering", "no");
 		}
@@ -353,7 +373,7 @@ static struct MHD_Response *make_response(struct cordon_exchange *exchange)
 	}
 	text = cordon_buf_steal(&exchange->out);
 	response = text ? MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE) : NULL;
-	if (response && n)
+	if (response && n && !exchange->page)
 		MHD_add_response_header(response, "Content-Type",
 					json ? "application/json" : "text/plain; charset=utf-8");
 	return response;
@@ -368,11 +388,14 @@ static enum MHD_Result queue(struct cordon_exchange *exchange)
 		return MHD_NO;
 	/* One request for each connection, so that every head is seen by head.c. */
 	MHD_add_response_header(response, "Connection", "close");
-	MHD_add_response_header(response, "Cache-Control", "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	if (exchange->page)
+		cordon_exchange_page_headers(exchange, response);
+	if (!exchange->page || !exchange->page->asset)
+		MHD_add_response_header(response, "Cache-Control", "no-store");
 	if (exchange->session_id)
 		MHD_add_response_header(response, CORDON_SESSION_HEADER, exchange->session_id);
-	if (exchange->status == MHD_HTTP_UNAUTHORIZED)
+	if (exchange->status == MHD_HTTP_UNAUTHORIZED && !exchange->page)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
 	if (exchange->status == MHD_HTTP_TOO_MANY_REQUESTS)
 		MHD_add_response_header(response, "Retry-After", "1");
@@ -406,6 +429,8 @@ void cordon_exchange_leave(struct cordon_exchange *exchange)
 	if (exchange->gone)
 		return;
 	exchange->gone = true;
+	if (exchange->page && exchange->page->worker)
+		cordon_worker_leave(exchange->page->worker);
 	if (exchange->session && exchange->session->stream == exchange)
 		exchange->session->stream = NULL;
 	if (exchange->modern || exchange->is_stream || exchange->state == CORDON_EXCHANGE_READING ||
@@ -413,7 +438,7 @@ void cordon_exchange_leave(struct cordon_exchange *exchange)
 		exchange->finished = true;
 		cordon_mcp_close_channel(exchange->server->mcp, &exchange->channel, exchange->modern);
 	}
-	resume(exchange);
+	cordon_exchange_resume(exchange);
 	cordon_server_sweep_by(exchange->server, cordon_time_monotonic());
 }
 
@@ -443,13 +468,17 @@ int64_t cordon_exchanges_sweep(struct cordon_server *server, int64_t now)
 		if (exchange->finished || exchange->gone || exchange->state == CORDON_EXCHANGE_READING ||
 		    exchange->state == CORDON_EXCHANGE_ANSWER)
 			continue;
+		if (exchange->page && exchange->page->live && cordon_exchange_page_expired(exchange)) {
+			cordon_exchange_finish(exchange);
+			continue;
+		}
 		if (exchange->comment_due <= now) {
 			exchange->comment_due = now + CORDON_SERVE_COMMENT_MS;
 			/* A client that does not read gets no more of them. */
 			if (exchange->takes_events && exchange->out.len == 0) {
 				exchange->state = CORDON_EXCHANGE_STREAM;
 				add_event(exchange, ":", "", "\n\n");
-				resume(exchange);
+				cordon_exchange_resume(exchange);
 			}
 		}
 		if (exchange->comment_due < due)

@@ -43,7 +43,11 @@ static int check_request_line(const char *line, size_t n, struct cordon_head *he
 			return refuse(head, 400, "the path has a character that must be encoded");
 		if (line[at] == '%' && at + 2 < n && line[at + 1] == '0' && line[at + 2] == '0')
 			return refuse(head, 400, "the path has a NUL");
+		if (line[at] == '?' && !head->query)
+			head->query = line + at + 1;
 	}
+	if (head->query)
+		head->query_size = (size_t)(line + at - head->query);
 	if (n - at != strlen(" HTTP/1.1") ||
 	    (memcmp(line + at, " HTTP/1.1", n - at) != 0 && memcmp(line + at, " HTTP/1.0", n - at) != 0))
 		return refuse(head, 400, "the version is neither HTTP/1.1 nor HTTP/1.0");

@@ -2,6 +2,7 @@
 /* libmicrohttpd: the checks before a body is read, and the routes. */
 #include <stdio.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/time.h"
 #include "serve/internal.h"
@@ -18,7 +19,7 @@ static const struct route {
 	const char *path, *method;
 	bool needs_token;
 } routes[] = {
-	{ "/mcp", "POST", true },
+	{ "/mcp", "POST", true }, /* page.c has those of the page */
 	{ "/mcp", "GET", true },
 	{ "/mcp", "DELETE", true },
 	{ "/health", "GET", false },
@@ -31,7 +32,7 @@ static const char *header(struct MHD_Connection *http, const char *name)
 
 static int find_route(const char *path, const char *method, const struct route **ret_route)
 {
-	int status = MHD_HTTP_NOT_FOUND;
+	int status = MHD_HTTP_NOT_FOUND; /* then it may be one of the page */
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(routes); i++) {
 		if (!cordon_streq(routes[i].path, path))
@@ -121,14 +122,15 @@ static int check_body(struct MHD_Connection *http, const char **ret_why)
 
 /* The checks, in their order. Returns 0 or a status with *ret_why. */
 static int check(struct cordon_server *server, const struct cordon_connection *connection, struct MHD_Connection *http,
-		 const char *path, const char *method, struct cordon_client **ret_client, const char **ret_why)
+		 const char *path, const char *method, struct cordon_client **ret_client, bool *ret_is_page,
+		 const char **ret_why)
 {
 	const char *host = header(http, MHD_HTTP_HEADER_HOST);
 	const struct route *route = NULL;
 	int status = find_route(path, method, &route);
 
-	*ret_why = status == MHD_HTTP_NOT_FOUND ? "there is nothing here" : "not with this method";
-	if (status)
+	*ret_why = "not with this method";
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		return status;
 	*ret_why = "Host is not an address of this server";
 	if (!host || !is_host(server, connection->listener, host))
@@ -136,7 +138,10 @@ static int check(struct cordon_server *server, const struct cordon_connection *c
 	*ret_why = "requests of other sites are refused";
 	if (!is_origin(server, connection->listener, header(http, MHD_HTTP_HEADER_ORIGIN)))
 		return MHD_HTTP_FORBIDDEN;
-	if (!route->needs_token)
+	*ret_is_page = !route || connection->listener->control;
+	if (*ret_is_page)
+		*ret_client = cordon_client_by_uid(server, geteuid());
+	if (*ret_is_page || !route->needs_token)
 		return 0;
 	*ret_client = authenticate(server, connection, http);
 	*ret_why = "a valid token is needed: Authorization: Bearer TOKEN; see 'cordon token create'";
@@ -192,17 +197,25 @@ static enum MHD_Result begin(struct cordon_server *server, struct MHD_Connection
 	struct cordon_client *client = NULL;
 	struct cordon_exchange *exchange;
 	const char *why = NULL;
+	bool is_page = false, reads;
 	int status;
 
 	if (!connection)
 		return MHD_NO;
-	status = check(server, connection, http, path, method, &client, &why);
+	status = check(server, connection, http, path, method, &client, &is_page, &why);
 	exchange = cordon_exchange_new(server, connection, http, client);
 	if (!exchange) {
 		cordon_client_drop(server, client);
 		return MHD_NO;
 	}
 	*ret_exchange = exchange;
+	if (is_page) {
+		if (cordon_exchange_page(exchange) < 0)
+			return MHD_NO;
+		cordon_exchange_page_route(exchange, path, method, &reads);
+		connection->complete = !reads;
+		return reads ? MHD_YES : cordon_exchange_proceed(exchange);
+	}
 	exchange->takes_events = accept && (strstr(accept, "text/event-stream") || strstr(accept, "*/*"));
 	if (!status && cordon_streq(method, "POST"))
 		return MHD_YES;
@@ -233,7 +246,9 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *http, const cha
 		*n = 0;
 		return MHD_YES;
 	}
-	if (exchange->state == CORDON_EXCHANGE_READING)
+	if (exchange->state == CORDON_EXCHANGE_READING && exchange->page)
+		cordon_exchange_page_form(exchange, path);
+	else if (exchange->state == CORDON_EXCHANGE_READING)
 		cordon_exchange_take(exchange);
 	return cordon_exchange_proceed(exchange);
 }

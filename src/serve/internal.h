@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
+#include "page/page.h"
 #include "serve/head.h"
 #include "serve/serve.h"
+#include "serve/worker.h"
 
 #define CORDON_SERVE_HOST_SIZE 256
 #define CORDON_SERVE_OUT_MAX ((size_t)64 << 20) /* what one client has not read yet; more ends its stream */
@@ -17,6 +19,8 @@
 struct cordon_listener {
 	int fd;
 	bool local;			   /* a Unix socket: the peer's uid suffices */
+	bool control;			   /* the socket of `cordon open`, which serves nothing else */
+	unsigned int port;		   /* 0 for a Unix socket */
 	char path[CORDON_PATH_MAX];	   /* of a socket that we made, or "" */
 	char text[CORDON_SERVE_HOST_SIZE]; /* what people call it: "http://127.0.0.1:8080/mcp" */
 	char hosts[4][CORDON_SERVE_HOST_SIZE];
@@ -28,6 +32,40 @@ int cordon_listeners_open(const struct cordon_serve_options *options,
 			  struct cordon_listener ret_listeners[static CORDON_SERVE_LISTENERS_MAX], size_t *ret_n,
 			  struct cordon_error *err);
 void cordon_listeners_close(struct cordon_listener *listeners, size_t n);
+/* Opens the socket at which `cordon open` finds the server of this home: state/serve/control. -EADDRINUSE when another server
+ * has it. */
+int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, struct cordon_error *err);
+/* Opens a port of the loopback, for a server that has none. */
+int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon_error *err);
+
+/* login.c: links that work once, and cookies. */
+#define CORDON_LOGINS_MAX 16
+#define CORDON_LOGIN_HASH_SIZE 32
+struct cordon_login {
+	unsigned char hash[CORDON_LOGIN_HASH_SIZE];
+	int64_t expiry; /* monotonic; 0: none */
+};
+
+#define CORDON_LOGIN_NONCE_SIZE 33
+
+/* Somebody who is logged in. */
+struct cordon_page_login {
+	char nonce[CORDON_LOGIN_NONCE_SIZE];
+	char token[CORDON_PAGE_TOKEN_SIZE]; /* of all forms */
+	int64_t expiry;
+};
+
+struct cordon_server;
+struct cordon_live;
+
+/* Makes a link to this listener. It works once, within a minute. */
+int cordon_login_link(struct cordon_server *server, const struct cordon_listener *listener, char *ret_url, size_t size);
+/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie. -EPERM for a code that is not valid any more. */
+int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *code,
+		     char *ret_cookie, size_t size);
+/* Finds the login in the header Cookie (may be NULL); -EPERM when there is none that is valid for this port. */
+int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *header,
+		       struct cordon_page_login *ret_login);
 
 /* client.c: an authenticated client, with what it uses. Requests and streams hold a reference. */
 struct cordon_client {
@@ -62,7 +100,7 @@ void cordon_clients_expire(struct cordon_server *server);
 #define CORDON_SESSION_HEADER "Mcp-Session-Id"
 #define CORDON_SESSION_TEXT_MAX 2048
 #define CORDON_SESSION_LIFE_MS ((int64_t)7 * 86400000)
-#define CORDON_SESSION_NONCE_SIZE 33
+#define CORDON_SESSION_NONCE_SIZE CORDON_LOGIN_NONCE_SIZE
 
 struct cordon_exchange;
 
@@ -88,6 +126,8 @@ int cordon_http_session_find(struct cordon_server *server, struct cordon_client 
 void cordon_http_session_drop(struct cordon_http_session *session);
 /* Ends a session for good; it is remembered across restarts until its id would have expired. -ENOSPC when too many are. */
 int cordon_http_session_end(struct cordon_http_session *session, struct cordon_error *err);
+/* The same for any nonce: it is not valid any more, until `expiry` and ever after. */
+int cordon_ended_add(struct cordon_server *server, const char *nonce, int64_t expiry, struct cordon_error *err);
 int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error *err);
 /* Frees what nobody listens to any more. */
 void cordon_http_sessions_sweep(struct cordon_server *server, int64_t now);
@@ -99,7 +139,8 @@ struct cordon_connection {
 	int fd;
 	uint32_t number; /* tells it from another one that had the same descriptor */
 	const struct cordon_listener *listener;
-	uid_t uid; /* of a Unix peer */
+	uid_t uid;   /* of a Unix peer */
+	char *query; /* of the target, as it was written; or NULL */
 	int64_t accepted;
 	bool watched;  /* by our epoll */
 	bool handed;   /* libmicrohttpd has it */
@@ -116,6 +157,18 @@ enum cordon_exchange_state {
 	CORDON_EXCHANGE_STREAM,	 /* answered by a stream of events */
 };
 
+/* What an exchange about the page has besides. */
+struct cordon_exchange_page {
+	struct cordon_page_login login;
+	struct cordon_worker *worker; /* that makes the answer, or NULL */
+	struct cordon_live *live;     /* a stream of changes, or NULL */
+	struct cordon_worker_head head;
+	const char *asset; /* borrowed bytes of a file of the page */
+	size_t asset_size;
+	char cookie[320]; /* Set-Cookie, or "" */
+	bool broken;	  /* the child ended before its answer was whole */
+};
+
 struct cordon_exchange {
 	struct cordon_mcp_channel channel; /* its data is the exchange */
 	struct cordon_exchange *next, *previous;
@@ -129,8 +182,9 @@ struct cordon_exchange {
 	struct cordon_buf out; /* the answer, or events */
 	size_t sent;
 	int status;
-	int64_t comment_due; /* monotonic */
-	char *session_id;    /* the header of an answer to initialize */
+	int64_t comment_due;		   /* monotonic */
+	char *session_id;		   /* the header of an answer to initialize */
+	struct cordon_exchange_page *page; /* NULL: it is about MCP */
 	bool too_long;
 	bool modern;
 	bool takes_events; /* the client accepts a stream */
@@ -151,6 +205,27 @@ void cordon_exchange_take(struct cordon_exchange *exchange);
 void cordon_exchange_listen(struct cordon_exchange *exchange, struct cordon_http_session *session);
 /* Answers with a status and a JSON-RPC error without id, before or instead of the dispatcher. */
 void cordon_exchange_refuse(struct cordon_exchange *exchange, int status, const char *why);
+/* From now on the answer is a stream. */
+void cordon_exchange_stream(struct cordon_exchange *exchange);
+/* Goes on with a connection that waits. */
+void cordon_exchange_resume(struct cordon_exchange *exchange);
+/* Adds an event to a stream. */
+void cordon_exchange_event(struct cordon_exchange *exchange, const char *text);
+
+/* page.c: an exchange about the page. */
+/* Makes it one about the page; -ENOMEM. */
+int cordon_exchange_page(struct cordon_exchange *exchange);
+/* Answers with a page about a refusal. */
+void cordon_exchange_page_refuse(struct cordon_exchange *exchange, int status, const char *why);
+/* worker.c reports: the head is known; more of the body; the end, whole or not. */
+void cordon_exchange_page_begin(struct cordon_exchange *exchange, const struct cordon_worker_head *head);
+void cordon_exchange_page_add(struct cordon_exchange *exchange, const char *bytes, size_t n);
+void cordon_exchange_page_end(struct cordon_exchange *exchange, bool headed, bool whole);
+/* The headers of every answer about the page. */
+void cordon_exchange_page_headers(const struct cordon_exchange *exchange, struct MHD_Response *response);
+/* Whether the login of a stream has ended. */
+bool cordon_exchange_page_expired(const struct cordon_exchange *exchange);
+void cordon_exchange_page_done(struct cordon_exchange *exchange);
 /* Queues the response when there is one, or suspends the connection until there is. */
 enum MHD_Result cordon_exchange_proceed(struct cordon_exchange *exchange);
 /* The client has gone, or may not go on: a modern request is cancelled, a legacy one goes on without a reader. */
@@ -174,7 +249,23 @@ void cordon_http_run(struct cordon_server *server);
 /* Milliseconds until cordon_http_run() must be called, or -1. */
 int cordon_http_timeout(const struct cordon_server *server);
 
+/* The whole head of a request about the page has passed the checks that all have in common. A form is read first: *ret_reads. */
+void cordon_exchange_page_route(struct cordon_exchange *exchange, const char *path, const char *method, bool *ret_reads);
+/* The body of a form has arrived. */
+void cordon_exchange_page_form(struct cordon_exchange *exchange, const char *path);
+
+/* live.c */
+struct cordon_live *cordon_live_new(struct cordon_server *server, const char *topics);
+void cordon_live_free(struct cordon_server *server, struct cordon_live *live);
+/* Reads what inotify reports, and tells those whom it concerns. */
+void cordon_live_read(struct cordon_server *server);
+void cordon_live_tell(struct cordon_server *server, int64_t now);
+
 /* loop.c */
+/* Looks at the pipe of a worker, or not. */
+void cordon_server_watch_worker(struct cordon_server *server, int fd, bool on);
+/* Serves one more listener; takes it. */
+int cordon_server_listen(struct cordon_server *server, const struct cordon_listener *listener, struct cordon_error *err);
 struct cordon_connection *cordon_connection_by_fd(const struct cordon_server *server, int fd);
 /* The request waits, so the end of its client must be noticed. */
 void cordon_connection_watch(struct cordon_server *server, struct cordon_connection *connection);
@@ -190,9 +281,12 @@ struct cordon_server {
 	const struct cordon_store *store;
 	const struct cordon_serve_options *options;
 	struct MHD_Daemon *http[CORDON_HTTP__MAX];
-	struct cordon_listener listeners[CORDON_SERVE_LISTENERS_MAX];
+	struct cordon_listener listeners[CORDON_SERVE_LISTENERS_MAX + 2]; /* with that of control, and a port for the page */
 	size_t n_listeners;
-	int epoll_fd, signals_fd, tokens_fd;
+	int epoll_fd, signals_fd, tokens_fd, live_fd;
+	struct cordon_worker *workers;
+	struct cordon_live_topic *topics;
+	struct cordon_login logins[CORDON_LOGINS_MAX];
 	struct cordon_connection *connections;
 	struct cordon_connection **by_fd;
 	size_t by_fd_size;

@@ -21,7 +21,7 @@
 #define SWEEP_MS 500
 
 /* What an event is about: kind, number of the connection, descriptor. */
-enum kind { LISTENER, CONNECTION, HTTP, WORK, SIGNALS, TOKENS };
+enum kind { LISTENER, CONNECTION, HTTP, WORK, SIGNALS, TOKENS, WORKER, LIVE };
 
 static uint64_t mark(enum kind kind, uint32_t number, int fd)
 {
@@ -34,6 +34,29 @@ static int watch(const struct cordon_server *server, int operation, enum kind ki
 	struct epoll_event event = { .events = events, .data.u64 = mark(kind, number, fd) };
 
 	return epoll_ctl(server->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+void cordon_server_watch_worker(struct cordon_server *server, int fd, bool on)
+{
+	watch(server, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, WORKER, 0, fd, EPOLLIN);
+}
+
+int cordon_server_listen(struct cordon_server *server, const struct cordon_listener *listener, struct cordon_error *err)
+{
+	struct cordon_listener *kept = &server->listeners[server->n_listeners];
+	int r = server->n_listeners < CORDON_ARRAY_SIZE(server->listeners) ? 0 : -E2BIG;
+
+	if (r == 0)
+		r = watch(server, EPOLL_CTL_ADD, LISTENER, 0, listener->fd, EPOLLIN);
+	if (r < 0) {
+		close(listener->fd);
+		return cordon_fail_errno(err, r, "cannot listen");
+	}
+	*kept = *listener;
+	server->n_listeners++;
+	if (!kept->local && server->options->listening)
+		server->options->listening(server->options->data, kept->text, false);
+	return 0;
 }
 
 void cordon_server_sweep_by(struct cordon_server *server, int64_t when)
@@ -72,6 +95,7 @@ void cordon_connection_closed(struct cordon_server *server, struct cordon_connec
 	if (connection->exchange)
 		connection->exchange->connection = NULL;
 	server->n_connections--;
+	free(connection->query);
 	free(connection);
 }
 
@@ -136,6 +160,7 @@ static void look(struct cordon_server *server, struct cordon_connection *connect
 		close_early(server, connection);
 		return;
 	}
+	connection->query = head.query ? strndup(head.query, head.query_size) : NULL;
 	/* From now on only the end of the client is of interest. */
 	if (connection->watched)
 		watch(server, EPOLL_CTL_MOD, CONNECTION, connection->number, connection->fd, EPOLLRDHUP | EPOLLET);
@@ -266,6 +291,7 @@ static void sweep(struct cordon_server *server)
 	connections = sweep_connections(server, now);
 	exchanges = cordon_exchanges_sweep(server, now);
 	cordon_http_sessions_sweep(server, now);
+	cordon_live_tell(server, now);
 	cordon_server_sweep_by(server, connections);
 	cordon_server_sweep_by(server, exchanges);
 	/* Clients that expire, and sessions that nobody listens to. */
@@ -309,6 +335,12 @@ static void serve_events(struct cordon_server *server, const struct epoll_event 
 			break;
 		case TOKENS:
 			tokens_changed(server);
+			break;
+		case WORKER:
+			cordon_worker_read(server, fd);
+			break;
+		case LIVE:
+			cordon_live_read(server);
 			break;
 		case HTTP:
 		case WORK:
@@ -398,6 +430,11 @@ static int watch_all(struct cordon_server *server, struct cordon_error *err)
 			      IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_ONLYDIR) < 0)
 		return cordon_fail_errno(err, -errno, "cannot watch the tokens");
 	r = watch(server, EPOLL_CTL_ADD, TOKENS, 0, server->tokens_fd, EPOLLIN);
+	server->live_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (r == 0 && server->live_fd < 0)
+		r = -errno;
+	if (r == 0)
+		r = watch(server, EPOLL_CTL_ADD, LIVE, 0, server->live_fd, EPOLLIN);
 	return r < 0 ? cordon_fail_errno(err, r, "epoll") : 0;
 }
 
@@ -417,6 +454,18 @@ static void raise_limit(struct cordon_server *server)
 									  : DESCRIPTORS_KEPT;
 }
 
+/* A home has one server that `cordon open` finds: the first. */
+static int open_control(struct cordon_server *server, struct cordon_error *err)
+{
+	int r = server->options->open
+			? -EADDRINUSE
+			: cordon_listener_control(server->serve_fd, &server->listeners[server->n_listeners], err);
+
+	if (r == 0)
+		server->n_listeners++;
+	return r == -EADDRINUSE ? 0 : r;
+}
+
 static int prepare(struct cordon_server *server, const sigset_t *signals, struct cordon_error *err)
 {
 	int r;
@@ -432,6 +481,8 @@ static int prepare(struct cordon_server *server, const sigset_t *signals, struct
 	if (r == 0)
 		r = cordon_listeners_open(server->options, server->listeners, &server->n_listeners, err);
 	if (r == 0)
+		r = open_control(server, err);
+	if (r == 0)
 		r = cordon_http_start(server, err);
 	return r < 0 ? r : watch_all(server, err);
 }
@@ -446,6 +497,7 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 		.epoll_fd = -1,
 		.signals_fd = -1,
 		.tokens_fd = -1,
+		.live_fd = -1,
 		.serve_fd = -1,
 		.sweep = INT64_MAX,
 	};
@@ -460,7 +512,8 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	r = prepare(&server, &signals, err);
 	for (size_t i = 0; r == 0 && options->listening && i < server.n_listeners; i++)
-		options->listening(options->data, server.listeners[i].text, options->n_any > 0);
+		if (!server.listeners[i].control)
+			options->listening(options->data, server.listeners[i].text, options->n_any > 0);
 	if (r == 0) {
 		while (!server.stopping && r == 0)
 			r = turn(&server, -1);
@@ -481,6 +534,7 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 	cordon_tokens_done(&server.tokens);
 	free(server.by_fd);
 	cordon_closep(&server.tokens_fd);
+	cordon_closep(&server.live_fd);
 	cordon_closep(&server.serve_fd);
 	cordon_closep(&server.signals_fd);
 	cordon_closep(&server.epoll_fd);

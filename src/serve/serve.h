@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP transport of the MCP server: one endpoint, /mcp, for both protocol eras, and /health. One thread serves all
- * connections with libmicrohttpd; the dispatcher, tools and approvals are those of mcp/mcp.h.
+ * The HTTP transport of the MCP server: one endpoint, /mcp, for both protocol eras, /health, and the page for people (page.c).
+ * One thread serves all connections with libmicrohttpd; the dispatcher, tools and approvals are those of mcp/mcp.h.
  *
  * Each request passes the same checks in this order before a byte of its body is parsed: head (head.h), path and method,
  * Host, Origin, token, rate, content type, length.
@@ -19,6 +19,7 @@
 #define CORDON_SERVE_COMMENT_MS 15000 /* a silent stream gets a comment */
 #define CORDON_SERVE_LISTENERS_MAX 8
 #define CORDON_SERVE_HOSTS_MAX 16
+#define CORDON_SERVE_CONTROL "control" /* the socket in state/serve at which `cordon open` finds the server */
 
 struct cordon_serve_options {
 	const char *listen[CORDON_SERVE_LISTENERS_MAX]; /* "unix:PATH", "127.0.0.1:PORT", "[::1]:PORT" */
@@ -28,6 +29,7 @@ struct cordon_serve_options {
 	const char *hosts[CORDON_SERVE_HOSTS_MAX]; /* further values of Host, for a front */
 	size_t n_hosts;
 	bool open; /* for tests of the protocol: nobody needs a token */
+	bool page; /* started by `cordon open`: it goes on where there is no place for the default socket */
 	/* Called for each address once the server listens there. */
 	void (*listening)(void *data, const char *address, bool anybody);
 	void *data;

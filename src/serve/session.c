@@ -311,9 +311,8 @@ int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error 
 	return r;
 }
 
-int cordon_http_session_end(struct cordon_http_session *session, struct cordon_error *err)
+int cordon_ended_add(struct cordon_server *server, const char *nonce, int64_t expiry, struct cordon_error *err)
 {
-	struct cordon_server *server = session->server;
 	char line[ENDED_LINE];
 	autofd int fd = -1;
 	int n, r = 0;
@@ -324,10 +323,15 @@ int cordon_http_session_end(struct cordon_http_session *session, struct cordon_e
 		r = cordon_fail(err, -ENOSPC, CORDON_KIND_LIMIT, "too many sessions were ended");
 	if (r < 0)
 		return r;
-	n = snprintf(line, sizeof(line), "%s %lld\n", session->nonce, (long long)session->expiry);
+	n = snprintf(line, sizeof(line), "%s %lld\n", nonce, (long long)expiry);
 	fd = openat(server->serve_fd, ENDED, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || (r = cordon_write_all(fd, line, (size_t)n)) < 0 || fdatasync(fd) < 0)
 		return cordon_fail_errno(err, r < 0 ? r : -errno, "state/serve/" ENDED);
-	json_object_set_new(server->ended, session->nonce, json_integer((json_int_t)session->expiry));
+	json_object_set_new(server->ended, nonce, json_integer((json_int_t)expiry));
 	return 0;
+}
+
+int cordon_http_session_end(struct cordon_http_session *session, struct cordon_error *err)
+{
+	return cordon_ended_add(session->server, session->nonce, session->expiry, err);
 }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the page share: the request that is answered, the frame around every page, and small parts of many. */
+#ifndef CORDON_PAGE_INTERNAL_H
+#define CORDON_PAGE_INTERNAL_H
+
+#include <jansson.h>
+
+#include "page/form.h"
+#include "page/html.h"
+#include "page/page.h"
+
+/* One request while it is answered. */
+struct cordon_page {
+	const struct cordon_page_request *request;
+	const struct cordon_store *store;
+	struct cordon_page_answer *answer;
+	struct cordon_html html;
+	struct cordon_form query, form;
+	const char *id;	  /* what stands behind the path of the page: "/session/ID", or "" */
+	const char *part; /* what stands behind that: "/session/ID/output", or "" */
+	bool framed;	  /* cordon_page_begin() was called */
+	bool sent;	  /* a part of the answer has left, so its status stands */
+};
+
+/*
+ * One kind of page. A path that ends with a slash is followed by an id, and perhaps by a slash and one more word. `get` writes a
+ * page, or answers otherwise; `post` does what the field "action" says and then redirects, or fails.
+ */
+struct cordon_page_route {
+	const char *path;
+	const char *label; /* in the navigation, or NULL */
+	void (*get)(struct cordon_page *page);
+	void (*post)(struct cordon_page *page); /* or NULL */
+};
+
+extern const struct cordon_page_route cordon_page_routes[]; /* ends with an empty one */
+
+void cordon_page_home(struct cordon_page *page);
+
+/* assets.c: a text that changes with the files, so that a browser may keep them. */
+const char *cordon_page_assets_version(void);
+
+/* layout.c: the frame. `live` are the directories below state/ whose changes make the script fetch the page again, separated by
+ * blanks ("audit approvals sessions/ID"), or NULL. */
+void cordon_page_begin(struct cordon_page *page, const char *title, const char *live);
+void cordon_page_end(struct cordon_page *page);
+/* Sends what is ready. A page that reads many records calls it first, so that its reader sees something at once. */
+void cordon_page_flush(struct cordon_page *page);
+/* A whole page about what went wrong: the message, the hint, and a way back. */
+void cordon_page_fail(struct cordon_page *page, int status, const struct cordon_error *err);
+/* The same with a status that fits the kind of the error. */
+void cordon_page_fail_error(struct cordon_page *page, const struct cordon_error *err);
+/* After an action: the browser gets `path`, which may have a query. `done` is a word of the table in layout.c, which the next page
+ * says in whole words; or NULL. */
+void cordon_page_redirect(struct cordon_page *page, const char *done, const char *path, ...) CORDON_PRINTF(3, 4);
+
+/* A value of the query or of the form; NULL when it is not there. */
+const char *cordon_page_arg(const struct cordon_page *page, const char *name);
+const char *cordon_page_field(const struct cordon_page *page, const char *name);
+/* Whether the form asks for this action. */
+bool cordon_page_does(const struct cordon_page *page, const char *action);
+
+/* parts.c: small parts. A form begins with the login's token and, if it is not NULL, the field "action". */
+void cordon_page_form(struct cordon_page *page, const char *path, const char *action);
+/* A whole form with one button. */
+void cordon_page_button(struct cordon_page *page, const char *path, const char *action, const char *label);
+/* A point in time in RFC 3339: readable, and exact in the attribute; nothing for NULL and "". */
+void cordon_page_time(struct cordon_page *page, const char *time);
+/* "850 ms", "12 s", "3 min 4 s". */
+void cordon_page_duration(struct cordon_page *page, int64_t ms);
+/* A state as a word with a colour of its own; the words of sessions, runs, stories, steps and views are known. */
+void cordon_page_state(struct cordon_page *page, const char *state);
+/* Strings of an array with a blank between them, as one line of code. */
+void cordon_page_command(struct cordon_page *page, const json_t *words);
+/* "There is nothing here yet", in words. */
+void cordon_page_empty(struct cordon_page *page, const char *text);
+/* A string of an object, or "". */
+const char *cordon_page_string(const json_t *object, const char *name);
+
+/* One audit record for an action of the person: what, about which session or project (or NULL), and how it ended. */
+void cordon_page_audit(struct cordon_page *page, const char *action, const char *session, const char *about,
+		       const struct cordon_error *err);
+
+#endif

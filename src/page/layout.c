@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame around every page: head, navigation, what was done, and the page about a failure. */
+#include <stdio.h>
+
+#include "page/internal.h"
+
+/* What an action that has just been done is called. The word stands in the address, so it must not be free text. */
+static const struct {
+	const char *word, *text;
+} done[] = {
+	{ "stopped", "The session ends now." },
+};
+
+static const char *done_text(const char *word)
+{
+	for (size_t i = 0; word && i < CORDON_ARRAY_SIZE(done); i++)
+		if (cordon_streq(done[i].word, word))
+			return done[i].text;
+	return NULL;
+}
+
+/* The navigation marks the page that is shown, and the list to which a single thing belongs. */
+static bool is_here(const char *path, const char *at)
+{
+	size_t n = strlen(path);
+
+	return cordon_streq(path, at) || (n > 1 && strncmp(path, at, n) == 0 && at[n] == '/');
+}
+
+static void navigation(struct cordon_page *page)
+{
+	cordon_html(&page->html, "<nav aria-label=\"Pages\"><ul>");
+	for (const struct cordon_page_route *route = cordon_page_routes; route->path; route++)
+		if (route->label)
+			cordon_html(&page->html, "<li><a href=\"%s\" aria-current=\"%s\">%s</a></li>", route->path,
+				    is_here(route->path, page->request->path) ? "page" : "false", route->label);
+	cordon_html(&page->html, "</ul></nav>");
+}
+
+void cordon_page_begin(struct cordon_page *page, const char *title, const char *live)
+{
+	const char *text = done_text(cordon_page_arg(page, "done"));
+	struct cordon_html *html = &page->html;
+	bool known = *page->request->token;
+
+	page->framed = true;
+	cordon_html(html,
+		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s - cordon</title>"
+		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+		    "<link rel=\"icon\" href=\"/page/icon.svg?%s\" type=\"image/svg+xml\">"
+		    "<link rel=\"stylesheet\" href=\"/page/style.css?%s\">",
+		    title, cordon_page_assets_version(), cordon_page_assets_version());
+	if (known)
+		cordon_html(html, "<script src=\"/page/script.js?%s\" defer></script>", cordon_page_assets_version());
+	cordon_html(html,
+		    "</head><body data-live=\"%s\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header>",
+		    live);
+	cordon_html(html, "<p class=\"brand\"><a href=\"/\">cordon</a></p>");
+	if (known)
+		navigation(page);
+	cordon_html(html, "</header><main id=\"main\" tabindex=\"-1\"><h1>%s</h1>", title);
+	cordon_html(html, "<p id=\"said\" role=\"status\" aria-live=\"polite\">");
+	if (text)
+		cordon_html(html, "<span class=\"done\">%s</span>", text);
+	cordon_html(html, "</p>");
+}
+
+void cordon_page_end(struct cordon_page *page)
+{
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html, "</main><footer><p>cordon %s", cordon_version());
+	if (*page->request->token) {
+		cordon_html(
+			html,
+			" \u00b7 <span id=\"live\" class=\"quiet\">not live: load the page again to see changes</span></p>");
+		cordon_html(html,
+			    "<form method=\"post\" action=\"/logout\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
+			    "<button class=\"plain\">Log out</button></form>",
+			    page->request->token);
+	} else {
+		cordon_html(html, "</p>");
+	}
+	cordon_html(html, "</footer></body></html>\n");
+}
+
+void cordon_page_flush(struct cordon_page *page)
+{
+	const struct cordon_page_request *request = page->request;
+
+	if (!request->send || page->html.failed || !page->html.out.len)
+		return;
+	page->sent = true;
+	request->send(request->data, page->answer, page->html.out.data, page->html.out.len);
+	cordon_buf_reset(&page->html.out);
+}
+
+void cordon_page_fail(struct cordon_page *page, int status, const struct cordon_error *err)
+{
+	struct cordon_html *html = &page->html;
+
+	/* Nothing of a page that was begun is shown beside the failure, unless it has left already. */
+	if (!page->sent) {
+		cordon_buf_reset(&html->out);
+		page->answer->status = status;
+		page->answer->type = "text/html; charset=utf-8";
+		*page->answer->location = *page->answer->file = '\0';
+		cordon_page_begin(page,
+				  status == 404	  ? "Not found"
+				  : status == 401 ? "Not logged in"
+						  : "That did not work",
+				  NULL);
+	}
+	cordon_html(html, "<div class=\"alert\" role=\"alert\"><p>%s.</p>", err->message);
+	if (*err->where)
+		cordon_html(html, "<p><code>%s</code></p>", err->where);
+	if (*err->hint)
+		cordon_html(html, "<p>What to do: %s.</p>", err->hint);
+	cordon_html(html, "</div>");
+	if (*page->request->token)
+		cordon_html(html, "<p><a href=\"%s\">Back</a></p>",
+			    cordon_streq(page->request->method, "POST") ? page->request->path : "/");
+}
+
+void cordon_page_fail_error(struct cordon_page *page, const struct cordon_error *err)
+{
+	int status = err->kind == CORDON_KIND_NOT_FOUND	      ? 404
+		     : err->kind == CORDON_KIND_USAGE	      ? 400
+		     : err->kind == CORDON_KIND_POLICY_DENIED ? 403
+		     : err->kind == CORDON_KIND_CONFLICT      ? 409
+							      : 500;
+
+	cordon_page_fail(page, status, err);
+}
+
+void cordon_page_redirect(struct cordon_page *page, const char *word, const char *path, ...)
+{
+	char *location = page->answer->location;
+	size_t size = sizeof(page->answer->location);
+	va_list args;
+	int n;
+
+	va_start(args, path);
+	n = vsnprintf(location, size, path, args);
+	va_end(args);
+	if (n > 0 && (size_t)n < size && word)
+		snprintf(location + n, size - (size_t)n, "%sdone=%s", strchr(location, '?') ? "&" : "?", word);
+	page->answer->status = 303;
+	cordon_html(&page->html, "<p><a href=\"%s\">Go on</a></p>", location);
+}

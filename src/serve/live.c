@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tells open pages that something changed: a stream of events for each, and inotify on the directories below state/ that the
+ * page shows. A stream hears of changes at most four times a second, and of the last one always.
+ */
+#include <sys/inotify.h>
+
+#include "base/path.h"
+#include "base/time.h"
+#include "serve/internal.h"
+
+#define INTERVAL_MS 250
+#define TOPICS_MAX 8
+#define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ONLYDIR | IN_DONT_FOLLOW)
+
+/* One directory that somebody watches. */
+struct cordon_live_topic {
+	struct cordon_live_topic *next;
+	int wd;
+	unsigned int users;
+};
+
+/* One stream. */
+struct cordon_live {
+	struct cordon_live_topic *topics[TOPICS_MAX];
+	size_t n;
+	bool dirty;
+	int64_t told;
+};
+
+/* A topic is a directory: lower case, digits and dashes, at most three components, as in "sessions/UUID". */
+static bool is_topic(const char *text, size_t n)
+{
+	size_t slashes = 0;
+
+	if (!n || n > 128 || text[0] == '/' || text[n - 1] == '/')
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool slash = text[i] == '/';
+
+		slashes += slash;
+		if (!slash && text[i] != '-' && !(text[i] >= 'a' && text[i] <= 'z') &&
+		    !(text[i] >= '0' && text[i] <= '9'))
+			return false;
+		if (slash && text[i - 1] == '/')
+			return false;
+	}
+	return slashes <= 2;
+}
+
+static struct cordon_live_topic *get_topic(struct cordon_server *server, const char *text, size_t n)
+{
+	char below[160] = "state/", path[CORDON_PATH_MAX];
+	struct cordon_live_topic *topic = server->topics;
+	int wd;
+
+	memcpy(below + strlen(below), text, n);
+	if (cordon_path_join(server->store->home.path, below, path, sizeof(path)) < 0)
+		return NULL;
+	wd = inotify_add_watch(server->live_fd, path, EVENTS);
+	if (wd < 0)
+		return NULL; /* a directory that is not there yet says nothing */
+	while (topic && topic->wd != wd)
+		topic = topic->next;
+	if (!topic) {
+		topic = calloc(1, sizeof(*topic));
+		if (!topic) {
+			inotify_rm_watch(server->live_fd, wd);
+			return NULL;
+		}
+		topic->wd = wd;
+		topic->next = server->topics;
+		server->topics = topic;
+	}
+	topic->users++;
+	return topic;
+}
+
+static void drop_topic(struct cordon_server *server, struct cordon_live_topic *topic)
+{
+	struct cordon_live_topic **link = &server->topics;
+
+	if (--topic->users > 0)
+		return;
+	while (*link != topic)
+		link = &(*link)->next;
+	*link = topic->next;
+	inotify_rm_watch(server->live_fd, topic->wd);
+	free(topic);
+}
+
+/* `text` are topics with a blank between them. Those that are none are passed over: the page then says less, not more. */
+struct cordon_live *cordon_live_new(struct cordon_server *server, const char *text)
+{
+	struct cordon_live *live = calloc(1, sizeof(*live));
+
+	while (live && *text && live->n < TOPICS_MAX) {
+		size_t n = strcspn(text, " ");
+		struct cordon_live_topic *topic = is_topic(text, n) ? get_topic(server, text, n) : NULL;
+
+		if (topic)
+			live->topics[live->n++] = topic;
+		text += n + strspn(text + n, " ");
+	}
+	return live;
+}
+
+void cordon_live_free(struct cordon_server *server, struct cordon_live *live)
+{
+	if (!live)
+		return;
+	for (size_t i = 0; i < live->n; i++)
+		drop_topic(server, live->topics[i]);
+	free(live);
+}
+
+static void mark(struct cordon_server *server, const struct inotify_event *event)
+{
+	const char *name = event->len ? event->name : "";
+
+	/* Temporary files of writes that have not ended are no change, and locks are none either. */
+	if (!(event->mask & IN_Q_OVERFLOW) && (*name == '.' || cordon_streq(name, "lock") || cordon_streq(name, "locks")))
+		return;
+	for (struct cordon_exchange *exchange = server->exchanges; exchange; exchange = exchange->next) {
+		struct cordon_live *live = exchange->page ? exchange->page->live : NULL;
+
+		for (size_t i = 0; live && i < live->n; i++)
+			live->dirty |= live->topics[i]->wd == event->wd || (event->mask & IN_Q_OVERFLOW);
+	}
+}
+
+void cordon_live_read(struct cordon_server *server)
+{
+	_Alignas(struct inotify_event) char events[16384];
+	ssize_t n;
+
+	while ((n = read(server->live_fd, events, sizeof(events))) > 0) {
+		for (char *at = events; at < events + n;) {
+			const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
+
+			mark(server, event);
+			at += sizeof(*event) + event->len;
+		}
+	}
+	cordon_live_tell(server, cordon_time_monotonic());
+}
+
+void cordon_live_tell(struct cordon_server *server, int64_t now)
+{
+	for (struct cordon_exchange *exchange = server->exchanges; exchange; exchange = exchange->next) {
+		struct cordon_live *live = exchange->page ? exchange->page->live : NULL;
+
+		if (!live || !live->dirty)
+			continue;
+		if (live->told + INTERVAL_MS > now) {
+			cordon_server_sweep_by(server, live->told + INTERVAL_MS);
+			continue;
+		}
+		live->dirty = false;
+		live->told = now;
+		cordon_exchange_event(exchange, "event: change\ndata: 1\n\n");
+	}
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Getting to the page: the link, the cookie, forms, and who is turned away."""
+import os
+import re
+import socket
+
+import pytest
+
+from serving import Answer, Page, read_all
+from support import poll
+
+
+def test_a_link_works_once(page):
+    code = page.link.partition(page.host)[2]
+    again = page.raw("GET", code)
+    assert again.status == 401 and "set-cookie" not in again.headers and "used already" in again.body.decode()
+    wrong = page.raw("GET", "/login?code=" + "0" * 64)
+    assert wrong.status == 401 and "set-cookie" not in wrong.headers
+
+
+def test_the_second_open_uses_the_same_server_and_login_survives_a_restart(cordon, page):
+    other = Page(cordon)
+    assert other.port == page.port and other.cookie != page.cookie
+    assert "What runs now" in page.get("/") and "What runs now" in other.get("/")
+
+
+def test_nobody_without_the_cookie_sees_anything(page):
+    for cookie in (None, "", page.cookie[:-1] + ("0" if page.cookie[-1] != "0" else "1"), f"cordon-{page.port + 1}=" + page.cookie.partition("=")[2]):
+        answer = page.raw("GET", "/", {"Cookie": cookie})
+        assert answer.status == 401, (cookie, answer)
+        assert "cordon open" in answer.body.decode() and "token" not in answer.body.decode()
+    expired = re.sub(r"=\d+\.", "=1.", page.cookie)
+    assert page.raw("GET", "/", {"Cookie": expired}).status == 401
+
+
+def test_every_answer_forbids_frames_foreign_scripts_and_caches(page):
+    for path in ("/", "/nothing", "/login?code=x"):
+        headers = page.raw("GET", path).headers
+        assert "frame-ancestors 'none'" in headers["content-security-policy"] and "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-frame-options"] == "DENY" and headers["cache-control"] == "no-store" and headers["referrer-policy"] == "no-referrer"
+
+
+def test_forms_of_other_sites_and_other_ports_are_refused(page):
+    body = f"token={page.token()}".encode()
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": None},
+        {"Origin": f"http://127.0.0.1:{page.port + 1}"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ):
+        assert page.raw("POST", "/logout", headers, body).status == 403, headers
+    for wrong in (b"", b"token=", b"token=" + b"0" * 64, b"token=%zz"):
+        assert page.raw("POST", "/logout", None, wrong).status == 403, wrong
+    assert page.raw("POST", "/logout", {"Content-Type": "text/plain"}, body).status == 415
+    assert page.get("/")  # still logged in
+    # What a page of another port could read with the cookie that the browser sends along.
+    assert page.raw("GET", "/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}).status == 403
+    assert page.raw("GET", "/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}).status == 403
+    assert page.raw("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}).status == 200
+
+
+def test_rebinding_is_refused(page):
+    assert page.raw("GET", "/", {"Host": "evil.example"}).status == 403
+    assert page.raw("GET", page.link.partition(page.host)[2], {"Host": f"evil.example:{page.port}"}).status == 403
+
+
+def test_a_logout_ends_the_login_and_its_streams(page):
+    stream = page.listen("audit")
+    assert stream.head().headers["content-type"] == "text/event-stream"
+    answer = page.raw("POST", "/logout", None, f"token={page.token()}".encode())
+    assert answer.status == 200 and "Max-Age=0" in answer.headers["set-cookie"]
+    stream.ended()
+    assert page.raw("GET", "/").status == 401
+
+
+def test_only_the_control_socket_gives_links_and_it_serves_nothing_else(cordon, page):
+    assert page.raw("POST", "/open", None, b"").status == 404
+
+    def ask(text):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(control))
+            sock.sendall(text)
+            return Answer(read_all(sock))
+
+    control = cordon.box.state / "state" / "serve" / "control"
+    if control.stat().st_uid != os.geteuid():  # the tests are root, and even root is another user
+        assert ask(b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n").status == 403
+        return
+    assert ask(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 404
+    assert ask(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}").status == 404
+    assert ask(b"POST /open HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n").status == 403
+    assert ask(b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n").status == 200
+
+
+def test_a_stream_says_when_something_changes(cordon, page):
+    stream = page.listen("audit", "../../etc", "views/")
+    stream.head()
+    assert cordon("project", "create", "p", "--no-git").returncode == 0
+    cordon("run", "--", "true", cwd=cordon.box.path)
+    poll(lambda: b"event: change" in stream.data or (stream.more() and False), 20, "a change")
+    stream.close()
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/session", "/session/", "//", "/page/../x", "/session/" + "a" * 500, "/page/none.css"])
+def test_what_is_not_there_is_said_to_be_not_there(page, path):
+    assert page.raw("GET", path).status == 404
