@@ -30,9 +30,10 @@ static const char *header(struct MHD_Connection *http, const char *name)
 	return MHD_lookup_connection_value(http, MHD_HEADER_KIND, name);
 }
 
+/* Returns 0, or a status. A path that is none of these is one of the page. */
 static int find_route(const char *path, const char *method, const struct route **ret_route)
 {
-	int status = MHD_HTTP_NOT_FOUND; /* then it may be one of the page */
+	int status = cordon_page_status(path, method);
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(routes); i++) {
 		if (!cordon_streq(routes[i].path, path))
@@ -43,7 +44,7 @@ static int find_route(const char *path, const char *method, const struct route *
 			return 0;
 		}
 	}
-	return status;
+	return status == MHD_HTTP_OK ? 0 : status;
 }
 
 /* Names of hosts have no case. */
@@ -129,8 +130,8 @@ static int check(struct cordon_server *server, const struct cordon_connection *c
 	const struct route *route = NULL;
 	int status = find_route(path, method, &route);
 
-	*ret_why = "not with this method";
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+	*ret_why = status == MHD_HTTP_NOT_FOUND ? "there is nothing here" : "not with this method";
+	if (status)
 		return status;
 	*ret_why = "Host is not an address of this server";
 	if (!host || !is_host(server, connection->listener, host))

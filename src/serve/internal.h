@@ -249,6 +249,8 @@ void cordon_http_run(struct cordon_server *server);
 /* Milliseconds until cordon_http_run() must be called, or -1. */
 int cordon_http_timeout(const struct cordon_server *server);
 
+/* Whether the page has this path for this method: 200, 404 or 405. */
+int cordon_page_status(const char *path, const char *method);
 /* The whole head of a request about the page has passed the checks that all have in common. A form is read first: *ret_reads. */
 void cordon_exchange_page_route(struct cordon_exchange *exchange, const char *path, const char *method, bool *ret_reads);
 /* The body of a form has arrived. */

@@ -28,10 +28,21 @@ struct cordon_live {
 	int64_t told;
 };
 
-/* A topic is a directory: lower case, digits and dashes, at most three components, as in "sessions/UUID". */
+/* A topic is a directory of one of these kinds, and below it lower case, digits and dashes, as in "sessions/UUID". */
 static bool is_topic(const char *text, size_t n)
 {
-	size_t slashes = 0;
+	static const char *const kinds[] = { "approvals", "audit", "crew",     "flow", "loops",
+					     "projects",  "runs",  "sessions", "views" };
+	size_t slashes = 0, kind = 0;
+
+	while (kind < n && text[kind] != '/')
+		kind++;
+	for (size_t i = 0;; i++) {
+		if (i == CORDON_ARRAY_SIZE(kinds))
+			return false;
+		if (strlen(kinds[i]) == kind && strncmp(kinds[i], text, kind) == 0)
+			break;
+	}
 
 	if (!n || n > 128 || text[0] == '/' || text[n - 1] == '/')
 		return false;
@@ -52,14 +63,18 @@ static struct cordon_live_topic *get_topic(struct cordon_server *server, const c
 {
 	char below[160] = "state/", path[CORDON_PATH_MAX];
 	struct cordon_live_topic *topic = server->topics;
+	autofd int made = -1;
 	int wd;
 
 	memcpy(below + strlen(below), text, n);
 	if (cordon_path_join(server->store->home.path, below, path, sizeof(path)) < 0)
 		return NULL;
+	/* What holds everything of its kind is made now, or the first thing in it would come unseen. */
+	if (!memchr(text, '/', n))
+		cordon_home_subdir(&server->store->home, below + strlen("state/"), &made, NULL);
 	wd = inotify_add_watch(server->live_fd, path, EVENTS);
 	if (wd < 0)
-		return NULL; /* a directory that is not there yet says nothing */
+		return NULL; /* what is gone says nothing */
 	while (topic && topic->wd != wd)
 		topic = topic->next;
 	if (!topic) {

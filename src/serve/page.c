@@ -300,35 +300,31 @@ static int check(struct cordon_exchange *exchange, const char *path, const char 
 	return 0;
 }
 
-static int find(struct cordon_exchange *exchange, const char *path, const char *method)
+int cordon_page_status(const char *path, const char *method)
 {
 	static const struct {
 		const char *path, *method;
 	} routes[] = { { "/open", "POST" }, { "/login", "GET" }, { "/logout", "POST" }, { "/events", "GET" } };
-	const char *type;
+	const char *bytes, *type;
+	size_t n;
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(routes); i++)
 		if (cordon_streq(routes[i].path, path))
 			return cordon_streq(routes[i].method, method) ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
-	if (cordon_page_asset(path, &exchange->page->asset, &exchange->page->asset_size, &type) == 0) {
-		set_type(exchange, type);
-		if (!cordon_streq(method, "GET"))
-			exchange->page->asset = NULL;
+	if (cordon_page_asset(path, &bytes, &n, &type) == 0)
 		return cordon_streq(method, "GET") ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
-	}
 	return cordon_page_find(path, method);
 }
 
 void cordon_exchange_page_route(struct cordon_exchange *exchange, const char *path, const char *method, bool *ret_reads)
 {
-	const char *why = "There is nothing here";
-	int status = find(exchange, path, method);
+	const char *why, *type;
+	int status;
 
 	*ret_reads = false;
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		why = "Not with this method";
-	if (status == MHD_HTTP_OK)
-		status = check(exchange, path, method, &why);
+	if (cordon_page_asset(path, &exchange->page->asset, &exchange->page->asset_size, &type) == 0)
+		set_type(exchange, type);
+	status = check(exchange, path, method, &why);
 	if (status) {
 		exchange->page->asset = NULL;
 		cordon_exchange_page_refuse(exchange, status, why);
