@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the agent may do with an entry of the tree, and whether everything below a directory is the same. */
-#ifndef CORDON_CLI_TREE_H
-#define CORDON_CLI_TREE_H
+#ifndef CORDON_POLICY_MARKS_H
+#define CORDON_POLICY_MARKS_H
 
 #include "policy/policy.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes the marks of tree entries from the policy alone. */
-#include "cli/tree.h"
+#include "policy/marks.h"
 #include "base/path.h"
 #include "policy/shares.h"
 
