@@ -55,6 +55,19 @@ struct cordon_audit_reader *cordon_audit_reader_free(struct cordon_audit_reader 
 int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_audit_item *ret_item,
 			     struct cordon_error *err);
 
+/* The newest records that match. */
+struct cordon_audit_latest {
+	struct cordon_audit_filter filter;
+	uint64_t before; /* only records with a lower number; 0: all */
+	size_t max;	 /* records */
+	uint64_t bytes;	 /* about how much of the end of the log is looked at; 0: all of it */
+};
+
+/* Returns an array of records as they are in the log, newest first. *ret_more (may be NULL) is whether the log goes on before the
+ * point at which the search ended. What is damaged is passed over. */
+int cordon_audit_latest(const struct cordon_home *home, const struct cordon_audit_latest *ask, json_t **ret_records,
+			bool *ret_more, struct cordon_error *err);
+
 /* Returns an object with the id of every run that has a record that matches, in the order of the log, and the time of the
  * first such record. */
 int cordon_audit_runs(const struct cordon_home *home, const struct cordon_audit_filter *filter, json_t **ret_runs,

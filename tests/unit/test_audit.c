@@ -402,6 +402,70 @@ static void reader_goes_on_over_rotation(void **state)
 	cordon_audit_close(audit);
 }
 
+/* Numbers of the newest records, as text; "+" behind them when there are more. */
+static char *latest(const struct cordon_audit_latest *ask)
+{
+	struct cordon_buf text = CORDON_BUF(65536);
+	struct cordon_error err = { 0 };
+	json_auto_t *records = NULL;
+	json_t *record;
+	bool more;
+	size_t i;
+
+	assert_int_equal(cordon_audit_latest(&home, ask, &records, &more, &err), 0);
+	json_array_foreach(records, i, record) {
+		assert_int_equal(cordon_buf_addf(&text, "%s%d", i ? " " : "",
+						 (int)json_integer_value(json_object_get(record, "seq"))),
+				 0);
+	}
+	assert_int_equal(cordon_buf_adds(&text, more ? "+" : ""), 0);
+	return cordon_buf_steal(&text);
+}
+
+#define assert_latest(want, ...)                                                                                       \
+	do {                                                                                                           \
+		autofree char *got_ = latest(&(struct cordon_audit_latest){ __VA_ARGS__ });                            \
+		assert_string_equal(got_, want);                                                                       \
+	} while (0)
+
+static void newest_records_are_found_from_the_end(void **state)
+{
+	const uint32_t limits = UINT32_C(1) << CORDON_AUDIT_LIMIT;
+	struct cordon_audit *audit = open_audit("first-run");
+	size_t size = 600 << 10; /* more than two blocks of the search */
+	autofree char *junk = malloc(size);
+
+	(void)state;
+	assert_non_null(junk);
+	assert_latest("", .max = 5);
+	for (int i = 0; i < 6; i++)
+		write_event(audit, i == 2 ? CORDON_AUDIT_LIMIT : CORDON_AUDIT_GRANT, "\"event\":\"limit\"");
+	cordon_audit_close(audit);
+	assert_latest("6 5 4 3 2 1", .max = 10);
+	assert_latest("6 5+", .max = 2);
+	assert_latest("4 3+", .max = 2, .before = 5);
+	assert_latest("3", .max = 10, .filter.types = limits);
+	/* A line of any length is no record, and hides none. */
+	memset(junk, 'x', size);
+	junk[0] = junk[size - 1] = '\n';
+	write_bytes(LOG, O_APPEND, junk, size);
+	assert_latest("6 5 4 3 2 1", .max = 10);
+	assert_latest("+", .max = 10, .bytes = 1000);
+	/* A writer notes the damage (7); every record from here on is in a file of its own. */
+	audit = open_audit("second-run");
+	cordon_audit_set_rotation(audit, 1, 50);
+	write_event(audit, CORDON_AUDIT_LIMIT, "y");
+	write_event(audit, CORDON_AUDIT_GRANT, "z");
+	cordon_audit_close(audit);
+	{
+		autofree char *of_run = latest(&(struct cordon_audit_latest){ .max = 10, .filter.run = "first" });
+		autofree char *of_type = latest(&(struct cordon_audit_latest){ .max = 10, .filter.types = limits });
+
+		assert_string_equal(of_run, "6 5 4 3 2 1");
+		assert_non_null(strstr(of_type, " 3"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +484,7 @@ int main(void)
 		cmocka_unit_test(filters_are_read_and_applied),
 		cmocka_unit_test(forged_text_is_safe_to_show),
 		in_home(reader_goes_on_over_rotation),
+		in_home(newest_records_are_found_from_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
