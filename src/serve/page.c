@@ -197,6 +197,7 @@ static void log_in(struct cordon_exchange *exchange)
 		return;
 	}
 	cordon_buf_adds(&body, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>cordon</title>"
+			       "<link rel=\"icon\" href=\"/page/icon.svg\" type=\"image/svg+xml\">"
 			       "<meta http-equiv=\"refresh\" content=\"0; url=/\"></head>"
 			       "<body><p><a href=\"/\">Go on</a></p></body></html>\n");
 	answer(exchange, MHD_HTTP_OK, "text/html; charset=utf-8", &body);
