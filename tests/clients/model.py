@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Deed:
-    """What the model asks for: a file with content, the content of a file, or a command."""
+    """What the model asks for: a file with content, the content of a file, a command, or (of Claude Code) a tool by its name, with arguments in JSON."""
 
     name: str
-    kind: str  # write, read or shell
+    kind: str  # write, read, shell or tool
     path: str = ""
     text: str = ""
 
@@ -88,6 +88,8 @@ class Messages(Dialect):
 
     @staticmethod
     def call(deed, tools):
+        if deed.kind == "tool":
+            return deed.path, json.loads(deed.text)
         return {
             "write": ("Write", {"file_path": deed.path, "content": deed.text}),
             "read": ("Read", {"file_path": deed.path}),
