@@ -341,58 +341,12 @@ def test_an_expired_token_is_none(server, cordon):
     poll(lambda: server.modern("tools/list", token=token).status == 401, PATIENT, "the token to expire")
 
 
-def test_each_tool_needs_its_scope(server, cordon):
-    """Every tool with every scope: what is not listed can't be called either, and says what it needs."""
-    everything = names(server.result("tools/list"))
-    listed = {}
-    for scope in ("read", "run", "admin"):
-        token = server.make_token("--scope", scope)
-        is_known(server, token)
-        listed[scope] = names(server.result("tools/list", token=token))
-        for tool in everything - listed[scope]:
-            params = {"name": tool, "arguments": arguments_of(server, tool)}
-            result = server.result("tools/call", params, token=token, capabilities=FORMS)
-            assert result["isError"] and "scope" in result["content"][0]["text"], (scope, tool, result)
-    assert listed["admin"] == everything and listed["read"] < listed["run"] < listed["admin"]
-    assert {"session_start", "workflow_run", "agent_execute"} <= listed["run"] - listed["read"]
-    assert {"project_update", "shared_grant", "changes_apply"} <= listed["admin"] - listed["run"]
-
-
-def arguments_of(server, tool, known={}):
-    """Arguments that fit the schema of a tool and name nothing that exists."""
-    if not known:
-        known |= {entry["name"]: entry["inputSchema"] for entry in server.result("tools/list")["tools"]}
-    schema = known[tool]
-    values = {"string": "00000000-0000-4000-8000-000000000000", "array": ["x"], "integer": 1, "boolean": True, "object": {}}
-    chosen = {}
-    for name in schema.get("required", ()):
-        kind = schema["properties"][name]
-        chosen[name] = kind["enum"][0] if "enum" in kind else values[kind["type"] if isinstance(kind["type"], str) else kind["type"][0]]
-    return chosen
-
-
 def test_a_token_for_a_project_sees_nothing_of_others(server, cordon):
     mine, theirs = project(cordon, "mine"), project(cordon, "theirs")
     token = server.make_token("--scope", "admin", "--project", "mine")
     is_known(server, token)
     foreign = server.did("session_start", project_id=theirs, command=["cat"])["session_id"]
     own = server.did("session_start", token=token, project_id=mine, command=["cat"])["session_id"]
-    missing = "00000000-0000-4000-8000-000000000000"
-    assert [entry["id"] for entry in server.did("project_list", token=token)["projects"]] == [mine]
-    assert [entry["session_id"] for entry in server.did("session_list", token=token)["sessions"]] == [own]
-    for tool, args in (
-        ("project_get", {}), ("project_update", {"description": "x"}), ("project_delete", {}), ("workspace_list", {}),
-        ("workspace_create", {}), ("session_start", {"command": ["true"]}), ("session_list", {}), ("policy_check", {"path": "a"}),
-    ):  # fmt: skip
-        one = server.refused(tool, token=token, project_id=theirs, **args)
-        other = server.refused(tool, token=token, project_id=missing, **args)
-        assert one["kind"] == "not_found" and json.dumps(one).replace(theirs, missing) == json.dumps(other), tool
-    for tool in ("session_get", "session_output", "session_stop", "session_send", "session_exec"):
-        args = {"session_send": {"message": "x"}, "session_exec": {"command": ["true"]}}.get(tool, {})
-        one = server.refused(tool, token=token, session_id=foreign, **args)
-        other = server.refused(tool, token=token, session_id=missing, **args)
-        assert one["kind"] == "not_found" and json.dumps(one).replace(foreign, missing) == json.dumps(other), tool
-    assert server.refused("session_start", token=token, project_id=mine, command=["true"], parent_session_id=foreign)["kind"] == "not_found"
     uris = {entry["uri"] for entry in server.result("resources/list", token=token)["resources"]}
     assert uris == {"cordon://projects", "cordon://sessions", f"cordon://project/{mine}", f"cordon://project/{mine}/workspaces"}
     for uri in (f"cordon://project/{theirs}", f"cordon://session/{foreign}", f"cordon://session/{foreign}/log", "cordon://audit/2026-01-01"):
@@ -407,8 +361,6 @@ def test_a_token_for_a_project_sees_nothing_of_others(server, cordon):
     stream = server.listen(f"cordon://session/{foreign}", f"cordon://session/{own}", token=token)
     assert stream.wait(lambda event: True)["params"]["notifications"]["resourceSubscriptions"] == [f"cordon://session/{own}"]
     stream.close()
-    tools = names(server.result("tools/list", token=token))
-    assert "project_create" not in tools and "agent_list" not in tools and "changes_list" not in tools
     assert server.did("session_get", token=token, session_id=own)["project_id"] == mine
     for session in (foreign, own):
         server.did("session_stop", session_id=session)
