@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cordon serve` and clients of it, for the tests of HTTP: bytes on a socket, one request, streams of events, both eras."""
 import json
-import os
 import re
 import signal
 import socket
-import struct
 import urllib.parse
 
-from support import poll, read_stat
+from support import poll
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -293,9 +291,6 @@ class Page:
         return Stream(sock)
 
     def stop(self):
-        """Ends the server that `cordon open` started, by the process id behind its control socket."""
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(self.cordon.box.state / "state" / "serve" / "control"))
-            pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-        os.kill(pid, signal.SIGTERM)
-        poll(lambda: (read_stat(pid) or "Z")[0] == "Z", PATIENT, "the end of the server")
+        """Ends the server that `cordon open` started."""
+        done = self.cordon("open", "--stop")
+        assert done.returncode == 0, str(done)

@@ -22,17 +22,34 @@
 #define WAIT_MS 20
 #define ANSWER_MAX 8192
 
-enum { OPT_NO_BROWSER = 1 };
+enum { OPT_NO_BROWSER = 1, OPT_FRONT, OPT_STOP };
 
 static const struct cordon_option options[] = {
 	{ "no-browser", 0, CORDON_ARG_NONE, NULL, "only print the link", OPT_NO_BROWSER },
+	{ "front", 0, CORDON_ARG_TEXT, "HOST[:PORT]",
+	  "a link to the front with TLS that has this name (see 'cordon serve --allow-host')", OPT_FRONT },
+	{ "stop", 0, CORDON_ARG_NONE, NULL, "end the server instead; sessions, agents and workflows go on", OPT_STOP },
 	{ 0 },
+};
+
+struct args {
+	const char *front;
+	bool no_browser, stop;
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	(void)key, (void)arg, (void)err;
-	*(bool *)data = true;
+	struct args *args = data;
+
+	if (key == OPT_NO_BROWSER)
+		args->no_browser = true;
+	else if (key == OPT_STOP)
+		args->stop = true;
+	else if (!*arg ||
+		 strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]") != strlen(arg))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is no name of a host", arg);
+	else
+		args->front = arg;
 	return 0;
 }
 
@@ -112,25 +129,47 @@ static int reach(int dir, int *ret_fd, struct cordon_error *err)
 	return 0;
 }
 
-/* The answer of a server that we started ourselves: a status, and the link as the body. */
-static int ask(int fd, struct cordon_buf *ret_link, struct cordon_error *err)
+/* Gets the body of the answer: a link, or why there is none. */
+static int ask(int fd, const char *front, struct cordon_buf *ret_link, struct cordon_error *err)
 {
-	static const char request[] =
-		"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+	autobuf struct cordon_buf request = CORDON_BUF(ANSWER_MAX);
 	autobuf struct cordon_buf answer = CORDON_BUF(ANSWER_MAX);
 	const char *body;
-	int r = cordon_write_all(fd, request, sizeof(request) - 1);
+	int r = cordon_buf_addf(&request, "POST /open%s%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+				front ? "?front=" : "", front ? front : "");
 
+	if (r == 0)
+		r = cordon_write_all(fd, request.data, request.len);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot ask the server");
 	r = cordon_read_fd(fd, "the answer of the server", &answer, err);
 	if (r < 0)
 		return r;
 	body = answer.data ? strstr(answer.data, "\r\n\r\n") : NULL;
-	if (!body || strncmp(answer.data, "HTTP/1.1 200", 12) != 0 || strncmp(body + 4, "http://", 7) != 0)
+	if (!body)
 		return cordon_fail(err, -EPROTO, CORDON_KIND_INTERNAL, "the server gave no link");
 	body += 4;
+	if (strncmp(answer.data, "HTTP/1.1 200", 12) != 0)
+		return cordon_fail(err, -EPERM, CORDON_KIND_CONFLICT, "the server gave no link: %.*s",
+				   (int)strcspn(body, "\r\n"), body);
 	return cordon_buf_add(ret_link, body, strcspn(body, "\r\n"));
+}
+
+/* Ends the server that answers at the control socket, if there is one, and waits for its end. */
+static int stop(int dir, struct cordon_error *err)
+{
+	autofd int fd = connect_to(dir);
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	char byte;
+
+	if (fd < 0)
+		return 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || kill(peer.pid, SIGTERM) < 0)
+		return cordon_fail_errno(err, -errno, "cannot end the server");
+	return read(fd, &byte, 1) == 0 || errno == ECONNRESET
+		       ? 0
+		       : cordon_fail_errno(err, -errno, "the server has not ended");
 }
 
 /* A browser on this machine, if there is a screen. Its words are of no interest, and nobody waits for it. */
@@ -161,10 +200,10 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	autobuf struct cordon_buf link = CORDON_BUF(ANSWER_MAX);
 	struct cordon_error err = { 0 };
-	bool no_browser = false;
+	struct args args = { 0 };
 	autofd int dir = -1;
 	autofd int fd = -1;
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &no_browser, &first, &err);
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &args, &first, &err);
 
 	if (r > 0)
 		return CORDON_EXIT_OK;
@@ -174,18 +213,20 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		r = cordon_home_open(&home, &err);
 	if (r == 0)
 		r = cordon_home_subdir(&home, "serve", &dir, &err);
-	if (r == 0)
-		r = reach(dir, &fd, &err);
-	if (r == 0)
-		r = ask(fd, &link, &err);
+	if (r == 0 && args.stop)
+		r = stop(dir, &err);
+	else if (r == 0 && (r = reach(dir, &fd, &err)) == 0)
+		r = ask(fd, args.front, &link, &err);
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
+	if (args.stop)
+		return CORDON_EXIT_OK;
 	if (cli->json)
 		cordon_cli_print_json(cli, json_pack("{s:s}", "url", link.data));
 	else
 		printf("%s\n", link.data);
 	fflush(stdout);
-	if (!no_browser)
+	if (!args.no_browser && !args.front)
 		browse(link.data);
 	return CORDON_EXIT_OK;
 }

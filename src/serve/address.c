@@ -110,7 +110,8 @@ static int describe(struct cordon_listener *listener, bool any, struct cordon_er
 	snprintf(shown, sizeof(shown), address.any.ss_family == AF_INET6 ? "[%s]" : "%s", host);
 	snprintf(listener->text, sizeof(listener->text), "http://%s:%u/mcp", shown, port);
 	add_host(listener, shown, port);
-	if (is_loopback(&address.any)) {
+	listener->loopback = is_loopback(&address.any);
+	if (listener->loopback) {
 		add_host(listener, "localhost", port);
 		if (!cordon_streq(shown, "127.0.0.1"))
 			add_host(listener, "127.0.0.1", port);

@@ -306,8 +306,9 @@ void cordon_http_stop(struct cordon_server *server)
 /* Head and body of most requests are small. */
 static bool is_small(const struct cordon_head *head)
 {
-	return head->size + HEADER_SIZE * head->lines <= SMALL_POOL - RESPONSE_SIZE && head->body <= SMALL_BODY &&
-	       !head->cookie;
+	/* The page has a cookie, and its first requests have a query. Its answers have long heads. */
+	return !head->query && head->size + HEADER_SIZE * head->lines <= SMALL_POOL - RESPONSE_SIZE &&
+	       head->body <= SMALL_BODY && !head->cookie;
 }
 
 int cordon_http_hand_over(struct cordon_server *server, struct cordon_connection *connection,

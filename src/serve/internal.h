@@ -21,6 +21,7 @@ struct cordon_listener {
 	bool local;			   /* a Unix socket: the peer's uid suffices */
 	bool control;			   /* the socket of `cordon open`, which serves nothing else */
 	unsigned int port;		   /* 0 for a Unix socket */
+	bool loopback;			   /* only this machine can reach the port */
 	char path[CORDON_PATH_MAX];	   /* of a socket that we made, or "" */
 	char text[CORDON_SERVE_HOST_SIZE]; /* what people call it: "http://127.0.0.1:8080/mcp" */
 	char hosts[4][CORDON_SERVE_HOST_SIZE];
@@ -58,11 +59,11 @@ struct cordon_page_login {
 struct cordon_server;
 struct cordon_live;
 
-/* Makes a link to this listener. It works once, within a minute. */
-int cordon_login_link(struct cordon_server *server, const struct cordon_listener *listener, char *ret_url, size_t size);
-/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie. -EPERM for a code that is not valid any more. */
+/* Makes a link to this place ("http://127.0.0.1:8080"). It works once, within a minute. */
+int cordon_login_link(struct cordon_server *server, const char *place, char *ret_url, size_t size);
+/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie; `secure` makes it one for TLS alone. -EPERM for a code that is not valid any more. */
 int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *code,
-		     char *ret_cookie, size_t size);
+		     bool secure, char *ret_cookie, size_t size);
 /* Finds the login in the header Cookie (may be NULL); -EPERM when there is none that is valid for this port. */
 int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *header,
 		       struct cordon_page_login *ret_login);

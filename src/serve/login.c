@@ -34,7 +34,7 @@ static bool same(const char *a, const char *b)
 	return strlen(a) == strlen(b) && sodium_memcmp(a, b, strlen(b)) == 0;
 }
 
-int cordon_login_link(struct cordon_server *server, const struct cordon_listener *listener, char *ret_url, size_t size)
+int cordon_login_link(struct cordon_server *server, const char *place, char *ret_url, size_t size)
 {
 	struct cordon_login *oldest = &server->logins[0];
 	unsigned char bytes[CODE_BYTES];
@@ -49,7 +49,7 @@ int cordon_login_link(struct cordon_server *server, const struct cordon_listener
 	/* The server keeps only a hash: what it remembers opens nothing. */
 	crypto_generichash(oldest->hash, sizeof(oldest->hash), (const unsigned char *)code, strlen(code), NULL, 0);
 	oldest->expiry = cordon_time_monotonic() + LINK_MS;
-	n = snprintf(ret_url, size, "http://%s/login?code=%s", listener->hosts[0], code);
+	n = snprintf(ret_url, size, "%s/login?code=%s", place, code);
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 
@@ -71,7 +71,7 @@ static bool use_code(struct cordon_server *server, const char *code)
 }
 
 int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *code,
-		     char *ret_cookie, size_t size)
+		     bool secure, char *ret_cookie, size_t size)
 {
 	char nonce[CORDON_SESSION_NONCE_SIZE], expiry[24], mac[CORDON_PAGE_TOKEN_SIZE];
 	unsigned char bytes[16];
@@ -83,8 +83,8 @@ int cordon_login_use(struct cordon_server *server, const struct cordon_listener 
 	sodium_bin2hex(nonce, sizeof(nonce), bytes, sizeof(bytes));
 	snprintf(expiry, sizeof(expiry), "%lld", (long long)(cordon_time_now() + COOKIE_MS));
 	make_code(server, "cookie", listener->port, expiry, nonce, mac);
-	n = snprintf(ret_cookie, size, "cordon-%u=%s.%s.%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict",
-		     listener->port, expiry, nonce, mac, (long long)(COOKIE_MS / 1000));
+	n = snprintf(ret_cookie, size, "cordon-%u=%s.%s.%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s",
+		     listener->port, expiry, nonce, mac, (long long)(COOKIE_MS / 1000), secure ? "; Secure" : "");
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 

@@ -11,6 +11,7 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/time.h"
 #include "page/form.h"
@@ -150,29 +151,48 @@ static void make(struct cordon_exchange *exchange, const char *method, const cha
 		exchange->state = CORDON_EXCHANGE_WAITING;
 }
 
-/* A listener that browsers can reach, which is opened if there is none. */
+/* A port of this machine, which is opened if there is none. */
 static const struct cordon_listener *reachable(struct cordon_server *server, struct cordon_error *err)
 {
 	struct cordon_listener listener;
 
 	for (size_t i = 0; i < server->n_listeners; i++)
-		if (server->listeners[i].port)
+		if (server->listeners[i].loopback)
 			return &server->listeners[i];
 	if (cordon_listener_loopback(&listener, err) < 0 || cordon_server_listen(server, &listener, err) < 0)
 		return NULL;
 	return &server->listeners[server->n_listeners - 1];
 }
 
+/* Whether it is a name of a front, which ends TLS before us. */
+static bool is_front(const struct cordon_server *server, const char *host)
+{
+	for (size_t i = 0; host && i < server->options->n_hosts; i++)
+		if (strcasecmp(server->options->hosts[i], host) == 0)
+			return true;
+	return false;
+}
+
 static void open_page(struct cordon_exchange *exchange)
 {
+	const char *front = MHD_lookup_connection_value(exchange->http, MHD_GET_ARGUMENT_KIND, "front");
 	struct cordon_error err = { 0 };
 	const struct cordon_listener *listener = reachable(exchange->server, &err);
 	struct cordon_buf body = CORDON_BUF(URL_SIZE + 16);
-	char url[URL_SIZE];
+	char url[URL_SIZE], place[URL_SIZE] = "";
+	int n = 0;
 
-	if (!listener || cordon_login_link(exchange->server, listener, url, sizeof(url)) < 0) {
-		cordon_exchange_page_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
-					    *err.message ? err.message : "no link can be made");
+	if (front && !is_front(exchange->server, front)) {
+		cordon_buf_adds(&body, "the server was not started with --allow-host for this name\n");
+		answer(exchange, MHD_HTTP_FORBIDDEN, "text/plain; charset=utf-8", &body);
+		return;
+	}
+	if (listener)
+		n = snprintf(place, sizeof(place), front ? "https://%s" : "http://%s",
+			     front ? front : listener->hosts[0]);
+	if (n <= 0 || (size_t)n >= sizeof(place) || cordon_login_link(exchange->server, place, url, sizeof(url)) < 0) {
+		cordon_buf_addf(&body, "%s\n", *err.message ? err.message : "no link can be made");
+		answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", &body);
 		return;
 	}
 	cordon_buf_addf(&body, "%s\n", url);
@@ -189,7 +209,8 @@ static void log_in(struct cordon_exchange *exchange)
 	struct cordon_exchange_page *page = exchange->page;
 	struct cordon_buf body = CORDON_BUF(1024);
 
-	if (cordon_login_use(exchange->server, exchange->connection->listener, code, page->cookie,
+	if (cordon_login_use(exchange->server, exchange->connection->listener, code,
+			     is_front(exchange->server, header(exchange, MHD_HTTP_HEADER_HOST)), page->cookie,
 			     sizeof(page->cookie)) < 0) {
 		*page->cookie = '\0';
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_UNAUTHORIZED,

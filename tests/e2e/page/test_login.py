@@ -109,3 +109,28 @@ def test_a_stream_says_when_something_changes(cordon, page):
 @pytest.mark.parametrize("path", ["/nothing", "/session", "/session/", "//", "/page/../x", "/session/" + "a" * 500, "/page/none.css"])
 def test_what_is_not_there_is_said_to_be_not_there(page, path):
     assert page.raw("GET", path).status == 404
+
+
+def test_stop_ends_the_server_and_a_login_outlives_it(cordon, page):
+    port = page.port
+    assert cordon("open", "--stop").returncode == 0
+    with pytest.raises(ConnectionRefusedError):
+        page.get("/")
+    assert cordon("open", "--stop").returncode == 0  # nothing to do
+    server = cordon.start("serve", "--listen", f"127.0.0.1:{port}")
+    assert b"listening" in server.stderr.readline()
+    assert "What runs now" in page.get("/")  # the same cookie
+
+
+def test_a_link_to_a_front_needs_its_name(cordon, page):
+    done = cordon("open", "--front", "agents.example.org")
+    assert done.returncode == 1 and "--allow-host" in done.stderr and not done.stdout
+    assert cordon("open", "--front", "a b").returncode == 2
+    page.stop()
+    server = cordon.start("serve", "--listen", "127.0.0.1:0", "--allow-host", "agents.example.org")
+    port = int(re.search(rb":(\d+)/", server.stderr.readline())[1])
+    link = cordon("open", "--front", "agents.example.org").stdout.strip()
+    assert link.startswith("https://agents.example.org/login?code=")
+    page.port, page.cookie = port, None
+    answer = page.raw("GET", link.partition(".org")[2], {"Host": "agents.example.org"})
+    assert answer.status == 200 and answer.headers["set-cookie"].endswith("; Secure")
