@@ -12,6 +12,7 @@
 #include "cli/manager.h"
 #include "cli/run_options.h"
 #include "config/extent.h"
+#include "loop/control.h"
 #include "loop/loop.h"
 
 enum {
@@ -234,11 +235,11 @@ static int choose_agent(struct looping *l, char **argv, struct cordon_error *err
 /* The PRD by its own path: what the loop writes and the sandbox protects must be one file. */
 static int name_prd(struct looping *l, size_t i, const char *name, struct cordon_error *err)
 {
-	char *path = realpath(name, NULL);
+	char *path = NULL;
+	int r = cordon_loop_prd_path(name, &path, err);
 
-	if (!path)
-		return errno == ENOENT ? cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "there is no PRD %s", name)
-				       : cordon_fail_errno(err, -errno, "%s", name);
+	if (r < 0)
+		return r;
 	for (size_t k = 0; k < i; k++)
 		if (cordon_streq(l->paths[k], path)) {
 			free(path);
@@ -336,7 +337,7 @@ static int open_prds(struct looping *l)
 	if (cordon_manager_env(&env, &err) < 0)
 		return cordon_cli_fail(l->cli, &err);
 	if (!l->args->n_prds)
-		l->args->prds[l->args->n_prds++] = "prd.json";
+		l->args->prds[l->args->n_prds++] = CORDON_LOOP_PRD;
 	for (size_t i = 0; i < l->args->n_prds; i++)
 		if (name_prd(l, i, l->args->prds[i], &err) < 0)
 			return cordon_cli_fail(l->cli, &err);

@@ -34,6 +34,7 @@ extern const struct cordon_command cordon_cmd_git_take;
 extern const struct cordon_command cordon_cmd_infer_scope;
 extern const struct cordon_command cordon_cmd_learn;
 extern const struct cordon_command cordon_cmd_loop;
+extern const struct cordon_command cordon_cmd_loop_retry;
 extern const struct cordon_command cordon_cmd_logs;
 extern const struct cordon_command cordon_cmd_mount;
 extern const struct cordon_command cordon_cmd_prd_validate;

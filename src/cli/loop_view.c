@@ -254,6 +254,8 @@ static void print_event(struct cordon_loop_view *view, const struct cordon_loop 
 		print_passed(view, event);
 	} else if (cordon_streq(what, "parked")) {
 		cordon_cli_log(cli, "INFO", "%s is parked: %s", text_of(event, "story"), text_of(event, "reason"));
+	} else if (cordon_streq(what, "retry")) {
+		cordon_cli_log(cli, "INFO", "%s has its attempts back", text_of(event, "story"));
 	} else if (cordon_streq(what, "interrupted")) {
 		cordon_cli_log(cli, "INFO", "%s was interrupted%s%.*s", text_of(event, "story"),
 			       *text_of(event, "view") ? "; its changes wait in view " : "", SHORT,

@@ -15,6 +15,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_run,
 	&cordon_cmd_learn,
 	&cordon_cmd_loop,
+	&cordon_cmd_loop_retry,
 	&cordon_cmd_profile_list,
 	&cordon_cmd_profile_show,
 	&cordon_cmd_doctor,

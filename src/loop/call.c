@@ -248,6 +248,7 @@ int cordon_loop_call_start(struct cordon_loop *loop, struct cordon_loop_call *ca
 	json_object_set_new(event, "title", json_string(one->story->title));
 	json_object_set_new(event, "view", json_string(call->view.dir_fd >= 0 ? call->view.record.id : ""));
 	json_object_set_new(event, "log", json_string(call->logs.name));
+	json_object_set_new(event, "job", json_integer((json_int_t)cordon_crew_count(loop->crew))); /* the next one */
 	r = cordon_loop_say(loop, event, false, err);
 	if (r < 0)
 		return r;

@@ -171,6 +171,7 @@ int cordon_loop_check(struct cordon_loop *loop, struct cordon_loop_call *call, s
 	struct cordon_loop_scope scope = { 0 };
 	char name[CORDON_CREW_NAME_MAX + 1];
 	struct cordon_job_spec job = { .name = name, .run = loop->options.spec };
+	json_t *event;
 	int r;
 
 	call->check_argv[0] = shell;
@@ -197,5 +198,8 @@ int cordon_loop_check(struct cordon_loop *loop, struct cordon_loop_call *call, s
 	job.run.n_view_layers = call->n_layers;
 	call->checking = true;
 	cordon_loop_set(loop, call->story, CORDON_STORY_CHECKING);
-	return cordon_crew_add(loop->crew, &job, &call->job, err);
+	event = cordon_loop_event(loop, "check", call->n, call->story);
+	json_object_set_new(event, "job", json_integer((json_int_t)cordon_crew_count(loop->crew))); /* the next one */
+	r = cordon_loop_say(loop, event, false, err);
+	return r < 0 ? r : cordon_crew_add(loop->crew, &job, &call->job, err);
 }

@@ -16,6 +16,17 @@
 #define PROGRAM "cordon"
 #define FAILURE_MAX ((size_t)64 << 10)
 
+int cordon_loop_prd_path(const char *name, char **ret_path, struct cordon_error *err)
+{
+	char *path = realpath(name, NULL);
+
+	if (!path)
+		return errno == ENOENT ? cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "there is no PRD %s", name)
+				       : cordon_fail_errno(err, -errno, "%s", name);
+	*ret_path = path;
+	return 0;
+}
+
 int cordon_loop_id(const char *root, const char *const *prds, size_t n, char ret_id[static CORDON_LOOP_ID_SIZE],
 		   struct cordon_error *err)
 {

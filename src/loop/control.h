@@ -11,6 +11,10 @@
 #include "base/home.h"
 
 #define CORDON_LOOP_ID_SIZE 33
+#define CORDON_LOOP_PRD "prd.json" /* the default of --prd */
+
+/* The PRD by its own path, allocated: what the loop writes and the sandbox protects must be one file. Errors: not_found. */
+int cordon_loop_prd_path(const char *name, char **ret_path, struct cordon_error *err);
 
 /* The id of the loop over these PRDs. `root` and the paths are canonical; their order does not matter. */
 int cordon_loop_id(const char *root, const char *const *prds, size_t n, char ret_id[static CORDON_LOOP_ID_SIZE],
@@ -22,6 +26,13 @@ int cordon_loop_detach(const struct cordon_home *home, const char *id, char *con
 		       struct cordon_error *err);
 /* Asks a loop to end as Ctrl-C does: views of agents that run are kept. Does nothing if it does not run. */
 int cordon_loop_stop(const struct cordon_home *home, const char *id, struct cordon_error *err);
+/*
+ * Gives a story that has failed all its attempts back; one that is parked waits for its turn again. A loop that runs takes it
+ * within a moment, and any other when it goes on: it then does this story and no other that was parked. `prd` may be NULL if only
+ * one PRD of the loop has the story. Errors: not_found; usage; conflict for a story that has not failed.
+ */
+int cordon_loop_retry(const struct cordon_home *home, const char *id, const char *prd, const char *story,
+		      struct cordon_error *err);
 
 /*
  * {"loop_id", "state", "pid", "root", "prds", "summary", "total", "passed", "parked", "iterations", "workers", "violations",
@@ -31,6 +42,20 @@ int cordon_loop_stop(const struct cordon_home *home, const char *id, struct cord
  * are counted when a call ends. -ENOENT with kind not_found for a loop that never began.
  */
 int cordon_loop_status(const struct cordon_home *home, const char *id, json_t **ret_status, struct cordon_error *err);
+/*
+ * The same with all stories and for people who look at it: `stopping`, `estimate_ms` (left, if the loop runs and one is known),
+ * `workers_max` and `crew`; and of each story `dependencies`, `since`, `duration_ms` (of all its calls), `last` (the last line that
+ * its agent wrote, while it works) and `calls`, the oldest first:
+ *
+ * {"n", "attempt", "state", "began_at", "ended_at", "duration_ms", "violations", "exit_code", "run_id", "files", "note", "commit", "log",
+ *  "crew", "job"}
+ *
+ * `state` is working, checking, accepted, passed, failed or interrupted; `crew` and `job` name the run of the agent (crew/crew.h).
+ */
+int cordon_loop_board(const struct cordon_home *home, const char *id, json_t **ret_board, struct cordon_error *err);
+/* Opens a log of a call, which `log` of the call names, to read it: "prompt.txt", "output.log", "error.log" or "combined.log". */
+int cordon_loop_log(const struct cordon_home *home, const char *id, const char *log, const char *name, int *ret_fd,
+		    struct cordon_error *err);
 /* An array of the status of all loops, without their stories. */
 int cordon_loop_list(const struct cordon_home *home, json_t **ret_list, struct cordon_error *err);
 /* The first line that the process of a loop wrote about a failure, as an error; false when there is none. */

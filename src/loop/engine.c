@@ -90,13 +90,18 @@ const char *cordon_loop_dir(const struct cordon_loop *loop)
 	return loop->dir;
 }
 
+int64_t cordon_loop_estimate_of(uint64_t calls_ms, size_t calls, size_t left, size_t workers)
+{
+	return calls && workers ? (int64_t)(calls_ms / calls * left / workers) : -1;
+}
+
 int64_t cordon_loop_estimate(const struct cordon_loop *loop)
 {
 	size_t left = 0;
 
 	for (size_t i = 0; i < loop->n_stories; i++)
 		left += loop->stories[i].state < CORDON_STORY_ACCEPTED;
-	return loop->n_ended ? (int64_t)(loop->calls_ms / loop->n_ended * left / loop->n_calls) : -1;
+	return cordon_loop_estimate_of(loop->calls_ms, loop->n_ended, left, loop->n_calls);
 }
 
 /* ---- choosing ---- */
@@ -220,19 +225,6 @@ static void on_event(void *data, size_t index, const struct cordon_event *event)
 		loop->options.observer.violation(loop->options.observer.data, loop, call->story, event);
 }
 
-/* Keeps the last line that is not empty. */
-static void keep_line(struct cordon_loop_story *story, const char *bytes, size_t n)
-{
-	size_t end = n, start;
-
-	while (end > 0 && (bytes[end - 1] == '\n' || bytes[end - 1] == '\r' || bytes[end - 1] == ' '))
-		end--;
-	for (start = end; start > 0 && bytes[start - 1] != '\n';)
-		start--;
-	if (end > start)
-		cordon_text_escape_fixed(story->last, sizeof(story->last), bytes + start, end - start);
-}
-
 static void on_output(void *data, size_t index, int stream, const char *bytes, size_t n)
 {
 	struct cordon_loop *loop = data;
@@ -240,7 +232,7 @@ static void on_output(void *data, size_t index, int stream, const char *bytes, s
 
 	if (!call)
 		return;
-	keep_line(&loop->stories[call->story], bytes, n);
+	cordon_loop_last_line(bytes, n, loop->stories[call->story].last);
 	if (loop->options.observer.output)
 		loop->options.observer.output(loop->options.observer.data, loop, call->story, stream, bytes, n);
 	if (!call->checking) {
@@ -329,6 +321,8 @@ static int turns(struct cordon_loop *loop, int signals, struct cordon_error *err
 		take_signals(loop, signals);
 		if (r == 0 && !loop->n_live && loop->n_stack)
 			r = cordon_loop_land(loop, err);
+		if (r == 0) /* when nothing is left to be done, a request decides whether the loop ends */
+			r = cordon_loop_take_requests(loop, !loop->n_live, err);
 		if (r == 0)
 			r = start_some(loop, err);
 		if (r < 0 || (!loop->n_live && !loop->n_stack))
@@ -446,7 +440,8 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 	last = json_string_value(
 		json_object_get(json_array_get(events, json_array_size(events) ? json_array_size(events) - 1 : 0),
 				"event"));
-	if (last && cordon_streq(last, "done")) {
+	/* Who asks for one story after the end of a loop wants that one, and not all that were parked. */
+	if (last && cordon_streq(last, "done") && !cordon_loop_has_requests(loop->dir_fd)) {
 		cordon_loop_logs_clear(loop->dir_fd);
 		(void)unlinkat(loop->dir_fd, "results", 0);
 		r = cordon_loop_journal_clear(&loop->journal, err);
@@ -463,6 +458,8 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 		r = show(loop, err);
 	if (r == 0)
 		r = cordon_loop_say(loop, begin_event(loop), false, err);
+	if (r == 0)
+		r = cordon_loop_take_requests(loop, true, err);
 	if (r == 0 && loop->n_stack)
 		r = cordon_loop_land(loop, err);
 	return r;

@@ -83,8 +83,9 @@ struct cordon_loop {
 	size_t n_stack;
 	char landing[CORDON_RUN_ID_SIZE]; /* the view of a landing that was interrupted, or "" */
 	struct cordon_loop_git git;
-	uint64_t n;    /* of the last call */
-	int64_t began; /* monotonic ms */
+	uint64_t n;	/* of the last call */
+	int64_t began;	/* monotonic ms */
+	int64_t looked; /* for requests; the same */
 	uint64_t calls_ms;
 	size_t n_ended;
 	bool stopping;
@@ -98,6 +99,8 @@ int cordon_loop_say(struct cordon_loop *loop, json_t *event, bool durable, struc
 void cordon_loop_tell(struct cordon_loop *loop, json_t *event);
 void cordon_loop_set(struct cordon_loop *loop, size_t story, cordon_story_state state);
 int64_t cordon_loop_us(void);
+/* The ms that are left, from what `calls` calls took and how many stories are left; -1 when nothing is known yet. */
+int64_t cordon_loop_estimate_of(uint64_t calls_ms, size_t calls, size_t left, size_t workers);
 const char *cordon_loop_prd_name(const struct cordon_loop *loop, size_t story);
 /* The name of a PRD and the id of a story, for the journal. */
 json_t *cordon_loop_event(const struct cordon_loop *loop, const char *event, uint64_t n, size_t story);
@@ -105,6 +108,27 @@ json_t *cordon_loop_event(const struct cordon_loop *loop, const char *event, uin
 /* control.c: the directory of a loop, which must be there; and whether a process runs the loop. */
 int cordon_loop_dir_open(const struct cordon_home *home, const char *id, int *ret_fd, struct cordon_error *err);
 bool cordon_loop_is_running(int dir_fd);
+
+/* status.c: the status of a loop, with more or less of its stories. */
+typedef enum cordon_loop_looks {
+	CORDON_LOOP_LOOK_NONE,	/* without stories */
+	CORDON_LOOP_LOOK_SOME,	/* as many as one wants to read */
+	CORDON_LOOP_LOOK_ALL,	/* every story */
+	CORDON_LOOP_LOOK_BOARD, /* every story, with its calls */
+} cordon_loop_looks;
+int cordon_loop_look(const struct cordon_home *home, const char *id, cordon_loop_looks what, json_t **ret_status,
+		     struct cordon_error *err);
+/* The key of a story in an index. The length of the id comes first, so that no two stories have one key. */
+char *cordon_loop_story_key(const char *prd, const char *id);
+/* board.c: adds what a board has more than a status. `index` has the stories of the status by their keys. */
+void cordon_loop_board_fill(json_t *status, int dir_fd, const json_t *events, const json_t *index);
+
+/* retry.c: calls `each` for every request to try a story again, until it returns a negative errno. `request` is an object with `prd`,
+ * `story` and `uid`, or NULL when it can't be read. */
+int cordon_loop_requests(int dir_fd, int (*each)(void *data, const char *name, const json_t *request), void *data);
+bool cordon_loop_has_requests(int dir_fd);
+/* Takes the requests that are there; without `now` only if the last look was a while ago. */
+int cordon_loop_take_requests(struct cordon_loop *loop, bool now, struct cordon_error *err);
 
 /* state.c */
 /* The key does not depend on the order in which PRDs are named. */
@@ -117,6 +141,10 @@ int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, str
 const char *cordon_loop_boot(char buf[static CORDON_LOOP_BOOT_SIZE]);
 /* Keeps the reason and the note of a failed call. */
 void cordon_loop_note(struct cordon_loop *loop, size_t story, unsigned int attempt, const char *note);
+/* The story has all its attempts again, and is parked no more. */
+void cordon_loop_give_back(struct cordon_loop *loop, size_t story);
+/* Finds the story that an event of the journal is about. */
+bool cordon_loop_find(const struct cordon_loop *loop, const json_t *event, size_t *ret_story);
 /* Adds an accepted result to the stack. `result` may be NULL; takes the reference. */
 int cordon_loop_push(struct cordon_loop *loop, uint64_t n, size_t story, const char *view, const char *commit,
 		     json_t *result, struct cordon_error *err);

@@ -6,9 +6,11 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "loop/logs.h"
 
 #define LOGS "logs"
+#define LAST_MAX 4096 /* bytes in which the last line is looked for */
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static const char *const names[] = { "output.log", "error.log", "combined.log" };
@@ -69,6 +71,45 @@ void cordon_loop_logs_done(struct cordon_loop_logs *logs)
 	cordon_closep(&logs->dir_fd);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(logs->fds); i++)
 		cordon_closep(&logs->fds[i]);
+}
+
+void cordon_loop_last_line(const char *bytes, size_t n, char ret[static CORDON_LOOP_LINE_MAX + 1])
+{
+	size_t end = n, start;
+
+	while (end > 0 && (bytes[end - 1] == '\n' || bytes[end - 1] == '\r' || bytes[end - 1] == ' '))
+		end--;
+	for (start = end; start > 0 && bytes[start - 1] != '\n';)
+		start--;
+	if (end > start)
+		cordon_text_escape_fixed(ret, CORDON_LOOP_LINE_MAX + 1, bytes + start, end - start);
+}
+
+int cordon_loop_logs_read(int loop_fd, const char *name, const char *log, int *ret_fd)
+{
+	autofd int all = openat(loop_fd, LOGS, OPEN_DIR);
+	autofd int dir = all < 0 || strchr(name, '/') ? -1 : openat(all, name, OPEN_DIR);
+	int fd = dir < 0 ? -1 : openat(dir, log, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -ENOENT;
+	*ret_fd = fd;
+	return 0;
+}
+
+void cordon_loop_logs_last(int loop_fd, const char *name, char ret[static CORDON_LOOP_LINE_MAX + 1])
+{
+	char bytes[LAST_MAX];
+	autofd int fd = -1;
+	ssize_t n;
+	off_t size;
+
+	if (cordon_loop_logs_read(loop_fd, name, names[2], &fd) < 0)
+		return;
+	size = lseek(fd, 0, SEEK_END);
+	n = size > 0 ? pread(fd, bytes, sizeof(bytes), size > LAST_MAX ? size - LAST_MAX : 0) : 0;
+	if (n > 0)
+		cordon_loop_last_line(bytes, (size_t)n, ret);
 }
 
 static int copy_log(const struct cordon_loop_logs *logs, const char *name, int to)

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "loop/loop.h"
 
 #define CORDON_LOOP_LOG_MAX ((size_t)16 << 20) /* bytes of each */
 
@@ -24,6 +25,12 @@ int cordon_loop_logs_open(int loop_fd, const char *story, uint64_t n, const stru
 /* The agent wrote to its standard output (1) or error (2). What does not fit is left out. */
 void cordon_loop_logs_add(struct cordon_loop_logs *logs, int stream, const char *bytes, size_t n);
 void cordon_loop_logs_done(struct cordon_loop_logs *logs);
+/* Keeps the last line of these bytes that is not empty, escaped and cut; without one `ret` stays as it is. */
+void cordon_loop_last_line(const char *bytes, size_t n, char ret[static CORDON_LOOP_LINE_MAX + 1]);
+/* The same of what the call with these logs has written so far. */
+void cordon_loop_logs_last(int loop_fd, const char *name, char ret[static CORDON_LOOP_LINE_MAX + 1]);
+/* Opens a log of the call to read it: "prompt.txt", "output.log", "error.log" or "combined.log". */
+int cordon_loop_logs_read(int loop_fd, const char *name, const char *log, int *ret_fd);
 /* Copies them to DIR/<worker>, where whatever has these names is replaced. */
 int cordon_loop_logs_publish(const struct cordon_loop_logs *logs, const char *dir, struct cordon_error *err);
 /* Removes what earlier loops left. */

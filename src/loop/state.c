@@ -281,6 +281,13 @@ void cordon_loop_note(struct cordon_loop *loop, size_t story, unsigned int attem
 	one->reason = strndup(note, line < 300 ? line : 300);
 }
 
+void cordon_loop_give_back(struct cordon_loop *loop, size_t story)
+{
+	loop->stories[story].failures = 0;
+	if (loop->stories[story].state == CORDON_STORY_PARKED)
+		cordon_loop_set(loop, story, CORDON_STORY_WAITING);
+}
+
 /* ---- going on ---- */
 
 /* The agents of a loop that was killed end with it, but not at the same instant. */
@@ -309,7 +316,7 @@ static int wait_for_dead(const struct cordon_loop *loop, const char *crew, struc
 	}
 }
 
-static bool find_story(const struct cordon_loop *loop, const json_t *event, size_t *ret_story)
+bool cordon_loop_find(const struct cordon_loop *loop, const json_t *event, size_t *ret_story)
 {
 	const char *prd = json_string_value(json_object_get(event, "prd"));
 	const char *id = json_string_value(json_object_get(event, "story"));
@@ -353,7 +360,7 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 	const char *view = json_string_value(json_object_get(event, "view"));
 	char number[CORDON_DIGITS_SIZE];
 	size_t story;
-	bool known = find_story(loop, event, &story);
+	bool known = cordon_loop_find(loop, event, &story);
 
 	snprintf(number, sizeof(number), "%lld", (long long)n);
 	if (n > 0 && (uint64_t)n > loop->n)
@@ -407,6 +414,8 @@ static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *
 		loop->git.has_parent = false;
 	} else if (cordon_streq(what, "parked") && known && loop->stories[story].state != CORDON_STORY_PASSED) {
 		loop->stories[story].state = CORDON_STORY_PARKED;
+	} else if (cordon_streq(what, "retry") && known) {
+		cordon_loop_give_back(loop, story);
 	}
 }
 
@@ -478,7 +487,7 @@ static int forget(struct cordon_loop *loop, struct replay *replay, struct cordon
 		const char *view = json_string_value(json_object_get(event, "view"));
 		json_int_t n = json_integer_value(json_object_get(event, "n"));
 
-		if (r < 0 || !find_story(loop, event, &story))
+		if (r < 0 || !cordon_loop_find(loop, event, &story))
 			continue;
 		cordon_loop_note(loop, story, loop->stories[story].calls, note);
 		event = cordon_loop_event(loop, "failed", (uint64_t)n, story);
@@ -511,7 +520,7 @@ static int push_accepted(struct cordon_loop *loop, const json_t *event, struct c
 	int r;
 
 	/* A story that a person took out of the PRD meanwhile has no result any more. */
-	if (!find_story(loop, event, &story))
+	if (!cordon_loop_find(loop, event, &story))
 		return 0;
 	r = cordon_loop_push(loop, (uint64_t)json_integer_value(json_object_get(event, "n")), story, view ? view : "",
 			     commit ? commit : "", json_incref(json_object_get(event, "result")), err);

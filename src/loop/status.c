@@ -16,6 +16,7 @@ struct looking {
 	json_t *calls;	 /* numbers of calls: the story of each */
 	json_t *workers; /* calls that have not ended, by number */
 	json_t *kept;
+	cordon_loop_looks what;
 	const json_t *begin;   /* the last event of this kind */
 	const char *last_time; /* of all events */
 	json_int_t violations, iterations;
@@ -38,8 +39,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* The length of the id comes first, so that no two stories have one key. */
-static char *index_of(const char *prd, const char *id)
+char *cordon_loop_story_key(const char *prd, const char *id)
 {
 	char *key;
 
@@ -48,7 +48,7 @@ static char *index_of(const char *prd, const char *id)
 
 static json_t *story_of(const struct looking *l, const json_t *event)
 {
-	autofree char *key = index_of(text_of(event, "prd"), text_of(event, "story"));
+	autofree char *key = cordon_loop_story_key(text_of(event, "prd"), text_of(event, "story"));
 
 	return key ? json_object_get(l->index, key) : NULL;
 }
@@ -118,6 +118,29 @@ static void take_passed(struct looking *l, const json_t *event)
 	}
 }
 
+/* The attempts of a story were given back. */
+static void take_retry(struct looking *l, const json_t *event)
+{
+	json_t *story = story_of(l, event);
+
+	if (!story)
+		return;
+	json_object_del(story, "failures");
+	if (has_state(story, CORDON_STORY_PARKED))
+		set_state(story, CORDON_STORY_WAITING);
+}
+
+/* Nobody has taken the request yet; the loop that goes on does it first. */
+static int take_request(void *data, const char *name, const json_t *request)
+{
+	struct looking *l = data;
+
+	(void)name;
+	take_retry(l, request);
+	l->done = false;
+	return 0;
+}
+
 static void take(struct looking *l, const json_t *event)
 {
 	const char *what = text_of(event, "event");
@@ -134,6 +157,8 @@ static void take(struct looking *l, const json_t *event)
 		json_array_clear(l->kept);
 	} else if (cordon_streq(what, "call")) {
 		take_call(l, story, number, event);
+	} else if (cordon_streq(what, "check")) {
+		set_state(story, CORDON_STORY_CHECKING);
 	} else if (cordon_streq(what, "failed")) {
 		take_end(l, story, number, event);
 		set_state(story, CORDON_STORY_WAITING);
@@ -153,10 +178,21 @@ static void take(struct looking *l, const json_t *event)
 	} else if (cordon_streq(what, "parked")) {
 		set_state(story, CORDON_STORY_PARKED);
 		set_reason(story, text_of(event, "reason"));
+	} else if (cordon_streq(what, "retry")) {
+		take_retry(l, event);
 	}
 }
 
 /* ---- stories ---- */
+
+static json_t *dependencies_of(const struct cordon_prd *prd, const struct cordon_prd_story *one)
+{
+	json_t *ids = json_array();
+
+	for (size_t i = 0; i < one->n_deps; i++)
+		json_array_append_new(ids, json_string(prd->stories[one->deps[i]].id));
+	return ids;
+}
 
 static int add_prd(struct looking *l, const char *path, struct cordon_error *err)
 {
@@ -167,7 +203,7 @@ static int add_prd(struct looking *l, const char *path, struct cordon_error *err
 		return cordon_errors_first(&errors, err);
 	for (size_t i = 0; i < prd->n_stories; i++) {
 		const struct cordon_prd_story *one = &prd->stories[i];
-		autofree char *key = index_of(path, one->id);
+		autofree char *key = cordon_loop_story_key(path, one->id);
 		json_t *story = json_pack("{s:s, s:s, s:s, s:s}", "prd", path, "id", one->id, "title",
 					  one->title ? one->title : "", "state",
 					  cordon_story_state_name(CORDON_STORY_WAITING));
@@ -177,6 +213,8 @@ static int add_prd(struct looking *l, const char *path, struct cordon_error *err
 			return cordon_fail_errno(err, -ENOMEM, "the loop");
 		if (one->passes)
 			json_object_set_new(story, "passes", json_true());
+		if (l->what == CORDON_LOOP_LOOK_BOARD)
+			json_object_set_new(story, "dependencies", dependencies_of(prd, one));
 	}
 	return 0;
 }
@@ -190,7 +228,7 @@ static void settle(const struct looking *l, bool running)
 	json_array_foreach(l->stories, i, story) {
 		if (json_is_true(json_object_get(story, "passes")))
 			set_state(story, CORDON_STORY_PASSED);
-		else if (!running && has_state(story, CORDON_STORY_WORKING))
+		else if (!running && (has_state(story, CORDON_STORY_WORKING) || has_state(story, CORDON_STORY_CHECKING)))
 			set_state(story, CORDON_STORY_WAITING);
 		json_object_del(story, "passes");
 	}
@@ -211,7 +249,7 @@ static json_t *shown_stories(const struct looking *l)
 	json_t *shown = json_array(), *story;
 	size_t i;
 
-	if (json_array_size(l->stories) <= SHOWN_MAX) {
+	if (l->what != CORDON_LOOP_LOOK_SOME || json_array_size(l->stories) <= SHOWN_MAX) {
 		json_array_extend(shown, l->stories);
 		return shown;
 	}
@@ -261,7 +299,7 @@ static const json_t *last_begin(const json_t *events)
 	return NULL;
 }
 
-static int look(const struct cordon_home *home, const char *id, struct looking *l, bool stories, json_t **ret_status,
+static int look(const struct cordon_home *home, const char *id, struct looking *l, json_t **ret_status,
 		struct cordon_error *err)
 {
 	json_auto_t *events = NULL;
@@ -289,35 +327,44 @@ static int look(const struct cordon_home *home, const char *id, struct looking *
 	}
 	json_array_foreach(events, i, item)
 		take(l, item);
+	(void)cordon_loop_requests(dir, take_request, l);
 	settle(l, running);
 	*ret_status = make_status(l, id, running);
 	if (!*ret_status)
 		return cordon_fail_errno(err, -ENOMEM, "the loop");
-	if (stories)
+	if (l->what != CORDON_LOOP_LOOK_NONE)
 		json_object_set_new(*ret_status, "stories", shown_stories(l));
-	if (stories && json_array_size(l->stories) > SHOWN_MAX)
+	if (l->what == CORDON_LOOP_LOOK_SOME && json_array_size(l->stories) > SHOWN_MAX)
 		json_object_set_new(*ret_status, "truncated", json_true());
+	if (l->what == CORDON_LOOP_LOOK_BOARD)
+		cordon_loop_board_fill(*ret_status, dir, events, l->index);
 	if (!running && cordon_loop_failure(home, id, &failure))
 		json_object_set_new(*ret_status, "error", json_string(failure.message));
 	return 0;
 }
 
-static int look_at(const struct cordon_home *home, const char *id, bool stories, json_t **ret_status,
-		   struct cordon_error *err)
+int cordon_loop_look(const struct cordon_home *home, const char *id, cordon_loop_looks what, json_t **ret_status,
+		     struct cordon_error *err)
 {
 	CORDON_CLEANUP(looking_done)
 	struct looking l = { .stories = json_array(),
 			     .index = json_object(),
 			     .calls = json_object(),
 			     .workers = json_object(),
-			     .kept = json_array() };
+			     .kept = json_array(),
+			     .what = what };
 
-	return look(home, id, &l, stories, ret_status, err);
+	return look(home, id, &l, ret_status, err);
 }
 
 int cordon_loop_status(const struct cordon_home *home, const char *id, json_t **ret_status, struct cordon_error *err)
 {
-	return look_at(home, id, true, ret_status, err);
+	return cordon_loop_look(home, id, CORDON_LOOP_LOOK_SOME, ret_status, err);
+}
+
+int cordon_loop_board(const struct cordon_home *home, const char *id, json_t **ret_board, struct cordon_error *err)
+{
+	return cordon_loop_look(home, id, CORDON_LOOP_LOOK_BOARD, ret_board, err);
 }
 
 int cordon_loop_list(const struct cordon_home *home, json_t **ret_list, struct cordon_error *err)
@@ -337,7 +384,7 @@ int cordon_loop_list(const struct cordon_home *home, json_t **ret_list, struct c
 	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
 		json_t *status = NULL;
 
-		if (look_at(home, entry->d_name, false, &status, NULL) == 0)
+		if (cordon_loop_look(home, entry->d_name, CORDON_LOOP_LOOK_NONE, &status, NULL) == 0)
 			json_array_append_new(list, status);
 	}
 	closedir(dir);

@@ -19,7 +19,6 @@
 #define STOP_WAIT_S 60 /* how long loop_stop waits for the end */
 #define SHOWN_MAX 1500 /* bytes of a command that a person is to read */
 #define FIXED_WORDS 16 /* words of the command line that are not lists */
-#define DEFAULT_PRD "prd.json"
 
 static const struct cordon_home *home_of(const struct cordon_mcp_request *request)
 {
@@ -94,13 +93,10 @@ static int check_args(const json_t *args, struct cordon_error *err)
 
 static int name_prd(struct start *start, const char *name, struct cordon_error *err)
 {
-	char *path = realpath(name, NULL);
+	int r = cordon_loop_prd_path(name, &start->prds[start->n_prds], err);
 
-	if (!path)
-		return errno == ENOENT ? cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "there is no PRD %s", name)
-				       : cordon_fail_errno(err, -errno, "%s", name);
-	start->prds[start->n_prds++] = path;
-	return 0;
+	start->n_prds += r == 0;
+	return r;
 }
 
 static void make_argv(struct start *start, const json_t *args)
@@ -140,7 +136,7 @@ static int prepare(const json_t *args, struct start *start, struct cordon_error 
 	if (r == 0)
 		r = cordon_repo_root(".", &start->root, err);
 	if (r == 0 && !prds)
-		r = name_prd(start, DEFAULT_PRD, err);
+		r = name_prd(start, CORDON_LOOP_PRD, err);
 	json_array_foreach(prds, i, item)
 		if (r == 0)
 			r = name_prd(start, json_string_value(item), err);
