@@ -2,9 +2,9 @@
 /* cordon access: which orchestrator may use which shared area. */
 #include <stdio.h>
 
-#include "cli/access_svg.h"
 #include "cli/commands.h"
 #include "cli/pairs.h"
+#include "flow/access_svg.h"
 #include "flow/settings_json.h"
 
 #define SVG_MAX (64u << 20)

@@ -4,7 +4,6 @@
 
 #include "cli/commands.h"
 #include "cli/pairs.h"
-#include "flow/flow.h"
 #include "flow/settings_json.h"
 
 enum { READ_ONLY, CROSS_DOMAIN, KEEP_RUNNING };
@@ -97,46 +96,52 @@ static int run_add(struct cordon_cli *cli, int argc, char **argv)
 				       place_json(now, true));
 }
 
-/* Ends the steps that hold an area, NULL for any, which is granted no more. The grant is gone whatever happens here. */
-static int end_holders(const struct cordon_cli *cli, const struct cordon_pairs_args *args, const char *area,
-		       json_t *record)
+/* Makes a change that may take access away; *ret_holders is what held it, or NULL. */
+static bool change_access(struct cordon_cli *cli, const struct cordon_settings_edit *edit,
+			  struct cordon_settings_edited *edited, json_t **ret_holders, int *ret_exit)
 {
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	struct cordon_error err = { 0 };
-	json_t *ended = NULL;
-	int r = cordon_home_open(&home, &err);
 
-	if (r == 0)
-		r = cordon_flow_end_holders(&home, args->operands[0], area, args->flag[KEEP_RUNNING], &ended, &err);
-	if (r < 0) {
-		json_decref(record);
-		return cordon_cli_fail(cli, &err);
+	if (cordon_home_open(&home, &err) < 0) {
+		*ret_exit = cordon_cli_fail(cli, &err);
+		return false;
 	}
-	json_object_set_new(record, args->flag[KEEP_RUNNING] ? "kept_running" : "ended", ended);
-	return CORDON_EXIT_OK;
+	if (cordon_settings_change(&home, edit, edited, ret_holders, &errors) == 0)
+		return true;
+	*ret_exit = cordon_cli_fail_all(cli, &errors);
+	return false;
+}
+
+static void add_holders(json_t *record, bool kept, json_t *holders)
+{
+	if (holders)
+		json_object_set_new(record, kept ? "kept_running" : "ended", holders);
 }
 
 static int run_remove(struct cordon_cli *cli, int argc, char **argv)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
-	const struct cordon_orchestrator *now, *old = NULL;
+	const struct cordon_orchestrator *old = NULL;
 	struct cordon_pairs_args args;
-	json_t *record;
+	json_t *record, *holders = NULL;
 	int code;
 
 	if (!cordon_cli_begin(cli, argc, argv, 1, &args, &code) ||
-	    !change(cli,
-		    &(struct cordon_settings_edit){
-			    .kind = CORDON_EDIT_REMOVE_ORCHESTRATOR, .config = args.config, .id = args.operands[0] },
-		    &edited, &now, &code))
+	    !change_access(cli,
+			   &(struct cordon_settings_edit){ .kind = CORDON_EDIT_REMOVE_ORCHESTRATOR,
+							   .config = args.config,
+							   .id = args.operands[0] },
+			   &edited, &holders, &code))
 		return code;
 	if (cordon_settings_orchestrator(edited.before, args.operands[0], &old, NULL) < 0)
 		return cordon_cli_answer_pairs(cli, "orchestrator was not there",
 					       json_pack("{s:s}", "id", args.operands[0]));
 	/* The data stays; this is where. */
 	record = place_json(old, false);
-	code = old->n_grants ? end_holders(cli, &args, NULL, record) : CORDON_EXIT_OK;
-	return code ? code : cordon_cli_answer_pairs(cli, "orchestrator removed", record);
+	add_holders(record, false, holders);
+	return cordon_cli_answer_pairs(cli, "orchestrator removed", record);
 }
 
 static int set_private(struct cordon_cli *cli, int argc, char **argv, int n)
@@ -175,31 +180,29 @@ static int run_unset_private(struct cordon_cli *cli, int argc, char **argv)
 static int change_grant(struct cordon_cli *cli, int argc, char **argv, cordon_settings_edit_kind kind)
 {
 	struct cordon_settings_edited edited autoedited = { 0 };
-	const struct cordon_orchestrator *now;
+	const struct cordon_orchestrator *now = NULL;
 	const struct cordon_area_grant *grant;
 	struct cordon_pairs_args args;
-	json_t *record;
+	json_t *record, *holders = NULL;
 	int code;
 
 	if (!cordon_cli_begin(cli, argc, argv, 2, &args, &code) ||
-	    !change(cli,
-		    &(struct cordon_settings_edit){ .kind = kind,
-						    .config = args.config,
-						    .id = args.operands[0],
-						    .key = args.operands[1],
-						    .read_only = args.flag[READ_ONLY],
-						    .cross_domain = args.flag[CROSS_DOMAIN],
-						    .keep_running = args.flag[KEEP_RUNNING] },
-		    &edited, &now, &code))
+	    !change_access(cli,
+			   &(struct cordon_settings_edit){ .kind = kind,
+							   .config = args.config,
+							   .id = args.operands[0],
+							   .key = args.operands[1],
+							   .read_only = args.flag[READ_ONLY],
+							   .cross_domain = args.flag[CROSS_DOMAIN],
+							   .keep_running = args.flag[KEEP_RUNNING] },
+			   &edited, &holders, &code))
 		return code;
+	(void)cordon_settings_orchestrator(edited.after, args.operands[0], &now, NULL);
 	record = json_pack("{s:s, s:s}", "id", args.operands[0], "shared_key", args.operands[1]);
-	grant = cordon_orchestrator_grant(now, args.operands[1]);
+	grant = now ? cordon_orchestrator_grant(now, args.operands[1]) : NULL;
 	if (grant)
 		json_object_set_new(record, "access", json_string(grant->read_only ? "read-only" : "read-write"));
-	/* A grant that is only for reading from now on takes something away as well. */
-	if ((kind == CORDON_EDIT_REVOKE || cordon_settings_narrowed(&edited, args.operands[0], args.operands[1])) &&
-	    (code = end_holders(cli, &args, args.operands[1], record)))
-		return code;
+	add_holders(record, args.flag[KEEP_RUNNING], holders);
 	return cordon_cli_answer_pairs(cli, grant ? "shared access granted" : "shared access revoked", record);
 }
 

@@ -7,6 +7,9 @@
 #ifndef CORDON_FLOW_EDIT_H
 #define CORDON_FLOW_EDIT_H
 
+#include <jansson.h>
+
+#include "base/home.h"
 #include "config/settings_file.h"
 
 #define CORDON_SETTINGS_LOCK_MS 30000
@@ -30,7 +33,7 @@ struct cordon_settings_edit {
 	const char *config; /* as for cordon_settings_load() */
 	const char *id, *key, *path, *text, *domain, *channel;
 	bool read_only, cross_domain;
-	bool keep_running; /* REVOKE: commands of `cordon orchestrator run` do not end */
+	bool keep_running; /* REVOKE: nothing that holds the area ends */
 };
 
 struct cordon_settings_edited {
@@ -46,8 +49,14 @@ void cordon_settings_edited_done(struct cordon_settings_edited *edited);
 int cordon_settings_edit(const struct cordon_settings_edit *edit, struct cordon_settings_edited *ret_edited,
 			 struct cordon_errors *errors);
 
-/* Whether a change left an orchestrator with less of an area than it had: nothing, or reading only. */
-bool cordon_settings_narrowed(const struct cordon_settings_edited *edited, const char *id, const char *key);
+/*
+ * The same, and then ends the running steps that hold what was taken away (flow.h); with `keep_running` it only lists them.
+ * *ret_holders is an array of {run_id, step, attempt}, or NULL when nothing was taken away. The change stands also when the steps
+ * can't be ended, which is an error.
+ */
+int cordon_settings_change(const struct cordon_home *home, const struct cordon_settings_edit *edit,
+			   struct cordon_settings_edited *ret_edited, json_t **ret_holders,
+			   struct cordon_errors *errors);
 
 /* ---- orchestrator.yaml ---- */
 

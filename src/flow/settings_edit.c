@@ -540,19 +540,6 @@ static void keep_commands(const struct cordon_settings_edit *edit, bool keep)
 		(void)cordon_flow_keep_commands(&home, edit->id, edit->key, keep, NULL);
 }
 
-bool cordon_settings_narrowed(const struct cordon_settings_edited *edited, const char *id, const char *key)
-{
-	const struct cordon_orchestrator *then = NULL, *now = NULL;
-	const struct cordon_area_grant *was, *is;
-
-	if (cordon_settings_orchestrator(edited->before, id, &then, NULL) < 0)
-		return false;
-	(void)cordon_settings_orchestrator(edited->after, id, &now, NULL);
-	was = cordon_orchestrator_grant(then, key);
-	is = now ? cordon_orchestrator_grant(now, key) : NULL;
-	return was && (!is || (is->read_only && !was->read_only));
-}
-
 void cordon_settings_edited_done(struct cordon_settings_edited *edited)
 {
 	edited->before = cordon_settings_free(edited->before);

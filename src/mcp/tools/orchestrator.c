@@ -5,7 +5,6 @@
  */
 #include "base/text.h"
 #include "flow/edit.h"
-#include "flow/flow.h"
 #include "flow/settings_json.h"
 #include "mcp/tools.h"
 
@@ -49,19 +48,6 @@ static struct cordon_settings_edit edit_of(cordon_settings_edit_kind kind, const
 					      .cross_domain = json_is_true(json_object_get(args, "cross_domain")) };
 }
 
-/* Ends the steps that hold what was taken away. */
-static int end_holders(const struct cordon_home *home, const struct cordon_settings_edit *edit, json_t *result,
-		       struct cordon_error *err)
-{
-	json_t *ended = NULL;
-	const char *area = edit->kind == CORDON_EDIT_REMOVE_ORCHESTRATOR ? NULL : edit->key;
-	int r = cordon_flow_end_holders(home, edit->id, area, false, &ended, err);
-
-	if (r == 0)
-		json_object_set_new(result, "ended", ended);
-	return r;
-}
-
 /* Makes the change. The result says whether there was one, and what it is about as it is now. */
 static int change(const struct cordon_home *home, cordon_settings_edit_kind kind, const json_t *args,
 		  json_t **ret_result, struct cordon_error *err)
@@ -71,19 +57,11 @@ static int change(const struct cordon_home *home, cordon_settings_edit_kind kind
 	const struct cordon_orchestrator *orchestrator = NULL;
 	struct cordon_settings_edit edit = edit_of(kind, args);
 	const struct cordon_shared_area *area = NULL;
-	json_t *result;
-	int r;
+	json_t *result, *holders = NULL;
 
-	if (cordon_settings_edit(&edit, &edited, &errors) < 0)
+	if (cordon_settings_change(home, &edit, &edited, &holders, &errors) < 0)
 		return cordon_errors_first(&errors, err);
-	result = json_pack("{s:b}", "changed", (int)edited.changed);
-	if ((kind == CORDON_EDIT_REMOVE_ORCHESTRATOR
-		     ? edited.changed
-		     : edit.id && edit.key && cordon_settings_narrowed(&edited, edit.id, edit.key)) &&
-	    (r = end_holders(home, &edit, result, err)) < 0) {
-		json_decref(result);
-		return r;
-	}
+	result = json_pack("{s:b, s:o*}", "changed", (int)edited.changed, "ended", holders);
 	if (edit.id && cordon_settings_orchestrator(edited.after, edit.id, &orchestrator, NULL) == 0)
 		json_object_set_new(result, "orchestrator", cordon_orchestrator_json(orchestrator));
 	if (edit.key && cordon_settings_area(edited.after, edit.key, &area, NULL) == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix of orchestrators and shared areas as a picture: one row per orchestrator, one column per area. */
-#include "cli/access_svg.h"
+#include "flow/access_svg.h"
 
 #define CELL 34.0  /* width and height of a cell */
 #define LETTER 7.3 /* width of a letter of the labels, at most */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix of orchestrators and shared areas as a picture. */
-#ifndef CORDON_CLI_ACCESS_SVG_H
-#define CORDON_CLI_ACCESS_SVG_H
+#ifndef CORDON_FLOW_ACCESS_SVG_H
+#define CORDON_FLOW_ACCESS_SVG_H
 
 #include "base/buf.h"
 #include "config/settings_file.h"
