@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/manager.h"
 #include "cli/run_options.h"
 #include "cli/verdict.h"
 
@@ -42,9 +41,10 @@ static void print_line(const char *label, const char *text, const char *after)
 		printf("  %-10s %s%s\n", label, safe.data, after);
 }
 
-static void print_text(const struct cordon_asker *asker, const char *path, const char *because, const char *remedy)
+static void print_text(const struct cordon_why *why, const char *path)
 {
 	static const char *const colours[] = { "\033[32m", "\033[33m", "\033[31m" };
+	const struct cordon_asker *asker = &why->asker;
 	const struct cordon_decision *d = &asker->decision;
 	autobuf struct cordon_buf safe = CORDON_BUF(8u << 20);
 	bool colour = cordon_cli_colour(STDOUT_FILENO);
@@ -70,55 +70,28 @@ static void print_text(const struct cordon_asker *asker, const char *path, const
 	if (d->fence)
 		print_line("fence", d->fence, "");
 	/* Both texts are escaped already. */
-	printf("  %-10s %s\n", "because", because);
-	if (*remedy)
-		printf("  %-10s %s\n", "to change", remedy);
+	printf("  %-10s %s\n", "because", why->because.data ? why->because.data : "");
+	if (why->remedy.len)
+		printf("  %-10s %s\n", "to change", why->remedy.data);
 }
 
-/* Whether the operand is a host with its port, and no file has that name. */
-static bool is_host(const struct cordon_policy *policy, const char *text)
+static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, const char *op, const char *path)
 {
-	const char *colon = strrchr(text, ':');
-	CORDON_UNCLEARED struct cordon_resolved found;
-	struct cordon_net_rule rule;
-
-	if (!colon || strchr(text, '/') || cordon_net_rule_parse(text, strlen(text), &rule, NULL) < 0)
-		return false;
-	cordon_resolve(&policy->root, text, &found);
-	return !found.exists;
-}
-
-static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, cordon_op op, bool connect,
-		   const char *path)
-{
-	autobuf struct cordon_buf because = CORDON_BUF(1u << 20);
-	autobuf struct cordon_buf remedy = CORDON_BUF(1u << 20);
-	struct cordon_asker asker;
+	autowhy struct cordon_why why;
 	struct cordon_error err = { 0 };
 	json_t *object;
-	int r;
 
-	if (connect && cordon_policy_check_host(policy, path, &asker.decision, &err) < 0)
+	if (cordon_policy_why(policy, op, path, &why, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	cordon_asker_init(&asker, policy, op);
-	asker.connect = connect;
-	cordon_asker_ask(&asker, path, strlen(path));
-	cordon_asker_done(&asker);
-	r = connect ? cordon_policy_explain_host(policy, &asker.decision, &because, &remedy)
-		    : cordon_policy_explain(policy, &asker.decision, op, &because, &remedy);
-	if (r < 0) {
-		cordon_fail_errno(&err, r, "cannot explain %s", path);
-		return cordon_cli_fail(cli, &err);
-	}
 	if (!cli->json) {
-		print_text(&asker, path, because.data ? because.data : "", remedy.data ? remedy.data : "");
+		print_text(&why, path);
 		return CORDON_EXIT_OK;
 	}
-	object = cordon_asker_json(&asker, path, strlen(path));
+	object = cordon_asker_json(&why.asker, path, strlen(path));
 	json_object_set_new(object, "root", cordon_cli_json_text(policy->root.path));
 	json_object_set_new(object, "mode", json_string(cordon_mode_name(policy->mode)));
-	json_object_set_new(object, "because", cordon_cli_json_text(because.data ? because.data : ""));
-	json_object_set_new(object, "remedy", cordon_cli_json_text(remedy.data ? remedy.data : ""));
+	json_object_set_new(object, "because", cordon_cli_json_text(why.because.data ? why.because.data : ""));
+	json_object_set_new(object, "remedy", cordon_cli_json_text(why.remedy.data ? why.remedy.data : ""));
 	return cordon_cli_print_json(cli, object);
 }
 
@@ -135,8 +108,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
 	if (r)
 		return r;
-	return explain(cli, policy, cordon_default_op(policy, args->op),
-		       args->op ? cordon_op_connects(args->op) : is_host(policy, argv[first]), argv[first]);
+	return explain(cli, policy, args->op, argv[first]);
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)

@@ -266,13 +266,3 @@ int cordon_manager_infer(const struct cordon_manager *manager, unsigned int flag
 	free(paths);
 	return r;
 }
-
-const char *cordon_mode_name(cordon_mode mode)
-{
-	return mode == CORDON_MODE_STRICT ? "strict" : "permissive";
-}
-
-const char *cordon_op_name(cordon_op op)
-{
-	return op == CORDON_OP_WRITE ? "write" : "read";
-}

@@ -62,7 +62,4 @@ int cordon_manager_infer(const struct cordon_manager *manager, unsigned int flag
 int cordon_manager_place(const struct cordon_root *root, const char *folder, char ret_place[static CORDON_PATH_MAX],
 			 struct cordon_error *err);
 
-const char *cordon_mode_name(cordon_mode mode);
-const char *cordon_op_name(cordon_op op);
-
 #endif

@@ -25,6 +25,16 @@ const char *cordon_verdict_name(cordon_verdict verdict)
 	return (unsigned int)verdict < CORDON_ARRAY_SIZE(verdict_names) ? verdict_names[verdict] : "deny";
 }
 
+const char *cordon_mode_name(cordon_mode mode)
+{
+	return mode == CORDON_MODE_STRICT ? "strict" : "permissive";
+}
+
+const char *cordon_op_name(cordon_op op)
+{
+	return op == CORDON_OP_WRITE ? "write" : "read";
+}
+
 const char *cordon_reason_name(cordon_reason reason)
 {
 	return (unsigned int)reason < CORDON_REASON__MAX ? reason_names[reason] : "unresolvable";

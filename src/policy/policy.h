@@ -90,6 +90,10 @@ static inline const struct cordon_policy *cordon_policy_part(const struct cordon
 	return i == 0 ? policy : i <= policy->n_fences ? policy->fences[i - 1] : NULL;
 }
 
+/* "strict", "permissive"; "read", "write" */
+const char *cordon_mode_name(cordon_mode mode);
+const char *cordon_op_name(cordon_op op);
+
 /* For CORDON_CLEANUP(). */
 void cordon_policy_freep(struct cordon_policy **policy);
 
