@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/records.h"
-#include "store/approval.h"
+#include "session/session.h"
 
 enum { OPT_ALL = 1, OPT_FOLLOW, OPT_FOR };
 
@@ -233,8 +233,10 @@ static int answer(struct cordon_cli *cli, int argc, char **argv, bool approve)
 	autoargs struct args args = ARGS_NONE;
 	autoapproval struct cordon_approval_record record = { 0 };
 	struct cordon_approval_answer given = { .approve = approve, .on = CORDON_APPROVAL_BY_TERMINAL };
+	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_error err = { 0 };
 	const char *text;
+	json_t *object;
 	int status;
 
 	if (begin(cli, argc, argv, &args, &text, &status) != 0)
@@ -243,9 +245,14 @@ static int answer(struct cordon_cli *cli, int argc, char **argv, bool approve)
 	if (status != 0)
 		return status;
 	given.span = args.span;
-	if (cordon_approval_answer(&args.store, args.id, &given, &record, &err) < 0)
+	if (cordon_session_answer(&args.store, args.id, &given, &record, &allowed, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, shortened(cli, &record));
+	object = shortened(cli, &record);
+	if (approve && record.grant)
+		json_object_set_new(object, "effective", json_string(allowed.now ? "now" : "next_start"));
+	if (approve && record.grant && !allowed.now)
+		cordon_cli_log(cli, "INFO", CORDON_SESSION_ALLOWED_LATER);
+	return cordon_cli_answer(cli, object);
 }
 
 static int run_approve(struct cordon_cli *cli, int argc, char **argv)

@@ -62,6 +62,7 @@ extern const struct cordon_command cordon_cmd_session_exec;
 extern const struct cordon_command cordon_cmd_session_wait;
 extern const struct cordon_command cordon_cmd_session_stop;
 extern const struct cordon_command cordon_cmd_session_net;
+extern const struct cordon_command cordon_cmd_session_allow;
 extern const struct cordon_command cordon_cmd_session_cleanup;
 extern const struct cordon_command cordon_cmd_stats;
 extern const struct cordon_command cordon_cmd_status;

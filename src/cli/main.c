@@ -95,6 +95,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_session_wait,
 	&cordon_cmd_session_stop,
 	&cordon_cmd_session_net,
+	&cordon_cmd_session_allow,
 	&cordon_cmd_session_cleanup,
 	/* Orchestrators, shared areas and their settings. */
 	&cordon_cmd_orchestrator_list,

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "base/time.h"
-#include "mcp/internal.h"
+#include "mcp/tools.h"
 
 #define STATE_LIFE_MS 600000
 #define ANSWER_LIFE_MS 600000
@@ -190,6 +190,7 @@ static int use(struct cordon_mcp_request *request, const char *id, const struct 
 	int r = cordon_approval_use(request->mcp->store, id, ask, &record, &why);
 
 	if (r == 0) {
+		request->approved = true;
 		request->span = record.span;
 		return CORDON_MCP_APPROVED;
 	}
@@ -294,9 +295,10 @@ static bool decide(struct cordon_mcp_call *call)
 	char principal[CORDON_ID_SIZE + 16];
 	struct cordon_approval_ask ask;
 	struct cordon_error err = { 0 };
-	int r = -ESTALE;
+	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
+	 * approves a grant puts it into effect, and then the tool only has to say so. */
+	int r = waiting->tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
 
-	/* What the call would do may have changed while it waited; then the person was asked about something else. */
 	if (cordon_mcp_needs_approval(&call->request, waiting->tool, waiting->args, &question)) {
 		ask = about(&call->request, waiting->tool, waiting->args, &question,
 			    principal_of(&call->request, principal));

@@ -27,13 +27,16 @@ static bool is_ours(const struct cordon_mcp *mcp, const char *id)
 
 int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const json_t *args, struct cordon_error *err)
 {
-	static const char *const of_sessions[] = { "session_send", "session_exec", "session_output", "session_get",
-						   "session_stop" };
+	static const char *const of_sessions[] = { "session_send", "session_exec", "session_output",
+						   "session_get",  "session_stop", "grant_request" };
 	const char *project = cordon_mcp_arg(args, "project_id");
 	const char *workspace = cordon_mcp_arg(args, "workspace_id");
 	autosessionrecord struct cordon_session_record own = { 0 };
 
 	if (!mcp->options.session)
+		return 0;
+	/* It may ask for more; a person answers, and not through its client. */
+	if (cordon_streq(tool, "grant_request") && !json_object_get(args, "session_id"))
 		return 0;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_sessions); i++)
 		if (cordon_streq(tool, of_sessions[i]))

@@ -49,7 +49,8 @@ struct cordon_mcp_request {
 	json_t *meta;	/* params._meta, an object, maybe empty */
 	bool modern;
 	int64_t began;		   /* monotonic milliseconds */
-	cordon_approval_span span; /* of a call that a person approved: for how long */
+	bool approved;		   /* a person approved this call */
+	cordon_approval_span span; /* and for how long */
 };
 
 /* Returns the channel that all requests of a client have in common. */
@@ -204,7 +205,11 @@ bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const s
 void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
 				 struct cordon_buf *ret_question);
 
-/* approval.c: puts the question. Returns CORDON_MCP_APPROVED when a person has said yes, and then request->span is set; 0 with
+/* mcp/tools/grant.c: the question about a grant; returns whether there is one. */
+bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const json_t *args,
+			       struct cordon_mcp_question *question);
+
+/* approval.c: puts the question. Returns CORDON_MCP_APPROVED when a person has said yes, and sets request->approved and span; 0 with
  * a result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the fault. */
 enum { CORDON_MCP_APPROVED = 2 };
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,

@@ -2,7 +2,7 @@
 /* Which calls a person must approve, and the question: deletions, settings that widen access, changes that leave a view, and grants. */
 #include "base/text.h"
 #include "config/values.h"
-#include "mcp/internal.h"
+#include "mcp/tools.h"
 
 static bool lacks(const json_t *list, const json_t *wanted)
 {
@@ -205,8 +205,11 @@ void cordon_mcp_question_done(struct cordon_mcp_question *question)
 bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
 			       json_t *args, struct cordon_mcp_question *question)
 {
-	if (request->mcp->options.approved)
+	/* The agent of a session never has anybody's consent in advance. */
+	if (request->mcp->options.approved && !request->mcp->options.session)
 		return false;
+	if (tool == &cordon_mcp_grant_request)
+		return cordon_mcp_grant_question(request, args, question);
 	if (cordon_streq(tool->name, "changes_apply") || cordon_streq(tool->name, "changes_discard")) {
 		cordon_mcp_changes_question(request, tool->name, args, &question->text);
 		return question->text.len > 0;

@@ -61,6 +61,7 @@ static const struct line {
 	{ "loop_start",		 CORDON_SCOPE_ADMIN, TO_NONE }, /* results leave their views */
 	{ "loop_status",	 CORDON_SCOPE_READ,  TO_NONE },
 	{ "loop_stop",		 CORDON_SCOPE_RUN,   TO_NONE },
+	{ "grant_request",	 CORDON_SCOPE_RUN,   TO_PROJECT }, /* asks; a person answers */
 };
 /* clang-format on */
 

@@ -195,10 +195,17 @@ static int build_policy(struct session_process *s, struct cordon_error *err)
 /* Adds notes for people about settings that have no effect in this session. */
 static void add_notes(struct session_process *s)
 {
-	json_t *notes = json_array();
+	json_t *notes = json_array(), *allowance;
+	size_t i;
 
 	if (!s->record.settings.workspace_isolation && json_array_size(s->record.settings.protected_paths))
 		json_array_append_new(notes, json_string("protected_paths are ignored: the project is not isolated"));
+	json_array_foreach(s->record.allowances, i, allowance) {
+		const char *share = json_string_value(json_object_get(allowance, "share"));
+
+		if (share && !cordon_allowance_within(allowance, &s->record.settings))
+			json_array_append_new(notes, json_sprintf("allowed, but not there any more: %s", share));
+	}
 	json_decref(s->record.notes);
 	s->record.notes = notes;
 }

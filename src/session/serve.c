@@ -194,6 +194,22 @@ static json_t *on_net(struct session_process *s, const json_t *request)
 	return net ? json_pack("{s:b, s:O}", "ok", 1, "net", net) : NULL;
 }
 
+/* Keeps an allowance for the next starts. */
+static json_t *on_allow(struct session_process *s, const json_t *request)
+{
+	const json_t *allowance = json_object_get(request, "allowance");
+	struct cordon_error err = { 0 };
+	int r = *cordon_allowance_text(allowance) ? cordon_allowances_put(&s->record.allowances, allowance, &err)
+						  : cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "no allowance");
+
+	if (r == 0)
+		r = cordon_session_write(&s->store, &s->record, &err);
+	if (r < 0)
+		return failure(err.kind, err.message);
+	cordon_session_note(s, "notice", "allowed from the next start on: %s", cordon_allowance_text(allowance));
+	return success(s);
+}
+
 char **cordon_session_strings(const json_t *array)
 {
 	char **list = calloc(json_array_size(array) + 1, sizeof(char *));
@@ -268,6 +284,8 @@ static json_t *handle(void *data, struct cordon_control_client *client, const ch
 		return on_stop(s, request);
 	if (cordon_streq(op, "net"))
 		return on_net(s, request);
+	if (cordon_streq(op, "allow"))
+		return on_allow(s, request);
 	if (cordon_streq(op, "child"))
 		return on_child(s, request);
 	if (!cordon_streq(op, "attach"))

@@ -12,6 +12,7 @@
 #ifndef CORDON_SESSION_SESSION_H
 #define CORDON_SESSION_SESSION_H
 
+#include "store/approval.h"
 #include "store/store.h"
 
 #define CORDON_MESSAGE_MAX ((size_t)1 << 20)
@@ -105,6 +106,42 @@ int cordon_session_stop(const struct cordon_store *store, const char *id, uint64
  * has no list. */
 int cordon_session_net(const struct cordon_store *store, const char *id, json_t *allow, json_t *revoke,
 		       json_t **ret_net, struct cordon_error *err);
+
+/* What everybody is told about an allowance that is not for now. */
+#define CORDON_SESSION_ALLOWED_LATER                                                                                   \
+	"it counts from the next start of the session; what runs now can't be widened, it has to end first"
+
+/* What became of an allowance. */
+struct cordon_session_allowed {
+	bool now;			/* the session has it now; else it counts from its next start */
+	bool already;			/* nothing had to be changed */
+	char text[CORDON_PATH_MAX + 8]; /* as settings write it: "example.org:443", "/data:ro" */
+};
+
+/*
+ * Allows a session a host or a path, for its present run, also when it is resumed, or for all sessions of its project. A host
+ * is allowed at once if the session runs and has a list of hosts. A running sandbox can't be widened by paths, so a path
+ * counts from the session's next start, and so does everything for a session that does not run; what is for one run is then for
+ * the next one. `run` (may be NULL) is the run that an allowance `once` was approved for: -ESTALE with kind conflict when it is over.
+ * What is protected in the workspace and cordon's own records can't be had this way (kind policy_denied).
+ */
+int cordon_session_allow(const struct cordon_store *store, const char *id, const struct cordon_allowance *allowance,
+			 cordon_approval_span span, const char *run, struct cordon_session_allowed *ret_allowed,
+			 struct cordon_error *err);
+/* The same without a change: whether it could be allowed, and with `already` whether the session has it, or has it from its
+ * next start on. ret_session (may be NULL) is its record. */
+int cordon_session_may_allow(const struct cordon_store *store, const char *id, const struct cordon_allowance *allowance,
+			     struct cordon_session_record *ret_session, struct cordon_session_allowed *ret_allowed,
+			     struct cordon_error *err);
+
+/*
+ * Answers an approval as cordon_approval_answer() does, and puts what it grants a session into effect. The page and the
+ * terminal call this one. *ret_allowed is about the grant, if the record has one and it was approved. On failure with
+ * -EREMOTEIO the answer was given, but the grant could not be put into effect.
+ */
+int cordon_session_answer(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,
+			  struct cordon_approval_record *ret_record, struct cordon_session_allowed *ret_allowed,
+			  struct cordon_error *err);
 
 /* Waits until the session has ended; -ETIMEDOUT after timeout_ms (UINT64_MAX: no time limit). */
 int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms, struct cordon_error *err);

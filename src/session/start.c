@@ -186,6 +186,7 @@ static int prepare_record(const struct cordon_project *project, const struct cor
 {
 	json_t *kept = json_deep_copy(command);
 	json_t *context = request->context ? json_deep_copy(request->context) : NULL;
+	int r;
 
 	/* Free what belongs to the earlier run. */
 	json_decref(record->command);
@@ -205,7 +206,12 @@ static int prepare_record(const struct cordon_project *project, const struct cor
 	if (!kept || (request->context && !context) ||
 	    cordon_settings_copy(&record->settings, &project->record.settings) < 0)
 		return cordon_no_memory(err);
-	return request->net ? cordon_settings_narrow_net(&record->settings, request->net, err) : 0;
+	if (request->net)
+		return cordon_settings_narrow_net(&record->settings, request->net, err);
+	/* A resumed session may have been granted more than its project gives. */
+	r = cordon_allowances_apply(record->allowances, false, &record->settings, err);
+	cordon_allowances_used(record->allowances);
+	return r;
 }
 
 static int lock_ended(const struct cordon_store *store, struct cordon_session_record *record, int *ret_alive,

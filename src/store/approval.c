@@ -25,8 +25,8 @@ static int make_digest(const struct cordon_approval_ask *ask, char ret_digest[st
 		       struct cordon_error *err)
 {
 	/* jansson takes no const value; we change nothing through it. */
-	json_auto_t *about = json_pack("[s, s, s, O, s]", ask->principal, ask->method, ask->tool,
-				       (json_t *)(uintptr_t)ask->args, ask->question);
+	json_auto_t *about = json_pack("[s, s, s, O, s, O?]", ask->principal, ask->method, ask->tool,
+				       (json_t *)(uintptr_t)ask->args, ask->question, (json_t *)(uintptr_t)ask->grant);
 	autofree char *text = about ? json_dumps(about, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
 	if (!text)
@@ -336,11 +336,11 @@ int cordon_approval_use(const struct cordon_store *store, const char *id, const 
 	autofd int lock = -1;
 	int r = begin(store, &dir, &lock, err);
 
-	if (r == 0)
+	if (r == 0 && ask)
 		r = make_digest(ask, digest, err);
 	if (r == 0)
 		r = cordon_approval_read(dir, id, &record, err);
-	if (r == 0 && !cordon_streq(record.digest, digest))
+	if (r == 0 && ask && !cordon_streq(record.digest, digest))
 		r = cordon_fail(err, -ESTALE, CORDON_KIND_POLICY_DENIED,
 				"approval %.8s is about another call, or about what this call would have done then",
 				record.id);

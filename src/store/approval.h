@@ -7,8 +7,8 @@
  *        └──────► expired                 nobody answered, or the approved call was not made in time
  *
  * INVARIANT: every change of a record is decided under one lock, so the first answer wins and an approval is used once. An
- * approval counts for the call that was asked about: its digest covers principal, method, tool, all arguments, and the
- * question that the person read.
+ * approval counts for the call that was asked about: its digest covers principal, method, tool, all arguments, the question
+ * that the person read, and what it grants, which names the run of the session.
  *
  * Every question, answer and use is in the audit log; what cannot be recorded there is not done. No sandbox sees state/, so
  * the agent that asks can't answer. The directory can be watched with inotify: each change is a rename to <id>.json.
@@ -124,7 +124,7 @@ int cordon_approval_answer(const struct cordon_store *store, const char *id, con
 /*
  * Uses an approval for a call, which goes on if this returns 0: the record is done then. -EAGAIN while it waits; -ESTALE when
  * it is about another call, or about what this call would have done then; -EPERM with an error for whoever made the call when
- * it was denied, has expired, or was used before.
+ * it was denied, has expired, or was used before. `ask` is NULL when not the call, but whoever answered did what it is about.
  */
 int cordon_approval_use(const struct cordon_store *store, const char *id, const struct cordon_approval_ask *ask,
 			struct cordon_approval_record *ret_record, struct cordon_error *err);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "store/allowance.h"
 #include "store/internal.h"
 
 void cordon_project_release(struct cordon_project *project)
@@ -303,17 +304,21 @@ int cordon_project_preview(const struct cordon_project_record *project, const js
 	return 0;
 }
 
-int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
-			  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err)
+/* Makes the changes, or those that the allowance means for the settings as they are now. */
+static int update(const struct cordon_store *store, const char *id, const json_t *changes, const json_t *allowance,
+		  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
 	json_auto_t *running = NULL;
+	json_auto_t *allowed = NULL;
 	char name[CORDON_ID_SIZE + 8];
 	int r = cordon_project_hold(store, id, LOCK_EX, &project, err);
 
+	if (r == 0 && allowance)
+		r = cordon_allowance_change(&project.record, allowance, &allowed, err);
 	if (r == 0)
-		r = cordon_settings_apply(&project.record, changes, err);
+		r = cordon_settings_apply(&project.record, allowance ? allowed : changes, err);
 	if (r == 0)
 		r = cordon_active_list(store, &project, NULL, &running, err);
 	if (r < 0)
@@ -335,6 +340,20 @@ int cordon_project_update(const struct cordon_store *store, const char *id, cons
 	if (ret_running)
 		*ret_running = cordon_steal_ptr(&running);
 	return 0;
+}
+
+int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
+			  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err)
+{
+	return update(store, id, changes, NULL, ret_project, ret_running, err);
+}
+
+int cordon_project_allow(const struct cordon_store *store, const char *id, const json_t *allowance,
+			 struct cordon_error *err)
+{
+	autoprojectrecord struct cordon_project_record project = { 0 };
+
+	return update(store, id, NULL, allowance, &project, NULL, err);
 }
 
 int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err)

@@ -138,6 +138,7 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("timeout_ms", COUNT, timeout_ms) },
 	{ SESSION("fail_on_violation", FLAG, fail_on_violation) },
 	{ SESSION("ancestor_workspaces", STRINGS, ancestor_workspaces) },
+	{ SESSION("allowances", ARRAY, allowances), .hidden = true },
 	{ SESSION("parent_session_id", TEXT, parent_session_id) },
 	{ SESSION("updated_at", TEXT, updated_at) },
 	{ SESSION("notes", STRINGS, notes) },

@@ -102,6 +102,7 @@ struct cordon_session_record {
 	int64_t timeout_ms;
 	bool fail_on_violation;
 	json_t *ancestor_workspaces; /* ids; that of its parent comes first */
+	json_t *allowances; /* what a person allowed beside the settings, for its next starts (allowance.h); or NULL */
 	char parent_session_id[CORDON_ID_SIZE];
 	/* The following belong to its present run, or to its last one. */
 	json_t *notes; /* strings */

@@ -220,6 +220,13 @@ int cordon_session_list(const struct cordon_store *store, const struct cordon_se
 int cordon_session_cleanup(const struct cordon_store *store, uint64_t max_age_ms, size_t *ret_removed,
 			   struct cordon_error *err);
 
+/* A host or a path of the host that a session is to get beside what its settings say. */
+struct cordon_allowance {
+	const char *host; /* a rule of a list of hosts (policy/net.h); or NULL */
+	const char *path; /* absolute, on the host; or NULL */
+	bool write;	  /* of a path */
+};
+
 /* Opens the directory of a session; kind not_found when there is none. */
 int cordon_session_open(const struct cordon_store *store, const char *id, int *ret_dir_fd, struct cordon_error *err);
 

@@ -188,6 +188,33 @@ def test_sessions_carry_the_list_of_their_project_and_change_it_while_they_run(m
     assert online("session", "stop", session).returncode == 0
 
 
+def test_a_host_is_allowed_for_a_run_a_session_or_a_project(machine, online):
+    def ask(*args):
+        done = online(*args[:2], "--json", *args[2:])
+        assert done.returncode == 0, done
+        return done.json()
+
+    def hosts():
+        return online("session", "exec", session, "--", "sh", "-c", ASK).stdout.split()
+
+    def resume():
+        assert online("session", "stop", session, "--grace", "100ms").returncode == 0
+        assert ask("session", "start", project, "--detach")["session_id"] == session
+
+    project = ask("project", "create", "p", "--no-git", "--net", "a.example.com")["id"]
+    session = ask("session", "start", project, "--detach", "--", "sleep", "600")["session_id"]
+    assert hosts() == ["a.example.com"]
+    assert ask("session", "allow", session, "--host", "b.example.com")["effective"] == "now" and hosts() == ALL[:2]
+    resume()
+    assert hosts() == ["a.example.com"], "that was for one run"
+    assert ask("session", "allow", session, "--host", "b.example.com", "--for", "session")["effective"] == "now"
+    assert ask("session", "allow", session, "--host", "four.example.org", "--for", "policy")["effective"] == "now" and hosts() == ALL
+    resume()
+    assert hosts() == ALL
+    assert ask("project", "get", project)["net"] == ["a.example.com", "four.example.org:443"]
+    assert online("session", "stop", session, "--grace", "100ms").returncode == 0
+
+
 def tell(process, message):
     process.stdin.write((json.dumps(message) + "\n").encode())
     process.stdin.flush()

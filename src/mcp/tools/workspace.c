@@ -3,6 +3,7 @@
 #include "mcp/internal.h"
 #include "mcp/tools.h"
 
+/* clang-format off */
 const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
 	&cordon_mcp_project_create,
 	&cordon_mcp_project_list,
@@ -46,8 +47,10 @@ const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
 	&cordon_mcp_loop_start,
 	&cordon_mcp_loop_status,
 	&cordon_mcp_loop_stop,
+	&cordon_mcp_grant_request,
 	NULL,
 };
+/* clang-format on */
 
 void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query)
 {

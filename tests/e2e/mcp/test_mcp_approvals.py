@@ -327,11 +327,10 @@ def test_the_question_shows_hostile_names_as_text(cordon, raw):
 
 
 def test_what_one_client_can_leave_is_bounded(cordon, raw, box):
-    """Few here; the unit test has more, and the long one ten thousand."""
     ask_often(cordon, raw, box, 100)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_ten_thousand_questions_of_one_client_are_bounded(cordon, raw, box):
     ask_often(cordon, raw, box, 10000)
 

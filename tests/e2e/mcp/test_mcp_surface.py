@@ -59,6 +59,7 @@ HINTS = {
     "loop_start": (False, True, False, True),
     "loop_status": (True, False, True, False),
     "loop_stop": (False, True, True, False),
+    "grant_request": (False, False, True, True),
 }
 
 
@@ -124,6 +125,8 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("session_get", session_id=session)
     use("session_list", project_id=project)
     use("session_exec", session_id=session, command=["cat"], input="typed", timeout_seconds=30)
+    assert use("grant_request", session_id=session, host="example.org", reason="r")["effective"] == "now"
+    assert use("grant_request", session_id=session, path="/usr/share", reason="r")["effective"] == "next_start"
     use("session_stop", session_id=session, grace_seconds=0)
     use("agent_list")
     run = use("agent_execute", agents=["a"], wait_seconds=30)["run_id"]

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grant_request: an agent asks for a host or a path that its session does not have. A person decides (approval.c). */
+#include "base/text.h"
+#include "mcp/tools.h"
+#include "session/session.h"
+
+/* What the arguments ask for. The agent of a session need not say which session it is. */
+static const char *wanted(const struct cordon_mcp_request *request, const json_t *args,
+			  struct cordon_allowance *ret_allowance)
+{
+	const char *access = cordon_mcp_arg(args, "access"), *session = cordon_mcp_arg(args, "session_id");
+
+	*ret_allowance = (struct cordon_allowance){ .host = cordon_mcp_arg(args, "host"),
+						    .path = cordon_mcp_arg(args, "path"),
+						    .write = access && cordon_streq(access, "write") };
+	return session ? session : request->mcp->options.session;
+}
+
+/* The reason is the agent's own text; it stands in quotes, which it can't close. */
+static void add_reason(struct cordon_buf *question, const char *reason)
+{
+	size_t at;
+
+	cordon_buf_adds(question, " The agent says: \"");
+	at = question->len;
+	cordon_text_escape(question, reason, strlen(reason));
+	for (; at < question->len; at++)
+		if (question->data[at] == '"')
+			question->data[at] = '\'';
+	cordon_buf_adds(question, "\"");
+}
+
+bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const json_t *args,
+			       struct cordon_mcp_question *question)
+{
+	autosessionrecord struct cordon_session_record session = { 0 };
+	struct cordon_session_allowed allowed = { 0 };
+	struct cordon_allowance allowance;
+	const char *id = wanted(request, args, &allowance);
+
+	/* The tool itself answers when it can't be, and when it is allowed already. */
+	if (!id || cordon_session_may_allow(request->mcp->store, id, &allowance, &session, &allowed, NULL) < 0 ||
+	    allowed.already)
+		return false;
+	if (allowance.host)
+		cordon_buf_adds(&question->widens, "the session could reach ");
+	else
+		cordon_buf_addf(&question->widens, "the session could %s ",
+				allowance.write ? "read and change" : "read");
+	cordon_text_escape(&question->widens, allowed.text,
+			   strlen(allowed.text) - (allowance.host || allowance.write ? 0 : strlen(":ro")));
+	if (allowance.path)
+		cordon_buf_adds(&question->widens, " of the host, from its next start on");
+	cordon_buf_addf(&question->text, "Allow session %s of project %s more? Then %s.", session.id,
+			session.project_id, question->widens.data);
+	add_reason(&question->text, cordon_mcp_arg(args, "reason"));
+	memcpy(question->project, session.project_id, sizeof(question->project));
+	question->grant = allowance.host ? json_pack("{s:s, s:s, s:s}", "session_id", session.id, "run_id",
+						     session.run_id, "host", allowance.host)
+					 : json_pack("{s:s, s:s, s:s, s:s}", "session_id", session.id, "run_id",
+						     session.run_id, "path", allowance.path, "access",
+						     allowance.write ? "write" : "read");
+	return question->grant != NULL;
+}
+
+static int grant_request(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err)
+{
+	const struct cordon_mcp *mcp = request->mcp;
+	struct cordon_session_allowed allowed = { 0 };
+	struct cordon_allowance allowance;
+	const char *id = wanted(request, args, &allowance);
+	int r;
+
+	(void)ret_text;
+	if (!id)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
+	r = cordon_session_may_allow(mcp->store, id, &allowance, NULL, &allowed, err);
+	/* INVARIANT: without an approval, only what is allowed already succeeds. */
+	if (r == 0 && !allowed.already && !request->approved && (!mcp->options.approved || mcp->options.session))
+		r = cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT,
+				"what the session may do has just changed: ask again");
+	if (r == 0 && (!allowed.already || request->approved))
+		r = cordon_session_allow(mcp->store, id, &allowance, request->span, NULL, &allowed, err);
+	if (r < 0)
+		return r;
+	*ret_result = json_pack("{s:s, s:s, s:s, s:s*, s:s*}", "session_id", id, "allowed", allowed.text, "effective",
+				allowed.now ? "now" : "next_start", "for",
+				request->approved ? cordon_approval_span_name(request->span) : NULL, "note",
+				allowed.now ? NULL : CORDON_SESSION_ALLOWED_LATER);
+	return *ret_result ? 0 : cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+}
+
+const struct cordon_mcp_tool cordon_mcp_grant_request = {
+	.name = "grant_request",
+	.title = "Ask for access",
+	.description =
+		"Ask a person to allow a session a host or a path of the host. A host counts at once if the session has a list of "
+		"hosts; a path counts from its next start. If the answer says that an approval waits, call again with the same "
+		"arguments later.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"reason\"], \"properties\": {"
+		 "\"session_id\": {\"type\": \"string\", \"description\": \"Default: the caller's own\"},"
+		 "\"host\": {\"type\": \"string\", \"maxLength\": 300, \"description\": \"example.org:443\"},"
+		 "\"path\": {\"type\": \"string\", \"maxLength\": 4000, \"description\": \"Absolute\"},"
+		 "\"access\": {\"type\": \"string\", \"enum\": [\"read\", \"write\"], \"default\": \"read\"},"
+		 "\"reason\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 500, \"description\": \"For the person\"}}}",
+	.output = "{\"session_id\": {\"type\": \"string\"}, \"allowed\": {\"type\": \"string\"},"
+		  "\"effective\": {\"type\": \"string\", \"enum\": [\"now\", \"next_start\"]}, \"for\": {\"type\": \"string\"},"
+		  "\"note\": {\"type\": \"string\"}}",
+	.always = "[\"session_id\", \"allowed\", \"effective\"]",
+	.idempotent = true,
+	.open_world = true,
+	.call = grant_request,
+};
