@@ -388,7 +388,7 @@ def test_a_front_may_have_a_name(serve):
         assert server.modern("tools/list", headers=headers).status == status, headers
 
 
-# ---- bounds, and restarts under load ----
+# ---- bounds ----
 
 
 def test_too_many_calls_wait_a_moment(server):
@@ -427,47 +427,3 @@ def test_two_hundred_streams_of_one_token(server):
     poll(lambda: server.listen(lists=False) if server.modern("tools/list").status == 200 else None, PATIENT, "room for a stream")
     for stream in streams:
         stream.close()
-
-
-def test_what_was_acknowledged_survives_kills_under_load(server, cordon):
-    """Clients of both eras make workspaces while the server is killed; each that was answered exists, and no client begins anew."""
-    made = project(cordon)
-    session = server.initialize()
-    start = server.did("session_start", project_id=made, command=["sleep", "1000"])["session_id"]
-    acknowledged, faults, stop = set(), [], threading.Event()
-
-    def work(number):
-        count = 0
-        while not stop.is_set():
-            count += 1
-            name = f"w{number}-{count}"
-            params = {"name": "workspace_create", "arguments": {"project_id": made, "workspace_id": name}}
-            try:
-                if number % 2:
-                    answer = server.modern("tools/call", params)
-                else:
-                    answer = server.legacy(session, "tools/call", params, id=f"{number}-{count}")
-            except OSError:
-                continue  # the server is away
-            if answer.status is None or not answer.body:
-                continue
-            if answer.status != 200:
-                faults.append(repr(answer))
-            elif answer.json()["result"]["structuredContent"].get("id") == name:
-                acknowledged.add(name)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(4):
-        before = len(acknowledged)
-        poll(lambda: len(acknowledged) > before + 4, PATIENT, "work to be done")
-        server.restart(signal.SIGKILL)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert not faults, faults[:3]
-    listed = {entry["id"] for entry in server.did("workspace_list", project_id=made, limit=1000)["workspaces"]}
-    assert len(acknowledged) > 16 and acknowledged <= listed
-    assert server.did("session_get", session_id=start)["status"] == "active"
-    server.did("session_stop", session_id=start)
