@@ -69,12 +69,14 @@ static void make_mac(const struct cordon_server *server, const char *payload, co
 	crypto_auth(ret_mac, (const unsigned char *)about.data, about.len, server->key);
 }
 
-/* Only what the server asks for later; other capabilities may be of any size. */
+/* Only what a server can ask for later, and without details: a client may send any number of them. */
 static json_t *kept_capabilities(const json_t *all)
 {
 	const json_t *elicitation = json_object_get(all, "elicitation");
 	json_t *kept = json_object();
 
+	if (json_object_get(all, "sampling"))
+		json_object_set_new(kept, "sampling", json_object());
 	if (json_is_object(elicitation)) {
 		json_t *forms = json_object();
 

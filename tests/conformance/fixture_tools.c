@@ -150,6 +150,41 @@ static int elicit(struct cordon_mcp_request *request, const char *message, const
 	return CORDON_MCP_LATER;
 }
 
+static void sampled(struct cordon_mcp_call *call, const json_t *result)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(65536);
+	const char *said = cordon_mcp_arg(json_object_get(result, "content"), "text");
+
+	cordon_buf_addf(&text, "LLM response: %s", said ? said : "none");
+	cordon_mcp_send_result(&call->request, text_result(text.data));
+}
+
+static bool unsampled(struct cordon_mcp_call *call, int64_t now)
+{
+	(void)now;
+	sampled(call, NULL);
+	return true;
+}
+
+static int sampling(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+		    struct cordon_error *err)
+{
+	struct cordon_mcp_call *call;
+
+	(void)ret_result, (void)ret_text;
+	if (request->modern || !cordon_mcp_client_capability(request, "sampling"))
+		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_USAGE, "the client has no model");
+	call = cordon_mcp_call_ask(request, "sampling/createMessage",
+				   json_pack("{s:[{s:s, s:{s:s, s:s}}], s:i}", "messages", "role", "user", "content",
+					     "type", "text", "text", cordon_mcp_arg(args, "prompt"), "maxTokens", 100));
+	if (!call)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "too many calls");
+	call->answered = sampled;
+	call->step = unsampled;
+	call->due = cordon_time_monotonic() + ANSWER_MS;
+	return CORDON_MCP_LATER;
+}
+
 static int elicitation(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		       struct cordon_error *err)
 {
@@ -346,6 +381,9 @@ static int ask_if_possible(struct cordon_mcp_request *request, json_t *args, jso
 
 TOOL(test_error_handling, "Always fails", NO_ARGUMENTS, fail);
 TOOL(test_tool_with_progress, "Tells how far it is", NO_ARGUMENTS, progress);
+TOOL(test_sampling, "Asks the client's model",
+     "{\"type\": \"object\", \"required\": [\"prompt\"], \"properties\": {\"prompt\": {\"type\": \"string\"}}}",
+     sampling);
 TOOL(test_elicitation, "Asks the person",
      "{\"type\": \"object\", \"required\": [\"message\"], \"properties\": {\"message\": {\"type\": \"string\"}}}",
      elicitation);
@@ -380,6 +418,7 @@ const struct cordon_mcp_tool *const fixture_tools[] = {
 	&test_multiple_content_types,
 	&test_error_handling,
 	&test_tool_with_progress,
+	&test_sampling,
 	&test_elicitation,
 	&test_elicitation_sep1034_defaults,
 	&test_elicitation_sep1330_enums,

@@ -8,7 +8,8 @@ What is not here, and why:
 
     logging-set-level, tools-call-with-logging      Logging is deprecated and not adopted: no `logging` capability, and the
                                                     method is unknown, which test_deprecated_features_are_not_there checks.
-    tools-call-sampling                             Sampling is deprecated and not adopted.
+    tools-call-sampling                             Sampling is deprecated and cordon asks for none; over HTTP the suite itself tries
+                                                    the program's tool for it.
     server-stateless: tools and prompts             Neither list changes while a server runs, and `listChanged` is not declared,
       list-changed-on-subscription                  so the suite itself leaves these checks out.
     tasks-*, skills-*                               Extensions that are not offered.
