@@ -16,7 +16,8 @@
  *     state/crew/<uuid>/owner          a FIFO that the owner has open and locked until it ends
  *     state/crew/<uuid>/cancel/<n>     somebody wants job n cancelled; `all`: every job of the crew
  *     state/crew/<uuid>/<n>/alive      a FIFO that the supervisor of job n has open and locked until it ends
- *     state/crew/<uuid>/<n>/job.json   written when the program runs
+ *     state/crew/<uuid>/<n>/job.json   written when the program runs: command, root, hosts, shares
+ *     state/crew/<uuid>/<n>/policy     its policy, as policy/handover.h writes it
  *     state/crew/<uuid>/<n>/result.json  written when it has ended: the result as `cordon run --json` prints it, and more
  *     state/crew/<uuid>/<n>/events     what it wrote and what happened, a ring (session/log.h)
  *
@@ -185,6 +186,13 @@ int cordon_crew_read(const struct cordon_home *home, const char *id, struct cord
 /* Reads the log of a job, as cordon_session_log_read() does; an empty array before the job has started. */
 int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index, int64_t since, size_t max,
 		    json_t **ret_events, int64_t *ret_last, int64_t *ret_dropped, struct cordon_error *err);
+/* Reads what a job that has started is: an object with name, run_id, command, started_at, root, net and shares[{path, source,
+ * read_only}]. -ENOENT (kind not_found) before its program runs. */
+int cordon_crew_record(const struct cordon_home *home, const char *id, size_t index, json_t **ret_record,
+		       struct cordon_error *err);
+/* The policy of such a job, without its shares and hosts, for the root as it is now. The caller frees it. */
+int cordon_crew_policy(const struct cordon_home *home, const char *id, size_t index, struct cordon_policy **ret_policy,
+		       struct cordon_error *err);
 /* Reads the whole result of a job that has ended; -ENOENT (kind not_found) for any other job, and for one that was lost. */
 int cordon_crew_result(const struct cordon_home *home, const char *id, size_t index, json_t **ret_result,
 		       struct cordon_error *err);

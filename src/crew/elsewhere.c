@@ -176,22 +176,69 @@ int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index
 	return *ret_events ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot read the log");
 }
 
-int cordon_crew_result(const struct cordon_home *home, const char *id, size_t index, json_t **ret_result,
-		       struct cordon_error *err)
+/* Opens the directory of a job; -ENOENT when it has not started. */
+static int open_job(const struct cordon_home *home, const char *id, size_t index, int *ret_fd, struct cordon_error *err)
 {
 	autofd int crew = -1;
-	autofd int dir = -1;
-	json_t *result;
-	int r = cordon_crew_open(home, id, &crew, err);
+	int fd, r = cordon_crew_open(home, id, &crew, err);
 
 	if (r < 0)
 		return r;
-	dir = cordon_crew_job_open(crew, index);
-	result = dir < 0 ? NULL : cordon_crew_result_read(dir);
+	fd = cordon_crew_job_open(crew, index);
+	if (fd == -ENOENT)
+		return cordon_fail(err, fd, CORDON_KIND_NOT_FOUND, "the job %zu has not started", index);
+	if (fd < 0)
+		return cordon_fail_errno(err, fd, "cannot open the job %zu", index);
+	*ret_fd = fd;
+	return 0;
+}
+
+int cordon_crew_result(const struct cordon_home *home, const char *id, size_t index, json_t **ret_result,
+		       struct cordon_error *err)
+{
+	autofd int dir = -1;
+	json_t *result;
+	int r = open_job(home, id, index, &dir, err);
+
+	if (r < 0)
+		return r;
+	result = cordon_crew_result_read(dir);
 	if (!result)
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the job %zu has no result", index);
 	*ret_result = result;
 	return 0;
+}
+
+int cordon_crew_record(const struct cordon_home *home, const char *id, size_t index, json_t **ret_record,
+		       struct cordon_error *err)
+{
+	autofd int dir = -1;
+	json_t *record;
+	int r = open_job(home, id, index, &dir, err);
+
+	if (r < 0)
+		return r;
+	record = cordon_crew_record_read(dir);
+	if (!record)
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the job %zu has not started", index);
+	*ret_record = record;
+	return 0;
+}
+
+int cordon_crew_policy(const struct cordon_home *home, const char *id, size_t index, struct cordon_policy **ret_policy,
+		       struct cordon_error *err)
+{
+	json_auto_t *record = NULL;
+	const char *root;
+	autofd int dir = -1;
+	int r = open_job(home, id, index, &dir, err);
+
+	if (r < 0)
+		return r;
+	record = cordon_crew_record_read(dir);
+	root = json_string_value(json_object_get(record, "root"));
+	return root ? cordon_crew_policy_read(dir, root, ret_policy, err)
+		    : cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the policy of the job %zu is not known", index);
 }
 
 /* ---- cancel ---- */

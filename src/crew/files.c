@@ -9,14 +9,19 @@
 
 #include "base/exit.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "base/time.h"
+#include "config/net_setting.h"
 #include "crew/internal.h"
+#include "policy/handover.h"
+#include "policy/shares.h"
 #include "run/result.h"
 
 #define VERSION 1
 #define RECORD_MAX ((size_t)8 << 20)
 #define CREW_FILE "crew.json"
 #define JOB_FILE "job.json"
+#define POLICY_FILE "policy"
 #define RESULT_FILE "result.json"
 #define JOB_FILE_PREPARED ".job.json"
 #define ALL_FILE "all"
@@ -246,6 +251,35 @@ int cordon_crew_job_open(int crew_fd, size_t index)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Texts that are not UTF-8 are left out of records: these are for people. */
+static json_t *text_json(const char *text)
+{
+	return cordon_utf8_valid(text, strlen(text)) ? json_string(text) : NULL;
+}
+
+static json_t *shares_json(const struct cordon_policy *policy)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < policy->n_shares; i++) {
+		const struct cordon_policy_share *share = &policy->shares[i];
+
+		json_array_append_new(array, json_pack("{s:o*, s:o*, s:b}", "path",
+						       text_json(share->home ? "~" : share->target), "source",
+						       text_json(share->source), "read_only", share->read_only));
+	}
+	return array;
+}
+
+/* For those who look at the job later. */
+static void write_policy(int dir_fd, const struct cordon_policy *policy)
+{
+	autofd int fd = openat(dir_fd, POLICY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		(void)cordon_handover_write(policy, !policy->no_editor_temps, fd, NULL);
+}
+
 int cordon_crew_job_prepare(int dir_fd, const struct cordon_job *job, const struct cordon_run_spec *spec,
 			    struct cordon_error *err)
 {
@@ -260,8 +294,11 @@ int cordon_crew_job_prepare(int dir_fd, const struct cordon_job *job, const stru
 	for (size_t i = 0; spec->argv[i]; i++)
 		json_array_append_new(command,
 				      json_string(spec->argv[i])); /* skips what is not UTF-8: this is for people */
-	record = json_pack("{s:i, s:i, s:s, s:s, s:O, s:s}", "version", VERSION, "index", (int)job->index, "name",
-			   job->name, "run_id", job->run_id, "command", command, "started_at", started);
+	record = json_pack("{s:i, s:i, s:s, s:s, s:O, s:s, s:o*, s:o*, s:o*}", "version", VERSION, "index",
+			   (int)job->index, "name", job->name, "run_id", job->run_id, "command", command, "started_at",
+			   started, "root", text_json(spec->policy->root.path), "net",
+			   cordon_net_list_json(&spec->policy->net), "shares", shares_json(spec->policy));
+	write_policy(dir_fd, spec->policy);
 	text = record ? json_dumps(record, JSON_COMPACT) : NULL;
 	/* No fsync(): a job that runs does not survive a crash of the machine, and its start must not wait for the
 	 * disk. */
@@ -294,6 +331,29 @@ int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const str
 json_t *cordon_crew_result_read(int dir_fd)
 {
 	return read_record(dir_fd, RESULT_FILE);
+}
+
+json_t *cordon_crew_record_read(int dir_fd)
+{
+	return read_record(dir_fd, JOB_FILE);
+}
+
+int cordon_crew_policy_read(int dir_fd, const char *root, struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	autofd int file = openat(dir_fd, POLICY_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	autofd int root_fd = -1;
+	bool temps;
+	int r;
+
+	if (file < 0)
+		return cordon_fail_errno(err, -errno, "cannot read the policy of the job");
+	root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open %s", root);
+	r = cordon_handover_read(file, root_fd, ret_policy, &temps, err);
+	if (r == 0)
+		(*ret_policy)->no_editor_temps = !temps;
+	return r;
 }
 
 static void take_time(const json_t *record, const char *key, int64_t *ret_ms)

@@ -36,8 +36,11 @@ void cordon_crew_job_read(int crew_fd, size_t index, bool owned, struct cordon_j
 int cordon_crew_job_prepare(int dir_fd, const struct cordon_job *job, const struct cordon_run_spec *spec,
 			    struct cordon_error *err);
 void cordon_crew_job_running(int dir_fd);
-/* Returns NULL when there is none. */
+/* Return NULL when there is none. */
 json_t *cordon_crew_result_read(int dir_fd);
+json_t *cordon_crew_record_read(int dir_fd);
+/* The policy that a supervisor has written, for the root as it is now. */
+int cordon_crew_policy_read(int dir_fd, const char *root, struct cordon_policy **ret_policy, struct cordon_error *err);
 int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const struct cordon_result *result,
 			     bool log_failed, bool durable, struct cordon_error *err);
 

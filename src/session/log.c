@@ -13,18 +13,40 @@
 #define FILE_OLD "events.old"
 #define READ_MAX ((size_t)4 * CORDON_EVENTS_BYTES)
 
-/* Calls `take` for each whole line. Returns how many bytes the whole lines have. */
-static size_t each_line(const struct cordon_buf *text, void (*take)(void *data, json_t *event), void *data)
+/* The index that a line begins with; INT64_MAX when it does not look like a line of ours. */
+static int64_t quick_index(const char *line, size_t n)
+{
+	static const char front[] = "{\"index\":";
+	int64_t index = 0;
+	size_t i = sizeof(front) - 1;
+
+	if (n <= i || memcmp(line, front, i) != 0)
+		return INT64_MAX;
+	for (; i < n && line[i] >= '0' && line[i] <= '9' && index < INT64_MAX / 100; i++)
+		index = 10 * index + line[i] - '0';
+	return i < n && line[i] == ',' ? index : INT64_MAX;
+}
+
+/* Calls `take` for each whole line with an event after index `since`, without parsing the others; `passed` (may be NULL) gets the
+ * indices of these. Returns how many bytes the whole lines have. */
+static size_t each_line(const struct cordon_buf *text, int64_t since, void (*take)(void *data, json_t *event),
+			void (*passed)(void *data, int64_t index), void *data)
 {
 	size_t at = 0;
 
 	while (at < text->len) {
 		const char *end = memchr(text->data + at, '\n', text->len - at);
 		json_auto_t *event = NULL;
+		int64_t index;
 
 		if (!end)
 			break;
-		event = json_loadb(text->data + at, (size_t)(end - text->data) - at, JSON_REJECT_DUPLICATES, NULL);
+		index = quick_index(text->data + at, (size_t)(end - text->data) - at);
+		if (index > since)
+			event = json_loadb(text->data + at, (size_t)(end - text->data) - at, JSON_REJECT_DUPLICATES,
+					   NULL);
+		else if (passed)
+			passed(data, index);
 		if (event)
 			take(data, event);
 		at = (size_t)(end - text->data) + 1;
@@ -63,9 +85,9 @@ int cordon_session_log_open(int dir_fd, struct cordon_session_log *ret_log, stru
 		r = read_events(dir_fd, FILE_NOW, &now, err);
 	if (r < 0)
 		return r;
-	each_line(&old, count, &log);
+	each_line(&old, -1, count, NULL, &log);
 	log.in_file = 0;
-	log.bytes = each_line(&now, count, &log);
+	log.bytes = each_line(&now, -1, count, NULL, &log);
 	log.fd = openat(dir_fd, FILE_NOW, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (log.fd < 0 || ftruncate(log.fd, (off_t)log.bytes) < 0) {
 		r = cordon_fail_errno(err, -errno, "cannot write the session's log");
@@ -168,14 +190,21 @@ struct reading {
 	json_t *events;
 };
 
+static void note_index(void *data, int64_t at)
+{
+	struct reading *reading = data;
+
+	if (reading->first < 0)
+		reading->first = at;
+	reading->last = at;
+}
+
 static void gather(void *data, json_t *event)
 {
 	struct reading *reading = data;
 	int64_t at = index_of(event);
 
-	if (reading->first < 0)
-		reading->first = at;
-	reading->last = at;
+	note_index(data, at);
 	if (at > reading->since && (!reading->max || json_array_size(reading->events) < reading->max))
 		json_array_append(reading->events, event);
 }
@@ -197,10 +226,10 @@ int cordon_session_log_read(int dir_fd, int64_t since, size_t max, json_t **ret_
 	reading.events = json_array();
 	if (!reading.events)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
-	each_line(&old, gather, &reading);
+	each_line(&old, since, gather, note_index, &reading);
 	if (reading.last > reading.since)
 		reading.since = reading.last;
-	each_line(&now, gather, &reading);
+	each_line(&now, reading.since, gather, note_index, &reading);
 	*ret_events = reading.events;
 	*ret_last = reading.last;
 	*ret_dropped = reading.first > since + 1 ? reading.first - since - 1 : 0;

@@ -79,11 +79,14 @@ static void save_order(struct cordon_store_order *order, const struct stat *dir,
 /* Sorts by time of creation, then by id, so that every process gets the same order. */
 static int compare(const void *a, const void *b, void *data)
 {
-	const struct cordon_record_kind *kind = data;
+	const struct cordon_list_source *source = data;
+	const struct cordon_record_kind *kind = source->kind;
 	const char *x = *(char *const *)a, *y = *(char *const *)b;
 	int r = strcmp(x + kind->created_at, y + kind->created_at);
 
-	return r ? r : strcmp(x + kind->id, y + kind->id);
+	if (!r)
+		r = strcmp(x + kind->id, y + kind->id);
+	return source->newest_first ? -r : r;
 }
 
 static int load(const struct cordon_store *store, const struct cordon_list_source *source, const char *name,
@@ -175,7 +178,7 @@ int cordon_record_list(const struct cordon_store *store, const struct cordon_lis
 {
 	struct listing listing CORDON_CLEANUP(listing_done) = { .kind = source->kind };
 	json_auto_t *list = json_array();
-	bool cached = !source->matches && !source->load;
+	bool cached = !source->matches && !source->load && !source->newest_first;
 	struct stat dir;
 	int r;
 
@@ -191,7 +194,7 @@ int cordon_record_list(const struct cordon_store *store, const struct cordon_lis
 	if (r < 0)
 		return r;
 	if (listing.n)
-		qsort_r(listing.items, listing.n, sizeof(void *), compare, (void *)(uintptr_t)source->kind);
+		qsort_r(listing.items, listing.n, sizeof(void *), compare, (void *)(uintptr_t)source);
 	for (size_t i = source->offset; i < listing.n && i - source->offset < source->limit; i++)
 		if (json_array_append_new(list, show(source, listing.items[i])) < 0)
 			return cordon_no_memory(err);

@@ -177,6 +177,12 @@ static int load(const struct cordon_store *store, const char *name, void *ret_re
 	return r == -EINVAL ? -ENOENT : r;
 }
 
+/* The same for a list of sessions that run: their processes hold their locks, so the others need not be read. */
+static int load_running(const struct cordon_store *store, const char *name, void *ret_record, struct cordon_error *err)
+{
+	return cordon_session_lives(store, name) ? load(store, name, ret_record, err) : -ENOENT;
+}
+
 int cordon_session_list(const struct cordon_store *store, const struct cordon_session_query *query,
 			json_t **ret_sessions, size_t *ret_total, struct cordon_error *err)
 {
@@ -187,8 +193,9 @@ int cordon_session_list(const struct cordon_store *store, const struct cordon_se
 		.limit = query->limit ? query->limit : CORDON_LIST_MAX,
 		.offset = query->offset,
 		.ids_only = query->ids_only,
+		.newest_first = query->newest_first,
 		.show = show,
-		.load = load,
+		.load = query->status && cordon_streq(query->status, "active") ? load_running : load,
 		.matches = matches,
 		.wanted = &wanted,
 	};

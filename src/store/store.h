@@ -210,9 +210,10 @@ struct cordon_session_query {
 	const char *status;    /* active, completed or failed; NULL: all */
 	size_t limit, offset;
 	bool ids_only; /* strings instead of records */
+	bool newest_first;
 };
 
-/* Oldest first. */
+/* Oldest first, unless the query says otherwise. Those that run are found without reading the records of all others. */
 int cordon_session_list(const struct cordon_store *store, const struct cordon_session_query *query,
 			json_t **ret_sessions, size_t *ret_total, struct cordon_error *err);
 
@@ -226,6 +227,10 @@ struct cordon_allowance {
 	const char *path; /* absolute, on the host; or NULL */
 	bool write;	  /* of a path */
 };
+
+/* The policy of a session: of its settings when it started, for the files as they are now. The caller frees it. */
+int cordon_session_policy(const struct cordon_store *store, const struct cordon_session_record *session,
+			  struct cordon_policy **ret_policy, struct cordon_error *err);
 
 /* Opens the directory of a session; kind not_found when there is none. */
 int cordon_session_open(const struct cordon_store *store, const char *id, int *ret_dir_fd, struct cordon_error *err);

@@ -206,3 +206,14 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 	*ret_isolated = project.record.settings.workspace_isolation;
 	return 0;
 }
+
+int cordon_session_policy(const struct cordon_store *store, const struct cordon_session_record *session,
+			  struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
+	int r = cordon_project_hold(store, session->project_id, LOCK_SH, &project, err);
+
+	return r < 0 ? r
+		     : cordon_policy_of(&project, session->workspace_id, &session->settings,
+					session->ancestor_workspaces, ret_policy, NULL, err);
+}

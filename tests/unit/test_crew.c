@@ -6,6 +6,7 @@
 
 #include "crew/internal.h"
 #include "crew/relay.h"
+#include "policy/policy.h"
 #include "run/result.h"
 
 static void every_state_has_a_word_of_its_own(void **state)
@@ -30,13 +31,18 @@ static void how_a_job_stands_is_told_by_files_and_locks(void **state)
 	struct cordon_job job = { .name = "a" };
 	struct cordon_result result = { .state = CORDON_STATE_FAILED, .exit_code = 9, .own_exit = 9, .violations = 2 };
 	char program[] = "true", *argv[] = { program, NULL };
+	struct cordon_policy *policy = NULL, *seen = NULL;
 	struct cordon_run_spec spec = { .argv = argv };
+	json_t *record = NULL;
 	int crew, owner, dir, alive;
 
 	(void)state;
 	assert_int_equal(setenv("CORDON_HOME", unit_dir, 1), 0);
 	assert_int_equal(chmod(unit_dir, 0700), 0);
 	assert_int_equal(cordon_home_open(&home, &err), 0);
+	assert_int_equal(cordon_policy_new(unit_dir, &policy, &err), 0);
+	assert_int_equal(cordon_policy_add_grant(policy, "lib", CORDON_ACCESS_READ, NULL, &err), 0);
+	spec.policy = policy;
 	assert_int_equal(cordon_uuid_new(info.id), 0);
 	assert_int_equal(cordon_crew_make(&home, &info, &crew, &owner, &err), 0);
 	assert_int_equal(cordon_crew_info_read(crew, &read, &err), 0);
@@ -59,7 +65,15 @@ static void how_a_job_stands_is_told_by_files_and_locks(void **state)
 	assert_int_equal(cordon_crew_job_prepare(dir, &job, &spec, &err), 0);
 	cordon_crew_job_read(crew, 0, true, &job);
 	assert_int_equal(job.state, CORDON_JOB_STARTING);
+	assert_int_equal(cordon_crew_record(&home, info.id, 0, &record, &err), -ENOENT);
 	cordon_crew_job_running(dir);
+	assert_int_equal(cordon_crew_record(&home, info.id, 0, &record, &err), 0);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(record, "command"), 0)), "true");
+	json_decref(record);
+	assert_int_equal(cordon_crew_policy(&home, info.id, 0, &seen, &err), 0);
+	assert_int_equal(cordon_policy_access(seen, "lib/x"), CORDON_ACCESS_READ);
+	cordon_policy_free(seen);
+	assert_int_equal(cordon_crew_policy(&home, info.id, 1, &seen, &err), -ENOENT);
 	cordon_crew_job_read(crew, 0, true, &job);
 	assert_int_equal(job.state, CORDON_JOB_RUNNING);
 	assert_int_equal(job.own_exit, -1);
@@ -81,6 +95,7 @@ static void how_a_job_stands_is_told_by_files_and_locks(void **state)
 	assert_false(cordon_crew_held(crew, CORDON_CREW_OWNER));
 	close(dir);
 	close(crew);
+	cordon_policy_free(policy);
 	cordon_home_done(&home);
 }
 
