@@ -434,6 +434,8 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 		return 0;
 	}
+	if (fresh)
+		cordon_mcp_notice(request->mcp, &record);
 	if (how != ASKS)
 		return refuse(request, tool, how, record.id, ret_result, fault);
 	return request->modern ? ask_modern(request, tool, args, question, record.id, ret_result, fault)

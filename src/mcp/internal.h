@@ -84,7 +84,8 @@ struct cordon_mcp {
 	struct cordon_mcp_listen *listens;
 	size_t n_listens;
 	struct cordon_mcp_watcher *watcher;
-	json_t *schemas; /* parsed tool schemas by name, made at first use */
+	int64_t notice_due; /* when a notice about several approvals is to be sent, monotonic; INT64_MAX: never */
+	json_t *schemas;    /* parsed tool schemas by name, made at first use */
 };
 
 /* call.c: a request that is answered later. `step` is called when `due` is reached and when the descriptor that the
@@ -214,6 +215,9 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 enum { CORDON_MCP_APPROVED = 2 };
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const struct cordon_mcp_question *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* notice.c: tells the desktop that an approval begins to wait, now or with others a second later. */
+void cordon_mcp_notice(struct cordon_mcp *mcp, const struct cordon_approval_record *record);
+void cordon_mcp_notice_work(struct cordon_mcp *mcp, int64_t now);
 /* The watcher calls it for each record of an approval that changed; NULL: for all. */
 void cordon_mcp_approval_changed(struct cordon_mcp *mcp, const char *id);
 

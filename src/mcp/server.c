@@ -29,6 +29,7 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 	else
 		randombytes_buf(mcp->key, sizeof(mcp->key));
 	mcp->epoll_fd = -1;
+	mcp->notice_due = INT64_MAX;
 	r = cordon_mcp_toolset_check(mcp, err);
 	if (r < 0) {
 		cordon_mcp_free(mcp);
@@ -76,6 +77,8 @@ int cordon_mcp_timeout(const struct cordon_mcp *mcp)
 	int64_t due = cordon_mcp_watcher_due(mcp);
 	int64_t now = cordon_time_monotonic();
 
+	if (mcp->notice_due < due)
+		due = mcp->notice_due;
 	for (const struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
 		if (call->due < due)
 			due = call->due;
@@ -100,6 +103,7 @@ void cordon_mcp_work(struct cordon_mcp *mcp)
 
 	cordon_mcp_watcher_work(mcp, now);
 	cordon_mcp_calls_work(mcp, now);
+	cordon_mcp_notice_work(mcp, now);
 }
 
 void cordon_mcp_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel)

@@ -380,3 +380,64 @@ def test_list_follow_prints_what_begins_to_wait(cordon, raw):
         assert f"project {name}?" in json.loads(following.stdout.readline())["question"]
     following.terminate()
     following.wait(PATIENT)
+
+
+class Desktop:
+    """A stand-in for notify-send on the PATH: an executable that records its arguments."""
+
+    def __init__(self, box, extra=""):
+        self.seen = box.mkdir("notices")
+        script = f"#!/bin/sh\nfile=$(mktemp -p {self.seen} .XXXXXX)\nprintf '%s\\0' \"$@\" >\"$file\"\nmv \"$file\" {self.seen}/$(date +%s%N)\n{extra}\n"
+        box.write("desktop/notify-send", script, 0o755)
+        self.env = {"PATH": f"{box.path}/desktop:/usr/bin:/bin", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}
+
+    def notices(self, n=0):
+        """At least so many, as lists of arguments."""
+        poll(lambda: len([path for path in self.seen.iterdir() if path.name[0] != "."]) >= n, 20, f"{n} notices")
+        return [path.read_bytes().decode().split("\0")[:-1] for path in sorted(self.seen.iterdir()) if path.name[0] != "."]
+
+
+def ask_once(server, name):
+    return server.ask(name, "tools/call", {"name": "project_create", "arguments": ARGS | {"name": name}})
+
+
+def test_a_notice_says_what_begins_to_wait_and_nobody_waits_for_it(cordon, raw, box):
+    # This one takes its time, and the server goes on.
+    desktop = Desktop(box, extra="exec sleep 30")
+    server = raw(env=desktop.env)
+    name = "--<b>&amp;\u202e'$(id)" + "x" * 200
+    ask_once(server, name)
+    (arguments,) = desktop.notices(1)
+    id = waiting(cordon)["id"]
+    assert arguments[:2] == ["--", "cordon: a person is asked"] and len(arguments) == 3
+    body, shown = arguments[2].split("\n")
+    assert shown == f"cordon approvals show {id[:8]}" and body.endswith("...") and len(body) < 300
+    assert "--&lt;b&gt;&amp;amp;\\u{202e}'$(id)xxx" in body and not re.search("[<>\u202e]", body)
+    # The same question again is no news; many at once are counted, once a second.
+    ask_once(server, name)
+    for number in range(20):
+        ask_once(server, f"p{number}")
+    second = desktop.notices(2)[1]
+    assert re.fullmatch(r"\d+ approvals wait: cordon approvals list", second[2])
+    poll(lambda: desktop.notices()[-1][2].startswith("21 approvals wait"), 20, "all of them")
+    assert len(desktop.notices()) <= 4
+    zombies = [line for line in subprocess.run(["ps", "-o", "stat=", "--ppid", str(server.process.pid)], capture_output=True, text=True).stdout.split() if line.startswith("Z")]
+    assert not zombies
+
+
+@pytest.mark.parametrize("missing", ["bus", "program", "absolute"])
+def test_without_a_desktop_there_is_no_notice(cordon, raw, box, missing):
+    desktop = Desktop(box)
+    env = desktop.env
+    if missing == "bus":
+        env = env | {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": str(box.mkdir("empty"))}
+    elif missing == "program":
+        env = env | {"PATH": "/usr/bin:/bin"}
+    else:
+        env = env | {"PATH": "desktop:/usr/bin:/bin"}
+    server = raw(env=env, cwd=box.path)
+    assert ask_once(server, "a")["error"]["code"] == -32021 and waiting(cordon)
+    # The one that has a desktop comes later, and is the only one.
+    ask_once(raw(env=desktop.env), "b")
+    (arguments,) = desktop.notices(1)
+    assert "project b?" in arguments[2] or arguments[2].startswith("2 approvals wait")
