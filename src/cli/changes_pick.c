@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "cli/changes_view.h"
-#include "view/patch.h"
+#include "view/pick.h"
 
 #define HELP                                                                                                           \
 	"y - apply this\nn - do not apply this\na - apply this and all that follows in this file\n"                    \
@@ -45,7 +45,9 @@ static char ask(const char *question, const char *answers)
 /* Asks about a change that can only be taken as a whole. */
 static cordon_pick ask_whole(struct cordon_picker *picker, const struct cordon_delta_change *change)
 {
-	const char *question = change->kind == CORDON_DELTA_ADDED     ? "Apply this new file"
+	const char *question = change->kind == CORDON_DELTA_ADDED && S_ISDIR(change->new.mode)
+				       ? "Apply this new directory"
+			       : change->kind == CORDON_DELTA_ADDED   ? "Apply this new file"
 			       : change->kind == CORDON_DELTA_DELETED ? "Apply this deletion"
 								      : "Apply this change";
 	char answer = ask(question, "y,n,A,D,q");
@@ -55,76 +57,57 @@ static cordon_pick ask_whole(struct cordon_picker *picker, const struct cordon_d
 	return answer == 'q' ? CORDON_PICK_QUIT : answer == 'y' || answer == 'A' ? CORDON_PICK_ALL : CORDON_PICK_NO;
 }
 
-/* Asks about each hunk. Returns the number of edits that were chosen, or -1 to quit. */
-static ssize_t ask_hunks(struct cordon_picker *picker, const struct cordon_text *a, const struct cordon_text *b,
-			 const struct cordon_edits *edits, bool *chosen)
+/* Asks about each hunk. */
+static int ask_hunks(struct cordon_picker *picker, const struct cordon_compared *compared, cordon_pick *ret_pick,
+		     struct cordon_buf *ret_content)
 {
-	struct cordon_hunk hunk = { 0 };
-	ssize_t n = 0;
+	autofree bool *chosen = calloc(compared->n, sizeof(*chosen));
 	char answer = 0;
 
-	for (size_t i = 0; i < edits->n; i = hunk.first + hunk.n) {
+	if (!chosen)
+		return -ENOMEM;
+	for (size_t i = 0; i < compared->n; i++) {
 		autobuf struct cordon_buf text = CORDON_BUF(CORDON_PATCH_MAX);
-		bool yes;
 
-		cordon_hunk_at(a, b, edits, i, &hunk);
 		if (!answer || strchr("yn", answer)) {
-			cordon_hunk_add(a, b, edits, &hunk, &text);
+			cordon_hunk_add(&compared->a, &compared->b, &compared->edits, &compared->hunks[i], &text);
 			print(picker, &text);
 			answer = ask("Apply this hunk", "y,n,a,d,A,D,q");
 		}
-		if (answer == 'q')
-			return -1;
-		yes = answer == 'y' || answer == 'a' || answer == 'A';
-		for (size_t k = i; yes && k < hunk.first + hunk.n; k++, n++)
-			chosen[k] = true;
+		if (answer == 'q') {
+			*ret_pick = CORDON_PICK_QUIT;
+			return 0;
+		}
+		chosen[i] = answer == 'y' || answer == 'a' || answer == 'A';
 	}
 	picker->rest = answer == 'A' || answer == 'D';
 	picker->rest_yes = answer == 'A';
-	return n;
+	return cordon_pick_hunks(compared, chosen, ret_pick, ret_content);
 }
 
-/* Reads both sides of a change. Returns whether they are texts that can be taken hunk by hunk. */
-static bool read_texts(const struct cordon_delta *delta, const struct cordon_delta_change *change,
-		       struct cordon_buf *old, struct cordon_buf *new)
+/* The line above the hunks of a file. */
+static void print_file(const struct cordon_picker *picker, const struct cordon_delta_change *change,
+		       const struct cordon_compared *compared)
 {
-	return change->kind == CORDON_DELTA_MODIFIED && S_ISREG(change->old.mode) && S_ISREG(change->new.mode) &&
-	       (change->old.mode & 0777) == (change->new.mode & 0777) &&
-	       cordon_delta_read(delta, change, true, old, NULL) == 0 &&
-	       cordon_delta_read(delta, change, false, new, NULL) == 0 && cordon_text_is(old->data, old->len) &&
-	       cordon_text_is(new->data, new->len);
-}
+	autobuf struct cordon_buf line = CORDON_BUF(16 * CORDON_PATH_MAX);
 
-static int ask_text(struct cordon_picker *picker, const struct cordon_buf *old, const struct cordon_buf *new,
-		    cordon_pick *ret_pick, struct cordon_buf *ret_content)
-{
-	autotext struct cordon_text a = { 0 }, b = { 0 };
-	autoedits struct cordon_edits edits = { 0 };
-	autofree bool *chosen = NULL;
-	ssize_t n;
-	int r = cordon_text_init(&a, old->data, old->len);
-
-	if (r == 0)
-		r = cordon_text_init(&b, new->data, new->len);
-	if (r == 0)
-		r = cordon_lines_diff(&a, &b, &edits);
-	if (r == 0 && !(chosen = calloc(edits.n + 1, sizeof(*chosen))))
-		r = -ENOMEM;
-	if (r < 0)
-		return r;
-	n = ask_hunks(picker, &a, &b, &edits, chosen);
-	*ret_pick = n < 0		   ? CORDON_PICK_QUIT
-		    : n == 0		   ? CORDON_PICK_NO
-		    : (size_t)n == edits.n ? CORDON_PICK_ALL
-					   : CORDON_PICK_PART;
-	return *ret_pick == CORDON_PICK_PART ? cordon_lines_apply(&a, &b, &edits, chosen, ret_content) : 0;
+	cordon_buf_adds(&line, "M ");
+	cordon_patch_path(&line, "", change->path);
+	if (change->who)
+		cordon_buf_addf(&line, "  # executed by %s", change->who);
+	if (compared->merged)
+		cordon_buf_adds(&line, "  # merged with the host's changes");
+	if (compared->conflict)
+		cordon_buf_addf(&line, "  # %s", compared->conflict);
+	cordon_buf_addc(&line, '\n');
+	print(picker, &line);
 }
 
 int cordon_picker_ask(void *data, const struct cordon_delta *delta, const struct cordon_delta_change *change,
 		      cordon_pick *ret_pick, struct cordon_buf *ret_content, struct cordon_error *err)
 {
 	struct cordon_picker *picker = data;
-	autobuf struct cordon_buf old = CORDON_BUF(CORDON_TEXT_BYTES_MAX), new = CORDON_BUF(CORDON_TEXT_BYTES_MAX);
+	autocompared struct cordon_compared compared = { 0 };
 	autobuf struct cordon_buf patch = CORDON_BUF(CORDON_PATCH_MAX);
 	int r;
 
@@ -132,14 +115,12 @@ int cordon_picker_ask(void *data, const struct cordon_delta *delta, const struct
 		*ret_pick = picker->rest_yes ? CORDON_PICK_ALL : CORDON_PICK_NO;
 		return 0;
 	}
-	if (read_texts(delta, change, &old, &new)) {
-		cordon_buf_adds(&patch, "M ");
-		cordon_patch_path(&patch, "", change->path);
-		if (change->who)
-			cordon_buf_addf(&patch, "  # executed by %s", change->who);
-		cordon_buf_addc(&patch, '\n');
-		print(picker, &patch);
-		r = ask_text(picker, &old, &new, ret_pick, ret_content);
+	r = cordon_compare(picker->view, delta, change, CORDON_TEXT_BYTES_MAX, &compared, err);
+	if (r < 0)
+		return r;
+	if (cordon_pick_by_hunk(change, &compared)) {
+		print_file(picker, change, &compared);
+		r = ask_hunks(picker, &compared, ret_pick, ret_content);
 		return r < 0 ? cordon_fail_errno(err, r, "cannot compare %s", change->path) : 0;
 	}
 	r = cordon_patch_add(delta, change, &patch, err);

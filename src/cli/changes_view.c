@@ -165,22 +165,22 @@ int cordon_changes_show(const struct cordon_cli *cli, const struct cordon_delta 
 	struct cordon_error err = { 0 };
 	struct totals totals = { 0 };
 	struct cordon_pager pager;
-	int r = 0, code;
+	autofree size_t *places = NULL;
+	size_t n = 0;
+	int code, r = cordon_changes_order(delta, paths, n_paths, &places, &n);
 
+	if (r < 0)
+		cordon_fail_errno(&err, r, "cannot list the changes");
 	cordon_pager_open(cli, page, &pager);
 	write_left(&pager, delta, paths, n_paths);
-	/* What the host would execute stands first. */
-	for (int executed = 1; executed >= 0; executed--)
-		for (size_t i = 0; r == 0 && i < delta->n; i++)
-			if ((delta->changes[i].who != NULL) == executed &&
-			    cordon_delta_shown(&delta->changes[i], paths, n_paths))
-				r = show_one(&pager, delta, &delta->changes[i], form, &totals, &err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = show_one(&pager, delta, &delta->changes[places[i]], form, &totals, &err);
 	if (r == 0 && form == CORDON_CHANGES_STAT) {
 		char line[128];
-		int n = snprintf(line, sizeof(line), " %zu files changed, %zu insertions(+), %zu deletions(-)\n",
-				 totals.files, totals.added, totals.removed);
+		int length = snprintf(line, sizeof(line), " %zu files changed, %zu insertions(+), %zu deletions(-)\n",
+				      totals.files, totals.added, totals.removed);
 
-		cordon_pager_write(&pager, line, (size_t)n);
+		cordon_pager_write(&pager, line, (size_t)length);
 	}
 	code = cordon_pager_close(cli, &pager);
 	return r < 0 ? cordon_cli_fail(cli, &err) : code;

@@ -32,7 +32,8 @@ int cordon_changes_show(const struct cordon_cli *cli, const struct cordon_delta 
 
 /* For `apply -p`: asks on stdout and reads the answers from stdin. */
 struct cordon_picker {
-	bool colour, terminal;
+	const struct cordon_view *view;
+	bool terminal;
 	bool rest; /* the person said yes or no to all that follows */
 	bool rest_yes;
 };

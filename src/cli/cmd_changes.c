@@ -358,7 +358,7 @@ static int run_apply(struct cordon_cli *cli, int argc, char **argv)
 {
 	autoargs struct args args = ARGS_NONE;
 	autoapply struct cordon_apply_result result = { 0 };
-	struct cordon_picker picker = { .colour = cordon_cli_colour(STDOUT_FILENO), .terminal = isatty(STDOUT_FILENO) };
+	struct cordon_picker picker = { .view = &args.view, .terminal = isatty(STDOUT_FILENO) };
 	struct cordon_apply_request request = { 0 };
 	struct cordon_error err = { 0 };
 	char id[CORDON_ID_SIZE];
@@ -399,7 +399,7 @@ static int run_undo(struct cordon_cli *cli, int argc, char **argv)
 	if (!begin(cli, argc, argv, 0, &args, &code))
 		return code;
 	memcpy(id, args.view.record.id, sizeof(id));
-	r = cordon_view_undo(&args.view, &result, &err);
+	r = cordon_view_undo(&args.view, NULL, &result, &err);
 	cordon_view_audit(&args.home, &args.view, "undo", &result, r < 0 ? &err : NULL);
 	if (r == 0 && !cli->json && !cli->quiet) {
 		print_applied(&result, false);

@@ -1,48 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the changes of a view: chooses, judges, merges and stages them, and has a journal carry them out. */
-#include <fcntl.h>
-#include <stdio.h>
-
 #include "base/path.h"
-#include "view/apply.h"
-#include "view/base.h"
+#include "view/apply_internal.h"
 #include "view/internal.h"
-#include "view/journal.h"
 #include "view/judge.h"
-#include "view/lines.h"
-#include "view/patch.h"
-#include "view/stage.h"
+#include "view/merge.h"
+#include "view/pick.h"
+#include "view/shown.h"
 
-/* What is known of a change while it is applied. */
-struct choice {
-	bool chosen;
-	bool part;
-	bool merged;
-	bool warned;
-	struct cordon_buf content; /* merged or picked; else it is the upper layer's */
-};
-
-struct link_of {
-	uint64_t ino;
-	uint32_t n;
-};
-
-struct apply {
-	struct cordon_view *view;
-	const struct cordon_apply_request *request;
-	struct cordon_apply_result *result;
-	struct cordon_delta delta;
-	struct cordon_policy *policy;
-	struct choice *choices;
-	struct cordon_journal journal;
-	struct link_of *links; /* files with several names that are staged */
-	size_t n_links, links_cap;
-	struct cordon_error *err;
-};
-
-static void apply_done(struct apply *apply)
+static void apply_done(struct cordon_applying *apply)
 {
-	for (size_t i = 0; apply->choices && i < apply->delta.n; i++)
+	for (size_t i = 0; i < apply->n_choices; i++)
 		cordon_buf_done(&apply->choices[i].content);
 	free(apply->choices);
 	free(apply->links);
@@ -62,7 +30,8 @@ void cordon_apply_done(struct cordon_apply_result *result)
 	*result = (struct cordon_apply_result){ 0 };
 }
 
-static int add_item(struct apply *apply, struct cordon_apply_items *items, const struct cordon_apply_item *item)
+static int add_item(struct cordon_applying *apply, struct cordon_apply_items *items,
+		    const struct cordon_apply_item *item)
 {
 	if (items->n == items->cap) {
 		size_t cap = items->cap ? 2 * items->cap : 16;
@@ -78,10 +47,10 @@ static int add_item(struct apply *apply, struct cordon_apply_items *items, const
 	return items->item[items->n++].path ? 0 : cordon_no_memory(apply->err);
 }
 
-static int add_change(struct apply *apply, struct cordon_apply_items *items, size_t i, const char *why)
+static int add_change(struct cordon_applying *apply, struct cordon_apply_items *items, size_t i, const char *why)
 {
 	const struct cordon_delta_change *change = &apply->delta.changes[i];
-	const struct choice *choice = &apply->choices[i];
+	const struct cordon_choice *choice = &apply->choices[i];
 
 	return add_item(apply, items,
 			&(struct cordon_apply_item){
@@ -94,6 +63,7 @@ static int add_change(struct apply *apply, struct cordon_apply_items *items, siz
 				.part = choice->part,
 				.who = change->who,
 				.why = why,
+				.change = i,
 			});
 }
 
@@ -105,7 +75,7 @@ static bool is_dir(const struct cordon_delta_change *change)
 }
 
 /* Chooses by path, and checks that each path names something. */
-static int choose_paths(struct apply *apply)
+static int choose_paths(struct cordon_applying *apply)
 {
 	const struct cordon_apply_request *request = apply->request;
 
@@ -126,24 +96,30 @@ static int choose_paths(struct apply *apply)
 	return 0;
 }
 
-static int choose_by_person(struct apply *apply)
+static int choose_by_person(struct cordon_applying *apply)
 {
+	struct cordon_pick_list list = { .view = apply->view,
+					 .items = apply->request->picked,
+					 .n = apply->request->n_picked };
+	int (*ask)(void *, const struct cordon_delta *, const struct cordon_delta_change *, cordon_pick *,
+		   struct cordon_buf *, struct cordon_error *) = list.n ? cordon_pick_listed : apply->request->pick;
+	void *data = list.n ? &list : apply->request->data;
+
 	for (size_t i = 0; i < apply->delta.n; i++) {
 		const struct cordon_delta_change *change = &apply->delta.changes[i];
-		struct choice *choice = &apply->choices[i];
+		struct cordon_choice *choice = &apply->choices[i];
 		cordon_pick pick = CORDON_PICK_NO;
 		int r;
 
 		if (!choice->chosen)
 			continue;
-		/* Directories come along with what is in them; a deleted one goes if all that was in it goes. */
-		if (is_dir(change) || change->kind == CORDON_DELTA_TOUCHED) {
+		/* A directory comes along with what is in it; a deleted one goes if all that was in it goes. */
+		if (!cordon_pick_asks(&apply->delta, change)) {
 			choice->chosen = change->kind == CORDON_DELTA_DELETED;
 			continue;
 		}
 		choice->content.max = CORDON_TEXT_BYTES_MAX;
-		r = apply->request->pick(apply->request->data, &apply->delta, change, &pick, &choice->content,
-					 apply->err);
+		r = ask(data, &apply->delta, change, &pick, &choice->content, apply->err);
 		if (r < 0)
 			return r;
 		if (pick == CORDON_PICK_QUIT)
@@ -151,6 +127,9 @@ static int choose_by_person(struct apply *apply)
 		choice->chosen = pick != CORDON_PICK_NO;
 		choice->part = pick == CORDON_PICK_PART;
 	}
+	if (list.at < list.n)
+		return cordon_fail(apply->err, -EINVAL, CORDON_KIND_USAGE,
+				   "the list names what can't be chosen; nothing was written");
 	/* What lies in a deleted directory comes before it in the list. */
 	for (size_t i = 0; i < apply->delta.n; i++) {
 		const struct cordon_delta_change *change = &apply->delta.changes[i];
@@ -165,7 +144,7 @@ static int choose_by_person(struct apply *apply)
 }
 
 /* Adds the new directories above what was chosen, and the file that had to go for one of them. */
-static void choose_above(struct apply *apply)
+static void choose_above(struct cordon_applying *apply)
 {
 	const struct cordon_delta *delta = &apply->delta;
 
@@ -188,64 +167,27 @@ static void choose_above(struct apply *apply)
 
 /* ---- judging and merging ---- */
 
-static int merge(struct apply *apply, size_t i, const char **ret_why)
+static int merge(struct cordon_applying *apply, size_t i, const char **ret_why)
 {
-	const struct cordon_delta_change *change = &apply->delta.changes[i];
-	struct choice *choice = &apply->choices[i];
-	autobuf struct cordon_buf base = CORDON_BUF(CORDON_TEXT_BYTES_MAX), host = CORDON_BUF(CORDON_TEXT_BYTES_MAX);
-	autobuf struct cordon_buf view = CORDON_BUF(CORDON_TEXT_BYTES_MAX),
-				  merged = CORDON_BUF(2 * CORDON_TEXT_BYTES_MAX);
-	autotext struct cordon_text b = { 0 }, h = { 0 }, v = { 0 };
-	bool certain = false, common = false;
+	struct cordon_choice *choice = &apply->choices[i];
+	autobuf struct cordon_buf merged = CORDON_BUF(2 * CORDON_TEXT_BYTES_MAX);
 	int r;
 
-	*ret_why = "the host changed it, too";
-	if (!S_ISREG(change->old.mode) || !S_ISREG(change->new.mode))
+	/* The person saw the host's text and chose hunks for it, so that is what the choice is based on. */
+	if (choice->part)
 		return 0;
-	if (cordon_delta_read(&apply->delta, change, true, &host, NULL) < 0 ||
-	    cordon_delta_read(&apply->delta, change, false, &view, NULL) < 0 || !cordon_text_is(host.data, host.len) ||
-	    !cordon_text_is(view.data, view.len))
-		return 0;
-	if (choice->part) {
-		/* The person saw the host's text and chose hunks for it, so that is what the choice is based on. */
-		*ret_why = NULL;
-		return 0;
-	}
-	if (cordon_base_read(apply->view, &apply->delta, change, &base, &certain) < 0 ||
-	    !cordon_text_is(base.data, base.len)) {
-		*ret_why = "the host changed it, too, and what it was before is not known";
-		return 0;
-	}
-	r = cordon_text_init(&b, base.data, base.len);
-	if (r == 0)
-		r = cordon_text_init(&h, host.data, host.len);
-	if (r == 0)
-		r = cordon_text_init(&v, view.data, view.len);
-	if (r == 0)
-		r = cordon_lines_merge(&b, &h, &v, &merged, &common);
-	if (r == -EEXIST) {
-		*ret_why = "the host changed the same lines";
-		return 0;
-	}
-	if (r < 0)
-		return cordon_fail_errno(apply->err, r, "cannot merge %s", change->path);
-	/* Both have a change that git does not know: the file was not clean when the view began. If the host has git's
-	 * own text, it may have taken back what it had changed before. In both cases the blob is not the base. */
-	if (!certain && (common || (host.len == base.len &&
-				    memcmp(host.data ? host.data : "", base.data ? base.data : "", base.len) == 0))) {
-		*ret_why = "the host changed it, too, and it had changes that git did not know";
-		return 0;
-	}
+	r = cordon_merge_change(apply->view, &apply->delta, &apply->delta.changes[i], &merged, ret_why, apply->err);
+	if (r < 0 || *ret_why)
+		return r;
 	cordon_buf_done(&choice->content);
 	choice->content = merged;
 	merged = (struct cordon_buf){ 0 };
 	choice->merged = true;
-	*ret_why = NULL;
 	return 0;
 }
 
 /* Finds out whether the host's own change is in the way; *ret_why is NULL when it is not. */
-static int check_edited(struct apply *apply, size_t i, const char **ret_why)
+static int check_edited(struct cordon_applying *apply, size_t i, const char **ret_why)
 {
 	const struct cordon_delta_change *change = &apply->delta.changes[i];
 
@@ -255,6 +197,8 @@ static int check_edited(struct apply *apply, size_t i, const char **ret_why)
 	switch (change->kind) {
 	case CORDON_DELTA_ADDED:
 		/* A person who names the very path has seen the conflict, or knows that the run moved the file. */
+		if (apply->request->n_picked && !is_dir(change))
+			return 0;
 		for (size_t p = 0; p < apply->request->n_paths; p++)
 			if (!is_dir(change) && cordon_streq(apply->request->paths[p], change->path))
 				return 0;
@@ -272,11 +216,11 @@ static int check_edited(struct apply *apply, size_t i, const char **ret_why)
 	return is_dir(change) ? 0 : merge(apply, i, ret_why);
 }
 
-static int judge_all(struct apply *apply)
+static int judge_all(struct cordon_applying *apply)
 {
 	for (size_t i = 0; i < apply->delta.n; i++) {
 		const struct cordon_delta_change *change = &apply->delta.changes[i];
-		struct choice *choice = &apply->choices[i];
+		struct cordon_choice *choice = &apply->choices[i];
 		const char *why = NULL;
 		int r;
 
@@ -298,146 +242,10 @@ static int judge_all(struct apply *apply)
 	return 0;
 }
 
-/* ---- staging ---- */
-
-static struct link_of *find_link(struct apply *apply, uint64_t ino)
-{
-	for (size_t i = 0; i < apply->n_links; i++)
-		if (apply->links[i].ino == ino)
-			return &apply->links[i];
-	return NULL;
-}
-
-static int remember_link(struct apply *apply, uint64_t ino, uint32_t n)
-{
-	if (apply->n_links == apply->links_cap) {
-		size_t cap = apply->links_cap ? 2 * apply->links_cap : 16;
-		struct link_of *more = reallocarray(apply->links, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		apply->links = more;
-		apply->links_cap = cap;
-	}
-	apply->links[apply->n_links++] = (struct link_of){ .ino = ino, .n = n };
-	return 0;
-}
-
-/* Puts the new file or link into the stage, under the step's number. */
-static int stage_file(struct apply *apply, size_t i, const struct cordon_step *step)
-{
-	const struct cordon_delta_change *change = &apply->delta.changes[i];
-	const struct choice *choice = &apply->choices[i];
-	bool content = choice->merged || choice->part;
-	struct cordon_stage_like like = {
-		.mode = change->new.mode,
-		.content = content ? &choice->content : NULL,
-		.owned = change->old.mode && (change->old.uid != geteuid() || change->old.gid != getegid()),
-		.uid = change->old.uid,
-		.gid = change->old.gid,
-	};
-	char digits[CORDON_DIGITS_SIZE], other[CORDON_DIGITS_SIZE];
-	const char *name = cordon_journal_entry(step->n, digits);
-	struct link_of *known;
-	struct stat st;
-	autofd int fd = cordon_delta_open(&apply->delta, change, &st);
-
-	if (fd < 0)
-		return fd;
-	if (S_ISLNK(st.st_mode))
-		return cordon_stage_link(fd, &st, apply->journal.stage_fd, name);
-	known = change->links > 1 && !content ? find_link(apply, st.st_ino) : NULL;
-	if (known && linkat(apply->journal.stage_fd, cordon_journal_entry(known->n, other), apply->journal.stage_fd,
-			    name, 0) == 0)
-		return 0;
-	if (change->links > 1 && !content && remember_link(apply, st.st_ino, step->n) < 0)
-		return -ENOMEM;
-	return cordon_stage_file(fd, &st, &like, apply->journal.stage_fd, name);
-}
-
-static int add_step(struct apply *apply, struct cordon_step *step)
-{
-	char digits[CORDON_DIGITS_SIZE];
-	struct stat st;
-
-	if (step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT) {
-		if (fstatat(apply->journal.stage_fd, cordon_journal_entry(step->n, digits), &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return cordon_fail_errno(apply->err, -errno, "cannot prepare %s", step->path);
-		cordon_ident_of(&st, &step->new);
-	}
-	return cordon_journal_add(&apply->journal, step, apply->err);
-}
-
-static int stage_change(struct apply *apply, size_t i)
-{
-	const struct cordon_delta_change *change = &apply->delta.changes[i];
-	struct cordon_step step = { .path = change->path,
-				    .old = change->old,
-				    .n = apply->journal.next++,
-				    .edited = change->edited,
-				    .part = apply->choices[i].part };
-	char digits[CORDON_DIGITS_SIZE];
-	int r = 0;
-
-	if (change->kind == CORDON_DELTA_DELETED) {
-		step.kind = CORDON_STEP_TAKE;
-	} else if (S_ISDIR(change->new.mode)) {
-		if (change->kind != CORDON_DELTA_ADDED)
-			return 0; /* its rights come last */
-		step.kind = CORDON_STEP_PUT;
-		if (mkdirat(apply->journal.stage_fd, cordon_journal_entry(step.n, digits), 0700) < 0)
-			r = -errno;
-	} else if (change->kind == CORDON_DELTA_TOUCHED && !change->attributes) {
-		return 0;
-	} else {
-		step.kind = change->old.mode ? CORDON_STEP_SWAP : CORDON_STEP_PUT;
-		r = stage_file(apply, i, &step);
-	}
-	if (r < 0)
-		return cordon_fail_errno(apply->err, r, "cannot prepare %s", change->path);
-	return add_step(apply, &step);
-}
-
-/* Adds the steps that set rights and times: after all others, and what is deeper first, because changes in a directory
- * change its time. */
-static int stage_meta(struct apply *apply)
-{
-	size_t n = apply->journal.n, at = n;
-
-	for (size_t i = apply->delta.n; i-- > 0;) {
-		const struct cordon_delta_change *change = &apply->delta.changes[i];
-		struct cordon_step step = {
-			.kind = CORDON_STEP_META, .path = change->path, .old = change->old, .new = change->new
-		};
-		int r;
-
-		if (!apply->choices[i].chosen || change->kind == CORDON_DELTA_DELETED ||
-		    !(S_ISDIR(change->new.mode) || (change->kind == CORDON_DELTA_TOUCHED && !change->attributes)))
-			continue;
-		/* What the host has keeps its time: the steps have just changed it, as the same work on the host would. */
-		if (S_ISDIR(change->new.mode) && change->kind == CORDON_DELTA_TOUCHED)
-			continue;
-		if (S_ISDIR(change->new.mode) && change->kind == CORDON_DELTA_MODIFIED)
-			step.old.mtime = step.new.mtime = (struct timespec){ 0 };
-		if (change->kind == CORDON_DELTA_ADDED) {
-			/* The steps are in the order of the changes. */
-			while (at > 0 && !(apply->journal.steps[at - 1].kind == CORDON_STEP_PUT &&
-					   cordon_streq(apply->journal.steps[at - 1].path, change->path)))
-				at--;
-			if (at == 0)
-				continue;
-			step.old = apply->journal.steps[at - 1].new;
-			step.old.mtime = (struct timespec){ 0 };
-		}
-		r = cordon_journal_add(&apply->journal, &step, apply->err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
+/* ---- the whole ---- */
 
 /* Whether all of the view is chosen. */
-static bool is_whole(const struct apply *apply)
+static bool is_whole(const struct cordon_applying *apply)
 {
 	for (size_t i = 0; i < apply->delta.n; i++)
 		if (apply->choices[i].part ||
@@ -446,30 +254,7 @@ static bool is_whole(const struct apply *apply)
 	return true;
 }
 
-static int carry_out(struct apply *apply)
-{
-	int r = cordon_journal_begin(apply->view, apply->delta.root_fd, &apply->journal, apply->err);
-
-	apply->journal.whole = is_whole(apply);
-	for (size_t i = 0; r == 0 && i < apply->delta.n; i++)
-		if (apply->choices[i].chosen)
-			r = stage_change(apply, i);
-	if (r == 0)
-		r = stage_meta(apply);
-	if (r < 0) {
-		cordon_journal_drop(&apply->journal);
-		return r;
-	}
-	if (apply->journal.n == 0) {
-		cordon_journal_drop(&apply->journal);
-		return 0;
-	}
-	return cordon_journal_commit(&apply->journal, apply->err);
-}
-
-/* ---- the whole ---- */
-
-static int fill_applied(struct apply *apply)
+static int fill_applied(struct cordon_applying *apply)
 {
 	int r = 0;
 
@@ -480,7 +265,7 @@ static int fill_applied(struct apply *apply)
 	return r;
 }
 
-static int fill_left(struct apply *apply)
+static int fill_left(struct cordon_applying *apply)
 {
 	int r = 0;
 
@@ -494,45 +279,66 @@ static int fill_left(struct apply *apply)
 	return r;
 }
 
-static int check_state(struct apply *apply)
+static int check_state(const struct cordon_view_record *record, struct cordon_error *err)
 {
-	const struct cordon_view_record *record = &apply->view->record;
-
 	if (record->state == CORDON_VIEW_LIVE)
-		return cordon_fail(apply->err, -EBUSY, CORDON_KIND_CONFLICT, "the run of view %s has not ended",
-				   record->id);
+		return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run of view %s has not ended", record->id);
 	if (record->state == CORDON_VIEW_DISCARDED)
-		return cordon_fail(apply->err, -ENOENT, CORDON_KIND_NOT_FOUND, "view %s was discarded", record->id);
+		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "view %s was discarded", record->id);
 	return 0;
 }
 
 /* Names the lowest view that must be applied before this one. */
-static int check_layers(const struct apply *apply)
+static int check_layers(const struct cordon_view *view, const struct cordon_delta *delta, struct cordon_error *err)
 {
-	const struct cordon_view_record *record = &apply->view->record;
+	const struct cordon_view_record *record = &view->record;
 	int r = 0;
 
-	for (size_t i = json_array_size(record->layers); apply->delta.stacked && r == 0 && i-- > 0;) {
+	for (size_t i = json_array_size(record->layers); delta->stacked && r == 0 && i-- > 0;) {
 		const char *id = json_string_value(json_array_get(record->layers, i));
 
-		if (cordon_view_beside_state(apply->view, id) == CORDON_VIEW_APPLIED)
+		if (cordon_view_beside_state(view, id) == CORDON_VIEW_APPLIED)
 			continue;
-		r = cordon_fail(apply->err, -EEXIST, CORDON_KIND_CONFLICT,
+		r = cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT,
 				"view %s was made on top of view %s, whose changes are not in the host's tree; nothing was "
 				"written",
 				record->id, id);
-		cordon_error_hint(apply->err, "'cordon changes apply %.8s' first", id);
+		cordon_error_hint(err, "'cordon changes apply %.8s' first", id);
 	}
 	return r;
 }
 
+int cordon_view_check_apply(const struct cordon_view *view, const struct cordon_delta *delta, struct cordon_error *err)
+{
+	int r = check_state(&view->record, err);
+
+	return r == 0 ? check_layers(view, delta, err) : r;
+}
+
+/* INVARIANT: what a person looked at is what is written. */
+static int check_shown(const struct cordon_applying *apply)
+{
+	char now[CORDON_SHOWN_SIZE];
+
+	if (!apply->request->shown)
+		return 0;
+	cordon_shown_delta(apply->view, &apply->delta, now);
+	if (cordon_streq(now, apply->request->shown))
+		return 0;
+	cordon_fail(apply->err, -ESTALE, CORDON_KIND_CONFLICT,
+		    "the view or the host's tree has changed since it was shown; nothing was written");
+	cordon_error_hint(apply->err, "look at the changes again");
+	return -ESTALE;
+}
+
 /* Judges what the run committed. It comes with the whole view or not at all, because its files are part of it. */
-static int judge_commits(struct apply *apply)
+static int judge_commits(struct cordon_applying *apply)
 {
 	struct cordon_git_take *take = NULL;
 	int r;
 
-	if (apply->view->record.git != CORDON_VIEW_GIT_COMMIT || apply->request->n_paths || apply->request->pick)
+	if (apply->view->record.git != CORDON_VIEW_GIT_COMMIT || apply->request->n_paths || apply->request->pick ||
+	    apply->request->n_picked)
 		return 0;
 	r = cordon_git_take_judge(apply->policy, apply->view->path, &take, apply->err);
 	apply->result->git = take;
@@ -548,7 +354,7 @@ static int judge_commits(struct apply *apply)
 }
 
 /* Takes the commits over when the files are there. What fails then can be repeated: the files are the same by now. */
-static int take_commits(struct apply *apply)
+static int take_commits(struct cordon_applying *apply)
 {
 	struct cordon_git_take *take = apply->result->git;
 	int r = take && take->state == CORDON_GIT_READY ? cordon_git_take_finish(take, apply->err) : 0;
@@ -558,19 +364,38 @@ static int take_commits(struct apply *apply)
 	return r;
 }
 
-static int decide_and_write(struct apply *apply)
+/* Finds the changes and what is needed to judge them. */
+static int look(struct cordon_applying *apply)
 {
-	struct cordon_apply_result *result = apply->result;
+	int r = cordon_view_policy(apply->view, &apply->policy, apply->err);
+
+	if (r == 0)
+		r = cordon_delta_find(apply->view, &apply->delta, apply->err);
+	if (r == 0 && !(apply->choices = calloc(apply->delta.n + 1, sizeof(*apply->choices))))
+		r = cordon_no_memory(apply->err);
+	if (r == 0)
+		apply->n_choices = apply->delta.n;
+	return r;
+}
+
+static int choose_and_judge(struct cordon_applying *apply)
+{
 	int r = choose_paths(apply);
 
-	if (r == 0 && apply->request->pick)
+	if (r == 0 && (apply->request->pick || apply->request->n_picked))
 		r = choose_by_person(apply);
 	if (r == 0)
 		choose_above(apply);
 	if (r == 0)
 		r = judge_all(apply);
-	if (r == 0)
-		r = fill_left(apply);
+	return r == 0 ? fill_left(apply) : r;
+}
+
+static int decide_and_write(struct cordon_applying *apply)
+{
+	struct cordon_apply_result *result = apply->result;
+	int r = choose_and_judge(apply);
+
 	if (r < 0)
 		return r;
 	if (result->refused.n) {
@@ -589,16 +414,16 @@ static int decide_and_write(struct apply *apply)
 	}
 	r = judge_commits(apply);
 	if (r == 0 && !apply->request->only_judge)
-		r = carry_out(apply);
+		r = cordon_apply_carry_out(apply, is_whole(apply));
 	if (r == 0)
 		r = fill_applied(apply);
 	return r == 0 && !apply->request->only_judge ? take_commits(apply) : r;
 }
 
-int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_request *request,
-		      struct cordon_apply_result *ret_result, struct cordon_error *err)
+static int begin(struct cordon_view *view, const struct cordon_apply_request *request,
+		 struct cordon_apply_result *ret_result, struct cordon_error *err, struct cordon_applying *ret_apply)
 {
-	struct apply apply = {
+	*ret_apply = (struct cordon_applying){
 		.view = view,
 		.request = request,
 		.result = ret_result,
@@ -606,31 +431,59 @@ int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_reques
 		.journal = CORDON_JOURNAL_NONE,
 		.err = err,
 	};
-	size_t ended;
-	int r;
-
 	*ret_result = (struct cordon_apply_result){ .arena = cordon_arena_new() };
-	if (!ret_result->arena)
-		return cordon_no_memory(err);
-	r = cordon_view_lock(view, err);
+	return ret_result->arena ? 0 : cordon_no_memory(err);
+}
+
+int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_request *request,
+		      struct cordon_apply_result *ret_result, struct cordon_error *err)
+{
+	struct cordon_applying apply;
+	size_t ended;
+	int r = begin(view, request, ret_result, err, &apply);
+
 	if (r == 0)
-		r = check_state(&apply);
+		r = cordon_view_lock(view, err);
+	if (r == 0)
+		r = check_state(&view->record, err);
 	if (r == 0)
 		r = cordon_journal_recover(view, &ended, err);
 	if (r == 0)
-		r = cordon_view_policy(view, &apply.policy, err);
+		r = look(&apply);
 	if (r == 0)
-		r = cordon_delta_find(view, &apply.delta, err);
+		r = check_layers(view, &apply.delta, err);
 	if (r == 0)
-		r = check_layers(&apply);
-	if (r == 0 && !(apply.choices = calloc(apply.delta.n + 1, sizeof(*apply.choices))))
-		r = cordon_no_memory(err);
+		r = check_shown(&apply);
 	if (r == 0)
 		r = decide_and_write(&apply);
 	/* A journal records it; there is none when nothing was left to be changed. */
 	if (r == 0 && !request->only_judge && ret_result->whole && view->record.state != CORDON_VIEW_APPLIED) {
 		view->record.state = CORDON_VIEW_APPLIED;
 		r = cordon_view_save(view, err);
+	}
+	apply_done(&apply);
+	return r;
+}
+
+int cordon_view_foresee(struct cordon_view *view, struct cordon_delta *ret_delta,
+			struct cordon_apply_result *ret_result, struct cordon_error *err)
+{
+	const struct cordon_apply_request everything = { .only_judge = true };
+	struct cordon_applying apply;
+	int r = begin(view, &everything, ret_result, err, &apply);
+
+	if (r == 0)
+		r = look(&apply);
+	if (r == 0) {
+		cordon_shown_delta(view, &apply.delta, ret_result->shown);
+		cordon_shown_settle(&apply.delta);
+		r = choose_and_judge(&apply);
+	}
+	if (r == 0)
+		r = fill_applied(&apply);
+	if (r == 0) {
+		*ret_delta = apply.delta;
+		apply.delta = (struct cordon_delta)CORDON_DELTA_NONE;
 	}
 	apply_done(&apply);
 	return r;

@@ -18,6 +18,8 @@ struct walk {
 	struct cordon_delta *delta;
 	struct cordon_lower layers; /* without the root; only if all of them are applied */
 	struct cordon_known known;
+	size_t most; /* changes; one more ends the walk */
+	bool ended;
 	struct cordon_error *err;
 };
 
@@ -81,9 +83,11 @@ static int add_change(struct walk *walk, const struct cordon_delta_change *chang
 	struct cordon_delta *delta = walk->delta;
 	struct cordon_delta_change *added;
 
-	if (delta->n >= CORDON_DELTA_CHANGES_MAX)
-		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "the view changes more than %d files",
-				   CORDON_DELTA_CHANGES_MAX);
+	if (delta->n >= walk->most) {
+		walk->ended = true;
+		return cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "the view changes more than %zu files",
+				   walk->most);
+	}
 	if (delta->n == delta->cap) {
 		size_t cap = delta->cap ? 2 * delta->cap : 64;
 		struct cordon_delta_change *more = reallocarray(delta->changes, cap, sizeof(*more));
@@ -522,10 +526,11 @@ static int open_base(struct walk *walk, const struct cordon_view *view)
 	return 0;
 }
 
-int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_delta, struct cordon_error *err)
+static int find(const struct cordon_view *view, size_t most, struct cordon_delta *ret_delta, bool *ret_more,
+		struct cordon_error *err)
 {
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
-	struct walk walk = { .delta = &delta, .layers = CORDON_LOWER_NONE, .err = err };
+	struct walk walk = { .delta = &delta, .layers = CORDON_LOWER_NONE, .most = most, .err = err };
 	struct level top = { .path = "" };
 	struct stat st;
 	int r = cordon_view_root(view, &delta.root_fd, err);
@@ -549,11 +554,24 @@ int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_d
 		cordon_known_done(&walk.known);
 	}
 	cordon_lower_done(&walk.layers);
-	if (r < 0)
+	if (r < 0 && !(ret_more && walk.ended))
 		return r;
+	if (ret_more)
+		*ret_more = walk.ended;
 	*ret_delta = delta;
 	delta = (struct cordon_delta)CORDON_DELTA_NONE;
 	return 0;
+}
+
+int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_delta, struct cordon_error *err)
+{
+	return find(view, CORDON_DELTA_CHANGES_MAX, ret_delta, NULL, err);
+}
+
+int cordon_delta_find_most(const struct cordon_view *view, size_t most, struct cordon_delta *ret_delta, bool *ret_more,
+			   struct cordon_error *err)
+{
+	return find(view, most, ret_delta, ret_more, err);
 }
 
 void cordon_delta_done(struct cordon_delta *delta)

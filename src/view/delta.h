@@ -82,6 +82,9 @@ struct cordon_delta {
 
 /* Compares. The view need not be locked; of a live one the answer may be old at once. */
 int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_delta, struct cordon_error *err);
+/* The same for who only wants to know about how much there is: stops after `most` changes, and then *ret_more is true. */
+int cordon_delta_find_most(const struct cordon_view *view, size_t most, struct cordon_delta *ret_delta, bool *ret_more,
+			   struct cordon_error *err);
 void cordon_delta_done(struct cordon_delta *delta);
 
 /* Reads the content of a regular file, or the target of a link, before (`old`) or after the change. A side that has

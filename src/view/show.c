@@ -13,6 +13,40 @@ bool cordon_delta_shown(const struct cordon_delta_change *change, const char *co
 	return cordon_delta_named(change->path, paths, n_paths);
 }
 
+int cordon_changes_order(const struct cordon_delta *delta, const char *const *paths, size_t n_paths,
+			 size_t **ret_places, size_t *ret_n)
+{
+	size_t *places = calloc(delta->n + 1, sizeof(*places));
+	size_t n = 0;
+
+	if (!places)
+		return -ENOMEM;
+	for (int executed = 1; executed >= 0; executed--)
+		for (size_t i = 0; i < delta->n; i++)
+			if ((delta->changes[i].who != NULL) == executed &&
+			    cordon_delta_shown(&delta->changes[i], paths, n_paths))
+				places[n++] = i;
+	*ret_places = places;
+	*ret_n = n;
+	return 0;
+}
+
+void cordon_changes_count(const struct cordon_delta *delta, struct cordon_changes_counts *ret_counts)
+{
+	struct cordon_changes_counts counts = { .left_out = delta->n_left };
+
+	for (size_t i = 0; i < delta->n; i++) {
+		const struct cordon_delta_change *change = &delta->changes[i];
+		bool deleted = change->kind == CORDON_DELTA_DELETED;
+
+		if (!cordon_delta_shown(change, NULL, 0) || S_ISDIR(deleted ? change->old.mode : change->new.mode))
+			continue;
+		++*(deleted ? &counts.deleted : change->kind == CORDON_DELTA_ADDED ? &counts.added : &counts.modified);
+		counts.executed += change->who != NULL;
+	}
+	*ret_counts = counts;
+}
+
 static const char *type_name(mode_t mode)
 {
 	return S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : S_ISREG(mode) ? "file" : mode ? "special" : NULL;
@@ -56,12 +90,12 @@ static json_t *change_json(const struct cordon_delta *delta, const struct cordon
 json_t *cordon_changes_json(const struct cordon_delta *delta, const char *const *paths, size_t n_paths, bool counts)
 {
 	json_t *changes = json_array(), *left = json_array();
+	autofree size_t *places = NULL;
+	size_t n = 0;
 
-	for (int executed = 1; executed >= 0; executed--)
-		for (size_t i = 0; i < delta->n; i++)
-			if ((delta->changes[i].who != NULL) == executed &&
-			    cordon_delta_shown(&delta->changes[i], paths, n_paths))
-				json_array_append_new(changes, change_json(delta, &delta->changes[i], counts));
+	cordon_changes_order(delta, paths, n_paths, &places, &n);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(changes, change_json(delta, &delta->changes[places[i]], counts));
 	for (size_t i = 0; i < delta->n_left; i++)
 		if (cordon_delta_named(delta->left[i].path, paths, n_paths))
 			json_array_append_new(left,

@@ -10,6 +10,19 @@
 /* Whether a person decides about a change: not about directories on the way, or other times. */
 bool cordon_delta_shown(const struct cordon_delta_change *change, const char *const *paths, size_t n_paths);
 
+/* The places of the changes at `paths` (none: all) that people are shown: first what the host would execute. The caller frees
+ * *ret_places; 0 or -ENOMEM. */
+int cordon_changes_order(const struct cordon_delta *delta, const char *const *paths, size_t n_paths,
+			 size_t **ret_places, size_t *ret_n);
+
+/* How many files and links a view changes; directories are not counted. */
+struct cordon_changes_counts {
+	size_t added, modified, deleted;
+	size_t executed; /* of them, what the host would execute */
+	size_t left_out;
+};
+void cordon_changes_count(const struct cordon_delta *delta, struct cordon_changes_counts *ret_counts);
+
 /* An object with `changes` and `left_out` at `paths` (none: all), and with `counts` also lines that were added and removed.
  * What the host would execute comes first. NULL without memory. */
 json_t *cordon_changes_json(const struct cordon_delta *delta, const char *const *paths, size_t n_paths, bool counts);

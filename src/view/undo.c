@@ -6,6 +6,7 @@
 #include "view/apply.h"
 #include "view/internal.h"
 #include "view/journal.h"
+#include "view/shown.h"
 
 struct listing {
 	struct cordon_apply_result *result;
@@ -56,7 +57,26 @@ static void list_steps(struct listing *listing, const struct cordon_journal *jou
 	}
 }
 
-static int undo_latest(struct cordon_view *view, struct cordon_apply_result *result, struct cordon_error *err)
+/* INVARIANT: what a person looked at is what is undone. */
+static int check_shown(const struct cordon_undo_request *request, const struct cordon_journal *journal,
+		       struct cordon_apply_result *result, struct cordon_error *err)
+{
+	char now[CORDON_SHOWN_SIZE];
+
+	cordon_shown_journal(journal, now);
+	if (request->only_judge)
+		memcpy(result->shown, now, sizeof(now));
+	if (!request->shown || cordon_streq(now, request->shown))
+		return 0;
+	cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+		    "the newest apply of view %s is not the one that was shown; nothing was undone",
+		    journal->view->record.id);
+	cordon_error_hint(err, "look at the view again");
+	return -ESTALE;
+}
+
+static int undo_latest(struct cordon_view *view, const struct cordon_undo_request *request,
+		       struct cordon_apply_result *result, struct cordon_error *err)
 {
 	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
 	struct listing listing = { .result = result };
@@ -66,31 +86,36 @@ static int undo_latest(struct cordon_view *view, struct cordon_apply_result *res
 	if (r == 0)
 		r = cordon_journal_latest(view, root, &journal, err);
 	if (r == 0)
+		r = check_shown(request, &journal, result, err);
+	if (r == 0)
 		r = cordon_journal_obstacles(&journal, met, &listing, err);
 	if (r < 0)
 		return r;
-	if (result->conflicts.n)
+	if (result->conflicts.n && !request->only_judge)
 		return cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT,
 				   "the host went on with %zu of the paths, the first is %s; nothing was undone",
 				   result->conflicts.n, result->conflicts.item[0].path);
 	list_steps(&listing, &journal);
 	if (listing.failed)
 		return cordon_no_memory(err);
-	return cordon_journal_undo(&journal, err);
+	return request->only_judge ? 0 : cordon_journal_undo(&journal, err);
 }
 
-int cordon_view_undo(struct cordon_view *view, struct cordon_apply_result *ret_result, struct cordon_error *err)
+int cordon_view_undo(struct cordon_view *view, const struct cordon_undo_request *request,
+		     struct cordon_apply_result *ret_result, struct cordon_error *err)
 {
+	const struct cordon_undo_request newest = { 0 };
 	size_t ended;
 	int r;
 
 	*ret_result = (struct cordon_apply_result){ .arena = cordon_arena_new() };
 	if (!ret_result->arena)
 		return cordon_no_memory(err);
-	r = cordon_view_lock(view, err);
-	if (r == 0)
+	request = request ? request : &newest;
+	r = request->only_judge ? 0 : cordon_view_lock(view, err);
+	if (r == 0 && !request->only_judge)
 		r = cordon_journal_recover(view, &ended, err);
-	return r == 0 ? undo_latest(view, ret_result, err) : r;
+	return r == 0 ? undo_latest(view, request, ret_result, err) : r;
 }
 
 void cordon_view_audit(const struct cordon_home *home, const struct cordon_view *view, const char *op,
@@ -133,6 +158,11 @@ int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view
 		return r;
 	cordon_view_audit(home, view, "discard", NULL, NULL);
 	return cordon_view_remove(home, view, err);
+}
+
+bool cordon_view_unfinished(const struct cordon_view *view)
+{
+	return cordon_journal_pending(view);
 }
 
 int cordon_view_recover(const struct cordon_home *home, size_t *ret_ended, struct cordon_error *err)

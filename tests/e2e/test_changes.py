@@ -226,7 +226,10 @@ def test_paths_and_hunks_can_be_chosen(box, cordon, tree):
     assert cordon("changes", "apply", view.id, "no-such", cwd=tree).returncode == 1
     assert cordon("changes", "apply", view.id, "../x", cwd=tree).returncode == 2
     assert cordon("changes", "apply", view.id, "sub/three", cwd=tree / "dir").returncode == 0 and not (tree / "dir/sub/three").exists(), "relative to here"
-    for _ in range(4):
+    for answer, made in (("n", False), ("y", True)):
+        asked = cordon("changes", "apply", "-p", view.id, "empty", cwd=tree, input=f"{answer}\n")
+        assert asked.returncode == 0 and "Apply this new directory" in asked.stdout and (tree / "empty").exists() is made, str(asked)
+    for _ in range(5):
         assert cordon("changes", "undo", view.id, cwd=tree).returncode == 0
     assert (tree / "text.txt").read_text() == FILES["text.txt"] and (tree / "dir/sub/three").exists()
     assert cordon("changes", "undo", view.id, cwd=tree).returncode == 1
@@ -268,6 +271,8 @@ def test_a_run_in_a_view_is_applied_merged_and_undone(box, cordon, tree):
     text = (tree / "text.txt").read_text()
     box.write("root/text.txt", text.replace("line 30\n", "line thirty\n"))
     box.write("root/host", "made by the host, so that the directory changed\n")
+    asked = cordon("changes", "apply", "-p", "latest", "text.txt", cwd=tree, input="n\n")
+    assert "merged with the host's changes" in asked.stdout and "+line three" in asked.stdout and "line thirty" not in asked.stdout, "what an apply would write"
     merged = cordon("changes", "apply", "--json", cwd=tree)
     assert merged.returncode == 0, str(merged)
     assert [item["path"] for item in merged.json()["changed"] if item.get("merged")] == ["text.txt"]

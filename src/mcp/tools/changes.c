@@ -104,22 +104,21 @@ static int changes_list(struct cordon_mcp_request *request, json_t *args, json_t
 static int add_patches(const struct cordon_delta *delta, const struct named *named, struct cordon_buf *text,
 		       bool *ret_all, struct cordon_error *err)
 {
-	*ret_all = true;
-	for (int executed = 1; executed >= 0; executed--)
-		for (size_t i = 0; i < delta->n; i++) {
-			const struct cordon_delta_change *change = &delta->changes[i];
-			autobuf struct cordon_buf patch = CORDON_BUF(CORDON_PATCH_MAX);
-			int r;
+	autofree size_t *places = NULL;
+	size_t n = 0;
 
-			if ((change->who != NULL) != executed ||
-			    !cordon_delta_shown(change, named->paths, named->n_paths))
-				continue;
-			r = cordon_patch_add(delta, change, &patch, err);
-			if (r < 0)
-				return r;
-			if (patch.len && cordon_text_escape_lines(text, patch.data, patch.len) < 0)
-				*ret_all = false;
-		}
+	*ret_all = true;
+	if (cordon_changes_order(delta, named->paths, named->n_paths, &places, &n) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "cannot list the changes");
+	for (size_t i = 0; i < n; i++) {
+		autobuf struct cordon_buf patch = CORDON_BUF(CORDON_PATCH_MAX);
+		int r = cordon_patch_add(delta, &delta->changes[places[i]], &patch, err);
+
+		if (r < 0)
+			return r;
+		if (patch.len && cordon_text_escape_lines(text, patch.data, patch.len) < 0)
+			*ret_all = false;
+	}
 	return 0;
 }
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts the new files of an apply into the stage of its journal, and has it carried out. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "view/apply_internal.h"
+#include "view/stage.h"
+
+static struct cordon_staged_link *find_link(struct cordon_applying *apply, uint64_t ino)
+{
+	for (size_t i = 0; i < apply->n_links; i++)
+		if (apply->links[i].ino == ino)
+			return &apply->links[i];
+	return NULL;
+}
+
+static int remember_link(struct cordon_applying *apply, uint64_t ino, uint32_t n)
+{
+	if (apply->n_links == apply->links_cap) {
+		size_t cap = apply->links_cap ? 2 * apply->links_cap : 16;
+		struct cordon_staged_link *more = reallocarray(apply->links, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		apply->links = more;
+		apply->links_cap = cap;
+	}
+	apply->links[apply->n_links++] = (struct cordon_staged_link){ .ino = ino, .n = n };
+	return 0;
+}
+
+/* Puts the new file or link into the stage, under the step's number. */
+static int stage_file(struct cordon_applying *apply, size_t i, const struct cordon_step *step)
+{
+	const struct cordon_delta_change *change = &apply->delta.changes[i];
+	const struct cordon_choice *choice = &apply->choices[i];
+	bool content = choice->merged || choice->part;
+	struct cordon_stage_like like = {
+		.mode = change->new.mode,
+		.content = content ? &choice->content : NULL,
+		.owned = change->old.mode && (change->old.uid != geteuid() || change->old.gid != getegid()),
+		.uid = change->old.uid,
+		.gid = change->old.gid,
+	};
+	char digits[CORDON_DIGITS_SIZE], other[CORDON_DIGITS_SIZE];
+	const char *name = cordon_journal_entry(step->n, digits);
+	struct cordon_staged_link *known;
+	struct stat st;
+	autofd int fd = cordon_delta_open(&apply->delta, change, &st);
+
+	if (fd < 0)
+		return fd;
+	if (S_ISLNK(st.st_mode))
+		return cordon_stage_link(fd, &st, apply->journal.stage_fd, name);
+	known = change->links > 1 && !content ? find_link(apply, st.st_ino) : NULL;
+	if (known && linkat(apply->journal.stage_fd, cordon_journal_entry(known->n, other), apply->journal.stage_fd,
+			    name, 0) == 0)
+		return 0;
+	if (change->links > 1 && !content && remember_link(apply, st.st_ino, step->n) < 0)
+		return -ENOMEM;
+	return cordon_stage_file(fd, &st, &like, apply->journal.stage_fd, name);
+}
+
+static int add_step(struct cordon_applying *apply, struct cordon_step *step)
+{
+	char digits[CORDON_DIGITS_SIZE];
+	struct stat st;
+
+	if (step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT) {
+		if (fstatat(apply->journal.stage_fd, cordon_journal_entry(step->n, digits), &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return cordon_fail_errno(apply->err, -errno, "cannot prepare %s", step->path);
+		cordon_ident_of(&st, &step->new);
+	}
+	return cordon_journal_add(&apply->journal, step, apply->err);
+}
+
+static int stage_change(struct cordon_applying *apply, size_t i)
+{
+	const struct cordon_delta_change *change = &apply->delta.changes[i];
+	struct cordon_step step = { .path = change->path,
+				    .old = change->old,
+				    .n = apply->journal.next++,
+				    .edited = change->edited,
+				    .part = apply->choices[i].part };
+	char digits[CORDON_DIGITS_SIZE];
+	int r = 0;
+
+	if (change->kind == CORDON_DELTA_DELETED) {
+		step.kind = CORDON_STEP_TAKE;
+	} else if (S_ISDIR(change->new.mode)) {
+		if (change->kind != CORDON_DELTA_ADDED)
+			return 0; /* its rights come last */
+		step.kind = CORDON_STEP_PUT;
+		if (mkdirat(apply->journal.stage_fd, cordon_journal_entry(step.n, digits), 0700) < 0)
+			r = -errno;
+	} else if (change->kind == CORDON_DELTA_TOUCHED && !change->attributes) {
+		return 0;
+	} else {
+		step.kind = change->old.mode ? CORDON_STEP_SWAP : CORDON_STEP_PUT;
+		r = stage_file(apply, i, &step);
+	}
+	if (r < 0)
+		return cordon_fail_errno(apply->err, r, "cannot prepare %s", change->path);
+	return add_step(apply, &step);
+}
+
+/* Adds the steps that set rights and times: after all others, and what is deeper first, because changes in a directory
+ * change its time. */
+static int stage_meta(struct cordon_applying *apply)
+{
+	size_t n = apply->journal.n, at = n;
+
+	for (size_t i = apply->delta.n; i-- > 0;) {
+		const struct cordon_delta_change *change = &apply->delta.changes[i];
+		struct cordon_step step = {
+			.kind = CORDON_STEP_META, .path = change->path, .old = change->old, .new = change->new
+		};
+		int r;
+
+		if (!apply->choices[i].chosen || change->kind == CORDON_DELTA_DELETED ||
+		    !(S_ISDIR(change->new.mode) || (change->kind == CORDON_DELTA_TOUCHED && !change->attributes)))
+			continue;
+		/* What the host has keeps its time: the steps have just changed it, as the same work on the host would. */
+		if (S_ISDIR(change->new.mode) && change->kind == CORDON_DELTA_TOUCHED)
+			continue;
+		if (S_ISDIR(change->new.mode) && change->kind == CORDON_DELTA_MODIFIED)
+			step.old.mtime = step.new.mtime = (struct timespec){ 0 };
+		if (change->kind == CORDON_DELTA_ADDED) {
+			/* The steps are in the order of the changes. */
+			while (at > 0 && !(apply->journal.steps[at - 1].kind == CORDON_STEP_PUT &&
+					   cordon_streq(apply->journal.steps[at - 1].path, change->path)))
+				at--;
+			if (at == 0)
+				continue;
+			step.old = apply->journal.steps[at - 1].new;
+			step.old.mtime = (struct timespec){ 0 };
+		}
+		r = cordon_journal_add(&apply->journal, &step, apply->err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int cordon_apply_carry_out(struct cordon_applying *apply, bool whole)
+{
+	int r = cordon_journal_begin(apply->view, apply->delta.root_fd, &apply->journal, apply->err);
+
+	apply->journal.whole = whole;
+	for (size_t i = 0; r == 0 && i < apply->delta.n; i++)
+		if (apply->choices[i].chosen)
+			r = stage_change(apply, i);
+	if (r == 0)
+		r = stage_meta(apply);
+	if (r < 0) {
+		cordon_journal_drop(&apply->journal);
+		return r;
+	}
+	if (apply->journal.n == 0) {
+		cordon_journal_drop(&apply->journal);
+		return 0;
+	}
+	return cordon_journal_commit(&apply->journal, apply->err);
+}
