@@ -152,9 +152,7 @@ static void write_left(struct cordon_pager *pager, const struct cordon_delta *de
 
 		if (!cordon_delta_named(delta->left[i].path, paths, n_paths))
 			continue;
-		cordon_buf_addf(&line, "# left out, %s: ", delta->left[i].what);
-		cordon_text_escape(&line, delta->left[i].path, strlen(delta->left[i].path));
-		cordon_buf_addc(&line, '\n');
+		cordon_patch_left(&delta->left[i], &line);
 		cordon_pager_write(pager, line.data, line.len);
 	}
 }

@@ -36,6 +36,9 @@ struct cordon_page_route {
 extern const struct cordon_page_route cordon_page_routes[]; /* ends with an empty one */
 
 void cordon_page_home(struct cordon_page *page);
+void cordon_page_changes_list(struct cordon_page *page);
+void cordon_page_changes(struct cordon_page *page);
+void cordon_page_changes_act(struct cordon_page *page);
 
 /* assets.c: a text that changes with the files, so that a browser may keep them. */
 const char *cordon_page_assets_version(void);
@@ -72,6 +75,9 @@ void cordon_page_duration(struct cordon_page *page, int64_t ms);
 void cordon_page_state(struct cordon_page *page, const char *state);
 /* Strings of an array with a blank between them, as one line of code. */
 void cordon_page_command(struct cordon_page *page, const json_t *words);
+/* A name of the file system, on one line whatever bytes it has; as code, or as text for an attribute. */
+void cordon_page_name(struct cordon_page *page, const char *name);
+void cordon_page_name_text(struct cordon_page *page, const char *name);
 /* "There is nothing here yet", in words. */
 void cordon_page_empty(struct cordon_page *page, const char *text);
 /* A string of an object, or "". */

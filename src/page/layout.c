@@ -9,6 +9,11 @@ static const struct {
 	const char *word, *text;
 } done[] = {
 	{ "stopped", "The session ends now." },
+	{ "applied", "The changes are in the host's tree." },
+	{ "applied-commits", "The changes are in the host's tree, and the commits of the run in its repository." },
+	{ "undone", "The host's tree is as it was before the last apply." },
+	{ "discarded", "The view and its changes are gone." },
+	{ "recovered", "Nothing is unfinished any more." },
 };
 
 static const char *done_text(const char *word)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "audit/audit.h"
+#include "base/text.h"
 #include "page/internal.h"
 
 void cordon_page_form(struct cordon_page *page, const char *path, const char *action)
@@ -79,6 +80,23 @@ void cordon_page_command(struct cordon_page *page, const json_t *words)
 	json_array_foreach(words, i, word) {
 		cordon_html(&page->html, "%s%s", i ? " " : "", json_string_value(word));
 	}
+	cordon_html(&page->html, "</code>");
+}
+
+void cordon_page_name_text(struct cordon_page *page, const char *name)
+{
+	autobuf struct cordon_buf line = CORDON_BUF(page->html.out.max);
+
+	if (cordon_text_escape(&line, name, strlen(name)) < 0)
+		page->html.failed = true;
+	else
+		cordon_html_text(&page->html, line.data, line.len);
+}
+
+void cordon_page_name(struct cordon_page *page, const char *name)
+{
+	cordon_html(&page->html, "<code>");
+	cordon_page_name_text(page, name);
 	cordon_html(&page->html, "</code>");
 }
 

@@ -2,6 +2,7 @@
 /* Writes changes in git's format. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "view/patch.h"
 #include "view/sha1.h"
 
@@ -376,6 +377,15 @@ int cordon_patch_add(const struct cordon_delta *delta, const struct cordon_delta
 	if (r == -E2BIG)
 		return cordon_fail(err, r, CORDON_KIND_LIMIT, "the diff is longer than %zu MiB", CORDON_PATCH_MAX >> 20);
 	return r < 0 ? cordon_fail_errno(err, r, "cannot show the change of %s", change->path) : 0;
+}
+
+int cordon_patch_left(const struct cordon_delta_left *left, struct cordon_buf *ret_text)
+{
+	int r = cordon_buf_addf(ret_text, "# left out, %s: ", left->what);
+
+	if (r == 0)
+		r = cordon_text_escape(ret_text, left->path, strlen(left->path));
+	return r == 0 ? cordon_buf_addc(ret_text, '\n') : r;
 }
 
 int cordon_patch_count(const struct cordon_delta *delta, const struct cordon_delta_change *change,

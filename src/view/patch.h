@@ -21,6 +21,8 @@ struct cordon_patch_count {
 /* Appends the patch of one change; nothing for a directory. */
 int cordon_patch_add(const struct cordon_delta *delta, const struct cordon_delta_change *change,
 		     struct cordon_buf *ret_text, struct cordon_error *err);
+/* A comment about what never comes out of a view. */
+int cordon_patch_left(const struct cordon_delta_left *left, struct cordon_buf *ret_text);
 int cordon_patch_count(const struct cordon_delta *delta, const struct cordon_delta_change *change,
 		       struct cordon_patch_count *ret_count, struct cordon_error *err);
 
