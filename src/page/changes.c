@@ -52,17 +52,17 @@ static void view_row(struct cordon_page *page, const struct cordon_view_record *
 {
 	struct cordon_html *html = &page->html;
 
-	cordon_html(html, "<tr><td data-label=\"View\"><a href=\"/changes/%s\">", record->id);
+	cordon_html(html, "<tr><td class=\"tight\" data-label=\"View\"><a href=\"/changes/%s\">", record->id);
 	cordon_html_text(html, record->id, strnlen(record->id, 8));
 	cordon_html(html, "</a></td><td data-label=\"State\">");
 	cordon_page_state(page, cordon_view_state_name(record->state));
-	cordon_html(html, "</td><td data-label=\"Changes\">");
+	cordon_html(html, "</td><td class=\"broad\" data-label=\"Changes\">");
 	write_summary(page, record);
-	cordon_html(html, "</td><td data-label=\"Root\">");
+	cordon_html(html, "</td><td class=\"broad\" data-label=\"Root\">");
 	cordon_page_name(page, record->root);
 	cordon_html(html, "</td><td data-label=\"Command\">");
 	cordon_page_command(page, record->command);
-	cordon_html(html, "</td><td data-label=\"Begun\">");
+	cordon_html(html, "</td><td class=\"tight\" data-label=\"Begun\">");
 	cordon_page_time(page, record->created_at);
 	cordon_html(html, "</td></tr>");
 }
