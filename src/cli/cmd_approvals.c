@@ -245,7 +245,7 @@ static int answer(struct cordon_cli *cli, int argc, char **argv, bool approve)
 	if (status != 0)
 		return status;
 	given.span = args.span;
-	if (cordon_session_answer(&args.store, args.id, &given, &record, &allowed, &err) < 0)
+	if (cordon_session_decide(&args.store, args.id, &given, &record, &allowed, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	object = shortened(cli, &record);
 	if (approve && record.grant)

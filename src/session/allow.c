@@ -196,7 +196,7 @@ static struct cordon_allowance allowance_of(const json_t *allowance)
 					  .write = access && cordon_streq(access, "write") };
 }
 
-int cordon_session_answer(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,
+int cordon_session_decide(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,
 			  struct cordon_approval_record *ret_record, struct cordon_session_allowed *ret_allowed,
 			  struct cordon_error *err)
 {

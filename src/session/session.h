@@ -139,7 +139,7 @@ int cordon_session_may_allow(const struct cordon_store *store, const char *id, c
  * terminal call this one. *ret_allowed is about the grant, if the record has one and it was approved. On failure with
  * -EREMOTEIO the answer was given, but the grant could not be put into effect.
  */
-int cordon_session_answer(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,
+int cordon_session_decide(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,
 			  struct cordon_approval_record *ret_record, struct cordon_session_allowed *ret_allowed,
 			  struct cordon_error *err);
 

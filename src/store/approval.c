@@ -331,7 +331,7 @@ int cordon_approval_use(const struct cordon_store *store, const char *id, const 
 			struct cordon_approval_record *ret_record, struct cordon_error *err)
 {
 	autoapproval struct cordon_approval_record record = { 0 };
-	char digest[HASH_TEXT];
+	char digest[HASH_TEXT] = "";
 	autofd int dir = -1;
 	autofd int lock = -1;
 	int r = begin(store, &dir, &lock, err);

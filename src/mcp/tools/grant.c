@@ -34,6 +34,7 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 			       struct cordon_mcp_question *question)
 {
 	autosessionrecord struct cordon_session_record session = { 0 };
+	autoprojectrecord struct cordon_project_record project = { 0 };
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
 	const char *id = wanted(request, args, &allowance);
@@ -51,8 +52,10 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 			   strlen(allowed.text) - (allowance.host || allowance.write ? 0 : strlen(":ro")));
 	if (allowance.path)
 		cordon_buf_adds(&question->widens, " of the host, from its next start on");
-	cordon_buf_addf(&question->text, "Allow session %s of project %s more? Then %s.", session.id,
-			session.project_id, question->widens.data);
+	cordon_buf_addf(&question->text, "Allow session %s of project ", session.id);
+	if (cordon_project_get(request->mcp->store, session.project_id, &project, NULL) == 0)
+		cordon_text_escape(&question->text, project.name, strlen(project.name));
+	cordon_buf_addf(&question->text, " more? Then %s.", question->widens.data);
 	add_reason(&question->text, cordon_mcp_arg(args, "reason"));
 	memcpy(question->project, session.project_id, sizeof(question->project));
 	question->grant = allowance.host ? json_pack("{s:s, s:s, s:s}", "session_id", session.id, "run_id",

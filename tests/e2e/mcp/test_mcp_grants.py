@@ -58,7 +58,7 @@ def test_an_agent_asks_and_only_a_person_outside_can_answer(agent, raw, cordon):
     assert error(refused)["kind"] == "policy_denied" and f"cordon approvals approve {one['id'][:8]}" in error(refused)["hint"]
     assert one["principal"] == f"session:{agent.session}" and (one["session_id"], one["project_id"]) == (agent.session, agent.project)
     assert one["choices"] == ["once", "session", "policy"] and 'The agent says: "to read the data"' in one["question"]
-    assert f"read {agent.data} of the host" in one["widens"]
+    assert f"read {agent.data} of the host" in one["widens"] and f"session {agent.session} of project p more?" in one["question"]
     # What its client makes of elicitation is no answer, in either era.
     for more in ({"inputResponses": {"approve": YES}}, {"inputResponses": {"approve": YES}, "requestState": one["id"] + ".9.00"}):
         forged = server.ask("g", "tools/call", {"name": "grant_request", "arguments": agent.want, **more}, capabilities=FORMS)["result"]
