@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a real browser: without script, in the dark, on a narrow screen, by keyboard, and for people who do not see it."""
+"""The page in a real browser: for people who do not see it, in the dark, on a narrow screen, by keyboard, and without script."""
 import re
 
 import pytest
 
-PAGES = ["/"]
+from worlds import World
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_accessible_and_fits(tab, path):
-    for scheme in ("light", "dark"):
-        person = tab(colorScheme=scheme)
-        person.goto(path)
-        assert person.axe() == [], (path, scheme)
-        person.picture(f"{re.sub(r'[^a-z]+', '-', path).strip('-') or 'home'}-{scheme}")
-    narrow = tab(viewport={"width": 360, "height": 800})
-    narrow.goto(path)
-    assert not narrow.overflows()
-    narrow.picture(f"{re.sub(r'[^a-z]+', '-', path).strip('-') or 'home'}-narrow")
+@pytest.fixture
+def world(box, cordon):
+    return World(box, cordon)
+
+
+def paths(world):
+    """Every page, with a thing on it."""
+    return {
+        "home": "/",
+        "changes": "/changes",
+        "view": f"/changes/{world.view}",
+    }
+
+
+def test_every_page_is_accessible_in_light_and_dark_and_fits_a_narrow_screen(world, tab):
+    """Pictures are kept for people to look at."""
+    for scheme, width in (("light", 1280), ("dark", 360)):
+        person = tab(colorScheme=scheme, viewport={"width": width, "height": 900})
+        for name, path in paths(world).items():
+            person.goto(path)
+            person.picture(f"{name}-{scheme}")
+            assert person.axe() == [], (name, scheme)
+            assert not person.overflows(), (name, width)
