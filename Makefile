@@ -77,4 +77,4 @@ test-fresh:
 	@scripts/test-fresh $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-clang build-fuzz
+	rm -rf $(BUILD) $(BUILD)-clang build-fuzz

@@ -222,6 +222,9 @@ int cordon_lines_diff(const struct cordon_text *a, const struct cordon_text *b, 
 
 static int add_lines(struct cordon_buf *buf, const struct cordon_text *text, size_t from, size_t n)
 {
+	/* An empty text has no bytes to point into. */
+	if (n == 0)
+		return 0;
 	return cordon_buf_add(buf, text->bytes + text->at[from], text->at[from + n] - text->at[from]);
 }
 
