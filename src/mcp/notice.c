@@ -1,51 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A notice on the desktop when an approval begins to wait, by notify-send where there is one and a message bus of the session.
- * Nobody waits for it. All servers of a user together send at most one a second; what comes faster is counted in the next one.
+ * A notice on the desktop when an approval begins to wait (session/desktop.c sends it). All servers of a user together send at
+ * most one a second; what comes faster is counted in the next one.
  *
- * INVARIANT: the question may be an agent's text. It is one argument after "--", escaped for markup, and short.
+ * INVARIANT: the question may be an agent's text. It is escaped for markup, and short.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "mcp/internal.h"
+#include "session/session.h"
 
-#define PROGRAM "notify-send"
 #define INTERVAL_MS 1000
 #define SHOWN_MAX 240 /* columns of the question */
-
-/* Finds the program in the absolute directories of PATH. */
-static bool find_program(char ret_path[static CORDON_PATH_MAX])
-{
-	const char *path = getenv("PATH");
-
-	for (; path && *path; path += strcspn(path, ":"), path += *path == ':') {
-		char dir[CORDON_PATH_MAX];
-
-		if (*path == '/' && cordon_copy(dir, sizeof(dir), path, strcspn(path, ":")) == 0 &&
-		    cordon_path_join(dir, PROGRAM, ret_path, CORDON_PATH_MAX) == 0 && access(ret_path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool has_bus(void)
-{
-	const char *address = getenv("DBUS_SESSION_BUS_ADDRESS"), *runtime = getenv("XDG_RUNTIME_DIR");
-	char path[CORDON_PATH_MAX];
-
-	if (address && *address)
-		return true;
-	return runtime && *runtime == '/' && cordon_path_join(runtime, "bus", path, sizeof(path)) == 0 &&
-	       access(path, F_OK) == 0;
-}
 
 /* Whether a notice may be sent now; if so, nobody else sends one for a second. The time of a file says when the last was. */
 static bool take_turn(const struct cordon_mcp *mcp)
@@ -65,41 +36,6 @@ static bool take_turn(const struct cordon_mcp *mcp)
 	if (st.st_size && passed >= 0 && passed < INTERVAL_MS)
 		return false;
 	return pwrite(fd, ".", 1, 0) == 1;
-}
-
-/* Runs between fork and exec, so it makes async-signal-safe calls only. */
-_Noreturn static void exec_notice(const char *program, char *const argv[])
-{
-	sigset_t none;
-	int null = open("/dev/null", O_RDWR);
-
-	/* The second fork detaches the process: we are not its parent and need not wait for it. */
-	if (null < 0 || setsid() < 0 || fork() != 0)
-		_exit(0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (int fd = 0; fd < 3; fd++)
-		dup2(null, fd);
-	close_range(3, ~0U, 0);
-	if (chdir("/") == 0)
-		execve(program, argv, environ);
-	_exit(127);
-}
-
-static void send_notice(const char *text)
-{
-	char program[CORDON_PATH_MAX], name[] = PROGRAM, end[] = "--", summary[] = "cordon: a person is asked";
-	autofree char *body = strdup(text);
-	char *const argv[] = { name, end, summary, body, NULL };
-	pid_t pid;
-
-	if (!body || !find_program(program))
-		return;
-	pid = fork();
-	if (pid == 0)
-		exec_notice(program, argv);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 }
 
 /* Adds the question, cut, with what markup means made text. */
@@ -125,7 +61,7 @@ void cordon_mcp_notice(struct cordon_mcp *mcp, const struct cordon_approval_reco
 {
 	autobuf struct cordon_buf body = CORDON_BUF(8 * SHOWN_MAX + 256);
 
-	if (!has_bus())
+	if (!cordon_desktop_exists())
 		return;
 	if (mcp->notice_due != INT64_MAX || !take_turn(mcp)) {
 		if (mcp->notice_due == INT64_MAX)
@@ -135,7 +71,7 @@ void cordon_mcp_notice(struct cordon_mcp *mcp, const struct cordon_approval_reco
 	add_question(&body, record->question);
 	cordon_buf_addf(&body, "\ncordon approvals show %.*s", CORDON_APPROVAL_SHORT, record->id);
 	if (body.data)
-		send_notice(body.data);
+		cordon_desktop_notice(body.data);
 }
 
 void cordon_mcp_notice_work(struct cordon_mcp *mcp, int64_t now)
@@ -155,5 +91,5 @@ void cordon_mcp_notice_work(struct cordon_mcp *mcp, int64_t now)
 		return;
 	snprintf(body, sizeof(body), "%zu approval%s: cordon approvals list", waiting.n,
 		 waiting.n == 1 ? " waits" : "s wait");
-	send_notice(body);
+	cordon_desktop_notice(body);
 }
