@@ -52,9 +52,10 @@ static inline int cordon_steal_fd(int *fd)
  * child that was just cloned. */
 void cordon_close_except(const int *kept, size_t n);
 
-/* Writes a number in decimal digits into `buf`. Async-signal-safe, which snprintf is not. */
+/* Writes a number in decimal digits into `buf`, and returns where they begin in it. Async-signal-safe, which snprintf is
+ * not. */
 #define CORDON_DIGITS_SIZE 24
-const char *cordon_digits(uint64_t value, char buf[static CORDON_DIGITS_SIZE]);
+const char *cordon_digits(uint64_t value, char buf[static CORDON_DIGITS_SIZE]) __attribute__((warn_unused_result));
 
 /* Joins several strings; the last argument is NULL. -ENAMETOOLONG when the result does not fit, and then `dst` is
  * "". Async-signal-safe. */

@@ -112,10 +112,11 @@ static void pass_calls(const struct filling *f, const json_t *event)
 	const json_t *numbers = json_object_get(event, "calls"), *results = json_object_get(event, "stories");
 
 	for (size_t i = 0; i < json_array_size(numbers); i++) {
-		char number[CORDON_DIGITS_SIZE];
+		const char *number;
+	char digits[CORDON_DIGITS_SIZE];
 		json_t *call;
 
-		cordon_digits((uint64_t)json_integer_value(json_array_get(numbers, i)), number);
+		number = cordon_digits((uint64_t)json_integer_value(json_array_get(numbers, i)), digits);
 		call = json_object_get(f->calls, number);
 		set_call(call, CORDON_STORY_PASSED);
 		set_text(call, "commit", text_of(json_array_get(results, i), "commit"));
@@ -127,9 +128,10 @@ static void take(struct filling *f, const json_t *event)
 {
 	const char *what = text_of(event, "event");
 	json_t *story = story_of(f, event), *call;
-	char number[CORDON_DIGITS_SIZE];
+	const char *number;
+	char digits[CORDON_DIGITS_SIZE];
 
-	cordon_digits((uint64_t)json_integer_value(json_object_get(event, "n")), number);
+	number = cordon_digits((uint64_t)json_integer_value(json_object_get(event, "n")), digits);
 	call = json_object_get(f->calls, number);
 	if (cordon_streq(what, "begin")) {
 		end_open(f);

@@ -113,11 +113,11 @@ static int find_story(const json_t *stories, const char *prd, const char *id, co
 static int judge(const json_t *story, struct cordon_error *err)
 {
 	const char *state = text_of(story, "state"), *id = text_of(story, "id");
-	bool done = cordon_streq(state, cordon_story_state_name(CORDON_STORY_PASSED)) ||
-		    cordon_streq(state, cordon_story_state_name(CORDON_STORY_ACCEPTED));
+	bool passed = cordon_streq(state, cordon_story_state_name(CORDON_STORY_PASSED));
 
-	if (done) {
-		cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the story %s is %s", id, state);
+	if (passed || cordon_streq(state, cordon_story_state_name(CORDON_STORY_ACCEPTED))) {
+		cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the story %s has %s", id,
+			    passed ? "passed" : "been accepted");
 		cordon_error_hint(err, "set \"passes\" to false in the PRD to have it done again");
 		return -EALREADY;
 	}

@@ -105,12 +105,13 @@ static void take_end(struct looking *l, json_t *story, const char *number, const
 static void take_passed(struct looking *l, const json_t *event)
 {
 	const json_t *calls = json_object_get(event, "calls"), *results = json_object_get(event, "stories");
-	char number[CORDON_DIGITS_SIZE];
+	const char *number;
+	char digits[CORDON_DIGITS_SIZE];
 
 	for (size_t i = 0; i < json_array_size(calls); i++) {
 		json_t *story, *commit = json_object_get(json_array_get(results, i), "commit");
 
-		cordon_digits((uint64_t)json_integer_value(json_array_get(calls, i)), number);
+		number = cordon_digits((uint64_t)json_integer_value(json_array_get(calls, i)), digits);
 		story = json_object_get(l->calls, number);
 		set_state(story, CORDON_STORY_PASSED);
 		if (story && commit)
@@ -145,9 +146,10 @@ static void take(struct looking *l, const json_t *event)
 {
 	const char *what = text_of(event, "event");
 	json_t *story = story_of(l, event);
-	char number[CORDON_DIGITS_SIZE];
+	const char *number;
+	char digits[CORDON_DIGITS_SIZE];
 
-	cordon_digits((uint64_t)json_integer_value(json_object_get(event, "n")), number);
+	number = cordon_digits((uint64_t)json_integer_value(json_object_get(event, "n")), digits);
 	l->last_time = text_of(event, "time");
 	l->done = cordon_streq(what, "done");
 	if (cordon_streq(what, "begin")) {

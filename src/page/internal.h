@@ -39,6 +39,19 @@ void cordon_page_home(struct cordon_page *page);
 void cordon_page_changes_list(struct cordon_page *page);
 void cordon_page_changes(struct cordon_page *page);
 void cordon_page_changes_act(struct cordon_page *page);
+void cordon_page_loops(struct cordon_page *page);
+void cordon_page_loop(struct cordon_page *page);
+void cordon_page_loop_act(struct cordon_page *page);
+/* loop.c: links to the stories that a story waits for; whether it can be tried again, and the button for it. */
+void cordon_page_loop_needs(struct cordon_page *page, const json_t *board, const json_t *story);
+bool cordon_page_loop_can_retry(const json_t *story);
+void cordon_page_loop_retry(struct cordon_page *page, const json_t *story);
+/* Adds the logs of a call to the topics of a page, while they grow. */
+void cordon_page_loop_topic(struct cordon_page *page, const json_t *call, struct cordon_buf *topics);
+/* loop_call.c: one story of a loop, one call of its agent, and what that wrote since. `board` is what cordon_loop_board() gives. */
+void cordon_page_loop_story(struct cordon_page *page, const json_t *board);
+void cordon_page_loop_call(struct cordon_page *page, const json_t *board);
+void cordon_page_loop_output(struct cordon_page *page, const json_t *board);
 
 /* assets.c: a text that changes with the files, so that a browser may keep them. */
 const char *cordon_page_assets_version(void);
@@ -82,6 +95,25 @@ void cordon_page_name_text(struct cordon_page *page, const char *name);
 void cordon_page_empty(struct cordon_page *page, const char *text);
 /* A string of an object, or "". */
 const char *cordon_page_string(const json_t *object, const char *name);
+
+/* log.c: events of a log (session/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The newest if they are
+ * too many. */
+void cordon_page_events(struct cordon_page *page, const json_t *events);
+/* The log of a job of a crew. */
+struct cordon_page_log {
+	const char *crew;
+	size_t job;
+	const char *id, *label; /* of the element */
+	const char *more;	/* the address that answers with cordon_page_log_more(), while the log grows; or NULL */
+};
+void cordon_page_log(struct cordon_page *page, const struct cordon_page_log *log);
+/* What has come since the event that the argument "since" names; a whole answer without a frame. */
+void cordon_page_log_more(struct cordon_page *page, const struct cordon_page_log *log);
+/* The same for a log that is a file, and of which the end is shown; `crew` and `job` do not count. */
+void cordon_page_file(struct cordon_page *page, int fd, const struct cordon_page_log *log);
+void cordon_page_file_more(struct cordon_page *page, int fd);
+/* Adds a directory below state/ to the topics of a page, if it is there already. */
+void cordon_page_topic(struct cordon_page *page, const char *place, struct cordon_buf *topics);
 
 /* One audit record for an action of the person: what, about which session or project (or NULL), and how it ended. */
 void cordon_page_audit(struct cordon_page *page, const char *action, const char *session, const char *about,

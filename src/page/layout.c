@@ -14,6 +14,10 @@ static const struct {
 	{ "undone", "The host's tree is as it was before the last apply." },
 	{ "discarded", "The view and its changes are gone." },
 	{ "recovered", "Nothing is unfinished any more." },
+	{ "loop-stopped", "The loop ends now; its agents get a moment to end." },
+	{ "story-retried", "The story has its attempts back and waits for its turn." },
+	{ "story-retried-later",
+	  "The story has its attempts back. The loop does not run; it goes on when it is started again." },
 };
 
 static const char *done_text(const char *word)

@@ -8,6 +8,8 @@ const struct cordon_page_route cordon_page_routes[] = {
 	{ "/", "Home", cordon_page_home, NULL },
 	{ "/changes", "Changes", cordon_page_changes_list, NULL },
 	{ "/changes/", NULL, cordon_page_changes, cordon_page_changes_act },
+	{ "/loop", "Loops", cordon_page_loops, NULL },
+	{ "/loop/", NULL, cordon_page_loop, cordon_page_loop_act },
 	{ 0 },
 };
 

@@ -51,13 +51,14 @@ static const char *colour_of(const char *state)
 	static const struct {
 		const char *state, *colour;
 	} known[] = {
-		{ "active", "busy" },	 { "running", "busy" },	 { "starting", "busy" },   { "live", "busy" },
-		{ "working", "busy" },	 { "checking", "busy" }, { "completed", "good" },  { "passed", "good" },
-		{ "succeeded", "good" }, { "applied", "good" },	 { "accepted", "good" },   { "approved", "good" },
-		{ "allow", "good" },	 { "failed", "bad" },	 { "timeout", "bad" },	   { "lost", "bad" },
-		{ "refused", "bad" },	 { "deny", "bad" },	 { "denied", "bad" },	   { "rejected", "bad" },
-		{ "parked", "bad" },	 { "waiting", "wait" },	 { "ended", "wait" },	   { "warn", "wait" },
-		{ "pending", "wait" },	 { "queued", "wait" },	 { "cancelled", "quiet" }, { "discarded", "quiet" },
+		{ "active", "busy" },	   { "running", "busy" },  { "starting", "busy" },   { "live", "busy" },
+		{ "working", "busy" },	   { "checking", "busy" }, { "completed", "good" },  { "passed", "good" },
+		{ "succeeded", "good" },   { "applied", "good" },  { "accepted", "good" },   { "approved", "good" },
+		{ "allow", "good" },	   { "failed", "bad" },	   { "timeout", "bad" },     { "lost", "bad" },
+		{ "refused", "bad" },	   { "deny", "bad" },	   { "denied", "bad" },	     { "rejected", "bad" },
+		{ "parked", "bad" },	   { "waiting", "wait" },  { "ended", "wait" },	     { "warn", "wait" },
+		{ "pending", "wait" },	   { "queued", "wait" },   { "cancelled", "quiet" }, { "discarded", "quiet" },
+		{ "interrupted", "wait" }, { "finished", "good" }, { "done", "good" },
 	};
 
 	for (size_t i = 0; state && i < CORDON_ARRAY_SIZE(known); i++)

@@ -7,7 +7,7 @@
 "use strict";
 
 (() => {
-	const topics = document.body.dataset.live;
+	let topics = document.body.dataset.live;
 	const mark = document.getElementById("live");
 	const said = document.getElementById("said");
 	let fetching = false;
@@ -76,6 +76,29 @@
 			element.scrollTop = element.scrollHeight;
 	};
 
+	/* What a page shows may change, and with it what there is to hear of. */
+	let stream = null;
+	let lost = false;
+	const listen = (wanted) => {
+		if (stream && (!wanted || wanted === topics))
+			return;
+		lost = stream !== null; /* what happens until the new stream is there is not heard */
+		stream?.close();
+		topics = wanted;
+		stream = new EventSource("/events?on=" + encodeURIComponent(topics));
+		stream.addEventListener("open", () => {
+			mark.textContent = "live";
+			if (lost)
+				refresh();
+			lost = false;
+		});
+		stream.addEventListener("change", () => refresh());
+		stream.addEventListener("error", () => {
+			mark.textContent = "not live: the server does not answer";
+			lost = true;
+		});
+	};
+
 	const refresh = async () => {
 		if (fetching) {
 			again = true;
@@ -92,6 +115,7 @@
 			}
 			if (answer.ok && !answer.redirected) {
 				const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+				listen(fresh.body.dataset.live);
 				for (const old of document.querySelectorAll("main > [id]:not(#said), main .live[id]")) {
 					const part = fresh.getElementById(old.id);
 					if (!part || old.querySelector("[data-more]") || old.matches("[data-more]"))
@@ -117,19 +141,6 @@
 	localTimes(document);
 	for (const element of document.querySelectorAll("[data-more]"))
 		element.scrollTop = element.scrollHeight;
-	if (!topics)
-		return;
-	const stream = new EventSource("/events?on=" + encodeURIComponent(topics));
-	let lost = false;
-	stream.addEventListener("open", () => {
-		mark.textContent = "live";
-		if (lost)
-			refresh();
-		lost = false;
-	});
-	stream.addEventListener("change", refresh);
-	stream.addEventListener("error", () => {
-		mark.textContent = "not live: the server does not answer";
-		lost = true;
-	});
+	if (topics)
+		listen(topics);
 })();

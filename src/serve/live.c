@@ -10,7 +10,9 @@
 #include "serve/internal.h"
 
 #define INTERVAL_MS 250
-#define TOPICS_MAX 8
+#define TOPICS_MAX 24
+#define TOPIC_SIZE 320 /* of a path below state/ */
+#define DEPTH_MAX 3    /* directories below the one of a kind */
 #define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ONLYDIR | IN_DONT_FOLLOW)
 
 /* One directory that somebody watches. */
@@ -28,50 +30,63 @@ struct cordon_live {
 	int64_t told;
 };
 
-/* A topic is a directory of one of these kinds, and below it lower case, digits and dashes, as in "sessions/UUID". */
-static bool is_topic(const char *text, size_t n)
+/* The byte at `*at`, which moves on: a letter, digit or dash, or any other as %XX; -1 when it is none. */
+static int read_byte(const char *text, size_t n, size_t *at)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	unsigned char c = (unsigned char)text[(*at)++];
+	const char *high, *low;
+
+	if (c == '-' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+		return c;
+	if (c != '%' || n - *at < 2 || !text[*at] || !text[*at + 1])
+		return -1;
+	high = strchr(digits, text[*at]);
+	low = strchr(digits, text[*at + 1]);
+	*at += 2;
+	return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
+/* A topic is a directory of one of these kinds below state/, or one that lies in it, as "sessions/UUID". No part of the path is
+ * empty or begins with a dot. Writes the path. */
+static bool read_topic(const char *text, size_t n, char ret[static TOPIC_SIZE])
 {
 	static const char *const kinds[] = { "approvals", "audit", "crew",     "flow", "loops",
 					     "projects",  "runs",  "sessions", "views" };
-	size_t slashes = 0, kind = 0;
+	size_t len = 0, slashes = 0, kind = 0;
+	bool known = false;
 
-	while (kind < n && text[kind] != '/')
-		kind++;
-	for (size_t i = 0;; i++) {
-		if (i == CORDON_ARRAY_SIZE(kinds))
-			return false;
-		if (strlen(kinds[i]) == kind && strncmp(kinds[i], text, kind) == 0)
-			break;
-	}
+	for (size_t at = 0; at < n;) {
+		bool begins = !len || ret[len - 1] == '/', slash = text[at] == '/';
+		int c = slash ? '/' : read_byte(text, n, &at);
 
-	if (!n || n > 128 || text[0] == '/' || text[n - 1] == '/')
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		bool slash = text[i] == '/';
-
+		at += slash;
 		slashes += slash;
-		if (!slash && text[i] != '-' && !(text[i] >= 'a' && text[i] <= 'z') &&
-		    !(text[i] >= '0' && text[i] <= '9'))
+		if (c <= 0 || (c == '/' && (!slash || begins || at == n)) || (c == '.' && begins) ||
+		    len + 1 >= TOPIC_SIZE)
 			return false;
-		if (slash && text[i - 1] == '/')
-			return false;
+		ret[len++] = (char)c;
 	}
-	return slashes <= 2;
+	ret[len] = '\0';
+	kind = strcspn(ret, "/");
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(kinds); i++)
+		known |= strlen(kinds[i]) == kind && strncmp(kinds[i], ret, kind) == 0;
+	return known && slashes <= DEPTH_MAX;
 }
 
-static struct cordon_live_topic *get_topic(struct cordon_server *server, const char *text, size_t n)
+static struct cordon_live_topic *get_topic(struct cordon_server *server, const char *name)
 {
-	char below[160] = "state/", path[CORDON_PATH_MAX];
+	char below[TOPIC_SIZE + 8], path[CORDON_PATH_MAX];
 	struct cordon_live_topic *topic = server->topics;
 	autofd int made = -1;
 	int wd;
 
-	memcpy(below + strlen(below), text, n);
-	if (cordon_path_join(server->store->home.path, below, path, sizeof(path)) < 0)
+	if (cordon_concat(below, sizeof(below), "state/", name, (char *)NULL) < 0 ||
+	    cordon_path_join(server->store->home.path, below, path, sizeof(path)) < 0)
 		return NULL;
 	/* What holds everything of its kind is made now, or the first thing in it would come unseen. */
-	if (!memchr(text, '/', n))
-		cordon_home_subdir(&server->store->home, below + strlen("state/"), &made, NULL);
+	if (!strchr(name, '/'))
+		cordon_home_subdir(&server->store->home, name, &made, NULL);
 	wd = inotify_add_watch(server->live_fd, path, EVENTS);
 	if (wd < 0)
 		return NULL; /* what is gone says nothing */
@@ -111,7 +126,8 @@ struct cordon_live *cordon_live_new(struct cordon_server *server, const char *te
 
 	while (live && *text && live->n < TOPICS_MAX) {
 		size_t n = strcspn(text, " ");
-		struct cordon_live_topic *topic = is_topic(text, n) ? get_topic(server, text, n) : NULL;
+		char name[TOPIC_SIZE];
+		struct cordon_live_topic *topic = read_topic(text, n, name) ? get_topic(server, name) : NULL;
 
 		if (topic)
 			live->topics[live->n++] = topic;

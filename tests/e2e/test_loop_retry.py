@@ -55,7 +55,7 @@ def test_a_running_loop_takes_a_parked_story_up_again(loop, box):
     assert not list(directory(loop).glob("retry.*"))
     box.write("signal/go", "")
     assert process.wait(60) == 0 and loop.passed() == ["BAD", "AFTER", "SLOW"]
-    assert "is passed" in retry(loop, "BAD", status=1).stderr
+    assert "has passed" in retry(loop, "BAD", status=1).stderr
 
 
 def test_a_loop_that_has_ended_goes_on_with_that_story_and_no_other(loop, box):

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops: a list of them, and one as a board of its stories, which can be stopped and whose stories can be tried again. */
+#include "loop/loop.h"
+#include "base/time.h"
+#include "loop/control.h"
+#include "page/internal.h"
+
+#define LOOPS_SHOWN 200
+#define CARDS_SHOWN 100 /* in one column */
+#define SHORT 8		/* characters of an id that people read */
+
+static json_int_t number(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+static bool is_running(const json_t *loop)
+{
+	return cordon_streq(cordon_page_string(loop, "state"), "running");
+}
+
+/* ---- the list ---- */
+
+/* Those that run come first, then the latest. */
+static int by_importance(const void *a, const void *b)
+{
+	const json_t *one = *(const json_t *const *)a, *other = *(const json_t *const *)b;
+
+	if (is_running(one) != is_running(other))
+		return is_running(one) ? -1 : 1;
+	return strcmp(cordon_page_string(other, "updated_at"), cordon_page_string(one, "updated_at"));
+}
+
+static void paths(struct cordon_page *page, const json_t *list)
+{
+	const json_t *path;
+	size_t i;
+
+	json_array_foreach(list, i, path)
+		cordon_html(&page->html, "%s<code>%s</code>", i ? " " : "", json_string_value(path));
+}
+
+static void loop_row(struct cordon_page *page, const json_t *loop)
+{
+	const char *id = cordon_page_string(loop, "loop_id");
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html, "<tr><td data-label=\"Loop\"><a href=\"/loop/%s\">", id);
+	cordon_html_text(html, id, strnlen(id, SHORT));
+	cordon_html(html, "</a></td><td data-label=\"State\">");
+	cordon_page_state(page, cordon_page_string(loop, "state"));
+	cordon_html(html, "</td><td data-label=\"Stories\">%lld of %lld passed", number(loop, "passed"),
+		    number(loop, "total"));
+	if (number(loop, "parked"))
+		cordon_html(html, ", %lld parked", number(loop, "parked"));
+	cordon_html(html, "</td><td data-label=\"PRD\">");
+	paths(page, json_object_get(loop, "prds"));
+	cordon_html(html, "</td><td data-label=\"Last change\">");
+	cordon_page_time(page, cordon_page_string(loop, "updated_at"));
+	cordon_html(html, "</td></tr>");
+}
+
+static void loop_table(struct cordon_page *page, const json_t *list)
+{
+	size_t i, n = json_array_size(list);
+	autofree const json_t **sorted = calloc(n + 1, sizeof(*sorted));
+
+	for (i = 0; sorted && i < n; i++)
+		sorted[i] = json_array_get(list, i);
+	if (!sorted) {
+		page->html.failed = true;
+		return;
+	}
+	qsort(sorted, n, sizeof(*sorted), by_importance);
+	cordon_html(&page->html,
+		    "<table class=\"stack\"><thead><tr><th scope=\"col\">Loop</th><th scope=\"col\">State</th>"
+		    "<th scope=\"col\">Stories</th><th scope=\"col\">PRD</th>"
+		    "<th scope=\"col\">Last change</th></tr></thead><tbody>");
+	for (i = 0; i < n && i < LOOPS_SHOWN; i++)
+		loop_row(page, sorted[i]);
+	cordon_html(&page->html, "</tbody></table>");
+	if (n > LOOPS_SHOWN)
+		cordon_html(&page->html, "<p class=\"quiet\">%zu older loops are not shown.</p>", n - LOOPS_SHOWN);
+}
+
+void cordon_page_loops(struct cordon_page *page)
+{
+	json_auto_t *list = NULL;
+	struct cordon_error err = { 0 };
+
+	cordon_page_begin(page, "Loops", "loops");
+	cordon_page_flush(page);
+	cordon_html(&page->html, "<section id=\"loops\" aria-label=\"Loops\">");
+	if (cordon_loop_list(&page->store->home, &list, &err) < 0)
+		cordon_html(&page->html, "<p class=\"alert\">%s.</p>", err.message);
+	else if (!json_array_size(list))
+		cordon_page_empty(page, "There is no loop. 'cordon loop' has an agent do the stories of a PRD.");
+	else
+		loop_table(page, list);
+	cordon_html(&page->html, "</section>");
+}
+
+/* ---- the board ---- */
+
+/* A link to a story of the PRD with this path. */
+static void story_link(struct cordon_page *page, const json_t *board, const char *prd, const char *id)
+{
+	const json_t *path, *prds = json_object_get(board, "prds");
+	size_t i;
+
+	json_array_foreach(prds, i, path) {
+		if (!cordon_streq(json_string_value(path), prd))
+			continue;
+		cordon_html(&page->html, "<a href=\"/loop/%s/story?prd=%zu&amp;id=", page->id, i);
+		cordon_html_url(&page->html, id);
+		cordon_html(&page->html, "\">%s</a>", id);
+		return;
+	}
+	cordon_html(&page->html, "%s", id);
+}
+
+void cordon_page_loop_needs(struct cordon_page *page, const json_t *board, const json_t *story)
+{
+	const json_t *id;
+	size_t i;
+
+	json_array_foreach(json_object_get(story, "dependencies"), i, id) {
+		cordon_html(&page->html, "%s", i ? ", " : "");
+		story_link(page, board, cordon_page_string(story, "prd"), json_string_value(id));
+	}
+}
+
+bool cordon_page_loop_can_retry(const json_t *story)
+{
+	return cordon_streq(cordon_page_string(story, "state"), cordon_story_state_name(CORDON_STORY_PARKED)) ||
+	       (cordon_streq(cordon_page_string(story, "state"), cordon_story_state_name(CORDON_STORY_WAITING)) &&
+		number(story, "failures") > 0);
+}
+
+void cordon_page_loop_retry(struct cordon_page *page, const json_t *story)
+{
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html,
+		    "<form method=\"post\" action=\"/loop/%s\"><input type=\"hidden\" name=\"token\" value=\"%s\">",
+		    page->id, page->request->token);
+	cordon_html(html, "<input type=\"hidden\" name=\"action\" value=\"retry\">");
+	cordon_html(html, "<input type=\"hidden\" name=\"prd\" value=\"%s\">", cordon_page_string(story, "prd"));
+	cordon_html(html, "<input type=\"hidden\" name=\"story\" value=\"%s\">", cordon_page_string(story, "id"));
+	cordon_html(html, "<button aria-label=\"Try %s again\">Try again</button></form>",
+		    cordon_page_string(story, "id"));
+}
+
+/* How long it has been worked on: since the call or the check began, or all calls so far. */
+static void story_time(struct cordon_page *page, const json_t *story, bool open)
+{
+	int64_t since, ms = number(story, "duration_ms");
+
+	if (open && cordon_time_parse(cordon_page_string(story, "since"), &since) == 0)
+		ms = cordon_time_now() - since;
+	if (ms <= 0)
+		return;
+	cordon_html(&page->html, " \u00b7 ");
+	cordon_page_duration(page, ms);
+}
+
+static void card(struct cordon_page *page, const json_t *board, const json_t *story, cordon_story_state state)
+{
+	bool open = state == CORDON_STORY_WORKING || state == CORDON_STORY_CHECKING;
+	json_int_t attempts = number(story, "attempts"), violations = number(story, "violations");
+	const char *reason = cordon_page_string(story, "reason"), *last = cordon_page_string(story, "last");
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html, "<li class=\"card\"><h3>");
+	story_link(page, board, cordon_page_string(story, "prd"), cordon_page_string(story, "id"));
+	cordon_html(html, "</h3><p>%s</p>", cordon_page_string(story, "title"));
+	if (json_array_size(json_object_get(story, "dependencies")) && state != CORDON_STORY_PASSED) {
+		cordon_html(html, "<p class=\"quiet\">after ");
+		cordon_page_loop_needs(page, board, story);
+		cordon_html(html, "</p>");
+	}
+	if (attempts) {
+		cordon_html(html, "<p class=\"quiet\">%lld attempt%s", attempts, attempts == 1 ? "" : "s");
+		story_time(page, story, open);
+		if (violations)
+			cordon_html(html, " \u00b7 %lld refusal%s", violations, violations == 1 ? "" : "s");
+		cordon_html(html, "</p>");
+	}
+	if (*reason && state != CORDON_STORY_PASSED && state != CORDON_STORY_ACCEPTED)
+		cordon_html(html, "<p class=\"reason\">%s%s</p>",
+			    state == CORDON_STORY_PARKED ? "" : "Before: ", reason);
+	if (*last)
+		cordon_html(html, "<p class=\"line\"><code>%s</code></p>", last);
+	if (cordon_page_loop_can_retry(story))
+		cordon_page_loop_retry(page, story);
+	cordon_html(html, "</li>");
+}
+
+static void column(struct cordon_page *page, const json_t *board, cordon_story_state state)
+{
+	static const char *const titles[] = { "Waiting", "Working", "Checking", "Accepted", "Passed", "Parked" };
+	const char *name = cordon_story_state_name(state);
+	const json_t *story;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(board, "stories"), i, story)
+		n += cordon_streq(cordon_page_string(story, "state"), name);
+	cordon_html(&page->html, "<section id=\"%s\" class=\"live\" data-count=\"%zu\"><h2>%s (%zu)</h2>", name, n,
+		    titles[state], n);
+	if (n)
+		cordon_html(&page->html, "<ul>");
+	n = 0;
+	json_array_foreach(json_object_get(board, "stories"), i, story)
+		if (cordon_streq(cordon_page_string(story, "state"), name) && n++ < CARDS_SHOWN)
+			card(page, board, story, state);
+	if (n)
+		cordon_html(&page->html, "</ul>");
+	if (n > CARDS_SHOWN)
+		cordon_html(&page->html, "<p class=\"quiet\">and %zu more</p>", n - CARDS_SHOWN);
+	cordon_html(&page->html, "</section>");
+}
+
+/* ---- one loop ---- */
+
+static void facts(struct cordon_page *page, const json_t *board)
+{
+	struct cordon_html *html = &page->html;
+	const char *error = cordon_page_string(board, "error");
+	json_int_t workers = (json_int_t)json_array_size(json_object_get(board, "workers"));
+
+	cordon_html(html, "<section id=\"summary\" aria-label=\"Summary\" data-said=\"%s\"><dl><dt>State</dt><dd>",
+		    cordon_page_string(board, "summary"));
+	cordon_page_state(page, cordon_page_string(board, "state"));
+	if (json_is_true(json_object_get(board, "stopping")))
+		cordon_html(html, " it was asked to stop");
+	cordon_html(html, "</dd><dt>Stories</dt><dd>%lld of %lld have passed, %lld parked</dd>",
+		    number(board, "passed"), number(board, "total"), number(board, "parked"));
+	if (is_running(board)) {
+		cordon_html(html, "<dt>Agents</dt><dd>%lld of %lld run</dd>", workers, number(board, "workers_max"));
+		if (json_object_get(board, "estimate_ms")) {
+			cordon_html(html, "<dt>Time left</dt><dd>about ");
+			cordon_page_duration(page, number(board, "estimate_ms"));
+			cordon_html(html, ", if every story takes as long as those so far</dd>");
+		}
+	}
+	cordon_html(html, "<dt>Calls</dt><dd>%lld since it began or went on</dd><dt>Refusals</dt><dd>%lld</dd>",
+		    number(board, "iterations"), number(board, "violations"));
+	cordon_html(html, "<dt>Repository</dt><dd><code>%s</code></dd><dt>PRD</dt><dd>",
+		    cordon_page_string(board, "root"));
+	paths(page, json_object_get(board, "prds"));
+	cordon_html(html, "</dd><dt>Began</dt><dd>");
+	cordon_page_time(page, cordon_page_string(board, "began_at"));
+	cordon_html(html, "</dd><dt>Last change</dt><dd>");
+	cordon_page_time(page, cordon_page_string(board, "updated_at"));
+	cordon_html(html, "</dd></dl>");
+	if (*error)
+		cordon_html(html, "<p class=\"alert\">It ended with an error: %s.</p>", error);
+	cordon_html(html, "</section>");
+}
+
+static void actions(struct cordon_page *page, const json_t *board)
+{
+	struct cordon_html *html = &page->html;
+	char path[64];
+
+	cordon_html(html, "<section id=\"actions\" aria-label=\"Actions\">");
+	if (cordon_concat(path, sizeof(path), "/loop/", page->id, (char *)NULL) == 0 && is_running(board)) {
+		cordon_page_button(page, path, "stop", "Stop this loop");
+		cordon_html(html, "<p class=\"quiet\">Its agents end. What they had changed stays in views, and the same "
+				  "command goes on later.</p>");
+	} else if (number(board, "passed") < number(board, "total")) {
+		cordon_html(html, "<p class=\"quiet\">It does not run. 'cordon loop' with the same PRD goes on.</p>");
+	}
+	cordon_html(html, "</section>");
+}
+
+static void kept_views(struct cordon_page *page, const json_t *board)
+{
+	const json_t *kept = json_object_get(board, "kept_views"), *view;
+	size_t i;
+
+	cordon_html(&page->html, "<section id=\"kept\">");
+	if (json_array_size(kept)) {
+		cordon_html(&page->html, "<h2>Views that were kept</h2><ul>");
+		json_array_foreach(kept, i, view)
+			cordon_html(&page->html, "<li><a href=\"/changes/%s\">What the agent of %s had changed</a></li>",
+				    cordon_page_string(view, "view"), cordon_page_string(view, "story"));
+		cordon_html(&page->html, "</ul>");
+	}
+	cordon_html(&page->html, "</section>");
+}
+
+void cordon_page_loop_topic(struct cordon_page *page, const json_t *call, struct cordon_buf *topics)
+{
+	char place[CORDON_PATH_MAX];
+
+	if (!cordon_streq(cordon_page_string(call, "state"), cordon_story_state_name(CORDON_STORY_WORKING)))
+		return;
+	if (cordon_concat(place, sizeof(place), "loops/", page->id, "/logs/", cordon_page_string(call, "log"),
+			  (char *)NULL) == 0)
+		cordon_page_topic(page, place, topics);
+}
+
+/* The loop itself, and the logs of the agents that run. */
+static void topics_of(struct cordon_page *page, const json_t *board, struct cordon_buf *ret_topics)
+{
+	const json_t *story;
+	size_t i;
+
+	(void)cordon_buf_addf(ret_topics, "loops/%s", page->id);
+	json_array_foreach(json_object_get(board, "stories"), i, story) {
+		const json_t *calls = json_object_get(story, "calls");
+
+		if (json_array_size(calls))
+			cordon_page_loop_topic(page, json_array_get(calls, json_array_size(calls) - 1), ret_topics);
+	}
+}
+
+static void whole_board(struct cordon_page *page, const json_t *board)
+{
+	autobuf struct cordon_buf topics = CORDON_BUF(65536);
+	const char *root = cordon_page_string(board, "root"), *base = strrchr(root, '/');
+	char title[160];
+
+	topics_of(page, board, &topics);
+	if (cordon_concat(title, sizeof(title), "Loop in ", base && base[1] ? base + 1 : root, (char *)NULL) < 0)
+		(void)cordon_copy(title, sizeof(title), "Loop", 4);
+	cordon_page_begin(page, title, topics.data);
+	facts(page, board);
+	actions(page, board);
+	cordon_html(&page->html, "<div class=\"board\">");
+	for (int state = 0; state < CORDON_STORY__MAX; state++)
+		column(page, board, (cordon_story_state)state);
+	cordon_html(&page->html, "</div>");
+	kept_views(page, board);
+}
+
+void cordon_page_loop(struct cordon_page *page)
+{
+	static const struct {
+		const char *part;
+		void (*show)(struct cordon_page *page, const json_t *board);
+	} parts[] = { { "", whole_board },
+		      { "story", cordon_page_loop_story },
+		      { "call", cordon_page_loop_call },
+		      { "output", cordon_page_loop_output } };
+	json_auto_t *board = NULL;
+	struct cordon_error err = { 0 };
+
+	if (cordon_loop_board(&page->store->home, page->id, &board, &err) < 0) {
+		cordon_page_fail_error(page, &err);
+		return;
+	}
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(parts); i++) {
+		if (!cordon_streq(parts[i].part, page->part))
+			continue;
+		parts[i].show(page, board);
+		return;
+	}
+	cordon_fail(&err, -ENOENT, CORDON_KIND_NOT_FOUND, "There is nothing here");
+	cordon_page_fail_error(page, &err);
+}
+
+/* ---- actions ---- */
+
+void cordon_page_loop_act(struct cordon_page *page)
+{
+	const struct cordon_home *home = &page->store->home;
+	const char *prd = cordon_page_field(page, "prd"), *story = cordon_page_field(page, "story");
+	bool stops = cordon_page_does(page, "stop"), retries = cordon_page_does(page, "retry") && story;
+	json_auto_t *status = NULL;
+	struct cordon_error err = { 0 };
+	int r = stops	  ? cordon_loop_stop(home, page->id, &err)
+		: retries ? cordon_loop_retry(home, page->id, prd, story, &err)
+			  : cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "A loop can be stopped, or try a story again");
+
+	if (stops || retries)
+		cordon_page_audit(page, stops ? "loop_stop" : "loop_retry", NULL, stops ? page->id : story,
+				  r < 0 ? &err : NULL);
+	if (r == 0 && retries)
+		r = cordon_loop_status(home, page->id, &status, &err);
+	if (r < 0)
+		cordon_page_fail_error(page, &err);
+	else
+		cordon_page_redirect(page,
+				     stops		  ? "loop-stopped"
+				     : is_running(status) ? "story-retried"
+							  : "story-retried-later",
+				     "/loop/%s", page->id);
+}
