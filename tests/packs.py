@@ -109,15 +109,15 @@ def counted(count):
     return [sha.hex()]
 
 
-def expanding(gigabytes):
-    """A loose object of zeros: one compressed piece, again and again."""
+def expanding(gigabytes, says=None):
+    """A loose object of zeros: one compressed piece, again and again. With `says` it claims to have so many bytes."""
     piece, total = bytes(16 << 20), gigabytes << 30
-    head = b"blob %d\0" % total
+    head = b"blob %d\0" % (says or total)
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     start = deflate.compress(head) + deflate.flush(zlib.Z_FULL_FLUSH)
     again = deflate.compress(piece) + deflate.flush(zlib.Z_FULL_FLUSH)
-    sha, adler = hashlib.sha1(head), zlib.adler32(head)
-    for _ in range(total // len(piece)):
+    sha, adler = hashlib.sha1(head + bytes(says or 0)), zlib.adler32(head)
+    for _ in range(0 if says else total // len(piece)):
         sha.update(piece)
         adler = zlib.adler32(piece, adler)
     name = sha.hexdigest()
@@ -129,5 +129,9 @@ def expanding(gigabytes):
     return [name]
 
 
+def lying(gigabytes):
+    return expanding(gigabytes, 100)
+
+
 if __name__ == "__main__":
-    print("\n".join({"growing": growing, "chain": chain, "counted": counted, "expanding": expanding}[sys.argv[1]](int(sys.argv[2]))))
+    print("\n".join({"growing": growing, "chain": chain, "counted": counted, "expanding": expanding, "lying": lying}[sys.argv[1]](int(sys.argv[2]))))

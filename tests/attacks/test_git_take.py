@@ -150,6 +150,7 @@ BOMBS = {
     "a delta that makes 3 GiB of 8 MiB": (("growing", "384"), "git could not"),
     "a pack that says it has 4 thousand million objects": (("counted", "4294967295"), "git could not"),
     "9 GiB of zeros in 9 MiB": (("expanding", "9"), "git could not measure the new objects: the new objects have 96"),
+    "the same that says it has 100 bytes": (("lying", "9"), "git could not pack the new objects: "),
 }
 
 
