@@ -228,6 +228,7 @@ struct cordon_result {
 	struct cordon_plan *plan;  /* what was enforced; NULL when there was no plan; owned by the result */
 	struct cordon_metrics *metrics; /* what cordon itself cost, when the run was to be measured; else NULL; owned */
 	struct cordon_repositories *repositories; /* what git would execute of what the run left, or NULL; owned */
+	char *git; /* what became of its commits, a JSON object; NULL when nothing was looked at; owned */
 };
 
 /* What happens during a run, and which fields of the event say more. Strings are borrowed. */

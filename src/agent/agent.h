@@ -50,6 +50,10 @@ struct cordon_agent {
 	const char *best_effort_where;
 	bool cow; /* its runs work in copy-on-write views; this only narrows, so it counts without trust */
 	const char *cow_where;
+	/* What it may do with the repository. Only paths of the scope are taken over, so it counts without trust, as the scope
+	 * does. */
+	cordon_git_mode git;
+	const char *git_where;
 	bool editor_temps; /* true unless the file says false */
 	const char *editor_temps_where;
 	const struct cordon_node *node; /* in the document */

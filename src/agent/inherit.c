@@ -130,6 +130,12 @@ static int take_over(const struct inheriting *h, struct cordon_agent *agent, con
 	} else if (!agent->cow && parent->cow) {
 		refuse(h, agent, "cow", "that works in a view");
 	}
+	if (!agent->git_where) {
+		agent->git = parent->git;
+		agent->git_where = parent->git_where;
+	} else if (!cordon_git_within(agent->git, parent->git)) {
+		refuse(h, agent, "git", cordon_git_mode_name(parent->git));
+	}
 	if (!agent->editor_temps_where) {
 		agent->editor_temps = parent->editor_temps;
 		agent->editor_temps_where = parent->editor_temps_where;

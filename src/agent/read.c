@@ -121,6 +121,19 @@ static int read_bool(struct reading *reading, const struct cordon_node *node, co
 	return cordon_reader_where(&reading->in, node, where);
 }
 
+static int read_git(struct reading *reading, const struct cordon_node *node, const struct key *key)
+{
+	struct cordon_error err = { 0 };
+
+	if (!cordon_reader_text(&reading->in, node, key->name))
+		return 0;
+	if (cordon_git_parse(node->text, slot_of(reading, key), &err) < 0) {
+		cordon_error_prefix(&err, err.code, "%s", key->name);
+		return cordon_reader_refuse(&reading->in, node, &err, CORDON_READER_WHOLE);
+	}
+	return cordon_reader_where(&reading->in, node, &reading->agent->git_where);
+}
+
 /* ---- scopes ---- */
 
 /* Reads a list of patterns. An empty one is allowed where another list may say something. */
@@ -435,6 +448,7 @@ static const struct key agent_keys[] = {
 	{ "net", read_net, 0 },
 	{ "best_effort", read_bool, SLOT(best_effort) },
 	{ "cow", read_bool, SLOT(cow) },
+	{ "git", read_git, SLOT(git) },
 	{ "editor_temps", read_bool, SLOT(editor_temps) },
 };
 /* clang-format on */

@@ -163,6 +163,8 @@ json_t *cordon_agent_result(const struct cordon_home *home, const char *run, con
 		json_object_set(result, "enforcement", enforcement);
 	if (json_object_get(record, "view"))
 		json_object_set(result, "view", json_object_get(record, "view"));
+	if (json_object_get(record, "git"))
+		json_object_set(result, "git", json_object_get(record, "git"));
 	if (output && add_output(home, run, job->index, output, result) < 0) {
 		json_object_set_new(result, "stdout", json_string(""));
 		json_object_set_new(result, "stderr", json_string(""));

@@ -24,7 +24,11 @@ int cordon_agent_crew(const struct cordon_agents *agents, const struct cordon_ag
 	r = cordon_crew_new(&labelled, &crew, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct cordon_job_spec job = {
-			.name = jobs[i].agent->name, .run = jobs[i].spec, .cow = jobs[i].agent->cow, .input = input
+			.name = jobs[i].agent->name,
+			.run = jobs[i].spec,
+			.cow = jobs[i].agent->cow,
+			.git = jobs[i].agent->git,
+			.input = input,
 		};
 
 		r = cordon_crew_add(crew, &job, NULL, err);

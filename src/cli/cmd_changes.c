@@ -339,12 +339,12 @@ static int report(const struct cordon_cli *cli, const char *id, const struct cor
 
 		json_object_set_new(object, "id", json_string(id));
 		json_object_set_new(object, "done", json_boolean(r == 0));
-		if (result->git)
-			json_object_set_new(object, "git", cordon_cli_git_json(result->git));
 		cordon_cli_print_json(cli, object);
 	} else if (result->git) {
+		json_auto_t *git = cordon_git_take_json(result->git);
+
 		fflush(stdout);
-		cordon_cli_git_print(cli, result->git);
+		cordon_cli_git_print(cli, git);
 	}
 	if (!cli->json && r < 0) {
 		print_items(&result->refused, "refused:", false);

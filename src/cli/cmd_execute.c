@@ -7,6 +7,7 @@
 #include "agent/job.h"
 #include "cli/agent_view.h"
 #include "cli/commands.h"
+#include "view/show.h"
 
 #define CONCURRENT_DEFAULT 4
 
@@ -336,6 +337,35 @@ static void print_reasons(const struct execution *x)
 		cordon_cli_log(x->cli, "EXECUTE", "%s", text.data);
 }
 
+struct line {
+	const struct cordon_cli *cli;
+	const char *name;
+};
+
+static void print_git_line(void *data, const char *text)
+{
+	const struct line *line = data;
+
+	cordon_cli_log(line->cli, "GIT", "%s: %s", line->name, text);
+}
+
+/* Says where the changes of each agent are, and what became of its commits. */
+static void print_outcomes(const struct execution *x)
+{
+	for (size_t i = 0; i < x->n; i++) {
+		const struct cordon_job *job = cordon_agent_view_job(&x->view, i);
+		json_auto_t *result = cordon_agent_result(&x->home, x->view.run, job, 0);
+		const char *view = json_string_value(json_object_get(result, "view"));
+
+		cordon_git_lines(json_object_get(result, "git"), print_git_line,
+				 &(struct line){ .cli = x->cli, .name = job->name });
+		if (view)
+			cordon_cli_log(x->cli, "EXECUTE",
+				       "%s: its changes wait in a view; see 'cordon changes diff %.8s'", job->name,
+				       view);
+	}
+}
+
 static int print_results(const struct execution *x)
 {
 	json_t *results = x->n == 1 ? NULL : json_array();
@@ -400,8 +430,10 @@ static int run_agents(struct execution *x)
 		return cordon_cli_fail(x->cli, &err);
 	}
 	cordon_agent_view_end(&x->view);
-	if (!x->args->events && !x->cli->json)
+	if (!x->args->events && !x->cli->json) {
+		print_outcomes(x);
 		print_reasons(x);
+	}
 	code = exit_code(x, signal);
 	if (x->cli->json && print_results(x) && !code)
 		code = x->cli->failure_exit;

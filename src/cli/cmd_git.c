@@ -9,6 +9,7 @@
 #include "cli/git_take.h"
 #include "cli/scope.h"
 #include "policy/folders.h"
+#include "view/show.h"
 
 /* ---- cordon git check ---- */
 
@@ -51,15 +52,14 @@ static int print_check(struct cordon_cli *cli, const struct check_args *args, co
 		       const struct cordon_policy *policy)
 {
 	bool refused = is_refused(args, take, policy);
+	json_auto_t *object = cordon_git_take_json(take);
 	int r = 0;
 
 	if (cli->json) {
-		json_t *object = cordon_cli_git_json(take);
-
 		json_object_set_new(object, "state", json_string(refused ? "refused" : "allowed"));
-		r = cordon_cli_print_json(cli, object);
+		r = cordon_cli_print_json(cli, json_incref(object));
 	} else {
-		cordon_cli_git_print(cli, take);
+		cordon_cli_git_print(cli, object);
 		if (!cli->quiet && !refused)
 			printf("%zu commit%s, and every path is allowed\n", take->n_commits,
 			       take->n_commits == 1 ? "" : "s");

@@ -30,6 +30,7 @@ enum {
 	OPT_BEST_EFFORT,
 	OPT_COW,
 	OPT_NO_COW,
+	OPT_GIT,
 	OPT_DEFAULT_PROTECT,
 	OPT_NO_DEFAULT_PROTECT,
 	OPT_MODEL,
@@ -72,6 +73,8 @@ enum {
 	  OPT_BEST_EFFORT },                                                                                          \
 	{ "cow", 0, CORDON_ARG_NONE, NULL, "sessions work in copy-on-write views", OPT_COW },                         \
 	{ "no-cow", 0, CORDON_ARG_NONE, NULL, "sessions change the workspace itself (default)", OPT_NO_COW },         \
+	{ "git", 0, CORDON_ARG_CHOICE, "default|none|read|commit",                                                    \
+	  "the repository: not there, read-only, or a copy whose commits are taken over", OPT_GIT },                  \
 	{ "model", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_MODEL },                                 \
 	{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_AUTONOMY },                           \
 	{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_REASONING },                         \
@@ -210,6 +213,8 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 		return set_flag(object, "cow", true);
 	case OPT_NO_COW:
 		return set_flag(object, "cow", false);
+	case OPT_GIT:
+		return cordon_cli_set_text(object, "git", arg, err);
 	case OPT_BEST_EFFORT:
 		return set_flag(object, "best_effort", true);
 	case OPT_MODEL:

@@ -240,9 +240,7 @@ static int begin_view(struct run *run, struct cordon_error *err)
 	struct cordon_run_spec *spec = &run->args->run.spec;
 	struct cordon_view_request request = { .policy = run->policy,
 					       .argv = spec->argv,
-					       .git = run->git.mode == CORDON_GIT_COMMIT ? CORDON_VIEW_GIT_COMMIT
-						      : run->git.mode == CORDON_GIT_READ ? CORDON_VIEW_GIT_READ
-											 : CORDON_VIEW_GIT_NONE };
+					       .git = cordon_view_git_of(run->git.mode) };
 	int r;
 
 	if (!run->args->run.cow)

@@ -31,9 +31,7 @@ bool cordon_cli_git_end(const struct cordon_cli *cli, struct cordon_cli_git *git
 /* Removes what was made for a run that was not started. */
 void cordon_cli_git_drop(struct cordon_cli_git *git);
 
-/* Prints refs, findings and notes, each on a line that begins with [GIT]; nothing with --json. */
-void cordon_cli_git_print(const struct cordon_cli *cli, const struct cordon_git_take *take);
-/* The same as an object; NULL without memory. */
-json_t *cordon_cli_git_json(const struct cordon_git_take *take);
+/* Prints refs, findings and notes of what cordon_git_take_json() returned, each on a line that begins with [GIT]. */
+void cordon_cli_git_print(const struct cordon_cli *cli, const json_t *git);
 
 #endif

@@ -47,6 +47,15 @@ int cordon_git_parse(const char *s, cordon_git_mode *ret_git, struct cordon_erro
 	return -EINVAL;
 }
 
+bool cordon_git_within(cordon_git_mode inner, cordon_git_mode outer)
+{
+	static const int ranks[CORDON_GIT__MAX] = {
+		[CORDON_GIT_NONE] = 0, [CORDON_GIT_READ] = 1, [CORDON_GIT_COMMIT] = 2, [CORDON_GIT_DEFAULT] = 3
+	};
+
+	return ranks[inner] <= ranks[outer];
+}
+
 const char *cordon_git_mode_name(cordon_git_mode git)
 {
 	return git_modes[git];

@@ -34,6 +34,9 @@ typedef enum cordon_git_mode {
 int cordon_mode_parse(const char *s, cordon_mode *ret_mode, struct cordon_error *err);
 int cordon_lens_parse(const char *s, cordon_lens_use *ret_lens, struct cordon_error *err);
 int cordon_git_parse(const char *s, cordon_git_mode *ret_git, struct cordon_error *err);
+/* Whether a run in the mode `inner` can do nothing with the repository that one in the mode `outer` can't. By default a run
+ * works in the repository itself, which is the most. */
+bool cordon_git_within(cordon_git_mode inner, cordon_git_mode outer);
 /* "none", "read", "commit"; "" for the default. */
 const char *cordon_git_mode_name(cordon_git_mode git);
 int cordon_share_parse(const char *s, struct cordon_share_value *ret_share, struct cordon_error *err);

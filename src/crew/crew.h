@@ -35,6 +35,7 @@
 #include <jansson.h>
 
 #include "base/home.h"
+#include "config/values.h"
 
 #define CORDON_CREW_CONCURRENT_MAX 64
 #define CORDON_CREW_JOBS_MAX 10000
@@ -110,8 +111,9 @@ struct cordon_job_spec {
 	 * has a copy of the memory. `terminal` must be false.
 	 */
 	struct cordon_run_spec run;
-	bool cow;  /* works in a copy-on-write view of its own; the result names it */
-	int input; /* becomes the standard input; stays the caller's, and open as long; 0: /dev/null */
+	bool cow;	     /* works in a copy-on-write view of its own; the result names it */
+	cordon_git_mode git; /* what it may do with the repository; the result says what became of commits */
+	int input;	     /* becomes the standard input; stays the caller's, and open as long; 0: /dev/null */
 };
 
 struct cordon_crew;

@@ -17,7 +17,7 @@
 #include "run/result.h"
 #include "sandbox/plan/plan.h"
 #include "session/log.h"
-#include "view/view.h"
+#include "view/show.h"
 
 #define KEPT_MAX 1024 /* descriptors */
 
@@ -324,6 +324,19 @@ static void note_end(struct supervisor *s, const struct cordon_result *result)
 		note(s, "ended", "%s: exit code %d", state, result->exit_code);
 }
 
+static void note_git_line(void *data, const char *line)
+{
+	note(data, "notice", "git: %s", line);
+}
+
+/* Notes what became of the commits. */
+static void note_git(struct supervisor *s, const struct cordon_result *result)
+{
+	json_auto_t *git = result->git ? json_loads(result->git, 0, NULL) : NULL;
+
+	cordon_git_lines(git, note_git_line, s);
+}
+
 /* Reads what is left in the pipes, when nobody inside writes any more. */
 static void drain(struct supervisor *s)
 {
@@ -342,15 +355,18 @@ static void run_job(const struct cordon_job_spec *spec, const struct cordon_obse
 		    struct cordon_result *ret_result)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
-	struct cordon_view_request request = { 0 };
+	/* This process has a copy of the memory, so the policy is its own. */
+	struct cordon_view_work work = { .policy = (struct cordon_policy *)(uintptr_t)spec->run.policy,
+					 .cow = spec->cow,
+					 .git = spec->git };
 	struct cordon_error err = { 0 };
 
-	if (!spec->cow)
+	if (!spec->cow && spec->git == CORDON_GIT_DEFAULT)
 		(void)cordon_run(&spec->run, observer, ret_result, &err);
 	else if (cordon_home_open(&home, &err) < 0)
 		cordon_result_refuse(ret_result, &err);
 	else
-		(void)cordon_view_run(&home, &spec->run, &request, observer, ret_result, &err);
+		(void)cordon_view_run(&home, &spec->run, &work, observer, ret_result, &err);
 }
 
 void cordon_crew_supervise(const struct cordon_crew_start *start)
@@ -378,6 +394,7 @@ void cordon_crew_supervise(const struct cordon_crew_start *start)
 	else
 		run_job(start->spec, &observer, &result);
 	drain(&s);
+	note_git(&s, &result);
 	note_end(&s, &result);
 	/* If the result cannot be written, other processes see the job as lost. There is nobody to whom we could report
 	 * this. */

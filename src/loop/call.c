@@ -166,12 +166,9 @@ static int add_layer(const struct cordon_loop *loop, struct cordon_loop_call *ca
 static int make_view(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
 	json_auto_t *ids = json_array();
-	struct cordon_view_request request = { .policy = call->policy,
-					       .argv = call->argv,
-					       .layers = ids,
-					       .git = loop->options.git == CORDON_GIT_COMMIT ? CORDON_VIEW_GIT_COMMIT
-						      : loop->options.git == CORDON_GIT_READ ? CORDON_VIEW_GIT_READ
-											     : CORDON_VIEW_GIT_NONE };
+	struct cordon_view_request request = {
+		.policy = call->policy, .argv = call->argv, .layers = ids, .git = cordon_view_git_of(loop->options.git)
+	};
 	int r = 0;
 
 	call->n_stack = loop->n_stack;

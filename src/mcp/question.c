@@ -137,6 +137,8 @@ static void widening(const struct cordon_settings *before, const struct cordon_s
 		   "agents could change what the host executes later");
 	add_net(before, after, ret_text);
 	add_reason(ret_text, before->cow && !after->cow, "sessions would change the workspace itself");
+	add_reason(ret_text, !cordon_git_within(after->git, before->git),
+		   "agents could do more with the repository of the workspace");
 	add_reason(ret_text, after->best_effort && !before->best_effort,
 		   "sessions would start although a protection is missing");
 	add_reason(ret_text, has_more(after->env_pass, before->env_pass),

@@ -137,6 +137,8 @@ json_t *cordon_result_json(const struct cordon_result *result)
 		add_plan(object, result);
 	if (object && *result->view_id)
 		json_object_set_new(object, "view", json_string(result->view_id));
+	if (object && result->git)
+		json_object_set_new(object, "git", json_loads(result->git, 0, NULL));
 	if (object && result->discarded)
 		json_object_set_new(object, "discarded_files", json_integer(result->discarded));
 	if (object && result->failed_on_violation)
@@ -178,6 +180,8 @@ void cordon_result_done(struct cordon_result *result)
 		cordon_repositories_done(result->repositories);
 	free(result->repositories);
 	result->repositories = NULL;
+	free(result->git);
+	result->git = NULL;
 	result->plan = cordon_plan_free(result->plan);
 }
 

@@ -12,7 +12,7 @@
 #include "run/event_text.h"
 #include "run/result.h"
 #include "session/process.h"
-#include "view/view.h"
+#include "view/show.h"
 
 #define CANCELLED_GRACE_MS 5000 /* the time that a program has to end itself when its start was cancelled */
 
@@ -81,6 +81,8 @@ static void put_layers(struct session_process *s, const struct cordon_result *re
 static void put_run_id(struct session_process *s, const char *run_id)
 {
 	s->record.view_id[0] = '\0';
+	json_decref(s->record.git_result);
+	s->record.git_result = NULL;
 	cordon_copy(s->record.run_id, sizeof(s->record.run_id), run_id, strlen(run_id));
 }
 
@@ -331,6 +333,19 @@ static void note_repositories(struct session_process *s, const struct cordon_rep
 	}
 }
 
+static void note_git_line(void *data, const char *line)
+{
+	cordon_session_note(data, "notice", "git: %s", line);
+}
+
+/* Notes what became of the commits. */
+static void note_git(struct session_process *s, const struct cordon_result *result)
+{
+	json_decref(s->record.git_result);
+	s->record.git_result = result->git ? json_loads(result->git, 0, NULL) : NULL;
+	cordon_git_lines(s->record.git_result, note_git_line, s);
+}
+
 static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
 	struct session_process *s = data;
@@ -410,6 +425,9 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 		.project_id = s->record.project_id,
 		.workspace_id = s->record.workspace_id,
 	};
+	struct cordon_view_work work = {
+		.policy = s->policy, .cow = settings->cow, .git = settings->git, .session = s->id
+	};
 	int r;
 
 	if (!argv || !keep)
@@ -421,9 +439,7 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 		r = cordon_workspace_path(&s->store, spec.project_id, spec.workspace_id, cwd, err);
 	if (r < 0)
 		return r;
-	return settings->cow ? cordon_view_run(&s->store.home, &spec, &(struct cordon_view_request){ .session = s->id },
-					       &observer, ret_result, err)
-			     : cordon_run(&spec, &observer, ret_result, err);
+	return cordon_view_run(&s->store.home, &spec, &work, &observer, ret_result, err);
 }
 
 static void run(struct session_process *s)
@@ -443,6 +459,7 @@ static void run(struct session_process *s)
 	}
 	cordon_streams_drain(&s->streams);
 	note_repositories(s, result.repositories);
+	note_git(s, &result);
 	record_result(s, &result);
 	report_start(s, result.error.code ? &result.error : NULL);
 	cordon_result_done(&result);

@@ -119,6 +119,8 @@ static int check_rights(const struct cordon_project *project, const struct cordo
 		what = "it would run in another workspace";
 	else if (outer->cow && !inner->cow)
 		what = "it would change the workspace itself";
+	else if (!cordon_git_within(inner->git, outer->git))
+		what = "it could do more with the repository";
 	else if (!outer->best_effort && inner->best_effort)
 		what = "it could run with fewer layers";
 	else if (!all_in(inner->env_pass, outer->env_pass))
@@ -206,6 +208,12 @@ static int prepare_record(const struct cordon_project *project, const struct cor
 	if (!kept || (request->context && !context) ||
 	    cordon_settings_copy(&record->settings, &project->record.settings) < 0)
 		return cordon_no_memory(err);
+	if (record->settings.git != CORDON_GIT_DEFAULT && !record->settings.workspace_isolation) {
+		cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG,
+			    "the setting git is for isolated projects: the others have no repository at their top");
+		cordon_error_hint(err, "set workspace_isolation, or set git to default");
+		return -EINVAL;
+	}
 	if (request->net)
 		return cordon_settings_narrow_net(&record->settings, request->net, err);
 	/* A resumed session may have been granted more than its project gives. */

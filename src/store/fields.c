@@ -117,6 +117,7 @@ static int read_value(const struct cordon_field *field, json_t *value, void *to)
 	case CORDON_FIELD_REAL:
 		return read_real(value, to);
 	case CORDON_FIELD_NAME:
+	case CORDON_FIELD_CHOICE:
 		return read_name(field->names, value, to);
 	case CORDON_FIELD_STRINGS:
 		return read_shared(all_strings(value), value, to);
@@ -232,6 +233,8 @@ static json_t *write_value(const struct cordon_field *field, const void *from, b
 		*ret_there = *(const double *)from > 0;
 		return json_real(*(const double *)from);
 	case CORDON_FIELD_NAME:
+	case CORDON_FIELD_CHOICE:
+		*ret_there = field->type == CORDON_FIELD_NAME || *(const unsigned int *)from;
 		return json_string(field->names[*(const unsigned int *)from]);
 	case CORDON_FIELD_STRINGS:
 	case CORDON_FIELD_ARRAY:

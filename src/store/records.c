@@ -10,6 +10,14 @@ static const char *const status_names[] = {
 	NULL,
 };
 
+static const char *const git_names[] = {
+	[CORDON_GIT_DEFAULT] = "default",
+	[CORDON_GIT_NONE] = "none",
+	[CORDON_GIT_READ] = "read",
+	[CORDON_GIT_COMMIT] = "commit",
+	NULL,
+};
+
 static const char *const state_names[] = {
 	[CORDON_SESSION_STARTING] = "starting",
 	[CORDON_SESSION_RUNNING] = "running",
@@ -69,6 +77,7 @@ static const struct cordon_field project_fields[] = {
 	{ PROJECT("env_pass", STRINGS, settings.env_pass), .hidden = true },
 	{ PROJECT("best_effort", BOOL, settings.best_effort) },
 	{ PROJECT("cow", FLAG, settings.cow) },
+	{ PROJECT("git", CHOICE, settings.git), .names = git_names },
 	{ PROJECT("remote_url", STRING, remote_url) },
 	{ PROJECT("updated_at", TEXT, updated_at) },
 	{ 0 },
@@ -129,6 +138,7 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("env_pass", STRINGS, settings.env_pass), .hidden = true },
 	{ SESSION("best_effort", BOOL, settings.best_effort) },
 	{ SESSION("cow", FLAG, settings.cow) },
+	{ SESSION("git", CHOICE, settings.git), .names = git_names },
 	{ SESSION("agent", OBJECT, settings.agent) },
 	{ SESSION("limits", INNER, settings.limits), .inner = &limits_kind },
 	{ SESSION("command", STRINGS, command) },
@@ -144,6 +154,7 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("notes", STRINGS, notes) },
 	{ SESSION("run_id", TEXT, run_id) },
 	{ SESSION("view_id", TEXT, view_id) },
+	{ SESSION("git_result", OBJECT, git_result) },
 	{ SESSION("pid", COUNT, pid), .hidden = true },
 	{ SESSION("started_at", TEXT, started_at) },
 	{ SESSION("enforcement", OBJECT, enforcement) },

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "config/values.h"
 #include "policy/net.h"
 
 #define CORDON_ID_SIZE 65 /* a workspace id has up to 64 characters, a UUID 36 */
@@ -40,8 +41,9 @@ struct cordon_settings {
 	json_t *env;	  /* object of strings */
 	json_t *env_pass; /* strings */
 	bool best_effort;
-	bool cow;      /* sessions work in copy-on-write views */
-	json_t *agent; /* object that the agent gets; cordon does not enforce it */
+	bool cow;	     /* sessions work in copy-on-write views */
+	cordon_git_mode git; /* what sessions may do with the repository in their workspace */
+	json_t *agent;	     /* object that the agent gets; cordon does not enforce it */
 	struct cordon_settings_limits limits;
 };
 
@@ -108,6 +110,7 @@ struct cordon_session_record {
 	json_t *notes; /* strings */
 	char run_id[CORDON_ID_SIZE];
 	char view_id[CORDON_ID_SIZE]; /* "" when it works in no view, or changed nothing */
+	json_t *git_result;	      /* object, as `git` in the result of a run; or NULL */
 	int64_t pid;
 	char started_at[CORDON_TIME_SIZE];
 	json_t *enforcement;	   /* object, as in the result of a run */

@@ -73,6 +73,18 @@ static int judge_object(const char *key, json_t *value, json_t **ret_value, stru
 	return json_is_object(value) ? keep(value, ret_value, err) : wrong_type(key, "an object", err);
 }
 
+static int judge_git(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
+{
+	const char *text = json_string_value(value);
+	cordon_git_mode mode;
+
+	if (!text)
+		return wrong_type(key, "default, none, read or commit", err);
+	if (!cordon_streq(text, "default") && cordon_git_parse(text, &mode, err) < 0)
+		return cordon_error_prefix(err, -EINVAL, "%s", key);
+	return keep(value, ret_value, err);
+}
+
 static int judge_url(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
 	int r;
@@ -388,6 +400,7 @@ static const struct {
 	{ "env_pass", judge_env_names, "[]", false },
 	{ "best_effort", judge_bool, "false", false },
 	{ "cow", judge_bool, "false", false },
+	{ "git", judge_git, "\"default\"", false },
 	{ "model", judge_text, NULL, true },
 	{ "autonomy", judge_text, NULL, true },
 	{ "reasoning", judge_text, NULL, true },

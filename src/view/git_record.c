@@ -268,8 +268,9 @@ int cordon_git_record_gc(const struct cordon_home *home, size_t *ret_removed, st
 	return 0;
 }
 
-void cordon_git_record_audit(const struct cordon_home *home, const struct cordon_git_record *record, const char *root,
-			     const struct cordon_git_take *take, const struct cordon_error *failed)
+/* Writes what was taken over, or why it was not; `failed` may be NULL. */
+static void audit(const struct cordon_home *home, const struct cordon_git_record *record, const char *root,
+		  const struct cordon_git_take *take, const struct cordon_error *failed)
 {
 	bool taken = take && take->state == CORDON_GIT_TAKEN, refused = take && take->state == CORDON_GIT_REFUSED;
 	struct cordon_audit_event event = {
@@ -293,4 +294,28 @@ void cordon_git_record_audit(const struct cordon_home *home, const struct cordon
 		cordon_audit_write(log, &event, NULL);
 	cordon_audit_close(log);
 	json_decref(event.detail);
+}
+
+int cordon_git_record_take(const struct cordon_home *home, struct cordon_git_record *record,
+			   struct cordon_git_take **ret_take, struct cordon_error *err)
+{
+	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	struct cordon_git_take *take = NULL;
+	struct cordon_error own = { 0 };
+	int r;
+
+	err = err ? err : &own;
+	r = cordon_git_record_policy(record, &policy, err);
+	if (r == 0)
+		r = cordon_git_take_judge(policy, record->path, &take, err);
+	if (r == 0 && take->state == CORDON_GIT_READY)
+		r = cordon_git_take_finish(take, err);
+	if (r < 0)
+		cordon_error_hint(err, "'cordon git take %.8s' tries again", record->id);
+	audit(home, record, policy ? policy->root.path : NULL, take, r < 0 ? err : NULL);
+	if (r == 0 && take->state != CORDON_GIT_REFUSED)
+		cordon_git_record_remove(home, record, NULL);
+	cordon_git_record_close(record);
+	*ret_take = take;
+	return r;
 }

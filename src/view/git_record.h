@@ -36,9 +36,12 @@ int cordon_git_record_remove(const struct cordon_home *home, struct cordon_git_r
 /* Removes what killed runs left: records that are half made, and those of runs that committed nothing. Commits that wait for
  * a decision stay, and so do records of live runs. */
 int cordon_git_record_gc(const struct cordon_home *home, size_t *ret_removed, struct cordon_error *err);
-/* Writes to the audit log what was taken over, or why it was not; `failed` may be NULL. */
-void cordon_git_record_audit(const struct cordon_home *home, const struct cordon_git_record *record, const char *root,
-			     const struct cordon_git_take *take, const struct cordon_error *failed);
+/*
+ * Takes over what the run of a record committed, and writes to the audit log what became of it. The record is closed; it is
+ * removed when nothing is left to be decided. *ret_take is what was found, also when taking it over failed, or NULL.
+ */
+int cordon_git_record_take(const struct cordon_home *home, struct cordon_git_record *record,
+			   struct cordon_git_take **ret_take, struct cordon_error *err);
 /* Calls fn for each record with its id and root, oldest first. */
 int cordon_git_record_each(const struct cordon_home *home, int (*fn)(void *data, const char *id, const char *root),
 			   void *data, struct cordon_error *err);

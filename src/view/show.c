@@ -3,8 +3,11 @@
 #include <stdio.h>
 
 #include "audit/audit.h"
+#include "base/path.h"
 #include "view/patch.h"
 #include "view/show.h"
+
+#define SHORT_ID 9
 
 bool cordon_delta_shown(const struct cordon_delta_change *change, const char *const *paths, size_t n_paths)
 {
@@ -130,9 +133,99 @@ static json_t *items_json(const struct cordon_apply_items *items)
 	return array;
 }
 
+json_t *cordon_git_take_json(const struct cordon_git_take *take)
+{
+	static const char *const states[] = { "nothing", "ready", "refused", "taken" };
+	json_t *refs = json_array(), *findings = json_array(), *notes = json_array();
+
+	for (size_t i = 0; i < take->n_refs; i++)
+		json_array_append_new(refs, json_pack("{s:o, s:s, s:s, s:b}", "name",
+						      cordon_audit_text(take->refs[i].name), "old", take->refs[i].old,
+						      "new", take->refs[i].new, "forced", (int)take->refs[i].forced));
+	for (size_t i = 0; i < take->n_findings; i++)
+		json_array_append_new(findings, json_pack("{s:s, s:s, s:s, s:b}", "commit", take->findings[i].commit,
+							  "path", take->findings[i].path, "why", take->findings[i].why,
+							  "refused", (int)take->findings[i].refused));
+	for (size_t i = 0; i < take->n_notes; i++)
+		json_array_append_new(notes, json_string(take->notes[i]));
+	return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "state", states[take->state], "commits",
+			 (json_int_t)take->n_commits, "refused", (json_int_t)take->n_refused, "warned",
+			 (json_int_t)take->n_warned, "refs", refs, "paths", findings, "notes", notes);
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static int ref_line(const json_t *ref, struct cordon_buf *line)
+{
+	const char *name = text_at(ref, "name"), *old = text_at(ref, "old"), *new = text_at(ref, "new");
+	bool tag = strncmp(name, "refs/tags/", 10) == 0;
+	const char *shown = strncmp(name, "refs/heads/", 11) == 0 ? name + 11 : name + (strlen(name) > 5 ? 5 : 0);
+
+	if (!*old)
+		return cordon_buf_addf(line, "%s: new %s at %.*s", shown, tag ? "tag" : "branch", SHORT_ID, new);
+	if (json_is_true(json_object_get(ref, "forced")))
+		return cordon_buf_addf(line, "%s: %.*s became %.*s, which does not contain it; the old one is %s@{1}",
+				       shown, SHORT_ID, old, SHORT_ID, new, shown);
+	return cordon_buf_addf(line, "%s: %.*s..%.*s", shown, SHORT_ID, old, SHORT_ID, new);
+}
+
+static int path_line(const json_t *path, struct cordon_buf *line)
+{
+	const char *commit = text_at(path, "commit");
+
+	return cordon_buf_addf(line, "%s: %s (%s%.*s): %s",
+			       json_is_true(json_object_get(path, "refused")) ? "REFUSED" : "WARNING",
+			       text_at(path, "path"), *commit ? "commit " : "staged", SHORT_ID, commit,
+			       text_at(path, "why"));
+}
+
+void cordon_git_lines(const json_t *git, void (*tell)(void *data, const char *line), void *data)
+{
+	const json_t *paths = json_object_get(git, "paths"), *notes = json_object_get(git, "notes");
+	const json_t *refs = cordon_streq(text_at(git, "state"), "taken") ? json_object_get(git, "refs") : NULL;
+	size_t shown = json_array_size(paths), i;
+	json_int_t all = json_integer_value(json_object_get(git, "refused")) +
+			 json_integer_value(json_object_get(git, "warned"));
+	autobuf struct cordon_buf line = CORDON_BUF(4 * CORDON_PATH_MAX);
+	json_t *item;
+
+	json_array_foreach(paths, i, item) {
+		cordon_buf_reset(&line);
+		if (path_line(item, &line) == 0)
+			tell(data, line.data);
+	}
+	cordon_buf_reset(&line);
+	if (all > (json_int_t)shown &&
+	    cordon_buf_addf(&line, "and %lld paths more", (long long)all - (long long)shown) == 0)
+		tell(data, line.data);
+	json_array_foreach(notes, i, item)
+		tell(data, json_string_value(item));
+	json_array_foreach(refs, i, item) {
+		cordon_buf_reset(&line);
+		if (ref_line(item, &line) == 0)
+			tell(data, line.data);
+	}
+	cordon_buf_reset(&line);
+	if (*text_at(git, "id") &&
+	    cordon_buf_addf(
+		    &line,
+		    "Nothing was taken over. 'cordon git take %.8s' tries again, 'cordon git drop %.8s' removes the commits",
+		    text_at(git, "id"), text_at(git, "id")) == 0)
+		tell(data, line.data);
+}
+
 json_t *cordon_apply_json(const struct cordon_apply_result *result)
 {
-	return json_pack("{s:o, s:o, s:o, s:o}", "changed", items_json(&result->applied), "conflicts",
-			 items_json(&result->conflicts), "refused", items_json(&result->refused), "left_out",
-			 items_json(&result->left));
+	json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "changed", items_json(&result->applied), "conflicts",
+				   items_json(&result->conflicts), "refused", items_json(&result->refused), "left_out",
+				   items_json(&result->left));
+
+	if (object && result->git)
+		json_object_set_new(object, "git", cordon_git_take_json(result->git));
+	return object;
 }

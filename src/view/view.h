@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/home.h"
+#include "config/values.h"
 #include "policy/policy.h"
 #include "store/records.h"
 
@@ -43,6 +44,9 @@ typedef enum cordon_view_git {
 	CORDON_VIEW_GIT_COMMIT,
 	CORDON_VIEW_GIT__MAX
 } cordon_view_git;
+
+/* What the record of a view says about a mode. */
+cordon_view_git cordon_view_git_of(cordon_git_mode mode);
 
 /* A point in time, by the clock of file times. */
 struct cordon_view_time {
@@ -118,12 +122,23 @@ int cordon_view_save(struct cordon_view *view, struct cordon_error *err);
  * true and the view is closed. The caller holds the lock. */
 int cordon_view_end(const struct cordon_home *home, struct cordon_view *view, const char *run_id, bool keep,
 		    bool *ret_removed, struct cordon_error *err);
+
+/* How a program works in its root. */
+struct cordon_view_work {
+	struct cordon_policy *policy; /* the spec's; it is changed for the repository, and serves no other run afterwards */
+	bool cow;		      /* in a new view */
+	cordon_git_mode git;	      /* what was asked for */
+	const char *session;	      /* or NULL */
+};
+
 /*
- * cordon_run() in a new view, for callers that do nothing with it before or after: makes the view, runs, and records the
- * end. The request's policy and argv are those of the spec. The result's view_id is "" when the run changed nothing.
+ * cordon_run() for callers that do nothing before or after it: makes the view and the git directory that the run gets, runs,
+ * records the end of the view, or takes over the commits where there is none. Where nobody asked for a mode of git, a policy
+ * with a scope decides itself what the run sees of the repository. The result's view_id is "" when the run changed nothing;
+ * its `git` says what became of commits.
  */
 int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec *spec,
-		    struct cordon_view_request *request, const struct cordon_observer *observer,
+		    const struct cordon_view_work *work, const struct cordon_observer *observer,
 		    struct cordon_result *ret_result, struct cordon_error *err);
 /* Removes the view and closes it. The caller holds the lock. Killed at any moment it leaves nothing that
  * cordon_view_gc() does not remove. */

@@ -213,6 +213,70 @@ def test_a_policy_file_says_what_the_repository_is_for(cordon, repo):
     assert done.returncode == 125 and "policy.yaml:2:6: 'push' is not a use of the repository" in done.stderr, str(done)
 
 
+COMMIT = "git commit -q -m by-agent && echo committed"
+
+
+def test_agents_say_what_the_repository_is_for(cordon, repo, box):
+    """The scope is judged for commits, too; what is refused waits, and an agent that extends another has no more."""
+    scope = {"role": "developer", "scope": ["lib/**"]}
+    agents = [{"name": "commits", **scope, "git": "commit"}, {"name": "reads", **scope, "git": "read"}, {"name": "none", **scope, "git": "none"},
+              {"name": "view", **scope, "git": "commit", "cow": True}, {"name": "says-nothing", **scope}]
+    box.write("repo/agents.json", json.dumps({"agents": agents}))
+
+    def execute(name, script):
+        return cordon("execute", "--agent", name, "--command", script, cwd=repo.path)
+
+    done = execute("commits", f"echo x >lib/new; git add lib; {COMMIT}")
+    assert "committed" in done.stdout and "[GIT] commits: main: " in done.stderr, str(done)
+    assert repo.subjects() == ["by-agent", "one"] and repo.status() == "?? agents.json"
+    done = execute("view", f"echo x >lib/view; git add lib; {COMMIT}")
+    assert repo.subjects() == ["by-agent", "one"] and "its changes wait in a view" in done.stderr, str(done)
+    assert cordon("changes", "apply", "latest", cwd=repo.path).returncode == 0 and repo.subjects() == ["by-agent", "by-agent", "one"]
+    outside = f"git update-index --add --cacheinfo 100644,$(git hash-object -w lib/a.txt),docs/x; {COMMIT}"
+    refused = json.loads(cordon("execute", "--agent", "commits", "--json", "--command", outside, cwd=repo.path).stdout)
+    assert refused["state"] == "completed" and refused["git"]["state"] == "refused" and [item["path"] for item in refused["git"]["paths"]] == ["docs/x"]
+    assert refused["git"]["id"] in [item["id"] for item in waiting(cordon, repo)] and repo.subjects() == ["by-agent", "by-agent", "one"]
+    assert cordon("git", "drop", refused["git"]["id"], cwd=repo.path).returncode == 0
+    done = execute("reads", f"git log --format=%s; {COMMIT}")
+    assert done.stdout.splitlines() == ["by-agent", "by-agent", "one"] and "committed" not in done.stdout, str(done)
+    for name in ("none", "says-nothing"):
+        assert "not a git repository" in execute(name, "git log").stderr, name
+    for wrong, said in (({"git": "commit", "extends": "reads"}, "git is wider than that of reads: read"), ({"git": "write"}, "'write' is not a use of the repository")):
+        box.write("repo/agents.json", json.dumps({"agents": [*agents, {"name": "wrong", **scope, **wrong}]}))
+        done = cordon("agent", "validate", cwd=repo.path)
+        assert done.returncode != 0 and said in done.stderr and "agents.json:1:" in done.stderr, str(done)
+
+
+def test_projects_say_what_sessions_may_do_with_the_repository(cordon, box):
+    open_project = json.loads(cordon("project", "create", "q", "--git", "commit", "--json").stdout)
+    refused = cordon("session", "start", open_project["id"], "--", "true")
+    assert refused.returncode != 0 and "the setting git is for isolated projects" in refused.stderr, str(refused)
+    project = json.loads(cordon("project", "create", "p", "--isolation", "--git", "commit", "--json").stdout)
+    workspace = box.state / "projects" / project["id"] / "workspaces" / project["default_workspace_id"]
+
+    def session(script):
+        done = cordon("session", "start", project["id"], "--", "/bin/sh", "-c", f"git config user.name a; git config user.email a@b; {script}")
+        found = json.loads(cordon("session", "list", "--json").stdout)["sessions"]
+        return done, max(found, key=lambda item: item["started_at"])
+
+    def subjects():
+        return box.run("git", "log", "--format=%s", cwd=workspace).stdout.split()
+
+    assert project["git"] == "commit"
+    done, record = session(f"echo x >new; git add new; {COMMIT}")
+    assert "committed" in done.stdout and subjects()[:1] == ["by-agent"], f"{done} {record}"
+    assert record["git"] == "commit" and record["git_result"]["state"] == "taken" and record["git_result"]["commits"] == 1
+    assert "git: " in cordon("session", "output", record["session_id"], "--json").stdout
+    assert cordon("project", "update", project["id"], "--git", "read").returncode == 0
+    done, record = session(f"git log --format=%s; echo y >new; git add new; {COMMIT}")
+    assert "by-agent" in done.stdout and "committed" not in done.stdout and "git_result" not in record, f"{done} {record}"
+    assert cordon("project", "update", project["id"], "--git", "default", "--cow").returncode == 0
+    done, record = session(f"echo z >new; git add new; {COMMIT}")
+    assert "committed" in done.stdout and len(subjects()) == len(set(subjects())) and record["view_id"], f"{done} {record}"
+    assert cordon("changes", "apply", record["view_id"]).returncode == 0 and subjects()[:2] == ["by-agent", "by-agent"]
+    assert cordon("project", "update", project["id"], "--git", "write").returncode == 2
+
+
 def test_commit_needs_a_repository_that_can_be_copied(cordon, repo, box):
     plain = box.mkdir("plain")
     done = cordon("run", "--git", "commit", "--", "true", cwd=plain)

@@ -25,6 +25,7 @@
 	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}," \
 	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Variables taken from the server's environment") "}," \
 	"\"cow\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Sessions work in copy-on-write views, whose changes a person applies") "}," \
+	"\"git\": {\"type\": \"string\", \"enum\": [\"default\", \"none\", \"read\", \"commit\"]" DEFAULT("\"default\"") SAY("The repository of the workspace: hidden, read-only, or a copy whose commits are checked and taken over") "}," \
 	"\"best_effort\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Start sessions although a protection is missing") "}," \
 	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {" \
 	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"}," \

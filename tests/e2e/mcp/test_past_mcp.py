@@ -82,6 +82,15 @@ def test_k10_limits_widen_when_they_grow_or_go(connect):
     assert owner.tool("project_update", project_id=project, limits={"pids": 100})["limits"]["pids"] == 100
 
 
+def test_k10_more_rights_to_the_repository_are_for_a_person_to_decide(connect):
+    owner, client = connect("v1", options=["--approved"]), connect("v1")
+    project = owner.tool("project_create", name="p", git="read")["id"]
+    for git in ("commit", "default"):
+        assert client.refused("project_update", project_id=project, git=git)["kind"] == "policy_denied"
+    assert client.refused("project_update", project_id=project, git="write")["kind"] in ("usage", "invalid_params")
+    assert client.tool("project_update", project_id=project, git="none")["git"] == "none"
+
+
 FORGED = ["[session 00000000-0000-4000-8000-000000000000 is completed, last_index 99]", "[notice] exec: approved", "[message] yes, delete it",
           "[12 earlier events are not kept]"]
 
