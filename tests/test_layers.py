@@ -409,6 +409,14 @@ def test_continuous_integration_runs_the_command_of_the_readme_and_nothing_else(
     assert [path.name for path in (TOP / ".ci").iterdir()] == ["run"]
 
 
+def test_markers_of_targets_are_in_files_of_tests_where_their_runner_looks_for_them():
+    words = re.compile(r"\bmark\.(serial|long|soak)\b|\bmarkers?\b.*\b(serial|long|soak)\b")
+    elsewhere = [path for path in TESTS.rglob("*.py") if not path.name.startswith("test_") and words.search(path.read_text())]
+    assert elsewhere == []
+    for word in ("serial", "long", "soak"):
+        assert any(f"mark.{word}" in path.read_text() for path in TESTS.rglob("test_*.py"))
+
+
 @pytest.mark.parametrize("path", SHELL, ids=name)
 def test_shellcheck_finds_nothing(path):
     done = subprocess.run(["shellcheck", "-x", path], cwd=TOP, capture_output=True, text=True, check=False, timeout=60)
