@@ -138,6 +138,7 @@ struct cordon_mcp_tool {
 	const char *output; /* properties of the result, as JSON; NULL: none, and `call` returns the whole answer */
 	const char *always; /* JSON array of the properties that a success always has */
 	bool read_only, destructive, idempotent, open_world;
+	bool extra; /* offered only by a server whose toolset names it */
 	/* Returns 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an
 	 * isError result. The arguments fit the schema. *ret_text may be set to a text; otherwise the JSON is the
 	 * text. */
@@ -254,7 +255,7 @@ bool cordon_mcp_scope_has(const json_t *projects, const char *id);
 /* The scope that a tool needs; -ENOENT when it has no line in the table. */
 int cordon_mcp_scope_of(const char *tool, cordon_scope *ret_scope);
 /* tools.c: whether the server offers the tool at all. */
-bool cordon_mcp_offers(const struct cordon_mcp *mcp, const char *tool);
+bool cordon_mcp_offers(const struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool);
 int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *err);
 
 /* mcp/tools/session.c: returns a session's output as text. */

@@ -68,7 +68,7 @@ struct cordon_mcp_options {
 	const struct cordon_mcp_offer *offer; /* tools, resources and prompts to serve; NULL: cordon's own */
 	const char *session;		      /* serve only what the agent of this session may have; NULL: everything */
 	const unsigned char *key; /* 32 bytes that authenticate approvals across restarts; NULL: made for this process */
-	const char *toolset;	  /* serve only these: names of tools or their first words, with commas; NULL: all */
+	const char *toolset;	  /* serve only these: names of tools or their first words, with commas; NULL: manage */
 	bool approved;		  /* the operator consented in advance to deletions and to settings that widen access */
 };
 

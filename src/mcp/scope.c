@@ -35,6 +35,7 @@ static const struct line {
 	{ "session_list",	 CORDON_SCOPE_READ,  TO_LIST },
 	{ "session_exec",	 CORDON_SCOPE_RUN,   TO_PROJECT },
 	{ "session_stop",	 CORDON_SCOPE_RUN,   TO_PROJECT },
+	{ "run",		 CORDON_SCOPE_RUN,   TO_PROJECT },
 	{ "policy_check",	 CORDON_SCOPE_READ,  TO_PROJECT },
 	{ "agent_list",		 CORDON_SCOPE_READ,  TO_NONE },
 	{ "agent_execute",	 CORDON_SCOPE_RUN,   TO_NONE },

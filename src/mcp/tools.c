@@ -7,6 +7,7 @@
 #include "mcp/methods.h"
 
 #define LIST_TTL_MS 3600000
+#define USUAL "manage" /* the toolset of a server that is told of none */
 
 static const char error_schema[] =
 	"{\"type\": \"object\", \"description\": \"Only on failure: kind, message, where, hint\"}";
@@ -39,23 +40,25 @@ static const json_t *schemas_of(struct cordon_mcp *mcp, const struct cordon_mcp_
 	return json_object_get(mcp->schemas, tool->name);
 }
 
-/* A word of the set is a tool's name, or what comes before its first underscore. */
-static bool is_in_set(const char *set, const char *tool)
+/* A word of the set is a tool's name, what comes before its first underscore, or the word for all that are usual. */
+static bool is_in_set(const char *set, const struct cordon_mcp_tool *tool)
 {
-	size_t family = strcspn(tool, "_"), whole = strlen(tool);
+	size_t family = strcspn(tool->name, "_"), whole = strlen(tool->name);
 
 	for (const char *word = set; *word; word += strcspn(word, ",") + (word[strcspn(word, ",")] == ',')) {
 		size_t n = strcspn(word, ",");
 
-		if ((n == family || n == whole) && strncmp(word, tool, n) == 0)
+		if ((n == family || n == whole) && strncmp(word, tool->name, n) == 0)
+			return true;
+		if (!tool->extra && n == strlen(USUAL) && strncmp(word, USUAL, n) == 0)
 			return true;
 	}
 	return false;
 }
 
-bool cordon_mcp_offers(const struct cordon_mcp *mcp, const char *tool)
+bool cordon_mcp_offers(const struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool)
 {
-	return !mcp->options.toolset || is_in_set(mcp->options.toolset, tool);
+	return is_in_set(mcp->options.toolset ? mcp->options.toolset : USUAL, tool);
 }
 
 int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *err)
@@ -68,11 +71,13 @@ int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *
 		bool found = false;
 
 		for (size_t i = 0; one && mcp->offer->tools[i]; i++)
-			found |= is_in_set(one, mcp->offer->tools[i]->name);
+			found |= is_in_set(one, mcp->offer->tools[i]);
 		if (found)
 			continue;
 		cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "no tool belongs to %.*s in the toolset", n, word);
-		cordon_error_hint(err, "name tools, or their first words: project,workspace,session");
+		cordon_error_hint(
+			err,
+			"name tools, or their first words: project,workspace,session; manage stands for all that are usual");
 		return -EINVAL;
 	}
 	return 0;
@@ -90,8 +95,7 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 		const struct cordon_mcp_tool *tool = request->mcp->offer->tools[i];
 		const json_t *schemas = schemas_of(request->mcp, tool);
 
-		if (!cordon_mcp_offers(request->mcp, tool->name) ||
-		    !cordon_mcp_scope_shows(request->channel, tool->name))
+		if (!cordon_mcp_offers(request->mcp, tool) || !cordon_mcp_scope_shows(request->channel, tool->name))
 			continue;
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:b, s:b, s:b, s:b}}", "name",
 						      tool->name, "title", tool->title, "description", tool->description,
@@ -172,7 +176,7 @@ void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char
 static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const char *name)
 {
 	for (size_t i = 0; mcp->offer->tools[i]; i++)
-		if (cordon_streq(mcp->offer->tools[i]->name, name) && cordon_mcp_offers(mcp, name))
+		if (cordon_streq(mcp->offer->tools[i]->name, name) && cordon_mcp_offers(mcp, mcp->offer->tools[i]))
 			return mcp->offer->tools[i];
 	return NULL;
 }

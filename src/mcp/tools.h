@@ -15,7 +15,7 @@ extern const struct cordon_mcp_tool cordon_mcp_project_create, cordon_mcp_projec
 	cordon_mcp_shared_revoke, cordon_mcp_workflow_list, cordon_mcp_workflow_run, cordon_mcp_workflow_status,
 	cordon_mcp_workflow_logs, cordon_mcp_workflow_cancel, cordon_mcp_workflow_resume, cordon_mcp_workflow_answer,
 	cordon_mcp_changes_list, cordon_mcp_changes_diff, cordon_mcp_changes_apply, cordon_mcp_changes_discard,
-	cordon_mcp_loop_start, cordon_mcp_loop_status, cordon_mcp_loop_stop, cordon_mcp_grant_request;
+	cordon_mcp_loop_start, cordon_mcp_loop_status, cordon_mcp_loop_stop, cordon_mcp_grant_request, cordon_mcp_run;
 
 /* A list has at most this many records unless the client asks for more. */
 #define CORDON_MCP_LIST_DEFAULT 100

@@ -15,7 +15,7 @@ SCOPES = ("read", "run", "admin")
 NEEDS = {
     "read": "project_list project_get workspace_list workspace_get session_output session_get session_list policy_check agent_list agent_status orchestrator_list"
             " workflow_list workflow_status workflow_logs changes_list changes_diff loop_status",
-    "run": "workspace_create session_start session_send session_exec session_stop agent_execute agent_cancel workflow_run workflow_cancel workflow_resume"
+    "run": "run workspace_create session_start session_send session_exec session_stop agent_execute agent_cancel workflow_run workflow_cancel workflow_resume"
            " workflow_answer loop_stop grant_request",
     "admin": "project_create project_update project_delete workspace_delete orchestrator_add orchestrator_remove shared_add shared_remove shared_grant"
              " shared_revoke changes_apply changes_discard loop_start",
@@ -24,7 +24,7 @@ LEAST = {tool: scope for scope, tools in NEEDS.items() for tool in tools.split()
 # What a token that is bound to projects is offered, by how its projects are found: in the arguments, or as those that a list is limited to.
 BOUND = {
     "project_get", "project_update", "project_delete", "workspace_create", "workspace_list", "workspace_get", "workspace_delete", "session_start",
-    "session_send", "session_output", "session_get", "session_exec", "session_stop", "policy_check", "project_list", "session_list", "grant_request",
+    "run", "session_send", "session_output", "session_get", "session_exec", "session_stop", "policy_check", "project_list", "session_list", "grant_request",
 }  # fmt: skip
 # Arguments that name a thing of a project; a workspace has its name within one.
 NAMES = {"project_id": "project", "session_id": "session", "parent_session_id": "session"}
@@ -39,7 +39,7 @@ def who():
 
 @pytest.fixture
 def server(cordon):
-    made = Serve(cordon)
+    made = Serve(cordon, "--toolset", "manage,run")
     made.token = made.make_token("--scope", "admin")
     poll(lambda: made.modern("tools/list").status == 200, PATIENT, "the token to be known")
     yield made
@@ -67,10 +67,11 @@ def arguments_of(schema, **given):
 
 
 def test_each_tool_with_each_scope(cordon, server):
-    # Without HTTP there is no token, so no tool hides from this list.
+    # Without HTTP there is no token, so no usual tool hides from this list.
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
-    tools = {tool["name"]: tool["inputSchema"] for tool in cordon("mcp", input=json.dumps(request) + "\n").json()["result"]["tools"]}
-    assert tools.keys() == LEAST.keys()
+    usual = {tool["name"] for tool in cordon("mcp", input=json.dumps(request) + "\n").json()["result"]["tools"]}
+    tools = tools_of(server)
+    assert usual | {"run"} == tools.keys() == LEAST.keys()
     for scope in SCOPES:
         token = token_of(server, "--scope", scope)
         allowed = {tool for tool, least in LEAST.items() if SCOPES.index(least) <= SCOPES.index(scope)}

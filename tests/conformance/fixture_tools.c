@@ -33,16 +33,21 @@ static json_t *text_result(const char *text)
 }
 
 /* A tool whose answer is always the same. */
-#define FIXED(name, description_, content)                                                                             \
-	static int call_##name(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text, \
-			       struct cordon_error *err)                                                               \
+#define FIXED(tool_, description_, content)                                                                            \
+	static int call_##tool_(struct cordon_mcp_request *request, json_t *args, json_t **ret_result,                 \
+				char **ret_text, struct cordon_error *err)                                             \
 	{                                                                                                              \
 		(void)request, (void)args, (void)ret_text, (void)err;                                                  \
 		*ret_result = json_loads("{\"content\": [" content "]}", 0, NULL);                                     \
 		return 0;                                                                                              \
 	}                                                                                                              \
-	static const struct cordon_mcp_tool name = { #name, #name, description_, NO_ARGUMENTS, NULL,	    NULL,      \
-						     true,  false, true,	 false,	       call_##name, NULL }
+	static const struct cordon_mcp_tool tool_ = { .name = #tool_,                                                  \
+						      .title = #tool_,                                                 \
+						      .description = description_,                                     \
+						      .input = NO_ARGUMENTS,                                           \
+						      .read_only = true,                                               \
+						      .idempotent = true,                                              \
+						      .call = call_##tool_ }
 
 FIXED(test_simple_text, "Answers with text",
       "{\"type\": \"text\", \"text\": \"This is a simple text response for testing.\"}");
@@ -62,9 +67,10 @@ FIXED(test_multiple_content_types, "Answers with text, an image and a resource",
 FIXED(test_logging_tool, "Logs nothing, because nobody can ask for it",
       "{\"type\": \"text\", \"text\": \"Nothing was logged.\"}");
 
-#define TOOL(name, description_, input_, call_)                                                                        \
-	static const struct cordon_mcp_tool name = { #name, #name, description_, input_, NULL,	NULL,                  \
-						     false, false, false,	 false,	 call_, NULL }
+#define TOOL(tool_, description_, input_, call_)                                                                       \
+	static const struct cordon_mcp_tool tool_ = {                                                                  \
+		.name = #tool_, .title = #tool_, .description = description_, .input = input_, .call = call_           \
+	}
 
 static int fail(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		struct cordon_error *err)

@@ -117,20 +117,37 @@ def test_other_addresses_need_the_flag_and_say_what_they_need(cordon):
     assert process.wait(PATIENT) == 0
 
 
-def test_systemd_passes_a_socket(cordon, box):
-    with socket.socket() as listener:
+def test_systemd_passes_sockets(cordon, box):
+    path = box.path / "passed.sock"
+    with socket.socket() as listener, socket.socket(socket.AF_UNIX) as local:
         listener.bind(("127.0.0.1", 0))
-        listener.listen()
+        local.bind(str(path))
+        box.own(path)
+        for passed in (listener, local):
+            passed.listen()
         port = listener.getsockname()[1]
         # The number of the process is known only to itself.
-        script = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" serve'
-        process = box.start("sh", "-c", script, cordon.path, fds={3: listener.fileno()})
-    assert f":{port}/" in process.stderr.readline().decode()
-    with socket.create_connection(("127.0.0.1", port), PATIENT) as sock:
-        sock.sendall(f"GET /health HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
-        assert b"200 OK" in sock.recv(4096)
-    process.terminate()
-    assert process.wait(PATIENT) == 0
+        script = 'export LISTEN_PID=$$ LISTEN_FDS=2; exec "$0" serve'
+        process = box.start("sh", "-c", script, cordon.path, fds={3: listener.fileno(), 4: local.fileno()})
+        assert f":{port}/" in process.stderr.readline().decode()
+        assert f"unix:{path}" in process.stderr.readline().decode()
+        with socket.create_connection(("127.0.0.1", port), PATIENT) as sock:
+            sock.sendall(f"GET /health HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+            assert b"200 OK" in sock.recv(4096)
+        assert box.run("curl", "-sf", "--unix-socket", path, "http://localhost/health").stdout == "ok\n"
+        process.terminate()
+        assert process.wait(PATIENT) == 0
+        # They are systemd's: the name stays, and those who connect meanwhile wait for the next server.
+        assert path.exists()
+        with socket.create_connection(("127.0.0.1", port), PATIENT) as waiting:
+            waiting.sendall(f"GET /health HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+            again = box.start("sh", "-c", script, cordon.path, fds={3: listener.fileno(), 4: local.fileno()})
+            assert b"200 OK" in waiting.recv(4096)
+        again.terminate()
+        assert again.wait(PATIENT) == 0
+    # What was passed to another process is not ours.
+    other = box.run("sh", "-c", 'export LISTEN_PID=1 LISTEN_FDS=1; exec "$0" serve', cordon.path, env={"XDG_RUNTIME_DIR": None})
+    assert other.returncode == 2 and "XDG_RUNTIME_DIR" in other.stderr
 
 
 def test_the_checks_come_in_their_order(server):
@@ -375,6 +392,38 @@ def test_a_server_may_offer_less(serve):
     server = serve("--toolset", "session,project_get", scope="admin")
     assert names(server.result("tools/list")) == {"project_get", "session_start", "session_send", "session_exec", "session_output", "session_get", "session_list", "session_stop"}
     assert server.modern("tools/call", {"name": "project_list", "arguments": {}}).json()["error"]["code"] == -32602
+    # What is not usual must be named.
+    usual = serve(port=0, scope="admin")
+    assert names(serve("--toolset", "manage,run", scope="admin").result("tools/list")) == names(usual.result("tools/list")) | {"run"}
+    assert usual.modern("tools/call", {"name": "run", "arguments": {"command": ["true"]}}).json()["error"]["code"] == -32602
+
+
+def test_a_server_may_offer_a_tool_that_runs_a_command(serve, cordon):
+    server = serve("--toolset", "manage,run", scope="run")
+    made = project(cordon)
+    script = "echo out; echo err >&2; cat; exit 3"
+    ran = server.did("run", project_id=made, command=["sh", "-c", script], input="in")
+    assert (ran["stdout"], ran["stderr"], ran["exit_code"], ran["timed_out"], ran["status"]) == ("out\nin\n", "err\n", 3, False, "failed")
+    # It is a session like any other, and has ended.
+    assert server.did("session_get", session_id=ran["session_id"])["status"] == "failed"
+    late = server.did("run", project_id=made, command=["sh", "-c", "echo a; sleep 1000"], timeout_seconds=1)
+    assert late["timed_out"] and late["stdout"] == "a\n" and late["signal"] == signal.SIGTERM
+    long = server.did("run", project_id=made, command=["sh", "-c", "printf begin; head -c 400000 /dev/zero | tr '\\0' 'ä'; printf end"])["stdout"]
+    assert long.startswith("begin") and long.endswith("end") and "bytes are left out" in long and len(long.encode()) < 140000
+    # In a session that runs, beside its agent.
+    session = server.did("session_start", project_id=made, command=["sleep", "1000"])["session_id"]
+    assert server.did("run", session_id=session, command=["cat"], input="x")["stdout"] == "x"
+    for wrong in ({}, {"session_id": session, "project_id": made}, {"session_id": session, "net": []}, {"project_id": made, "workspace_id": "nowhere"}):
+        assert server.refused("run", command=["true"], **wrong)["kind"] in ("usage", "not_found"), wrong
+    assert server.refused("run", project_id=made, command=[])["kind"] == "usage"
+    server.did("session_stop", session_id=session)
+    # Progress, and the end of the client's stream is the end of the tree.
+    call = {"name": "run", "arguments": {"project_id": made, "command": ["sh", "-c", "echo one; sleep 1000"]}, "_meta": {"progressToken": "t"}}
+    stream = server.open(server.modern_bytes("tools/call", call))
+    assert "one" in stream.wait(lambda event: "one" in event.get("params", {}).get("message", ""))["params"]["message"]
+    assert server.did("session_list", status="active")["sessions"]
+    stream.close()
+    poll(lambda: not server.did("session_list", status="active")["sessions"], PATIENT, "the command to be stopped")
 
 
 def test_a_front_may_have_a_name(serve):

@@ -102,14 +102,17 @@ static bool step_start(struct cordon_mcp_call *call, int64_t now)
 }
 
 /* The server does not block here: the start is a call that goes on when cordon-session reports. */
-static int start(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args, int64_t wait_ms,
-		 struct cordon_error *err)
+int cordon_mcp_session_start_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+				  int64_t wait_ms,
+				  bool (*over)(struct cordon_mcp_call *, const struct cordon_session_record *, int64_t),
+				  struct cordon_error *err)
 {
 	struct cordon_mcp_session_wait waiting = {
 		.what = CORDON_MCP_WAIT_START,
 		.args = args,
 		.start = cordon_session_start_new(),
 		.wait_ms = wait_ms,
+		.over = over,
 		.until = cordon_time_monotonic() + CORDON_START_TIMEOUT_MS,
 	};
 	struct cordon_mcp_call *call;
@@ -131,8 +134,9 @@ static int session_start(struct cordon_mcp_request *request, json_t *args, json_
 			 struct cordon_error *err)
 {
 	(void)ret_result, (void)ret_text;
-	return start(request, &cordon_mcp_session_start, args,
-		     json_integer_value(json_object_get(args, "wait_seconds")) * 1000, err);
+	return cordon_mcp_session_start_call(request, &cordon_mcp_session_start, args,
+					     json_integer_value(json_object_get(args, "wait_seconds")) * 1000, NULL,
+					     err);
 }
 
 static int session_send(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -150,7 +154,7 @@ static int session_send(struct cordon_mcp_request *request, json_t *args, json_t
 	if (!id && !wanted.project)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id or project_id is required");
 	if (!id)
-		return start(request, &cordon_mcp_session_send, args, 0, err);
+		return cordon_mcp_session_start_call(request, &cordon_mcp_session_send, args, 0, NULL, err);
 	r = cordon_session_send(store, id, wanted.message, wanted.end_input, &answer.last_event_index, err);
 	if (r == 0)
 		r = cordon_session_get(store, id, &session, err);

@@ -7,8 +7,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "mcp/internal.h"
-#include "mcp/tools.h"
-#include "session/session.h"
+#include "mcp/tools/session_wait.h"
 
 #define TIMEOUT_SECONDS 60
 #define KEPT_MAX ((size_t)64 << 10) /* bytes of a stream's beginning that are kept, and of its end */
@@ -226,14 +225,13 @@ static int begin(const struct cordon_mcp_request *request, json_t *args, struct 
 	return r < 0 ? cordon_fail_errno(err, r, "cannot wait for the command") : 0;
 }
 
-static int session_exec(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
-			struct cordon_error *err)
+int cordon_mcp_session_exec_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+				 struct cordon_error *err)
 {
 	struct exec *exec = calloc(1, sizeof(*exec));
 	struct cordon_mcp_call *call;
 	int r;
 
-	(void)ret_result, (void)ret_text;
 	if (!exec)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 	*exec = (struct exec){ .command = CORDON_SESSION_EXEC_NONE, .epoll_fd = -1 };
@@ -247,13 +245,20 @@ static int session_exec(struct cordon_mcp_request *request, json_t *args, json_t
 			     : cordon_fail(err, -EAGAIN, CORDON_KIND_LIMIT,
 					   "too many calls are waiting; ask again later");
 	}
-	call->tool = &cordon_mcp_session_exec;
+	call->tool = tool;
 	call->state = exec;
 	call->step = step;
 	call->drop = drop;
 	call->due = cordon_time_monotonic();
 	cordon_mcp_call_wait(call, exec->epoll_fd);
 	return CORDON_MCP_LATER;
+}
+
+static int session_exec(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+			struct cordon_error *err)
+{
+	(void)ret_result, (void)ret_text;
+	return cordon_mcp_session_exec_call(request, &cordon_mcp_session_exec, args, err);
 }
 
 const struct cordon_mcp_tool cordon_mcp_session_exec = {

@@ -112,7 +112,7 @@ static void last_line(const json_t *output, char ret_line[static PROGRESS_TEXT])
 }
 
 /* What an answer says of the session's end beside what a start says; what there is not (an exit code, a signal) is left out. */
-static void put_result(const struct cordon_session_record *session, json_t *answer)
+void cordon_mcp_session_put_result(const struct cordon_session_record *session, json_t *answer)
 {
 	json_object_set_new(answer, "status", json_string(cordon_session_status_name(session->status)));
 	json_object_set_new(answer, "state", json_string(cordon_session_state_name(session->state)));
@@ -138,7 +138,7 @@ static void answer_ended(struct cordon_mcp_call *call, const struct cordon_sessi
 	json_t *output = NULL;
 	char *text = NULL;
 
-	put_result(session, answer);
+	cordon_mcp_session_put_result(session, answer);
 	if (read_output(call->request.mcp->store, waiting->id, waiting->since, 0, &output, &text, &err) == 0) {
 		json_object_set(answer, "events", json_object_get(output, "events"));
 		json_object_set(answer, "last_event_index", json_object_get(output, "last_index"));
@@ -216,6 +216,8 @@ bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now)
 		send_progress(call, now);
 		return false;
 	}
+	if (waiting->what == CORDON_MCP_WAIT_END && waiting->over)
+		return waiting->over(call, &session, now);
 	if (waiting->what == CORDON_MCP_WAIT_END) {
 		answer_ended(call, &session);
 		return true;

@@ -30,6 +30,10 @@ struct cordon_mcp_session_wait {
 	off_t size;    /* size of the log at the last look */
 	ino_t inode;
 	struct cordon_session_answer answer; /* CORDON_MCP_WAIT_END: the answer to the start */
+	/* CORDON_MCP_WAIT_END: answers in another way than session_start does, once the session has ended or the time is over.
+	 * Returns false to wait on. */
+	bool (*over)(struct cordon_mcp_call *call, const struct cordon_session_record *session, int64_t now);
+	bool timed_out; /* for `over` */
 };
 
 /* Begins a call that waits for a session. Returns NULL with err when there are too many. */
@@ -43,6 +47,18 @@ int cordon_mcp_session_wait(struct cordon_mcp_request *request, const struct cor
 			    int64_t wait_ms, struct cordon_error *err);
 /* The step of such a call (struct cordon_mcp_call); a start gets it once the session runs. */
 bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now);
+
+/* Begins the start of a session as session_start does, for any tool with some of its arguments, and then waits for the end
+ * for wait_ms; `over` may be NULL. Returns CORDON_MCP_LATER or -errno. */
+int cordon_mcp_session_start_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+				  int64_t wait_ms,
+				  bool (*over)(struct cordon_mcp_call *, const struct cordon_session_record *, int64_t),
+				  struct cordon_error *err);
+/* Begins a command in a session that runs, as session_exec does. */
+int cordon_mcp_session_exec_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+				 struct cordon_error *err);
+/* Adds how a session ended to an answer: status, and exit_code or signal if it has one. */
+void cordon_mcp_session_put_result(const struct cordon_session_record *session, json_t *answer);
 
 /* Cuts the events of an output to what fits into one result. */
 void cordon_mcp_cut_events(json_t *output);

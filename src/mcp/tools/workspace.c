@@ -21,6 +21,7 @@ const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
 	&cordon_mcp_session_list,
 	&cordon_mcp_session_exec,
 	&cordon_mcp_session_stop,
+	&cordon_mcp_run,
 	&cordon_mcp_policy_check,
 	&cordon_mcp_agent_list,
 	&cordon_mcp_agent_execute,

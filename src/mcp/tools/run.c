@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tool run: one command, answered at its end. In a workspace it is the program of a session of its own, in a session
+ * that runs it is a further command of that. A server offers it only if its toolset names it, because most clients have the
+ * tools for sessions, which do more.
+ */
+#include "base/text.h"
+#include "mcp/tools/session_wait.h"
+
+#define TIMEOUT_SECONDS 60
+#define STOP_LIMIT_MS 60000
+#define KEPT_MAX ((size_t)64 << 10) /* bytes of a stream's beginning that are kept, and of its end */
+#define DIGITS(n) #n
+#define TEXT(n) DIGITS(n)
+
+/* Returns what one stream wrote; of long output the beginning and the end. */
+static json_t *text_of(const json_t *events, const char *type)
+{
+	autobuf struct cordon_buf all = CORDON_BUF((size_t)64 << 20), cut = CORDON_BUF(4 * KEPT_MAX);
+	size_t i, head, tail;
+	json_t *event;
+
+	json_array_foreach(events, i, event) {
+		if (cordon_streq(cordon_mcp_arg(event, "type"), type) &&
+		    cordon_buf_adds(&all, cordon_mcp_arg(event, "text")) < 0)
+			break;
+	}
+	if (all.len <= 2 * KEPT_MAX)
+		return json_string(all.data ? all.data : "");
+	/* No character is cut in two. */
+	for (head = KEPT_MAX; ((unsigned char)all.data[head] & 0xc0) == 0x80; head--)
+		;
+	for (tail = all.len - KEPT_MAX; ((unsigned char)all.data[tail] & 0xc0) == 0x80; tail++)
+		;
+	cordon_buf_add(&cut, all.data, head);
+	cordon_buf_addf(&cut, "\n[cordon: %zu bytes are left out here]\n", tail - head);
+	cordon_buf_adds(&cut, all.data + tail);
+	return json_string(cut.data);
+}
+
+/* The session has ended, or its time is over: then it is stopped, and the call goes on until it has. */
+static bool over(struct cordon_mcp_call *call, const struct cordon_session_record *session, int64_t now)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	json_auto_t *output = NULL;
+	struct cordon_error err = { 0 };
+	json_t *result;
+
+	if (session->status == CORDON_SESSION_ACTIVE && !waiting->timed_out) {
+		waiting->timed_out = true;
+		waiting->until = now + STOP_LIMIT_MS;
+		cordon_session_stop(call->request.mcp->store, waiting->id, CORDON_MCP_GRACE_MS, NULL);
+		return false;
+	}
+	if (cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, &err) < 0) {
+		cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
+		return true;
+	}
+	result = json_pack("{s:s, s:s, s:b, s:o, s:o}", "session_id", waiting->id, "workspace_id",
+			   session->workspace_id, "timed_out", (int)waiting->timed_out, "stdout",
+			   text_of(json_object_get(output, "events"), "stdout"), "stderr",
+			   text_of(json_object_get(output, "events"), "stderr"));
+	cordon_mcp_session_put_result(session, result);
+	cordon_mcp_tool_answer(&call->request, call->tool->name, result, NULL, NULL);
+	return true;
+}
+
+static int in_workspace(struct cordon_mcp_request *request, json_t *args, int64_t wait_ms, struct cordon_error *err)
+{
+	json_auto_t *wanted = json_pack("{s:O, s:O*, s:O, s:O*, s:O*, s:O*, s:b, s:b}", "project_id",
+					json_object_get(args, "project_id"), "workspace_id",
+					json_object_get(args, "workspace_id"), "command",
+					json_object_get(args, "command"), "message", json_object_get(args, "input"),
+					"net", json_object_get(args, "net"), "fail_on_violation",
+					json_object_get(args, "fail_on_violation"), "new_session", 1, "end_input", 1);
+
+	if (!wanted)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	return cordon_mcp_session_start_call(request, &cordon_mcp_run, wanted, wait_ms, over, err);
+}
+
+static int run(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
+	       struct cordon_error *err)
+{
+	static const char *const of_workspace[] = { "project_id", "workspace_id", "net", "fail_on_violation" };
+	const json_t *timeout = json_object_get(args, "timeout_seconds");
+	bool in_session = json_object_get(args, "session_id") != NULL;
+
+	(void)ret_result, (void)ret_text;
+	for (size_t i = 0; in_session && i < CORDON_ARRAY_SIZE(of_workspace); i++)
+		if (json_object_get(args, of_workspace[i]))
+			return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE,
+					   "session_id says where to run; %s is not for a session that runs",
+					   of_workspace[i]);
+	if (in_session)
+		return cordon_mcp_session_exec_call(request, &cordon_mcp_run, args, err);
+	if (!json_object_get(args, "project_id"))
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "project_id or session_id is required");
+	return in_workspace(request, args, 1000 * (timeout ? json_integer_value(timeout) : TIMEOUT_SECONDS), err);
+}
+
+const struct cordon_mcp_tool cordon_mcp_run = {
+	.name = "run",
+	.title = "Run a command",
+	.description =
+		"Run a command inside a sandbox and return its output and exit_code when it has ended: in a workspace of a project "
+		"(default: its default one), or in a session that runs. It is stopped when its time is over (timed_out) or the call is "
+		"cancelled. Of long output the beginning and the end are returned.",
+	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"command\"], \"properties\": {"
+		 "\"project_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"session_id\": {\"type\": \"string\"},"
+		 "\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"Program and arguments; no shell\"},"
+		 "\"input\": {\"type\": \"string\", \"description\": \"Text for its standard input\"},"
+		 "\"timeout_seconds\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 3600, \"default\": " TEXT(
+			 TIMEOUT_SECONDS) "},"
+					  "\"net\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"Reach only these hosts of those that the project allows\"},"
+					  "\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"It has failed if it was refused or warned of something\"}}}",
+	.output = "{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"status\": {\"type\": \"string\"},"
+		  "\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"timed_out\": {\"type\": \"boolean\"},"
+		  "\"stdout\": {\"type\": \"string\"}, \"stderr\": {\"type\": \"string\"}, \"violations\": {\"type\": \"integer\"}}",
+	.always = "[\"session_id\", \"timed_out\", \"stdout\", \"stderr\"]",
+	.open_world = true,
+	.extra = true,
+	.call = run,
+};
