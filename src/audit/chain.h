@@ -74,6 +74,13 @@ struct cordon_chain_view {
 int cordon_chain_view(int dir_fd, uint64_t from, struct cordon_chain_view *ret_view, struct cordon_error *err);
 void cordon_chain_view_done(struct cordon_chain_view *view);
 
+/* Whether the whole file is older than wanted. The file's time is taken from the same clock as the record's and
+ * after it, but in coarser steps. */
+static inline bool cordon_chain_file_before(const struct cordon_chain_file *file, bool has_since, int64_t since)
+{
+	return has_since && file->modified + 1000 < since;
+}
+
 /* Shared by writers and readers. */
 int cordon_chain_lock(int head_fd, int how, int64_t wait_ms);
 void cordon_chain_name(uint64_t number, char ret[static CORDON_CHAIN_NAME_SIZE]);

@@ -68,13 +68,6 @@ int cordon_audit_reader_new(const struct cordon_home *home, const struct cordon_
 	return 0;
 }
 
-/* Whether the whole file is older than wanted. The file's time is taken from the same clock as the record's and
- * after it, but in coarser steps. */
-static bool too_old(const struct cordon_audit_reader *reader, const struct cordon_chain_file *file)
-{
-	return reader->has_since && file->modified + 1000 < reader->since;
-}
-
 int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_audit_item *ret_item,
 			     struct cordon_error *err)
 {
@@ -85,7 +78,7 @@ int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_a
 		struct cordon_line line;
 		int r = 0;
 
-		if (file->fd >= 0 && !too_old(reader, file))
+		if (file->fd >= 0 && !cordon_chain_file_before(file, reader->has_since, reader->since))
 			r = cordon_lines_next(&reader->lines, &line);
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot read the audit log %s", file->name);

@@ -301,6 +301,28 @@ int cordon_audit_render_line(uint64_t seq, const char *prev, int64_t time, const
 	return r < 0 ? r : cordon_buf_addc(ret_line, '\n');
 }
 
+bool cordon_audit_front(const char *line, size_t n, uint64_t *ret_seq, const char **ret_time)
+{
+	static const char begin[] = "{\"v\":1,\"seq\":", prev[] = ",\"prev\":\"", time[] = "\",\"time\":\"";
+	size_t at = sizeof(begin) - 1, hash = CORDON_AUDIT_HASH_SIZE - 1;
+	uint64_t seq = 0;
+
+	_Static_assert(CORDON_AUDIT_VERSION == 1, "the front of a line names the version");
+	if (n < FRONT_MAX - 32 || memcmp(line, begin, at) != 0)
+		return false;
+	for (; line[at] >= '0' && line[at] <= '9' && seq < UINT64_MAX / 100; at++)
+		seq = seq * 10 + (uint64_t)(line[at] - '0');
+	if (n - at < sizeof(prev) + hash + sizeof(time) + CORDON_TIME_SIZE ||
+	    memcmp(line + at, prev, sizeof(prev) - 1) != 0)
+		return false;
+	at += sizeof(prev) - 1 + hash;
+	if (memcmp(line + at, time, sizeof(time) - 1) != 0 || line[at + sizeof(time) - 1 + CORDON_TIME_SIZE - 1] != '"')
+		return false;
+	*ret_seq = seq;
+	*ret_time = line + at + sizeof(time) - 1;
+	return seq > 0;
+}
+
 static bool is_hash(const char *s)
 {
 	return s && strlen(s) == CORDON_AUDIT_HASH_SIZE - 1 &&

@@ -41,6 +41,9 @@ struct cordon_audit_record {
 /* `line` is without its newline. -EINVAL when it is no record of this version; then there is nothing to release. */
 int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *ret_record);
 void cordon_audit_record_done(struct cordon_audit_record *record);
+/* The number and the time (CORDON_TIME_SIZE - 1 bytes in `line`) at the front of a line, which costs much less than parsing it. False when it
+ * does not begin as cordon_audit_render_line() writes it; then it may be a record all the same. */
+bool cordon_audit_front(const char *line, size_t n, uint64_t *ret_seq, const char **ret_time);
 
 /* A string or number in `detail`; NULL or 0 when there is none. */
 const char *cordon_audit_detail_text(const struct cordon_audit_record *record, const char *key);

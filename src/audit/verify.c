@@ -5,6 +5,9 @@
 #include <stdio.h>
 
 #include "audit/verify.h"
+#include "base/time.h"
+
+#define LINES_BETWEEN_LOOKS 1000 /* at the clock */
 
 /* A place in the log. */
 struct place {
@@ -14,6 +17,7 @@ struct place {
 
 struct state {
 	const struct cordon_chain_view *view;
+	const struct cordon_audit_part *part;
 	struct cordon_audit_report report;
 	/* The last line determines what must come next; not known at the beginning of a pruned log. */
 	uint64_t seq;
@@ -125,6 +129,8 @@ static void judge_record(struct state *s, struct place place, const struct cordo
 			report_break(s, s->last.file ? s->last : place,
 				     "changed after it was written: the next record names another hash");
 	}
+	if (!s->report.first_seq)
+		s->report.first_seq = record->seq;
 	s->known = true;
 	s->seq = record->seq;
 	memcpy(s->hash, line->hash, sizeof(s->hash));
@@ -176,8 +182,10 @@ static int judge_file(struct state *s, const struct cordon_chain_file *file, str
 		return 0;
 	s->report.files++;
 	cordon_lines_init(lines, file->fd, 0, file->size);
-	while ((r = cordon_lines_next(lines, &line)) > 0) {
+	while (!s->report.stopped && (r = cordon_lines_next(lines, &line)) > 0) {
 		place.line++;
+		s->report.stopped = s->part->deadline && place.line % LINES_BETWEEN_LOOKS == 0 &&
+				    cordon_time_monotonic() >= s->part->deadline;
 		judge_line(s, current, place, &line);
 		if (current && good && !s->head_met && (uint64_t)line.end == s->view->head.size)
 			judge_head(s, place);
@@ -192,7 +200,7 @@ static void judge_whole(struct state *s)
 	struct place end = s->last.file ? s->last : (struct place){ .file = CORDON_CHAIN_LOG };
 
 	report_held(s);
-	if (s->first.file && !s->pruned) {
+	if (s->first.file && !s->pruned && s->report.whole) {
 		/* This is the earliest place, whatever was found behind it. */
 		s->report.breaks++;
 		fill_finding(&s->report.first_break, s->first,
@@ -205,29 +213,35 @@ static void judge_whole(struct state *s)
 	else if (view->state == CORDON_HEAD_GOOD && !s->head_met)
 		report_break(s, end, "the log ends at record %llu or is not what was written, its head stands at %llu",
 			     (unsigned long long)s->seq, (unsigned long long)view->head.seq);
-	s->report.last_seq = s->seq;
-	memcpy(s->report.last_hash, s->hash, sizeof(s->hash));
 }
 
-int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report, struct cordon_error *err)
+int cordon_audit_verify(const struct cordon_home *home, const struct cordon_audit_part *part,
+			struct cordon_audit_report *ret_report, struct cordon_error *err)
 {
 	struct cordon_lines lines;
 	autoview struct cordon_chain_view view = { 0 };
-	struct state s = { .view = &view, .hash = CORDON_AUDIT_HASH_NONE };
+	struct state s = { .view = &view, .part = part, .hash = CORDON_AUDIT_HASH_NONE };
 	autofd int dir_fd = -1;
+	size_t from;
 	int r = cordon_home_subdir(home, "audit", &dir_fd, err);
 
 	if (r == 0)
 		r = cordon_chain_view(dir_fd, 0, &view, err);
 	if (r < 0)
 		return r;
-	s.known = view.n_files > 0 && view.files[0].number == 1;
-	for (size_t i = 0; i < view.n_files; i++) {
+	from = part->files && part->files < view.n_files ? view.n_files - part->files : 0;
+	s.report.whole = from == 0;
+	s.known = view.n_files > 0 && view.files[from].number == 1;
+	for (size_t i = from; i < view.n_files && !s.report.stopped; i++) {
 		r = judge_file(&s, &view.files[i], &lines);
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot read the audit log %s", view.files[i].name);
 	}
-	judge_whole(&s);
+	if (!s.report.stopped)
+		judge_whole(&s);
+	s.report.whole &= !s.report.stopped;
+	s.report.last_seq = s.seq;
+	memcpy(s.report.last_hash, s.hash, sizeof(s.hash));
 	*ret_report = s.report;
 	return 0;
 }

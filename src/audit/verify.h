@@ -15,7 +15,10 @@ struct cordon_audit_finding {
 struct cordon_audit_report {
 	uint64_t files;
 	uint64_t records;
+	uint64_t first_seq; /* of the first record that was checked; 0: there is none */
 	uint64_t last_seq;
+	bool whole;   /* everything from the beginning of the log to its end was checked */
+	bool stopped; /* the time was over before the end; nothing is known about what follows last_seq */
 	/* A user who wants proof against the owner of the log stores it elsewhere. */
 	char last_hash[CORDON_AUDIT_HASH_SIZE];
 	uint64_t breaks;
@@ -25,8 +28,14 @@ struct cordon_audit_report {
 	struct cordon_audit_finding first_torn;
 };
 
+/* What to check; zero means all. */
+struct cordon_audit_part {
+	size_t files;	  /* the newest of them */
+	int64_t deadline; /* of cordon_time_monotonic() */
+};
+
 /* Returns 0 with a report, also about a broken log or no log at all; -errno when it cannot be read. */
-int cordon_audit_verify(const struct cordon_home *home, struct cordon_audit_report *ret_report,
-			struct cordon_error *err);
+int cordon_audit_verify(const struct cordon_home *home, const struct cordon_audit_part *part,
+			struct cordon_audit_report *ret_report, struct cordon_error *err);
 
 #endif

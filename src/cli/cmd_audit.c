@@ -12,10 +12,11 @@
 #define LINE_TEXT_MAX (64 << 10)
 #define RUNS_SHOWN 5 /* candidates that a message names */
 
-enum { KEY_FOLLOW = 1, KEY_SINCE, KEY_KIND, KEY_RUN };
+enum { KEY_FOLLOW = 1, KEY_SINCE, KEY_UNTIL, KEY_KIND, KEY_RUN, KEY_AGENT, KEY_PATH, KEY_DECISION };
 
 struct arguments {
 	struct cordon_audit_filter filter;
+	struct cordon_buf agent, path; /* what the filter has of them, unless that is in argv */
 	bool follow;
 	bool colour;
 };
@@ -28,6 +29,13 @@ static void on_interrupt(int signal_number)
 	interrupted = 1;
 }
 
+static int set_text(const char *arg, struct cordon_buf *buf, const char **ret_text, struct cordon_error *err)
+{
+	cordon_buf_reset(buf);
+	*ret_text = cordon_audit_as_logged(arg, buf);
+	return *ret_text ? 0 : cordon_fail_errno(err, -ENOMEM, "options");
+}
+
 static int set_option(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct arguments *args = data;
@@ -38,6 +46,14 @@ static int set_option(void *data, int key, const char *arg, struct cordon_error 
 		return 0;
 	case KEY_SINCE:
 		return cordon_audit_since_parse(arg, cordon_time_now(), &args->filter, err);
+	case KEY_UNTIL:
+		return cordon_audit_until_parse(arg, cordon_time_now(), &args->filter, err);
+	case KEY_AGENT:
+		return set_text(arg, &args->agent, &args->filter.agent, err);
+	case KEY_PATH:
+		return set_text(arg, &args->path, &args->filter.path, err);
+	case KEY_DECISION:
+		return cordon_audit_decision_parse(arg, &args->filter, err);
 	case KEY_KIND:
 		return cordon_audit_kinds_parse(arg, &args->filter, err);
 	case KEY_RUN:
@@ -164,14 +180,13 @@ static int settle_run(const struct cordon_home *home, const struct cordon_audit_
 	return r;
 }
 
-static int run_audit(struct cordon_cli *cli, int argc, char **argv)
+static int run_with(struct cordon_cli *cli, struct arguments *args, int argc, char **argv)
 {
 	CORDON_CLEANUP(freep_reader) struct cordon_audit_reader *reader = NULL;
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	struct cordon_error err = { 0 };
-	struct arguments args = { 0 };
 	uint64_t damaged = 0;
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_option, &args, &first, &err);
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_option, args, &first, &err);
 
 	if (r > 0)
 		return CORDON_EXIT_OK;
@@ -179,16 +194,16 @@ static int run_audit(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_fail(cli, &err);
 	if (first < argc)
 		return cordon_cli_usage(cli, "unexpected operand: %s", argv[first]);
-	args.colour = cordon_cli_colour(STDOUT_FILENO);
+	args->colour = cordon_cli_colour(STDOUT_FILENO);
 	r = cordon_home_open(&home, &err);
 	if (r == 0)
-		r = settle_run(&home, &args.filter, &err);
+		r = settle_run(&home, &args->filter, &err);
 	if (r == 0)
-		r = cordon_audit_reader_new(&home, &args.filter, &reader, &err);
+		r = cordon_audit_reader_new(&home, &args->filter, &reader, &err);
 	if (r == 0)
-		r = show_all(cli, &args, reader, &damaged, &err);
-	if (r == 0 && args.follow)
-		r = follow(cli, &args, reader, &damaged, &err);
+		r = show_all(cli, args, reader, &damaged, &err);
+	if (r == 0 && args->follow)
+		r = follow(cli, args, reader, &damaged, &err);
 	/* A reader that stops early (`| head`) is no failure. */
 	if (r == -EPIPE)
 		return CORDON_EXIT_OK;
@@ -201,6 +216,16 @@ static int run_audit(struct cordon_cli *cli, int argc, char **argv)
 		cordon_cli_fail(cli, &err);
 	}
 	return CORDON_EXIT_OK;
+}
+
+static int run_audit(struct cordon_cli *cli, int argc, char **argv)
+{
+	struct arguments args = { .agent = CORDON_BUF(LINE_TEXT_MAX), .path = CORDON_BUF(LINE_TEXT_MAX) };
+	int r = run_with(cli, &args, argc, argv);
+
+	cordon_buf_done(&args.agent);
+	cordon_buf_done(&args.path);
+	return r;
 }
 
 static json_t *finding_json(const struct cordon_audit_finding *finding)
@@ -252,7 +277,7 @@ static int run_verify(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "unexpected operand: %s", argv[first]);
 	r = cordon_home_open(&home, &err);
 	if (r == 0)
-		r = cordon_audit_verify(&home, &report, &err);
+		r = cordon_audit_verify(&home, &(struct cordon_audit_part){ 0 }, &report, &err);
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json) {
@@ -275,8 +300,12 @@ static int run_verify(struct cordon_cli *cli, int argc, char **argv)
 static const struct cordon_option audit_options[] = {
 	{ "follow", 'f', CORDON_ARG_NONE, NULL, "go on with what is written from now on", KEY_FOLLOW },
 	{ "since", 0, CORDON_ARG_TEXT, "TIME", "only from a time on: 10m, 2h, 2026-01-02T03:04:05Z", KEY_SINCE },
+	{ "until", 0, CORDON_ARG_TEXT, "TIME", "only before a time", KEY_UNTIL },
 	{ "kind", 0, CORDON_ARG_TEXT, "EVENT,...", "only these events: violation, refusal, end, ...", KEY_KIND },
 	{ "run", 0, CORDON_ARG_TEXT, "RUN-ID", "only this run; the first characters are enough", KEY_RUN },
+	{ "agent", 0, CORDON_ARG_TEXT, "NAME", "only agents and orchestrators with this in their name", KEY_AGENT },
+	{ "path", 0, CORDON_ARG_TEXT, "TEXT", "only paths and hosts with this in them", KEY_PATH },
+	{ "decision", 0, CORDON_ARG_CHOICE, "allow|warn|deny", "only with this decision", KEY_DECISION },
 	{ 0 },
 };
 

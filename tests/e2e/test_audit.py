@@ -283,6 +283,8 @@ def test_filters(log):
     assert count("--run", "aaaa") == 3 and count("--run=bbbb-2", "--kind", "violation") == 1
     assert count("--kind", "start,end") == 4 and count("--kind", "start", "--kind", "violation") == 4
     assert count("--since", "1h") == 6 and count("--since", "0s") == 0
+    assert count("--path", "b/bbbb") == 1 and count("--path", "nowhere") == 0 and count("--agent", "nobody") == 0
+    assert count("--decision", "allow") == 0 and count("--until", "0s") == 6 and count("--until", "1h") == 0
     middle = log.records()[3]["time"]
     later = [r for r in log.records() if r["time"] >= middle]
     got = [json.loads(line) for line in log.cordon("audit", "--json", "--since", middle).stdout.splitlines()]
@@ -300,6 +302,8 @@ def test_json_gives_the_lines_as_they_were_written(log):
         (["--kind", "nonsense"], "violation protected_lost"),
         (["--kind", "end,"], "no such event"),
         (["--since", "tomorrow"], "not a time"),
+        (["--until", "tomorrow"], "not a time"),
+        (["--decision", "maybe"], "maybe"),
         (["--run", "abc"], "run id"),
         (["nonsense"], "nonsense"),
         (["verify", "extra"], "extra"),

@@ -75,7 +75,7 @@ static inline struct cordon_audit_report verify(void)
 	struct cordon_audit_report report;
 	struct cordon_error err = { 0 };
 
-	assert_int_equal(cordon_audit_verify(&home, &report, &err), 0);
+	assert_int_equal(cordon_audit_verify(&home, &(struct cordon_audit_part){ 0 }, &report, &err), 0);
 	return report;
 }
 

@@ -466,6 +466,103 @@ static void newest_records_are_found_from_the_end(void **state)
 	}
 }
 
+static void newest_records_are_found_by_who_what_and_when(void **state)
+{
+	const struct cordon_audit_ids ids = { .session_id = "abcd-1", .agent = "qa" },
+				      other = { .orchestrator_id = "desk" };
+	const struct cordon_audit_event denied = { .type = CORDON_AUDIT_VIOLATION,
+						   .path = "lib/\x1b\"x",
+						   .decision = "deny" };
+	const struct cordon_audit_event warned = { .type = CORDON_AUDIT_VIOLATION, .path = "docs/y", .decision = "warn" };
+	autobuf struct cordon_buf text = CORDON_BUF(1024);
+	struct cordon_audit *audit = NULL;
+	int64_t now;
+
+	(void)state;
+	assert_int_equal(cordon_audit_open(&home, &ids, &audit, NULL), 0);
+	assert_int_equal(cordon_audit_write(audit, &denied, NULL), 0);
+	assert_int_equal(cordon_audit_write(audit, &warned, NULL), 0);
+	cordon_audit_close(audit);
+	assert_int_equal(cordon_audit_open(&home, &other, &audit, NULL), 0);
+	assert_int_equal(cordon_audit_write(audit, &denied, NULL), 0);
+	cordon_audit_close(audit);
+	now = cordon_time_now() + 1;
+	assert_latest("2 1", .max = 9, .filter.agent = "qa");
+	assert_latest("3", .max = 9, .filter.agent = "des");
+	assert_latest("2 1", .max = 9, .filter.run = "abcd");
+	assert_latest("", .max = 9, .filter.run = "bcd-");
+	assert_latest("3 1", .max = 9, .filter.decision = "deny");
+	assert_latest("2", .max = 9, .filter.path = "cs/y");
+	assert_latest("", .max = 9, .filter.path = "qa");
+	assert_latest("3 1", .max = 9, .filter.path = cordon_audit_as_logged("b/\x1b\"", &text));
+	assert_string_equal(cordon_audit_as_logged("b/\\e", &text), "b/\\e");
+	assert_latest("3 2 1", .max = 9,
+		      .filter = { .has_until = true, .until = now, .has_since = true, .since = now - 60000 });
+	assert_latest("", .max = 9, .filter = { .has_until = true, .until = now - 60000 });
+	assert_latest("", .max = 9, .filter = { .has_since = true, .since = now + 500 });
+}
+
+static bool count_five(void *data, const struct cordon_audit_record *record, const char *line, size_t n)
+{
+	(void)record, (void)line, (void)n;
+	return ++*(int *)data < 5;
+}
+
+static void search_says_how_far_it_came(void **state)
+{
+	struct cordon_audit_searched searched = { 0 };
+	struct cordon_audit *audit = open_audit("run-1");
+	struct cordon_audit_extent extent;
+	int n = 0;
+	struct cordon_audit_search search = { .data = &n, .take = count_five };
+
+	(void)state;
+	assert_int_equal(cordon_audit_search(&home, &search, &searched, NULL), 0);
+	assert_true(!searched.more && !searched.records && !searched.seq);
+	cordon_audit_set_rotation(audit, 2000, 100);
+	for (int i = 0; i < 30; i++)
+		write_event(audit, CORDON_AUDIT_GRANT, "x");
+	cordon_audit_close(audit);
+	search.filter.types = UINT32_C(1) << CORDON_AUDIT_GRANT;
+	assert_int_equal(cordon_audit_search(&home, &search, &searched, NULL), 0);
+	assert_true(n == 5 && searched.more && searched.records >= 5 && searched.bytes < 2500);
+	/* It goes on where it stopped; the files behind that place are not read again. */
+	search.before = searched.seq;
+	n = -1000;
+	assert_int_equal(cordon_audit_search(&home, &search, &searched, NULL), 0);
+	assert_true(n == -1000 + 25 && !searched.more && searched.seq == 1);
+	assert_int_equal(cordon_audit_extent(&home, &extent, NULL), 0);
+	assert_true(extent.files >= 3 && searched.bytes < extent.bytes);
+	/* A deadline that is over stops it after its first look. */
+	search = (struct cordon_audit_search){ .deadline = 1, .data = &n, .take = count_five };
+	n = -1000;
+	assert_int_equal(cordon_audit_search(&home, &search, &searched, NULL), 0);
+	assert_true(searched.more && searched.records < 10);
+}
+
+static void front_of_a_line_is_read_without_parsing(void **state)
+{
+	static const char good[] =
+		"{\"v\":1,\"seq\":17,\"prev\":\"" CORDON_AUDIT_HASH_NONE
+		"\",\"time\":\"2026-01-02T03:04:05.678Z\",\"event\":\"grant\",\"session_id\":\"0123456789012345\"}";
+	char line[sizeof(good)];
+	const char *time;
+	uint64_t seq;
+
+	(void)state;
+	assert_true(cordon_audit_front(good, sizeof(good) - 1, &seq, &time));
+	assert_true(seq == 17 && strncmp(time, "2026-01-02T03:04:05.678Z\"", CORDON_TIME_SIZE) == 0);
+	for (size_t n = 0; n < strlen(good) - 1; n++) { /* whatever is cut off, nothing behind the end is read */
+		autofree char *cut = strndup(good, n);
+
+		assert_non_null(cut);
+		(void)cordon_audit_front(cut, n, &seq, &time);
+	}
+	memcpy(line, good, sizeof(good));
+	line[13] = 'x';
+	assert_false(cordon_audit_front(line, strlen(line), &seq, &time));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +582,9 @@ int main(void)
 		cmocka_unit_test(forged_text_is_safe_to_show),
 		in_home(reader_goes_on_over_rotation),
 		in_home(newest_records_are_found_from_the_end),
+		in_home(newest_records_are_found_by_who_what_and_when),
+		in_home(search_says_how_far_it_came),
+		cmocka_unit_test(front_of_a_line_is_read_without_parsing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

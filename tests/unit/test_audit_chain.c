@@ -365,6 +365,55 @@ static void rotation_keeps_one_chain_over_several_files(void **state)
 	expect_break("audit-000003.jsonl", 1, "records were removed");
 }
 
+static struct cordon_audit_report verify_part(size_t files, int64_t deadline)
+{
+	const struct cordon_audit_part part = { .files = files, .deadline = deadline };
+	struct cordon_audit_report report = { 0 };
+
+	assert_int_equal(cordon_audit_verify(&home, &part, &report, NULL), 0);
+	return report;
+}
+
+static void part_of_the_log_is_verified_and_called_a_part(void **state)
+{
+	struct cordon_audit *audit = open_audit("a");
+	struct cordon_audit_report all, part;
+
+	(void)state;
+	cordon_audit_set_rotation(audit, 2000, 100);
+	for (int i = 0; i < 50; i++)
+		write_event(audit, CORDON_AUDIT_GRANT, "x");
+	cordon_audit_close(audit);
+	all = verify_part(0, 0);
+	part = verify_part(2, 0);
+	assert_true(all.whole && !all.breaks && all.first_seq == 1);
+	assert_true(!part.whole && !part.stopped && !part.breaks && part.files == 2 && part.first_seq > 1);
+	assert_int_equal(part.last_seq, all.last_seq);
+	assert_int_equal(part.records, part.last_seq - part.first_seq + 1);
+	assert_true(verify_part(100, 0).whole);
+	/* What is wrong in a part is found, and what is wrong before it is none of its business. */
+	assert_int_equal(unlink("home/state/audit/audit-000002.jsonl"), 0);
+	assert_int_equal(verify_part(2, 0).breaks, 0);
+	edit_log(change_one);
+	assert_true(verify_part(2, 0).breaks > 0);
+}
+
+static void verification_that_runs_out_of_time_says_how_far_it_came(void **state)
+{
+	struct cordon_audit *audit = open_audit("a");
+	struct cordon_audit_report part;
+
+	(void)state;
+	for (int i = 0; i < 2500; i++)
+		write_event(audit, CORDON_AUDIT_GRANT, "x");
+	cordon_audit_close(audit);
+	part = verify_part(0, 1);
+	assert_true(part.stopped && !part.whole && !part.breaks && part.first_seq == 1);
+	assert_true(part.records == part.last_seq && part.last_seq < 2500);
+	part = verify_part(0, INT64_MAX);
+	assert_true(!part.stopped && part.whole && part.records == 2500);
+}
+
 static void pruned_files_leave_a_record_and_an_intact_chain(void **state)
 {
 	struct cordon_audit *audit = open_audit("a");
@@ -441,6 +490,8 @@ int main(void)
 		in_home(lock_that_somebody_keeps_is_an_error_and_no_hang),
 		in_home(log_that_is_no_plain_file_is_refused),
 		in_home(rotation_keeps_one_chain_over_several_files),
+		in_home(part_of_the_log_is_verified_and_called_a_part),
+		in_home(verification_that_runs_out_of_time_says_how_far_it_came),
 		in_home(pruned_files_leave_a_record_and_an_intact_chain),
 		in_home(removed_oldest_file_without_a_record_is_found),
 		in_home(rotation_that_was_broken_off_is_finished),
