@@ -52,6 +52,13 @@ void cordon_page_loop_topic(struct cordon_page *page, const json_t *call, struct
 void cordon_page_loop_story(struct cordon_page *page, const json_t *board);
 void cordon_page_loop_call(struct cordon_page *page, const json_t *board);
 void cordon_page_loop_output(struct cordon_page *page, const json_t *board);
+void cordon_page_access(struct cordon_page *page);
+void cordon_page_access_change(struct cordon_page *page);
+void cordon_page_access_do(struct cordon_page *page);
+void cordon_page_access_picture(struct cordon_page *page);
+void cordon_page_audit_log(struct cordon_page *page);
+void cordon_page_audit_check(struct cordon_page *page);
+void cordon_page_audit_export(struct cordon_page *page);
 
 /* assets.c: a text that changes with the files, so that a browser may keep them. */
 const char *cordon_page_assets_version(void);
@@ -64,7 +71,8 @@ void cordon_page_end(struct cordon_page *page);
 void cordon_page_flush(struct cordon_page *page);
 /* A whole page about what went wrong: the message, the hint, and a way back. */
 void cordon_page_fail(struct cordon_page *page, int status, const struct cordon_error *err);
-/* The same with a status that fits the kind of the error. */
+/* The status that fits the kind of an error; and the same page with it. */
+int cordon_page_status_of(const struct cordon_error *err);
 void cordon_page_fail_error(struct cordon_page *page, const struct cordon_error *err);
 /* After an action: the browser gets `path`, which may have a query. `done` is a word of the table in layout.c, which the next page
  * says in whole words; or NULL. */

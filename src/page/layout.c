@@ -18,6 +18,9 @@ static const struct {
 	{ "story-retried", "The story has its attempts back and waits for its turn." },
 	{ "story-retried-later",
 	  "The story has its attempts back. The loop does not run; it goes on when it is started again." },
+	{ "granted", "The access is granted, from the next step on." },
+	{ "revoked", "The access is revoked, and what holds it ends after its grace time." },
+	{ "revoked-kept", "The access is revoked, and what holds it goes on until it ends." },
 };
 
 static const char *done_text(const char *word)
@@ -131,15 +134,18 @@ void cordon_page_fail(struct cordon_page *page, int status, const struct cordon_
 			    cordon_streq(page->request->method, "POST") ? page->request->path : "/");
 }
 
+int cordon_page_status_of(const struct cordon_error *err)
+{
+	return err->kind == CORDON_KIND_NOT_FOUND				      ? 404
+	       : err->kind == CORDON_KIND_USAGE					      ? 400
+	       : err->kind == CORDON_KIND_POLICY_DENIED				      ? 403
+	       : err->kind == CORDON_KIND_CONFLICT || err->kind == CORDON_KIND_CONFIG ? 409
+										      : 500;
+}
+
 void cordon_page_fail_error(struct cordon_page *page, const struct cordon_error *err)
 {
-	int status = err->kind == CORDON_KIND_NOT_FOUND	      ? 404
-		     : err->kind == CORDON_KIND_USAGE	      ? 400
-		     : err->kind == CORDON_KIND_POLICY_DENIED ? 403
-		     : err->kind == CORDON_KIND_CONFLICT      ? 409
-							      : 500;
-
-	cordon_page_fail(page, status, err);
+	cordon_page_fail(page, cordon_page_status_of(err), err);
 }
 
 void cordon_page_redirect(struct cordon_page *page, const char *word, const char *path, ...)

@@ -10,6 +10,12 @@ const struct cordon_page_route cordon_page_routes[] = {
 	{ "/changes/", NULL, cordon_page_changes, cordon_page_changes_act },
 	{ "/loop", "Loops", cordon_page_loops, NULL },
 	{ "/loop/", NULL, cordon_page_loop, cordon_page_loop_act },
+	{ "/access", "Access", cordon_page_access, NULL },
+	{ "/access/change", NULL, cordon_page_access_change, cordon_page_access_do },
+	{ "/access/picture", NULL, cordon_page_access_picture, NULL },
+	{ "/audit", "Audit", cordon_page_audit_log, NULL },
+	{ "/audit/check", NULL, cordon_page_audit_check, NULL },
+	{ "/audit/export", NULL, cordon_page_audit_export, NULL },
 	{ 0 },
 };
 
