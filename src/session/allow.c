@@ -44,6 +44,12 @@ static int look(const struct cordon_store *store, const char *id, const struct c
 	allowing->runs = allowing->session.status == CORDON_SESSION_ACTIVE;
 	allowing->has = allowing->runs && cordon_allowance_within(allowing->allowance, &allowing->session.settings);
 	allowing->has_next = cordon_allowance_within(allowing->allowance, &allowing->project.settings);
+	return 0;
+}
+
+/* Whether it can be: no share shows what must not be seen, and its path exists. */
+static int judge(const struct allowing *allowing, struct cordon_error *err)
+{
 	return allowing->has_next ? 0 : cordon_allowance_judge(allowing->allowance, &allowing->project.settings, err);
 }
 
@@ -55,12 +61,14 @@ static void tell(const struct allowing *allowing, struct cordon_session_allowed 
 }
 
 int cordon_session_may_allow(const struct cordon_store *store, const char *id, const struct cordon_allowance *allowance,
-			     struct cordon_session_record *ret_session, struct cordon_session_allowed *ret_allowed,
-			     struct cordon_error *err)
+			     bool only_words, struct cordon_session_record *ret_session,
+			     struct cordon_session_allowed *ret_allowed, struct cordon_error *err)
 {
 	autoallowing struct allowing allowing = { 0 };
 	int r = look(store, id, allowance, CORDON_APPROVAL_ONCE, &allowing, err);
 
+	if (r == 0 && !only_words)
+		r = judge(&allowing, err);
 	if (r < 0)
 		return r;
 	tell(&allowing, ret_allowed);
@@ -161,6 +169,8 @@ int cordon_session_allow(const struct cordon_store *store, const char *id, const
 	int r = look(store, id, allowance, span, &allowing, err);
 	bool keeps;
 
+	if (r == 0)
+		r = judge(&allowing, err);
 	if (r < 0)
 		return r;
 	if (span == CORDON_APPROVAL_ONCE && run && !cordon_streq(run, allowing.session.run_id))

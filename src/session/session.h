@@ -129,10 +129,11 @@ int cordon_session_allow(const struct cordon_store *store, const char *id, const
 			 cordon_approval_span span, const char *run, struct cordon_session_allowed *ret_allowed,
 			 struct cordon_error *err);
 /* The same without a change: whether it could be allowed, and with `already` whether the session has it, or has it from its
- * next start on. ret_session (may be NULL) is its record. */
+ * next start on. With only_words, nothing depends on what the host has, so that an agent can't find out what exists there.
+ * ret_session (may be NULL) is its record. */
 int cordon_session_may_allow(const struct cordon_store *store, const char *id, const struct cordon_allowance *allowance,
-			     struct cordon_session_record *ret_session, struct cordon_session_allowed *ret_allowed,
-			     struct cordon_error *err);
+			     bool only_words, struct cordon_session_record *ret_session,
+			     struct cordon_session_allowed *ret_allowed, struct cordon_error *err);
 
 /*
  * Answers an approval as cordon_approval_answer() does, and puts what it grants a session into effect. The page and the

@@ -16,6 +16,15 @@ static const char *wanted(const struct cordon_mcp_request *request, const json_t
 	return session ? session : request->mcp->options.session;
 }
 
+/* Whether the caller must not learn from us what the host has: it may neither see the host nor change settings. To this
+ * caller everything that can be written is a question to a person, whether or not it exists. */
+static bool is_strange(const struct cordon_mcp_request *request)
+{
+	const struct cordon_mcp_grant *grant = request->channel->grant;
+
+	return request->mcp->options.session || (grant && grant->scope < CORDON_SCOPE_ADMIN);
+}
+
 /* The reason is the agent's own text; it stands in quotes, which it can't close. */
 static void add_reason(struct cordon_buf *question, const char *reason)
 {
@@ -40,7 +49,9 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 	const char *id = wanted(request, args, &allowance);
 
 	/* The tool itself answers when it can't be, and when it is allowed already. */
-	if (!id || cordon_session_may_allow(request->mcp->store, id, &allowance, &session, &allowed, NULL) < 0 ||
+	if (!id ||
+	    cordon_session_may_allow(request->mcp->store, id, &allowance, is_strange(request), &session, &allowed,
+				     NULL) < 0 ||
 	    allowed.already)
 		return false;
 	if (allowance.host)
@@ -66,6 +77,17 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 	return question->grant != NULL;
 }
 
+/* Does what a person approved. A strange caller hears no reason from the host when that fails; the person does. */
+static int allow(const struct cordon_mcp_request *request, const char *id, const struct cordon_allowance *allowance,
+		 struct cordon_session_allowed *ret_allowed, struct cordon_error *err)
+{
+	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, NULL, ret_allowed, err);
+
+	if (r < 0 && is_strange(request) && err->kind != CORDON_KIND_CONFLICT && err->kind != CORDON_KIND_LIMIT)
+		return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "this can't be allowed on this host");
+	return r;
+}
+
 static int grant_request(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			 struct cordon_error *err)
 {
@@ -78,13 +100,13 @@ static int grant_request(struct cordon_mcp_request *request, json_t *args, json_
 	(void)ret_text;
 	if (!id)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
-	r = cordon_session_may_allow(mcp->store, id, &allowance, NULL, &allowed, err);
+	r = cordon_session_may_allow(mcp->store, id, &allowance, is_strange(request), NULL, &allowed, err);
 	/* INVARIANT: without an approval, only what is allowed already succeeds. */
 	if (r == 0 && !allowed.already && !request->approved && (!mcp->options.approved || mcp->options.session))
 		r = cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT,
 				"what the session may do has just changed: ask again");
 	if (r == 0 && (!allowed.already || request->approved))
-		r = cordon_session_allow(mcp->store, id, &allowance, request->span, NULL, &allowed, err);
+		r = allow(request, id, &allowance, &allowed, err);
 	if (r < 0)
 		return r;
 	*ret_result = json_pack("{s:s, s:s, s:s, s:s*, s:s*}", "session_id", id, "allowed", allowed.text, "effective",

@@ -425,19 +425,16 @@ def test_a_notice_says_what_begins_to_wait_and_nobody_waits_for_it(cordon, raw, 
     assert not zombies
 
 
-@pytest.mark.parametrize("missing", ["bus", "program", "absolute"])
-def test_without_a_desktop_there_is_no_notice(cordon, raw, box, missing):
+def test_without_a_desktop_there_is_no_notice(cordon, raw, box):
     desktop = Desktop(box)
-    env = desktop.env
-    if missing == "bus":
-        env = env | {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": str(box.mkdir("empty"))}
-    elif missing == "program":
-        env = env | {"PATH": "/usr/bin:/bin"}
-    else:
-        env = env | {"PATH": "desktop:/usr/bin:/bin"}
-    server = raw(env=env, cwd=box.path)
-    assert ask_once(server, "a")["error"]["code"] == -32021 and waiting(cordon)
-    # The one that has a desktop comes later, and is the only one.
-    ask_once(raw(env=desktop.env), "b")
+    for name, without in (
+        ("bus", {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": str(box.mkdir("empty"))}),
+        ("program", {"PATH": "/usr/bin:/bin"}),
+        ("relative", {"PATH": "desktop:/usr/bin:/bin"}),
+    ):
+        server = raw(env=desktop.env | without, cwd=box.path)
+        assert ask_once(server, name)["error"]["code"] == -32021
+    # The one that has a desktop comes later, and is the only one that is shown.
+    ask_once(raw(env=desktop.env), "shown")
     (arguments,) = desktop.notices(1)
-    assert "project b?" in arguments[2] or arguments[2].startswith("2 approvals wait")
+    assert "project shown?" in arguments[2] or arguments[2].startswith("4 approvals wait")

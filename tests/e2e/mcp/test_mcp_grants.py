@@ -88,10 +88,33 @@ def test_an_agent_asks_and_only_a_person_outside_can_answer(agent, raw, cordon):
     assert "denied this" in error(grant(server, **other))["message"]
     # Of another session, and for what nobody can be given, it is not even asked.
     assert error(grant(server, session_id="0" * 8 + "-0000-4000-8000-" + "0" * 12, **agent.want))["kind"] == "policy_denied"
-    for path, kind in ((str(home / "state"), "policy_denied"), ("/workspace/.git/hooks", "policy_denied"), ("x", "usage")):
+    for path, kind in (("/workspace/.git/hooks", "policy_denied"), ("x", "usage")):
         assert error(grant(server, path=path, reason="r"))["kind"] == kind
     assert error(grant(server, reason="r"))["kind"] == "usage" and error(grant(server, host="h", path="/p", reason="r"))["kind"] == "usage"
     assert cordon("approvals", "list", "--json").json() == []
+
+
+def test_an_agent_learns_nothing_about_the_host_from_a_question(agent, raw, cordon, box):
+    """What exists, what does not, and what nobody can be given: the answers are the same, and a yes to the last means nothing."""
+    box.link("to-home", box.state)
+    server = raw("--session", agent.session)
+    answers = set()
+    for path in (agent.data, agent.data / "missing", box.state / "state", box.path, box.path / "to-home"):
+        refused = error(grant(server, path=str(path), reason="r"))
+        id = cordon("approvals", "show", "latest", "--json").json()["id"]
+        answers.add(str(refused).replace(id[:8], "ID"))
+        if path == agent.data:
+            continue
+        tried = cordon("approvals", "approve", id, "--for", "policy", "--json")
+        assert tried.returncode == 1 and "approved, but not in effect" in tried.json("stderr")["message"]
+        told = error(grant(server, path=str(path), reason="r"))
+        assert told["message"] == "this can't be allowed on this host" and str(box.state) not in str(told)
+    assert len(answers) == 1
+    assert cordon("project", "get", agent.project, "--json").json()["shares"] == []
+    # Whoever may change settings hears the reason at once.
+    other = raw()
+    assert error(grant(other, session_id=agent.session, path=str(box.state), reason="r"))["kind"] == "policy_denied"
+    assert "cordon's own records" in error(grant(other, session_id=agent.session, path=str(box.path / "to-home"), reason="r"))["message"]
 
 
 def test_an_approval_for_a_run_ends_with_it(agent, raw, cordon):
