@@ -68,7 +68,8 @@ void cordon_exchange_page_headers(const struct cordon_exchange *exchange, struct
 		  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
 		  "base-uri 'none'; frame-ancestors 'none'" },
 		{ "X-Frame-Options", "DENY" },
-		{ "Referrer-Policy", "no-referrer" },
+		/* With "no-referrer", browsers would send "Origin: null" with our own forms. */
+		{ "Referrer-Policy", "same-origin" },
 		{ "Cross-Origin-Opener-Policy", "same-origin" },
 		{ "Cross-Origin-Resource-Policy", "same-origin" },
 	};

@@ -36,7 +36,7 @@ def test_every_answer_forbids_frames_foreign_scripts_and_caches(page):
     for path in ("/", "/login?code=x", "/page/style.css"):
         headers = page.raw("GET", path).headers
         assert "frame-ancestors 'none'" in headers["content-security-policy"] and "default-src 'none'" in headers["content-security-policy"]
-        assert headers["x-frame-options"] == "DENY" and ("no-store" in headers["cache-control"] or "immutable" in headers["cache-control"]) and headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY" and ("no-store" in headers["cache-control"] or "immutable" in headers["cache-control"]) and headers["referrer-policy"] == "same-origin"
 
 
 def test_forms_of_other_sites_and_other_ports_are_refused(page):
