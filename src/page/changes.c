@@ -5,14 +5,6 @@
 #define VIEWS_SHOWN 25
 #define COUNTED_MOST 2000 /* changes of a view that the list counts */
 
-size_t cordon_page_number(const struct cordon_page *page, const char *name)
-{
-	const char *text = cordon_page_arg(page, name);
-	uint64_t number = 0;
-
-	return text && cordon_parse_u64(text, 0, UINT32_MAX, &number) == 0 ? (size_t)number : 0;
-}
-
 void cordon_page_counts(struct cordon_page *page, const struct cordon_changes_counts *counts)
 {
 	size_t files = counts->added + counts->modified + counts->deleted;

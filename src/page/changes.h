@@ -33,8 +33,7 @@ bool cordon_page_diff(struct cordon_page *page, const struct cordon_page_view *s
 /* The word for what happens to it: "added", "deleted", ... */
 const char *cordon_page_change_word(const struct cordon_delta_change *change);
 
-/* changes.c: a number of the query, or 0; and "3 files: 1 added, ...". */
-size_t cordon_page_number(const struct cordon_page *page, const char *name);
+/* changes.c: "3 files: 1 added, ...". */
 void cordon_page_counts(struct cordon_page *page, const struct cordon_changes_counts *counts);
 
 /* changes_view.c: opens the view that the path names, or answers with a page about the failure and returns false. */

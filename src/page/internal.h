@@ -36,6 +36,8 @@ struct cordon_page_route {
 extern const struct cordon_page_route cordon_page_routes[]; /* ends with an empty one */
 
 void cordon_page_home(struct cordon_page *page);
+void cordon_page_approvals(struct cordon_page *page);
+void cordon_page_approvals_act(struct cordon_page *page);
 void cordon_page_changes_list(struct cordon_page *page);
 void cordon_page_changes(struct cordon_page *page);
 void cordon_page_changes_act(struct cordon_page *page);
@@ -63,6 +65,9 @@ void cordon_page_audit_export(struct cordon_page *page);
 /* assets.c: a text that changes with the files, so that a browser may keep them. */
 const char *cordon_page_assets_version(void);
 
+/* approvals.c: how many questions wait for an answer, for the navigation. */
+void cordon_page_waiting(struct cordon_page *page);
+
 /* layout.c: the frame. `live` are the directories below state/ whose changes make the script fetch the page again, separated by
  * blanks ("audit approvals sessions/ID"), or NULL. */
 void cordon_page_begin(struct cordon_page *page, const char *title, const char *live);
@@ -81,6 +86,8 @@ void cordon_page_redirect(struct cordon_page *page, const char *done, const char
 /* A value of the query or of the form; NULL when it is not there. */
 const char *cordon_page_arg(const struct cordon_page *page, const char *name);
 const char *cordon_page_field(const struct cordon_page *page, const char *name);
+/* A number of the query, or 0. */
+size_t cordon_page_number(const struct cordon_page *page, const char *name);
 /* Whether the form asks for this action. */
 bool cordon_page_does(const struct cordon_page *page, const char *action);
 

@@ -3,12 +3,17 @@
 #include <stdio.h>
 
 #include "page/internal.h"
+#include "session/session.h"
 
 /* What an action that has just been done is called. The word stands in the address, so it must not be free text. */
 static const struct {
 	const char *word, *text;
 } done[] = {
 	{ "stopped", "The session ends now." },
+	{ "approved", "Approved. The call goes on, once." },
+	{ "allowed", "Approved. It is allowed now." },
+	{ "allowed-later", "Approved; " CORDON_SESSION_ALLOWED_LATER "." },
+	{ "denied", "Denied." },
 	{ "applied", "The changes are in the host's tree." },
 	{ "applied-commits", "The changes are in the host's tree, and the commits of the run in its repository." },
 	{ "undone", "The host's tree is as it was before the last apply." },
@@ -42,10 +47,15 @@ static bool is_here(const char *path, const char *at)
 static void navigation(struct cordon_page *page)
 {
 	cordon_html(&page->html, "<nav aria-label=\"Pages\"><ul>");
-	for (const struct cordon_page_route *route = cordon_page_routes; route->path; route++)
-		if (route->label)
-			cordon_html(&page->html, "<li><a href=\"%s\" aria-current=\"%s\">%s</a></li>", route->path,
-				    is_here(route->path, page->request->path) ? "page" : "false", route->label);
+	for (const struct cordon_page_route *route = cordon_page_routes; route->path; route++) {
+		if (!route->label)
+			continue;
+		cordon_html(&page->html, "<li><a href=\"%s\" aria-current=\"%s\">%s</a>", route->path,
+			    is_here(route->path, page->request->path) ? "page" : "false", route->label);
+		if (route->get == cordon_page_approvals)
+			cordon_page_waiting(page);
+		cordon_html(&page->html, "</li>");
+	}
 	cordon_html(&page->html, "</ul></nav>");
 }
 
@@ -64,9 +74,10 @@ void cordon_page_begin(struct cordon_page *page, const char *title, const char *
 		    title, cordon_page_assets_version(), cordon_page_assets_version());
 	if (known)
 		cordon_html(html, "<script src=\"/page/script.js?%s\" defer></script>", cordon_page_assets_version());
+	/* The navigation of every page says how many approvals wait, so this stands first: a stream has room for so many topics. */
 	cordon_html(html,
-		    "</head><body data-live=\"%s\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header>",
-		    live);
+		    "</head><body data-live=\"%s%s\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header>",
+		    known && live && !strstr(live, "approvals") ? "approvals " : "", live ? live : "");
 	cordon_html(html, "<p class=\"brand\"><a href=\"/\">cordon</a></p>");
 	if (known)
 		navigation(page);

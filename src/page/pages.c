@@ -6,6 +6,7 @@
 
 const struct cordon_page_route cordon_page_routes[] = {
 	{ "/", "Home", cordon_page_home, NULL },
+	{ "/approvals", "Approvals", cordon_page_approvals, cordon_page_approvals_act },
 	{ "/changes", "Changes", cordon_page_changes_list, NULL },
 	{ "/changes/", NULL, cordon_page_changes, cordon_page_changes_act },
 	{ "/loop", "Loops", cordon_page_loops, NULL },
@@ -65,6 +66,14 @@ const char *cordon_page_arg(const struct cordon_page *page, const char *name)
 const char *cordon_page_field(const struct cordon_page *page, const char *name)
 {
 	return cordon_form_get(&page->form, name);
+}
+
+size_t cordon_page_number(const struct cordon_page *page, const char *name)
+{
+	const char *text = cordon_page_arg(page, name);
+	uint64_t number = 0;
+
+	return text && cordon_parse_u64(text, 0, UINT32_MAX, &number) == 0 ? (size_t)number : 0;
 }
 
 bool cordon_page_does(const struct cordon_page *page, const char *action)

@@ -2,7 +2,7 @@
 /*
  * Live updates, and nothing else: without this script every page works and shows what was true when it was loaded. The server
  * says which part of its state changed; the script fetches the same page again and exchanges the parts that differ. A part is an
- * element with an id inside <main>. A part in which somebody types or has chosen something stays as it is.
+ * element with an id inside <main>, or with the class "live". A part in which somebody types or has chosen something stays as it is.
  */
 "use strict";
 
@@ -116,7 +116,7 @@
 			if (answer.ok && !answer.redirected) {
 				const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
 				listen(fresh.body.dataset.live);
-				for (const old of document.querySelectorAll("main > [id]:not(#said), main .live[id]")) {
+				for (const old of document.querySelectorAll("main > [id]:not(#said), .live[id]")) {
 					const part = fresh.getElementById(old.id);
 					if (!part || old.querySelector("[data-more]") || old.matches("[data-more]"))
 						continue;

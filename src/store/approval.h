@@ -153,6 +153,10 @@ int cordon_approvals_load(const struct cordon_store *store, const struct cordon_
 void cordon_approvals_done(struct cordon_approvals *approvals);
 #define autoapprovals CORDON_CLEANUP(cordon_approvals_done)
 
+/* How many wait, for whoever only wants to say that some do. Looks at a bounded number of records, and none that is too old to
+ * wait; *ret_more says that there may be others. */
+size_t cordon_approvals_waiting(const struct cordon_store *store, bool *ret_more);
+
 /* Removes records that were answered or expired more than keep_ms ago. */
 int cordon_approvals_gc(const struct cordon_home *home, int64_t keep_ms, size_t *ret_removed, struct cordon_error *err);
 

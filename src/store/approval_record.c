@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The records of approvals: read, listed, found and removed. */
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/time.h"
 #include "store/approval_internal.h"
+
+#define COUNTED_MOST 100 /* records that are read to say how many wait */
 
 static const char *const state_names[] = { "waiting", "approved", "denied", "expired", "done", NULL };
 static const char *const span_names[] = { "once", "session", "policy", NULL };
@@ -234,6 +237,45 @@ int cordon_approvals_load(const struct cordon_store *store, const struct cordon_
 	*ret_approvals = approvals;
 	approvals = (struct cordon_approvals){ 0 };
 	return 0;
+}
+
+/* Whether a record is new enough to wait: from the file alone, which is written when a question is put or answered. */
+static bool may_wait(int dir_fd, const char *file, int64_t now)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (int64_t)st.st_mtim.tv_sec * 1000 > now - CORDON_APPROVAL_LIFE_MS - 1000;
+}
+
+size_t cordon_approvals_waiting(const struct cordon_store *store, bool *ret_more)
+{
+	int64_t now = cordon_time_now();
+	json_auto_t *names = NULL;
+	autofd int dir = -1;
+	size_t i, n = 0, looked_at = 0;
+	json_t *name;
+
+	*ret_more = false;
+	if (cordon_approval_dir(&store->home, &dir, NULL) < 0 ||
+	    cordon_record_names(dir, CORDON_APPROVAL_SUFFIX, &names, NULL) < 0)
+		return 0;
+	json_array_foreach(names, i, name) {
+		autoapproval struct cordon_approval_record record = { 0 };
+		char file[CORDON_APPROVAL_ID_LENGTH + sizeof(CORDON_APPROVAL_SUFFIX)];
+
+		snprintf(file, sizeof(file), "%.*s" CORDON_APPROVAL_SUFFIX, CORDON_APPROVAL_ID_LENGTH,
+			 json_string_value(name));
+		if (!may_wait(dir, file, now))
+			continue;
+		if (looked_at++ == COUNTED_MOST) {
+			*ret_more = true;
+			break;
+		}
+		n += cordon_approval_read(dir, json_string_value(name), &record, NULL) == 0 &&
+		     record.state == CORDON_APPROVAL_WAITING;
+	}
+	return n;
 }
 
 static int find_latest(const struct cordon_store *store, char ret_id[static CORDON_ID_SIZE], struct cordon_error *err)

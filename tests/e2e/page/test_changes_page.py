@@ -270,7 +270,7 @@ def test_a_live_view_can_be_looked_at_and_its_end_is_told(box, cordon, page, tre
     poll(lambda: "live</code>" in page.get(f"/changes/{view}"), 60, "its work")
     shown = Shown(page, view)
     assert "has not ended" in shown.text and not shown.boxes and not shown.has("all") and "/discard" not in shown.text
-    assert f'data-live="views/{view}' in shown.text
+    assert f'data-live="approvals views/{view}"' in shown.text
     for action in ("all", "discard"):
         assert "not ended" in page.post(shown.path, 409, action=action, shown="0" * 64)
     stream = page.listen(f"views/{view}")
