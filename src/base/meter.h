@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts and times of what cordon does in a run, for `--metrics`. A meter is plain memory that the process of the lens can share.
+ * Counts and times of what cordon does in a run, for `--metrics`. A meter is plain memory that the processes of lens and network can share.
  * Several threads may add to it. Times are counted in buckets of which each is at most an eighth wider than the one before, so that a
  * percentile is right within 13 percent, however many there were.
  */
@@ -32,9 +32,11 @@ uint64_t cordon_histogram_percentile(const struct cordon_histogram *histogram, u
 struct cordon_meter {
 	struct cordon_histogram decide; /* ns of the decision function */
 	struct cordon_histogram lookup; /* ns of look-ups of the lens */
-	uint64_t lens_denied;		/* requests that the lens refused */
-	uint64_t watch_events;		/* calls that the watch received */
-	uint64_t watch_dropped;		/* reports that were only counted */
+	struct cordon_histogram connect; /* ns from a connection of the run to the answer of its host, through cordon-net */
+	uint64_t lens_denied;		 /* requests that the lens refused */
+	uint64_t net_refused;		 /* connections and names that cordon-net refused */
+	uint64_t watch_events;		 /* calls that the watch received */
+	uint64_t watch_dropped;		 /* reports that were only counted */
 };
 
 static inline uint64_t cordon_meter_now(void)

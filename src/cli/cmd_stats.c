@@ -2,46 +2,13 @@
 /* cordon stats: what cordon itself cost in a session or a measured run. */
 #include <stdio.h>
 
-#include "audit/query.h"
 #include "cli/commands.h"
+#include "run/stats.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	(void)data, (void)key, (void)arg, (void)err; /* This command has the common options only. */
 	return 0;
-}
-
-static void freep_reader(struct cordon_audit_reader **reader)
-{
-	*reader = cordon_audit_reader_free(*reader);
-}
-
-/* Finds the last end of a run that was measured, or of this one. */
-static int find(const struct cordon_home *home, const struct cordon_audit_filter *filter, json_t **ret_stats,
-		bool *ret_known, struct cordon_error *err)
-{
-	CORDON_CLEANUP(freep_reader) struct cordon_audit_reader *reader = NULL;
-	struct cordon_audit_item item;
-	int r = cordon_audit_reader_new(home, filter, &reader, err);
-
-	while (r == 0 && (r = cordon_audit_reader_next(reader, &item, err)) > 0) {
-		json_t *detail, *metrics;
-
-		r = 0;
-		if (item.damaged || !cordon_audit_match(filter, &item.record) || !item.record.session_id)
-			continue;
-		*ret_known = true;
-		detail = json_object_get(item.record.object, "detail");
-		metrics = json_object_get(detail, "metrics");
-		if (!json_is_object(metrics))
-			continue;
-		json_decref(*ret_stats);
-		*ret_stats = json_deep_copy(metrics);
-		json_object_set_new(*ret_stats, "session_id", json_string(item.record.session_id));
-		json_object_set(*ret_stats, "duration_ms", json_object_get(detail, "duration_ms"));
-		json_object_set(*ret_stats, "time", json_object_get(item.record.object, "time"));
-	}
-	return r;
 }
 
 /* "decide.calls: 24", one line for each number. */
@@ -61,9 +28,10 @@ static void print_value(const char *group, const char *key, const json_t *value)
 
 static void print_stats(json_t *stats)
 {
-	static const char *const order[] = { "session_id",  "time",   "duration_ms",	 "startup_ms",
-					     "overhead_ms", "mounts", "landlock_rules",	 "decide",
-					     "lens",	    "watch",  "helper_rss_bytes" };
+	static const char *const order[] = { "session_id",     "time",	      "duration_ms",
+					     "startup_ms",     "overhead_ms", "mounts",
+					     "landlock_rules", "decide",      "lens",
+					     "watch",	       "net",	      "helper_rss_bytes" };
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(order); i++) {
 		json_t *value = json_object_get(stats, order[i]), *inner;
@@ -92,10 +60,10 @@ static int report(struct cordon_cli *cli, json_t *stats)
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
-	struct cordon_audit_filter filter = { .types = 1u << CORDON_AUDIT_END };
-	json_auto_t *stats = NULL;
+	struct cordon_stats_ask ask = { .max = 1 };
+	json_auto_t *list = NULL;
 	struct cordon_error err = { 0 };
-	bool known = false;
+	size_t ended = 0;
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, NULL, &first, &err);
 
 	if (r != 0)
@@ -103,17 +71,17 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one session is expected, not %d", argc - first);
 	if (first < argc)
-		r = cordon_audit_run_parse(argv[first], &filter, &err);
+		r = cordon_audit_run_parse(argv[first], &ask.filter, &err);
 	if (r == 0)
 		r = cordon_home_open(&home, &err);
 	if (r == 0)
-		r = find(&home, &filter, &stats, &known, &err);
-	if (r == 0 && !stats) {
-		r = cordon_fail(&err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s%s %s", known ? "" : "there is no end of ",
-				first < argc ? argv[first] : "any run", known ? "was not measured" : "in the audit log");
+		r = cordon_stats_list(&home, &ask, &list, &ended, NULL, &err);
+	if (r == 0 && !json_array_size(list)) {
+		r = cordon_fail(&err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s%s %s", ended ? "" : "there is no end of ",
+				first < argc ? argv[first] : "any run", ended ? "was not measured" : "in the audit log");
 		cordon_error_hint(&err, "sessions are measured, and runs with 'cordon run --metrics FILE'");
 	}
-	return r < 0 ? cordon_cli_fail(cli, &err) : report(cli, stats);
+	return r < 0 ? cordon_cli_fail(cli, &err) : report(cli, json_array_get(list, 0));
 }
 
 const struct cordon_command cordon_cmd_stats = {

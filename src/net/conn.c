@@ -353,6 +353,8 @@ static void on_dialled(struct conn *conn)
 
 void net_conn_dialled(struct conn *conn)
 {
+	if (net.meter)
+		cordon_histogram_add(&net.meter->connect, cordon_meter_now() - conn->begun);
 	if (conn->credential >= 0)
 		net_inject_start(conn);
 	else
@@ -396,6 +398,7 @@ void net_conn_accept(const struct listener *listener, int fd)
 			       .port = listener->port,
 			       .credential = listener->inject,
 			       .deadline = net.now + NET_LOOK_MS,
+			       .begun = net.meter ? cordon_meter_now() : 0,
 			       .flows = { { .pipe = { -1, -1 } }, { .pipe = { -1, -1 } } } };
 	if (conns)
 		conns->prev = conn;

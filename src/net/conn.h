@@ -46,6 +46,7 @@ struct conn {
 	struct waiter waiter;
 	struct name *waited;		      /* RESOLVE: the name, or the proxy */
 	int64_t deadline;		      /* ms; 0: none */
+	uint64_t begun;			      /* ns, of a run that is measured */
 	struct cordon_net_address *addresses; /* to dial; until the relay begins */
 	size_t n, at;
 	/* Bytes of the client that are not sent yet; the first `cleared` of them may be. */

@@ -27,6 +27,7 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 
+#include "base/meter.h"
 #include "net/http.h"
 #include "policy/net.h"
 #include "sandbox/host/net_record.h"
@@ -106,6 +107,7 @@ struct net {
 		char authorization[512]; /* in base64, or "" */
 		char *except;		 /* no_proxy, or NULL */
 	} proxy;
+	struct cordon_meter *meter; /* or NULL */
 	size_t n_conns, max_conns;
 	size_t buffered;  /* bytes of memory that connections hold, at most NET_BUFFERS_MAX */
 	size_t n_counted; /* names that wildcards let through */

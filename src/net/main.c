@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -12,6 +13,7 @@
 #include "base/io.h"
 #include "base/time.h"
 #include "net/helper.h"
+#include "sandbox/host/metrics.h"
 
 #define EVENTS 64
 #define TICK_MS 1000
@@ -232,6 +234,21 @@ static int read_config(int fd, struct cordon_buf *ret_proxy)
 	return r;
 }
 
+/* A run that measures gives us memory for a meter. */
+static int map_meter(int fd)
+{
+	struct cordon_meter *meters;
+
+	if (fd < 0)
+		return 0;
+	meters = mmap(NULL, CORDON_METER__MAX * sizeof(*meters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)close(fd);
+	if (meters == MAP_FAILED)
+		return -errno;
+	net.meter = &meters[CORDON_METER_NET];
+	return 0;
+}
+
 static void set_limits(void)
 {
 	struct rlimit files;
@@ -245,7 +262,7 @@ static void set_limits(void)
 		net.max_conns = NET_CONNS_MAX;
 }
 
-static int begin(int config, pid_t parent, const char **ret_what)
+static int begin(int config, int meter, pid_t parent, const char **ret_what)
 {
 	static struct source control = { .on = on_control };
 	autobuf struct cordon_buf proxy = CORDON_BUF(4096);
@@ -255,6 +272,9 @@ static int begin(int config, pid_t parent, const char **ret_what)
 	r = read_config(config, &proxy);
 	close(config);
 	if (r < 0)
+		return r;
+	*ret_what = "map the meter";
+	if ((r = map_meter(meter)) < 0)
 		return r;
 	*ret_what = "use the proxy that https_proxy names; it must be http://host:port";
 	if ((r = net_proxy_parse(proxy.data ? proxy.data : "")) < 0)
@@ -287,7 +307,7 @@ int main(int argc, char **argv)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	const char *what = "";
-	int config = -1, parent = 0, r;
+	int config = -1, meter = -1, parent = 0, r;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		int value = parse_number(argv[i + 1]);
@@ -298,6 +318,8 @@ int main(int argc, char **argv)
 			net.sockets = value;
 		else if (cordon_streq(argv[i], "--control-fd"))
 			net.ctl = value;
+		else if (cordon_streq(argv[i], "--meter-fd"))
+			meter = value;
 		else if (cordon_streq(argv[i], "--parent"))
 			parent = value;
 	}
@@ -307,9 +329,9 @@ int main(int argc, char **argv)
 		(void)cordon_write_all(STDERR_FILENO, text, sizeof(text) - 1);
 		return CORDON_EXIT_USAGE;
 	}
-	cordon_close_except((const int[]){ config, net.sockets, net.ctl }, 3);
+	cordon_close_except((const int[]){ config, net.sockets, net.ctl, meter }, 4);
 	(void)sigaction(SIGPIPE, &ignore, NULL);
-	r = begin(config, parent, &what);
+	r = begin(config, meter, parent, &what);
 	if (r < 0) {
 		net_report_failed(what, r);
 		return CORDON_EXIT_REFUSED;

@@ -51,6 +51,8 @@ static void tell(cordon_reason reason, bool resolve, const char *text, const cha
 
 	snprintf(record.text, sizeof(record.text), "%s", text);
 	snprintf(record.rule, sizeof(record.rule), "%s", rule ? rule : "");
+	if (net.meter)
+		cordon_meter_count(&net.meter->net_refused);
 	if (!is_told(&record) && !send_record(&record))
 		untold++;
 }

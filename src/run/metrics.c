@@ -42,6 +42,17 @@ static json_t *lens_json(const struct cordon_metrics *metrics)
 			 (double)cordon_histogram_percentile(&lens->lookup, 99) / 1000.0);
 }
 
+static json_t *net_json(const struct cordon_metrics *metrics)
+{
+	const struct cordon_meter *net = &metrics->meters[CORDON_METER_NET];
+
+	return json_pack("{s:I, s:I, s:f, s:f, s:f}", "connections", (json_int_t)net->connect.n, "refused",
+			 (json_int_t)net->net_refused, "us_p50",
+			 (double)cordon_histogram_percentile(&net->connect, 50) / 1000.0, "us_p99",
+			 (double)cordon_histogram_percentile(&net->connect, 99) / 1000.0, "cpu_ms",
+			 (double)metrics->net_cpu_us / 1000.0);
+}
+
 /* The time before the program began and after it ended, and the processor time that cordon's processes used between. */
 static double overhead_ms(const struct cordon_metrics *metrics)
 {
@@ -59,11 +70,13 @@ json_t *cordon_metrics_json(const struct cordon_result *result)
 	const struct cordon_metrics *metrics = result->metrics;
 	const struct cordon_meter *watch = &metrics->meters[CORDON_METER_SUPERVISOR];
 	bool lens = result->launched && result->plan && result->plan->lens;
+	bool net = result->launched && result->plan && result->plan->net;
 
-	return json_pack("{s:o, s:i, s:i, s:o, s:o, s:{s:I, s:I}, s:f, s:I}", "startup_ms",
+	return json_pack("{s:o, s:i, s:i, s:o, s:o, s:{s:I, s:I}, s:o, s:f, s:I}", "startup_ms",
 			 metrics->started_ns ? json_real(ms(metrics->begun_ns, metrics->started_ns)) : json_null(),
 			 "mounts", count_mounts(result->plan), "landlock_rules", (int)metrics->landlock_rules, "decide",
 			 decide_json(metrics), "lens", lens ? lens_json(metrics) : json_null(), "watch", "events",
-			 (json_int_t)watch->watch_events, "dropped", (json_int_t)watch->watch_dropped, "overhead_ms",
-			 overhead_ms(metrics), "helper_rss_bytes", (json_int_t)metrics->helper_rss_bytes);
+			 (json_int_t)watch->watch_events, "dropped", (json_int_t)watch->watch_dropped, "net",
+			 net ? net_json(metrics) : json_null(), "overhead_ms", overhead_ms(metrics), "helper_rss_bytes",
+			 (json_int_t)metrics->helper_rss_bytes);
 }

@@ -167,7 +167,8 @@ static int run_plan(struct run *run, struct cordon_error *err)
 		cordon_repositories_begin(run->spec->policy, &mark);
 	r = cordon_run_audit_start(&run->audit, plan, err);
 	if (r == 0)
-		r = cordon_launch(plan, run->spec->policy, &observer, &child, err);
+		r = cordon_launch(plan, run->spec->policy, &observer,
+				  run->result->metrics ? run->result->metrics->fd : -1, &child, err);
 	if (r < 0) {
 		cordon_closep(&mark.index_fd);
 		return r;

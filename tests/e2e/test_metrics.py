@@ -11,6 +11,7 @@ KEYS = {
     "decide",
     "lens",
     "watch",
+    "net",
     "overhead_ms",
     "helper_rss_bytes",
     "session_id",
@@ -29,7 +30,7 @@ def test_metrics_are_of_this_run(cordon, box, repo):
     assert done.returncode == 0, done
     metrics = json.loads((box.path / "m.json").read_text())
     assert set(metrics) == KEYS
-    assert metrics["lens"] is None and metrics["mounts"] > 5 and metrics["landlock_rules"] > 5
+    assert metrics["lens"] is None and metrics["net"] is None and metrics["mounts"] > 5 and metrics["landlock_rules"] > 5
     assert metrics["watch"]["events"] >= 10 and metrics["watch"]["dropped"] == 0
     assert metrics["decide"]["calls"] >= 5 and 0 < metrics["decide"]["ns_p50"] <= metrics["decide"]["ns_p99"]
     assert 0 < metrics["startup_ms"] <= metrics["overhead_ms"]
@@ -52,6 +53,20 @@ def test_metrics_of_the_lens_come_from_its_process(cordon, box, repo):
     assert 0 < metrics["lens"]["us_p50"] <= metrics["lens"]["us_p99"]
     assert metrics["decide"]["calls"] >= metrics["lens"]["lookups"]
     assert json.loads((repo / "r.json").read_text())["metrics"]["mounts"] == metrics["mounts"]
+
+
+def test_metrics_of_the_network_come_from_its_process(machine, online):
+    root = machine.mkdir("work")
+    script = "for i in 1 2 3; do curl -sS -m 60 -o /dev/null https://a.example.com/ || exit 1; done; curl -sS https://b.example.com/ 2>/dev/null; true"
+    for options in ([], ["--metrics", str(root / "m.json")]):  # without, the process has nothing to count in
+        done = online("run", "--root", root, "--net", "a.example.com", *options, "--", "sh", "-c", script)
+        assert done.returncode == 0, done
+    net = json.loads((root / "m.json").read_text())["net"]
+    assert net["connections"] == 3 and net["refused"] >= 1 and 0 < net["us_p50"] <= net["us_p99"] and net["cpu_ms"] > 0, net
+    assert "net.connections: 3\n" in online("stats").stdout
+    # A list of which nothing is used has no process.
+    assert online("run", "--root", root, "--net", "a.example.com", "--metrics", str(root / "m.json"), "--", "true").returncode == 0
+    assert json.loads((root / "m.json").read_text())["net"] == {"connections": 0, "refused": 0, "us_p50": 0.0, "us_p99": 0.0, "cpu_ms": 0.0}
 
 
 def test_a_run_that_does_not_ask_is_not_measured(cordon, box, repo):

@@ -266,7 +266,8 @@ int cordon_namespaces_probe(void)
 }
 
 int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy,
-		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err)
+		  const struct cordon_observer *observer, int meter_fd, struct cordon_child *ret_child,
+		  struct cordon_error *err)
 {
 	struct cordon_child child = { .plan = plan,
 				      .policy = policy,
@@ -286,6 +287,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	if (plan->uid == 0 && getgroups(0, NULL) > 0 && setgroups(0, NULL) < 0)
 		return cordon_fail_errno(err, -errno, "cannot drop supplementary groups");
 	r = cordon_net_prepare(plan, observer->sight != NULL, &child.net, err);
+	child.net.meter = meter_fd;
 	if (r == 0)
 		r = break_hard_links(plan, policy, observer, &copies, err);
 	if (r < 0) {

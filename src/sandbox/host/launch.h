@@ -36,9 +36,10 @@ struct cordon_child {
 /* Tests whether the namespaces of a sandbox can be made and used here, by making them. 0 or -errno. */
 int cordon_namespaces_probe(void);
 
-/* On failure nothing of the run is left. */
+/* `meter_fd` is the memory of the meters (sandbox/host/metrics.h), or -1. On failure nothing of the run is left. */
 int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy,
-		  const struct cordon_observer *observer, struct cordon_child *ret_child, struct cordon_error *err);
+		  const struct cordon_observer *observer, int meter_fd, struct cordon_child *ret_child,
+		  struct cordon_error *err);
 /* Waits for the end and cleans up. Fills `result`, which the caller has zeroed. Releases the child. */
 void cordon_supervise(struct cordon_child *child, const struct cordon_observer *observer, struct cordon_result *result);
 

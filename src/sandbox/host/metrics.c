@@ -64,12 +64,24 @@ void cordon_metrics_exited(struct cordon_metrics *metrics)
 	metrics->cpu_exited_us = own_cpu_us();
 }
 
-void cordon_metrics_helper(struct cordon_metrics *metrics, const struct rusage *usage)
+static void add_helper(struct cordon_metrics *metrics, const struct rusage *usage)
+{
+	metrics->helper_cpu_us += cpu_us(usage);
+	metrics->helper_rss_bytes += (uint64_t)usage->ru_maxrss * 1024;
+}
+
+void cordon_metrics_lens(struct cordon_metrics *metrics, const struct rusage *usage)
+{
+	if (metrics)
+		add_helper(metrics, usage);
+}
+
+void cordon_metrics_net(struct cordon_metrics *metrics, const struct rusage *usage)
 {
 	if (!metrics)
 		return;
-	metrics->helper_cpu_us += cpu_us(usage);
-	metrics->helper_rss_bytes += (uint64_t)usage->ru_maxrss * 1024;
+	add_helper(metrics, usage);
+	metrics->net_cpu_us = cpu_us(usage);
 }
 
 void cordon_metrics_ended(struct cordon_metrics *metrics)

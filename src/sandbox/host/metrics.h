@@ -8,11 +8,11 @@
 #include "base/meter.h"
 #include "cordon.h"
 
-enum { CORDON_METER_SUPERVISOR, CORDON_METER_LENS, CORDON_METER__MAX };
+enum { CORDON_METER_SUPERVISOR, CORDON_METER_LENS, CORDON_METER_NET, CORDON_METER__MAX };
 
 struct cordon_metrics {
 	struct cordon_meter *meters; /* CORDON_METER__MAX of them, in shared memory */
-	int fd;			     /* that memory, for cordon-lens */
+	int fd;			     /* that memory, for cordon-lens and cordon-net */
 	uint64_t begun_ns;	     /* CLOCK_MONOTONIC: the run was asked for */
 	uint64_t started_ns;	     /* its program was executed; 0: it was not */
 	uint64_t exited_ns;	     /* its program had ended */
@@ -20,6 +20,7 @@ struct cordon_metrics {
 	uint64_t cpu_started_us;     /* processor time of the supervisor until then */
 	uint64_t cpu_exited_us;
 	uint64_t helper_cpu_us; /* of cordon-lens and cordon-net */
+	uint64_t net_cpu_us;	/* of cordon-net alone */
 	uint64_t helper_rss_bytes;
 	unsigned int landlock_rules;
 };
@@ -30,7 +31,8 @@ struct cordon_metrics *cordon_metrics_free(struct cordon_metrics *metrics);
 /* Each accepts NULL: then nothing is measured. */
 void cordon_metrics_started(struct cordon_metrics *metrics);
 void cordon_metrics_exited(struct cordon_metrics *metrics);
-void cordon_metrics_helper(struct cordon_metrics *metrics, const struct rusage *usage);
+void cordon_metrics_lens(struct cordon_metrics *metrics, const struct rusage *usage);
+void cordon_metrics_net(struct cordon_metrics *metrics, const struct rusage *usage);
 void cordon_metrics_ended(struct cordon_metrics *metrics);
 
 #endif

@@ -124,22 +124,27 @@ int cordon_net_prepare(const struct cordon_plan *plan, bool learning, struct cor
 
 _Noreturn static void become_net(const struct cordon_net_process *process, int ctl, pid_t parent)
 {
-	const int numbers[] = { process->config, process->sockets, ctl, (int)parent };
-	char texts[4][16], name[] = "cordon-net";
-	char options[4][16] = { "--config-fd", "--sockets-fd", "--control-fd", "--parent" };
-	char *argv[10] = { name }, *env[] = { NULL };
+	const int numbers[] = { process->config, process->sockets, ctl, process->meter, (int)parent };
+	char texts[5][16], name[] = "cordon-net";
+	char options[5][16] = { "--config-fd", "--sockets-fd", "--control-fd", "--meter-fd", "--parent" };
+	char *argv[12] = { name }, *env[] = { NULL };
+	size_t n = 1;
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(numbers); i++) {
-		int value = i < 3 ? fcntl(numbers[i], F_DUPFD, FIRST_FD) : numbers[i];
+		int value = numbers[i];
 
+		if (value < 0)
+			continue; /* nothing is measured */
+		if (i < 4)
+			value = fcntl(numbers[i], F_DUPFD, FIRST_FD);
 		if (value < 0)
 			_exit(CORDON_EXIT_REFUSED);
 		snprintf(texts[i], sizeof(texts[i]), "%d", value);
-		argv[1 + 2 * i] = options[i];
-		argv[2 + 2 * i] = texts[i];
+		argv[n++] = options[i];
+		argv[n++] = texts[i];
 	}
 	execve(process->program, argv, env);
 	_exit(CORDON_EXIT_REFUSED);

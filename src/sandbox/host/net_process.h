@@ -15,13 +15,14 @@ struct cordon_net_process {
 	int inside;  /* the end of the pair that PID 1 gets (sandbox/inside/network.h), until it has it; or -1 */
 	int sockets; /* the end that cordon-net gets, until it is started; or -1 */
 	int wake;  /* readable when the run first uses its network; -1 when cordon-net was started, or there is none */
+	int meter; /* memory in which it counts, which belongs to the caller; or -1 */
 	int ctl;   /* to and from cordon-net (net_record.h), while it runs; or -1 */
 	pid_t pid; /* -1: it does not run */
 	struct rusage usage; /* once it has ended */
 	bool at_once; /* it may fail to start by what the user has set, or has much to take over: so it starts with the run */
 };
 /* clang-format off */
-#define CORDON_NET_PROCESS_NONE { .config = -1, .inside = -1, .sockets = -1, .wake = -1, .ctl = -1, .pid = -1 }
+#define CORDON_NET_PROCESS_NONE { .config = -1, .inside = -1, .sockets = -1, .wake = -1, .meter = -1, .ctl = -1, .pid = -1 }
 /* clang-format on */
 
 /* Finds the program, collects rules, proxy and credentials from our environment, and makes what PID 1 and the agent's

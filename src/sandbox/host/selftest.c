@@ -95,7 +95,7 @@ static int run_captured(const struct cordon_plan *plan, const struct cordon_poli
 
 	if (dup2(output, 1) < 0)
 		return cordon_fail_errno(err, -errno, "cannot capture the self-test");
-	r = cordon_launch(plan, policy, &observer, &child, err);
+	r = cordon_launch(plan, policy, &observer, -1, &child, err);
 	if (r == 0) {
 		cordon_supervise(&child, &observer, &result);
 		if (result.error.code) {

@@ -603,8 +603,8 @@ static void finish(struct supervisor *s)
 	cordon_net_end(&s->child->net, s->observer, s->result);
 	cordon_lens_stop(&s->lens); /* before the watch, which may just be waiting for the lens */
 	s->result->violations += cordon_lens_reports_end(s->lens_reports);
-	cordon_metrics_helper(s->result->metrics, &s->child->net.usage);
-	cordon_metrics_helper(s->result->metrics, &s->lens.usage);
+	cordon_metrics_net(s->result->metrics, &s->child->net.usage);
+	cordon_metrics_lens(s->result->metrics, &s->lens.usage);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 		end_watch(s, i);
 	if (s->terminal)
