@@ -61,6 +61,7 @@ void cordon_page_access_picture(struct cordon_page *page);
 void cordon_page_audit_log(struct cordon_page *page);
 void cordon_page_audit_check(struct cordon_page *page);
 void cordon_page_audit_export(struct cordon_page *page);
+void cordon_page_performance(struct cordon_page *page);
 
 /* assets.c: a text that changes with the files, so that a browser may keep them. */
 const char *cordon_page_assets_version(void);

@@ -17,6 +17,7 @@ const struct cordon_page_route cordon_page_routes[] = {
 	{ "/audit", "Audit", cordon_page_audit_log, NULL },
 	{ "/audit/check", NULL, cordon_page_audit_check, NULL },
 	{ "/audit/export", NULL, cordon_page_audit_export, NULL },
+	{ "/performance", "Performance", cordon_page_performance, NULL },
 	{ 0 },
 };
 
