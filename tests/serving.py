@@ -278,7 +278,7 @@ class Page:
     def token(self, path="/"):
         return re.search(r'name="token" value="([0-9a-f]{64})"', self.get(path))[1]
 
-    def post(self, path, status=303, headers=None, **fields):
+    def post(self, path, /, status=303, headers=None, **fields):
         """Sends a form; gives the place to go on, or the page about a failure."""
         body = urllib.parse.urlencode({"token": self.token()} | fields, doseq=True).encode()
         answer = self.raw("POST", path, headers, body)

@@ -182,6 +182,8 @@ struct cordon_crew_info {
 /* Lists the crews, oldest first; the caller frees the array. */
 int cordon_crew_list(const struct cordon_home *home, struct cordon_crew_info **ret_crews, size_t *ret_n,
 		     struct cordon_error *err);
+/* Whether something of the crew goes on: its owner lives, or a job that outlived it. */
+bool cordon_crew_runs(const struct cordon_home *home, const struct cordon_crew_info *crew);
 /* Reads a crew and the states of its jobs, in the order of their indices; the caller frees the array. */
 int cordon_crew_read(const struct cordon_home *home, const char *id, struct cordon_crew_info *ret_crew,
 		     struct cordon_job **ret_jobs, size_t *ret_n, struct cordon_error *err);

@@ -337,6 +337,19 @@ static void find_age(int crew_fd, struct age *ret)
 		(void)each_job(crew_fd, check_job, ret, NULL);
 }
 
+bool cordon_crew_runs(const struct cordon_home *home, const struct cordon_crew_info *crew)
+{
+	struct age age = { 0 };
+	autofd int fd = -1;
+
+	/* The jobs of a crew that is not detached end with its owner. */
+	if (crew->owned || !crew->detached || cordon_crew_open(home, crew->id, &fd, NULL) < 0)
+		return crew->owned;
+	age.crew_fd = fd;
+	(void)each_job(fd, check_job, &age, NULL);
+	return age.alive;
+}
+
 /* Renames the crew in one step, so that nobody finds it any more, and then removes it. If we die in between, the next
  * gc goes on. */
 static bool remove_crew(int parent_fd, const char *id)

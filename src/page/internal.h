@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "crew/crew.h"
 #include "page/form.h"
 #include "page/html.h"
 #include "page/page.h"
@@ -62,6 +63,13 @@ void cordon_page_audit_log(struct cordon_page *page);
 void cordon_page_audit_check(struct cordon_page *page);
 void cordon_page_audit_export(struct cordon_page *page);
 void cordon_page_performance(struct cordon_page *page);
+void cordon_page_doctor(struct cordon_page *page);
+void cordon_page_sessions(struct cordon_page *page);
+void cordon_page_session(struct cordon_page *page);
+void cordon_page_session_act(struct cordon_page *page);
+void cordon_page_runs(struct cordon_page *page);
+void cordon_page_run(struct cordon_page *page);
+void cordon_page_run_act(struct cordon_page *page);
 
 /* assets.c: a text that changes with the files, so that a browser may keep them. */
 const char *cordon_page_assets_version(void);
@@ -80,6 +88,10 @@ void cordon_page_fail(struct cordon_page *page, int status, const struct cordon_
 /* The status that fits the kind of an error; and the same page with it. */
 int cordon_page_status_of(const struct cordon_error *err);
 void cordon_page_fail_error(struct cordon_page *page, const struct cordon_error *err);
+/* There is nothing at this address. */
+void cordon_page_not_found(struct cordon_page *page);
+/* Whether the script asks for the parts of a page that changed: what is costly, or grows by itself, is then left out. */
+bool cordon_page_is_refresh(const struct cordon_page *page);
 /* After an action: the browser gets `path`, which may have a query. `done` is a word of the table in layout.c, which the next page
  * says in whole words; or NULL. */
 void cordon_page_redirect(struct cordon_page *page, const char *done, const char *path, ...) CORDON_PRINTF(3, 4);
@@ -107,16 +119,24 @@ void cordon_page_command(struct cordon_page *page, const json_t *words);
 /* A name of the file system, on one line whatever bytes it has; as code, or as text for an attribute. */
 void cordon_page_name(struct cordon_page *page, const char *name);
 void cordon_page_name_text(struct cordon_page *page, const char *name);
+/* The beginning of it, for lists. */
+void cordon_page_command_short(struct cordon_page *page, const json_t *words);
+/* The first characters of an id, as a link to `path` and the id behind it. */
+void cordon_page_id(struct cordon_page *page, const char *path, const char *id);
 /* "There is nothing here yet", in words. */
 void cordon_page_empty(struct cordon_page *page, const char *text);
+/* The number in the query's `offset`, or 0; and links to what is older and newer than the `size` of `total` entries from there on. */
+size_t cordon_page_offset(const struct cordon_page *page);
+void cordon_page_pager(struct cordon_page *page, const char *path, size_t offset, size_t size, size_t total);
 /* A string of an object, or "". */
 const char *cordon_page_string(const json_t *object, const char *name);
 
 /* log.c: events of a log (session/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The newest if they are
  * too many. */
 void cordon_page_events(struct cordon_page *page, const json_t *events);
-/* The log of a job of a crew. */
+/* The log of a session, or of a job of a crew. */
 struct cordon_page_log {
+	const char *session; /* or NULL, and then these two: */
 	const char *crew;
 	size_t job;
 	const char *id, *label; /* of the element */
@@ -125,11 +145,48 @@ struct cordon_page_log {
 void cordon_page_log(struct cordon_page *page, const struct cordon_page_log *log);
 /* What has come since the event that the argument "since" names; a whole answer without a frame. */
 void cordon_page_log_more(struct cordon_page *page, const struct cordon_page_log *log);
+/* What the program wrote, as a file "NAME.log". */
+void cordon_page_log_file(struct cordon_page *page, const struct cordon_page_log *log, const char *name);
 /* The same for a log that is a file, and of which the end is shown; `crew` and `job` do not count. */
 void cordon_page_file(struct cordon_page *page, int fd, const struct cordon_page_log *log);
 void cordon_page_file_more(struct cordon_page *page, int fd);
 /* Adds a directory below state/ to the topics of a page, if it is there already. */
 void cordon_page_topic(struct cordon_page *page, const char *place, struct cordon_buf *topics);
+
+/* tree.c: a policy as a tree, from the query's `path` on. `net` and `shares` may be NULL: those of the policy. `link` is the address
+ * of the page, on which this is the part with the id "policy". */
+struct cordon_policy;
+struct cordon_page_policy {
+	const struct cordon_policy *policy;
+	const char *link;
+	const json_t *net, *shares;
+};
+void cordon_page_policy(struct cordon_page *page, const struct cordon_page_policy *shown);
+/* A list of hosts, as a setting has it, in words. */
+void cordon_page_net(struct cordon_page *page, const json_t *net);
+
+/* refusals.c: a table of the last things that were refused. */
+struct cordon_page_refusals {
+	const char *run; /* to this run or session; NULL: to all */
+	size_t max;
+	const char *allow; /* the address that asks about allowing a host, or a path outside of `root`; or NULL */
+	const char *root;
+};
+void cordon_page_refusals(struct cordon_page *page, const struct cordon_page_refusals *ask);
+
+/* sessions.c, run.c: tables of sessions, as cordon_session_list() gives them, and of crews. */
+void cordon_page_session_table(struct cordon_page *page, const json_t *sessions);
+struct cordon_page_crew {
+	struct cordon_crew_info info;
+	bool runs;
+};
+void cordon_page_crew_table(struct cordon_page *page, const struct cordon_page_crew *crews, size_t n);
+/* All crews, the newest first; the caller frees the array. */
+int cordon_page_crews(const struct cordon_page *page, struct cordon_page_crew **ret_crews, size_t *ret_n,
+		      struct cordon_error *err);
+
+/* doctor.c: how the machine stands, in one line. */
+void cordon_page_machine(struct cordon_page *page);
 
 /* One audit record for an action of the person: what, about which session or project (or NULL), and how it ended. */
 void cordon_page_audit(struct cordon_page *page, const char *action, const char *session, const char *about,

@@ -26,6 +26,11 @@ static const struct {
 	{ "granted", "The access is granted, from the next step on." },
 	{ "revoked", "The access is revoked, and what holds it ends after its grace time." },
 	{ "revoked-kept", "The access is revoked, and what holds it goes on until it ends." },
+	{ "allowed", "The session has it now." },
+	{ "allowed-later", "It is allowed from the next start of the session on; what runs now has to end first." },
+	{ "allowed-before", "The session had it already." },
+	{ "sent", "The line was sent." },
+	{ "cancelled", "What was cancelled ends now." },
 };
 
 static const char *done_text(const char *word)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents of a crew wrote and what happened to them: the text of a log, as it stands and as it grows. */
+/* What agents wrote and what happened to them: the text of a log, as it stands and as it grows. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/text.h"
 #include "crew/crew.h"
 #include "page/internal.h"
+#include "session/session.h"
 
 #define SHOWN_MAX ((size_t)256 << 10) /* bytes of a log on one page; the newest are shown */
+#define FILE_MAX ((size_t)64 << 20)   /* of a download; what is kept of a log is less */
 
 static const char *text_of(const json_t *event)
 {
@@ -31,37 +34,72 @@ static size_t first_shown(const json_t *events)
 	return first;
 }
 
+/* Whoever wrote to a stream wrote one text, however many events it became: a colour or a line may be cut between two. Returns the
+ * index behind the last of them. */
+static size_t join(const json_t *events, size_t i, struct cordon_buf *ret_text)
+{
+	const char *type = cordon_page_string(json_array_get(events, i), "type");
+
+	for (; i < json_array_size(events); i++) {
+		const json_t *event = json_array_get(events, i);
+
+		if (!cordon_streq(cordon_page_string(event, "type"), type) ||
+		    cordon_buf_adds(ret_text, text_of(event)) < 0)
+			break;
+	}
+	return i;
+}
+
 void cordon_page_events(struct cordon_page *page, const json_t *events)
 {
 	bool begins = true; /* a line */
 
-	for (size_t i = first_shown(events); i < json_array_size(events); i++) {
+	for (size_t i = first_shown(events); i < json_array_size(events);) {
 		const json_t *event = json_array_get(events, i);
-		const char *text = text_of(event);
-		size_t n = strlen(text);
+		const char *type = cordon_page_string(event, "type");
+		autobuf struct cordon_buf text = CORDON_BUF(2 * SHOWN_MAX);
 
 		if (is_output(event)) {
-			cordon_html_output(&page->html, text, n);
-			begins = n ? text[n - 1] == '\n' : begins;
+			size_t next = join(events, i, &text);
+
+			if (text.len)
+				cordon_html_output(&page->html, text.data, text.len);
+			begins = text.len ? text.data[text.len - 1] == '\n' : begins;
+			i = next > i ? next : i + 1;
 			continue;
 		}
-		cordon_html(&page->html, "%s<span class=\"event\">[%s] %s</span>\n", begins ? "" : "\n",
-			    cordon_page_string(event, "type"), text);
+		cordon_html(&page->html, "%s<span class=\"event %s\">[%s] %s</span>\n", begins ? "" : "\n",
+			    cordon_streq(type, "violation") || cordon_streq(type, "warning") ? "bad" : "", type,
+			    text_of(event));
 		begins = true;
+		i++;
 	}
 }
 
 /* ---- a log that grows ---- */
 
+static int read_session(struct cordon_page *page, const char *id, int64_t since, json_t **ret_events, int64_t *ret_last,
+			int64_t *ret_dropped)
+{
+	json_auto_t *output = NULL;
+
+	if (cordon_session_output(page->store, id, since, 0, &output, NULL) < 0)
+		return -ENOENT;
+	*ret_events = json_incref(json_object_get(output, "events"));
+	*ret_last = json_integer_value(json_object_get(output, "last_index"));
+	*ret_dropped = json_integer_value(json_object_get(output, "dropped_events"));
+	return 0;
+}
+
 static int read_log(struct cordon_page *page, const struct cordon_page_log *log, int64_t since, json_t **ret_events,
 		    int64_t *ret_last, int64_t *ret_dropped)
 {
-	struct cordon_error err = { 0 };
+	int r = log->session ? read_session(page, log->session, since, ret_events, ret_last, ret_dropped)
+			     : cordon_crew_log(&page->store->home, log->crew, log->job, since, 0, ret_events, ret_last,
+					       ret_dropped, NULL);
 
-	/* What is too old is removed by 'cordon gc'. */
-	if (cordon_crew_log(&page->store->home, log->crew, log->job, since, 0, ret_events, ret_last, ret_dropped,
-			    &err) < 0)
-		return -ENOENT;
+	if (r < 0)
+		return -ENOENT; /* What is too old is removed by 'cordon gc'. */
 	if (*ret_last < since)
 		*ret_last = since;
 	return 0;
@@ -112,6 +150,25 @@ void cordon_page_log_more(struct cordon_page *page, const struct cordon_page_log
 		cordon_html(&page->html, "<span class=\"event\">[more was written than this page shows]</span>\n");
 	cordon_page_events(page, events);
 	cordon_html(&page->html, "</pre>");
+}
+
+void cordon_page_log_file(struct cordon_page *page, const struct cordon_page_log *log, const char *name)
+{
+	struct cordon_buf *out = &page->html.out;
+	json_auto_t *events = NULL;
+	int64_t last, dropped;
+	json_t *event;
+	size_t i;
+
+	page->answer->type = "application/octet-stream";
+	snprintf(page->answer->file, sizeof(page->answer->file), "%s.log", name);
+	out->max = FILE_MAX;
+	if (read_log(page, log, -1, &events, &last, &dropped) < 0)
+		return;
+	/* The bytes as they came: a browser keeps them, and shows nothing of them. */
+	json_array_foreach(events, i, event)
+		if (is_output(event) && cordon_buf_adds(out, text_of(event)) < 0)
+			page->html.failed = true;
 }
 
 /* ---- a log that is a file ---- */

@@ -7,6 +7,10 @@
 const struct cordon_page_route cordon_page_routes[] = {
 	{ "/", "Home", cordon_page_home, NULL },
 	{ "/approvals", "Approvals", cordon_page_approvals, cordon_page_approvals_act },
+	{ "/sessions", "Sessions", cordon_page_sessions, NULL },
+	{ "/session/", NULL, cordon_page_session, cordon_page_session_act },
+	{ "/runs", "Agent runs", cordon_page_runs, NULL },
+	{ "/run/", NULL, cordon_page_run, cordon_page_run_act },
 	{ "/changes", "Changes", cordon_page_changes_list, NULL },
 	{ "/changes/", NULL, cordon_page_changes, cordon_page_changes_act },
 	{ "/loop", "Loops", cordon_page_loops, NULL },
@@ -18,6 +22,7 @@ const struct cordon_page_route cordon_page_routes[] = {
 	{ "/audit/check", NULL, cordon_page_audit_check, NULL },
 	{ "/audit/export", NULL, cordon_page_audit_export, NULL },
 	{ "/performance", "Performance", cordon_page_performance, NULL },
+	{ "/doctor", "Machine", cordon_page_doctor, NULL },
 	{ 0 },
 };
 
@@ -101,6 +106,16 @@ static void fail(struct cordon_page *page, int status, const char *why, const ch
 	if (hint)
 		cordon_error_hint(&err, "%s", hint);
 	cordon_page_fail(page, status, &err);
+}
+
+void cordon_page_not_found(struct cordon_page *page)
+{
+	fail(page, 404, "There is nothing here", NULL);
+}
+
+bool cordon_page_is_refresh(const struct cordon_page *page)
+{
+	return cordon_page_arg(page, "refresh");
 }
 
 static void route(struct cordon_page *page)

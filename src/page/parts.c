@@ -6,6 +6,9 @@
 #include "base/text.h"
 #include "page/internal.h"
 
+#define SHORT_MAX ((size_t)160) /* bytes of a command in a list */
+#define ID_SHOWN 8		/* characters of an id, as the commands show it */
+
 void cordon_page_form(struct cordon_page *page, const char *path, const char *action)
 {
 	cordon_html(&page->html,
@@ -58,7 +61,8 @@ static const char *colour_of(const char *state)
 		{ "refused", "bad" },	   { "deny", "bad" },	   { "denied", "bad" },	     { "rejected", "bad" },
 		{ "parked", "bad" },	   { "waiting", "wait" },  { "ended", "wait" },	     { "warn", "wait" },
 		{ "pending", "wait" },	   { "queued", "wait" },   { "cancelled", "quiet" }, { "discarded", "quiet" },
-		{ "interrupted", "wait" }, { "finished", "good" }, { "done", "good" },
+		{ "interrupted", "wait" }, { "finished", "good" }, { "done", "good" },	     { "rw", "good" },
+		{ "ok", "good" },	   { "missing", "bad" },   { "protected", "wait" },
 	};
 
 	for (size_t i = 0; state && i < CORDON_ARRAY_SIZE(known); i++)
@@ -72,16 +76,52 @@ void cordon_page_state(struct cordon_page *page, const char *state)
 	cordon_html(&page->html, "<span class=\"state %s\">%s</span>", colour_of(state), state);
 }
 
-void cordon_page_command(struct cordon_page *page, const json_t *words)
+/* Cuts what is longer than `max` bytes, between characters. */
+static void command_html(struct cordon_page *page, const json_t *words, size_t max)
 {
+	autobuf struct cordon_buf text = CORDON_BUF(max + 1);
+	bool cut = false;
 	size_t i;
 	json_t *word;
 
-	cordon_html(&page->html, "<code>");
 	json_array_foreach(words, i, word) {
-		cordon_html(&page->html, "%s%s", i ? " " : "", json_string_value(word));
+		const char *at = json_string_value(word);
+		size_t n = at ? strlen(at) : 0, room = max - text.len;
+
+		if (i && room && cordon_buf_addc(&text, ' ') == 0)
+			room--;
+		cut |= n > room;
+		n = n > room ? room : n;
+		while (cut && n > 0 && ((unsigned char)at[n] & 0xc0) == 0x80)
+			n--;
+		if (n)
+			cordon_buf_add(&text, at, n);
+		if (cut)
+			break;
 	}
-	cordon_html(&page->html, "</code>");
+	cordon_html(&page->html, "<code>");
+	if (text.len)
+		cordon_html_text(&page->html, text.data, text.len);
+	cordon_html(&page->html, "%s</code>", cut ? "\u2026" : "");
+}
+
+void cordon_page_command(struct cordon_page *page, const json_t *words)
+{
+	command_html(page, words, CORDON_HTML_TEXT_MAX);
+}
+
+void cordon_page_command_short(struct cordon_page *page, const json_t *words)
+{
+	command_html(page, words, SHORT_MAX);
+}
+
+void cordon_page_id(struct cordon_page *page, const char *path, const char *id)
+{
+	cordon_html(&page->html, "<a class=\"id\" href=\"%s", path);
+	cordon_html_url(&page->html, id);
+	cordon_html(&page->html, "\">");
+	cordon_html_text(&page->html, id, strnlen(id, ID_SHOWN));
+	cordon_html(&page->html, "</a>");
 }
 
 void cordon_page_name_text(struct cordon_page *page, const char *name)
@@ -104,6 +144,32 @@ void cordon_page_name(struct cordon_page *page, const char *name)
 void cordon_page_empty(struct cordon_page *page, const char *text)
 {
 	cordon_html(&page->html, "<p class=\"empty\">%s</p>", text);
+}
+
+size_t cordon_page_offset(const struct cordon_page *page)
+{
+	const char *text = cordon_page_arg(page, "offset");
+	uint64_t offset;
+
+	return text && cordon_parse_u64(text, 0, CORDON_LIST_MAX, &offset) == 0 ? (size_t)offset : 0;
+}
+
+void cordon_page_pager(struct cordon_page *page, const char *path, size_t offset, size_t size, size_t total)
+{
+	struct cordon_html *html = &page->html;
+
+	if (!offset && total <= size)
+		return;
+	cordon_html(html, "<nav aria-label=\"More of the list\" class=\"pager\"><ul>");
+	if (offset)
+		cordon_html(html, "<li><a href=\"%s?offset=%zu\">Newer</a></li>", path,
+			    offset > size ? offset - size : 0);
+	if (offset < total)
+		cordon_html(html, "<li>%zu to %zu of %zu</li>", offset + 1,
+			    total - offset < size ? total : offset + size, total);
+	if (offset + size < total)
+		cordon_html(html, "<li><a href=\"%s?offset=%zu\">Older</a></li>", path, offset + size);
+	cordon_html(html, "</ul></nav>");
 }
 
 const char *cordon_page_string(const json_t *object, const char *name)

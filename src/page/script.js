@@ -70,7 +70,7 @@
 		const follow = atEnd(element);
 		element.dataset.since = fresh.dataset.since;
 		element.append(...fresh.childNodes);
-		while (element.childNodes.length > 4000)
+		while (element.childNodes.length > 4000 || (element.childNodes.length > 1 && element.textContent.length > 1 << 20))
 			element.firstChild.remove();
 		if (follow)
 			element.scrollTop = element.scrollHeight;
@@ -108,7 +108,9 @@
 		try {
 			for (const element of document.querySelectorAll("[data-more]"))
 				await grow(element);
-			const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+			const url = new URL(location.href);
+			url.searchParams.set("refresh", "1");
+			const answer = await fetch(url, { headers: { Accept: "text/html" } });
 			if (answer.status === 401) {
 				location.reload();
 				return;

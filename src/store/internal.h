@@ -135,6 +135,7 @@ struct cordon_list_source {
 	const char *path, *suffix;
 	size_t limit, offset;
 	bool ids_only, newest_first;
+	bool quick; /* records are large: those that are not shown are read for their age and not parsed. Needs `path`. */
 	json_t *(*show)(const void *record);
 	/* Reads a record; -ENOENT for one that does not belong to the list. NULL: cordon_record_load(). */
 	int (*load)(const struct cordon_store *store, const char *name, void *ret_record, struct cordon_error *err);

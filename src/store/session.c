@@ -194,15 +194,20 @@ int cordon_session_list(const struct cordon_store *store, const struct cordon_se
 		.offset = query->offset,
 		.ids_only = query->ids_only,
 		.newest_first = query->newest_first,
+		.path = "/record.json",
 		.show = show,
 		.load = query->status && cordon_streq(query->status, "active") ? load_running : load,
 		.matches = matches,
 		.wanted = &wanted,
 	};
+	bool all = !query->project && !query->workspace && !query->status && !query->only;
 	int r = query->project ? cordon_id_uuid("project_id", query->project, wanted.project, err) : 0;
 
 	if (r == 0 && query->workspace)
 		r = cordon_id_workspace("workspace_id", query->workspace, wanted.workspace, err);
+	if (all)
+		source.matches = NULL;
+	source.quick = all;
 	return r < 0 ? r : cordon_record_list(store, &source, ret_sessions, ret_total, err);
 }
 
