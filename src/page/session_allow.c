@@ -24,7 +24,7 @@ static void judge_html(struct cordon_page *page, const struct cordon_allowance *
 
 	if (!allowance->host && !allowance->path)
 		return;
-	if (cordon_session_may_allow(page->store, page->id, allowance, NULL, &allowed, &err) < 0)
+	if (cordon_session_may_allow(page->store, page->id, allowance, false, NULL, &allowed, &err) < 0)
 		cordon_html(&page->html, "<p class=\"alert\" role=\"alert\">This can not be allowed: %s.</p>",
 			    err.message);
 	else if (allowed.already)
