@@ -244,8 +244,8 @@ void cordon_page_performance(struct cordon_page *page)
 		page->answer->status = 400;
 	cordon_page_begin(page, "Performance", r < 0 ? NULL : "audit");
 	cordon_html(&page->html,
-		    "<p>What cordon itself cost in the newest runs that have ended. Sessions are measured, and runs with "
-		    "<code>cordon run --metrics FILE</code>.</p>");
+		    "<p>What cordon itself cost in the newest runs that have ended. Sessions are measured, and "
+		    "runs that write their metrics to a file.</p>");
 	filter_form(page, run, since);
 	cordon_page_flush(page);
 	if (r == 0)
