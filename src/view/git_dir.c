@@ -2,9 +2,7 @@
 /* Gives a run the repository in the mode that was asked for, and makes the git directory of its own for `commit`. */
 #include <fcntl.h>
 #include <jansson.h>
-#include <linux/fs.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
@@ -190,7 +188,7 @@ static int copy_index(const struct making *m, int to, struct cordon_error *err)
 		return 0;
 	}
 	out = openat(to, "index", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	r = out < 0 ? -errno : ioctl(out, FICLONE, in) == 0 ? 0 : cordon_copy_bytes(in, out, &max);
+	r = out < 0 ? -errno : cordon_copy_bytes(in, out, &max);
 	return r < 0 ? cordon_fail_errno(err, r, "cannot copy the index") : 0;
 }
 

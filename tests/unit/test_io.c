@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <sys/mman.h>
 
 #include "base/io.h"
 
@@ -70,6 +71,33 @@ static int count_entries(void)
 	return n - 2;
 }
 
+static void copy_is_bounded_and_reads_what_the_kernel_does_not_copy(void **state)
+{
+	autofd int from = memfd_create("from", MFD_CLOEXEC), to = memfd_create("to", MFD_CLOEXEC);
+	char text[16] = { 0 };
+	uint64_t budget = 9;
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(cordon_write_all(from, "123456789", 9), 0);
+	assert_int_equal(lseek(from, 0, SEEK_SET), 0);
+	assert_int_equal(cordon_copy_bytes(from, to, &budget), 0);
+	assert_int_equal(budget, 0);
+	assert_int_equal(lseek(from, 0, SEEK_SET), 0);
+	budget = 8;
+	assert_int_equal(cordon_copy_bytes(from, to, &budget), -E2BIG);
+	assert_int_equal(ftruncate(to, 9), 0);
+	assert_int_equal(lseek(to, 0, SEEK_END), 9);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(write(pipes[1], "abc", 3), 3);
+	close(pipes[1]);
+	budget = 3;
+	assert_int_equal(cordon_copy_bytes(pipes[0], to, &budget), 0);
+	close(pipes[0]);
+	assert_int_equal(pread(to, text, sizeof(text) - 1, 0), 12);
+	assert_string_equal(text, "123456789abc");
+}
+
 static void write_replaces_in_one_step_and_follows_no_link(void **state)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(100), victim = CORDON_BUF(100);
@@ -133,6 +161,7 @@ int main(void)
 		unit_test_in_dir(read_is_bounded),
 		unit_test_in_dir(read_goes_on_where_a_file_is_longer_than_it_was),
 		unit_test_in_dir(read_takes_regular_files_only_and_never_waits),
+		cmocka_unit_test(copy_is_bounded_and_reads_what_the_kernel_does_not_copy),
 		unit_test_in_dir(write_replaces_in_one_step_and_follows_no_link),
 		unit_test_in_dir(replace_keeps_mode_and_owner_or_the_old_file),
 		unit_test_in_dir(failed_write_leaves_the_old_file_and_no_temporary_one),
