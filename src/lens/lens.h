@@ -391,6 +391,8 @@ void lens_delayed_wait(const struct lens *lens);
 /* Reports to the supervisor that the policy refused a change of `path`. Not for refusals that are only differences
  * from the host's file system. */
 void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *path);
+/* Reports that a directory was not renamed, because too much is in it (base/move_dir.h). */
+void lens_report_too_large(struct lens *lens, const char *path);
 /* Answers a request with an error. If a refusal was reported during this request, the answer waits until the
  * supervisor has seen it. */
 void lens_reply_err(fuse_req_t req, int error);

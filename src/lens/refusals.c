@@ -56,17 +56,15 @@ static bool fill(struct cordon_lens_record *record, const char *name, const char
 	return true;
 }
 
-void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *path)
+static void report(struct lens *lens, enum cordon_lens_record_kind kind, enum cordon_lens_op op, const char *path)
 {
 	CORDON_UNCLEARED struct cordon_lens_record record;
 
-	if (lens->meter)
-		cordon_meter_count(&lens->meter->lens_denied);
 	if (lens->refusals_fd < 0)
 		return;
 	lens_report_missed(lens);
 	memset(&record, 0, offsetof(struct cordon_lens_record, texts));
-	record.kind = CORDON_LENS_REFUSED;
+	record.kind = kind;
 	record.op = op;
 	record.exists = true;
 	record.number = lens->last_record + 1;
@@ -75,6 +73,18 @@ void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *p
 		return;
 	}
 	lens->reported = ++lens->last_record;
+}
+
+void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *path)
+{
+	if (lens->meter)
+		cordon_meter_count(&lens->meter->lens_denied);
+	report(lens, CORDON_LENS_REFUSED, op, path);
+}
+
+void lens_report_too_large(struct lens *lens, const char *path)
+{
+	report(lens, CORDON_LENS_TOO_LARGE, CORDON_LENS_OP_RENAME, path);
 }
 
 /* Delays an answer until the supervisor has seen the record with that number. */

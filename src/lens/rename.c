@@ -159,7 +159,8 @@ static int record_temp_name(struct lens *lens, const struct end *from, const str
 
 /* Renames. *ret_moved says that what has the new name is another directory, with what the old one had in it: overlayfs does
  * not rename its lower directories. */
-static int rename_entry(const struct end *from, const struct end *to, unsigned int flags, bool *ret_moved)
+static int rename_entry(struct lens *lens, const struct end *from, const struct end *to, unsigned int flags,
+			bool *ret_moved)
 {
 	bool too_large = false;
 	struct statx stx;
@@ -170,6 +171,8 @@ static int rename_entry(const struct end *from, const struct end *to, unsigned i
 
 		*ret_moved = !(flags & RENAME_EXCHANGE) && !lens_id_equal(&was, &is);
 	}
+	if (too_large)
+		lens_report_too_large(lens, from->path);
 	return r;
 }
 
@@ -193,7 +196,7 @@ void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 		r = record_temp_name(lens, &from, &to);
 	if (r == 0 && !exchange)
 		pin_fd = lens_pin(lens, to.dir, to.dir_fd, to_name);
-	if (r == 0 && (r = rename_entry(&from, &to, flags, &moved)) < 0) {
+	if (r == 0 && (r = rename_entry(lens, &from, &to, flags, &moved)) < 0) {
 		if (to.becomes_temp && !to.temp)
 			lens_temp_name_drop(lens, lens_temp_name_find(lens, to.dir, to_name));
 	}

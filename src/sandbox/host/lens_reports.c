@@ -390,6 +390,19 @@ static void on_refused(struct cordon_lens_reports *r, const struct cordon_lens_r
 	conclude(r, record->number, reported ? ops[record->op] : NULL, path);
 }
 
+/* Says why a directory of a view was not renamed, as the watch does where there is no lens. */
+static void on_too_large(struct cordon_lens_reports *r, const struct cordon_lens_record *record)
+{
+	char path[CORDON_PATH_MAX];
+
+	if (cordon_path_join(r->child->plan->root, record->texts + record->path_at, path, sizeof(path)) == 0) {
+		pthread_mutex_lock(r->lock);
+		cordon_reports_too_large(r->reports, path);
+		pthread_mutex_unlock(r->lock);
+	}
+	(void)send(r->fd, &record->number, sizeof(record->number), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void *receive(void *data)
 {
 	struct cordon_lens_reports *r = data;
@@ -422,6 +435,8 @@ static void *receive(void *data)
 			on_asked(r, &record);
 		else if (record.kind == CORDON_LENS_REFUSED)
 			on_refused(r, &record);
+		else if (record.kind == CORDON_LENS_TOO_LARGE)
+			on_too_large(r, &record);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/move_dir.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "protect/secrets.h"
@@ -39,6 +40,8 @@ struct cordon_reports {
 	size_t n;
 	struct report items[CORDON_WATCH_REPORTS]; /* in the order in which they happened */
 	uint16_t index[INDEX_SIZE];		   /* position + 1; 0: free */
+	uint64_t moves[CORDON_WATCH_MOVES];	   /* hashes of the directories that were not renamed */
+	size_t n_moves;
 	struct cordon_where where;
 	struct judged judged[CORDON_TOUCHES_MAX];
 };
@@ -521,4 +524,21 @@ void cordon_reports_report(struct cordon_reports *reports, size_t i, int error)
 	if (judged->pending && happened)
 		add_violation(reports, &judged->found, judged->path);
 	judged->pending = false;
+}
+
+void cordon_reports_too_large(struct cordon_reports *reports, const char *path)
+{
+	const struct cordon_observer *observer = reports->watched->observer;
+	struct cordon_event event = {
+		.kind = CORDON_EVENT_LIMIT, .op = "move", .path = path, .limit = CORDON_MOVE_ENTRIES_MAX, .count = 1
+	};
+	uint64_t hash = hash_of("move", path);
+
+	for (size_t i = 0; i < reports->n_moves; i++)
+		if (reports->moves[i] == hash)
+			return;
+	if (reports->n_moves == CORDON_WATCH_MOVES)
+		return;
+	reports->moves[reports->n_moves++] = hash;
+	observer->event(observer->data, &event);
 }

@@ -45,6 +45,11 @@ void cordon_reports_add(struct cordon_reports *reports, const char *op, const ch
 			cordon_reason reason, const char *rule, unsigned int count);
 /* Adds `count` violations of which only the number is known. */
 void cordon_reports_add_untold(struct cordon_reports *reports, unsigned int count);
+/* Reports that the directory `path` of a view was not renamed, because too much is in it (base/move_dir.h): programs that copy
+ * it instead need not be told, others fail. This is no violation. A directory is named once, and not more than
+ * CORDON_WATCH_MOVES are. */
+#define CORDON_WATCH_MOVES 16
+void cordon_reports_too_large(struct cordon_reports *reports, const char *path);
 /* The number of violations so far, reported or not. */
 unsigned int cordon_reports_count(const struct cordon_reports *reports);
 

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "base/move_dir.h"
 #include "base/sys.h"
 #include "sandbox/watch/held.h"
 #include "sandbox/watch/report.h"
@@ -258,17 +257,10 @@ static void report_refusal(struct cordon_watch *watch, size_t n, int error, cons
 	pthread_mutex_unlock(watch->lock);
 }
 
-/* Says why a directory of a view was not renamed: programs that copy it instead need not be told, others fail. */
 static void report_too_large(struct cordon_watch *watch)
 {
-	struct cordon_event event = { .kind = CORDON_EVENT_LIMIT,
-				      .op = "move",
-				      .path = watch->call.spots[0].path,
-				      .limit = CORDON_MOVE_ENTRIES_MAX,
-				      .count = 1 };
-
 	pthread_mutex_lock(watch->lock);
-	watch->watched->observer->event(watch->watched->observer->data, &event);
+	cordon_reports_too_large(watch->reports, watch->call.spots[0].path);
 	pthread_mutex_unlock(watch->lock);
 }
 
