@@ -78,13 +78,16 @@ static bool same_mount(int a, int b)
 	       x.stx_mnt_id == y.stx_mnt_id;
 }
 
-/* Makes the stage in the root, where entries can be exchanged. Its name is written down first. */
-static int make_place(struct cordon_journal *journal, const char *view_id, struct cordon_error *err)
+/* Makes the stage in the root, where entries can be exchanged. Its name is written down first. No run can have made an entry
+ * with that name, because nobody knows it. */
+static int make_place(struct cordon_journal *journal, struct cordon_error *err)
 {
-	char name[sizeof(journal->place)];
-	int r;
+	char name[sizeof(journal->place)], id[CORDON_UUID_SIZE];
+	int r = cordon_uuid_new(id);
 
-	snprintf(name, sizeof(name), ".cordon-%.8s-%s", view_id, journal->name);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot make an id");
+	snprintf(name, sizeof(name), ".cordon-%s", id);
 	r = cordon_write_file(journal->dir_fd, PLACE, 0600, name, strlen(name), err);
 	if (r < 0)
 		return r;
@@ -171,7 +174,7 @@ int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_jo
 		return cordon_fail_errno(err, -errno, "cannot begin a journal");
 	if (!same_mount(journal.stage_fd, root_fd)) {
 		cordon_closep(&journal.stage_fd);
-		r = make_place(&journal, view->record.id, err);
+		r = make_place(&journal, err);
 		if (r < 0) {
 			cordon_journal_drop(&journal);
 			return r;
@@ -234,7 +237,7 @@ static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 		return 0;
 	own = cordon_steal_fd(&journal->stage_fd);
 	unlinkat(journal->dir_fd, PLACE, 0);
-	r = make_place(journal, journal->view->record.id, err);
+	r = make_place(journal, err);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
 		struct cordon_step *step = &journal->steps[i];
 		char digits[CORDON_DIGITS_SIZE];
@@ -344,8 +347,10 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 		bring_home(journal, NULL);
 	if (r == 0)
 		r = record_state(journal, CORDON_VIEW_ENDED, CORDON_VIEW_APPLIED, err);
-	if (r < 0 && !forced)
+	if (r < 0 && !forced) {
+		cordon_error_hint(err, "the changes are in the host's tree; the next call goes on with what is left");
 		return r;
+	}
 	if (enter(journal, CORDON_JOURNAL_APPLIED, *journal->place, r == 0 ? err : NULL) < 0 && r == 0)
 		return err ? err->code : -EIO;
 	cordon_closep(&journal->stage_fd);
