@@ -12,32 +12,32 @@
 #include "base/time.h"
 #include "loop/git.h"
 #include "loop/internal.h"
-#include "view/patch.h"
 
 #define SHIM "git"
 #define RUNNING "git-runs"
 #define RUNNING_WAIT_MS 60000 /* how long a git that a killed loop started may take to end */
 #define RUNNING_POLL_MS 10
 #define OUTPUT_MAX ((size_t)64 << 20)
-#define STREAM_MAX ((size_t)1 << 30)
-#define FILE_MAX ((size_t)512 << 20)
-#define IMPORT_REF "refs/cordon/loop" /* exists only while git fast-import runs */
-#define NO_ID "0000000000000000000000000000000000000000"
 #define INDEX_MAX ((uint64_t)4 << 30)
+
+int cordon_loop_git_call(const struct cordon_loop *loop, struct cordon_git_call *call, struct cordon_buf *ret_output,
+			 struct cordon_error *err)
+{
+	call->repo = &loop->git.repo;
+	call->git_dir = call->git_dir ? call->git_dir : loop->git.shim;
+	call->max_output = OUTPUT_MAX;
+	call->held = loop->git.running_fd;
+	return cordon_git_call(call, ret_output, err);
+}
 
 int cordon_loop_git_run(const struct cordon_loop *loop, const char *const *argv, const struct cordon_buf *input,
 			const char *index, struct cordon_buf *ret_output, struct cordon_error *err)
 {
-	struct cordon_git_call call = { .repo = &loop->git.repo,
-					.git_dir = loop->git.shim,
-					.argv = argv,
-					.index = index,
-					.input = input ? input->data : NULL,
-					.n_input = input ? input->len : 0,
-					.max_output = OUTPUT_MAX,
-					.held = loop->git.running_fd };
+	struct cordon_git_call call = {
+		.argv = argv, .index = index, .input = input ? input->data : NULL, .n_input = input ? input->len : 0
+	};
 
-	return cordon_git_call(&call, ret_output, err);
+	return cordon_loop_git_call(loop, &call, ret_output, err);
 }
 
 /* Makes the git directory of ours. The links of an old one may be out of date: packed-refs or logs may have been made
@@ -219,134 +219,7 @@ void cordon_loop_git_close(struct cordon_loop_git *git)
 	cordon_git_repo_done(&git->repo);
 }
 
-int cordon_loop_git_begin(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
-{
-	struct cordon_git_begin ask = { .mode = loop->options.git,
-					.record = call->view.dir_fd >= 0 ? call->view.path : NULL,
-					.view = call->view.dir_fd >= 0,
-					.at = loop->options.spec.at };
-
-	return ask.mode == CORDON_GIT_DEFAULT ? 0 : cordon_git_begin(call->policy, &ask, err);
-}
-
 /* ---- commits ---- */
-
-/* Files that git ignores are applied, and not committed. */
-static int find_ignored(const struct cordon_loop *loop, const struct cordon_layer *layer, struct cordon_buf *ret,
-			struct cordon_error *err)
-{
-	static const char *const argv[] = { "check-ignore", "-z", "--stdin", NULL };
-	autobuf struct cordon_buf paths = CORDON_BUF(OUTPUT_MAX);
-	struct cordon_error ignored = { 0 };
-
-	for (size_t i = 0; i < layer->n; i++)
-		if (!S_ISDIR(layer->items[i].mode) &&
-		    cordon_buf_add(&paths, layer->items[i].path, strlen(layer->items[i].path) + 1) < 0)
-			return cordon_fail_errno(err, -ENOMEM, "the commit");
-	/* It fails when nothing is ignored. */
-	if (paths.len && cordon_loop_git_run(loop, argv, &paths, NULL, ret, &ignored) < 0)
-		cordon_buf_reset(ret);
-	return 0;
-}
-
-/* Whether a path is the next of the list, which has the order of the layer. */
-static bool is_ignored(const struct cordon_buf *list, size_t *at, const char *path)
-{
-	if (*at >= list->len || !cordon_streq(list->data + *at, path))
-		return false;
-	*at += strlen(path) + 1;
-	return true;
-}
-
-static int add_content(struct cordon_buf *out, int upper, const struct cordon_layer_entry *entry)
-{
-	autobuf struct cordon_buf content = CORDON_BUF(FILE_MAX);
-	struct stat st;
-	autofd int fd = cordon_layer_open(upper, entry, &st);
-	int r = fd < 0 ? fd : 0;
-
-	if (r == 0 && S_ISLNK(entry->mode)) {
-		char target[CORDON_PATH_MAX];
-		ssize_t n = readlinkat(fd, "", target, sizeof(target));
-
-		r = n < 0 ? -errno : cordon_buf_add(&content, target, (size_t)n);
-	} else if (r == 0) {
-		r = cordon_read_regular(fd, &st, entry->path, &content, NULL);
-	}
-	if (r == 0)
-		r = cordon_buf_addf(out, "data %zu\n", content.len);
-	if (r == 0)
-		r = cordon_buf_add(out, content.data ? content.data : "", content.len);
-	return r < 0 ? r : cordon_buf_addc(out, '\n');
-}
-
-static int add_change(struct cordon_buf *out, int upper, const struct cordon_layer_entry *entry)
-{
-	int r = 0;
-
-	if (!entry->mode || entry->opaque) {
-		r = cordon_buf_adds(out, "D ");
-		if (r == 0)
-			r = cordon_patch_path(out, "", entry->path);
-		if (r == 0)
-			r = cordon_buf_addc(out, '\n');
-	}
-	if (r < 0 || (!S_ISREG(entry->mode) && !S_ISLNK(entry->mode)))
-		return r;
-	r = cordon_buf_addf(out, "M %s inline ",
-			    S_ISLNK(entry->mode)    ? "120000"
-			    : entry->mode & S_IXUSR ? "100755"
-						    : "100644");
-	if (r == 0)
-		r = cordon_patch_path(out, "", entry->path);
-	if (r == 0)
-		r = cordon_buf_addc(out, '\n');
-	return r < 0 ? r : add_content(out, upper, entry);
-}
-
-/* Adds the commit of one result; *ret_any is false when git would see no change. */
-static int add_commit(struct cordon_loop *loop, size_t i, bool first, struct cordon_buf *out, bool *ret_any,
-		      struct cordon_error *err)
-{
-	const struct cordon_loop_accepted *item = &loop->stack[i];
-	const struct cordon_prd_story *story = loop->stories[item->story].story;
-	autobuf struct cordon_buf changes = CORDON_BUF(STREAM_MAX), ignored = { 0 }, message = CORDON_BUF(65536);
-	long long now = (long long)(cordon_time_now() / 1000);
-	autofd int upper = -1;
-	size_t at = 0;
-	int r;
-
-	*ret_any = false;
-	if (!*item->view)
-		return 0;
-	r = cordon_loop_upper(loop, item->view, &upper, err);
-	if (r == 0)
-		r = find_ignored(loop, &item->layer, &ignored, err);
-	if (r < 0)
-		return r;
-	for (size_t k = 0; r == 0 && k < item->layer.n; k++)
-		if (!is_ignored(&ignored, &at, item->layer.items[k].path))
-			r = add_change(&changes, upper, &item->layer.items[k]);
-	if (r < 0)
-		return cordon_fail_errno(err, r, "cannot read the result of %s", story->id);
-	if (!changes.len)
-		return 0;
-	r = cordon_buf_addf(&message, "%s: %s\n", story->id, story->title);
-	if (r == 0)
-		r = cordon_buf_addf(out,
-				    "commit " IMPORT_REF "\nmark :%zu\nauthor %s %lld +0000\ncommitter %s %lld +0000\n",
-				    i + 1, loop->git.author, now, loop->git.author, now);
-	if (r == 0)
-		r = cordon_buf_addf(out, "data %zu\n%s", message.len, message.data);
-	if (r == 0 && first && *loop->git.parent)
-		r = cordon_buf_addf(out, "from %s\n", loop->git.parent);
-	if (r == 0)
-		r = cordon_buf_add(out, changes.data, changes.len);
-	if (r == 0)
-		r = cordon_buf_addf(out, "\nget-mark :%zu\n", i + 1);
-	*ret_any = r == 0;
-	return r < 0 ? cordon_fail_errno(err, r, "the commit of %s", story->id) : 0;
-}
 
 static int say_committed(struct cordon_loop *loop, struct cordon_error *err)
 {
@@ -364,47 +237,35 @@ static int say_committed(struct cordon_loop *loop, struct cordon_error *err)
 			       true, err);
 }
 
+int cordon_loop_git_tip(const struct cordon_loop_git *git, char ret[static CORDON_LOOP_GIT_ID], struct cordon_error *err)
+{
+	int r = read_ref(git, git->branch, ret, err);
+
+	if (r == 0 && !*ret && !git->checked_out)
+		memcpy(ret, git->head, sizeof(git->head));
+	return r;
+}
+
 int cordon_loop_git_commit(struct cordon_loop *loop, struct cordon_error *err)
 {
-	static const char *const argv[] = { "fast-import", "--quiet", "--done", NULL };
-	autobuf struct cordon_buf stream = CORDON_BUF(STREAM_MAX), ids = { 0 };
-	bool made[CORDON_LOOP_STACK_MAX + 1] = { false }, any = false;
-	const char *at;
+	char ids[CORDON_LOOP_STACK_MAX + 1][CORDON_LOOP_GIT_ID] = { 0 };
+	bool any = false;
 	int r;
 
 	if (!loop->git.active)
 		return 0;
 	r = make_shim(loop, err);
 	if (r == 0)
-		r = read_ref(&loop->git, loop->git.branch, loop->git.parent, err);
+		r = cordon_loop_git_tip(&loop->git, loop->git.parent, err);
 	if (r < 0)
 		return r;
-	if (!*loop->git.parent && !loop->git.checked_out)
-		memcpy(loop->git.parent, loop->git.head, sizeof(loop->git.parent));
 	loop->git.has_parent = true;
-	for (size_t i = 0; r == 0 && i < loop->n_stack; i++) {
-		loop->stack[i].commit[0] = '\0';
-		r = add_commit(loop, i, !any, &stream, &made[i], err);
-		any |= made[i];
-	}
-	if (r < 0 || !any)
-		return r;
-	if (cordon_buf_adds(&stream, "reset " IMPORT_REF "\nfrom " NO_ID "\n\ndone\n") < 0)
-		return cordon_fail_errno(err, -E2BIG, "the commits");
-	r = cordon_loop_git_run(loop, argv, &stream, NULL, &ids, err);
-	if (r < 0)
-		return r;
-	at = ids.data ? ids.data : "";
+	r = cordon_loop_git_import(loop, loop->git.parent, NULL, ids, err);
 	for (size_t i = 0; i < loop->n_stack; i++) {
-		size_t n = strcspn(at, "\n");
-
-		if (!made[i])
-			continue;
-		if (!cordon_git_id_valid(at, n) || cordon_copy(loop->stack[i].commit, CORDON_LOOP_GIT_ID, at, n) < 0)
-			return cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "git fast-import named no commit");
-		at += n + (at[n] == '\n');
+		memcpy(loop->stack[i].commit, ids[i], sizeof(ids[i]));
+		any |= *ids[i] != '\0';
 	}
-	return say_committed(loop, err);
+	return r < 0 || !any ? r : say_committed(loop, err);
 }
 
 /* ---- landing ---- */
@@ -520,7 +381,7 @@ static int move_branch(struct cordon_loop *loop, const char *to, struct cordon_e
 	if (r < 0 || cordon_streq(now, to))
 		return r;
 	r = *now || loop->git.checked_out ? cordon_buf_addf(&text, "update %s %s %s\n", loop->git.branch, to,
-							    *loop->git.parent ? loop->git.parent : NO_ID)
+							    *loop->git.parent ? loop->git.parent : CORDON_LOOP_NO_ID)
 					  : cordon_buf_addf(&text, "create %s %s\n", loop->git.branch, to);
 	return r < 0 ? cordon_fail_errno(err, r, "refs") : cordon_loop_git_run(loop, argv, &text, NULL, NULL, err);
 }

@@ -16,6 +16,7 @@
 #include "view/view.h"
 
 #define CORDON_LOOP_GIT_ID CORDON_GIT_ID_SIZE
+#define CORDON_LOOP_NO_ID "0000000000000000000000000000000000000000"
 
 struct cordon_loop;
 struct cordon_loop_call;
@@ -40,7 +41,7 @@ struct cordon_loop_git {
 
 int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err);
 void cordon_loop_git_close(struct cordon_loop_git *git);
-/* Gives the agent of a call the repository; the call's view is made. */
+/* git_view.c: gives the agent of a call the repository; the call's view is made. */
 int cordon_loop_git_begin(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err);
 /* Makes the commits of everything on the stack, while its files are still in their layers. */
 int cordon_loop_git_commit(struct cordon_loop *loop, struct cordon_error *err);
@@ -50,6 +51,20 @@ int cordon_loop_git_land(struct cordon_loop *loop, struct cordon_error *err);
 /* Runs git with the refs of the repository. */
 int cordon_loop_git_run(const struct cordon_loop *loop, const char *const *argv, const struct cordon_buf *input,
 			const char *index, struct cordon_buf *ret_output, struct cordon_error *err);
+
+/* The same for a call that says more; the repository and the bounds are filled in. */
+int cordon_loop_git_call(const struct cordon_loop *loop, struct cordon_git_call *call, struct cordon_buf *ret_output,
+			 struct cordon_error *err);
+
+/* The commit on which new ones lie; "" for none. */
+int cordon_loop_git_tip(const struct cordon_loop_git *git, char ret[static CORDON_LOOP_GIT_ID],
+			struct cordon_error *err);
+
+/* git_import.c: makes a commit of each result on the stack, on top of `parent` ("" for none), as objects that no ref names.
+ * `own` has another git directory and place for them, or is NULL: the repository. ret_ids[i] is "" for a result in which git
+ * sees no change. */
+int cordon_loop_git_import(struct cordon_loop *loop, const char *parent, const struct cordon_git_call *own,
+			   char (*ret_ids)[CORDON_LOOP_GIT_ID], struct cordon_error *err);
 
 /* git_base.c: makes the view of the base. */
 int cordon_loop_git_base(struct cordon_loop *loop, const char *from, const char *to, struct cordon_error *err);

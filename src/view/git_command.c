@@ -107,6 +107,21 @@ static void env_add(struct env *env, const char *fmt, ...)
 	va_end(args);
 }
 
+/* Git takes a list, in which a colon ends a path, unless the path is quoted. */
+static void env_add_alternate(struct env *env, const char *path)
+{
+	CORDON_UNCLEARED char quoted[2 * CORDON_PATH_MAX];
+	size_t n = 0;
+
+	for (; *path && n + 2 < sizeof(quoted); path++) {
+		if (*path == '"' || *path == '\\')
+			quoted[n++] = '\\';
+		quoted[n++] = *path;
+	}
+	quoted[n] = '\0';
+	env_add(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES=\"%s\"", quoted);
+}
+
 static void env_fill(struct env *env)
 {
 	size_t n = CORDON_ARRAY_SIZE(settings);
@@ -282,7 +297,9 @@ int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_o
 		(int)(cordon_path_base(call->repo->git) - call->repo->git - 1), call->repo->git);
 	env_add(&env, "GIT_DIR=%s", call->git_dir);
 	env_add(&env, "GIT_WORK_TREE=%s", call->repo->root->path);
-	env_add(&env, "GIT_OBJECT_DIRECTORY=%s", call->repo->objects[0]);
+	env_add(&env, "GIT_OBJECT_DIRECTORY=%s", call->objects ? call->objects : call->repo->objects[0]);
+	if (call->objects)
+		env_add_alternate(&env, call->repo->objects[0]);
 	if (call->index)
 		env_add(&env, "GIT_INDEX_FILE=%s", call->index);
 	if (in < 0 || out < 0 || text < 0 || env.code < 0)

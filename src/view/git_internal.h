@@ -71,6 +71,7 @@ struct cordon_git_call {
 	const char *script;	 /* for sh, instead of argv */
 	const char *cwd;	 /* NULL: the root */
 	const char *index;	 /* or NULL */
+	const char *objects;	 /* where new objects go; NULL: to the repository */
 	const void *input;	 /* or NULL */
 	size_t n_input;
 	size_t max_output;

@@ -68,6 +68,31 @@ def test_the_branch_of_the_prd_gets_the_commits_and_the_checkout_stays(loop):
     assert "lib/S0\n" not in git(loop, "ls-tree", "-r", "--name-only", "feature/x") and loop.views() == []
 
 
+@pytest.mark.parametrize("branch", [{}, {"branchName": "feature/x"}], ids=["current_branch", "own_branch"])
+def test_results_below_a_view_are_committed_there_so_that_git_takes_none_of_them_back(loop, branch):
+    """S1 is live until S2 has ended, so the result of S0 waits in a layer when S2 begins."""
+    loop.prd(story("S0"), story("S1"), story("S2", dependencies=["S0"]), **branch)
+    gate = loop.box.mkdir("gate")
+    script = """
+    case $id in
+    S0) echo S0 > lib/S0; echo more >> lib/shared.txt; echo object > lib/S0.o;;
+    S1) while ! test -e /gate/go; do sleep 0.02; done; echo S1 > lib/S1;;
+    S2) git status --porcelain > /gate/status; git log -2 --format=%s > /gate/log; git branch --show-current > /gate/branch
+        echo gone > lib/wrong; echo gone >> lib/shared.txt; git stash -q -u; git reset -q --hard; git clean -fdq
+        cat lib/S0 lib/S0.o lib/shared.txt > /gate/seen; echo S2 > lib/S2; git fsck --strict > /gate/fsck 2>&1; touch /gate/go;;
+    esac
+    """
+    loop(script, "--max-workers", "2", "--share", f"{gate}:/gate")
+    seen = {path.name: path.read_text() for path in gate.iterdir()}
+    name = branch.get("branchName", "main")
+    assert seen["branch"] == f"{name}\n" and seen["log"] == "S0: Title of S0\ninit\n", seen
+    assert seen["seen"] == "S0\nobject\nbase\nmore\n" and "error" not in seen["fsck"], seen
+    assert [line for line in seen["status"].splitlines() if "lib/" in line] == [], seen
+    assert git(loop, "show", f"{name}:lib/S0") == "S0\n" and git(loop, "show", f"{name}:lib/shared.txt") == "base\nmore\n"
+    assert sorted(subjects(loop, name)[1:]) == [f"Ann <ann@example.org> S{i}: Title of S{i}" for i in range(3)]
+    assert git(loop, "count-objects").split()[0] != "0" and "refs/stash" not in git(loop, "for-each-ref")
+
+
 def test_what_an_agent_does_to_its_git_directory_stays_there(loop):
     """It commits outside its folder, moves branches and plants hooks; the host gets one commit with what is allowed."""
     loop.prd(story("S0"))
