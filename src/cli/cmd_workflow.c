@@ -561,13 +561,15 @@ static int run_resume(struct cordon_cli *cli, int argc, char **argv)
 
 static int decide(struct cordon_cli *cli, int argc, char **argv, bool approve)
 {
+	struct cordon_flow_reply reply = { .approve = approve };
 	struct cordon_error err = { 0 };
 	int code;
 	ARGS;
 
 	if (!begin(cli, argc, argv, 1, 1, &args, &code))
 		return code;
-	if (cordon_flow_answer(&args.home, args.operands[0], approve, args.note, &err) < 0)
+	reply.note = args.note;
+	if (cordon_flow_answer(&args.home, args.operands[0], &reply, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return answer(cli, &args, approve ? "step approved" : "step rejected");
 }

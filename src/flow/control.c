@@ -88,11 +88,28 @@ static bool waits(const struct cordon_flow_run *run)
 	return read_state(run, &state, NULL) == 0 && state == CORDON_FLOW_WAITING;
 }
 
-int cordon_flow_answer(const struct cordon_home *home, const char *id, bool approve, const char *note,
+/* Whoever answers must have seen what waits now. */
+static int check_shown(const struct held *held, const struct cordon_flow_reply *reply, struct cordon_error *err)
+{
+	const struct cordon_flow_progress *progress = &held->standing.progress;
+
+	if (progress->state != CORDON_FLOW_WAITING)
+		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
+				   held->run.id, cordon_flow_state_name(progress->state));
+	if (reply->step && (!cordon_streq(reply->step, held->run.workflow->steps[progress->at].id) ||
+			    reply->attempt != progress->steps[progress->at].attempt))
+		return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+				   "the run %s has gone on since: now step %s waits for an answer", held->run.id,
+				   held->run.workflow->steps[progress->at].id);
+	return 0;
+}
+
+int cordon_flow_answer(const struct cordon_home *home, const char *id, const struct cordon_flow_reply *reply,
 		       struct cordon_error *err)
 {
 	CORDON_CLEANUP(held_done) struct held held = HELD_NONE;
 	json_auto_t *event = NULL;
+	const char *note = reply->note;
 	size_t n = note ? strlen(note) : 0;
 	int r;
 
@@ -105,14 +122,14 @@ int cordon_flow_answer(const struct cordon_home *home, const char *id, bool appr
 		held_done(&held);
 		(void)poll(NULL, 0, LOCK_POLL_MS);
 	}
+	if (r == 0)
+		r = check_shown(&held, reply, err);
 	if (r < 0)
 		return r;
-	if (held.standing.progress.state != CORDON_FLOW_WAITING)
-		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
-				   held.run.id, cordon_flow_state_name(held.standing.progress.state));
 	event = json_pack("{s:s, s:s, s:{s:s, s:s}, s:I}", "event", "answer", "step",
 			  held.run.workflow->steps[held.standing.progress.at].id, "outputs", "decision",
-			  approve ? "approve" : "reject", "feedback", note ? note : "", "uid", (json_int_t)getuid());
+			  reply->approve ? "approve" : "reject", "feedback", note ? note : "", "uid",
+			  (json_int_t)getuid());
 	r = event ? cordon_flow_journal_open(held.run.fd, held.standing.events, &held.journal, err)
 		  : cordon_fail_errno(err, -ENOMEM, "cannot record the answer");
 	if (r == 0)

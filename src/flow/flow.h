@@ -85,8 +85,17 @@ int cordon_flow_start(const struct cordon_home *home, const struct cordon_flow_s
 		      char ret_id[static CORDON_FLOW_RUN_SIZE], struct cordon_errors *errors);
 /* Continues a run whose engine has ended before the run did. kind conflict when the engine lives or the run has ended. */
 int cordon_flow_resume(const struct cordon_home *home, const char *id, struct cordon_error *err);
-/* Answers a step that waits for a person, and continues the run. kind conflict when none waits. */
-int cordon_flow_answer(const struct cordon_home *home, const char *id, bool approve, const char *note,
+
+/* What a person says about the step that waits. */
+struct cordon_flow_reply {
+	bool approve;
+	const char *note; /* or NULL */
+	/* What the person was shown: currentStepId and currentAttempt of the status. NULL: whichever step waits. */
+	const char *step;
+	uint64_t attempt;
+};
+/* Answers a step that waits for a person, and continues the run. kind conflict when none waits, or not the one that was shown. */
+int cordon_flow_answer(const struct cordon_home *home, const char *id, const struct cordon_flow_reply *reply,
 		       struct cordon_error *err);
 /* Ends a run and the whole process tree of the step that runs, with its grace time. Does not wait for the end. */
 int cordon_flow_cancel(const struct cordon_home *home, const char *id, struct cordon_error *err);
@@ -121,7 +130,17 @@ int cordon_flow_status(const struct cordon_home *home, const char *id, json_t **
 /* The runs, oldest first, without `steps` and `outputs`. */
 int cordon_flow_list(const struct cordon_home *home, const char *orchestrator, json_t **ret_runs,
 		     struct cordon_error *err);
-/* What the agents of a run wrote and what happened: an array of {step, attempt, events[]}; `step` NULL means all. */
+/* At most `limit` runs, the newest first, that are older than the run `before` (NULL: of all). *ret_more: there are older ones. */
+int cordon_flow_latest(const struct cordon_home *home, const char *before, size_t limit, json_t **ret_runs,
+		       bool *ret_more, struct cordon_error *err);
+/*
+ * The attempts of a run, the oldest first: an array of {step, attempt, state, startedAt, endedAt, durationMs, violations, exitCode, error, runId,
+ * crew, job}; `step` NULL means all. `state` is running, complete, failed or lost; `crew` and `job` name the log (crew/crew.h), and are not
+ * there when that is not kept any more.
+ */
+int cordon_flow_attempts(const struct cordon_home *home, const char *id, const char *step, json_t **ret_attempts,
+			 struct cordon_error *err);
+/* What the agents of a run wrote and what happened: an array of {step, attempt, startedAt, events[]}; `step` NULL means all. */
 int cordon_flow_logs(const struct cordon_home *home, const char *id, const char *step, json_t **ret_logs,
 		     struct cordon_error *err);
 /* Removes the records of runs that ended longer ago than that. Run directories stay: they are the orchestrator's. */

@@ -27,6 +27,11 @@ bool cordon_flow_requested(const struct cordon_flow_run *run, const char *name);
 int cordon_flow_each(const struct cordon_home *home, int (*each)(void *data, struct cordon_flow_run *run), void *data,
 		     struct cordon_error *err);
 
+/* The same for at most `limit` runs, newest first, that are older than the run `before`, which may be NULL. */
+int cordon_flow_each_latest(const struct cordon_home *home, const char *before, size_t limit,
+			    int (*each)(void *data, struct cordon_flow_run *run), void *data, bool *ret_more,
+			    struct cordon_error *err);
+
 /* status.c: the journal of a run, and where it stands by it. */
 struct cordon_flow_standing {
 	json_t *events;

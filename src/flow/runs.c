@@ -261,6 +261,33 @@ int cordon_flow_each(const struct cordon_home *home, int (*each)(void *data, str
 	return r;
 }
 
+int cordon_flow_each_latest(const struct cordon_home *home, const char *before, size_t limit,
+			    int (*each)(void *data, struct cordon_flow_run *run), void *data, bool *ret_more,
+			    struct cordon_error *err)
+{
+	autofd int parent = -1;
+	char **names = NULL;
+	size_t n = 0, i, taken = 0;
+	int r = open_runs(home, &parent, err);
+
+	if (r == 0 && (r = list_names(parent, "", &names, &n)) < 0)
+		r = cordon_fail_errno(err, r, "cannot list the runs");
+	for (i = n; before && i > 0 && strcmp(names[i - 1], before) >= 0;)
+		i--;
+	while (r == 0 && i > 0 && taken < limit) {
+		autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+
+		if (open_run(parent, names[--i], &run, NULL) < 0)
+			continue;
+		r = each(data, &run);
+		taken++;
+	}
+	if (r == 0)
+		*ret_more = i > 0;
+	free_names(names, n);
+	return r;
+}
+
 /* ---- removing ---- */
 
 struct gc {

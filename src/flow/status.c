@@ -4,7 +4,6 @@
 
 #include "base/path.h"
 #include "base/time.h"
-#include "crew/crew.h"
 #include "flow/internal.h"
 
 int cordon_flow_standing(const struct cordon_flow_run *run, struct cordon_flow_standing *ret_standing,
@@ -187,60 +186,15 @@ int cordon_flow_list(const struct cordon_home *home, const char *orchestrator, j
 	return r;
 }
 
-/* ---- logs ---- */
-
-/* Finds the job of an attempt in the crew of its engine. */
-static json_t *events_of(const struct cordon_home *home, const char *crew, const char *job)
+int cordon_flow_latest(const struct cordon_home *home, const char *before, size_t limit, json_t **ret_runs,
+		       bool *ret_more, struct cordon_error *err)
 {
-	struct cordon_crew_info info;
-	autofree struct cordon_job *jobs = NULL;
-	json_t *events = NULL;
-	int64_t last, dropped;
-	size_t n = 0;
+	struct listing listing = { .runs = json_array() };
+	int r = cordon_flow_each_latest(home, before, limit, list_run, &listing, ret_more, err);
 
-	if (crew && job && cordon_crew_read(home, crew, &info, &jobs, &n, NULL) == 0)
-		for (size_t i = 0; i < n && !events; i++)
-			if (cordon_streq(jobs[i].name, job))
-				(void)cordon_crew_log(home, crew, i, -1, 0, &events, &last, &dropped, NULL);
-	return events ? events : json_array();
-}
-
-static const char *text_of(const json_t *event, const char *key)
-{
-	const char *text = json_string_value(json_object_get(event, key));
-
-	return text ? text : "";
-}
-
-int cordon_flow_logs(const struct cordon_home *home, const char *id, const char *step, json_t **ret_logs,
-		     struct cordon_error *err)
-{
-	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
-	json_auto_t *events = NULL;
-	json_auto_t *logs = json_array();
-	const char *crew = NULL;
-	const json_t *event;
-	size_t i;
-	int r = cordon_flow_run_open(home, id, &run, err);
-
-	if (r == 0 && step && cordon_workflow_step(run.workflow, step) == SIZE_MAX)
-		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the workflow of %s has no step %.80s", run.id,
-				step);
-	if (r == 0)
-		r = cordon_flow_journal_read(run.fd, &events, err);
 	if (r < 0)
-		return r;
-	json_array_foreach(events, i, event) {
-		if (cordon_streq(text_of(event, "event"), "engine"))
-			crew = text_of(event, "crew");
-		if (!cordon_streq(text_of(event, "event"), "attempt") ||
-		    (step && !cordon_streq(step, text_of(event, "step"))))
-			continue;
-		json_array_append_new(logs,
-				      json_pack("{s:s, s:O, s:s, s:o}", "step", text_of(event, "step"), "attempt",
-						json_object_get(event, "attempt"), "startedAt", text_of(event, "time"),
-						"events", events_of(home, crew, text_of(event, "job"))));
-	}
-	*ret_logs = cordon_steal_ptr(&logs);
-	return 0;
+		json_decref(listing.runs);
+	else
+		*ret_runs = listing.runs;
+	return r;
 }

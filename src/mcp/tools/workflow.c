@@ -209,13 +209,14 @@ static int workflow_resume(struct cordon_mcp_request *request, json_t *args, jso
 static int workflow_answer(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			   struct cordon_error *err)
 {
-	bool approve = cordon_streq(cordon_mcp_arg(args, "decision"), "approve");
+	const struct cordon_flow_reply reply = { .approve = cordon_streq(cordon_mcp_arg(args, "decision"), "approve"),
+						 .note = cordon_mcp_arg(args, "note") };
 	char run[CORDON_FLOW_RUN_SIZE];
 	int r = find(request, args, run, err);
 
 	(void)ret_text;
 	if (r == 0)
-		r = cordon_flow_answer(home_of(request), run, approve, cordon_mcp_arg(args, "note"), err);
+		r = cordon_flow_answer(home_of(request), run, &reply, err);
 	return r < 0 ? r : cordon_flow_status(home_of(request), run, ret_result, err);
 }
 
