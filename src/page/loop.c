@@ -147,7 +147,7 @@ void cordon_page_loop_retry(struct cordon_page *page, const json_t *story)
 	cordon_html(html, "<input type=\"hidden\" name=\"action\" value=\"retry\">");
 	cordon_html(html, "<input type=\"hidden\" name=\"prd\" value=\"%s\">", cordon_page_string(story, "prd"));
 	cordon_html(html, "<input type=\"hidden\" name=\"story\" value=\"%s\">", cordon_page_string(story, "id"));
-	cordon_html(html, "<button aria-label=\"Try %s again\">Try again</button></form>",
+	cordon_html(html, "<button>Try again<span class=\"hidden\">: %s</span></button></form>",
 		    cordon_page_string(story, "id"));
 }
 

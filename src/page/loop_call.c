@@ -169,8 +169,10 @@ static void refusals(struct cordon_page *page, const json_t *call)
 	if (n > REFUSALS_SHOWN)
 		cordon_html(&page->html, "<p class=\"quiet\">and %zu more</p>", n - REFUSALS_SHOWN);
 	if (!n && number(call, "violations"))
-		cordon_html(&page->html, "<p class=\"quiet\">There were %lld; the audit log has them.</p>",
-			    number(call, "violations"));
+		cordon_html(&page->html,
+			    "<p class=\"quiet\">There were %lld; <a href=\"/audit?run=%s\">the audit log</a> "
+			    "has them.</p>",
+			    number(call, "violations"), cordon_page_string(call, "run_id"));
 	else if (!n)
 		cordon_page_empty(page, "The agent was refused nothing.");
 	cordon_html(&page->html, "</section>");
@@ -250,7 +252,8 @@ static void call_facts(struct cordon_page *page, const json_t *call)
 			    number(call, "exit_code"), number(call, "files"));
 	}
 	if (*cordon_page_string(call, "run_id"))
-		cordon_html(html, "<dt>Run</dt><dd><code>%s</code></dd>", cordon_page_string(call, "run_id"));
+		cordon_html(html, "<dt>Run</dt><dd><a href=\"/audit?run=%s\"><code>%s</code></a></dd>",
+			    cordon_page_string(call, "run_id"), cordon_page_string(call, "run_id"));
 	if (*cordon_page_string(call, "commit"))
 		cordon_html(html, "<dt>Commit</dt><dd><code>%s</code></dd>", cordon_page_string(call, "commit"));
 	cordon_html(html, "</dl>");

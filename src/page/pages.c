@@ -15,6 +15,8 @@ const struct cordon_page_route cordon_page_routes[] = {
 	{ "/changes/", NULL, cordon_page_changes, cordon_page_changes_act },
 	{ "/loop", "Loops", cordon_page_loops, NULL },
 	{ "/loop/", NULL, cordon_page_loop, cordon_page_loop_act },
+	{ "/workflow", "Workflows", cordon_page_workflows, NULL },
+	{ "/workflow/", NULL, cordon_page_workflow, cordon_page_workflow_act },
 	{ "/access", "Access", cordon_page_access, NULL },
 	{ "/access/change", NULL, cordon_page_access_change, cordon_page_access_do },
 	{ "/access/picture", NULL, cordon_page_access_picture, NULL },

@@ -62,7 +62,7 @@ static const char *colour_of(const char *state)
 		{ "parked", "bad" },	   { "waiting", "wait" },  { "ended", "wait" },	     { "warn", "wait" },
 		{ "pending", "wait" },	   { "queued", "wait" },   { "cancelled", "quiet" }, { "discarded", "quiet" },
 		{ "interrupted", "wait" }, { "finished", "good" }, { "done", "good" },	     { "rw", "good" },
-		{ "ok", "good" },	   { "missing", "bad" },   { "protected", "wait" },
+		{ "ok", "good" },	   { "missing", "bad" },   { "protected", "wait" },  { "complete", "good" },
 	};
 
 	for (size_t i = 0; state && i < CORDON_ARRAY_SIZE(known); i++)
