@@ -249,7 +249,7 @@ class Page:
         assert done.returncode == 0, str(done)
         self.link = done.stdout.strip()
         self.host = re.fullmatch(r"http://([^/]+)/login\?code=[0-9a-f]{64}", self.link)[1]
-        self.port = int(self.host.rpartition(":")[2])
+        self.address, self.port = self.host.rpartition(":")[0], int(self.host.rpartition(":")[2])
         answer = self.raw("GET", self.link.partition(self.host)[2])
         assert answer.status == 200, answer
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
@@ -265,7 +265,7 @@ class Page:
         return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
 
     def raw(self, method, path, headers=None, body=b""):
-        with socket.create_connection(("127.0.0.1", self.port), PATIENT) as sock:
+        with socket.create_connection((self.address, self.port), PATIENT) as sock:
             sock.sendall(self.bytes(method, path, headers, body))
             return Answer(read_all(sock))
 
@@ -286,7 +286,7 @@ class Page:
         return answer.headers["location"] if status == 303 else answer.body.decode()
 
     def listen(self, *topics):
-        sock = socket.create_connection(("127.0.0.1", self.port), PATIENT)
+        sock = socket.create_connection((self.address, self.port), PATIENT)
         sock.sendall(self.bytes("GET", "/events?on=" + urllib.parse.quote(" ".join(topics))))
         return Stream(sock)
 

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -215,8 +216,14 @@ int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, 
 int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon_error *err)
 {
 	struct cordon_listener listener = { .fd = -1 };
-	int r = open_inet("127.0.0.1:0", false, &listener, err);
+	uint32_t place = 1 + randombytes_uniform((1U << 24) - 2);
+	char text[INET_ADDRSTRLEN + sizeof(":0")];
+	int r;
 
+	/* Browsers send a cookie to all ports of a host, so to every server that an agent or another user starts on 127.0.0.1 and that the
+	 * person looks at. The whole of 127.0.0.0/8 is this machine; an address of its own keeps the cookie where it belongs. */
+	snprintf(text, sizeof(text), "127.%u.%u.%u:0", place >> 16 & 255, place >> 8 & 255, place & 255);
+	r = open_inet(text, false, &listener, err);
 	if (r < 0)
 		cordon_closep(&listener.fd);
 	else

@@ -36,8 +36,12 @@ void cordon_listeners_close(struct cordon_listener *listeners, size_t n);
 /* Opens the socket at which `cordon open` finds the server of this home: state/serve/control. -EADDRINUSE when another server
  * has it. */
 int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, struct cordon_error *err);
-/* Opens a port of the loopback, for a server that has none. */
+/* Opens a port of the loopback for the page, at an address that no other server of this machine has. */
 int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon_error *err);
+
+/* peer.c: the user whose process has the other end of a TCP connection of this machine. -ENOENT when that process has closed it, or is
+ * not of this machine. */
+int cordon_peer_uid(int fd, uid_t *ret_uid);
 
 /* login.c: links that work once, and cookies. */
 #define CORDON_LOGINS_MAX 16

@@ -152,6 +152,15 @@ static void make(struct cordon_exchange *exchange, const char *method, const cha
 		exchange->state = CORDON_EXCHANGE_WAITING;
 }
 
+/* Whether it is a name of a front, which ends TLS before us. */
+static bool is_front(const struct cordon_server *server, const char *host)
+{
+	for (size_t i = 0; host && i < server->options->n_hosts; i++)
+		if (strcasecmp(server->options->hosts[i], host) == 0)
+			return true;
+	return false;
+}
+
 /* A port of this machine, which is opened if there is none. */
 static const struct cordon_listener *reachable(struct cordon_server *server, struct cordon_error *err)
 {
@@ -165,13 +174,16 @@ static const struct cordon_listener *reachable(struct cordon_server *server, str
 	return &server->listeners[server->n_listeners - 1];
 }
 
-/* Whether it is a name of a front, which ends TLS before us. */
-static bool is_front(const struct cordon_server *server, const char *host)
+/* INVARIANT: over the loopback only the user who runs the server sees the page, and root, who can do everything anyway. A front runs as
+ * somebody else, and lets people in from elsewhere by its nature. */
+static bool is_own(const struct cordon_exchange *exchange)
 {
-	for (size_t i = 0; host && i < server->options->n_hosts; i++)
-		if (strcasecmp(server->options->hosts[i], host) == 0)
-			return true;
-	return false;
+	uid_t uid;
+
+	if (!exchange->connection->listener->loopback ||
+	    is_front(exchange->server, header(exchange, MHD_HTTP_HEADER_HOST)))
+		return true;
+	return cordon_peer_uid(exchange->connection->fd, &uid) == 0 && (uid == geteuid() || uid == 0);
 }
 
 static void open_page(struct cordon_exchange *exchange)
@@ -270,6 +282,15 @@ static void listen_to(struct cordon_exchange *exchange)
 	cordon_exchange_event(exchange, ": listening\n\n");
 }
 
+/* Whether a form comes from the very name to which it goes. Another name of this server may lead a browser to somebody else's: on
+ * port 8080 of [::1] another user may listen while we have that of 127.0.0.1. */
+static bool is_origin(const char *origin, const char *host)
+{
+	const char *name = origin ? strstr(origin, "://") : NULL;
+
+	return name && host && strcasecmp(name + 3, host) == 0;
+}
+
 /* What a browser says about who asks. Pages of other ports are "same-site", so that is not enough; a person who follows a link
  * or types an address may come from anywhere, because GET changes nothing. */
 static bool comes_from_us(const struct cordon_exchange *exchange, const char *method)
@@ -278,7 +299,8 @@ static bool comes_from_us(const struct cordon_exchange *exchange, const char *me
 	const char *dest = header(exchange, "Sec-Fetch-Dest");
 
 	if (cordon_streq(method, "POST"))
-		return header(exchange, "Origin") && (!site || cordon_streq(site, "same-origin"));
+		return is_origin(header(exchange, "Origin"), header(exchange, MHD_HTTP_HEADER_HOST)) &&
+		       (!site || cordon_streq(site, "same-origin"));
 	if (!site || cordon_streq(site, "same-origin") || cordon_streq(site, "none"))
 		return true;
 	return mode && cordon_streq(mode, "navigate") && dest && cordon_streq(dest, "document");
@@ -305,6 +327,9 @@ static int check(struct cordon_exchange *exchange, const char *path, const char 
 		return MHD_HTTP_NOT_FOUND;
 	if (opens)
 		return posts ? 0 : MHD_HTTP_METHOD_NOT_ALLOWED;
+	*ret_why = "This page is for another user of this machine";
+	if (!is_own(exchange))
+		return MHD_HTTP_FORBIDDEN;
 	*ret_why = "Requests of other sites are refused";
 	if (!comes_from_us(exchange, method))
 		return MHD_HTTP_FORBIDDEN;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sites that a person has open beside the page, on other ports of the same machine: to a browser they are the same site."""
+"""Sites that a person has open beside the page, on other ports of the same machine."""
 import http.server
 import threading
 
@@ -14,10 +14,12 @@ class Site:
     def __init__(self):
         self.pages = {}
         self.cookie = None
+        self.seen = []  # cookies that browsers sent
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
+                site.seen.append(self.headers.get("Cookie", ""))
                 body = site.pages.get(self.path, "").encode()
                 self.send_response(200 if body else 404)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -77,18 +79,25 @@ def test_another_port_can_neither_frame_nor_read_nor_post(site, victim):
 
 
 def test_cookies_of_another_port_give_nothing(site, victim, page):
-    """Browsers share cookies among ports: another server may throw a login away, but not make one."""
+    """Browsers share cookies among ports, so the page has an address of its own: a server of 127.0.0.1 neither gets its cookie, with which it
+    could log in, nor changes it."""
     other = page.cookie.partition("=")[2].split(".")
     site.pages["/"] = "<p>hello</p>"
+    assert page.address != "127.0.0.1"
+    given = {""}
     for value in ("", "1.2.3", f"{other[0]}.{'0' * 32}.{other[2]}", f"{int(other[0]) + 1}.{other[1]}.{other[2]}"):
         site.cookie = f"cordon-{page.port}={value}; Path=/"
+        given.add(f"cordon-{page.port}={value}")
         victim.goto(site.url + "/")
         victim.goto(victim.home + "/")
-        victim.see("You are not logged in")
+        victim.see("What runs now")
+    assert site.seen and set(site.seen) <= given, site.seen
 
 
 def test_a_link_of_another_site_leads_to_the_page_and_changes_nothing(site, victim):
     site.pages["/"] = f'<a href="{victim.home}/logout">a</a> <a href="{victim.home}/">b</a>'
     victim.goto(site.url + "/")
     victim.click("link", "b")
+    victim.see("You are not logged in")  # from another site, even a link does not take the cookie along
+    victim.goto(victim.home + "/")
     victim.see("What runs now")

@@ -72,7 +72,7 @@ def test_the_machine_is_shown_as_doctor_says(page, cordon):
 
 def first_byte(page, path):
     """Seconds until the first byte of the body, and until the last."""
-    with socket.create_connection(("127.0.0.1", page.port)) as sock:
+    with socket.create_connection((page.address, page.port)) as sock:
         began = time.monotonic()
         sock.sendall(page.bytes("GET", path))
         data = b""

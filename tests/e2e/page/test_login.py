@@ -3,6 +3,8 @@
 import os
 import re
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -45,7 +47,8 @@ def test_forms_of_other_sites_and_other_ports_are_refused(page):
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
         {"Origin": None},
-        {"Origin": f"http://127.0.0.1:{page.port + 1}"},
+        {"Origin": f"http://{page.address}:{page.port + 1}"},
+        {"Origin": f"http://localhost:{page.port}"},  # a name of ours, on whose [::1] another server may listen
         {"Sec-Fetch-Site": "same-site"},
         {"Sec-Fetch-Site": "cross-site"},
     ):
@@ -58,6 +61,27 @@ def test_forms_of_other_sites_and_other_ports_are_refused(page):
     assert page.raw("GET", "/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}).status == 403
     assert page.raw("GET", "/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}).status == 403
     assert page.raw("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}).status == 200
+
+
+SAY = "import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20); s.sendall(sys.stdin.buffer.read()); sys.stdout.buffer.write(b''.join(iter(lambda: s.recv(65536), b'')))"
+
+
+def test_another_user_of_the_machine_can_use_neither_the_cookie_nor_the_link(cordon, page):
+    """Both can be seen by others: a link in the arguments of a browser, the cookie by a server on another port."""
+    if os.getuid() != 0:
+        pytest.skip("the tests run as an ordinary user, who cannot be another one")
+
+    def say(path, user):
+        done = subprocess.run([sys.executable, "-I", "-c", SAY, page.address, str(page.port)], input=page.bytes("GET", path), capture_output=True, user=user, group=user, extra_groups=[], check=True, timeout=60)
+        return Answer(done.stdout)
+
+    link = cordon("open", "--no-browser").stdout.strip().partition(page.host)[2]
+    owner = (cordon.box.state / "state" / "serve" / "control").stat().st_uid
+    for path in ("/", link, "/page/style.css"):
+        answer = say(path, owner + 1)
+        assert answer.status == 403 and "another user" in answer.body.decode() and "set-cookie" not in answer.headers, answer
+    assert say("/", owner).status == 200 and say("/", 0).status == 200
+    assert say(link, owner).status == 200, "nobody has used it up"
 
 
 def test_rebinding_is_refused(page):
@@ -112,12 +136,11 @@ def test_what_is_not_there_is_said_to_be_not_there(page, path):
 
 
 def test_stop_ends_the_server_and_a_login_outlives_it(cordon, page):
-    port = page.port
     assert cordon("open", "--stop").returncode == 0
     with pytest.raises(ConnectionRefusedError):
         page.get("/")
     assert cordon("open", "--stop").returncode == 0  # nothing to do
-    server = cordon.start("serve", "--listen", f"127.0.0.1:{port}")
+    server = cordon.start("serve", "--listen", page.host)
     assert b"listening" in server.stderr.readline()
     assert "What runs now" in page.get("/")  # the same cookie
 
@@ -131,6 +154,6 @@ def test_a_link_to_a_front_needs_its_name(cordon, page):
     port = int(re.search(rb":(\d+)/", server.stderr.readline())[1])
     link = cordon("open", "--front", "agents.example.org").stdout.strip()
     assert link.startswith("https://agents.example.org/login?code=")
-    page.port, page.cookie = port, None
+    page.address, page.port, page.cookie = "127.0.0.1", port, None
     answer = page.raw("GET", link.partition(".org")[2], {"Host": "agents.example.org"})
     assert answer.status == 200 and answer.headers["set-cookie"].endswith("; Secure")
