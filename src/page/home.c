@@ -37,7 +37,7 @@ static void approvals_html(struct cordon_page *page, const struct cordon_approva
 	for (size_t i = 0; i < n; i++) {
 		const struct cordon_approval_record *record = &approvals->items[i];
 
-		cordon_html(html, "<li><a href=\"/approvals#%s\">%s</a> <span class=\"quiet\">asked by %s, ",
+		cordon_html(html, "<li><a href=\"/approvals#a-%s\">%s</a> <span class=\"quiet\">asked by %s, ",
 			    record->id, record->question ? record->question : record->tool, record->principal);
 		cordon_page_time(page, record->created_at);
 		cordon_html(html, "</span></li>");
@@ -88,7 +88,7 @@ static void workflows_html(struct cordon_page *page, const json_t *runs, const c
 		cordon_html(html, "</li>");
 	}
 	cordon_html(html, "</ul>");
-	rest(page, shown, all, "/workflows");
+	rest(page, shown, all, "/workflow");
 }
 
 static size_t count_ended(const struct cordon_view_list *views)

@@ -217,7 +217,7 @@ void cordon_page_file_more(struct cordon_page *page, int fd)
 	off_t from = (off_t)since_of(page);
 	ssize_t n = bytes && from >= 0 ? read_file(fd, from, bytes) : -1;
 
-	cordon_html(&page->html, "<pre data-since=\"%lld\">", (long long)(from + (n > 0 ? n : 0)));
+	cordon_html(&page->html, "<pre data-since=\"%lld\">", (long long)from + (n > 0 ? n : 0));
 	if (n > 0)
 		cordon_html_output(&page->html, bytes, (size_t)n);
 	cordon_html(&page->html, "</pre>");

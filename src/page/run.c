@@ -102,7 +102,7 @@ static size_t count_open(const struct crew *crew)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < crew->n; i++)
+	for (size_t i = 0; crew->jobs && i < crew->n; i++)
 		n += !cordon_job_state_ended(crew->jobs[i].state);
 	return n;
 }

@@ -12,6 +12,7 @@
 	const said = document.getElementById("said");
 	let fetching = false;
 	let again = false;
+	let settled;
 
 	/* Times are shown in the reader's own zone; the exact value stays in the attribute. */
 	const localTimes = (root) => {
@@ -92,7 +93,12 @@
 				refresh();
 			lost = false;
 		});
-		stream.addEventListener("change", () => refresh());
+		stream.addEventListener("change", () => {
+			refresh();
+			/* Some of what belongs to a change comes a moment later and is not told: a process that ends, a lock that is free. */
+			clearTimeout(settled);
+			settled = setTimeout(refresh, 1500);
+		});
 		stream.addEventListener("error", () => {
 			mark.textContent = "not live: the server does not answer";
 			lost = true;

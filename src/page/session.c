@@ -72,6 +72,22 @@ static void place_rows(struct cordon_page *page, const struct cordon_session_rec
 		row(page, "Note", json_string_value(note));
 }
 
+/* What a person allowed for its next starts. */
+static void allowance_rows(struct cordon_page *page, const struct cordon_session_record *s)
+{
+	json_t *allowance;
+	size_t i;
+
+	json_array_foreach(s->allowances, i, allowance) {
+		const char *host = cordon_page_string(allowance, "host");
+
+		cordon_html(&page->html, "<dt>Allowed</dt><dd><code>%s</code>, %s</dd>",
+			    *host ? host : cordon_page_string(allowance, "share"),
+			    json_is_true(json_object_get(allowance, "once")) ? "for its next start"
+									     : "whenever it is started");
+	}
+}
+
 static void state_section(struct cordon_page *page, const struct cordon_session_record *s)
 {
 	struct cordon_html *html = &page->html;
@@ -86,6 +102,7 @@ static void state_section(struct cordon_page *page, const struct cordon_session_
 	time_row(page, "Started", *s->started_at ? s->started_at : s->created_at);
 	end_rows(page, s);
 	place_rows(page, s);
+	allowance_rows(page, s);
 	cordon_html(html, "</dl></section>");
 }
 

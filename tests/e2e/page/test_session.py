@@ -99,7 +99,7 @@ def test_a_host_is_allowed_now_and_a_path_from_the_next_start_on(sessions, page,
     assert page.post(path, action="allow", host="other.example:443", span="once") == f"{path}?done=allowed-before"
     # A sandbox that runs does not get the path; the resumed one has it, and only for reading.
     assert page.post(path, action="allow", path=str(data), access="read", span="session") == f"{path}?done=allowed-later"
-    assert "No such file" in sessions.say(session, f"cat {data}/file")
+    assert "No such file" in sessions.say(session, f"cat {data}/file") and f"<code>{data}:ro</code>, whenever it is started" in page.get(path)
     sessions.ask("session", "stop", session)
     assert cordon("session", "wait", session).returncode == 143
     assert sessions.start()["session_id"] == session
