@@ -81,11 +81,17 @@ struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *req
 	return call;
 }
 
+bool cordon_mcp_call_may_progress(const struct cordon_mcp_call *call, int64_t now)
+{
+	return json_object_get(call->request.meta, "progressToken") &&
+	       (!call->progress || now - call->progress_at >= PROGRESS_INTERVAL_MS);
+}
+
 void cordon_mcp_call_progress(struct cordon_mcp_call *call, int64_t now, const char *message)
 {
 	json_t *token = json_object_get(call->request.meta, "progressToken");
 
-	if (!token || (call->progress && now - call->progress_at < PROGRESS_INTERVAL_MS))
+	if (!cordon_mcp_call_may_progress(call, now))
 		return;
 	call->progress_at = now;
 	call->progress++;

@@ -120,6 +120,8 @@ struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *r
 int cordon_mcp_call_wait(struct cordon_mcp_call *call, int fd);
 /* Sends progress if the client asked for it. The value grows by one each time; at most four are sent per second. */
 void cordon_mcp_call_progress(struct cordon_mcp_call *call, int64_t now, const char *message);
+/* Whether it would be sent now; one who looks for news does so only then, or the last news would be lost. */
+bool cordon_mcp_call_may_progress(const struct cordon_mcp_call *call, int64_t now);
 void cordon_mcp_call_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id);
 struct cordon_mcp_call *cordon_mcp_call_find(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
 					     const json_t *id);

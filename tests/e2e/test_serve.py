@@ -276,7 +276,7 @@ def test_closing_a_modern_call_ends_what_it_started_and_a_legacy_one_goes_on(ser
     session = server.initialize()
     message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "session_start", "arguments": args}}
     call = server.open(server.post_bytes(message, session))
-    poll(active, PATIENT, "the session to run")
+    poll(lambda: [entry for entry in active() if entry["state"] == "running"], PATIENT, "the session to run")
     call.close()
     # In this era only a notification cancels.
     assert server.legacy(session, "ping").status == 200 and active()

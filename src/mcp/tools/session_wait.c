@@ -97,6 +97,7 @@ static void last_line(const json_t *output, char ret_line[static PROGRESS_TEXT])
 	const json_t *events = json_object_get(output, "events");
 	const json_t *last = json_array_get(events, json_array_size(events) - 1);
 	const char *text = last ? cordon_mcp_arg(last, "text") : NULL;
+	const char *type = last ? cordon_mcp_arg(last, "type") : NULL;
 	size_t n = text ? strlen(text) : 0;
 	size_t start;
 
@@ -104,8 +105,12 @@ static void last_line(const json_t *output, char ret_line[static PROGRESS_TEXT])
 		n--;
 	for (start = n; start && text[start - 1] != '\n'; start--)
 		;
-	cordon_copy(ret_line, PROGRESS_TEXT, text ? CORDON_AGENT_MARK : "running",
-		    strlen(text ? CORDON_AGENT_MARK : "running"));
+	if (!text)
+		snprintf(ret_line, PROGRESS_TEXT, "running");
+	else if (cordon_streq(type, "stdout") || cordon_streq(type, "stderr"))
+		snprintf(ret_line, PROGRESS_TEXT, "%s", CORDON_AGENT_MARK);
+	else
+		snprintf(ret_line, PROGRESS_TEXT, "[%.40s] ", type);
 	if (text)
 		cordon_text_escape_fixed(ret_line + strlen(ret_line), PROGRESS_TEXT - strlen(ret_line), text + start,
 					 n - start);
@@ -169,7 +174,7 @@ static void send_progress(struct cordon_mcp_call *call, int64_t now)
 	json_auto_t *output = NULL;
 	char line[PROGRESS_TEXT];
 
-	if (!json_object_get(call->request.meta, "progressToken") || !has_grown(call->request.mcp->store, waiting) ||
+	if (!cordon_mcp_call_may_progress(call, now) || !has_grown(call->request.mcp->store, waiting) ||
 	    cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, NULL) < 0)
 		return;
 	last_line(output, line);
