@@ -36,8 +36,22 @@ struct cordon_exchange *cordon_exchange_new(struct cordon_server *server, struct
 	return exchange;
 }
 
+/* Counts what the exchange has in memory now. */
+static void hold(struct cordon_exchange *exchange, size_t bytes)
+{
+	if (exchange->client)
+		exchange->client->held += bytes - exchange->held;
+	exchange->held = bytes;
+}
+
+static bool is_crowded(const struct cordon_exchange *exchange)
+{
+	return exchange->client && exchange->client->held > CORDON_SERVE_HELD_MAX;
+}
+
 static void free_exchange(struct cordon_exchange *exchange)
 {
+	hold(exchange, 0);
 	if (exchange->previous)
 		exchange->previous->next = exchange->next;
 	else
@@ -87,9 +101,11 @@ static void add_event(struct cordon_exchange *exchange, const char *begin, const
 {
 	size_t before = exchange->out.len;
 
-	if (cordon_buf_adds(&exchange->out, begin) == 0 && cordon_buf_adds(&exchange->out, text) == 0 &&
-	    cordon_buf_adds(&exchange->out, end) == 0)
+	if (!is_crowded(exchange) && cordon_buf_adds(&exchange->out, begin) == 0 &&
+	    cordon_buf_adds(&exchange->out, text) == 0 && cordon_buf_adds(&exchange->out, end) == 0) {
+		hold(exchange, exchange->out.len);
 		return;
+	}
 	exchange->out.len = before;
 	exchange->finished = true;
 }
@@ -145,6 +161,7 @@ static void send_message(struct cordon_mcp_channel *channel, const json_t *messa
 		exchange->status = status_of(exchange, message);
 		if (cordon_buf_adds(&exchange->out, text) < 0)
 			exchange->status = MHD_HTTP_INSUFFICIENT_STORAGE;
+		hold(exchange, exchange->out.len);
 		exchange->state = CORDON_EXCHANGE_ANSWER;
 	} else if (text && exchange->takes_events) {
 		cordon_exchange_stream(exchange);
@@ -248,12 +265,31 @@ static void dispatch(struct cordon_exchange *exchange, json_t *message, const ch
 			       "a subscription is a stream: accept text/event-stream");
 		return;
 	}
+	if (exchange->asks && exchange->session && cordon_streq(method, "resources/subscribe") &&
+	    !cordon_http_session_may_subscribe(exchange->session)) {
+		refuse_message(exchange, MHD_HTTP_TOO_MANY_REQUESTS, message,
+			       "too many sessions have subscriptions; end some first");
+		return;
+	}
 	cordon_mcp_take(exchange->server->mcp, &exchange->channel, message, why);
+	if (exchange->session)
+		cordon_http_session_subscribed(exchange->session);
 	if (initializes && exchange->channel.initialized &&
 	    cordon_session_id_make(exchange->server, &exchange->channel, &id) == 0)
 		exchange->session_id = cordon_buf_steal(&id);
 	if (!exchange->asks && exchange->session)
 		end_cancelled(exchange);
+}
+
+void cordon_exchange_read(struct cordon_exchange *exchange, const char *bytes, size_t n)
+{
+	if (exchange->state != CORDON_EXCHANGE_READING || exchange->too_long || exchange->crowded)
+		return;
+	exchange->crowded = is_crowded(exchange);
+	exchange->too_long = !exchange->crowded && cordon_buf_add(&exchange->body, bytes, n) < 0;
+	if (exchange->too_long || exchange->crowded)
+		cordon_buf_done(&exchange->body);
+	hold(exchange, exchange->body.len);
 }
 
 void cordon_exchange_take(struct cordon_exchange *exchange)
@@ -264,11 +300,13 @@ void cordon_exchange_take(struct cordon_exchange *exchange)
 		.name = header(exchange, "Mcp-Name"),
 	};
 	json_error_t where;
-	json_auto_t *message = exchange->too_long ? NULL
-						  : json_loadb(exchange->body.data ? exchange->body.data : "",
-							       exchange->body.len, JSON_REJECT_DUPLICATES, &where);
+	json_auto_t *message = exchange->too_long || exchange->crowded
+				       ? NULL
+				       : json_loadb(exchange->body.data ? exchange->body.data : "", exchange->body.len,
+						    JSON_REJECT_DUPLICATES, &where);
 
 	cordon_buf_done(&exchange->body);
+	hold(exchange, 0);
 	exchange->state = CORDON_EXCHANGE_WAITING;
 	exchange->connection->complete = true;
 	exchange->channel = (struct cordon_mcp_channel){
@@ -281,6 +319,8 @@ void cordon_exchange_take(struct cordon_exchange *exchange)
 	exchange->modern = cordon_mcp_is_modern(message, &headers);
 	if (exchange->too_long)
 		cordon_exchange_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "a body has at most 4 MiB");
+	else if (exchange->crowded)
+		cordon_exchange_refuse(exchange, MHD_HTTP_TOO_MANY_REQUESTS, CORDON_SERVE_CROWDED);
 	else if (!json_is_object(message) || exchange->modern || join_session(exchange, message) == 0)
 		dispatch(exchange, message, where.text);
 	exchange->channel.headers = NULL;
@@ -346,6 +386,7 @@ static ssize_t read_stream(void *data, uint64_t position, char *bytes, size_t ma
 		cordon_buf_done(&exchange->out); /* an idle stream has no memory of its own */
 		exchange->out.max = CORDON_SERVE_OUT_MAX;
 		exchange->sent = 0;
+		hold(exchange, 0);
 	}
 	return (ssize_t)n;
 }

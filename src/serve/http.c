@@ -151,6 +151,9 @@ static int check(struct cordon_server *server, const struct cordon_connection *c
 	*ret_why = "too many calls in a second";
 	if (!cordon_client_may_call(*ret_client, cordon_time_monotonic()))
 		return MHD_HTTP_TOO_MANY_REQUESTS;
+	*ret_why = CORDON_SERVE_CROWDED;
+	if ((*ret_client)->held > CORDON_SERVE_HELD_MAX)
+		return MHD_HTTP_TOO_MANY_REQUESTS;
 	return cordon_streq(method, "POST") ? check_body(http, ret_why) : 0;
 }
 
@@ -239,11 +242,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *http, const cha
 	if (!exchange)
 		return begin(data, http, path, method, state);
 	if (*n) {
-		if (exchange->state == CORDON_EXCHANGE_READING && !exchange->too_long &&
-		    cordon_buf_add(&exchange->body, bytes, *n) < 0) {
-			exchange->too_long = true;
-			cordon_buf_done(&exchange->body);
-		}
+		cordon_exchange_read(exchange, bytes, *n);
 		*n = 0;
 		return MHD_YES;
 	}

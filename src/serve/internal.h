@@ -14,6 +14,7 @@
 
 #define CORDON_SERVE_HOST_SIZE 256
 #define CORDON_SERVE_OUT_MAX ((size_t)64 << 20) /* what one client has not read yet; more ends its stream */
+#define CORDON_SERVE_CROWDED "too much is under way; read the answers first"
 
 /* address.c: a socket that listens, and the values of Host under which it may be addressed. */
 struct cordon_listener {
@@ -83,7 +84,9 @@ struct cordon_client {
 	json_t *projects;
 	bool revoked;
 	unsigned int streams, waiting;
-	int64_t filled; /* the bucket of calls: when it was filled last, and what is left */
+	unsigned int kept; /* sessions of the legacy era with subscriptions, which need no stream */
+	size_t held;	   /* bytes of all its exchanges */
+	int64_t filled;	   /* the bucket of calls: when it was filled last, and what is left */
 	double left;
 };
 
@@ -99,6 +102,16 @@ bool cordon_client_may_call(struct cordon_client *client, int64_t now);
 int cordon_clients_load(struct cordon_server *server, struct cordon_error *err);
 /* Marks clients whose token has expired. Returns when the next one does, in wall-clock milliseconds. */
 void cordon_clients_expire(struct cordon_server *server);
+
+/* ended.c: sessions and logins that are not valid any more although they have not expired. */
+typedef enum cordon_ended { CORDON_ENDED_SESSIONS, CORDON_ENDED_LOGINS, CORDON_ENDED__MAX } cordon_ended;
+
+/* Returns 0 once it is on the disk. */
+int cordon_ended_add(struct cordon_server *server, cordon_ended which, const char *nonce, int64_t expiry,
+		     struct cordon_error *err);
+bool cordon_ended_has(const struct cordon_server *server, cordon_ended which, const char *nonce);
+int cordon_ended_load(struct cordon_server *server, struct cordon_error *err);
+void cordon_ended_free(struct cordon_server *server);
 
 /* session.c: sessions of the legacy era. The id has everything that a request needs; the object exists only while
  * something of the session is in memory. */
@@ -118,6 +131,7 @@ struct cordon_http_session {
 	char nonce[CORDON_SESSION_NONCE_SIZE];
 	int64_t expiry;
 	int64_t left; /* when the last stream was closed, monotonic; subscriptions are kept for a while */
+	bool kept;    /* counted by the client, because it has some */
 	struct cordon_exchange *stream; /* that of GET, or NULL */
 };
 
@@ -129,10 +143,11 @@ int cordon_session_id_make(struct cordon_server *server, const struct cordon_mcp
 int cordon_http_session_find(struct cordon_server *server, struct cordon_client *client, const char *text,
 			     struct cordon_mcp_channel *channel, struct cordon_http_session **ret_session);
 void cordon_http_session_drop(struct cordon_http_session *session);
-/* Ends a session for good; it is remembered across restarts until its id would have expired. -ENOSPC when too many are. */
+/* Whether its client may subscribe to something; to be told afterwards that it did, or ended that. */
+bool cordon_http_session_may_subscribe(const struct cordon_http_session *session);
+void cordon_http_session_subscribed(struct cordon_http_session *session);
+/* Ends a session for good; it is remembered across restarts until its id would have expired. */
 int cordon_http_session_end(struct cordon_http_session *session, struct cordon_error *err);
-/* The same for any nonce: it is not valid any more, until `expiry` and ever after. */
-int cordon_ended_add(struct cordon_server *server, const char *nonce, int64_t expiry, struct cordon_error *err);
 int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error *err);
 /* Frees what nobody listens to any more. */
 void cordon_http_sessions_sweep(struct cordon_server *server, int64_t now);
@@ -190,7 +205,9 @@ struct cordon_exchange {
 	int64_t comment_due;		   /* monotonic */
 	char *session_id;		   /* the header of an answer to initialize */
 	struct cordon_exchange_page *page; /* NULL: it is about MCP */
+	size_t held;			   /* bytes of the body or the answer that the client has to answer for */
 	bool too_long;
+	bool crowded; /* the client holds too much already */
 	bool modern;
 	bool takes_events; /* the client accepts a stream */
 	bool is_stream;	   /* GET, or a listen: silent for long by its nature */
@@ -204,6 +221,8 @@ struct cordon_exchange {
 
 struct cordon_exchange *cordon_exchange_new(struct cordon_server *server, struct cordon_connection *connection,
 					    struct MHD_Connection *http, struct cordon_client *client);
+/* Takes a part of the body. */
+void cordon_exchange_read(struct cordon_exchange *exchange, const char *bytes, size_t n);
 /* Handles a whole body of a POST. Afterwards the exchange is in another state than READING. */
 void cordon_exchange_take(struct cordon_exchange *exchange);
 /* Begins the stream of a GET; takes the reference to the session. */
@@ -301,13 +320,14 @@ struct cordon_server {
 	uint32_t counter;
 	struct cordon_exchange *exchanges;
 	struct cordon_http_session *sessions;
-	json_t *ended; /* nonce: expiry */
-	int serve_fd;  /* state/serve */
+	json_t *ended[CORDON_ENDED__MAX]; /* nonce: expiry */
+	int serve_fd;			  /* state/serve */
 	struct cordon_client *clients;
 	struct cordon_tokens tokens;
 	unsigned char key[CORDON_SERVE_KEY_SIZE];
 	int64_t sweep; /* monotonic */
 	bool resumed;  /* libmicrohttpd must run once more before the loop waits */
+	bool paused;   /* nothing is accepted for a moment */
 	bool stopping;
 };
 

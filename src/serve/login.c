@@ -126,7 +126,7 @@ int cordon_login_check(const struct cordon_server *server, const struct cordon_l
 		return -EPERM;
 	make_code(server, "cookie", listener->port, parts[0], parts[1], want);
 	if (!same(parts[2], want) || cordon_parse_u64(parts[0], 0, INT64_MAX, &expiry) < 0 ||
-	    (int64_t)expiry <= cordon_time_now() || json_object_get(server->ended, parts[1]))
+	    (int64_t)expiry <= cordon_time_now() || cordon_ended_has(server, CORDON_ENDED_LOGINS, parts[1]))
 		return -EPERM;
 	memcpy(ret_login->nonce, parts[1], CORDON_SESSION_NONCE_SIZE);
 	ret_login->expiry = (int64_t)expiry;

@@ -241,13 +241,26 @@ static void accept_one(struct cordon_server *server, const struct cordon_listene
 	look(server, connection); /* most have sent their request already */
 }
 
+/* Without descriptors nothing can be accepted, and the listener would wake us for ever. */
+static void pause_listeners(struct cordon_server *server, bool paused)
+{
+	for (size_t i = 0; i < server->n_listeners; i++)
+		watch(server, EPOLL_CTL_MOD, LISTENER, 0, server->listeners[i].fd, paused ? 0 : EPOLLIN);
+	server->paused = paused;
+	if (paused)
+		cordon_server_sweep_by(server, cordon_time_monotonic() + SWEEP_MS);
+}
+
 static void accept_some(struct cordon_server *server, const struct cordon_listener *listener)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0)
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+				pause_listeners(server, true);
 			return;
+		}
 		accept_one(server, listener, fd);
 	}
 }
@@ -286,6 +299,8 @@ static void sweep(struct cordon_server *server)
 	if (now < server->sweep)
 		return;
 	server->sweep = INT64_MAX;
+	if (server->paused && !server->stopping)
+		pause_listeners(server, false);
 	cordon_clients_expire(server);
 	cordon_exchanges_end(server, false);
 	connections = sweep_connections(server, now);

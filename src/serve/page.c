@@ -95,7 +95,7 @@ void cordon_exchange_page_headers(const struct cordon_exchange *exchange, struct
 bool cordon_exchange_page_expired(const struct cordon_exchange *exchange)
 {
 	return exchange->page->login.expiry <= cordon_time_now() ||
-	       json_object_get(exchange->server->ended, exchange->page->login.nonce);
+	       cordon_ended_has(exchange->server, CORDON_ENDED_LOGINS, exchange->page->login.nonce);
 }
 
 /* ---- what the child reports ---- */
@@ -251,7 +251,7 @@ static void log_out(struct cordon_exchange *exchange)
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_FORBIDDEN, "The form does not belong to this login");
 		return;
 	}
-	if (cordon_ended_add(exchange->server, page->login.nonce, page->login.expiry, &err) < 0) {
+	if (cordon_ended_add(exchange->server, CORDON_ENDED_LOGINS, page->login.nonce, page->login.expiry, &err) < 0) {
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, err.message);
 		return;
 	}

@@ -12,8 +12,10 @@
 #include "mcp/mcp.h"
 
 #define CORDON_SERVE_CONNECTIONS_MAX 10000
-#define CORDON_SERVE_STREAMS_MAX 200  /* of one token: streams, and as many calls that wait */
-#define CORDON_SERVE_CALLS_MAX 1000   /* of one token, in a second */
+#define CORDON_SERVE_STREAMS_MAX 200 /* of one token: streams, and as many calls that wait */
+#define CORDON_SERVE_CALLS_MAX 1000  /* of one token, in a second */
+#define CORDON_SERVE_HELD_MAX                                                                                          \
+	((size_t)64 << 20)	      /* of one token: bodies that arrive, and answers that it does not read */
 #define CORDON_SERVE_HEAD_MS 10000    /* for a whole head */
 #define CORDON_SERVE_REQUEST_MS 30000 /* for a whole request, however it drips */
 #define CORDON_SERVE_COMMENT_MS 15000 /* a silent stream gets a comment */

@@ -2,7 +2,7 @@
 /*
  * Sessions of the legacy era. An id is "<payload>.<mac>": the payload has version, capabilities, client and expiry, and the
  * code covers it and the principal. So no restart makes an id invalid, and none is of use to another client. What was ended is
- * remembered in state/serve/ended until it would have expired.
+ * remembered (ended.c) until it would have expired.
  */
 #include <fcntl.h>
 #include <sodium.h>
@@ -16,10 +16,6 @@
 #include "serve/internal.h"
 
 #define KEY "key"
-#define ENDED "ended"
-#define ENDED_MAX 100000
-#define ENDED_BYTES ((size_t)16 << 20)
-#define ENDED_LINE 96
 #define KEPT_MS 600000 /* subscriptions of a client that has no stream */
 #define VARIANT sodium_base64_VARIANT_URLSAFE_NO_PADDING
 
@@ -189,7 +185,7 @@ int cordon_http_session_find(struct cordon_server *server, struct cordon_client 
 	int64_t expiry = json_integer_value(json_object_get(value, "e"));
 	struct cordon_http_session *session;
 
-	if (!nonce || !version || expiry <= cordon_time_now() || json_object_get(server->ended, nonce))
+	if (!nonce || !version || expiry <= cordon_time_now() || cordon_ended_has(server, CORDON_ENDED_SESSIONS, nonce))
 		return -ENOENT;
 	session = get(server, client, nonce, expiry);
 	if (!session)
@@ -210,9 +206,29 @@ static void free_session(struct cordon_http_session *session)
 	while (*link != session)
 		link = &(*link)->next;
 	*link = session->next;
+	if (session->kept)
+		session->client->kept--;
 	cordon_mcp_close_channel(session->server->mcp, &session->channel, false);
 	cordon_client_drop(session->server, session->client);
 	free(session);
+}
+
+bool cordon_http_session_may_subscribe(const struct cordon_http_session *session)
+{
+	return session->kept || session->client->kept < CORDON_SERVE_STREAMS_MAX;
+}
+
+void cordon_http_session_subscribed(struct cordon_http_session *session)
+{
+	bool kept = cordon_mcp_listens(session->server->mcp, &session->channel);
+
+	if (kept == session->kept)
+		return;
+	session->kept = kept;
+	if (kept)
+		session->client->kept++;
+	else
+		session->client->kept--;
 }
 
 static bool is_kept(const struct cordon_http_session *session, int64_t now)
@@ -220,7 +236,8 @@ static bool is_kept(const struct cordon_http_session *session, int64_t now)
 	if (session->users || session->stream)
 		return true;
 	return cordon_mcp_listens(session->server->mcp, &session->channel) && !session->client->revoked &&
-	       now - session->left < KEPT_MS && !json_object_get(session->server->ended, session->nonce);
+	       now - session->left < KEPT_MS &&
+	       !cordon_ended_has(session->server, CORDON_ENDED_SESSIONS, session->nonce);
 }
 
 void cordon_http_session_drop(struct cordon_http_session *session)
@@ -250,90 +267,19 @@ void cordon_http_sessions_free(struct cordon_server *server)
 {
 	while (server->sessions)
 		free_session(server->sessions);
-	json_decref(server->ended);
-	server->ended = NULL;
-}
-
-/* One line for each: "<nonce> <expiry>". Half a line, of a server that was killed, names no session. */
-static void read_ended(struct cordon_server *server, char *text, int64_t now)
-{
-	char *at = text, *line;
-
-	while ((line = strsep(&at, "\n")) && at) {
-		char *expiry = strchr(line, ' ');
-		uint64_t ms;
-
-		if (!expiry)
-			continue;
-		*expiry++ = '\0';
-		if (strlen(line) == CORDON_SESSION_NONCE_SIZE - 1 && cordon_parse_u64(expiry, 0, INT64_MAX, &ms) == 0 &&
-		    (int64_t)ms > now)
-			json_object_set_new(server->ended, line, json_integer((json_int_t)ms));
-	}
-}
-
-/* Writes the list anew without those that have expired. */
-static int write_ended(struct cordon_server *server, struct cordon_error *err)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(ENDED_BYTES);
-	int64_t now = cordon_time_now();
-	const char *nonce;
-	json_t *expiry;
-	void *next;
-
-	json_object_foreach_safe(server->ended, next, nonce, expiry)
-	{
-		if (json_integer_value(expiry) <= now)
-			json_object_del(server->ended, nonce);
-		else if (cordon_buf_addf(&text, "%s %lld\n", nonce, (long long)json_integer_value(expiry)) < 0)
-			return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
-	}
-	return cordon_write_file(server->serve_fd, ENDED, 0600, text.data ? text.data : "", text.len, err);
+	cordon_ended_free(server);
 }
 
 int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error *err)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(ENDED_BYTES);
 	int r = cordon_home_subdir(&server->store->home, "serve", &server->serve_fd, err);
 
-	server->ended = json_object();
-	if (r == 0 && !server->ended)
-		r = cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 	if (r == 0)
 		r = cordon_serve_key(server->store, server->key, err);
-	if (r < 0)
-		return r;
-	r = cordon_read_file(server->serve_fd, ENDED, O_NOFOLLOW, &text, err);
-	if (r == -ENOENT)
-		return 0;
-	if (r == 0 && text.data) {
-		read_ended(server, text.data, cordon_time_now());
-		r = write_ended(server, err);
-	}
-	return r;
-}
-
-int cordon_ended_add(struct cordon_server *server, const char *nonce, int64_t expiry, struct cordon_error *err)
-{
-	char line[ENDED_LINE];
-	autofd int fd = -1;
-	int n, r = 0;
-
-	if (json_object_size(server->ended) >= ENDED_MAX)
-		r = write_ended(server, err);
-	if (r == 0 && json_object_size(server->ended) >= ENDED_MAX)
-		r = cordon_fail(err, -ENOSPC, CORDON_KIND_LIMIT, "too many sessions were ended");
-	if (r < 0)
-		return r;
-	n = snprintf(line, sizeof(line), "%s %lld\n", nonce, (long long)expiry);
-	fd = openat(server->serve_fd, ENDED, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || (r = cordon_write_all(fd, line, (size_t)n)) < 0 || fdatasync(fd) < 0)
-		return cordon_fail_errno(err, r < 0 ? r : -errno, "state/serve/" ENDED);
-	json_object_set_new(server->ended, nonce, json_integer((json_int_t)expiry));
-	return 0;
+	return r < 0 ? r : cordon_ended_load(server, err);
 }
 
 int cordon_http_session_end(struct cordon_http_session *session, struct cordon_error *err)
 {
-	return cordon_ended_add(session->server, session->nonce, session->expiry, err);
+	return cordon_ended_add(session->server, CORDON_ENDED_SESSIONS, session->nonce, session->expiry, err);
 }

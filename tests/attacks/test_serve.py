@@ -2,6 +2,7 @@
 """Attacks on the HTTP server: tokens, rebinding, pages of other sites, smuggling, clients that drip, vanish or come in thousands."""
 import json
 import os
+import pathlib
 import random
 import re
 import resource
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from serving import PATIENT, Serve
+from serving import PATIENT, Answer, Serve, read_all
 from support import callers, poll
 
 GUESSES = ["", " ", "Bearer", "Bearer ", "Bearer  ", "Basic {token}", "bearer{token}", "Bearer {token}x", "Bearer {half}", "Bearer cordon_", "Token {token}", "Bearer {token}, Bearer {token}", "{token}", "Bearer \"{token}\""]
@@ -197,6 +198,76 @@ def test_thousands_of_connections(server):
             sock.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     poll(lambda: is_well(server), PATIENT, "the server to go on")
+
+
+def known(server, *options):
+    token = server.make_token(*options)
+    poll(lambda: server.modern("tools/list", token=token).status == 200, PATIENT, "the token to be known")
+    return token
+
+
+def test_a_client_has_no_more_memory_than_its_share(server):
+    """Bodies that stop before their end: one client can hold 64 MiB of them, and others do not notice."""
+    other = known(server)
+    base = server.memory()[0]
+    body = b"x" * (4 << 20)
+    stuck = [server.connect() for _ in range(40)]
+    for sock in stuck:
+        sock.sendall(server.head(body=body)[:-1])
+    assert server.modern("tools/list", token=other).status == 200
+    assert server.memory()[0] - base < 100 << 20
+    said = set()
+    for sock in stuck:
+        sock.sendall(b"x")
+        said.add(Answer(read_all(sock)).status)
+        sock.close()
+    assert said == {400, 429}
+    poll(lambda: is_well(server), PATIENT, "room for the client")
+
+
+def test_subscriptions_that_nobody_listens_to_are_bounded(server, cordon):
+    project = cordon("project", "create", "p", "--no-git", "--json").json()["id"]
+    other = known(server)
+    uri = {"uri": f"cordon://project/{project}"}
+    statuses = []
+    for _ in range(201):
+        session = server.initialize()
+        statuses.append(server.legacy(session, "resources/subscribe", uri).status)
+    assert statuses == [200] * 200 + [429]
+    assert server.legacy(server.initialize(token=other), "resources/subscribe", uri, token=other).status == 200
+    # A session that has one may have more, and its end makes room.
+    assert server.legacy(session, "ping").status == 200 and is_well(server)
+
+
+def test_ended_sessions_of_one_client_do_not_keep_others_from_ending_theirs(server, box):
+    """A client may end as many as it likes. Here it has done so before the server starts."""
+    server.stop()
+    later = int(time.time() * 1000) + 3600000
+    path = box.state / "state" / "serve" / "ended"
+    path.write_text("".join(f"{number:032x} {later + number}\n" for number in range(20000)))
+    box.own(path)
+    server.start()
+    session = server.initialize()
+    assert server.request("DELETE", headers={"Mcp-Session-Id": session}).status == 200
+    assert server.legacy(session, "ping").status == 404
+    server.restart()
+    assert server.legacy(session, "ping").status == 404 and len(path.read_text().splitlines()) < 20000
+
+
+def test_without_descriptors_the_server_waits_instead_of_spinning(server):
+    def spent():
+        fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    assert server.box.run("prlimit", "--pid", str(server.process.pid), "--nofile=60:").returncode == 0
+    idle = [server.connect() for _ in range(80)]
+    poll(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) >= 60, PATIENT, "the descriptors to be used up")
+    before = spent()
+    time.sleep(1)
+    assert spent() - before < 0.4
+    for sock in idle:
+        sock.close()
+    assert is_well(server)
 
 
 def test_ids_of_sessions_can_not_be_made_or_moved(server):

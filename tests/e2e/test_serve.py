@@ -476,3 +476,15 @@ def test_two_hundred_streams_of_one_token(server):
     poll(lambda: server.listen(lists=False) if server.modern("tools/list").status == 200 else None, PATIENT, "room for a stream")
     for stream in streams:
         stream.close()
+
+
+@pytest.mark.long
+def test_a_thousand_idle_streams_fit_into_eight_mebibytes(server):
+    """All memory of the process, with what it shares; `make bench` has the figures."""
+    tokens = [server.make_token("--scope", "read") for _ in range(5)]
+    is_known(server, tokens[-1])
+    streams = [server.listen(token=token) for token in tokens for _ in range(200)]
+    assert server.memory()[0] < 8 << 20
+    for stream in streams:
+        stream.close()
+    poll(lambda: server.listen(token=tokens[0]), PATIENT, "room for a stream").close()
