@@ -81,7 +81,8 @@ const char *cordon_page_assets_version(void);
 void cordon_page_waiting(struct cordon_page *page);
 
 /* layout.c: the frame. `live` are the directories below state/ whose changes make the script fetch the page again, separated by
- * blanks ("audit approvals sessions/ID"), or NULL. */
+ * blanks ("audit approvals sessions/ID"), or NULL. A list that finds out later what else there is to hear of has these in an attribute
+ * data-live of its own. */
 void cordon_page_begin(struct cordon_page *page, const char *title, const char *live);
 void cordon_page_end(struct cordon_page *page);
 /* Sends what is ready. A page that reads many records calls it first, so that its reader sees something at once. */

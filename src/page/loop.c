@@ -6,6 +6,7 @@
 #include "page/internal.h"
 
 #define LOOPS_SHOWN 200
+#define TOPICS_MAX 16
 #define CARDS_SHOWN 100 /* in one column */
 #define SHORT 8		/* characters of an id that people read */
 
@@ -85,13 +86,22 @@ static void loop_table(struct cordon_page *page, const json_t *list)
 
 void cordon_page_loops(struct cordon_page *page)
 {
+	autobuf struct cordon_buf topics = CORDON_BUF(TOPICS_MAX * 64);
 	json_auto_t *list = NULL;
 	struct cordon_error err = { 0 };
+	const json_t *loop;
+	size_t i, n = 0;
+	int r;
 
 	cordon_page_begin(page, "Loops", "loops");
 	cordon_page_flush(page);
-	cordon_html(&page->html, "<section id=\"loops\" aria-label=\"Loops\">");
-	if (cordon_loop_list(&page->store->home, &list, &err) < 0)
+	r = cordon_loop_list(&page->store->home, &list, &err);
+	json_array_foreach(list, i, loop)
+		if (is_running(loop) && n++ < TOPICS_MAX)
+			(void)cordon_buf_addf(&topics, "%sloops/%s", n > 1 ? " " : "",
+					      cordon_page_string(loop, "loop_id"));
+	cordon_html(&page->html, "<section id=\"loops\" aria-label=\"Loops\" data-live=\"%s\">", topics.data);
+	if (r < 0)
 		cordon_html(&page->html, "<p class=\"alert\">%s.</p>", err.message);
 	else if (!json_array_size(list))
 		cordon_page_empty(page, "There is no loop. 'cordon loop' has an agent do the stories of a PRD.");

@@ -7,9 +7,13 @@
 "use strict";
 
 (() => {
-	let topics = document.body.dataset.live;
+	/* The frame of a page names what it shows, and a list adds what it has found. */
+	const topicsOf = (root) => [...root.querySelectorAll("[data-live]")].map((element) => element.dataset.live).filter(Boolean).join(" ");
+	let topics = topicsOf(document);
 	const mark = document.getElementById("live");
-	const said = document.getElementById("said");
+	/* For screen readers: what changed. What was done stays where it is, for all to see. */
+	const said = document.getElementById("said").appendChild(document.createElement("span"));
+	said.className = "hidden";
 	let fetching = false;
 	let again = false;
 	let settled;
@@ -79,19 +83,15 @@
 
 	/* What a page shows may change, and with it what there is to hear of. */
 	let stream = null;
-	let lost = false;
 	const listen = (wanted) => {
 		if (stream && (!wanted || wanted === topics))
 			return;
-		lost = stream !== null; /* what happens until the new stream is there is not heard */
 		stream?.close();
 		topics = wanted;
 		stream = new EventSource("/events?on=" + encodeURIComponent(topics));
 		stream.addEventListener("open", () => {
 			mark.textContent = "live";
-			if (lost)
-				refresh();
-			lost = false;
+			refresh(); /* what happened until the stream was there was not heard */
 		});
 		stream.addEventListener("change", () => {
 			refresh();
@@ -101,7 +101,6 @@
 		});
 		stream.addEventListener("error", () => {
 			mark.textContent = "not live: the server does not answer";
-			lost = true;
 		});
 	};
 
@@ -123,7 +122,7 @@
 			}
 			if (answer.ok && !answer.redirected) {
 				const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-				listen(fresh.body.dataset.live);
+				listen(topicsOf(fresh));
 				for (const old of document.querySelectorAll("main > [id]:not(#said), .live[id]")) {
 					const part = fresh.getElementById(old.id);
 					if (!part || old.querySelector("[data-more]") || old.matches("[data-more]"))

@@ -11,6 +11,7 @@
 #define RUNS_SHOWN 50
 #define ORCHESTRATORS_SHOWN 100
 #define PATH_SIZE (CORDON_FLOW_RUN_SIZE + 16)
+#define TOPICS_MAX 16
 
 static json_int_t number(const json_t *object, const char *name)
 {
@@ -35,18 +36,37 @@ static void run_row(struct cordon_page *page, const json_t *run)
 	cordon_html(html, "</td></tr>");
 }
 
+/* The newest runs that have not ended. */
+static void topics_of(struct cordon_page *page, const json_t *list, struct cordon_buf *ret_topics)
+{
+	const json_t *run;
+	size_t i, n = 0;
+
+	json_array_foreach(list, i, run) {
+		char place[PATH_SIZE];
+
+		if (!*cordon_page_string(run, "currentStepId") || n++ >= TOPICS_MAX)
+			continue;
+		snprintf(place, sizeof(place), "flow/%.*s", CORDON_FLOW_RUN_SIZE, cordon_page_string(run, "runId"));
+		cordon_page_topic(page, place, ret_topics);
+	}
+}
+
 static void runs(struct cordon_page *page)
 {
 	const char *before = cordon_page_arg(page, "before");
+	autobuf struct cordon_buf topics = CORDON_BUF(TOPICS_MAX * PATH_SIZE);
 	struct cordon_html *html = &page->html;
 	json_auto_t *list = NULL;
 	struct cordon_error err = { 0 };
 	bool more = false;
 	json_t *run;
 	size_t i;
+	int r = cordon_flow_latest(&page->store->home, before, RUNS_SHOWN, &list, &more, &err);
 
-	cordon_html(html, "<section id=\"runs\"><h2>Runs</h2>");
-	if (cordon_flow_latest(&page->store->home, before, RUNS_SHOWN, &list, &more, &err) < 0) {
+	topics_of(page, list, &topics);
+	cordon_html(html, "<section id=\"runs\" data-live=\"%s\"><h2>Runs</h2>", topics.data);
+	if (r < 0) {
 		cordon_html(html, "<p class=\"alert\">%s.</p>", err.message);
 	} else if (!json_array_size(list)) {
 		cordon_page_empty(page, before ? "There are no older runs." : "No workflow has run yet.");

@@ -50,7 +50,7 @@ def test_a_loop_that_runs_is_a_board_with_live_output_and_can_be_stopped(loop, p
                                            "--share", f"{box.path}/signal:/signal:ro"), cwd=loop.top)
     poll(lambda: list((box.state / "state/loops").glob("*/journal")) and "parked" in [event["event"] for event in events(loop)], 60)
     id = events(loop)[0]["loop"]
-    assert f'href="/loop/{id}"' in page.get("/loop") and "1 of 5 passed, 1 parked" in page.get("/loop")
+    assert f'href="/loop/{id}"' in page.get("/loop") and f'data-live="loops/{id}"' in page.get("/loop") and "1 of 5 passed, 1 parked" in page.get("/loop")
 
     # The board says what the journal says.
     poll(lambda: "first line" in page.get(f"/loop/{id}"), 60)

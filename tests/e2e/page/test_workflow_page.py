@@ -61,7 +61,7 @@ def test_a_person_sees_what_waits_answers_it_and_cancels_the_run(desk, page, cor
     run = desk.begin("--input", f"topic={MARKUP}")
     wait_for(desk, run, state="waiting")
     listed = page.get("/workflow")
-    assert f'href="/workflow/{run}"' in listed and "step check waits for a person" in listed and "a <b>plan</b>" in shown(listed)
+    assert f'href="/workflow/{run}"' in listed and f'data-live="flow/{run}"' in listed and "step check waits for a person" in listed and "a <b>plan</b>" in shown(listed)
     definition = page.get("/workflow/definition?orchestrator=desk&workflow=flow")
     assert states(definition)[1] == {"plan": "none", "check": "none", "build": "none"} and "reject: plan again" in shown(definition)
 
