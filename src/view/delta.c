@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "protect/executes.h"
 #include "view/delta.h"
+#include "view/hide.h"
 #include "view/internal.h"
 #include "view/known.h"
 #include "view/lines.h"
@@ -18,7 +19,8 @@ struct walk {
 	struct cordon_delta *delta;
 	struct cordon_lower layers; /* without the root; only if all of them are applied */
 	struct cordon_known known;
-	size_t most; /* changes; one more ends the walk */
+	struct cordon_buf hidden; /* whiteouts of ours (hide.h), where the run was killed or lives */
+	size_t most;		  /* changes; one more ends the walk */
 	bool ended;
 	struct cordon_error *err;
 };
@@ -448,7 +450,9 @@ static int walk_entry(struct walk *walk, const struct level *level, const char *
 	if (!change.new.mode)
 		return 0; /* a live view has removed it meanwhile */
 	if (cordon_upper_is_whiteout(level->upper, name, &st))
-		return change.old.mode ? delete_all(walk, level, name, path, &change.old, dir) : 0;
+		return change.old.mode && !cordon_hidden_has(&walk->hidden, path)
+			       ? delete_all(walk, level, name, path, &change.old, dir)
+			       : 0;
 	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode))
 		return add_left(walk, path, special_name(&st));
 	change.edited = is_edited(walk, level, path, &change.old, dir);
@@ -547,11 +551,13 @@ static int find(const struct cordon_view *view, size_t most, struct cordon_delta
 	r = open_base(&walk, view);
 	if (r == 0) {
 		cordon_known_load(view->dir_fd, &walk.known);
+		cordon_hidden_load(view->dir_fd, &walk.hidden);
 		top.upper = delta.upper_fd;
 		top.lower = &delta.base;
 		top.changed = fstat(delta.root_fd, &st) < 0 || cordon_delta_later(&st.st_mtim, &delta.since);
 		r = walk_level(&walk, &top);
 		cordon_known_done(&walk.known);
+		cordon_buf_done(&walk.hidden);
 	}
 	cordon_lower_done(&walk.layers);
 	if (r < 0 && !(ret_more && walk.ended))

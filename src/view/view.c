@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "policy/handover.h"
 #include "view/base.h"
+#include "view/hide.h"
 #include "view/internal.h"
 
 /* The attribute by which we find out whether the file system of a view keeps those that overlayfs needs. */
@@ -193,6 +194,8 @@ int cordon_view_create(const struct cordon_home *home, const struct cordon_view_
 	if (r == 0)
 		r = make_layers(&view, home, request->policy->root.fd, err);
 	if (r == 0)
+		r = cordon_view_hide(&view, request->policy, err);
+	if (r == 0)
 		r = write_policy(&view, request->policy, err);
 	if (r == 0)
 		r = write_first(&view, err);
@@ -323,6 +326,7 @@ int cordon_view_end(const struct cordon_home *home, struct cordon_view *view, co
 	struct timespec now;
 	int r;
 
+	cordon_view_unhide(view);
 	if (!keep && has_no_changes(view)) {
 		r = cordon_view_remove(home, view, err);
 		if (r == 0)

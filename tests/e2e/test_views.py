@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -119,6 +120,35 @@ def test_boundaries_protected_denied_and_held_names_hold_in_a_view(cordon, box, 
     for name in ("AGENTS.md", "secret", "open", ".git/hooks/pre-commit", ".git/config", ".vscode/settings.json", "g"):
         assert not os.path.lexists(upper / name), name
     assert not (upper / "alias").exists() or (upper / "alias").read_text() == "x\n"
+
+
+LATER = "cat new-secret a/b/key src/key; ls; echo x >src/key || echo held; echo mine >src/other; mv src/other src/moved; cat src/moved"
+
+
+@pytest.mark.parametrize("lens, killed", [("never", False), ("always", False), ("never", True)])
+def test_a_denied_name_that_the_host_makes_beside_a_live_view_is_not_there(cordon, box, repo, lens, killed):
+    """Nothing of it is a change of the view either, also when the run was killed before it could clean up."""
+    os.utime(repo / "src", (1_000_000_000, 1_000_000_000))
+    options = ("--deny", "new-secret", "--deny", "a/b/key", "--deny", "src/key", "--lens", lens)
+    live = cordon.start("run", "--cow", "--no-summary", *options, "--", "sh", "-c", f"stat -c %Y src; read line; {LATER}; echo end; read line", cwd=repo,
+                        stdin=subprocess.PIPE)
+    assert live.stdout.readline() == b"1000000000\n", "directories that had to be made in the layer are like the host's"
+    for name in ("new-secret", "a/b/key", "src/key"):
+        box.write(f"repo/{name}", "of the host\n")
+    live.stdin.write(b"\n")
+    live.stdin.flush()
+    lines = []
+    while not lines or lines[-1] != b"end\n":
+        lines.append(live.stdout.readline())
+        assert lines[-1], lines
+    if killed:
+        os.kill(live.pid, signal.SIGKILL)
+    output = b"".join(lines).decode() + live.communicate(b"\n", timeout=60)[0].decode()
+    assert "of the host" not in output and "new-secret" not in output and "held\nmine\n" in output, output
+    shown = cordon("changes", "diff", "latest", "--name-status", cwd=repo)
+    assert shown.stdout.splitlines() == ["A\tsrc/moved"], shown
+    assert cordon("changes", "apply", "latest", cwd=repo).returncode == 0
+    assert [(repo / name).read_text() for name in ("new-secret", "a/b/key", "src/key", "src/moved")] == ["of the host\n"] * 3 + ["mine\n"]
 
 
 def test_a_strict_scope_holds_in_a_view(cordon, box, repo):
