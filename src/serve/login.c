@@ -88,21 +88,27 @@ int cordon_login_use(struct cordon_server *server, const struct cordon_listener 
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 
-/* Finds the value of a cookie in "a=1; b=2" and splits it at its dots. */
-static int split_cookie(const char *header, unsigned int port, char *ret_text, size_t size,
-			const char *ret_parts[static 3])
+/* The value of the next cookie with this name in "a=1; b=2", or NULL. */
+static const char *next_cookie(const char *header, unsigned int port)
 {
 	char name[24];
 	size_t n = (size_t)snprintf(name, sizeof(name), "cordon-%u=", port);
-	char *dot;
 
 	while (header && strncmp(header, name, n) != 0) {
 		header = strchr(header, ';');
 		if (header)
 			header += 1 + strspn(header + 1, " ");
 	}
-	if (!header || cordon_copy(ret_text, size, header + n, strcspn(header + n, "; ,")) < 0)
-		return -ENOENT;
+	return header ? header + n : NULL;
+}
+
+/* Splits the value of a cookie at its dots. */
+static int split_cookie(const char *value, char *ret_text, size_t size, const char *ret_parts[static 3])
+{
+	char *dot;
+
+	if (cordon_copy(ret_text, size, value, strcspn(value, "; ,")) < 0)
+		return -ENAMETOOLONG;
 	ret_parts[0] = ret_text;
 	for (size_t i = 1; i < 3; i++) {
 		dot = strchr(ret_parts[i - 1], '.');
@@ -114,15 +120,15 @@ static int split_cookie(const char *header, unsigned int port, char *ret_text, s
 	return 0;
 }
 
-int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *header,
-		       struct cordon_page_login *ret_login)
+static int check_cookie(const struct cordon_server *server, const struct cordon_listener *listener, const char *value,
+			struct cordon_page_login *ret_login)
 {
 	char text[256], want[CORDON_PAGE_TOKEN_SIZE];
 	const char *parts[3];
 	uint64_t expiry;
 
-	if (split_cookie(header, listener->port, text, sizeof(text), parts) < 0 ||
-	    strlen(parts[1]) != CORDON_SESSION_NONCE_SIZE - 1 || strlen(parts[0]) > 20)
+	if (split_cookie(value, text, sizeof(text), parts) < 0 || strlen(parts[1]) != CORDON_SESSION_NONCE_SIZE - 1 ||
+	    strlen(parts[0]) > 20)
 		return -EPERM;
 	make_code(server, "cookie", listener->port, parts[0], parts[1], want);
 	if (!same(parts[2], want) || cordon_parse_u64(parts[0], 0, INT64_MAX, &expiry) < 0 ||
@@ -132,4 +138,16 @@ int cordon_login_check(const struct cordon_server *server, const struct cordon_l
 	ret_login->expiry = (int64_t)expiry;
 	make_code(server, "form", listener->port, parts[0], parts[1], ret_login->token);
 	return 0;
+}
+
+/* Another server at the same host may have set cookies with our name, and a browser sends those with a longer path first. */
+int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *header,
+		       struct cordon_page_login *ret_login)
+{
+	const char *value = header;
+
+	while ((value = next_cookie(value, listener->port)))
+		if (check_cookie(server, listener, value, ret_login) == 0)
+			return 0;
+	return -EPERM;
 }

@@ -34,6 +34,15 @@ def test_nobody_without_the_cookie_sees_anything(page):
     assert page.raw("GET", "/", {"Cookie": expired}).status == 401
 
 
+def test_forged_cookies_of_the_same_name_do_not_end_a_login(page):
+    """A server at the same host may set cookies of this name for a longer path, which browsers send first."""
+    name, _, value = page.cookie.partition("=")
+    for header in (f"{name}=1.2.3; {page.cookie}", f"{name}=; a={name}={value}; {page.cookie}", f"{name}={value[:-1]}; {name}=x; {page.cookie}; {name}=1"):
+        assert page.raw("GET", "/", {"Cookie": header}).status == 200, header
+    for header in (f"a{page.cookie}", f"a={page.cookie}", f'"{page.cookie}"', f"{name}={value}x"):
+        assert page.raw("GET", "/", {"Cookie": header}).status == 401, header
+
+
 def test_every_answer_forbids_frames_foreign_scripts_and_caches(page):
     for path in ("/", "/login?code=x", "/page/style.css"):
         headers = page.raw("GET", path).headers
