@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sodium.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -62,6 +63,22 @@ static void send_part(void *data, const struct cordon_page_answer *answer, const
 	cordon_write_all(sender->fd, bytes, n);
 }
 
+/*
+ * What a hostile agent left (a view of millions of files) must not take the memory of the machine, nor the time of the page. An action
+ * has no bounds: it is a person's, and must not be cut off, not even by Ctrl-C in the terminal of the server.
+ */
+static void bound(bool acts)
+{
+	if (acts) {
+		setsid();
+		return;
+	}
+	alarm(CORDON_WORKER_SECONDS);
+#ifndef __SANITIZE_ADDRESS__ /* it reserves more memory than there is */
+	setrlimit(RLIMIT_DATA, &(struct rlimit){ CORDON_WORKER_MEMORY, CORDON_WORKER_MEMORY });
+#endif
+}
+
 _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon_page_request *request, int fd)
 {
 	const struct cordon_store *store = exchange->server->store;
@@ -80,8 +97,7 @@ _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon
 	close_others(kept, CORDON_ARRAY_SIZE(kept));
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (cordon_streq(request->method, "GET"))
-		alarm(CORDON_WORKER_SECONDS);
+	bound(!cordon_streq(request->method, "GET"));
 	request->send = send_part;
 	request->data = &sender;
 	cordon_page_serve(request, &answer);
