@@ -403,7 +403,7 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 	struct cordon_run_spec spec = {
 		.policy = s->policy,
 		.argv = argv,
-		.at = "/workspace",
+		.at = CORDON_WORKSPACE_AT,
 		.cwd = cwd,
 		.env = env,
 		.keep_env = keep,

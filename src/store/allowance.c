@@ -7,7 +7,6 @@
 #include "config/values.h"
 #include "store/allowance.h"
 
-#define AT "/workspace"
 #define RO ":ro"
 
 static int make_host(const char *host, json_t **ret_allowance, struct cordon_error *err)
@@ -35,7 +34,7 @@ static int make_share(const char *path, bool write, json_t **ret_allowance, stru
 				   path);
 	if (strpbrk(clean, ":\\"))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "a path with : or \\ can't be shared: %s", path);
-	if (cordon_path_within(clean, AT)) {
+	if (cordon_path_within(clean, CORDON_WORKSPACE_AT)) {
 		r = cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED,
 				"%s lies in the workspace, where the settings of the project decide", clean);
 		cordon_error_hint(err, "what is protected there can't be granted; ask the project's owner");

@@ -17,8 +17,6 @@
 #include "protect/shares.h"
 #include "store/places.h"
 
-#define AT "/workspace"
-
 /* The shares of settings, parsed. */
 struct places {
 	struct cordon_share_value *values;
@@ -149,7 +147,7 @@ static int check_share(const struct cordon_policy_share *share, const struct cor
 		return cordon_fail(err, -EACCES, CORDON_KIND_POLICY_DENIED, "%s %s cordon's own records (%s)",
 				   share->where, cordon_path_within(home->path, share->source) ? "holds" : "lies in",
 				   home->path);
-	if (share->target && cordon_path_within(AT, share->target))
+	if (share->target && cordon_path_within(CORDON_WORKSPACE_AT, share->target))
 		return cordon_fail(err, -EBUSY, CORDON_KIND_POLICY_DENIED,
 				   "%s can't be shown at %s: that is where the workspace is", share->where,
 				   share->target);
@@ -164,7 +162,7 @@ static int try(const struct cordon_share *shares, size_t n, const char *home_dir
 	int r = cordon_policy_new("/", &policy, err);
 
 	if (r == 0)
-		r = cordon_shares_add(policy, shares, n, home_dir, AT, protect, err);
+		r = cordon_shares_add(policy, shares, n, home_dir, CORDON_WORKSPACE_AT, protect, err);
 	for (size_t i = 0; r == 0 && i < policy->n_shares; i++)
 		r = check_share(&policy->shares[i], home, err);
 	cordon_policy_free(policy);
@@ -316,7 +314,7 @@ static int add_home(int own_fd, struct cordon_policy *policy, struct cordon_erro
 		r = path_of(home, path, err);
 	/* The host executes nothing that lies there, so nothing in it is protected by default. */
 	if (r == 0)
-		r = cordon_shares_add(policy, NULL, 0, path, AT, false, err);
+		r = cordon_shares_add(policy, NULL, 0, path, CORDON_WORKSPACE_AT, false, err);
 	for (size_t i = before; r == 0 && i < policy->n_shares; i++)
 		policy->shares[i].own = true;
 	return r;
@@ -344,7 +342,7 @@ int cordon_places_add(const struct cordon_project *project, const char *workspac
 		r = cordon_no_memory(err);
 	if (r == 0)
 		r = cordon_shares_add(policy, all, places.n + use->n_shares,
-				      is_shared_home(settings) ? settings->home : NULL, AT,
+				      is_shared_home(settings) ? settings->home : NULL, CORDON_WORKSPACE_AT,
 				      settings->default_protection, err);
 	if (r == 0 && stays)
 		r = add_home(own, policy, err);

@@ -191,6 +191,12 @@ struct cordon_policy;
 int cordon_workspace_policy(const struct cordon_store *store, const char *project, const char *id,
 			    struct cordon_policy **ret_policy, bool *ret_isolated, struct cordon_error *err);
 
+/* Where an agent of a project sees its workspace, or, if the project is not isolated, the whole project. */
+#define CORDON_WORKSPACE_AT "/workspace"
+/* Turns a path as such an agent names it into one relative to the root of that policy: absolute ones are below CORDON_WORKSPACE_AT, others begin
+ * in the workspace. -EXDEV for what lies elsewhere, -ENAMETOOLONG. */
+int cordon_workspace_below(const char *path, bool isolated, const char *id, char *ret_path, size_t size);
+
 /* The host directory of a workspace, for people: "<home>/projects/<project>/workspaces/<id>". */
 int cordon_workspace_path(const struct cordon_store *store, const char *project, const char *id,
 			  char ret_path[static CORDON_PATH_MAX], struct cordon_error *err);

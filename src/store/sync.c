@@ -207,6 +207,21 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 	return 0;
 }
 
+int cordon_workspace_below(const char *path, bool isolated, const char *id, char *ret_path, size_t size)
+{
+	char prefix[CORDON_ID_SIZE + 16] = "";
+	size_t n = strlen(CORDON_WORKSPACE_AT);
+
+	if (*path == '/') {
+		if (strncmp(path, CORDON_WORKSPACE_AT, n) != 0 || (path[n] && path[n] != '/'))
+			return -EXDEV;
+		path += n + strspn(path + n, "/");
+	} else if (!isolated) {
+		(void)cordon_concat(prefix, sizeof(prefix), "workspaces/", id, (char *)NULL);
+	}
+	return cordon_path_join(prefix, path, ret_path, size);
+}
+
 int cordon_session_policy(const struct cordon_store *store, const struct cordon_session_record *session,
 			  struct cordon_policy **ret_policy, struct cordon_error *err)
 {

@@ -1,33 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy_check: says what an agent in a workspace may do with a path, and why, by the one decision function. */
-#include <stdio.h>
-
-#include "base/path.h"
-#include "base/text.h"
 #include "mcp/internal.h"
 #include "mcp/tools.h"
 #include "policy/policy.h"
 #include "store/store.h"
-
-#define INSIDE "/workspace"
-
-/* Turns a path as the agent sees it into one relative to the policy's root. Returns -EXDEV when it lies elsewhere. */
-static int to_root(const char *path, bool isolated, const char *workspace, char *ret_path, size_t size)
-{
-	char prefix[CORDON_ID_SIZE + 16] = "";
-	size_t n = strlen(INSIDE);
-
-	if (*path == '/') {
-		if (strncmp(path, INSIDE, n) != 0 || (path[n] && path[n] != '/'))
-			return -EXDEV;
-		path += n;
-		while (*path == '/')
-			path++;
-	} else if (!isolated) {
-		snprintf(prefix, sizeof(prefix), "workspaces/%s", workspace);
-	}
-	return cordon_path_join(prefix, path, ret_path, size);
-}
 
 static json_t *describe(const char *path, const char *operation, const char *verdict, const char *reason,
 			const char *rule, const char *text, const char *remedy)
@@ -45,9 +21,9 @@ static json_t *describe(const char *path, const char *operation, const char *ver
 static json_t *describe_outside(const char *path, const char *operation)
 {
 	return describe(path, operation, cordon_streq(operation, "read") ? "outside" : "deny", "outside_root", NULL,
-			"outside " INSIDE
+			"outside " CORDON_WORKSPACE_AT
 			" an agent sees a read-only system and private temporary directories, nothing else of the host",
-			"use a path below " INSIDE);
+			"use a path below " CORDON_WORKSPACE_AT);
 }
 
 /* The answer must reveal nothing about the host to the agent of a session: neither where the workspace lies there, nor
@@ -87,7 +63,7 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 				   "a protected path of this workspace can't be held");
 	if (r < 0)
 		return r;
-	r = to_root(path, isolated, workspace.id, below, sizeof(below));
+	r = cordon_workspace_below(path, isolated, workspace.id, below, sizeof(below));
 	if (r == -EXDEV) {
 		*ret_result = describe_outside(path, operation);
 		r = 0;
