@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/time.h"
 #include "policy/shares.h"
 
 #define ENTRIES_TOP 60	 /* entries shown of the directory that was asked for */
@@ -326,5 +327,105 @@ int cordon_tree_walk(const struct cordon_tree_spec *spec, struct cordon_error *e
 	if (r < 0)
 		return r;
 	show(&t, t.path_len ? t.path : spec->policy->root.path, type, judge(&t, type), 0);
+	return 0;
+}
+
+/* ---- searching ---- */
+
+/* Directories that are still to be looked at, in the order in which they were found. */
+struct waiting {
+	char **paths;
+	size_t n, at, room;
+};
+
+static void waiting_done(struct waiting *waiting)
+{
+	for (size_t i = waiting->at; i < waiting->n; i++)
+		free(waiting->paths[i]);
+	free(waiting->paths);
+}
+
+static int wait_for(struct waiting *waiting, const char *path)
+{
+	if (waiting->n == waiting->room) {
+		size_t room = waiting->room ? 2 * waiting->room : 64;
+		char **more = reallocarray(waiting->paths, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		waiting->paths = more;
+		waiting->room = room;
+	}
+	waiting->paths[waiting->n] = strdup(path);
+	if (!waiting->paths[waiting->n])
+		return -ENOMEM;
+	waiting->n++;
+	return 0;
+}
+
+/* Looks at one entry of the current directory. Returns false when the search is over. */
+static bool look_at(struct tree *t, const struct cordon_tree_search *search, const struct entry *entry,
+		    struct waiting *waiting, int *ret_error)
+{
+	struct cordon_tree_entry found = { .name = entry->name, .path = t->path, .type = entry->type };
+	bool go_on = true;
+
+	if (strcasestr(strchr(search->text, '/') ? t->path : entry->name, search->text)) {
+		found.mark = judge(t, entry->type);
+		if (entry->type == DT_LNK) {
+			link_text(t, t->target);
+			found.target = t->target;
+		}
+		go_on = search->found(search->data, &found);
+	}
+	if (go_on && entry->type == DT_DIR && !share_here(t))
+		*ret_error = wait_for(waiting, t->path);
+	return go_on && *ret_error == 0;
+}
+
+/* Looks at one directory. Returns false when the search is over. */
+static bool look_into(struct tree *t, const struct cordon_tree_search *search, struct waiting *waiting,
+		      struct cordon_tree_searched *searched, int *ret_error)
+{
+	struct listing listing CORDON_CLEANUP(listing_done) = { 0 };
+	size_t len = t->path_len;
+	bool go_on = true;
+
+	searched->more |= read_dir(t, &listing) < 0 || listing.cut;
+	for (size_t i = 0; i < listing.n && go_on; i++) {
+		if (searched->entries == search->entries)
+			return false;
+		searched->entries++;
+		if (!push(t, listing.entries[i].name)) {
+			searched->more = true;
+			continue;
+		}
+		go_on = look_at(t, search, &listing.entries[i], waiting, ret_error);
+		pop(t, len);
+	}
+	return go_on && cordon_time_monotonic() < search->deadline;
+}
+
+int cordon_tree_find(const struct cordon_tree_search *search, struct cordon_tree_searched *ret_searched,
+		     struct cordon_error *err)
+{
+	static const struct cordon_tree_spec all_alike = { 0 };
+	struct waiting waiting CORDON_CLEANUP(waiting_done) = { 0 };
+	struct tree t = { .spec = &all_alike, .policy = search->policy };
+	struct cordon_tree_searched searched = { 0 };
+	int r = wait_for(&waiting, "");
+	bool go_on = r == 0;
+
+	while (go_on && waiting.at < waiting.n) {
+		autofree char *path = waiting.paths[waiting.at++];
+
+		t.path_len = strlen(path);
+		memcpy(t.path, path, t.path_len + 1);
+		go_on = look_into(&t, search, &waiting, &searched, &r);
+	}
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot search for %s", search->text);
+	searched.more |= !go_on;
+	*ret_searched = searched;
 	return 0;
 }

@@ -53,6 +53,26 @@ struct cordon_tree_spec {
 /* -EXDEV with kind policy_denied when the path lies outside the root. */
 int cordon_tree_walk(const struct cordon_tree_spec *spec, struct cordon_error *err);
 
+/* A search for names, in all directories of the root; those near the root come first. It follows no link and looks into no share. */
+struct cordon_tree_search {
+	const struct cordon_policy *policy;
+	const char *text; /* part of a name or, with a slash in it, of a path relative to the root; case does not matter */
+	size_t entries;	  /* names that are looked at, at most */
+	int64_t deadline; /* of cordon_time_monotonic() */
+	void *data;
+	/* Gets each that matches, of which name, path, type, mark and target are known; false ends the search. */
+	bool (*found)(void *data, const struct cordon_tree_entry *entry);
+};
+
+/* How far it came. */
+struct cordon_tree_searched {
+	size_t entries; /* names that were looked at */
+	bool more;	/* there is more, or something could not be read */
+};
+
+int cordon_tree_find(const struct cordon_tree_search *search, struct cordon_tree_searched *ret_searched,
+		     struct cordon_error *err);
+
 /* "directory", "link", "file", "other" */
 const char *cordon_tree_type(unsigned char type);
 
