@@ -62,6 +62,7 @@ void cordon_page_access(struct cordon_page *page);
 void cordon_page_access_change(struct cordon_page *page);
 void cordon_page_access_do(struct cordon_page *page);
 void cordon_page_access_picture(struct cordon_page *page);
+void cordon_page_access_policy(struct cordon_page *page);
 void cordon_page_audit_log(struct cordon_page *page);
 void cordon_page_audit_check(struct cordon_page *page);
 void cordon_page_audit_export(struct cordon_page *page);
@@ -158,11 +159,12 @@ void cordon_page_file_more(struct cordon_page *page, int fd);
 void cordon_page_topic(struct cordon_page *page, const char *place, struct cordon_buf *topics);
 
 /* tree.c: a policy as a tree, from the query's `path` on. `net` and `shares` may be NULL: those of the policy. `link` is the address
- * of the page, on which this is the part with the id "policy". */
+ * of the page, perhaps with a query, on which this is the part with the id "policy". */
 struct cordon_policy;
 struct cordon_page_policy {
 	const struct cordon_policy *policy;
 	const char *link;
+	const char *ask; /* the address of a page that answers questions about it; or NULL */
 	const json_t *net, *shares;
 };
 void cordon_page_policy(struct cordon_page *page, const struct cordon_page_policy *shown);

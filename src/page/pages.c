@@ -20,6 +20,7 @@ const struct cordon_page_route cordon_page_routes[] = {
 	{ "/access", "Access", cordon_page_access, NULL },
 	{ "/access/change", NULL, cordon_page_access_change, cordon_page_access_do },
 	{ "/access/picture", NULL, cordon_page_access_picture, NULL },
+	{ "/access/policy", NULL, cordon_page_access_policy, NULL },
 	{ "/audit", "Audit", cordon_page_audit_log, NULL },
 	{ "/audit/check", NULL, cordon_page_audit_check, NULL },
 	{ "/audit/export", NULL, cordon_page_audit_export, NULL },

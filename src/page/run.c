@@ -247,8 +247,10 @@ static void output_section(struct cordon_page *page, size_t index, const char *p
 static void policy_section(struct cordon_page *page, size_t index, const json_t *record, const char *path)
 {
 	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
+	char ask[CORDON_ID_SIZE + 64];
 	struct cordon_error err = { 0 };
 
+	snprintf(ask, sizeof(ask), "/access/policy?run=%s&job=%zu", page->id, index);
 	cordon_html(&page->html, "<section id=\"policy\"><h2>What it may do</h2>");
 	if (!record)
 		cordon_page_empty(page, "Its program has not run.");
@@ -257,6 +259,7 @@ static void policy_section(struct cordon_page *page, size_t index, const json_t 
 	else
 		cordon_page_policy(page, &(struct cordon_page_policy){ .policy = policy,
 								       .link = path,
+								       .ask = ask,
 								       .net = json_object_get(record, "net"),
 								       .shares = json_object_get(record, "shares") });
 	cordon_html(&page->html, "</section>");

@@ -194,12 +194,14 @@ static void show(struct cordon_page *page, const struct cordon_session_record *s
 {
 	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	char title[32], live[2 * CORDON_ID_SIZE], link[CORDON_ID_SIZE + 16], allow[CORDON_ID_SIZE + 24];
+	char ask[CORDON_ID_SIZE + 32];
 	struct cordon_error err = { 0 };
 	int r;
 
 	snprintf(title, sizeof(title), "Session %.8s", s->id);
 	snprintf(link, sizeof(link), "/session/%s", s->id);
 	snprintf(allow, sizeof(allow), "%s/allow", link);
+	snprintf(ask, sizeof(ask), "/access/policy?session=%s", s->id);
 	snprintf(live, sizeof(live), "sessions/%s audit", s->id);
 	cordon_page_begin(page, title, live);
 	state_section(page, s);
@@ -219,7 +221,7 @@ static void show(struct cordon_page *page, const struct cordon_session_record *s
 	if (r < 0)
 		cordon_html(&page->html, "<p class=\"alert\">%s</p>", err.message);
 	else
-		cordon_page_policy(page, &(struct cordon_page_policy){ .policy = policy, .link = link });
+		cordon_page_policy(page, &(struct cordon_page_policy){ .policy = policy, .link = link, .ask = ask });
 	cordon_html(&page->html, "</section>");
 }
 

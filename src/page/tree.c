@@ -17,7 +17,7 @@ static void name_html(const struct tree *t, const struct cordon_tree_entry *entr
 	bool opens = entry->folded && entry->n != 0;
 
 	if (opens) {
-		cordon_html(html, "<a href=\"%s?path=", t->link);
+		cordon_html(html, "<a href=\"%s%spath=", t->link, strchr(t->link, '?') ? "&" : "?");
 		cordon_html_url(html, entry->path);
 		cordon_html(html, "#policy\">");
 	}
@@ -162,6 +162,8 @@ void cordon_page_policy(struct cordon_page *page, const struct cordon_page_polic
 		cordon_html(html, "</dd>");
 	}
 	cordon_html(html, "</dl>");
+	if (shown->ask)
+		cordon_html(html, "<p><a href=\"%s\">Search it, or ask why about a path or a host</a></p>", shown->ask);
 	if (path && *path)
 		cordon_html(html, "<p><a href=\"%s#policy\">The whole root</a></p>", shown->link);
 	cordon_html(html, "<ul class=\"tree\">");
