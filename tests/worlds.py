@@ -63,6 +63,7 @@ class World:
         self.box.write("looped/prd.json", json.dumps({"project": "shop", "userStories": stories}))
         script = 'case $id in S2) echo no; exit 1;; *) echo done >lib/$id;; esac'
         self.cordon("loop", "--max-iterations", "6", "--", "sh", "-c", READ + script, cwd=top)
+        self.loop_id = next(path.name for path in (self.box.state / "state" / "loops").iterdir() if path.is_dir())
 
     def run_workflow(self):
         self.desk = Desk(self.box, self.cordon, grants=["docs"])

@@ -61,8 +61,8 @@ static const struct cordon_option options[] = {
 	{ "insecure-any", 0, CORDON_ARG_TEXT, "ADDRESS:PORT", "listen where others can connect; needs a front with TLS",
 	  OPT_ANY },
 	{ "allow-host", 0, CORDON_ARG_TEXT, "HOST[:PORT]", "also serve requests for this Host, of a front", OPT_HOST },
-	{ "toolset", 0, CORDON_ARG_TEXT, "LIST", "offer only these tools or families, as in project,session or manage,run",
-	  OPT_TOOLSET },
+	{ "toolset", 0, CORDON_ARG_TEXT, "LIST",
+	  "offer only these tools or families, as in project,session or manage,run", OPT_TOOLSET },
 	{ 0 },
 };
 

@@ -113,7 +113,7 @@ static void pass_calls(const struct filling *f, const json_t *event)
 
 	for (size_t i = 0; i < json_array_size(numbers); i++) {
 		const char *number;
-	char digits[CORDON_DIGITS_SIZE];
+		char digits[CORDON_DIGITS_SIZE];
 		json_t *call;
 
 		number = cordon_digits((uint64_t)json_integer_value(json_array_get(numbers, i)), digits);

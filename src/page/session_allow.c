@@ -86,6 +86,8 @@ int cordon_page_session_do_allow(struct cordon_page *page, const char **ret_done
 	if (r == 0)
 		r = cordon_session_allow(page->store, page->id, &allowance, span, NULL, &allowed, err);
 	if (r == 0)
-		*ret_done = allowed.already ? "allowed-before" : allowed.now ? "allowed" : "allowed-later";
+		*ret_done = allowed.already ? "allowed-before"
+			    : allowed.now   ? "session-allowed"
+					    : "session-allowed-later";
 	return r;
 }

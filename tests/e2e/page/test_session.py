@@ -94,11 +94,11 @@ def test_a_host_is_allowed_now_and_a_path_from_the_next_start_on(sessions, page,
     page_asks = page.get(f"{path}/allow?host=other.example:443&path=")
     assert 'value="other.example:443"' in page_asks and "widens" in page_asks
     assert 'value="&quot;&gt;&lt;script&gt;"' in page.get(f"{path}/allow?path=" + urllib.parse.quote('"><script>'))
-    assert page.post(path, action="allow", host="other.example:443", path="", access="read", span="once") == f"{path}?done=allowed"
+    assert page.post(path, action="allow", host="other.example:443", path="", access="read", span="once") == f"{path}?done=session-allowed"
     assert "<code>other.example:443</code>" in page.get(path) and "other.example:443" in json.dumps(sessions.get(session))
     assert page.post(path, action="allow", host="other.example:443", span="once") == f"{path}?done=allowed-before"
     # A sandbox that runs does not get the path; the resumed one has it, and only for reading.
-    assert page.post(path, action="allow", path=str(data), access="read", span="session") == f"{path}?done=allowed-later"
+    assert page.post(path, action="allow", path=str(data), access="read", span="session") == f"{path}?done=session-allowed-later"
     assert "No such file" in sessions.say(session, f"cat {data}/file") and f"<code>{data}:ro</code>, whenever it is started" in page.get(path)
     sessions.ask("session", "stop", session)
     assert cordon("session", "wait", session).returncode == 143

@@ -46,8 +46,8 @@ const actions = {
     async element({ tab, find, call, args = [] }) {
         let at = tabs.get(tab).page;
         for (const [how, ...rest] of find) at = at[how](...rest);
-        const result = await at[call](...args);
-        return result === undefined ? null : result;
+        if (call === 'evaluate') args[0] = new Function(`return ${args[0]}`)(); // a function can't come as JSON
+        return (await at[call](...args)) ?? null;
     },
     async evaluate({ tab, script }) {
         return (await tabs.get(tab).page.evaluate(script)) ?? null;
