@@ -63,6 +63,7 @@ static int look(struct cordon_page_view *shown, struct cordon_error *ret_not_rea
 		return r;
 	shown->ready = cordon_view_check_apply(&shown->view, &shown->delta, ret_not_ready) == 0 &&
 		       !cordon_view_unfinished(&shown->view);
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers. */
 	shown->in_the_way = calloc(shown->delta.n + 1, sizeof(*shown->in_the_way));
 	sorted = calloc(shown->delta.n + 1, sizeof(*sorted));
 	if (!shown->in_the_way || !sorted ||
@@ -155,6 +156,14 @@ static void write_obstacles(struct cordon_page *page, const struct cordon_apply_
 	cordon_html(&page->html, "</ul>");
 }
 
+/* The way to the page that asks again. */
+static void write_discard(struct cordon_page *page, const struct cordon_page_view *shown, const char *path)
+{
+	if (shown->view.record.state != CORDON_VIEW_LIVE)
+		cordon_html(&page->html,
+			    "<p><a class=\"button danger\" href=\"%s/discard\">Discard these changes</a></p>", path);
+}
+
 static void write_actions(struct cordon_page *page, const struct cordon_page_view *shown,
 			  const struct cordon_error *not_ready, const char *path)
 {
@@ -185,9 +194,7 @@ static void write_actions(struct cordon_page *page, const struct cordon_page_vie
 	} else if (shown->n) {
 		write_apply_all(page, shown, path, &counts);
 	}
-	if (shown->view.record.state != CORDON_VIEW_LIVE)
-		cordon_html(html, "<p><a class=\"button danger\" href=\"%s/discard\">Discard these changes</a></p>",
-			    path);
+	write_discard(page, shown, path);
 	cordon_html(html, "</section>");
 }
 
@@ -415,7 +422,11 @@ static void show(struct cordon_page *page, struct cordon_page_view *shown, const
 	write_facts(page, shown);
 	cordon_page_flush(page);
 	if (look(shown, &not_ready, &err) < 0) {
-		cordon_html(&page->html, "<p class=\"alert\">%s.</p>", err.message);
+		/* Its root is gone, say. It can still be discarded. */
+		cordon_html(&page->html, "<section id=\"actions\"><h2>What it changes</h2><p class=\"alert\">%s.</p>",
+			    err.message);
+		write_discard(page, shown, path);
+		cordon_html(&page->html, "</section>");
 		return;
 	}
 	if (*page->part)

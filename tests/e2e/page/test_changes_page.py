@@ -292,3 +292,12 @@ def test_what_was_interrupted_is_ended_on_request(box, page, tree):
     assert "was interrupted" in shown.text and not shown.boxes and not shown.has("all")
     assert page.post(shown.path, action="recover").endswith("done=recovered")
     assert Shown(page, view.id).has("all") and not (view.dir / "journal" / "1").exists()
+
+
+def test_a_view_whose_root_is_gone_can_be_discarded(box, page, tree):
+    view = View(box, tree).work("echo x > x")
+    tree.rename(tree.with_name("elsewhere"))
+    path = f"/changes/{view.id}"
+    assert "cannot open the root" in page.get(path) and "cannot open the root" in page.get("/changes")
+    assert page.post(path, 404, action="all", shown="0" * 64, sure="yes")
+    assert f'href="{path}/discard"' in page.get(path) and page.post(path, action="discard") and not view.dir.exists()
