@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allowances of hosts and paths: judged, compared with settings, and added to them. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/path.h"
 #include "config/net_setting.h"
@@ -164,6 +166,24 @@ int cordon_allowance_add(const json_t *allowance, struct cordon_settings *settin
 	return 0;
 }
 
+/* INVARIANT: a person allows the path that was read, not what a link leads to, which somebody may change afterwards. */
+static int judge_links(const json_t *allowance, struct cordon_error *err)
+{
+	struct cordon_share_value share = { 0 };
+	char real[PATH_MAX];
+	int r = cordon_share_parse(cordon_allowance_text(allowance), &share, err);
+
+	if (r == 0 && !realpath(share.source, real))
+		r = cordon_fail_errno(err, -errno, "%s", share.source);
+	if (r == 0 && !cordon_streq(real, share.source)) {
+		r = cordon_fail(err, -ELOOP, CORDON_KIND_POLICY_DENIED, "%s leads to %s by a symbolic link",
+				share.source, real);
+		cordon_error_hint(err, "allow what it leads to, by its own path");
+	}
+	cordon_share_done(&share);
+	return r;
+}
+
 int cordon_allowance_judge(const json_t *allowance, const struct cordon_settings *settings, struct cordon_error *err)
 {
 	autoprojectrecord struct cordon_project_record tried = { 0 };
@@ -173,6 +193,8 @@ int cordon_allowance_judge(const json_t *allowance, const struct cordon_settings
 		r = cordon_allowance_add(allowance, &tried.settings, err);
 	if (r == 0 && json_object_get(allowance, "share"))
 		r = cordon_places_judge(&tried.settings, err);
+	if (r == 0 && json_object_get(allowance, "share"))
+		r = judge_links(allowance, err);
 	return r;
 }
 
@@ -196,16 +218,10 @@ int cordon_allowances_put(json_t **allowances, const json_t *allowance, struct c
 	return json_array_append_new(*allowances, json_deep_copy(allowance)) < 0 ? cordon_no_memory(err) : 0;
 }
 
-/* A path that was removed since must not keep the session from starting. */
+/* A path that was removed since, or has become a link, must not keep the session from starting. */
 static bool is_gone(const json_t *allowance)
 {
-	struct cordon_share_value share = { 0 };
-	bool gone = json_object_get(allowance, "share") &&
-		    (cordon_share_parse(cordon_allowance_text(allowance), &share, NULL) < 0 ||
-		     access(share.source, F_OK) < 0);
-
-	cordon_share_done(&share);
-	return gone;
+	return json_object_get(allowance, "share") && judge_links(allowance, NULL) < 0;
 }
 
 int cordon_allowances_apply(const json_t *allowances, bool only_lasting, struct cordon_settings *settings,

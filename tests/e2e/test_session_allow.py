@@ -62,10 +62,29 @@ def test_a_path_counts_from_the_next_start_for_as_long_as_it_was_allowed(session
     # What is gone later keeps nobody from starting.
     shutil.rmtree(data["run"])
     assert sessions.start()["spawned"]
-    assert "allowed, but not there any more" in json.dumps(sessions.get(other)["notes"])
+    assert "allowed, but not there any more, or a link now" in json.dumps(sessions.get(other)["notes"])
     log = [json.loads(line) for line in sessions.cordon("audit", "--json").stdout.splitlines()]
     events = [e for e in log if e["event"] == "grant"]
     assert [(e["op"], e["detail"]["for"]) for e in events[:3]] == [("share", "once"), ("share", "session"), ("share", "policy")]
+
+
+def test_an_allowed_path_that_becomes_a_link_leads_nowhere(sessions, box):
+    """Somebody who can write beside it must not make another path of what a person has allowed."""
+    agent = Again(sessions)
+    data, secret = box.mkdir("data"), box.mkdir("secret")
+    for path in (data, secret):
+        box.write(path / "file", path.name)
+    box.link("link", secret)
+    done = sessions.cordon("session", "allow", agent.id, "--path", str(box.path / "link"))
+    assert done.returncode != 0 and f"leads to {secret} by a symbolic link" in done.stderr, str(done)
+    assert agent.allow("--path", str(data), "--for", "session")["effective"] == "next_start"
+    agent.resume()
+    assert agent.can(f"cat {data}/file") and not agent.can(f"cat {secret}/file")
+    data.rename(box.path / "old")
+    box.link("data", secret)
+    agent.resume()
+    assert not agent.can(f"cat {data}/file") and not agent.can(f"cat {secret}/file")
+    assert f"a link now: {data}" in json.dumps(sessions.get(agent.id)["notes"])
 
 
 def test_what_is_protected_can_not_be_had_this_way(sessions, box):
