@@ -109,12 +109,13 @@ _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon
 
 /* ---- in the server ---- */
 
-static size_t count(const struct cordon_server *server)
+/* Actions that hang, and have no end, must not keep a person from seeing the page. */
+static size_t count(const struct cordon_server *server, bool acts)
 {
 	size_t n = 0;
 
 	for (const struct cordon_worker *worker = server->workers; worker; worker = worker->next)
-		n++;
+		n += worker->acts == acts;
 	return n;
 }
 
@@ -134,7 +135,7 @@ int cordon_worker_start(struct cordon_exchange *exchange, const char *method, co
 	struct cordon_worker *worker;
 	int fds[2], r;
 
-	if (count(server) >= CORDON_WORKERS_MAX)
+	if (count(server, cordon_streq(method, "POST")) >= CORDON_WORKERS_MAX)
 		return -EAGAIN;
 	worker = calloc(1, sizeof(*worker));
 	if (!worker)

@@ -68,3 +68,17 @@ def test_a_page_that_nobody_reads_has_bounds_and_nothing_of_the_server(box, page
         assert not [name for name in held if not name.startswith((state, str(box.state), "pipe:"))], held
         assert sum(name.startswith("pipe:") for name in held) == 1, held
     poll(lambda: not children(server), 20, "the end of a child whose reader has gone")
+
+
+def test_actions_that_hang_leave_the_page_to_be_seen(cordon, page, server):
+    lock, answer = held(cordon, page)
+    socks = [socket.create_connection((page.address, page.port)) for _ in range(16)]
+    for sock in socks:
+        sock.sendall(page.bytes("POST", "/approvals", None, answer))
+    poll(lambda: len(children(server)) == 16, 20, "sixteen actions")
+    assert "What runs now" in page.get("/")
+    assert page.raw("POST", "/approvals", None, answer).status == 503
+    lock.close()
+    for sock in socks:
+        assert sock.recv(12) == b"HTTP/1.1 404"
+        sock.close()
