@@ -45,19 +45,20 @@ def shown(text):
 
 
 def test_a_loop_that_runs_is_a_board_with_live_output_and_can_be_stopped(loop, page, box):
-    loop.prd(story("OK"), story(BAD), story("AFTER", dependencies=[BAD]), story("SLOW", title="<script>alert(2)</script>"), story("DONE", passes=True))
-    process = loop.cordon.start(*loop.args(SCRIPT, "--max-workers", "2", "--workspace", "lib", "--workspace-mode", "strict",
+    loop.prd(story("OK"), story(BAD), story("AFTER", dependencies=[BAD]), story("SLOW", title="<script>alert(2)</script>"), story("DONE", passes=True),
+             story("CHECKED"))
+    verify = 'test "$CORDON_STORY" != CHECKED || until test -e /signal/checked; do sleep 0.05; done'
+    process = loop.cordon.start(*loop.args(SCRIPT, "--max-workers", "3", "--workspace", "lib", "--workspace-mode", "strict", "--verify", verify,
                                            "--share", f"{box.path}/signal:/signal:ro"), cwd=loop.top)
     poll(lambda: list((box.state / "state/loops").glob("*/journal")) and "parked" in [event["event"] for event in events(loop)], 60)
     id = events(loop)[0]["loop"]
-    assert f'href="/loop/{id}"' in page.get("/loop") and f'data-live="loops/{id}"' in page.get("/loop") and "1 of 5 passed, 1 parked" in page.get("/loop")
+    assert f'href="/loop/{id}"' in page.get("/loop") and f'data-live="loops/{id}"' in page.get("/loop") and "1 of 6 passed, 1 parked" in page.get("/loop")
 
     # The board says what the journal says.
-    poll(lambda: "first line" in page.get(f"/loop/{id}"), 60)
-    board = page.get(f"/loop/{id}")
-    assert counts(board) == {"waiting": 1, "working": 1, "checking": 0, "accepted": 1, "passed": 1, "parked": 1}
+    board = poll(lambda: (text := page.get(f"/loop/{id}")) and "first line" in text and counts(text)["checking"] and text, 60)
+    assert counts(board) == {"waiting": 1, "working": 1, "checking": 1, "accepted": 1, "passed": 1, "parked": 1}
     text = shown(board)
-    assert "The agent ended with exit code 7." in text and f"after {BAD}" in text and "2 of 2 run" not in text and "1 of 2 run" in text
+    assert "The agent ended with exit code 7." in text and f"after {BAD}" in text and "2 of 3 run" in text
     assert "3 attempts" in text and re.search(r"3 attempts · \S+ m?s · \d+ refusals", text) and "Time leftabout" in text
     assert text.count("Try again") == 1 and "<script>alert(2)" in text
 
