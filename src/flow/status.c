@@ -149,7 +149,7 @@ int cordon_flow_status(const struct cordon_home *home, const char *id, json_t **
 
 	if (r == 0)
 		r = cordon_flow_standing(&run, &standing, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	*ret_status = status_json(&run, &standing.progress, true);
 	return *ret_status ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot describe the run");

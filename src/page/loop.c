@@ -64,7 +64,7 @@ static void loop_row(struct cordon_page *page, const json_t *loop)
 static void loop_table(struct cordon_page *page, const json_t *list)
 {
 	size_t i, n = json_array_size(list);
-	autofree const json_t **sorted = calloc(n + 1, sizeof(*sorted));
+	autofree const json_t **sorted = calloc(n + 1, sizeof(void *));
 
 	for (i = 0; sorted && i < n; i++)
 		sorted[i] = json_array_get(list, i);
@@ -72,7 +72,7 @@ static void loop_table(struct cordon_page *page, const json_t *list)
 		page->html.failed = true;
 		return;
 	}
-	qsort(sorted, n, sizeof(*sorted), by_importance);
+	qsort(sorted, n, sizeof(void *), by_importance);
 	cordon_html(&page->html,
 		    "<table class=\"stack\"><thead><tr><th scope=\"col\">Loop</th><th scope=\"col\">State</th>"
 		    "<th scope=\"col\">Stories</th><th scope=\"col\">PRD</th>"

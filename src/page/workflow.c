@@ -185,7 +185,7 @@ static void definition(struct cordon_page *page)
 
 	if (r == 0)
 		r = cordon_flow_find(d.workflows, d.n, d.orchestrator->id, id, &workflow, &err);
-	if (r < 0) {
+	if (r < 0 || !workflow) {
 		cordon_page_fail_error(page, &err);
 		return;
 	}

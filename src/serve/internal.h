@@ -281,7 +281,7 @@ void cordon_exchange_page_route(struct cordon_exchange *exchange, const char *pa
 void cordon_exchange_page_form(struct cordon_exchange *exchange, const char *path);
 
 /* live.c */
-struct cordon_live *cordon_live_new(struct cordon_server *server, const char *topics);
+struct cordon_live *cordon_live_new(struct cordon_server *server, const char *text);
 void cordon_live_free(struct cordon_server *server, struct cordon_live *live);
 /* Reads what inotify reports, and tells those whom it concerns. */
 void cordon_live_read(struct cordon_server *server);
