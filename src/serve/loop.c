@@ -538,6 +538,7 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 	}
 	cordon_listeners_close(server.listeners, server.n_listeners);
 	cordon_http_stop(&server);
+	cordon_workers_free(&server);
 	cordon_http_sessions_free(&server);
 	while (server.clients) {
 		struct cordon_client *client = server.clients;

@@ -257,3 +257,14 @@ void cordon_worker_leave(struct cordon_worker *worker)
 		kill(worker->pid, SIGKILL); /* a child of ours that nobody has waited for yet */
 	watch(server, worker, true);
 }
+
+void cordon_workers_free(struct cordon_server *server)
+{
+	struct cordon_worker *worker;
+
+	while ((worker = server->workers)) {
+		server->workers = worker->next;
+		close(worker->fd);
+		free(worker);
+	}
+}

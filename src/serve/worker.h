@@ -43,5 +43,7 @@ void cordon_worker_read(struct cordon_server *server, int fd);
 void cordon_worker_more(struct cordon_worker *worker);
 /* Nobody waits for the answer any more. */
 void cordon_worker_leave(struct cordon_worker *worker);
+/* The server ends. Actions go on without it. */
+void cordon_workers_free(struct cordon_server *server);
 
 #endif

@@ -3,9 +3,13 @@
 import fcntl
 import json
 import os
+import random
 import re
 import signal
 import socket
+import struct
+import threading
+import time
 
 import pytest
 
@@ -82,3 +86,34 @@ def test_actions_that_hang_leave_the_page_to_be_seen(cordon, page, server):
     for sock in socks:
         assert sock.recv(12) == b"HTTP/1.1 404"
         sock.close()
+
+
+@pytest.mark.long
+def test_clients_that_vanish_at_any_instant_leave_nothing_behind(cordon, page, server):
+    cookie, token, files = page.cookie, page.token(), len(os.listdir(f"/proc/{server}/fd"))
+    paths = ("/", "/audit", "/changes", "/loop", "/access", "/audit/export", "/approvals", "/sessions", "/events?on=audit+views", "/page/script.js", "/login?code=1")
+
+    def visit(seed):
+        pick = random.Random(seed)
+        for _ in range(300):
+            form = pick.random() < 0.2
+            text = page.bytes("POST", "/approvals", None, f"token={pick.choice((token, '0'))}&id=0&answer=x".encode()) if form else page.bytes("GET", pick.choice(paths))
+            try:
+                with socket.create_connection((page.address, page.port), 20) as sock:
+                    sock.sendall(text[: pick.choice((len(text), len(text), pick.randrange(len(text))))])
+                    if pick.random() < 0.3:
+                        sock.shutdown(socket.SHUT_WR)
+                    time.sleep(pick.choice((0, 0, 0.001, 0.005, 0.02)))
+                    if pick.random() < 0.5:  # a reset instead of an end
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            except ConnectionError:
+                pass
+
+    threads = [threading.Thread(target=visit, args=(seed,)) for seed in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    poll(lambda: not children(server), 60, "the end of all children")
+    poll(lambda: len(os.listdir(f"/proc/{server}/fd")) <= files + 2, 60, "the end of all connections")
+    assert page.cookie == cookie and "What runs now" in page.get("/")
