@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cordon serve` beside the official TypeScript servers: trivial calls per second, the processor's time for each, and the memory of idle
-streams. All get the same requests from the same program (serve_bench.c), in turns. The peers keep their connections open; cordon takes a
+streams; and how long its page takes. All get the same requests from the same program (serve_bench.c), in turns. The peers keep their connections open; cordon takes a
 new one for each request, and also checks Host, Origin and a token, and writes an audit record for each call."""
+import fcntl
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
 
 from rows import Row, median, microseconds, rate, run
 
@@ -24,6 +26,9 @@ TOKENS = 64  # one token may make 1,000 calls in a second
 CALLS_BAR = 3.0
 STREAMS = 1000
 STREAMS_BAR = 8 << 20
+SESSIONS = 1000
+PAGES = 15
+PAGE_BAR = 10000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -174,6 +179,61 @@ def stream_rows(ours, theirs):
             yield Row("  more than with one", mebibytes(after - before), f"{mebibytes(before)} with one")
 
 
+def make_sessions(context, env, home):
+    """So many sessions that run, as far as one can see: one does, and the others are copies of it whose locks we hold."""
+    project = json.loads(run([context.cordon, "project", "create", "p", "--no-git", "--json"], env=env).stdout)["id"]
+    first = json.loads(run([context.cordon, "session", "start", "--detach", "--json", project, "--", "sleep", "1000"], env=env).stdout)["session_id"]
+    folder = home / "state" / "sessions"
+    text = (folder / first / "record.json").read_text()
+    held = []
+    for _ in range(SESSIONS - 1):
+        name = str(uuid.uuid4())
+        (folder / name).mkdir(mode=0o700)
+        (folder / name / "record.json").write_text(text.replace(first, name))
+        (folder / name / "events").write_bytes(b"")
+        held.append((folder / name / "alive").open("w"))
+        fcntl.flock(held[-1], fcntl.LOCK_EX)
+    return first, held
+
+
+def page_times(host, cookie, path):
+    """Microseconds to the first byte and to the last one, from connect on."""
+    address, _, port = host.partition(":")
+    began = time.perf_counter()
+    with socket.create_connection((address, int(port)), 30) as sock:
+        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n".encode())
+        data = sock.recv(65536)
+        first = time.perf_counter() - began
+        while chunk := sock.recv(1 << 20):
+            data += chunk
+    if not data.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(f"no page: {data[:200]!r}")
+    return first * 1e6, (time.perf_counter() - began) * 1e6, data
+
+
+def page_rows(context):
+    home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-bench-page-", dir=context.temp))
+    env = dict(os.environ, CORDON_HOME=str(home))
+    session, held = make_sessions(context, env, home)
+    link = run([context.cordon, "open", "--no-browser"], env=env).stdout.decode().strip()
+    try:
+        host, path = re.fullmatch(r"http://([^/]+)(/.*)", link).groups()
+        cookie = re.search(rb"(?i)\r\nset-cookie: ([^;]+)", page_times(host, "", path)[2])[1].decode()
+        whole = re.sub(rb"\r\n[0-9A-Fa-f]+\r\n", b"", page_times(host, cookie, "/")[2])  # without the lengths of chunks
+        listed = whole.count(b'href="/session/')
+        if listed != SESSIONS:
+            raise RuntimeError(f"the page lists {listed} sessions")
+        for what, path in (("the page with 1,000 sessions that run", "/"), ("  the list of all sessions", "/sessions")):
+            times = [page_times(host, cookie, path)[:2] for _ in range(PAGES)]
+            first, last = (median([pair[i] for pair in times]) for i in range(2))
+            yield Row(f"{what}, first byte", microseconds(first), f"{microseconds(last)} to the last", None, "<= 10.00 ms", first <= PAGE_BAR)
+    finally:
+        run([context.cordon, "open", "--stop"], env=env)
+        run([context.cordon, "session", "stop", session], env=env)
+        for file in held:
+            file.close()
+
+
 def rows(context):
     program = context.program("serve_bench")
     modules = context.node_modules(HERE)
@@ -201,3 +261,4 @@ def rows(context):
     finally:
         for server in started:
             server.stop()
+    yield from page_rows(context)
