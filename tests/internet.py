@@ -314,19 +314,12 @@ class Internet:
         rest, machine = self.rest.pid, self.machine.pid
         run("ip", "link", "add", "cable0", "netns", rest, "type", "veth", "peer", "name", "cable1", "netns", machine)
 
-        def there(pid, *words):
-            run("nsenter", f"--net=/proc/{pid}/ns/net", "ip", *words)
-        there(rest, "addr", "add", "10.77.0.1/24", "dev", "cable0")
-        there(rest, "-6", "addr", "add", "fd77::1/64", "dev", "cable0", "nodad")
-        for address in ADDRESSES:
-            there(rest, "addr", "add", address + ("/128" if ":" in address else "/32"), "dev", "lo")
-        there(rest, "link", "set", "cable0", "up")
-        there(machine, "addr", "add", "10.77.0.2/24", "dev", "cable1")
-        there(machine, "addr", "add", "203.0.113.2/32", "dev", "lo")
-        there(machine, "-6", "addr", "add", "fd77::2/64", "dev", "cable1", "nodad")
-        there(machine, "link", "set", "cable1", "up")
-        there(machine, "route", "add", "default", "via", "10.77.0.1")
-        there(machine, "-6", "route", "add", "default", "via", "fd77::1")
+        def there(pid, *lines):
+            run("nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-", input="\n".join(lines).encode())
+        there(rest, "addr add 10.77.0.1/24 dev cable0", "addr add fd77::1/64 dev cable0 nodad",
+              *(f"addr add {address}/{128 if ':' in address else 32} dev lo" for address in ADDRESSES), "link set cable0 up")
+        there(machine, "addr add 10.77.0.2/24 dev cable1", "addr add 203.0.113.2/32 dev lo", "addr add fd77::2/64 dev cable1 nodad",
+              "link set cable1 up", "route add default via 10.77.0.1", "route add default via fd77::1")
 
     def make_certificates(self):
         names = [*NAMES, FLIP[0], WILD[0], "*." + WILD[0]]
