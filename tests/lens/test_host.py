@@ -139,8 +139,8 @@ def test_what_the_host_replaces_under_a_protected_name_stays_protected(lens):
     process = lens.start_python(
         """
         print("ready", flush=True)
-        end, tried = time.monotonic() + 3, 0
-        while time.monotonic() < end:
+        began, tried = time.monotonic(), 0
+        while time.monotonic() < began + 3 or (tried <= 100 or not os.path.exists("enough")) and time.monotonic() < began + 60:
             for call in (lambda: write("AGENTS.md", "EVIL", flags=0), lambda: write("AGENTS.md", "EVIL"), lambda: os.truncate("AGENTS.md", 0),
                          lambda: os.rename("own", "AGENTS.md"), lambda: os.unlink("AGENTS.md"), lambda: os.chmod("AGENTS.md", 0o777)):
                 tried += answer(call) != "ok"
@@ -153,6 +153,8 @@ def test_what_the_host_replaces_under_a_protected_name_stays_protected(lens):
     number = 0
     while process.poll() is None and number < 20000:
         number += 1
+        if number == 100:
+            lens.write("enough", "")  # on a busy machine the run goes on until then
         kind = number % 3
         if kind == 0:
             lens.write("new", f"rules {number}")
@@ -167,7 +169,7 @@ def test_what_the_host_replaces_under_a_protected_name_stays_protected(lens):
         assert (lens.root / "AGENTS.md").stat().st_mode & 0o777 == 0o644
     out, err = process.communicate(timeout=30)
     assert b'"tried": true' in out, (out, err)
-    assert number > 20
+    assert number >= 100
 
 
 def test_an_open_file_stays_itself_when_the_host_swaps_its_name(lens):
