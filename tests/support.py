@@ -263,7 +263,7 @@ class Box:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream:
                     stream.close()
-        if has_children():
+        if has_live_children():
             for pid in descendants():
                 kill_quietly(pid)
         remove_tree(self.path)
@@ -317,20 +317,21 @@ def read_stat(pid):
     return fields[0].decode(), int(fields[1])
 
 
-def has_children():
-    """Whether this process has children, ended ones that nobody waited for among them. It costs much less than to look at all processes."""
+# Helpers of the tests that live as long as the session, not started by the program under test.
+session_helpers = set()
+
+
+def has_live_children():
+    """Whether a child of this process lives that is no helper of the session. It costs much less than to look at all processes."""
     for task in os.listdir("/proc/self/task"):
         try:
             with open(f"/proc/self/task/{task}/children", "rb", buffering=0) as file:
-                if file.read(1):
-                    return True
+                children = set(map(int, file.readall().split())) - session_helpers
         except FileNotFoundError:
-            pass  # the thread has ended
+            continue  # the thread has ended
+        if any((found := read_stat(pid)) and found[0] not in "ZX" for pid in children):
+            return True
     return False
-
-
-# Helpers of the tests that live as long as the session, not started by the program under test.
-session_helpers = set()
 
 
 def descendants(of=None):
