@@ -400,29 +400,37 @@ def link_or_copy(source, target):
         shutil.copy2(source, target)
 
 
-def node_packages(source, base_dir, name, programs=()):
-    """A directory with what package.json in `source` pins, and programs of ours beside it; installed once per lock file in the
-    build tree, and copied to where every user can reach it, since that may lie in a private directory."""
-    target = built_executable().parent / name
+def install_packages(source):
+    """A directory in the build tree with what package.json in `source` pins, installed once per lock file."""
+    target = built_executable().parent / "packages" / "-".join(source.resolve().relative_to(TESTS).parts)
+    target.parent.mkdir(exist_ok=True)
     lock = (source / "package-lock.json").read_text()
     stamp = target / "installed"
     with open(f"{target}.lock", "w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != lock:
-            shutil.rmtree(target, ignore_errors=True)
-            target.mkdir(parents=True)
-            for file in ("package.json", "package-lock.json"):
-                shutil.copy(source / file, target)
-            command = ["npm", "ci", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts"]
-            # npm leaves out an optional package that it could not fetch, and says nothing.
-            wanted = [target / "node_modules" / package for package in json.loads((source / "package.json").read_text()).get("optionalDependencies", ())]
-            for _ in range(3):
-                done = subprocess.run(command, cwd=target, capture_output=True, check=False)
-                if done.returncode == 0 and (not wanted or any(path.exists() for path in wanted)):
-                    break
-            assert done.returncode == 0, done.stderr.decode(errors="replace")
-            assert not wanted or any(path.exists() for path in wanted), f"npm could fetch none of {wanted}"
-            stamp.write_text(lock)
+        if stamp.exists() and stamp.read_text() == lock:
+            return target
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        for file in ("package.json", "package-lock.json"):
+            shutil.copy(source / file, target)
+        command = ["npm", "ci", "--prefix", str(target), "--no-audit", "--no-fund", "--ignore-scripts"]
+        # npm leaves out an optional package that it could not fetch, and says nothing.
+        wanted = [target / "node_modules" / package for package in json.loads((source / "package.json").read_text()).get("optionalDependencies", ())]
+        for _ in range(3):
+            done = subprocess.run(command, cwd=target, capture_output=True, check=False)
+            if done.returncode == 0 and (not wanted or any(path.exists() for path in wanted)):
+                break
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        assert not wanted or any(path.exists() for path in wanted), f"npm could fetch none of {wanted}"
+        stamp.write_text(lock)
+    return target
+
+
+def node_packages(source, base_dir, name, programs=()):
+    """The packages of `source`, and programs of ours beside them, copied to where every user can reach them, since the build tree may lie
+    in a private directory."""
+    target = install_packages(source)
     shared = base_dir / name
     if not shared.exists():
         partial = base_dir / f"{name}.{os.getpid()}"
