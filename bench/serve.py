@@ -110,8 +110,8 @@ def measure(program, servers):
     of the peers and does not count."""
     found = {}
     for turn in range(TURNS + 1):
-        for name, (server, whats) in servers.items():
-            for what in whats:
+        for name, (server, questions) in servers.items():
+            for what in questions:
                 data = b"".join(request + b"\0" for request in server.requests(what))
                 before = server.spent()
                 calls = float(run([program, str(server.port), str(CONNECTIONS), str(SECONDS)], input=data).stdout.split()[0])

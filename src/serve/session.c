@@ -102,7 +102,7 @@ int cordon_session_id_make(struct cordon_server *server, const struct cordon_mcp
 		cordon_text_escape_fixed(shown, sizeof(shown), name, strnlen(name, 256));
 	value = json_pack("{s:s, s:o, s:I, s:s, s:s}", "v", channel->version, "c",
 			  kept_capabilities(channel->capabilities), "e",
-			  (json_int_t)(cordon_time_now() + CORDON_SESSION_LIFE_MS), "n", nonce, "i", shown);
+			  (json_int_t)cordon_time_now() + CORDON_SESSION_LIFE_MS, "n", nonce, "i", shown);
 	json = value ? json_dumps(value, JSON_COMPACT) : NULL;
 	if (!json)
 		return -ENOMEM;

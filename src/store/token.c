@@ -20,6 +20,7 @@ static const struct cordon_field fields[] = {
 	{ TOKEN("id", TEXT, id), .needed = true },
 	{ TOKEN("name", STRING, name) },
 	{ TOKEN("scope", NAME, scope), .names = scope_names, .needed = true },
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the member is a pointer. */
 	{ TOKEN("projects", STRINGS, projects), .needed = true },
 	{ TOKEN("created_at", TEXT, created_at) },
 	{ TOKEN("expires_at", TEXT, expires_at) },

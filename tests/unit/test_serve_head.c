@@ -100,6 +100,7 @@ static void half_a_head_waits(void **state)
 
 static void large_heads_are_refused(void **state)
 {
+	static const char line[] = "X: y\r\n";
 	static char text[2 * CORDON_HEAD_MAX];
 	size_t n;
 
@@ -110,8 +111,8 @@ static void large_heads_are_refused(void **state)
 	/* Many short lines: too many, or too much altogether. */
 	n = sizeof(GET "Host: a\r\n") - 1;
 	memcpy(text, GET "Host: a\r\n", n);
-	for (int i = 0; i < 80; i++, n += 6)
-		memcpy(text + n, "X: y\r\n", 6);
+	for (int i = 0; i < 80; i++, n += strlen(line))
+		memcpy(text + n, line, strlen(line));
 	assert_int_equal(status_of(text, n), 431);
 }
 
