@@ -202,9 +202,10 @@ static void choose_project(struct cordon_page *page)
 		cordon_page_empty(page, "There is none.");
 	} else {
 		begin_select(page, "Project", "project");
-		json_array_foreach(list, i, project)
+		json_array_foreach(list, i, project) {
 			cordon_html(&page->html, "<option value=\"%s\">%s</option>", cordon_page_string(project, "id"),
 				    cordon_page_string(project, "name"));
+		}
 		end_select(page);
 	}
 	cordon_html(&page->html, "</li>");

@@ -243,8 +243,9 @@ static void details(struct cordon_page *page, const json_t *object)
 		if (!cordon_streq(key, "detail"))
 			detail(page, key, value);
 	}
-	json_object_foreach(json_object_get(object, "detail"), key, value)
+	json_object_foreach(json_object_get(object, "detail"), key, value) {
 		detail(page, key, value);
+	}
 	cordon_html(&page->html, "</dl></details>");
 }
 

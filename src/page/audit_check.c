@@ -122,39 +122,43 @@ void cordon_page_audit_check(struct cordon_page *page)
 
 /* ---- export ---- */
 
-static void freep_reader(struct cordon_audit_reader **reader)
+struct exporting {
+	struct cordon_page *page;
+	uint64_t bytes;
+	uint64_t seq; /* of the last record */
+	bool failed;  /* no memory */
+};
+
+static bool export_line(void *data, const struct cordon_audit_record *record, const char *line, size_t n)
 {
-	*reader = cordon_audit_reader_free(*reader);
+	struct exporting *e = data;
+	struct cordon_buf *out = &e->page->html.out;
+
+	e->seq = record->seq;
+	e->failed |= cordon_buf_add(out, line, n) < 0 || cordon_buf_addc(out, '\n') < 0;
+	e->bytes += n + 1;
+	if (out->len >= EXPORT_PART)
+		cordon_page_flush(e->page);
+	return !e->failed && e->bytes < EXPORT_MAX;
 }
 
-/* Writes the records in the order of the log, as they are there. A last line says so when it is not all of them. */
-static int export(struct cordon_page *page, const struct cordon_audit_filter *filter, struct cordon_error *err)
+/* Writes the records as they are in the log, newest first. When it is not all of them, a last line says so, and from which number on to go on. */
+static int export(struct cordon_page *page, const struct cordon_audit_ask *ask, struct cordon_error *err)
 {
-	CORDON_CLEANUP(freep_reader) struct cordon_audit_reader *reader = NULL;
-	struct cordon_buf *out = &page->html.out;
-	int64_t deadline = cordon_time_monotonic() + EXPORT_MS;
-	uint64_t bytes = 0, damaged = 0, seq = 0, lines = 0;
-	struct cordon_audit_item item;
-	bool stopped = false;
-	int r = cordon_audit_reader_new(&page->store->home, filter, &reader, err);
+	struct exporting e = { .page = page };
+	const struct cordon_audit_search search = { .filter = ask->filter,
+						    .before = ask->before,
+						    .deadline = cordon_time_monotonic() + EXPORT_MS,
+						    .data = &e,
+						    .take = export_line };
+	struct cordon_audit_searched searched = { 0 };
+	int r = cordon_audit_search(&page->store->home, &search, &searched, err);
 
-	while (r == 0 && !stopped && (r = cordon_audit_reader_next(reader, &item, err)) > 0) {
-		r = 0;
-		stopped = bytes >= EXPORT_MAX || (++lines % 1000 == 0 && cordon_time_monotonic() >= deadline);
-		damaged += item.damaged;
-		if (stopped || item.damaged || !cordon_audit_match(filter, &item.record))
-			continue;
-		if (cordon_buf_add(out, item.text, item.n) < 0 || cordon_buf_addc(out, '\n') < 0)
-			r = cordon_fail_errno(err, -ENOMEM, "the export");
-		bytes += item.n + 1;
-		seq = item.record.seq;
-		if (out->len >= EXPORT_PART)
-			cordon_page_flush(page);
-	}
-	if (r == 0 ? stopped || damaged : page->sent)
-		cordon_buf_addf(out, "{\"incomplete\":true,\"last_seq\":%llu,\"stopped\":%s,\"damaged_lines\":%llu}\n",
-				(unsigned long long)seq, r < 0 || stopped ? "true" : "false",
-				(unsigned long long)damaged);
+	if (r == 0 && e.failed)
+		r = cordon_fail_errno(err, -ENOMEM, "the export");
+	if ((r == 0 && searched.more) || (r < 0 && page->sent))
+		cordon_buf_addf(&page->html.out, "{\"incomplete\":true,\"before\":%llu}\n",
+				(unsigned long long)(r < 0 ? e.seq : searched.seq));
 	return page->sent ? 0 : r;
 }
 
@@ -168,7 +172,7 @@ void cordon_page_audit_export(struct cordon_page *page)
 		page->answer->type = "application/x-ndjson";
 		cordon_copy(page->answer->file, sizeof(page->answer->file), "cordon-audit.jsonl",
 			    strlen("cordon-audit.jsonl"));
-		r = export(page, &ask.filter, &err);
+		r = export(page, &ask, &err);
 	}
 	if (r < 0)
 		cordon_page_fail_error(page, &err);
