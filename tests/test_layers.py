@@ -332,7 +332,7 @@ def test_the_map_of_rooms_is_the_real_one():
 # What is written for another program: systemd-run's options, the lens's, the first line of git's patches, git's own options, the command line of
 # a loop that a client starts, and a command for the reader of a learned policy.
 OPTIONS_OF_OTHERS = {"src/sandbox/host/lens_process.c", "src/sandbox/host/net_process.c", "src/config/settings_defaults.c", "src/learn/text.c", "src/view/patch.c", "src/view/base_git.c"}
-OPTIONS_OF_OTHERS |= {f"src/view/git_{name}.c" for name in ("check", "clone", "dir", "finish", "hook", "judge", "take")}
+OPTIONS_OF_OTHERS |= {f"src/view/git_{name}.c" for name in ("check", "clone", "dir", "finish", "hook", "judge", "scratch", "take")}
 OPTIONS_OF_OTHERS |= {"src/loop/git.c", "src/loop/git_base.c", "src/loop/git_import.c", "src/loop/git_view.c", "src/mcp/tools/loop.c"}
 LIBRARY = [path for path in SOURCES if path.relative_to(TOP / "src").parts[0] not in ("cli", "lens", "net", "serve")]
 

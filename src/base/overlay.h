@@ -8,6 +8,9 @@
 
 #include <stddef.h>
 
+/* The directory for the kernel's own use beside one that an overlay writes to: its path with this behind it. */
+#define CORDON_OVERLAY_WORK "-work"
+
 /* Mounts an overlay over the directory `path` below root_fd. `work` is a directory relative to root_fd on a writable
  * mount, with the empty directories "upper" and "work" in it. Changes the working directory. No malloc, no stdio. */
 int cordon_overlay_mount(int root_fd, const char *work, const char *path);

@@ -61,8 +61,8 @@ int cordon_loop_git_begin(struct cordon_loop *loop, struct cordon_loop_call *cal
 
 	if (r < 0 || ask.mode != CORDON_GIT_COMMIT || !ask.view || !call->n_layers)
 		return r;
-	if (cordon_concat(dir, sizeof(dir), call->view.path, "/" CORDON_GIT_DIR "/", loop->git.repo.own, NULL) < 0 ||
-	    cordon_concat(objects, sizeof(objects), call->view.path, "/" CORDON_GIT_DIR "/objects", NULL) < 0)
+	if (cordon_git_before(call->view.path, loop->git.repo.own, dir) < 0 ||
+	    cordon_git_before(call->view.path, "objects", objects) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", call->view.path);
 	r = make_commit(loop, &own, commit, err);
 	return r < 0 || !*commit ? r : check_out(loop, &own, commit, err);

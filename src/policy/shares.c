@@ -15,6 +15,7 @@ static void free_share(struct cordon_policy_share *share)
 	free(share->target);
 	free(share->in_root);
 	free(share->where);
+	free(share->lower);
 	cordon_policy_free(share->policy);
 }
 
@@ -140,7 +141,7 @@ static int fill(struct cordon_policy_share *share, const struct cordon_policy *p
 
 	if (r < 0)
 		return r;
-	if (!share->source && !(share->source = strdup(path)))
+	if ((!share->source && !(share->source = strdup(path))) || (ask->lower && !(share->lower = strdup(ask->lower))))
 		return cordon_fail_errno(err, -ENOMEM, "shares");
 	share->where = ask->where ? strdup(ask->where) : name_of(share);
 	if (!share->where)

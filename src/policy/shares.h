@@ -25,6 +25,7 @@ struct cordon_share {
 	cordon_share_kind kind;
 	bool own;	   /* a directory that cordon keeps for a workspace: it may lie in $CORDON_HOME */
 	bool commits;	   /* a part of the git directory of a run whose commits are taken over */
+	const char *lower; /* own: the source is what the run changes of this directory, as in a view; or NULL */
 	const char *where; /* the setting, for messages; NULL: made from the source */
 	/* Names in the source that the agent can't change or make. */
 	const char *const *protect;
@@ -46,6 +47,7 @@ struct cordon_policy_share {
 	bool home;    /* becomes the home directory */
 	bool git;     /* the git directory of a worktree, which comes along without being asked for */
 	bool commits; /* as asked */
+	char *lower;  /* as asked */
 	bool is_directory;
 	struct cordon_policy *policy; /* of the source, and strict; NULL when the source is no directory */
 };

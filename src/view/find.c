@@ -152,7 +152,7 @@ static bool remove_half(int views, const char *id)
 	struct stat st;
 
 	return dir >= 0 && fstatat(dir, CORDON_VIEW_RECORD, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
-	       cordon_lock_take(dir, CORDON_VIEW_LOCK, LOCK_EX | LOCK_NB, &lock, NULL) == 0 &&
+	       cordon_view_lock_dir(dir, &lock, NULL) == 0 &&
 	       cordon_dirs_remove(views, id, NULL) == 0;
 }
 

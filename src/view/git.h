@@ -6,6 +6,10 @@
  *
  *     RECORD/git/         what the run sees as its git directory. INVARIANT: hostile, once the run has begun.
  *     RECORD/git-start/   ours: refs, HEAD and index as they were at the start; the index may be a second name of the host's
+ *     RECORD/git-start/git/, RECORD/git-work/
+ *                         of a view: the git directory as it was at the start, and room for the kernel. RECORD/git has what the
+ *                         run changes of it, so that the index, which may be large, need not be copied. After the run, what it
+ *                         left alone gets a second name in RECORD/git (git_settle.c), which is the whole directory then.
  *     RECORD/git-take/    ours, while commits are taken over
  *
  * Taking over has two steps. cordon_git_take_judge() packs the new objects and checks them with git in a sandbox,

@@ -7,6 +7,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/overlay.h"
 #include "base/path.h"
 #include "base/setting.h"
 #include "policy/shares.h"
@@ -136,7 +137,8 @@ struct making {
 	const struct cordon_git_repo *repo;
 	const struct cordon_git_begin *ask;
 	int record_fd;
-	int git_fd;		      /* RECORD/git */
+	bool layered;		      /* RECORD/git has only what the run changes */
+	int git_fd;		      /* where the directory is made */
 	int start_fd;		      /* RECORD/git-start */
 	struct cordon_buf refs, head; /* as they are now */
 };
@@ -165,31 +167,32 @@ static int copy_refs(struct making *m, struct cordon_error *err)
 	return r < 0 ? r : write_text(m->git_fd, "packed-refs", m->refs.data ? m->refs.data : "", err);
 }
 
+/* Gives a file of the repository's, which nobody writes into, a second name; where that can't be, copies it. */
+static int link_index(const struct making *m, int to, struct cordon_error *err)
+{
+	struct stat st;
+	int r = 0;
+
+	if (linkat(m->repo->own_fd, "index", to, "index", 0) < 0 && errno != ENOENT)
+		r = copy_file(m->repo->own_fd, "index", to, INDEX_MAX, err);
+	if (r == 0 && fstatat(to, "index", &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+		unlinkat(to, "index", 0);
+	return r;
+}
+
 /*
  * The index. Git never writes into it, it replaces it. So a second name keeps the one of the start for us, and
- * costs nothing. The run gets a copy, because it may write into it; a file system that can share blocks makes that one for
- * nothing, too.
+ * costs nothing. In a view that is also what the run begins with: it can't write to what lies below its changes. Else it
+ * gets a copy, which is for nothing where a file system can share blocks.
  */
 static int copy_index(const struct making *m, int to, struct cordon_error *err)
 {
-	autofd int in = -1, out = -1;
-	uint64_t max = INDEX_MAX;
-	struct stat st;
 	int r;
 
-	if (linkat(m->repo->own_fd, "index", m->start_fd, "index", 0) < 0) {
-		r = errno == ENOENT ? 0 : copy_file(m->repo->own_fd, "index", m->start_fd, INDEX_MAX, err);
-		if (r < 0)
-			return r;
-	}
-	in = openat(m->start_fd, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
-		unlinkat(m->start_fd, "index", 0);
-		return 0;
-	}
-	out = openat(to, "index", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	r = out < 0 ? -errno : cordon_copy_bytes(in, out, &max);
-	return r < 0 ? cordon_fail_errno(err, r, "cannot copy the index") : 0;
+	if (m->layered)
+		return link_index(m, to, err);
+	r = link_index(m, m->start_fd, err);
+	return r < 0 ? r : copy_file(m->start_fd, "index", to, INDEX_MAX, err);
 }
 
 /* Whether the file has a line that is no comment. The one that git makes has none. */
@@ -311,6 +314,28 @@ static int write_started(struct making *m, struct cordon_error *err)
 	return r < 0 ? cordon_fail_errno(err, r, "refs") : write_text(m->start_fd, CORDON_GIT_STARTED, text.data, err);
 }
 
+static bool has_modules(const struct making *m)
+{
+	struct stat st;
+
+	return fstatat(m->repo->common_fd, "modules", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int make_dirs(struct making *m, struct cordon_error *err)
+{
+	int r;
+
+	/* The file system of a view can be the upper layer of an overlay. The git directories of submodules are mounted in ours,
+	 * and its directory must then be one of the host. */
+	m->layered = m->ask->view && !has_modules(m);
+	if (!m->layered)
+		return make_dir(m->record_fd, CORDON_GIT_DIR, &m->git_fd, err);
+	if ((r = make_dir(m->record_fd, CORDON_GIT_DIR, NULL, err)) < 0 ||
+	    (r = make_dir(m->record_fd, CORDON_GIT_DIR CORDON_OVERLAY_WORK, NULL, err)) < 0)
+		return r;
+	return make_dir(m->start_fd, CORDON_GIT_LOWER, &m->git_fd, err);
+}
+
 static int make_git_dir(struct making *m, struct cordon_error *err)
 {
 	autobuf struct cordon_buf config = CORDON_BUF(256);
@@ -321,8 +346,7 @@ static int make_git_dir(struct making *m, struct cordon_error *err)
 	 * to `git status`. What the repository itself says about it comes later in the file, and counts. */
 	if (m->ask->view && cordon_buf_adds(&config, "[core]\n\tuntrackedCache = true\n") < 0)
 		return cordon_fail_errno(err, -ENOMEM, "config");
-	if ((r = make_dir(m->record_fd, CORDON_GIT_START, &m->start_fd, err)) < 0 ||
-	    (r = make_dir(m->record_fd, CORDON_GIT_DIR, &m->git_fd, err)) < 0 ||
+	if ((r = make_dir(m->record_fd, CORDON_GIT_START, &m->start_fd, err)) < 0 || (r = make_dirs(m, err)) < 0 ||
 	    (r = cordon_git_repo_config(m->repo, true, &config, err)) < 0 ||
 	    (r = write_text(m->git_fd, "config", config.data, err)) < 0 || (r = copy_common(m, err)) < 0 ||
 	    (r = make_objects(m, err)) < 0 || (r = copy_refs(m, err)) < 0)
@@ -333,14 +357,15 @@ static int make_git_dir(struct making *m, struct cordon_error *err)
 
 /* ---- shares ---- */
 
-static int share(struct cordon_policy *policy, const char *source, const char *target, bool read, const char *at,
-		 struct cordon_error *err)
+static int share(struct cordon_policy *policy, const char *source, const char *lower, const char *target, bool read,
+		 const char *at, struct cordon_error *err)
 {
 	char where[64];
 	struct cordon_share ask = { .source = source,
 				    .target = target,
 				    .read_only = read,
 				    .own = true,
+				    .lower = lower,
 				    .where = name_of(CORDON_GIT_COMMIT, where),
 				    .commits = true };
 
@@ -350,31 +375,30 @@ static int share(struct cordon_policy *policy, const char *source, const char *t
 static int add_shares(struct cordon_policy *policy, const struct making *m, struct cordon_error *err)
 {
 	const char *at = m->ask->at;
-	CORDON_UNCLEARED char source[CORDON_PATH_MAX], target[CORDON_PATH_MAX], modules[CORDON_PATH_MAX];
-	struct stat st;
+	CORDON_UNCLEARED char source[CORDON_PATH_MAX], target[CORDON_PATH_MAX], other[CORDON_PATH_MAX];
 	int r;
 
 	drop_worktree_share(policy);
 	if (cordon_path_join(m->ask->record, CORDON_GIT_DIR, source, sizeof(source)) < 0 ||
+	    cordon_path_join(m->ask->record, CORDON_GIT_START "/" CORDON_GIT_LOWER, other, sizeof(other)) < 0 ||
 	    cordon_path_join(m->repo->in_root && at ? at
 			     : m->repo->in_root	    ? policy->root.path
 						    : m->repo->common,
 			     m->repo->in_root ? ".git" : "", target, sizeof(target)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->ask->record);
-	r = share(policy, source, target, false, at, err);
+	r = share(policy, source, m->layered ? other : NULL, target, false, at, err);
 	for (size_t i = 0; r == 0 && i < m->repo->n_objects; i++) {
 		char place[sizeof(OBJECTS_AT) + CORDON_DIGITS_SIZE];
 
 		snprintf(place, sizeof(place), OBJECTS_AT "/%zu", i);
-		r = share(policy, m->repo->objects[i], place, true, at, err);
+		r = share(policy, m->repo->objects[i], NULL, place, true, at, err);
 	}
 	/* The git directories of submodules stay readable, because git status in the outer repository looks into them. */
-	if (r == 0 && fstatat(m->repo->common_fd, "modules", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-	    cordon_path_join(m->repo->common, "modules", source, sizeof(source)) == 0 &&
-	    cordon_path_join(target, "modules", modules, sizeof(modules)) == 0) {
+	if (r == 0 && has_modules(m) && cordon_path_join(m->repo->common, "modules", source, sizeof(source)) == 0 &&
+	    cordon_path_join(target, "modules", other, sizeof(other)) == 0) {
 		r = make_dir(m->git_fd, "modules", NULL, err);
 		if (r == 0)
-			r = share(policy, source, modules, true, at, err);
+			r = share(policy, source, NULL, other, true, at, err);
 	}
 	return r;
 }

@@ -9,6 +9,8 @@
 #define CORDON_GIT_DIR "git"
 #define CORDON_GIT_START "git-start"
 #define CORDON_GIT_STARTED "started" /* in git-start: a line of JSON, HEAD, and the refs */
+#define CORDON_GIT_LOWER "git"	     /* in git-start: what lies below the run's git directory */
+#define CORDON_GIT_LEFT "left"	     /* the same, when what the run left alone has its second names */
 #define CORDON_GIT_TAKE "git-take"
 #define CORDON_GIT_STASH "refs/stash"
 
@@ -116,6 +118,13 @@ int cordon_git_refs_read(int git_fd, bool all, struct cordon_git_refs *ret_refs,
 bool cordon_git_id_valid(const char *id, size_t n);
 /* The text of HEAD of a directory that a run could write, without its newline: "ref: refs/heads/..." or an id. */
 int cordon_git_head_read(int dir_fd, struct cordon_buf *ret_text, struct cordon_error *err);
+
+/* ---- git_settle.c: the git directory of a run in a view, after the run ---- */
+
+/* Makes RECORD/git the whole directory. May be killed and called again. */
+int cordon_git_settle(int record_fd, int start_fd, struct cordon_error *err);
+/* Where the git directory of a run that has not begun can be changed; `own` is the worktree's part of it, or "". */
+int cordon_git_before(const char *record, const char *own, char ret[static CORDON_PATH_MAX]);
 
 /* ---- git_judge.c: judging paths ---- */
 

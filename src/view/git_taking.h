@@ -19,6 +19,7 @@ struct cordon_git_taking {
 	char record[CORDON_PATH_MAX], take[CORDON_PATH_MAX], scratch[CORDON_PATH_MAX], shim[CORDON_PATH_MAX];
 	char own[CORDON_PATH_MAX]; /* as the repository's, at the start */
 	int record_fd, start_fd, take_fd, scratch_fd;
+	int index_fd; /* the directory with the index at the start */
 	int git_fd, own_fd; /* the run's git directory, and its part of it for this worktree. INVARIANT: hostile */
 	struct cordon_git_refs start, run, host; /* refs at the start, of the run, and of the host now */
 	struct cordon_buf head_start, head_run;
@@ -40,6 +41,16 @@ int cordon_git_refuse(struct cordon_git_take *take, struct cordon_error *err, co
 int cordon_git_compare_refs(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
 int cordon_git_compare_head(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
 int cordon_git_find_stashes(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
+
+/* ---- git_scratch.c ---- */
+
+/* Fills the scratch directory with what git needs to know. */
+int cordon_git_scratch_make(struct cordon_git_taking *t, const struct cordon_git_take *take, struct cordon_error *err);
+/* Has git check the new objects there, and compare the new commits. What git does not accept is refused. */
+int cordon_git_scratch_check(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
+/* Reads a file that git made there. */
+int cordon_git_scratch_read(const struct cordon_git_taking *t, const char *name, size_t max, struct cordon_buf *ret,
+			    struct cordon_error *err);
 
 /* Whether two ids are equal, or both missing. */
 static inline bool cordon_git_same(const char *a, const char *b)

@@ -6,7 +6,6 @@
 #include "store/internal.h"
 #include "view/view.h"
 
-#define CORDON_VIEW_LOCK "lock"
 #define CORDON_VIEW_POLICY "policy"
 #define CORDON_VIEW_RECORD "record.json"
 
@@ -14,6 +13,9 @@ extern const struct cordon_record_kind cordon_view_kind;
 
 /* Opens state/views, and makes it when it is missing. */
 int cordon_view_dir(const struct cordon_home *home, int *ret_fd, struct cordon_error *err);
+
+/* Locks a view by its directory, which costs the start no file. Never waits: -EWOULDBLOCK. */
+int cordon_view_lock_dir(int dir_fd, int *ret_fd, struct cordon_error *err);
 
 /* The state of another view in the same directory; CORDON_VIEW_STATE__MAX when there is no such view. */
 cordon_view_state cordon_view_beside_state(const struct cordon_view *view, const char *id);

@@ -44,6 +44,16 @@ static int name_path(const struct cordon_home *home, struct cordon_view *view, c
 	return 0;
 }
 
+int cordon_view_lock_dir(int dir_fd, int *ret_fd, struct cordon_error *err)
+{
+	autofd int fd = openat(dir_fd, ".", CORDON_OPEN_DIR);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return cordon_fail_errno(err, -errno, "cannot lock the view");
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
 static int load(struct cordon_view *view, const char *id, struct cordon_error *err)
 {
 	struct cordon_view_record record = { 0 };
@@ -173,7 +183,7 @@ static int make_dir(const struct cordon_home *home, const char *id, struct cordo
 		return cordon_fail_errno(err, -errno, "cannot lock the views");
 	if (mkdirat(views, id, 0700) < 0 || (view->dir_fd = openat(views, id, CORDON_OPEN_DIR)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make the view %s", id);
-	return cordon_lock_take(view->dir_fd, CORDON_VIEW_LOCK, LOCK_EX | LOCK_NB, &view->lock_fd, err);
+	return cordon_view_lock_dir(view->dir_fd, &view->lock_fd, err);
 }
 
 int cordon_view_create(const struct cordon_home *home, const struct cordon_view_request *request,
@@ -217,7 +227,7 @@ int cordon_view_lock(struct cordon_view *view, struct cordon_error *err)
 	memcpy(id, view->record.id, sizeof(id));
 	if (view->lock_fd >= 0)
 		return 0;
-	r = cordon_lock_take(view->dir_fd, CORDON_VIEW_LOCK, LOCK_EX | LOCK_NB, &view->lock_fd, err);
+	r = cordon_view_lock_dir(view->dir_fd, &view->lock_fd, err);
 	if (r == -EWOULDBLOCK) {
 		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
 			    "view %s is in use: its run has not ended, or another command works on it", id);

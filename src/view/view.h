@@ -3,9 +3,9 @@
  * Copy-on-write views on disk. A view is a root as a run may change it: what the run writes goes into the upper layer
  * of an overlay, and the host's tree stays as it is until somebody applies the changes.
  *
+ *     state/views/<id>/              locked by whoever runs in the view or works on its changes
  *     state/views/<id>/record.json   the record below; written last when a view is made, removed first when it goes
  *     state/views/<id>/policy        the policy of the run, as policy/handover.h writes it
- *     state/views/<id>/lock          held by whoever runs in the view or works on its changes
  *     state/views/<id>/upper/        the upper layer; work/ beside it belongs to the kernel
  *     state/views/<id>/git/          the run's own git directory, if its commits are to be taken over
  *     state/views/<id>/journal/, preimages/   applying and undoing

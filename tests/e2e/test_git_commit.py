@@ -57,6 +57,21 @@ def commits(cordon, repo):
     return run
 
 
+@pytest.fixture(params=["plain", "view"])
+def commits_anyhow(request, cordon, repo, commits):
+    """The same, also in a view, whose git directory is an overlay and whose commits are taken over by apply."""
+
+    def run(script):
+        if request.param == "plain":
+            return commits(script)
+        done = commits(script, "--cow", "--no-summary")
+        taken = cordon("changes", "apply", "latest", cwd=repo.path)
+        assert taken.returncode == 0 or "has no view" in taken.stderr, str(taken)
+        return done
+
+    return run
+
+
 def waiting(cordon, repo):
     return cordon("git", "list", "--json", cwd=repo.path).json()
 
@@ -110,9 +125,9 @@ WORK = {
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_everyday_work_is_taken_over(repo, commits, work):
+def test_everyday_work_is_taken_over(repo, commits_anyhow, work):
     script, branch, subjects = WORK[work]
-    inside = commits(f"{script}; git for-each-ref --format='%(objectname) %(refname)'; git rev-parse HEAD")
+    inside = commits_anyhow(f"{script}; git for-each-ref --format='%(objectname) %(refname)'; git rev-parse HEAD")
     *refs, head = inside.stdout.splitlines()
     assert dict(reversed(line.split(" ", 1)) for line in refs) == repo.refs()
     assert repo.git("rev-parse", "HEAD") == head and repo.git("rev-parse", "--abbrev-ref", "HEAD") == branch
@@ -358,7 +373,7 @@ def test_the_result_is_an_object_with_json(cordon, repo):
     assert git["state"] == "taken" and git["commits"] == 1 and git["refs"][0]["new"] == repo.git("rev-parse", "HEAD")
 
 
-def test_the_run_starts_with_the_refs_and_the_index_that_git_sees_and_cannot_reach_the_hosts(repo, commits):
+def test_the_run_starts_with_the_refs_and_the_index_that_git_sees_and_cannot_reach_the_hosts(repo, commits_anyhow):
     head = repo.git("rev-parse", "HEAD")
     repo.git("branch", "packed")
     repo.git("update-ref", "refs/remotes/origin/main", head)
@@ -368,14 +383,31 @@ def test_the_run_starts_with_the_refs_and_the_index_that_git_sees_and_cannot_rea
     repo.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
     repo.git("symbolic-ref", "refs/remotes/origin/none", "refs/remotes/origin/missing")
     repo.git("update-index", "--refresh")
-    index = (repo.path / ".git/index").read_bytes()
-    inside = commits(
+    index, kept = (repo.path / ".git/index").read_bytes(), (repo.path / ".git/index").stat()
+    inside = commits_anyhow(
         "git for-each-ref --format='%(objectname) %(refname)'; git ls-files -s; git reflog -2 --format=%gs;"
-        " printf evil | dd of=.git/index conv=notrunc status=none; echo x >>.git/info/exclude"
+        " printf evil | dd of=.git/index conv=notrunc status=none; echo x >>.git/info/exclude; chmod 600 .git/index; touch -d @1 .git/index"
     )
     seen = repo.git("for-each-ref", "--format=%(objectname) %(refname)") + "\n" + repo.git("ls-files", "-s")
     assert seen in inside.stdout and "commit: two" in inside.stdout, str(inside)
-    assert (repo.path / ".git/index").read_bytes() == index and repo.status() == ""
+    now = (repo.path / ".git/index").stat()
+    assert (repo.path / ".git/index").read_bytes() == index and (now.st_mode, now.st_mtime_ns, now.st_ino) == (kept.st_mode, kept.st_mtime_ns, kept.st_ino)
+    assert repo.status() == ""
+
+
+def test_what_a_run_in_a_view_removed_from_its_git_directory_does_not_come_back(cordon, box, repo):
+    """Its git directory is completed after the run with what the run left alone, and with nothing else, however often it is looked at."""
+    repo.git("branch", "old")
+    script = "rm .git/packed-refs; rm -r .git/info; mkdir .git/info; echo mine >.git/info/exclude; git checkout -q --detach 2>/dev/null; echo x >lib/x; ls .git .git/logs"
+    inside = cordon("run", "--cow", "--no-summary", "--", "sh", "-c", script, cwd=repo.path)
+    (view,) = (box.state / "state/views").iterdir()
+    for _ in range(2):
+        done = cordon("changes", "apply", "latest", "--dry-run", cwd=repo.path)
+        names = sorted(path.name for path in (view / "git").iterdir())
+        assert "packed-refs" not in names and {"HEAD", "config", "index", "refs", "objects", "logs"} <= set(names), f"{inside} {done} {names}"
+        assert [path.name for path in (view / "git/info").iterdir()] == ["exclude"] and (view / "git/info/exclude").read_text() == "mine\n"
+        assert (view / "git/index").stat().st_ino == (repo.path / ".git/index").stat().st_ino, "what it left alone is no copy"
+    assert "refs/heads/old: the run deleted it, and it stays" in done.stderr and set(repo.refs()) == {"refs/heads/main", "refs/heads/old"}, str(done)
 
 
 def test_a_branch_whose_name_is_no_utf_8_is_taken_over(repo, commits):

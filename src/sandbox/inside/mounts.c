@@ -236,6 +236,11 @@ static int bind_step(const struct applier *a, const struct cordon_step *step)
 	target = open_inside(a->m, step->path);
 	if (target < 0)
 		return target;
+	if (step->text) {
+		autofd int changes = cordon_inside_changes_make(step, a->slash_fd, source);
+
+		return changes < 0 ? changes : attach(changes, target);
+	}
 	return put(source, target, step->flags & CORDON_STEP_IS_DIR ? AT_RECURSIVE : 0, bind_attributes(step), 0);
 }
 

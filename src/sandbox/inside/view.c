@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "base/overlay.h"
+#include "base/path.h"
 #include "base/resolve.h"
 #include "sandbox/inside/view.h"
 
@@ -68,6 +69,21 @@ int cordon_inside_view_make(const struct cordon_plan *plan, int slash_fd)
 	for (size_t i = 0; i < n; i++)
 		cordon_closep(&lowers[i]);
 	return r;
+}
+
+int cordon_inside_changes_make(const struct cordon_step *step, int slash_fd, int upper)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	autofd int lower = cordon_open_beneath(slash_fd, step->text + 1, DIRECTORY);
+	autofd int fds = openat(slash_fd, "proc/self/fd", DIRECTORY);
+	autofd int work = -1;
+
+	if (lower < 0 || fds < 0)
+		return lower < 0 ? lower : -errno;
+	if (cordon_concat(path, sizeof(path), step->source + 1, CORDON_OVERLAY_WORK, NULL) < 0)
+		return -ENAMETOOLONG;
+	work = cordon_open_beneath(slash_fd, path, DIRECTORY);
+	return work < 0 ? work : cordon_overlay_make(fds, &lower, 1, upper, work, attributes_of(lower));
 }
 
 int cordon_inside_view_open(const struct cordon_plan *plan, int slash_fd, int view_fd, const struct cordon_step *step)

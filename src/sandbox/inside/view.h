@@ -17,6 +17,9 @@ int cordon_inside_open_judged(int slash_fd, const char *path, dev_t dev, ino_t i
  * directory. */
 int cordon_inside_view_make(const struct cordon_plan *plan, int slash_fd);
 
+/* Makes the overlay of a step that binds the changes of another directory; the same way. `upper` is its source. */
+int cordon_inside_changes_make(const struct cordon_step *step, int slash_fd, int upper);
+
 /* Opens what a step mounts in the view; returns a descriptor or -errno. -ESTALE when the host's entry is not the one any
  * more that the plan judged. */
 int cordon_inside_view_open(const struct cordon_plan *plan, int slash_fd, int view_fd, const struct cordon_step *step);

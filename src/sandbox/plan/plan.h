@@ -99,7 +99,7 @@ struct cordon_step {
 	mode_t mode;
 	const char *path;   /* inside */
 	const char *source; /* on the host, canonical; for PIN: relative to its area */
-	const char *text;
+	const char *text;   /* of a BIND: a directory of the host of which the source has the changes (overlay.h) */
 	size_t text_len;
 	dev_t dev; /* identity of source when the plan was made */
 	ino_t ino;

@@ -62,6 +62,8 @@ static json_t *step_json(const struct cordon_step *step)
 		json_object_set_new(object, "source", cordon_audit_text(step->source));
 	if (step->kind == CORDON_STEP_LINK)
 		json_object_set_new(object, "target", cordon_audit_text(step->text));
+	if (step->kind == CORDON_STEP_BIND && step->text)
+		json_object_set_new(object, "lower", cordon_audit_text(step->text));
 	if (step->kind == CORDON_STEP_BIND)
 		json_object_set_new(object, "read_only", json_boolean(step->flags & CORDON_STEP_READ_ONLY));
 	if (step->flags & CORDON_STEP_PROTECT)

@@ -191,6 +191,9 @@ static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, c
 				     CORDON_STEP_SHARE | (share->read_only ? CORDON_STEP_READ_ONLY : 0) |
 					     (share->commits && !share->in_root ? CORDON_STEP_NO_SOCKETS : 0),
 				     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
+	if (r == 0 && share->lower &&
+	    !(plan->steps[plan->n_steps - 1].text = cordon_arena_strdup(plan->arena, share->lower)))
+		r = cordon_fail_errno(err, -ENOMEM, "plan");
 	if (r == 0)
 		r = guard_target(plan, target, err);
 	if (r == 0)
