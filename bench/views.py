@@ -2,18 +2,21 @@
 """Copy-on-write views: what the start costs by the size of the tree, `git status` and a build in a view beside the same natively, and
 eight views beside eight `git worktree add`, in time and on the disk."""
 import os
+import pathlib
 import subprocess
+import tempfile
 import time
 
 from rows import Row, median, microseconds, run
 
-SMALL, LARGE = 10, 20000
-ROUNDS = 15
-WORK_ROUNDS = 9
+SMALL, LARGE, TRACKED = 10, 20000, 1000000
+ROUNDS = 21
+WORK_VIEWS, WORK_ROUNDS = 5, 3  # so many views, and rounds in each
 START_BAR = 2000  # microseconds that a view may add
 GROWTH_BAR = 1.10
 WORK_BAR = 1.15
 VIEWS = 8
+MEMORY = pathlib.Path("/dev/shm")
 SOURCES = 12
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
 
@@ -36,6 +39,14 @@ def make_tree(top, files):
     return top
 
 
+def make_tracked(top, files):
+    """A repository whose index has so many files. They need not be there: a start looks at none of them."""
+    run([*GIT, "init", "-q", "."], cwd=top)
+    blob = run([*GIT, "hash-object", "-w", "--stdin"], cwd=top, input=b"x\n").stdout.decode().strip()
+    run([*GIT, "update-index", "--index-info"], cwd=top, input="".join(f"100644 {blob}\td{i // 1000}/f{i}\n" for i in range(files)).encode())
+    return top
+
+
 def timed(command, **options):
     began = time.perf_counter()
     run(command, **options)
@@ -43,32 +54,42 @@ def timed(command, **options):
 
 
 def alternate(rounds, *functions):
-    """The median of each, called in turns."""
+    """The times of each, called in turns: in each round all of them are a neighbour of the others."""
     times = [[] for _ in functions]
     for _ in range(rounds):
         for function, list_of in zip(functions, times):
             list_of.append(function())
-    return [median(each) for each in times]
+    return times
+
+
+def added(times, base):
+    """What one takes more than another: the median of the differences within the rounds."""
+    return median(one - other for one, other in zip(times, base))
 
 
 def disk(path):
     return int(run(["du", "-s", "-B1", str(path)]).stdout.split()[0])
 
 
-def starts(context, trees):
-    """What a view adds to a start, in a small and in a large tree."""
+def starts(context, trees, where):
+    """What a view adds to a start, in a small and in a large tree, and for a repository with many tracked files."""
     def start(tree, *options):
         return lambda: timed([context.cordon, "run", "--no-summary", *options, "--", "true"], cwd=tree)
 
-    view = ("--cow", "--git", "none")  # git's own directory of a run costs extra, and is shown by itself
-    small_view, large, large_view, with_git = alternate(ROUNDS, start(trees[SMALL], *view), start(trees[LARGE], "--git", "none"),
-                                                        start(trees[LARGE], *view), start(trees[LARGE], "--cow"))
-    added = large_view - large
-    yield Row(f"start in a view, {LARGE} files", microseconds(large_view), f"{microseconds(large)} without", large_view / large,
-              f"<= +{START_BAR // 1000} ms", added <= START_BAR)
-    yield Row(f"the same by size, {LARGE} files to {SMALL}", microseconds(large_view), f"{microseconds(small_view)} with {SMALL} files",
-              large_view / small_view, f"<= {GROWTH_BAR} x", large_view / small_view <= GROWTH_BAR)
-    yield Row("the same with a git directory of its own", microseconds(with_git), f"{microseconds(large_view)} without", with_git / large_view)
+    view = ("--cow", "--git", "none")  # a git directory of its own costs extra, and is shown by itself
+    plain, small, large, git, tracked = alternate(ROUNDS, start(trees[LARGE], "--git", "none"), start(trees[SMALL], *view), start(trees[LARGE], *view),
+                                                  start(trees[SMALL], "--cow"), start(trees[TRACKED], "--cow"))
+    bar = where == "in memory"
+    yield Row(f"start in a view, {LARGE} files, {where}", microseconds(median(large)), f"+{microseconds(added(large, plain))} to {microseconds(median(plain))}",
+              median(large) / median(plain), f"<= +{START_BAR // 1000} ms" if bar else "", added(large, plain) <= START_BAR if bar else None)
+    growth = 1 + added(large, small) / median(small)
+    yield Row(f"  by size, {LARGE} files to {SMALL}", microseconds(median(large)), f"{microseconds(median(small))} with {SMALL} files", growth,
+              f"<= {GROWTH_BAR} x" if bar else "", growth <= GROWTH_BAR if bar else None)
+    yield Row("  with a git directory of its own", microseconds(median(git)), f"+{microseconds(added(git, plain))} to {microseconds(median(plain))}",
+              median(git) / median(plain), f"<= +{START_BAR // 1000} ms" if bar else "", added(git, plain) <= START_BAR if bar else None)
+    growth = 1 + added(tracked, git) / median(git)
+    yield Row(f"  by size, {TRACKED:,} tracked files", microseconds(median(tracked)), f"{microseconds(median(git))} with {SMALL} files", growth,
+              f"<= {GROWTH_BAR} x" if bar else "", growth <= GROWTH_BAR if bar else None)
 
 
 def inside(context, tree, script, rounds):
@@ -87,14 +108,16 @@ def work(context, tree):
     """Ordinary work in a view beside the same natively, in turns. The first round in a view fills the kernel's caches of the view, and git's; a
     user meets it once in each run. It is shown by itself, and all later ones count for the bar."""
     for what, script in (("git status in a view", "git status --short"), ("a build in a view", "make -C c clean; make -C c")):
-        first, later, theirs = [], [], []
-        for _ in range(3):
-            theirs += natively(tree, script, WORK_ROUNDS // 3)
-            one, *others = inside(context, tree, script, 1 + WORK_ROUNDS // 3)
+        first, later, theirs, ratios = [], [], [], []
+        for _ in range(WORK_VIEWS):
+            natives = natively(tree, script, WORK_ROUNDS)
+            one, *others = inside(context, tree, script, 1 + WORK_ROUNDS)
             first.append(one)
             later += others
+            theirs += natives
+            ratios.append(median(others) / median(natives))
         run(["make", "-C", "c", "clean"], cwd=tree)
-        ratio = median(later) / median(theirs)
+        ratio = median(ratios)
         yield Row(what, microseconds(median(later)), f"{microseconds(median(theirs))} natively", ratio, f"<= {WORK_BAR} x", ratio <= WORK_BAR)
         yield Row("  the first time in a view", microseconds(median(first)), f"{microseconds(median(theirs))} natively, again", median(first) / median(theirs))
 
@@ -116,16 +139,28 @@ def copies(context, tree, home):
     yield Row("the same on the disk", f"{our_disk // 1024} KiB", f"{their_disk // 1024} KiB", our_disk / their_disk)
 
 
-def rows(context):
-    home = context.temp / "views-home"
-    home.mkdir(mode=0o700)
+def place(base):
+    """A home and the trees in a directory."""
+    home = base / "home"
+    home.mkdir(mode=0o700, parents=True)
     os.environ["CORDON_HOME"] = str(home)
     trees = {}
-    for files in (SMALL, LARGE):
-        trees[files] = context.temp / f"views-{files}"
+    for files in (SMALL, LARGE, TRACKED):
+        trees[files] = base / str(files)
         trees[files].mkdir()
-        make_tree(trees[files], files)
+        (make_tracked if files == TRACKED else make_tree)(trees[files], files)
+    return home, trees
+
+
+def rows(context):
+    # A start makes about twenty files and removes them. What a file costs depends on the disk and on what others just removed from it, so the bars
+    # are for memory, and the disk is shown beside them.
+    if MEMORY.is_dir():
+        with tempfile.TemporaryDirectory(prefix="cordon-bench-", dir=MEMORY) as temp:
+            _, trees = place(pathlib.Path(temp))
+            yield from starts(context, trees, "in memory")
+    home, trees = place(context.temp / "views")
     subprocess.run(["sync"], check=False)
-    yield from starts(context, trees)
+    yield from starts(context, trees, "on the disk")
     yield from work(context, trees[LARGE])
     yield from copies(context, trees[LARGE], home)
