@@ -7,6 +7,7 @@
 #include "view/patch.h"
 #include "view/show.h"
 
+#define REFS_SHOWN 5
 #define DIFF_MAX ((size_t)256 << 10) /* bytes of text for a model */
 #define PATHS_MAX 1000
 
@@ -239,6 +240,24 @@ static void describe(const struct cordon_apply_result *result, struct cordon_buf
 	}
 }
 
+/* Commits come with the files. */
+static void describe_commits(const struct cordon_git_take *take, struct cordon_buf *question)
+{
+	if (!take || take->state != CORDON_GIT_READY)
+		return;
+	cordon_buf_addf(question, " %zu new commits are taken over", take->n_commits);
+	for (size_t i = 0; i < take->n_refs && i < REFS_SHOWN; i++) {
+		const struct cordon_git_ref *ref = &take->refs[i];
+
+		cordon_buf_adds(question, i ? ", " : ": ");
+		cordon_text_escape(question, ref->name, strlen(ref->name));
+		cordon_buf_adds(question, ref->forced ? " is rewritten" : *ref->old ? " moves" : " is new");
+	}
+	if (take->n_refs > REFS_SHOWN)
+		cordon_buf_addf(question, " and %zu refs more", take->n_refs - REFS_SHOWN);
+	cordon_buf_adds(question, ".");
+}
+
 static void make_question(const struct cordon_mcp_request *request, const char *tool, const json_t *args,
 			  struct cordon_buf *ret_question)
 {
@@ -261,6 +280,7 @@ static void make_question(const struct cordon_mcp_request *request, const char *
 		return;
 	cordon_buf_addf(ret_question, "Apply the changes of view %s to %s?", named.view.record.id, root.data);
 	describe(&result, ret_question);
+	describe_commits(result.git, ret_question);
 }
 
 void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
@@ -316,8 +336,8 @@ const struct cordon_mcp_tool cordon_mcp_changes_apply = {
 		       "the run does not allow, and conflicts with the host's own changes, are named.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
 		 "," PATHS "}}",
-	.output = "{\"view_id\": {\"type\": \"string\"}, " LIST("changed") ", " LIST("conflicts") ", " LIST(
-		"refused") ", " LIST("left_out") "}",
+	.output = "{\"view_id\": {\"type\": \"string\"}, " LIST("changed") ", " LIST("conflicts") ", " LIST("refused") ", " LIST(
+		"left_out") ", \"git\": {\"type\": \"object\", \"description\": \"What became of its commits\"}}",
 	.always = "[\"view_id\", \"changed\", \"left_out\"]",
 	.destructive = true,
 	.call = changes_apply,

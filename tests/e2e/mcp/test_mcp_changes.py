@@ -3,6 +3,22 @@
 from views import View
 
 
+def test_the_question_names_the_commits_that_come_with_a_view(connect, cordon, box):
+    tree = box.mkdir("root")
+    box.write("root/old", "old\n")
+    script = "git init -q -b main; git config user.name a; git config user.email a@b; git add .; git commit -q -m one; git branch topic"
+    assert box.run("sh", "-ec", script, cwd=tree).returncode == 0
+    work = "echo new >new; git add new; git commit -q -m two; git checkout -q -B topic; git commit -q --amend -m other; git tag v1"
+    done = cordon("run", "--cow", "--no-summary", "--", "sh", "-ec", f"git config user.name a; git config user.email a@b; {work}", cwd=tree)
+    assert done.returncode == 0, done
+    client = connect("v1", approve=True)
+    applied = client.tool("changes_apply", view_id="latest", root=str(tree))
+    assert applied["git"]["state"] == "taken" and {ref["name"] for ref in applied["git"]["refs"]} == {"refs/heads/main", "refs/heads/topic", "refs/tags/v1"}
+    questions = "\n".join(str(note) for note in client.notes)
+    assert "2 new commits are taken over: refs/heads/main moves, refs/heads/topic moves, refs/tags/v1 is new." in questions, questions
+    assert box.run("git", "log", "--format=%s", "topic", cwd=tree).stdout == "other\none\n"
+
+
 def test_nothing_leaves_a_view_without_a_persons_consent(connect, box):
     tree = box.mkdir("root")
     box.write("root/old", "old\n")
