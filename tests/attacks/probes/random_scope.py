@@ -106,13 +106,14 @@ def waited_too_long(number, frame):
 signal.signal(signal.SIGALRM, waited_too_long)
 for _ in range(int(sys.argv[2])):
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
-        chance.choice(WORK)()
-        done += 1
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            chance.choice(WORK)()
+            done += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # the alarm may come here, too
     except (OSError, ValueError, IndexError):
         pass
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     while len(descriptors) > 40:
         os.close(descriptors.pop(chance.randrange(len(descriptors))))
 print(done, sorted(leaks))
