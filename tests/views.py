@@ -2,6 +2,7 @@
 """Views whose upper layer a test makes itself: by work in an overlay without the rest of a sandbox, or by planting what no run could make."""
 import json
 import os
+import re
 import subprocess
 import time
 import uuid
@@ -60,3 +61,25 @@ class View:
         merged.rmdir()
         assert done.returncode == 0, os.fsdecode(done.stderr)
         return self
+
+
+# Calls after which a kill finds another state on the disk, and those in between.
+CALLS = "renameat,renameat2,unlinkat,mkdirat,openat,linkat,symlinkat,fchmod,chmod,utimensat,write,fsync,syncfs,close"
+
+
+class Killer:
+    """Runs cordon and kills it at one of its system calls: strace counts each kind of call by itself."""
+
+    def __init__(self, cordon, tree):
+        self.cordon, self.tree = cordon, tree
+
+    def count(self, *args):
+        log = self.cordon.box.path / "calls"
+        done = self.cordon.box.run("strace", "-f", "-qq", "-o", str(log), "-e", f"trace={CALLS}", self.cordon.path, *args, cwd=self.tree)
+        assert done.returncode == 0, done.stderr
+        seen = {}
+        return [(call, seen.setdefault(call, []).append(0) or len(seen[call])) for call in re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)]
+
+    def kill(self, call, number, *args):
+        inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}")
+        return self.cordon.box.run("strace", "-f", "-qq", "-o", "/dev/null", *inject, self.cordon.path, *args, cwd=self.tree).returncode

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A project with its sessions, for the tests that drive them through the command line."""
+"""A project with its sessions, for the tests that drive them through the command line; a box in memory."""
 import json
+import pathlib
+import tempfile
 import time
 
 import pytest
 
-from support import poll
+from support import Box, poll
 
 
 class Sessions:
@@ -67,3 +69,14 @@ def sessions(box, cordon):
     yield made
     for session in made.ask("session", "list", "--status", "active")["sessions"]:
         made.cordon("session", "stop", session["session_id"], "--grace", "100ms")
+
+
+@pytest.fixture
+def memory_box(bin_dir, who):
+    """A box in memory: what is killed hundreds of times need not wait for a disk."""
+    base = pathlib.Path(tempfile.mkdtemp(prefix="cordon-", dir="/dev/shm"))
+    base.chmod(0o755)
+    made = Box(base / "box", who, bin_dir)
+    yield made
+    made.close()
+    base.rmdir()

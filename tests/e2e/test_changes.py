@@ -2,16 +2,13 @@
 """cordon changes: what a view changed, shown, applied and undone; nothing of the host's is lost."""
 import json
 import os
-import pathlib
 import random
-import re
 import subprocess
-import tempfile
 
 import pytest
 
-from support import Box, Cordon, poll
-from views import View
+from support import Cordon, poll
+from views import Killer, View
 
 FILES = {
     "text.txt": "".join(f"line {n}\n" for n in range(1, 41)),
@@ -100,39 +97,6 @@ def test_git_reads_the_diff(box, cordon, tree):
     assert check.returncode == 0, check.stderr
     got = {name: (mode[-3:] == "755", what) for name, (mode, what, _) in snapshot(copy).items() if what is not None}
     assert got == {name: (mode[-3:] == "755", what) for name, (mode, what, _) in wanted.items() if what is not None}
-
-
-# Calls after which a kill finds another state on the disk, and those in between.
-CALLS = "renameat,renameat2,unlinkat,mkdirat,openat,linkat,symlinkat,fchmod,chmod,utimensat,write,fsync,syncfs,close"
-
-
-class Killer:
-    """Runs cordon and kills it at one of its system calls: strace counts each kind of call by itself."""
-
-    def __init__(self, cordon, tree):
-        self.cordon, self.tree = cordon, tree
-
-    def count(self, *args):
-        log = self.cordon.box.path / "calls"
-        done = self.cordon.box.run("strace", "-f", "-qq", "-o", str(log), "-e", f"trace={CALLS}", self.cordon.path, *args, cwd=self.tree)
-        assert done.returncode == 0, done.stderr
-        seen = {}
-        return [(call, seen.setdefault(call, []).append(0) or len(seen[call])) for call in re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)]
-
-    def kill(self, call, number, *args):
-        inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}")
-        return self.cordon.box.run("strace", "-f", "-qq", "-o", "/dev/null", *inject, self.cordon.path, *args, cwd=self.tree).returncode
-
-
-@pytest.fixture
-def memory_box(bin_dir, who):
-    """A box in memory: what is killed hundreds of times need not wait for a disk."""
-    base = pathlib.Path(tempfile.mkdtemp(prefix="cordon-", dir="/dev/shm"))
-    base.chmod(0o755)
-    made = Box(base / "box", who, bin_dir)
-    yield made
-    made.close()
-    base.rmdir()
 
 
 ROUNDS = 250  # of each of the two callers
