@@ -76,12 +76,14 @@ void cordon_page_begin(struct cordon_page *page, const char *title, const char *
 	bool known = *page->request->token;
 
 	page->framed = true;
+	/* A screen reader says the title of a new page first, so what was done stands there, too. */
 	cordon_html(html,
-		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s - cordon</title>"
+		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s%s%s - cordon</title>"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
 		    "<link rel=\"icon\" href=\"/page/icon.svg?%s\" type=\"image/svg+xml\">"
 		    "<link rel=\"stylesheet\" href=\"/page/style.css?%s\">",
-		    title, cordon_page_assets_version(), cordon_page_assets_version());
+		    text ? text : "", text ? " " : "", title, cordon_page_assets_version(),
+		    cordon_page_assets_version());
 	if (known)
 		cordon_html(html, "<script src=\"/page/script.js?%s\" defer></script>", cordon_page_assets_version());
 	/* The navigation of every page says how many approvals wait, so this stands first: a stream has room for so many topics. */

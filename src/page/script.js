@@ -16,7 +16,15 @@
 	said.className = "hidden";
 	let fetching = false;
 	let again = false;
+	let leaving = false;
 	let settled;
+
+	/* The address says what was done just now. Whoever loads the page again later has not done it again. */
+	const address = new URL(location.href);
+	if (address.searchParams.has("done")) {
+		address.searchParams.delete("done");
+		history.replaceState(history.state, "", address);
+	}
 
 	/* Times are shown in the reader's own zone; the exact value stays in the attribute. */
 	const localTimes = (root) => {
@@ -45,19 +53,60 @@
 		return false;
 	};
 
-	/* The focus stays on the same control, found by its place among those of the part. */
-	const exchange = (old, fresh) => {
-		const controls = [...old.querySelectorAll("a, button, summary, input, select, textarea, [tabindex]")];
-		const at = controls.indexOf(document.activeElement);
+	/* What a person has opened stays open, and is no difference. */
+	const adopt = (old, fresh) => {
 		const open = [...old.querySelectorAll("details")].map((details) => details.open);
 		localTimes(fresh);
 		[...fresh.querySelectorAll("details")].forEach((details, i) => {
 			if (open[i] !== undefined)
 				details.open = open[i];
 		});
+	};
+
+	/* The focus stays on the same control, found by its place among those of the part. */
+	const exchange = (old, fresh) => {
+		const controls = [...old.querySelectorAll("a, button, summary, input, select, textarea, [tabindex]")];
+		const at = controls.indexOf(document.activeElement);
 		old.replaceWith(fresh);
 		if (at >= 0)
 			[...fresh.querySelectorAll("a, button, summary, input, select, textarea, [tabindex]")][at]?.focus();
+	};
+
+	const tell = (text) => {
+		if (text)
+			said.textContent = text;
+	};
+
+	/* Parts that the fresh page has no more go, new ones come to their place. Output that grows is in no fresh page. */
+	const rearrange = (fresh) => {
+		let last = document.getElementById("said");
+		for (const old of document.querySelectorAll("main > [id]:not(#said)"))
+			if (!fresh.getElementById(old.id) && !old.matches("[data-more]") && !old.querySelector("[data-more]") && !isInUse(old))
+				old.remove();
+		for (const part of fresh.querySelectorAll("main > [id]:not(#said)")) {
+			const old = document.getElementById(part.id);
+			if (old) {
+				last = old;
+				continue;
+			}
+			localTimes(part);
+			last.after(part);
+			tell(part.dataset.said);
+			last = part;
+		}
+	};
+
+	const exchangeParts = (fresh) => {
+		for (const old of document.querySelectorAll("main > [id]:not(#said), .live[id]")) {
+			const part = fresh.getElementById(old.id);
+			if (!part || old.querySelector("[data-more]") || old.matches("[data-more]"))
+				continue;
+			adopt(old, part);
+			if (part.outerHTML !== old.outerHTML && !isInUse(old)) {
+				exchange(old, part);
+				tell(part.dataset.said);
+			}
+		}
 	};
 
 	const atEnd = (element) => element.scrollHeight - element.scrollTop - element.clientHeight < 40;
@@ -81,12 +130,17 @@
 			element.scrollTop = element.scrollHeight;
 	};
 
-	/* What a page shows may change, and with it what there is to hear of. */
+	/* What a page shows may change, and with it what there is to hear of. A tab that nobody sees holds no stream: browsers have few for
+	 * one server, and a form of another tab would wait for one. */
 	let stream = null;
-	const listen = (wanted) => {
-		if (stream && (!wanted || wanted === topics))
-			return;
+	const deafen = () => {
 		stream?.close();
+		stream = null;
+	};
+	const listen = (wanted) => {
+		if (!wanted || document.hidden || leaving || (stream && wanted === topics))
+			return;
+		deafen();
 		topics = wanted;
 		stream = new EventSource("/events?on=" + encodeURIComponent(topics));
 		stream.addEventListener("open", () => {
@@ -105,8 +159,8 @@
 	};
 
 	const refresh = async () => {
-		if (fetching) {
-			again = true;
+		if (fetching || document.hidden || leaving) {
+			again = fetching;
 			return;
 		}
 		fetching = true;
@@ -120,20 +174,16 @@
 				location.reload();
 				return;
 			}
-			if (answer.ok && !answer.redirected) {
+			if (answer.status === 404) {
+				leaving = true;
+				deafen();
+				mark.textContent = "not live: what this page shows is not there any more";
+				tell("What this page shows is not there any more.");
+			} else if (answer.ok && !answer.redirected && !leaving) {
 				const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
 				listen(topicsOf(fresh));
-				for (const old of document.querySelectorAll("main > [id]:not(#said), .live[id]")) {
-					const part = fresh.getElementById(old.id);
-					if (!part || old.querySelector("[data-more]") || old.matches("[data-more]"))
-						continue;
-					localTimes(part);
-					if (part.outerHTML !== old.outerHTML && !isInUse(old)) {
-						exchange(old, part);
-						if (part.dataset.said)
-							said.textContent = part.dataset.said;
-					}
-				}
+				rearrange(fresh);
+				exchangeParts(fresh);
 			}
 		} catch {
 			/* The server restarts; the stream says when it is there again. */
@@ -145,9 +195,28 @@
 		}
 	};
 
+	/* A form takes the person to another page; this one shows no more until somebody comes back to it. */
+	document.addEventListener("submit", (event) => {
+		if (event.target.method === "post") {
+			leaving = true;
+			deafen();
+		}
+	});
+	window.addEventListener("pageshow", (event) => {
+		if (event.persisted) {
+			leaving = false;
+			listen(topics);
+		}
+	});
+	document.addEventListener("visibilitychange", () => {
+		if (document.hidden)
+			deafen();
+		else
+			listen(topics);
+	});
+
 	localTimes(document);
 	for (const element of document.querySelectorAll("[data-more]"))
 		element.scrollTop = element.scrollHeight;
-	if (topics)
-		listen(topics);
+	listen(topics);
 })();

@@ -60,30 +60,49 @@ def test_what_happens_is_seen_without_loading_the_page_again(world, tab):
     assert person.evaluate("window.same") is True
 
 
+def test_parts_of_a_page_come_and_go_and_what_is_gone_is_said(world, tab):
+    person = tab()
+    person.may_fail = ("404",)
+    person.goto(f"/changes/{world.view}?done=undone")
+    person.see("The host's tree is as it was")
+    assert "done=" not in person.url(), "who loads the page again has done nothing again"
+    person.evaluate("window.same = true")
+    person.see("Apply the chosen files")
+    assert world.cordon("changes", "apply", world.view, cwd=world.repo).returncode == 0
+    person.see("Undo the last apply")
+    person.element(("getByText", "Apply the chosen files"), call="waitFor", args=[{"state": "detached"}])
+    assert world.cordon("changes", "undo", world.view, cwd=world.repo).returncode == 0
+    person.see("Apply the chosen files")
+    assert world.cordon("changes", "discard", world.view, cwd=world.repo).returncode == 0
+    person.see("not live: what this page shows is not there any more")
+    assert person.evaluate("window.same") is True
+
+
+def test_a_tab_that_nobody_sees_holds_no_stream(world, tab):
+    """Browsers have six connections for a server; a form of the seventh tab would wait for ever."""
+    person = tab()
+    person.goto(f"/session/{world.session}")
+    person.see("live")
+    look = "(hidden) => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden }); document.dispatchEvent(new Event('visibilitychange')); }"
+    streams = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/events')).length"
+    began = person.evaluate(streams)
+    person.evaluate(f"({look})(true)")
+    poll(lambda: person.evaluate(streams) == began + 1, 20, "the end of the stream")  # an entry comes when its stream has ended
+    world.say("echo unseen-$((40 + 2))")
+    poll(lambda: "unseen-42" in world.cordon("session", "output", world.session).stdout, 20, "the line")
+    assert "unseen-42" not in person.html()
+    person.evaluate(f"({look})(false)")
+    person.see("unseen-42")
+
+
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
-def test_a_person_does_everything_by_keyboard_or_without_script(world, tab, script):
+def test_a_person_acts_by_keyboard_or_without_script(world, tab, script):
     """With script, by keyboard alone; without, by clicks. The proof is taken from the host."""
     person = tab(javaScriptEnabled=script)
-    repo, ask = world.repo, world.ask
-
-    def use(role, name, **more):
-        """Presses a button or marks a box, by the keys if there is a script to look where the focus is."""
-        find = (("getByRole", role, {"name": name} | more), ("first",))
-        if not script:
-            person.element(*find, call="click")
-            return
-        person.element(*find, call="waitFor")
-        for _ in range(200):  # the page may exchange its parts meanwhile, so the control is looked for each time
-            if person.element(*find, call="evaluate", args=["(e) => e === document.activeElement"]):
-                person.press("Enter" if role in ("button", "link") else "Space")
-                return
-            in_group = role == "radio" and person.element(*find, call="evaluate", args=["(e) => e.form === document.activeElement.form && document.activeElement.type === 'radio'"])
-            person.press("ArrowDown" if in_group else "Tab")
-        raise AssertionError(f"no way to {role} {name} by keyboard")
-
+    repo, ask, use = world.repo, world.ask, person.use
     # A session: a line, and its end.
     person.goto(f"/session/{world.session}")
-    person.fill("Send a line", "echo typed >typed")
+    person.write("Send a line", "echo typed >typed")
     use("button", "Send", exact=True)
     person.see("The line was sent")
     poll(lambda: list((world.box.state / "projects" / world.project / "workspaces").rglob("typed")), 20, "the line")
