@@ -10,6 +10,9 @@ from support import TESTS, built_executable, node_packages, session_helpers
 
 HERE = TESTS / "e2e" / "page" / "browser"
 NODE = TESTS / "e2e" / "mcp"  # has a Node that is new enough
+# Within a group of radio buttons the arrows move.
+IN_GROUP = """(e) => e.type === 'radio' && document.activeElement.type === 'radio' && e.name === document.activeElement.name
+    && e.form === document.activeElement.form"""
 
 
 class Browser:
@@ -41,6 +44,7 @@ class Tab:
         self.browser = browser
         self.name = f"tab{next(browser.numbers)}"
         self.may_fail = ()
+        self.by_keys = options.get("javaScriptEnabled", True)
         self.browser.ask("open", tab=self.name, options={"viewport": {"width": 1280, "height": 900}} | options)
         if link:
             self.goto(link)
@@ -69,8 +73,50 @@ class Tab:
     def click(self, role, name, **more):
         return self.element(("getByRole", role, {"name": name} | more), call="click")
 
-    def fill(self, label, text):
-        return self.element(("getByLabel", label), call="fill", args=[text])
+    def reach(self, *find):
+        """Brings the focus to a control by keys alone."""
+        self.element(*find, call="waitFor")
+        for _ in range(300):  # the page may exchange its parts meanwhile, so the control is looked for each time
+            if self.element(*find, call="evaluate", args=["(e) => e === document.activeElement"]):
+                return
+            in_group = self.element(*find, call="evaluate", args=[IN_GROUP])
+            self.press("ArrowDown" if in_group else "Tab")
+        raise AssertionError(f"no way to {find} by keyboard")
+
+    def use(self, role, name, **more):
+        """Presses a button, follows a link or marks a box: by the keyboard alone, or by clicks where there is no script."""
+        find = (("getByRole", role, {"name": name} | more), ("first",))
+        if not self.by_keys:
+            self.element(*find, call="click")
+            return
+        self.reach(*find)
+        self.press("Enter" if role in ("button", "link") else "Space")
+
+    def write(self, label, text):
+        """Replaces what a field has."""
+        find = (("getByLabel", label), ("first",))
+        if not self.by_keys:
+            self.element(*find, call="fill", args=[text])
+            return
+        self.reach(*find)
+        self.press("Control+a")
+        self.type(text)
+
+    def choose(self, label, option):
+        """Picks an option by its beginning."""
+        find = (("getByLabel", label), ("first",))
+        if not self.by_keys:
+            self.element(*find, call="selectOption", args=[{"label": option}])
+            return
+        self.reach(*find)
+        self.type(option)
+        chosen = self.element(*find, call="evaluate", args=["(e) => e.selectedOptions[0].label"])
+        assert chosen == option, (chosen, option)
+
+    def download(self, role, name):
+        """What a link gives as a file, and the name of that file."""
+        self.use(role, name)
+        return self.browser.ask("downloaded", tab=self.name)
 
     def see(self, text):
         """Waits until the text is shown."""

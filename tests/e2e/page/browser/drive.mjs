@@ -21,13 +21,14 @@ function listen(tab) {
     tab.page.on('pageerror', (error) => tab.faults.push(String(error)));
     tab.page.on('dialog', (dialog) => { tab.faults.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
     tab.page.on('request', (request) => tab.asked.push(request.url()));
+    tab.page.on('download', (download) => tab.downloads.push(download));
 }
 
 const actions = {
     async open({ tab, options }) {
         const context = await browser.newContext(options);
         context.setDefaultTimeout(20000);
-        tabs.set(tab, { context, page: await context.newPage(), faults: [], asked: [] });
+        tabs.set(tab, { context, page: await context.newPage(), faults: [], asked: [], downloads: [] });
         listen(tabs.get(tab));
     },
     async close({ tab }) {
@@ -51,6 +52,11 @@ const actions = {
     },
     async evaluate({ tab, script }) {
         return (await tabs.get(tab).page.evaluate(script)) ?? null;
+    },
+    async downloaded({ tab }) {
+        const { page, downloads } = tabs.get(tab);
+        const download = downloads.shift() ?? await page.waitForEvent('download').then(() => downloads.shift());
+        return { name: download.suggestedFilename(), text: fs.readFileSync(await download.path(), 'utf8') };
     },
     // Rules of the accessibility guidelines that the page breaks. In an isolated world, because the page lets no foreign script run.
     async axe({ tab }) {
