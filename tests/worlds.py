@@ -32,8 +32,10 @@ class World:
         return done.json()
 
     def start_session(self):
+        """One that has ended, so that it was measured, and one that goes on."""
         self.project = self.ask("project", "create", f"shop {HOSTILE}", "--no-git", "--isolation", "--protect", "AGENTS.md")["id"]
-        done = self.cordon("session", "start", self.project, "--detach", "--json", "--", "sh", "-c", SHELL)
+        assert self.cordon("session", "start", self.project, "--", "true").returncode == 0
+        done = self.cordon("session", "start", self.project, "--new-session", "--detach", "--json", "--", "sh", "-c", SHELL)
         assert done.returncode == 0, str(done)
         self.session = done.json()["session_id"]
         self.say(f"printf '%s\\n' '{ANSI} {HOSTILE.replace(chr(39), '')} {BIDI}'; echo x >AGENTS.md")

@@ -32,6 +32,17 @@ def paths(world):
         "audit": "/audit",
         "performance": "/performance",
         "machine": "/doctor",
+        "session-allow": f"/session/{world.session}/allow",
+        "job": f"/run/{world.run}/0",
+        "view-discard": f"/changes/{world.view}/discard",
+        "loop-story": f"/loop/{world.loop_id}/story?prd=0&id=S2",
+        "loop-call": f"/loop/{world.loop_id}/call?n=1",
+        "workflow-definition": "/workflow/definition?orchestrator=desk&workflow=flow",
+        "workflow-log": f"/workflow/{world.flow}/log?step=plan",
+        "access-change": "/access/change?orchestrator=desk&area=docs",
+        "policies": "/access/policy",
+        "policy": f"/access/policy?project={world.project}&ask=AGENTS.md&find=a",
+        "audit-check": "/audit/check",
     }
 
 
