@@ -369,7 +369,8 @@ static int walk_dir(struct walk *walk, const struct level *level, const char *na
 	    cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("metacopy")))
 		return cordon_fail(walk->err, -EBADMSG, CORDON_KIND_POLICY_DENIED,
 				   "%s has an attribute of overlayfs that no view of cordon makes", change->path);
-	below.opaque = cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("opaque"));
+	/* The kernel marks only the topmost directory that hides what lies below it. */
+	below.opaque = level->opaque || cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("opaque"));
 	if (was_dir) {
 		r = open_lower(walk, level, name, &lower, &below);
 		change->kind = change->old.mode != change->new.mode ? CORDON_DELTA_MODIFIED : CORDON_DELTA_TOUCHED;

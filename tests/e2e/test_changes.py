@@ -99,6 +99,24 @@ def test_git_reads_the_diff(box, cordon, tree):
     assert got == {name: (mode[-3:] == "755", what) for name, (mode, what, _) in wanted.items() if what is not None}
 
 
+AGAIN = "rm -r dir opaque; mkdir -p dir/sub; echo new > dir/sub/new; mv box opaque"
+
+
+def test_what_was_deleted_in_a_directory_that_was_made_again_is_listed_and_deleted_at_every_depth(box, cordon, tree):
+    for name in ("opaque/in/side", "opaque/in/deep/side", "box/in/mine", "box/in/deep/mine"):
+        box.write(f"root/{name}", "text\n")
+    wanted = native(box, tree, AGAIN)
+    before = snapshot(tree, times=True)
+    run_in_view(cordon, tree, AGAIN)
+    shown = cordon("changes", "diff", "--name-status", cwd=tree).stdout.splitlines()
+    gone = ["dir/one", "dir/two", "dir/sub/three", "opaque/old", "opaque/kept", "opaque/in/side", "opaque/in/deep/side"]
+    assert {f"D\t{name}" for name in gone} <= set(shown), shown
+    applied = cordon("changes", "apply", cwd=tree)
+    assert applied.returncode == 0 and all(f"D\t{name}\n" in applied.stdout for name in gone), str(applied)
+    assert snapshot(tree) == wanted
+    assert cordon("changes", "undo", cwd=tree).returncode == 0 and snapshot(tree, times=True) == before
+
+
 ROUNDS = 250  # of each of the two callers
 
 
