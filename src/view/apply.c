@@ -213,6 +213,10 @@ static int check_edited(struct cordon_applying *apply, size_t i, const char **re
 	case CORDON_DELTA_MODIFIED:
 		break;
 	}
+	if (change->mode_edited) {
+		*ret_why = "the host changed its mode, too, or may have";
+		return 0;
+	}
 	return is_dir(change) ? 0 : merge(apply, i, ret_why);
 }
 

@@ -83,19 +83,6 @@ static int keep_text(const struct cordon_delta *delta, const struct cordon_delta
 	return fd < 0 ? -errno : cordon_write_all(fd, content.data ? content.data : "", content.len);
 }
 
-/* Notes which files the run moved to where the host has nothing: later, they would look like files that the host removed. */
-static void note_moved(const struct cordon_view *view, const struct cordon_delta *delta)
-{
-	autofree const char **paths = calloc(delta->n + 1, sizeof(*paths));
-	size_t n = 0;
-
-	for (size_t i = 0; paths && i < delta->n; i++)
-		if (delta->changes[i].moved)
-			paths[n++] = delta->changes[i].path;
-	if (n)
-		cordon_known_add_missing(view->dir_fd, paths, n);
-}
-
 void cordon_base_keep(const struct cordon_view *view)
 {
 	autobuf struct cordon_buf list = CORDON_BUF(LIST_MAX);
@@ -106,7 +93,7 @@ void cordon_base_keep(const struct cordon_view *view)
 
 	if (cordon_delta_find(view, &delta, NULL) < 0)
 		return;
-	note_moved(view, &delta);
+	cordon_known_note(view->dir_fd, &delta);
 	for (size_t i = 0; i < delta.n && number < KEPT_FILES_MAX; i++) {
 		const struct cordon_delta_change *change = &delta.changes[i];
 

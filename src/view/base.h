@@ -18,7 +18,8 @@ int cordon_base_read_git(const struct cordon_view *view, const struct cordon_del
 
 /*
  * Keeps the files of the host that a view changed, as they are when its run ends, so that later changes of the host can be
- * merged. It keeps texts that the host has not changed since the start, and bounds their number and size. Best effort.
+ * merged. It keeps texts that the host has not changed since the start, and bounds their number and size. Modes and
+ * directories are noted (known.h). Best effort.
  */
 void cordon_base_keep(const struct cordon_view *view);
 

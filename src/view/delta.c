@@ -6,35 +6,12 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "protect/executes.h"
-#include "view/delta.h"
+#include "view/delta_internal.h"
 #include "view/hide.h"
 #include "view/internal.h"
-#include "view/known.h"
-#include "view/lines.h"
 #include "view/lower.h"
 
 #define COMPARE_BYTES 65536
-
-struct walk {
-	struct cordon_delta *delta;
-	struct cordon_lower layers; /* without the root; only if all of them are applied */
-	struct cordon_known known;
-	struct cordon_buf hidden; /* whiteouts of ours (hide.h), where the run was killed or lives */
-	size_t most;		  /* changes; one more ends the walk */
-	bool ended;
-	struct cordon_error *err;
-};
-
-/* Two directories with one path: in the upper layer and below it. Either may be missing. */
-struct level {
-	const char *path;
-	int upper;
-	const struct cordon_lower *lower;
-	bool opaque;  /* what the host has here is hidden, and so deleted */
-	bool moved;   /* the host put this directory here after the view began; nothing in it is as it was */
-	bool changed; /* the host made or removed an entry after the view began */
-	unsigned int depth;
-};
 
 static const struct cordon_lower no_lower = CORDON_LOWER_NONE;
 
@@ -67,20 +44,12 @@ bool cordon_ident_same(const struct cordon_ident *a, const struct cordon_ident *
 	return a->mode == b->mode && a->size == b->size && same_time(&a->mtime, &b->mtime);
 }
 
-bool cordon_delta_later(const struct timespec *time, const struct timespec *since)
-{
-	if (time->tv_sec != since->tv_sec)
-		return time->tv_sec > since->tv_sec;
-	/* A file system that keeps whole seconds cuts the rest off. */
-	return time->tv_nsec >= since->tv_nsec || time->tv_nsec == 0;
-}
-
-static int fail_memory(struct walk *walk)
+static int fail_memory(struct cordon_walk *walk)
 {
 	return cordon_fail_errno(walk->err, -ENOMEM, "cannot list the changes");
 }
 
-static int add_change(struct walk *walk, const struct cordon_delta_change *change)
+static int add_change(struct cordon_walk *walk, const struct cordon_delta_change *change)
 {
 	struct cordon_delta *delta = walk->delta;
 	struct cordon_delta_change *added;
@@ -111,7 +80,7 @@ static int add_change(struct walk *walk, const struct cordon_delta_change *chang
 	return 0;
 }
 
-static int add_left(struct walk *walk, const char *path, const char *what)
+static int add_left(struct cordon_walk *walk, const char *path, const char *what)
 {
 	struct cordon_delta *delta = walk->delta;
 
@@ -133,7 +102,7 @@ static int add_left(struct walk *walk, const char *path, const char *what)
 	return delta->left[delta->n_left++].path ? 0 : fail_memory(walk);
 }
 
-static int fail_read(struct walk *walk, const char *path)
+static int fail_read(struct cordon_walk *walk, const char *path)
 {
 	return cordon_fail_errno(walk->err, -errno, "cannot read %s of the view", *path ? path : "the root");
 }
@@ -150,7 +119,7 @@ static int look(int dir_fd, const char *name, struct cordon_ident *ret_ident, st
 	return 0;
 }
 
-static int same_bytes(int a, int b, bool *ret_same)
+int cordon_delta_same_bytes(int a, int b, bool *ret_same)
 {
 	autofree char *one = malloc(2 * COMPARE_BYTES);
 	ssize_t n, m;
@@ -171,77 +140,31 @@ static int same_bytes(int a, int b, bool *ret_same)
 	return 0;
 }
 
-/* Whether the host has what the layers below the view have. Then it was their changes that were applied, and not the host
- * that changed the file. */
-static bool is_of_layer(const struct walk *walk, const char *path, const struct cordon_ident *old)
-{
-	autofd int layer = -1, host = -1;
-	bool link = S_ISLNK(old->mode), same = false;
-	struct stat st;
-
-	if (!walk->layers.n || (!link && !S_ISREG(old->mode)))
-		return false;
-	layer = cordon_lower_find(&walk->layers, path, link);
-	host = cordon_open_beneath(walk->delta->root_fd, path,
-				   link ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-	if (layer < 0 || host < 0 || fstat(layer, &st) < 0 ||
-	    (st.st_mode & (S_IFMT | 0777)) != (old->mode & (S_IFMT | 0777)))
-		return false;
-	if (link) {
-		char target[2][CORDON_PATH_MAX];
-		ssize_t n = readlinkat(layer, "", target[0], sizeof(target[0]));
-
-		return n >= 0 && n == readlinkat(host, "", target[1], sizeof(target[1])) &&
-		       memcmp(target[0], target[1], (size_t)n) == 0;
-	}
-	return same_bytes(layer, host, &same) == 0 && same;
-}
-
-/* `dir` is where it lies: what a layer has is as it was. */
-static bool is_edited(const struct walk *walk, const struct level *level, const char *path,
-		      const struct cordon_ident *old, int dir)
-{
-	return old->mode && dir == level->lower->root &&
-	       (level->moved || (!S_ISDIR(old->mode) && cordon_delta_later(&old->ctime, &walk->delta->since))) &&
-	       !cordon_known_has(&walk->known, path, old) && !is_of_layer(walk, path, old);
-}
-
 /* Opens the directory that lies below the view at a level, and notes what happened to the host's since the view began. */
-static int open_lower(struct walk *walk, const struct level *parent, const char *name, struct cordon_lower *ret_lower,
-		      struct level *level)
+static int open_lower(struct cordon_walk *walk, const struct cordon_level *parent, const char *name,
+		      struct cordon_lower *ret_lower, struct cordon_level *level)
 {
-	const struct timespec *since = &walk->delta->since;
-	struct cordon_ident ident;
-	struct stat st, parent_st;
 	int r = cordon_lower_open(parent->lower, name, ret_lower);
 
-	if (r < 0)
-		return cordon_fail_errno(walk->err, r, "cannot read %s of the view", level->path);
-	level->lower = ret_lower;
-	if (ret_lower->root < 0)
-		return 0;
-	if (fstat(ret_lower->root, &st) < 0 || fstat(parent->lower->root, &parent_st) < 0)
-		return fail_read(walk, level->path);
-	level->changed = level->changed || cordon_delta_later(&st.st_mtim, since);
-	/* A change to its entries sets both its times; a rename sets this one, and the other one of its parent. */
-	cordon_ident_of(&st, &ident);
-	if (cordon_delta_later(&st.st_ctim, since) && !cordon_delta_later(&st.st_mtim, since) &&
-	    cordon_delta_later(&parent_st.st_mtim, since) && !cordon_known_has(&walk->known, level->path, &ident))
-		level->moved = true;
-	return 0;
+	if (r == 0) {
+		level->lower = ret_lower;
+		r = cordon_host_look(walk, parent, level);
+	}
+	return r < 0 ? cordon_fail_errno(walk->err, r, "cannot read %s of the view", level->path) : 0;
 }
 
 /* Reports that all of the host's `name` is deleted, what lies in a directory before the directory. */
-static int delete_all(struct walk *walk, const struct level *level, const char *name, const char *path,
+static int delete_all(struct cordon_walk *walk, const struct cordon_level *level, const char *name, const char *path,
 		      const struct cordon_ident *old, int dir)
 {
 	struct cordon_delta_change change = {
 		.path = path,
 		.kind = CORDON_DELTA_DELETED,
 		.old = *old,
-		.edited = is_edited(walk, level, path, old, dir),
+		.edited = cordon_host_edited(walk, level, path, old, dir),
+		.of_layer = dir != level->lower->root,
 	};
-	struct level below = {
+	struct cordon_level below = {
 		.path = path,
 		.upper = -1,
 		.lower = &no_lower,
@@ -274,6 +197,7 @@ static int delete_all(struct walk *walk, const struct level *level, const char *
 		if (ident.mode)
 			r = delete_all(walk, &below, names.name[i], inner, &ident, at);
 	}
+	change.edited = change.edited || below.moved;
 	return r == 0 ? add_change(walk, &change) : r;
 }
 
@@ -301,7 +225,7 @@ static bool attributes_differ(int upper, int lower)
 }
 
 /* Compares two regular files or two links with the same name and mode. */
-static int compare(struct walk *walk, const struct level *level, const char *name, int dir,
+static int compare(struct cordon_walk *walk, const struct cordon_level *level, const char *name, int dir,
 		   struct cordon_delta_change *change, bool *ret_changed)
 {
 	autofd int upper = -1, lower = -1;
@@ -310,7 +234,7 @@ static int compare(struct walk *walk, const struct level *level, const char *nam
 
 	change->kind = CORDON_DELTA_MODIFIED;
 	*ret_changed = true;
-	if (change->old.mode != change->new.mode || change->old.size != change->new.size)
+	if ((change->old.mode & ~(mode_t)07000) != change->new.mode || change->old.size != change->new.size)
 		return 0;
 	if (S_ISLNK(change->old.mode)) {
 		char target[2][CORDON_PATH_MAX];
@@ -328,7 +252,7 @@ static int compare(struct walk *walk, const struct level *level, const char *nam
 	/* What we can't read on the host counts as changed; apply says why it can't be replaced. */
 	if (lower < 0)
 		return 0;
-	r = same_bytes(upper, lower, &same);
+	r = cordon_delta_same_bytes(upper, lower, &same);
 	if (r < 0)
 		return cordon_fail_errno(walk->err, r, "cannot compare %s", change->path);
 	if (!same || attributes_differ(upper, lower)) {
@@ -338,18 +262,22 @@ static int compare(struct walk *walk, const struct level *level, const char *nam
 		return 0;
 	}
 	change->kind = CORDON_DELTA_TOUCHED;
+	/* A new time leaves the host's set-id bits alone. */
+	change->new.mode = change->old.mode;
+	change->set_id = change->set_id && !(change->old.mode & 07000);
 	*ret_changed = !same_time(&change->old.mtime, &change->new.mtime);
 	return 0;
 }
 
-static int walk_level(struct walk *walk, const struct level *level);
+static int walk_level(struct cordon_walk *walk, const struct cordon_level *level);
 
 /* A directory of the upper layer. What the host has at its path may be anything, or nothing. */
-static int walk_dir(struct walk *walk, const struct level *level, const char *name, struct cordon_delta_change *change)
+static int walk_dir(struct cordon_walk *walk, const struct cordon_level *level, const char *name,
+		    struct cordon_delta_change *change)
 {
 	autofd int upper = cordon_upper_open(level->upper, name, O_RDONLY | O_DIRECTORY);
 	autolower struct cordon_lower lower = CORDON_LOWER_NONE;
-	struct level below = {
+	struct cordon_level below = {
 		.path = change->path,
 		.upper = upper,
 		.lower = &no_lower,
@@ -373,6 +301,10 @@ static int walk_dir(struct walk *walk, const struct level *level, const char *na
 	below.opaque = level->opaque || cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("opaque"));
 	if (was_dir) {
 		r = open_lower(walk, level, name, &lower, &below);
+		change->edited = change->edited || below.moved;
+	}
+	cordon_host_settle_mode(walk, change);
+	if (was_dir) {
 		change->kind = change->old.mode != change->new.mode ? CORDON_DELTA_MODIFIED : CORDON_DELTA_TOUCHED;
 	} else {
 		/* The kernel marks a directory that it copied from the host. If the host has none, it removed it. */
@@ -393,32 +325,14 @@ static const char *special_name(const struct stat *st)
 							    : "a special file";
 }
 
-/* Finds out what a file is that only the view has, in a directory that the host has. The kernel marks a file that it copied
- * from the host: the run moved it to here, or the host has removed it since. If the host made or removed anything in the
- * directory meanwhile, and the end of the run did not note which it is, we can't know, and a person decides. */
-static void find_origin(const struct walk *walk, const struct level *level, const char *name,
-			struct cordon_delta_change *change)
-{
-	const struct cordon_ident nothing = { 0 };
-	autofd int fd = -1;
-
-	if (cordon_lower_is_empty(level->lower) || !S_ISREG(change->new.mode))
-		return;
-	fd = cordon_upper_open(level->upper, name, O_RDONLY);
-	if (fd < 0 || !cordon_upper_has(fd, CORDON_OVERLAY_ATTRIBUTE("origin")))
-		return;
-	change->gone = level->changed && !cordon_known_has(&walk->known, change->path, &nothing);
-	change->edited = change->gone;
-	change->moved = !change->gone;
-}
-
 /* `dir` is the directory below the view that has the old file. */
-static int walk_file(struct walk *walk, const struct level *level, const char *name, int dir,
+static int walk_file(struct cordon_walk *walk, const struct cordon_level *level, const char *name, int dir,
 		     struct cordon_delta_change *change)
 {
 	bool changed = true;
 	int r = 0;
 
+	cordon_host_settle_mode(walk, change);
 	if (S_ISDIR(change->old.mode)) {
 		/* The directory itself becomes the file; what is in it is deleted before. */
 		r = delete_all(walk, level, name, change->path, &change->old, dir);
@@ -426,14 +340,14 @@ static int walk_file(struct walk *walk, const struct level *level, const char *n
 		change->kind = CORDON_DELTA_ADDED;
 	} else if (!change->old.mode) {
 		change->kind = CORDON_DELTA_ADDED;
-		find_origin(walk, level, name, change);
+		cordon_host_find_gone(walk, level, name, change);
 	} else {
 		r = compare(walk, level, name, dir, change, &changed);
 	}
 	return r == 0 && changed ? add_change(walk, change) : r;
 }
 
-static int walk_entry(struct walk *walk, const struct level *level, const char *name)
+static int walk_entry(struct cordon_walk *walk, const struct cordon_level *level, const char *name)
 {
 	struct cordon_delta_change change = { 0 };
 	char path[CORDON_PATH_MAX];
@@ -456,9 +370,8 @@ static int walk_entry(struct walk *walk, const struct level *level, const char *
 			       : 0;
 	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode))
 		return add_left(walk, path, special_name(&st));
-	change.edited = is_edited(walk, level, path, &change.old, dir);
-	change.set_id = !S_ISLNK(st.st_mode) && (st.st_mode & 07000) != 0;
-	change.new.mode &= (mode_t)~07000;
+	change.edited = cordon_host_edited(walk, level, path, &change.old, dir);
+	change.of_layer = dir != level->lower->root;
 	change.links = S_ISREG(st.st_mode) ? (uint32_t)st.st_nlink : 1;
 	if (S_ISDIR(st.st_mode)) {
 		if (change.old.mode && !S_ISDIR(change.old.mode)) {
@@ -472,7 +385,7 @@ static int walk_entry(struct walk *walk, const struct level *level, const char *
 	return walk_file(walk, level, name, dir, &change);
 }
 
-static int walk_level(struct walk *walk, const struct level *level)
+static int walk_level(struct cordon_walk *walk, const struct cordon_level *level)
 {
 	autolisting struct cordon_listing upper = { 0 }, lower = { 0 };
 	size_t at = 0;
@@ -509,7 +422,7 @@ static int walk_level(struct walk *walk, const struct level *level)
  * Opens what the view is compared with. As long as the views below it wait, that is their layers on top of the root. When
  * all of them are applied, the root itself has their changes.
  */
-static int open_base(struct walk *walk, const struct cordon_view *view)
+static int open_base(struct cordon_walk *walk, const struct cordon_view *view)
 {
 	struct cordon_delta *delta = walk->delta;
 	struct cordon_lower *top = &delta->base;
@@ -535,8 +448,8 @@ static int find(const struct cordon_view *view, size_t most, struct cordon_delta
 		struct cordon_error *err)
 {
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
-	struct walk walk = { .delta = &delta, .layers = CORDON_LOWER_NONE, .most = most, .err = err };
-	struct level top = { .path = "" };
+	struct cordon_walk walk = { .delta = &delta, .layers = CORDON_LOWER_NONE, .most = most, .err = err };
+	struct cordon_level top = { .path = "" };
 	struct stat st;
 	int r = cordon_view_root(view, &delta.root_fd, err);
 

@@ -38,11 +38,14 @@ struct cordon_delta_change {
 	const char *path; /* relative to the root */
 	cordon_delta_kind kind;
 	struct cordon_ident old; /* on the host, now, or in a layer below the view */
-	struct cordon_ident new; /* in the upper layer; mode without set-id and sticky bits */
+	struct cordon_ident new; /* in the upper layer; the mode is the one that it gets on the host */
+	mode_t base_mode;	 /* of a file or directory that both sides have: when the view began; 0: not known */
 	const char *who;	 /* the program of the host that would execute it later, or NULL */
 	bool edited;		 /* the host changed, made or removed it after the view began */
 	bool gone;		 /* `edited`: the view changed a file that the host has removed */
 	bool moved;		 /* ADDED: the run moved a file of the host to here, or else it is `gone` */
+	bool mode_edited;	 /* `edited`: both changed the permission bits of a file, and not to the same */
+	bool of_layer;		 /* `old` lies in a layer below the view, and not on the host */
 	bool set_id;		 /* had a bit that does not come out: set-user-id, set-group-id or sticky */
 	bool attributes;	 /* TOUCHED: attributes differ, not only times */
 	uint32_t links;		 /* in the upper layer */

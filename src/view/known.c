@@ -81,15 +81,22 @@ void cordon_known_load(int view_fd, struct cordon_known *ret_known)
 	*ret_known = known;
 }
 
-bool cordon_known_has(const struct cordon_known *known, const char *path, const struct cordon_ident *ident)
+const struct cordon_ident *cordon_known_find(const struct cordon_known *known, const char *path)
 {
 	const struct cordon_known_file key = { .path = path };
-	const struct cordon_known_file *found = known && known->n
-							? bsearch(&key, known->files, known->n, sizeof(key), by_path)
-							: NULL;
+	const struct cordon_known_file *found = known->n ? bsearch(&key, known->files, known->n, sizeof(key), by_path)
+							 : NULL;
 
-	return found && cordon_ident_same(&found->ident, ident) && found->ident.ctime.tv_sec == ident->ctime.tv_sec &&
-	       found->ident.ctime.tv_nsec == ident->ctime.tv_nsec;
+	return found ? &found->ident : NULL;
+}
+
+bool cordon_known_has(const struct cordon_known *known, const char *path, const struct cordon_ident *ident)
+{
+	const struct cordon_ident *found = cordon_known_find(known, path);
+
+	return found && cordon_ident_same(found, ident) &&
+	       (S_ISDIR(ident->mode) ||
+		(found->ctime.tv_sec == ident->ctime.tv_sec && found->ctime.tv_nsec == ident->ctime.tv_nsec));
 }
 
 static int write_entries(int view_fd, struct cordon_known *known)
@@ -158,13 +165,27 @@ void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool fo
 	merge_entries(view_fd, &left);
 }
 
-void cordon_known_add_missing(int view_fd, const char *const *paths, size_t n)
+/* Whether the host's side of a change is worth a note: the mode of what both sides have, and which directory it is. */
+static bool is_noted(const struct cordon_delta_change *change)
 {
-	autoknown struct cordon_known left = { .arena = cordon_arena_new() };
-	const struct cordon_ident nothing = { 0 };
+	if (S_ISDIR(change->old.mode))
+		return !change->edited && !change->of_layer;
+	return !change->edited && S_ISREG(change->old.mode) && change->base_mode;
+}
 
-	for (size_t i = 0; left.arena && i < n; i++)
-		if (add(&left, paths[i], &nothing) < 0)
+void cordon_known_note(int view_fd, const struct cordon_delta *delta)
+{
+	autoknown struct cordon_known noted = { .arena = cordon_arena_new() };
+
+	for (size_t i = 0; noted.arena && i < delta->n; i++) {
+		const struct cordon_delta_change *change = &delta->changes[i];
+		struct cordon_ident ident = change->old;
+
+		if (change->base_mode)
+			ident.mode = change->base_mode;
+		/* A file that the run moved to here would look later like one that the host removed. */
+		if ((change->moved || is_noted(change)) && add(&noted, change->path, &ident) < 0)
 			return;
-	merge_entries(view_fd, &left);
+	}
+	merge_entries(view_fd, &noted);
 }

@@ -386,7 +386,7 @@ sed -i 's/^line 30$/line thirty/' text.txt
 echo again > gone.txt
 rm dir/below && echo above > dir/above
 echo more >> added; rm link; rm -r opaque
-cp made/deep/file moved; rm made/deep/file
+cp made/deep/file moved; rm made/deep/file; chmod 750 made/deep; chmod 600 added
 echo unchanged > opaque.txt; rm opaque.txt
 """
 

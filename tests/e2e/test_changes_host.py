@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cordon changes beside a host that goes on: modes, and directories that the host moves, stay as the host has them."""
+import os
+import subprocess
+
+import pytest
+
+from views import View
+
+
+def run_in_view(cordon, tree, script, **kw):
+    done = cordon("run", "--cow", "--no-summary", "--", "sh", "-euc", script, cwd=tree, **kw)
+    assert done.returncode == 0, str(done)
+
+
+def mode(path):
+    return path.lstat().st_mode & 0o7777
+
+
+def apply(cordon, tree, *args):
+    done = cordon("changes", "apply", "--json", *args, cwd=tree)
+    return done.returncode, {item["path"] for item in done.json()["conflicts"]}
+
+
+def tree_of(box, files):
+    root = box.mkdir("root")
+    for name, content in files.items():
+        box.write(f"root/{name}", content)
+    return root
+
+
+# ---- modes ----
+
+
+@pytest.fixture
+def modes(box):
+    """Directories 0755 and files 0644, with ten lines each."""
+    text = "".join(f"line {n}\n" for n in range(10))
+    return tree_of(box, {name: text for name in ("conf", "tool", "both", "same", "dir/old", "wide/old", "twice/old")})
+
+
+AGENT = "echo more >> conf; echo x > dir/new; chmod 755 tool both same; chmod 775 wide twice; echo x > wide/new"
+
+
+def test_the_mode_is_the_one_of_the_side_that_changed_it(box, cordon, modes):
+    run_in_view(cordon, modes, AGENT)
+    before = {path: (mode(path), path.read_bytes() if path.is_file() else None) for path in modes.rglob("*")}
+    for name, bits in {"conf": 0o600, "dir": 0o700, "twice": 0o700, "same": 0o755}.items():
+        (modes / name).chmod(bits)
+    box.write("root/wide/host", "the directory changed, and its mode did not\n")
+    shown = cordon("changes", "diff", "--json", cwd=modes).json()["changes"]
+    assert {item["path"]: item["new_mode"] for item in shown if item["path"] in ("conf", "tool")} == {"conf": "0600", "tool": "0755"}
+    assert apply(cordon, modes) == (0, set())
+    found = {name: oct(mode(modes / name)) for name in ("conf", "tool", "same", "dir", "wide", "twice")}
+    assert found == {"conf": "0o600", "tool": "0o755", "same": "0o755", "dir": "0o700", "wide": "0o775", "twice": "0o700"}
+    assert (modes / "conf").read_text().endswith("line 9\nmore\n") and (modes / "dir/new").exists()
+    assert cordon("changes", "undo", cwd=modes).returncode == 0
+    (modes / "wide/host").unlink()
+    for path, (bits, content) in before.items():
+        path.chmod(bits)
+        assert content is None or path.read_bytes() == content
+    assert apply(cordon, modes) == (0, set()) and mode(modes / "wide") == 0o775 and mode(modes / "conf") == 0o644
+
+
+def test_a_file_whose_mode_both_changed_is_a_conflict(box, cordon, modes):
+    run_in_view(cordon, modes, AGENT)
+    (modes / "both").chmod(0o600)
+    assert apply(cordon, modes) == (1, {"both"})
+    assert mode(modes / "both") == 0o600 and mode(modes / "tool") == 0o644, "nothing is written"
+    (modes / "both").chmod(0o755)
+    assert apply(cordon, modes) == (0, set()), "both want the same now"
+
+
+def test_where_no_note_says_what_the_mode_was_rights_get_no_wider(box, cordon, modes):
+    """The run was killed, or a former version of cordon made the view."""
+    View(box, modes).work(AGENT)
+    for name, bits in {"conf": 0o600, "dir": 0o700, "twice": 0o700}.items():
+        (modes / name).chmod(bits)
+    assert apply(cordon, modes) == (1, {"conf"}) and mode(modes / "conf") == 0o600
+    assert apply(cordon, modes, "latest", "dir", "twice", "wide", "tool") == (0, set())
+    found = {name: oct(mode(modes / name)) for name in ("dir", "twice", "wide", "tool")}
+    assert found == {"dir": "0o700", "twice": "0o700", "wide": "0o775", "tool": "0o755"}
+
+
+def test_a_host_that_closes_a_directory_beside_a_live_run_finds_it_closed(box, cordon, modes):
+    live = cordon.start("run", "--cow", "--no-summary", "--", "sh", "-c", "echo x > dir/new; echo ready; read line", cwd=modes, stdin=subprocess.PIPE)
+    assert live.stdout.readline() == b"ready\n"
+    (modes / "dir").chmod(0o700)
+    live.communicate(b"\n", timeout=60)
+    assert apply(cordon, modes) == (0, set()) and mode(modes / "dir") == 0o700 and (modes / "dir/new").exists()
+
+
+def test_set_id_and_sticky_bits_of_the_host_stay_where_the_view_did_not_write(box, cordon, modes):
+    bits = {"dir": 0o2755, "wide": 0o1777, "tool": 0o4755, "conf": 0o6755, "both": 0o4755}
+    for name, value in bits.items():
+        (modes / name).chmod(value)
+    View(box, modes).work("echo x > dir/new; echo x > wide/new; chmod g+w dir; touch -d @1000000000 tool; echo more >> conf; chmod go-x both")
+    shown = [line.split("\t")[:2] for line in cordon("changes", "diff", "--name-status", cwd=modes).stdout.splitlines()]
+    assert sorted(shown, key=lambda line: line[1]) == [["M", "both"], ["M", "conf"], ["M", "dir/"], ["A", "dir/new"], ["A", "wide/new"]]
+    assert apply(cordon, modes) == (0, set())
+    found = {name: oct(mode(modes / name)) for name in bits}
+    assert found == {"dir": "0o2775", "wide": "0o1777", "tool": "0o4755", "conf": "0o755", "both": "0o744"}
+    assert (modes / "tool").stat().st_mtime == 1000000000
+    assert cordon("changes", "diff", "--name-status", cwd=modes).stdout == "", "and nothing is left to apply"
+
+
+# ---- directories that the host moves ----
+
+
+@pytest.fixture
+def places(box):
+    return tree_of(box, {"d/f": "f\n", "d/sub/g": "g\n", "other/f": "PRECIOUS\n", "other/sub/g": "PRECIOUS\n", "build/out": "out\n", "build/deep/out": "out\n",
+                         "imp/p": "PRECIOUS\n", "imp/tmp": "t\n"})
+
+
+def move_in(tree):
+    os.rename(tree / "d", tree / "d.bak")
+    os.rename(tree / "other", tree / "d")
+    (tree / "d/newfile").touch()
+    os.rename(tree / "imp", tree / "build/imp")
+    (tree / "build/imp/tmp").unlink()
+
+
+def test_a_directory_that_the_host_moved_into_place_is_neither_overwritten_nor_deleted(box, cordon, places):
+    run_in_view(cordon, places, "echo agent >> d/f; echo agent >> d/sub/g; rm -r build")
+    move_in(places)
+    status, conflicts = apply(cordon, places)
+    assert status == 1 and {"d/f", "d/sub/g", "build/imp", "build/imp/p"} <= conflicts and "build/out" not in conflicts, conflicts
+    assert (places / "d/f").read_text() == (places / "d/sub/g").read_text() == (places / "build/imp/p").read_text() == "PRECIOUS\n"
+
+
+def test_without_a_note_a_moved_directory_is_not_deleted_either(box, cordon, places):
+    View(box, places).work("rm -r build; rm -r d; mkdir -p d/sub; echo agent > d/sub/g")
+    move_in(places)
+    status, conflicts = apply(cordon, places)
+    assert status == 1 and {"d/f", "d/sub/g", "build/imp", "build/imp/p"} <= conflicts, conflicts
+
+
+def test_a_host_that_works_in_the_same_directories_is_no_conflict(box, cordon, places):
+    run_in_view(cordon, places, "echo agent >> d/f; echo agent >> d/sub/g; rm -r build; rm other/f")
+    for name in ("d/x", "d/sub/y", "other/z", "top"):
+        box.write(f"root/{name}", "host\n")
+    (places / "imp/tmp").unlink()
+    (places / "build/deep").chmod(0o755)
+    assert apply(cordon, places) == (0, set())
+    assert (places / "d/f").read_text() == "f\nagent\n" and (places / "d/x").exists() and not (places / "build").exists()
+    assert cordon("changes", "undo", cwd=places).returncode == 0
+    box.write("root/d/again", "host\n")
+    assert apply(cordon, places, "latest", "build/deep") == (0, set()) and (places / "build").exists(), "a part of it"
+    box.write("root/again", "host\n")
+    assert apply(cordon, places) == (0, set()) and not (places / "build").exists(), "and then the rest"
