@@ -2,6 +2,8 @@
 /* Compares texts by line, with Myers' algorithm in linear space, and merges them. */
 #include "view/lines.h"
 
+#include <sodium.h>
+
 /* A part of the texts with more differences than this is reported as one change: the search is quadratic in them. */
 #define DIFFERENCES_MAX 2000
 
@@ -46,15 +48,6 @@ void cordon_edits_done(struct cordon_edits *edits)
 	*edits = (struct cordon_edits){ 0 };
 }
 
-static uint64_t hash_line(const struct cordon_text *text, size_t line)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (size_t i = text->at[line]; i < text->at[line + 1]; i++)
-		hash = (hash ^ (unsigned char)text->bytes[i]) * 0x100000001b3u;
-	return hash ^ hash >> 29;
-}
-
 static bool same_line(const struct cordon_text *a, size_t i, const struct cordon_text *b, size_t j)
 {
 	size_t n = a->at[i + 1] - a->at[i];
@@ -75,15 +68,35 @@ struct slot {
 	uint32_t number; /* 0: the slot is free */
 };
 
-static void number_lines(const struct cordon_text *text, struct slot *slots, size_t mask, uint32_t *next, uint32_t *ret)
+struct table {
+	struct slot *slots;
+	size_t mask;
+	uint32_t next;
+	/* INVARIANT: nobody knows it, so no run can write lines that all fall into one place. */
+	unsigned char key[crypto_shorthash_KEYBYTES];
+};
+
+static size_t hash_line(const struct table *table, const struct cordon_text *text, size_t line)
 {
+	uint64_t hash;
+
+	_Static_assert(sizeof(hash) == crypto_shorthash_BYTES, "the hash is a number");
+	crypto_shorthash((unsigned char *)&hash, (const unsigned char *)text->bytes + text->at[line],
+			 text->at[line + 1] - text->at[line], table->key);
+	return (size_t)hash & table->mask;
+}
+
+static void number_lines(struct table *table, const struct cordon_text *text, uint32_t *ret)
+{
+	struct slot *slots = table->slots;
+
 	for (size_t i = 0; i < text->n; i++) {
-		size_t at = hash_line(text, i) & mask;
+		size_t at = hash_line(table, text, i);
 
 		while (slots[at].number && !same_line(slots[at].text, slots[at].line, text, i))
-			at = (at + 1) & mask;
+			at = (at + 1) & table->mask;
 		if (!slots[at].number)
-			slots[at] = (struct slot){ .text = text, .line = i, .number = ++*next };
+			slots[at] = (struct slot){ .text = text, .line = i, .number = ++table->next };
 		ret[i] = slots[at].number;
 	}
 }
@@ -204,7 +217,7 @@ int cordon_lines_diff(const struct cordon_text *a, const struct cordon_text *b, 
 	autofree bool *changed = calloc(a->n + b->n + 1, sizeof(*changed));
 	autofree int32_t *furthest = calloc(2 * diagonals, sizeof(*furthest));
 	struct compare c = { .a = numbers, .gone = changed, .forward = furthest };
-	uint32_t next = 0;
+	struct table table;
 
 	while (mask < 2 * (a->n + b->n))
 		mask *= 2;
@@ -214,8 +227,10 @@ int cordon_lines_diff(const struct cordon_text *a, const struct cordon_text *b, 
 	c.b = numbers + a->n;
 	c.came = changed + a->n;
 	c.backward = furthest + diagonals;
-	number_lines(a, slots, mask - 1, &next, c.a);
-	number_lines(b, slots, mask - 1, &next, c.b);
+	table = (struct table){ .slots = slots, .mask = mask - 1 };
+	crypto_shorthash_keygen(table.key);
+	number_lines(&table, a, c.a);
+	number_lines(&table, b, c.b);
 	compare_box(&c, (struct box){ 0, (int32_t)a->n, 0, (int32_t)b->n });
 	return collect_edits(&c, a->n, b->n, ret_edits);
 }

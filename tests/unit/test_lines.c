@@ -198,6 +198,42 @@ static void texts_that_differ_very_much_end_in_time(void **state)
 	assert_int_equal(edits.n, 1);
 }
 
+/* The hash of a line that whoever writes one knows, if it has no key (FNV-1a). */
+static uint64_t known_hash(const char *line)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (; *line; line++)
+		hash = (hash ^ (unsigned char)*line) * 0x100000001b3u;
+	return hash ^ hash >> 29;
+}
+
+static void lines_that_were_made_to_collide_end_in_time(void **state)
+{
+	autobuf struct cordon_buf one = CORDON_BUF(8 << 20);
+	autotext struct cordon_text a = { 0 }, b = { 0 };
+	autoedits struct cordon_edits edits = { 0 };
+	clock_t before;
+
+	(void)state;
+	/* All fall into the first 32nd of a table that has room for twice as many. */
+	for (unsigned int i = 0, n = 0; n < 130000; i++) {
+		char line[16];
+
+		snprintf(line, sizeof(line), "%u\n", i);
+		if ((known_hash(line) & 0x7ffff) < 0x4000) {
+			cordon_buf_adds(&one, line);
+			n++;
+		}
+	}
+	init(&a, &one);
+	b.at = calloc(1, sizeof(*b.at));
+	before = clock();
+	assert_int_equal(cordon_lines_diff(&a, &b, &edits), 0);
+	assert_true(clock() - before < CLOCKS_PER_SEC);
+	assert_int_equal(edits.n, 1);
+}
+
 static void blobs_have_the_names_that_git_gives_them(void **state)
 {
 	char name[CORDON_BLOB_NAME_SIZE];
@@ -230,6 +266,7 @@ int main(void)
 		cmocka_unit_test(merges_are_what_people_expect),
 		cmocka_unit_test(a_merge_loses_nothing),
 		cmocka_unit_test(texts_that_differ_very_much_end_in_time),
+		cmocka_unit_test(lines_that_were_made_to_collide_end_in_time),
 		cmocka_unit_test(blobs_have_the_names_that_git_gives_them),
 		cmocka_unit_test(twins_of_the_git_directory_are_known),
 	};
