@@ -298,6 +298,7 @@ static int walk_dir(struct cordon_walk *walk, const struct cordon_level *level, 
 		return cordon_fail(walk->err, -EBADMSG, CORDON_KIND_POLICY_DENIED,
 				   "%s has an attribute of overlayfs that no view of cordon makes", change->path);
 	/* The kernel marks only the topmost directory that hides what lies below it. */
+	change->new.mode = cordon_upper_mode(upper, change->new.mode);
 	below.opaque = level->opaque || cordon_upper_has(upper, CORDON_OVERLAY_ATTRIBUTE("opaque"));
 	if (was_dir) {
 		r = open_lower(walk, level, name, &lower, &below);

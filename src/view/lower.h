@@ -48,9 +48,11 @@ int cordon_lower_names(const struct cordon_lower *lower, struct cordon_listing *
 
 /* ---- one upper layer ---- */
 
-/* Opens a file or directory. The run may have taken away our right to read it; we have it for a moment. A descriptor, or -1
- * with errno. */
+/* Opens a file or directory. The run may have taken away our right to read it: a file is open to us for a moment, a directory
+ * from now on. A descriptor, or -1 with errno. */
 int cordon_upper_open(int dir_fd, const char *name, int flags);
+/* The mode that the run gave an open directory whose mode is `mode` now. */
+mode_t cordon_upper_mode(int fd, mode_t mode);
 bool cordon_upper_has(int fd, const char *attribute);
 /* Whether an entry stands for a deletion: a device 0:0, or an empty file with the attribute for it. */
 bool cordon_upper_is_whiteout(int dir_fd, const char *name, const struct stat *st);

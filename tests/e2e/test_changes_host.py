@@ -104,6 +104,21 @@ def test_set_id_and_sticky_bits_of_the_host_stay_where_the_view_did_not_write(bo
     assert cordon("changes", "diff", "--name-status", cwd=modes).stdout == "", "and nothing is left to apply"
 
 
+def test_a_directory_that_the_run_closed_comes_out_as_closed_as_it_was(box, cordon, modes):
+    """Who lists the changes must open it, and does so several times before it is applied."""
+    bits = {"search": 0o100, "none": 0, "list": 0o400, "all": 0o711, "dir": 0o300}
+    script = "mkdir search none list all none/in; echo x | tee search/f none/in/f list/f all/f dir/f; " + "".join(f"chmod {value:o} {name}; " for name, value in bits.items())
+    run_in_view(cordon, modes, script + "python3 -c 'import os; os.setxattr(\"all\", \"user.overlay.cordon.mode\", b\"0011\")' || true")
+    for _ in range(2):
+        shown = cordon("changes", "diff", "--json", cwd=modes).json()["changes"]
+        assert {item["path"]: int(item["new_mode"], 8) for item in shown if item["path"] in bits} == bits
+    assert apply(cordon, modes) == (0, set())
+    assert {name: mode(modes / name) for name in bits} == bits
+    assert (modes / "none/in/f").read_text() == "x\n"
+    assert cordon("changes", "undo", cwd=modes).returncode == 0
+    assert sorted(os.listdir(modes)) == ["both", "conf", "dir", "same", "tool", "twice", "wide"] and mode(modes / "dir") == 0o755
+
+
 # ---- directories that the host moves ----
 
 
