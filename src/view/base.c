@@ -87,13 +87,15 @@ void cordon_base_keep(const struct cordon_view *view)
 {
 	autobuf struct cordon_buf list = CORDON_BUF(LIST_MAX);
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
+	struct cordon_view_devices devices;
 	uint64_t left = KEPT_BYTES_MAX;
 	autofd int dir = -1;
 	long number = 0;
 
 	if (cordon_delta_find(view, &delta, NULL) < 0)
 		return;
-	cordon_known_note(view->dir_fd, &delta);
+	cordon_view_devices(view, delta.root_fd, &devices);
+	cordon_known_note(view->dir_fd, &devices, &delta);
 	for (size_t i = 0; i < delta.n && number < KEPT_FILES_MAX; i++) {
 		const struct cordon_delta_change *change = &delta.changes[i];
 

@@ -451,6 +451,7 @@ static int find(const struct cordon_view *view, size_t most, struct cordon_delta
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
 	struct cordon_walk walk = { .delta = &delta, .layers = CORDON_LOWER_NONE, .most = most, .err = err };
 	struct cordon_level top = { .path = "" };
+	struct cordon_view_devices devices;
 	struct stat st;
 	int r = cordon_view_root(view, &delta.root_fd, err);
 
@@ -465,7 +466,8 @@ static int find(const struct cordon_view *view, size_t most, struct cordon_delta
 		return fail_memory(&walk);
 	r = open_base(&walk, view);
 	if (r == 0) {
-		cordon_known_load(view->dir_fd, &walk.known);
+		cordon_view_devices(view, delta.root_fd, &devices);
+		cordon_known_load(view->dir_fd, &devices, &walk.known);
 		cordon_hidden_load(view->dir_fd, &walk.hidden);
 		top.upper = delta.upper_fd;
 		top.lower = &delta.base;

@@ -48,13 +48,10 @@ int cordon_view_list(const struct cordon_home *home, int root_fd, struct cordon_
 	autoviewlist struct cordon_view_list list = { 0 };
 	json_auto_t *names = NULL;
 	autofd int views = -1;
-	struct stat st;
 	size_t i;
 	json_t *name;
 	int r = cordon_view_dir(home, &views, err);
 
-	if (r == 0 && root_fd >= 0 && fstat(root_fd, &st) < 0)
-		r = cordon_fail_errno(err, -errno, "cannot stat the root");
 	if (r == 0)
 		r = cordon_record_names(views, NULL, &names, err);
 	if (r < 0)
@@ -64,7 +61,7 @@ int cordon_view_list(const struct cordon_home *home, int root_fd, struct cordon_
 
 		if (cordon_view_open(home, json_string_value(name), &view, NULL) < 0)
 			continue;
-		if (root_fd >= 0 && (view.record.dev != (int64_t)st.st_dev || view.record.ino != (int64_t)st.st_ino))
+		if (root_fd >= 0 && !cordon_view_is_of(&view.record, root_fd))
 			continue;
 		if (add(&list, &view.record) < 0)
 			return cordon_no_memory(err);
@@ -152,8 +149,7 @@ static bool remove_half(int views, const char *id)
 	struct stat st;
 
 	return dir >= 0 && fstatat(dir, CORDON_VIEW_RECORD, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
-	       cordon_view_lock_dir(dir, &lock, NULL) == 0 &&
-	       cordon_dirs_remove(views, id, NULL) == 0;
+	       cordon_view_lock_dir(dir, &lock, NULL) == 0 && cordon_dirs_remove(views, id, NULL) == 0;
 }
 
 /* The first view that may still be applied and that was made on top of view `id`, or NULL. */

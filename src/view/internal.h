@@ -17,6 +17,23 @@ int cordon_view_dir(const struct cordon_home *home, int *ret_fd, struct cordon_e
 /* Locks a view by its directory, which costs the start no file. Never waits: -EWOULDBLOCK. */
 int cordon_view_lock_dir(int dir_fd, int *ret_fd, struct cordon_error *err);
 
+/* ---- root.c ---- */
+
+/* What tells a directory from all others, as long as it is there; "" when its file system does not say. */
+void cordon_view_identify(int root_fd, char ret_lasting[static CORDON_VIEW_LASTING_SIZE]);
+/* Whether a view was made of this directory. */
+bool cordon_view_is_of(const struct cordon_view_record *record, int root_fd);
+
+/* The number of the root's device. What is written down about the root's files has the one that the record has, because the
+ * number changes when the machine starts again. */
+struct cordon_view_devices {
+	uint64_t noted, now;
+};
+
+void cordon_view_devices(const struct cordon_view *view, int root_fd, struct cordon_view_devices *ret_devices);
+/* From the one to the other, and back. */
+uint64_t cordon_view_renumber(const struct cordon_view_devices *devices, uint64_t dev);
+
 /* The state of another view in the same directory; CORDON_VIEW_STATE__MAX when there is no such view. */
 cordon_view_state cordon_view_beside_state(const struct cordon_view *view, const char *id);
 /* Refuses (kind conflict) when another view that may still be applied was made on top of this one. */

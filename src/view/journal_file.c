@@ -31,9 +31,10 @@ int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step 
 	return 0;
 }
 
-static int add_ident(struct cordon_buf *buf, const struct cordon_ident *ident)
+static int add_ident(struct cordon_buf *buf, const struct cordon_ident *ident, const struct cordon_view_devices *devices)
 {
-	return cordon_buf_addf(buf, " %o %llu %llu %llu %lld %ld", ident->mode, (unsigned long long)ident->dev,
+	return cordon_buf_addf(buf, " %o %llu %llu %llu %lld %ld", ident->mode,
+			       (unsigned long long)cordon_view_renumber(devices, ident->dev),
 			       (unsigned long long)ident->ino, (unsigned long long)ident->size,
 			       (long long)ident->mtime.tv_sec, ident->mtime.tv_nsec);
 }
@@ -42,15 +43,17 @@ int cordon_journal_write(const struct cordon_journal *journal, struct cordon_buf
 {
 	int r = journal->whole ? cordon_buf_add(buf, HEADER_WHOLE, sizeof(HEADER_WHOLE))
 			       : cordon_buf_add(buf, HEADER, sizeof(HEADER));
+	struct cordon_view_devices devices;
 
+	cordon_view_devices(journal->view, journal->root_fd, &devices);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
 
 		r = cordon_buf_addf(buf, "%c %u %d", (char)step->kind, step->n, step->edited | step->part << 1);
 		if (r == 0)
-			r = add_ident(buf, &step->old);
+			r = add_ident(buf, &step->old, &devices);
 		if (r == 0)
-			r = add_ident(buf, &step->new);
+			r = add_ident(buf, &step->new, &devices);
 		if (r == 0)
 			r = cordon_buf_add(buf, "", 1);
 		if (r == 0)
@@ -59,7 +62,7 @@ int cordon_journal_write(const struct cordon_journal *journal, struct cordon_buf
 	return r == 0 ? cordon_buf_add(buf, "end", 4) : r;
 }
 
-static int read_ident(const char **text, struct cordon_ident *ret)
+static int read_ident(const char **text, const struct cordon_view_devices *devices, struct cordon_ident *ret)
 {
 	unsigned long long dev, ino, size;
 	unsigned int mode;
@@ -70,14 +73,18 @@ static int read_ident(const char **text, struct cordon_ident *ret)
 	if (sscanf(*text, " %o %llu %llu %llu %lld %ld%n", &mode, &dev, &ino, &size, &sec, &nsec, &used) != 6)
 		return -EBADMSG;
 	*text += used;
-	*ret = (struct cordon_ident){ .mode = mode, .dev = dev, .ino = ino, .size = size, .mtime = { sec, nsec } };
+	*ret = (struct cordon_ident){
+		.mode = mode, .dev = cordon_view_renumber(devices, dev), .ino = ino, .size = size, .mtime = { sec, nsec }
+	};
 	return 0;
 }
 
 int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf *buf, struct cordon_error *err)
 {
 	const char *at = buf->data, *end = buf->data + buf->len;
+	struct cordon_view_devices devices;
 
+	cordon_view_devices(journal->view, journal->root_fd, &devices);
 	if (buf->len < sizeof(HEADER) || end[-1] != '\0')
 		return -EBADMSG;
 	journal->whole = cordon_streq(at, HEADER_WHOLE);
@@ -97,7 +104,7 @@ int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf 
 		step.n = n;
 		step.edited = flags & 1;
 		step.part = flags & 2;
-		if (read_ident(&text, &step.old) < 0 || read_ident(&text, &step.new) < 0 || *text)
+		if (read_ident(&text, &devices, &step.old) < 0 || read_ident(&text, &devices, &step.new) < 0 || *text)
 			return -EBADMSG;
 		at = text + 1;
 		if (at >= end)

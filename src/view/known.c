@@ -42,7 +42,8 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Each entry is a line of numbers and then the path, each with a NUL. */
-static int read_entry(struct cordon_known *known, const char **at, const char *end)
+static int read_entry(struct cordon_known *known, const struct cordon_view_devices *devices, const char **at,
+		      const char *end)
 {
 	unsigned long long dev, ino, size;
 	long long mtime, ctime;
@@ -55,7 +56,7 @@ static int read_entry(struct cordon_known *known, const char **at, const char *e
 				  &mtime_ns, &ctime, &ctime_ns) != 8)
 		return -EBADMSG;
 	ident = (struct cordon_ident){ .mode = mode,
-				       .dev = dev,
+				       .dev = cordon_view_renumber(devices, dev),
 				       .ino = ino,
 				       .size = size,
 				       .mtime = { mtime, mtime_ns },
@@ -64,7 +65,7 @@ static int read_entry(struct cordon_known *known, const char **at, const char *e
 	return add(known, path, &ident);
 }
 
-void cordon_known_load(int view_fd, struct cordon_known *ret_known)
+void cordon_known_load(int view_fd, const struct cordon_view_devices *devices, struct cordon_known *ret_known)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(KNOWN_MAX);
 	struct cordon_known known = { .arena = cordon_arena_new() };
@@ -72,7 +73,7 @@ void cordon_known_load(int view_fd, struct cordon_known *ret_known)
 	if (known.arena && cordon_read_file(view_fd, KNOWN, O_NOFOLLOW, &text, NULL) == 0 && text.len &&
 	    text.data[text.len - 1] == '\0')
 		for (const char *at = text.data; at < text.data + text.len;)
-			if (read_entry(&known, &at, text.data + text.len) < 0) {
+			if (read_entry(&known, devices, &at, text.data + text.len) < 0) {
 				known.n = 0;
 				break;
 			}
@@ -99,7 +100,7 @@ bool cordon_known_has(const struct cordon_known *known, const char *path, const 
 		(found->ctime.tv_sec == ident->ctime.tv_sec && found->ctime.tv_nsec == ident->ctime.tv_nsec));
 }
 
-static int write_entries(int view_fd, struct cordon_known *known)
+static int write_entries(int view_fd, const struct cordon_view_devices *devices, const struct cordon_known *known)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(KNOWN_MAX);
 	int r = 0;
@@ -108,9 +109,10 @@ static int write_entries(int view_fd, struct cordon_known *known)
 		const struct cordon_ident *ident = &known->files[i].ident;
 
 		r = cordon_buf_addf(&text, "%o %llu %llu %llu %lld %ld %lld %ld", ident->mode,
-				    (unsigned long long)ident->dev, (unsigned long long)ident->ino,
-				    (unsigned long long)ident->size, (long long)ident->mtime.tv_sec,
-				    ident->mtime.tv_nsec, (long long)ident->ctime.tv_sec, ident->ctime.tv_nsec);
+				    (unsigned long long)cordon_view_renumber(devices, ident->dev),
+				    (unsigned long long)ident->ino, (unsigned long long)ident->size,
+				    (long long)ident->mtime.tv_sec, ident->mtime.tv_nsec,
+				    (long long)ident->ctime.tv_sec, ident->ctime.tv_nsec);
 		if (r == 0)
 			r = cordon_buf_addc(&text, '\0');
 		if (r == 0)
@@ -125,14 +127,14 @@ static bool find_left(const struct cordon_journal *journal, const struct cordon_
 {
 	const struct cordon_ident *wanted = forward ? &step->new : &step->old;
 
-	if (step->edited || !wanted->mode || (forward && !step->part) || step->kind == CORDON_STEP_META ||
-	    (!forward && step->kind == CORDON_STEP_PUT))
+	if (step->edited || !wanted->mode || (forward && !step->part) ||
+	    (step->kind != CORDON_STEP_SWAP && step->kind != (forward ? CORDON_STEP_PUT : CORDON_STEP_TAKE)))
 		return false;
 	return cordon_steps_look(journal, step->path, ret) == 0 && cordon_ident_same(ret, wanted);
 }
 
 /* Adds to the file of a view what is in `left`, in the place of older entries. */
-static void merge_entries(int view_fd, struct cordon_known *left)
+static void merge_entries(int view_fd, const struct cordon_view_devices *devices, struct cordon_known *left)
 {
 	autoknown struct cordon_known known = { 0 };
 	size_t sorted = left->n; /* what is added below lies behind it */
@@ -140,7 +142,7 @@ static void merge_entries(int view_fd, struct cordon_known *left)
 	if (!left->n)
 		return;
 	qsort(left->files, left->n, sizeof(*left->files), by_path);
-	cordon_known_load(view_fd, &known);
+	cordon_known_load(view_fd, devices, &known);
 	for (size_t i = 0; i < known.n; i++) {
 		const struct cordon_known_file key = { .path = known.files[i].path };
 
@@ -148,12 +150,13 @@ static void merge_entries(int view_fd, struct cordon_known *left)
 		    add(left, key.path, &known.files[i].ident) < 0)
 			return;
 	}
-	write_entries(view_fd, left);
+	write_entries(view_fd, devices, left);
 }
 
 void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool forward)
 {
 	autoknown struct cordon_known left = { .arena = cordon_arena_new() };
+	struct cordon_view_devices devices;
 
 	for (size_t i = 0; left.arena && i < journal->n; i++) {
 		struct cordon_ident ident;
@@ -162,7 +165,8 @@ void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool fo
 		    add(&left, journal->steps[i].path, &ident) < 0)
 			return;
 	}
-	merge_entries(view_fd, &left);
+	cordon_view_devices(journal->view, journal->root_fd, &devices);
+	merge_entries(view_fd, &devices, &left);
 }
 
 /* Whether the host's side of a change is worth a note: the mode of what both sides have, and which directory it is. */
@@ -173,7 +177,7 @@ static bool is_noted(const struct cordon_delta_change *change)
 	return !change->edited && S_ISREG(change->old.mode) && change->base_mode;
 }
 
-void cordon_known_note(int view_fd, const struct cordon_delta *delta)
+void cordon_known_note(int view_fd, const struct cordon_view_devices *devices, const struct cordon_delta *delta)
 {
 	autoknown struct cordon_known noted = { .arena = cordon_arena_new() };
 
@@ -187,5 +191,5 @@ void cordon_known_note(int view_fd, const struct cordon_delta *delta)
 		if ((change->moved || is_noted(change)) && add(&noted, change->path, &ident) < 0)
 			return;
 	}
-	merge_entries(view_fd, &noted);
+	merge_entries(view_fd, devices, &noted);
 }

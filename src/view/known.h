@@ -8,6 +8,7 @@
 #ifndef CORDON_VIEW_KNOWN_H
 #define CORDON_VIEW_KNOWN_H
 
+#include "view/internal.h"
 #include "view/journal.h"
 
 struct cordon_known {
@@ -22,7 +23,7 @@ struct cordon_known {
 #define autoknown CORDON_CLEANUP(cordon_known_done)
 
 /* A list that can't be read is empty: then more counts as changed by the host. */
-void cordon_known_load(int view_fd, struct cordon_known *ret_known);
+void cordon_known_load(int view_fd, const struct cordon_view_devices *devices, struct cordon_known *ret_known);
 void cordon_known_done(struct cordon_known *known);
 /* What the list has about a path, or NULL. */
 const struct cordon_ident *cordon_known_find(const struct cordon_known *known, const char *path);
@@ -31,7 +32,7 @@ bool cordon_known_has(const struct cordon_known *known, const char *path, const 
 
 /* Notes what the host has where the view changes something, and has not changed itself: directories by their identity,
  * files by their mode, and which files it does not have. */
-void cordon_known_note(int view_fd, const struct cordon_delta *delta);
+void cordon_known_note(int view_fd, const struct cordon_view_devices *devices, const struct cordon_delta *delta);
 
 /* Adds what the steps of a journal left: after they were taken back, every old file that the view was based on; after they
  * were carried out (`forward`), every file of which a part was applied. */

@@ -49,6 +49,7 @@ static const struct cordon_field view_fields[] = {
 	{ VIEW("lost", FLAG, lost) },
 	{ VIEW("dev", NUMBER, dev), .hidden = true, .needed = true },
 	{ VIEW("ino", NUMBER, ino), .hidden = true, .needed = true },
+	{ VIEW("lasting", TEXT, lasting), .hidden = true },
 	{ VIEW("started", INNER, started), .inner = &time_kind, .needed = true },
 	{ VIEW("ended", INNER, ended), .inner = &time_kind },
 	{ VIEW("layers", STRINGS, layers) },

@@ -110,6 +110,7 @@ static int fill_record(struct cordon_view_record *record, const struct cordon_vi
 		cordon_copy(record->session, sizeof(record->session), request->session, strlen(request->session));
 	record->dev = (int64_t)st.st_dev;
 	record->ino = (int64_t)st.st_ino;
+	cordon_view_identify(root->fd, record->lasting);
 	record->state = CORDON_VIEW_LIVE;
 	record->git = request->git;
 	cordon_record_stamp(record->created_at);
@@ -369,21 +370,6 @@ int cordon_view_remove(const struct cordon_home *home, struct cordon_view *view,
 	return r;
 }
 
-int cordon_view_root(const struct cordon_view *view, int *ret_fd, struct cordon_error *err)
-{
-	autofd int fd = open(view->record.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return cordon_fail_errno(err, -errno, "cannot open the root %s of the view", view->record.root);
-	if ((int64_t)st.st_dev != view->record.dev || (int64_t)st.st_ino != view->record.ino)
-		return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
-				   "%s is not the directory any more that the view %s was made of", view->record.root,
-				   view->record.id);
-	*ret_fd = cordon_steal_fd(&fd);
-	return 0;
-}
-
 int cordon_view_policy(const struct cordon_view *view, struct cordon_policy **ret_policy, struct cordon_error *err)
 {
 	autofd int file = openat(view->dir_fd, CORDON_VIEW_POLICY, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -395,8 +381,9 @@ int cordon_view_policy(const struct cordon_view *view, struct cordon_policy **re
 	if (file < 0)
 		return cordon_fail_errno(err, -errno, "cannot read the policy of the view %s", view->record.id);
 	r = cordon_view_root(view, &root, err);
-	if (r == 0)
-		r = cordon_handover_read(file, root, &policy, &temps, err);
+	if (r < 0)
+		return r;
+	r = cordon_handover_read(file, root, &policy, &temps, err);
 	if (r < 0)
 		return r;
 	policy->no_editor_temps = !temps;

@@ -28,6 +28,7 @@
 #define CORDON_VIEW_WORK "work"
 #define CORDON_VIEW_GIT "git"
 #define CORDON_VIEW_LAYERS_MAX 64
+#define CORDON_VIEW_LASTING_SIZE 320
 
 typedef enum cordon_view_state {
 	CORDON_VIEW_LIVE,      /* its run has not ended */
@@ -56,8 +57,11 @@ struct cordon_view_time {
 
 struct cordon_view_record {
 	char id[CORDON_ID_SIZE];
-	char *root;	  /* the host's directory, canonical */
-	int64_t dev, ino; /* of the root */
+	char *root; /* the host's directory, canonical */
+	/* Of the root. The first is another number when the machine starts again; then the last one says whether it is the same
+	 * directory. "": the file system does not say. */
+	int64_t dev, ino;
+	char lasting[CORDON_VIEW_LASTING_SIZE];
 	/* What the host changed before the start has an earlier ctime, and what it changes after the run has begun has
 	 * a later one or this one. */
 	struct cordon_view_time started;

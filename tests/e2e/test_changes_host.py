@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """cordon changes beside a host that goes on: modes, and directories that the host moves, stay as the host has them."""
+import json
 import os
 import subprocess
 
 import pytest
 
-from views import View
+from views import Killer, View
 
 
 def run_in_view(cordon, tree, script, **kw):
@@ -164,3 +165,64 @@ def test_a_host_that_works_in_the_same_directories_is_no_conflict(box, cordon, p
     assert apply(cordon, places, "latest", "build/deep") == (0, set()) and (places / "build").exists(), "a part of it"
     box.write("root/again", "host\n")
     assert apply(cordon, places) == (0, set()) and not (places / "build").exists(), "and then the rest"
+
+
+# ---- another number for the same device ----
+
+
+class Renumbered:
+    """Makes everything that a view has written down say another number of the root's device, as if the machine had started again since."""
+
+    def __init__(self, box, tree):
+        self.view = next((box.state / "state/views").iterdir())
+        self.now, self.then = tree.stat().st_dev, tree.stat().st_dev + 4096
+
+    def record(self, **other):
+        path = self.view / "record.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | other))
+
+    def __call__(self):
+        for path in [self.view / "known", *self.view.glob("journal/*/intent"), *self.view.glob("journal/*/applied"), *self.view.glob("journal/*/undo")]:
+            text = path.read_bytes()
+            assert f" {self.now} ".encode() in text
+            path.write_bytes(text.replace(f" {self.now} ".encode(), f" {self.then} ".encode()))
+        self.record(dev=self.then)
+
+
+def test_a_view_and_its_undo_last_longer_than_the_number_of_a_device(box, cordon, places):
+    run_in_view(cordon, places, "echo agent >> d/f; echo agent >> d/sub/g; rm -r build; mkdir new; echo x > new/file")
+    Renumbered(box, places)()
+    (places / "d/f").chmod(0o600)
+    box.write("root/d/host", "x\n")
+    assert len(cordon("changes", "list", "--json", cwd=places).json()["changes"]) == 1
+    assert apply(cordon, places) == (0, set()) and (places / "new/file").exists() and mode(places / "d/f") == 0o600
+    assert cordon("changes", "undo", cwd=places).returncode == 0 and (places / "build/deep/out").exists() and not (places / "new").exists()
+    assert apply(cordon, places) == (0, set()), "what undo left is noted with the number of the record"
+    box.write("root/new/file", "the host went on\n")
+    assert cordon("changes", "undo", cwd=places).returncode == 1
+    os.rename(places / "other", places / "d.new")
+    os.rename(places / "d", places / "d.old")
+    os.rename(places / "d.new", places / "d")
+    (places / "d/touched").touch()
+    assert {"d/f", "d/sub/g"} <= apply(cordon, places)[1], "another directory is another one"
+
+
+def test_an_apply_that_was_interrupted_before_the_machine_started_again_is_ended(box, cordon, places):
+    run_in_view(cordon, places, "echo agent >> d/f; echo agent >> d/sub/g; echo agent >> other/f; echo agent >> imp/p")
+    assert Killer(cordon, places).kill("renameat2", 2, "changes", "apply") != 0
+    renumber = Renumbered(box, places)
+    assert list(renumber.view.glob("journal/*/intent"))
+    renumber()
+    assert [view["state"] for view in cordon("changes", "list", "--json", cwd=places).json()["changes"]] == ["applied"]
+    assert all((places / name).read_text().endswith("agent\n") for name in ("d/f", "d/sub/g", "other/f", "imp/p"))
+
+
+@pytest.mark.parametrize("other", [{"lasting": ""}, {"lasting": "1.000000000 1 00"}, {"ino": 2**40}])
+def test_a_root_that_can_be_another_directory_is_refused(box, cordon, places, other):
+    run_in_view(cordon, places, "echo agent >> d/f")
+    renumber = Renumbered(box, places)
+    renumber()
+    renumber.record(**other)
+    assert cordon("changes", "list", "--json", cwd=places).json()["changes"] == []
+    refused = cordon("changes", "apply", renumber.view.name, cwd=places)
+    assert refused.returncode == 1 and "is not the directory any more" in refused.stderr and (places / "d/f").read_text() == "f\n"
