@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the changes of a view: chooses, judges, merges and stages them, and has a journal carry them out. */
+#include <search.h>
+
 #include "base/path.h"
 #include "view/apply_internal.h"
 #include "view/internal.h"
@@ -13,7 +15,7 @@ static void apply_done(struct cordon_applying *apply)
 	for (size_t i = 0; i < apply->n_choices; i++)
 		cordon_buf_done(&apply->choices[i].content);
 	free(apply->choices);
-	free(apply->links);
+	tdestroy(apply->links, free);
 	cordon_journal_done(&apply->journal);
 	cordon_policy_freep(&apply->policy);
 	cordon_delta_done(&apply->delta);

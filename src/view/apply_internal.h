@@ -15,11 +15,6 @@ struct cordon_choice {
 	struct cordon_buf content; /* merged or picked; else it is the upper layer's */
 };
 
-struct cordon_staged_link {
-	uint64_t ino;
-	uint32_t n;
-};
-
 struct cordon_applying {
 	struct cordon_view *view;
 	const struct cordon_apply_request *request;
@@ -29,8 +24,7 @@ struct cordon_applying {
 	struct cordon_choice *choices; /* one for each change of the delta */
 	size_t n_choices;
 	struct cordon_journal journal;
-	struct cordon_staged_link *links; /* files with several names that are staged */
-	size_t n_links, links_cap;
+	void *links; /* a tree (tsearch) of files with several names that are staged */
 	struct cordon_error *err;
 };
 

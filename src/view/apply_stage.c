@@ -1,32 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts the new files of an apply into the stage of its journal, and has it carried out. */
 #include <fcntl.h>
+#include <search.h>
 #include <sys/stat.h>
 
 #include "view/apply_internal.h"
 #include "view/stage.h"
 
-static struct cordon_staged_link *find_link(struct cordon_applying *apply, uint64_t ino)
+/* A file with several names that is staged under one of them. */
+struct staged_link {
+	uint64_t ino;
+	uint32_t n;
+};
+
+static int by_ino(const void *a, const void *b)
 {
-	for (size_t i = 0; i < apply->n_links; i++)
-		if (apply->links[i].ino == ino)
-			return &apply->links[i];
-	return NULL;
+	const struct staged_link *x = a, *y = b;
+
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+static const struct staged_link *find_link(const struct cordon_applying *apply, uint64_t ino)
+{
+	const struct staged_link key = { .ino = ino };
+	struct staged_link *const *found = tfind(&key, &apply->links, by_ino);
+
+	return found ? *found : NULL;
 }
 
 static int remember_link(struct cordon_applying *apply, uint64_t ino, uint32_t n)
 {
-	if (apply->n_links == apply->links_cap) {
-		size_t cap = apply->links_cap ? 2 * apply->links_cap : 16;
-		struct cordon_staged_link *more = reallocarray(apply->links, cap, sizeof(*more));
+	struct staged_link *link = malloc(sizeof(*link)), **added;
 
-		if (!more)
-			return -ENOMEM;
-		apply->links = more;
-		apply->links_cap = cap;
-	}
-	apply->links[apply->n_links++] = (struct cordon_staged_link){ .ino = ino, .n = n };
-	return 0;
+	if (!link)
+		return -ENOMEM;
+	*link = (struct staged_link){ .ino = ino, .n = n };
+	added = tsearch(link, &apply->links, by_ino);
+	if (added && *added != link)
+		(*added)->n = n; /* the copy before has as many names as its file system lets it have */
+	if (!added || *added != link)
+		free(link);
+	return added ? 0 : -ENOMEM;
 }
 
 /* Puts the new file or link into the stage, under the step's number. */
@@ -44,7 +58,7 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 	};
 	char digits[CORDON_DIGITS_SIZE], other[CORDON_DIGITS_SIZE];
 	const char *name = cordon_journal_entry(step->n, digits);
-	struct cordon_staged_link *known;
+	const struct staged_link *known;
 	struct stat st;
 	autofd int fd = cordon_delta_open(&apply->delta, change, &st);
 
