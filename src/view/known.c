@@ -100,7 +100,8 @@ bool cordon_known_has(const struct cordon_known *known, const char *path, const 
 		(found->ctime.tv_sec == ident->ctime.tv_sec && found->ctime.tv_nsec == ident->ctime.tv_nsec));
 }
 
-static int write_entries(int view_fd, const struct cordon_view_devices *devices, const struct cordon_known *known)
+static int write_entries(int view_fd, const struct cordon_view_devices *devices, const struct cordon_known *known,
+			 bool durable)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(KNOWN_MAX);
 	int r = 0;
@@ -118,7 +119,10 @@ static int write_entries(int view_fd, const struct cordon_view_devices *devices,
 		if (r == 0)
 			r = cordon_buf_add(&text, known->files[i].path, strlen(known->files[i].path) + 1);
 	}
-	return r == 0 ? cordon_write_file(view_fd, KNOWN, 0600, text.data ? text.data : "", text.len, NULL) : r;
+	if (r < 0)
+		return r;
+	return (durable ? cordon_write_file : cordon_write_file_unsynced)(view_fd, KNOWN, 0600,
+									  text.data ? text.data : "", text.len, NULL);
 }
 
 /* What a step left, if it is the view's business: what the host had changed before stays the host's. */
@@ -134,7 +138,8 @@ static bool find_left(const struct cordon_journal *journal, const struct cordon_
 }
 
 /* Adds to the file of a view what is in `left`, in the place of older entries. */
-static void merge_entries(int view_fd, const struct cordon_view_devices *devices, struct cordon_known *left)
+static void merge_entries(int view_fd, const struct cordon_view_devices *devices, struct cordon_known *left,
+			  bool durable)
 {
 	autoknown struct cordon_known known = { 0 };
 	size_t sorted = left->n; /* what is added below lies behind it */
@@ -150,7 +155,7 @@ static void merge_entries(int view_fd, const struct cordon_view_devices *devices
 		    add(left, key.path, &known.files[i].ident) < 0)
 			return;
 	}
-	write_entries(view_fd, devices, left);
+	write_entries(view_fd, devices, left, durable);
 }
 
 void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool forward)
@@ -166,7 +171,7 @@ void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool fo
 			return;
 	}
 	cordon_view_devices(journal->view, journal->root_fd, &devices);
-	merge_entries(view_fd, &devices, &left);
+	merge_entries(view_fd, &devices, &left, true);
 }
 
 /* Whether the host's side of a change is worth a note: the mode of what both sides have, and which directory it is. */
@@ -191,5 +196,6 @@ void cordon_known_note(int view_fd, const struct cordon_view_devices *devices, c
 		if ((change->moved || is_noted(change)) && add(&noted, change->path, &ident) < 0)
 			return;
 	}
-	merge_entries(view_fd, devices, &noted);
+	/* The end of a run does not wait for the disk once more: a note that a power cut takes away counts as none. */
+	merge_entries(view_fd, devices, &noted, false);
 }
