@@ -182,7 +182,7 @@ class Renumbered:
         path.write_text(json.dumps(json.loads(path.read_text()) | other))
 
     def __call__(self):
-        for path in [self.view / "known", *self.view.glob("journal/*/intent"), *self.view.glob("journal/*/applied"), *self.view.glob("journal/*/undo")]:
+        for path in (path for name in ("known", "journal/*/intent", "journal/*/applied", "journal/*/undo") for path in self.view.glob(name)):
             text = path.read_bytes()
             assert f" {self.now} ".encode() in text
             path.write_bytes(text.replace(f" {self.now} ".encode(), f" {self.then} ".encode()))
