@@ -8,7 +8,7 @@ const char *cordon_page_change_word(const struct cordon_delta_change *change)
 {
 	switch (change->kind) {
 	case CORDON_DELTA_ADDED:
-		return change->moved ? "moved to here" : "added";
+		return change->copied && change->fresh ? "moved to here" : "added";
 	case CORDON_DELTA_DELETED:
 		return "deleted";
 	case CORDON_DELTA_MODIFIED:

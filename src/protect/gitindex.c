@@ -7,8 +7,6 @@
 #define HEADER 12
 #define MODE_AT 24 /* offset in an entry */
 #define HASH_AT 40 /* offset in an entry, behind the file's status */
-#define GITLINK 0160000
-#define TYPE_MASK 0170000
 #define FLAG_EXTENDED 0x4000
 #define LENGTH_MASK 0xfff /* of the flags: the length of the path, or 0xfff when it is longer */
 
@@ -122,8 +120,8 @@ static int walk(struct index *index, cordon_gitindex_fn found, void *data)
 	index->path_len = 0;
 	for (uint32_t i = 0; r == 0 && i < entries; i++) {
 		r = take_entry(index, &mode);
-		if (r == 0 && found && (mode & TYPE_MASK) == GITLINK)
-			r = found(data, index->path);
+		if (r == 0 && found)
+			r = found(data, index->path, mode);
 	}
 	/* The checksum comes last. */
 	return r == 0 && index->n - index->at < index->hash_len ? -EBADMSG : r;

@@ -226,22 +226,31 @@ static void look_at_repository(struct finder *f, const char *path)
 
 /* ---- the index ---- */
 
-static int on_old(void *data, const char *path)
+static bool is_gitlink(uint32_t mode)
+{
+	return (mode & CORDON_GITINDEX_TYPE) == CORDON_GITINDEX_GITLINK;
+}
+
+static int on_old(void *data, const char *path, uint32_t mode)
 {
 	struct finder *f = data;
 
+	if (!is_gitlink(mode))
+		return 0;
 	if (f->n_old == GITLINKS_MAX || !(f->old[f->n_old] = strdup(path)))
 		return -E2BIG;
 	f->n_old++;
 	return 0;
 }
 
-static int on_gitlink(void *data, const char *path)
+static int on_gitlink(void *data, const char *path, uint32_t mode)
 {
 	struct finder *f = data;
 	char clean[CORDON_PATH_MAX], git[CORDON_PATH_MAX];
 	bool known = !f->index_changed;
 
+	if (!is_gitlink(mode))
+		return 0;
 	for (size_t i = 0; i < f->n_old && !known; i++)
 		known = cordon_streq(f->old[i], path);
 	if (!*path && !known)

@@ -303,6 +303,9 @@ static int walk_dir(struct cordon_walk *walk, const struct cordon_level *level, 
 	if (was_dir) {
 		r = open_lower(walk, level, name, &lower, &below);
 		change->edited = change->edited || below.moved;
+		/* The kernel marks every new directory. One that the host made meanwhile has nothing that the view deletes. */
+		if (r == 0 && below.opaque && cordon_host_made(walk, &below))
+			below.opaque = false;
 	}
 	cordon_host_settle_mode(walk, change);
 	if (was_dir) {
@@ -341,7 +344,7 @@ static int walk_file(struct cordon_walk *walk, const struct cordon_level *level,
 		change->kind = CORDON_DELTA_ADDED;
 	} else if (!change->old.mode) {
 		change->kind = CORDON_DELTA_ADDED;
-		cordon_host_find_gone(walk, level, name, change);
+		cordon_gone_look(walk, level, name, change);
 	} else {
 		r = compare(walk, level, name, dir, change, &changed);
 	}
@@ -473,6 +476,11 @@ static int find(const struct cordon_view *view, size_t most, struct cordon_delta
 		top.lower = &delta.base;
 		top.changed = fstat(delta.root_fd, &st) < 0 || cordon_delta_later(&st.st_mtim, &delta.since);
 		r = walk_level(&walk, &top);
+		if (r == 0 || (ret_more && walk.ended)) {
+			int settled = cordon_gone_settle(&walk, view);
+
+			r = settled < 0 ? settled : r;
+		}
 		cordon_known_done(&walk.known);
 		cordon_buf_done(&walk.hidden);
 	}

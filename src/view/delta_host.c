@@ -85,23 +85,14 @@ int cordon_host_look(const struct cordon_walk *walk, const struct cordon_level *
 	return 0;
 }
 
-void cordon_host_find_gone(const struct cordon_walk *walk, const struct cordon_level *level, const char *name,
-			   struct cordon_delta_change *change)
+bool cordon_host_made(const struct cordon_walk *walk, const struct cordon_level *level)
 {
-	const struct cordon_ident nothing = { 0 };
-	autofd int fd = -1;
+	struct statx st = { 0 };
 
-	/* The kernel marks a file that it copied from the host: the run moved it to here, or the host has removed it since. If
-	 * the host made or removed anything in the directory meanwhile, and the end of the run did not note which it is, we
-	 * can't know, and a person decides. */
-	if (cordon_lower_is_empty(level->lower) || !S_ISREG(change->new.mode))
-		return;
-	fd = cordon_upper_open(level->upper, name, O_RDONLY);
-	if (fd < 0 || !cordon_upper_has(fd, CORDON_OVERLAY_ATTRIBUTE("origin")))
-		return;
-	change->gone = level->changed && !cordon_known_has(&walk->known, change->path, &nothing);
-	change->edited = change->gone;
-	change->moved = !change->gone;
+	/* What apply or undo made there is noted, and stands for what was there. */
+	return level->lower->root >= 0 && !level->lower->n && !cordon_known_find(&walk->known, level->path) &&
+	       statx(level->lower->root, "", AT_EMPTY_PATH, STATX_BTIME, &st) == 0 && st.stx_mask & STATX_BTIME &&
+	       cordon_delta_later(&(struct timespec){ st.stx_btime.tv_sec, st.stx_btime.tv_nsec }, &walk->delta->since);
 }
 
 /*

@@ -13,6 +13,7 @@ struct cordon_walk {
 	struct cordon_buf hidden; /* whiteouts of ours (hide.h), where the run was killed or lives */
 	size_t most;		  /* changes; one more ends the walk */
 	bool ended;
+	bool doubts; /* some change has `doubt` */
 	struct cordon_error *err;
 };
 
@@ -37,10 +38,17 @@ bool cordon_host_edited(const struct cordon_walk *walk, const struct cordon_leve
 			const struct cordon_ident *old, int dir);
 /* Finds out what happened to the host's directory of a level that lies in `parent`. Returns -errno if it can't be read. */
 int cordon_host_look(const struct cordon_walk *walk, const struct cordon_level *parent, struct cordon_level *level);
-/* Finds out whether a file that only the view has is one that the host removed. */
-void cordon_host_find_gone(const struct cordon_walk *walk, const struct cordon_level *level, const char *name,
-			   struct cordon_delta_change *change);
+/* Whether the host made its directory of a level after the view began. */
+bool cordon_host_made(const struct cordon_walk *walk, const struct cordon_level *level);
 /* Decides which permission bits a file or directory gets that both sides have; new.mode has those of the view before. */
 void cordon_host_settle_mode(const struct cordon_walk *walk, struct cordon_delta_change *change);
+
+/* ---- delta_gone.c: what the host removed since the view began ---- */
+
+/* Looks whether a file that only the view has is one that the host removed, or else sets `doubt`. */
+void cordon_gone_look(struct cordon_walk *walk, const struct cordon_level *level, const char *name,
+		      struct cordon_delta_change *change);
+/* Settles the doubts when the whole list of changes is there. */
+int cordon_gone_settle(struct cordon_walk *walk, const struct cordon_view *view);
 
 #endif

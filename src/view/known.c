@@ -192,8 +192,8 @@ void cordon_known_note(int view_fd, const struct cordon_view_devices *devices, c
 
 		if (change->base_mode)
 			ident.mode = change->base_mode;
-		/* A file that the run moved to here would look later like one that the host removed. */
-		if ((change->moved || is_noted(change)) && add(&noted, change->path, &ident) < 0)
+		/* A new file in a directory in which the host works later would look like one that the host removed. */
+		if ((change->fresh || is_noted(change)) && add(&noted, change->path, &ident) < 0)
 			return;
 	}
 	/* The end of a run does not wait for the disk once more: a note that a power cut takes away counts as none. */

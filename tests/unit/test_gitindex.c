@@ -8,9 +8,16 @@
 #include "base/io.h"
 #include "protect/gitindex.h"
 
-static int note(void *data, const char *path)
+static int note(void *data, const char *path, uint32_t mode)
 {
-	return cordon_buf_addf(data, "%s\n", path);
+	return (mode & CORDON_GITINDEX_TYPE) == CORDON_GITINDEX_GITLINK ? cordon_buf_addf(data, "%s\n", path) : 0;
+}
+
+static int count(void *data, const char *path, uint32_t mode)
+{
+	(void)mode;
+	*(size_t *)data += *path != '\0';
+	return 0;
 }
 
 static void make(const char *script)
@@ -55,14 +62,18 @@ static void gitlinks_are_found_in_every_version_and_hash(void **state)
 	autobuf struct cordon_buf bytes = CORDON_BUF(1 << 20);
 	autobuf struct cordon_buf found = CORDON_BUF(1 << 16);
 	char shared[CORDON_GITINDEX_SHARED_SIZE];
+	size_t entries = 0;
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		for (size_t k = 0; k < 2; k++) {
 			make_index(formats[i], versions[k]);
 			assert_int_equal(parse("r/.git/index", &bytes, &found, shared), 0);
+			assert_int_equal(cordon_gitindex_parse(bytes.data, bytes.len, count, &entries, shared), 0);
 			assert_string_equal(found.data, "sub/one\nz\n");
 			assert_string_equal(shared, "");
+			assert_int_equal(entries, 102);
+			entries = 0;
 			/* With --intent-to-add an entry has more flags (version 3). */
 			make("cd r; git update-index --index-version 2; echo x >a/new; git add -N a/new");
 			assert_int_equal(parse("r/.git/index", &bytes, &found, shared), 0);
