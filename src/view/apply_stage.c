@@ -56,8 +56,8 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 		.uid = change->old.uid,
 		.gid = change->old.gid,
 	};
-	char digits[CORDON_DIGITS_SIZE], other[CORDON_DIGITS_SIZE];
-	const char *name = cordon_journal_entry(step->n, digits);
+	char buf[CORDON_SLOT_SIZE], other[CORDON_SLOT_SIZE];
+	const char *name = cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf);
 	const struct staged_link *known;
 	struct stat st;
 	autofd int fd = cordon_delta_open(&apply->delta, change, &st);
@@ -67,24 +67,40 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 	if (S_ISLNK(st.st_mode))
 		return cordon_stage_link(fd, &st, apply->journal.stage_fd, name);
 	known = change->links > 1 && !content ? find_link(apply, st.st_ino) : NULL;
-	if (known && linkat(apply->journal.stage_fd, cordon_journal_entry(known->n, other), apply->journal.stage_fd,
-			    name, 0) == 0)
+	if (known && linkat(apply->journal.stage_fd, cordon_journal_slot(known->n, CORDON_SLOT_NEW, other),
+			    apply->journal.stage_fd, name, 0) == 0)
 		return 0;
 	if (change->links > 1 && !content && remember_link(apply, st.st_ino, step->n) < 0)
 		return -ENOMEM;
 	return cordon_stage_file(fd, &st, &like, apply->journal.stage_fd, name);
 }
 
+/* Makes a new directory in the stage. Its rights come last; until then we must be able to fill it. */
+static int stage_dir(struct cordon_applying *apply, const struct cordon_step *step)
+{
+	char buf[CORDON_SLOT_SIZE];
+	const char *name = cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf);
+
+	return mkdirat(apply->journal.stage_fd, name, 0700) < 0 ? -errno : 0;
+}
+
 static int add_step(struct cordon_applying *apply, struct cordon_step *step)
 {
-	char digits[CORDON_DIGITS_SIZE];
+	char buf[CORDON_SLOT_SIZE];
 	struct stat st;
+	int r;
 
 	if (step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT) {
-		if (fstatat(apply->journal.stage_fd, cordon_journal_entry(step->n, digits), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(apply->journal.stage_fd, cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf), &st,
+			    AT_SYMLINK_NOFOLLOW) < 0)
 			return cordon_fail_errno(apply->err, -errno, "cannot prepare %s", step->path);
 		cordon_ident_of(&st, &step->new);
 	}
+	r = cordon_journal_keep(&apply->journal, step);
+	if (r == -ESTALE)
+		return cordon_fail(apply->err, r, CORDON_KIND_CONFLICT, "the host changed %s meanwhile", step->path);
+	if (r < 0)
+		return cordon_fail_errno(apply->err, r, "cannot keep what %s is, so nothing was written", step->path);
 	return cordon_journal_add(&apply->journal, step, apply->err);
 }
 
@@ -96,7 +112,6 @@ static int stage_change(struct cordon_applying *apply, size_t i)
 				    .n = apply->journal.next++,
 				    .edited = change->edited,
 				    .part = apply->choices[i].part };
-	char digits[CORDON_DIGITS_SIZE];
 	int r = 0;
 
 	if (change->kind == CORDON_DELTA_DELETED) {
@@ -105,8 +120,7 @@ static int stage_change(struct cordon_applying *apply, size_t i)
 		if (change->kind != CORDON_DELTA_ADDED)
 			return 0; /* its rights come last */
 		step.kind = CORDON_STEP_PUT;
-		if (mkdirat(apply->journal.stage_fd, cordon_journal_entry(step.n, digits), 0700) < 0)
-			r = -errno;
+		r = stage_dir(apply, &step);
 	} else if (change->kind == CORDON_DELTA_TOUCHED && !change->attributes) {
 		return 0;
 	} else {

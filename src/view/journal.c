@@ -14,6 +14,7 @@
 
 #define JOURNALS "journal"
 #define STAGE "stage"
+#define KEPT "kept-"
 #define PLACE "place"
 #define JOURNAL_MAX ((size_t)1 << 30)
 
@@ -24,9 +25,20 @@ static const char *const state_names[] = {
 	[CORDON_JOURNAL_UNDO] = "undo",
 };
 
-const char *cordon_journal_entry(uint32_t n, char buf[static CORDON_DIGITS_SIZE])
+const char *cordon_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE])
 {
-	return cordon_digits(n, buf);
+	static const char *const suffixes[] = {
+		[CORDON_SLOT_NEW] = "", [CORDON_SLOT_OLD] = ".old", [CORDON_SLOT_COPY] = ".copy"
+	};
+
+	snprintf(buf, CORDON_SLOT_SIZE, "%u%s", n, suffixes[slot]);
+	return buf;
+}
+
+/* Whether a step has an old entry that the stage gets. */
+static bool has_old(const struct cordon_step *step)
+{
+	return step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_TAKE;
 }
 
 void cordon_journal_done(struct cordon_journal *journal)
@@ -69,13 +81,14 @@ static int enter(struct cordon_journal *journal, cordon_journal_state state, boo
 
 /* ---- the stage ---- */
 
+/* Whether entries can be moved from one to the other. Two subvolumes of btrfs have one mount. */
 static bool same_mount(int a, int b)
 {
 	struct statx x, y;
 
 	return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 &&
 	       statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) == 0 && (x.stx_mask & y.stx_mask & STATX_MNT_ID) &&
-	       x.stx_mnt_id == y.stx_mnt_id;
+	       x.stx_mnt_id == y.stx_mnt_id && x.stx_dev_major == y.stx_dev_major && x.stx_dev_minor == y.stx_dev_minor;
 }
 
 /* Makes the stage in the root, where entries can be exchanged. Its name is written down first. No run can have made an entry
@@ -98,33 +111,58 @@ static int make_place(struct cordon_journal *journal, struct cordon_error *err)
 	return 0;
 }
 
+/* The name of the stage in the root is written down before it is made, and forgotten after it was removed: while there are
+ * steps to be carried out or taken back, it must be there. */
 static int open_stage(struct cordon_journal *journal, struct cordon_error *err)
 {
 	autobuf struct cordon_buf place = CORDON_BUF(sizeof(journal->place) - 1);
 	int r = cordon_read_file(journal->dir_fd, PLACE, O_NOFOLLOW, &place, NULL);
 
 	if (r == 0 && place.len && !strchr(place.data, '/')) {
-		memcpy(journal->place, place.data, place.len + 1);
-		journal->stage_fd = openat(journal->root_fd, journal->place, CORDON_OPEN_DIR);
-		if (journal->stage_fd >= 0)
+		journal->stage_fd = openat(journal->root_fd, place.data, CORDON_OPEN_DIR);
+		if (journal->stage_fd >= 0) {
+			memcpy(journal->place, place.data, place.len + 1);
 			return 0;
-		/* It was never made, or it was moved to our own directory already. */
-		journal->place[0] = '\0';
+		}
+		if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+			return cordon_fail_errno(err, -errno, "cannot open %s in the root", place.data);
+		journal->lost = journal->state == CORDON_JOURNAL_INTENT || journal->state == CORDON_JOURNAL_UNDO;
 	}
 	journal->stage_fd = openat(journal->dir_fd, STAGE, CORDON_OPEN_DIR);
 	return journal->stage_fd < 0 ? cordon_fail_errno(err, -errno, "cannot open the journal") : 0;
 }
 
+/* In the first version old and new entries had the same names. */
+static int rename_entries(const struct cordon_journal *journal, struct cordon_error *err)
+{
+	for (size_t i = 0; i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+		char new[CORDON_SLOT_SIZE], old[CORDON_SLOT_SIZE];
+		struct stat st;
+
+		cordon_journal_slot(step->n, CORDON_SLOT_NEW, new);
+		if (!has_old(step) || fstatat(journal->stage_fd, new, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    (step->kind == CORDON_STEP_SWAP && st.st_ino == step->new.ino &&st.st_dev == step->new.dev))
+			continue;
+		cordon_journal_slot(step->n, CORDON_SLOT_OLD, old);
+		/* If the step has an old entry, this one is about to be filled with the new one. */
+		if (renameat2(journal->stage_fd, new, journal->stage_fd, old, RENAME_NOREPLACE) < 0 && errno != EEXIST)
+			return cordon_fail_errno(err, -errno, "cannot read the journal");
+	}
+	return 0;
+}
+
 static int open_all(const struct cordon_view *view, bool make, int *ret_fd)
 {
-	if (make && mkdirat(view->dir_fd, JOURNALS, 0700) < 0 && errno != EEXIST)
+	if (make && (mkdirat(view->dir_fd, JOURNALS, 0700) < 0 ? errno != EEXIST : fsync(view->dir_fd) < 0))
 		return -errno;
 	*ret_fd = openat(view->dir_fd, JOURNALS, CORDON_OPEN_DIR);
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-/* The numbers of all journals; the largest is the newest. Returns how many, at most `max`, or -errno. */
-static int list_numbers(int all_fd, uint64_t *ret, size_t max)
+/* The numbers of all journals, or with `prefix` of those that were set aside; the largest is the newest. Returns how many,
+ * at most `max`, or -errno. */
+static int list_numbers(int all_fd, const char *prefix, uint64_t *ret, size_t max)
 {
 	int fd = openat(all_fd, ".", CORDON_OPEN_DIR);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -137,7 +175,8 @@ static int list_numbers(int all_fd, uint64_t *ret, size_t max)
 		return r;
 	}
 	for (struct dirent *entry; n < max && (entry = readdir(dir));)
-		if (cordon_parse_u64(entry->d_name, 1, 999999, &ret[n]) == 0)
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+		    cordon_parse_u64(entry->d_name + strlen(prefix), 1, 999999, &ret[n]) == 0)
 			n++;
 	closedir(dir);
 	return (int)n;
@@ -150,15 +189,16 @@ int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_jo
 			 struct cordon_error *err)
 {
 	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
-	uint64_t numbers[NUMBERS_MAX], next = 1;
-	int n, r = open_all(view, true, &journal.all_fd);
+	uint64_t numbers[2 * NUMBERS_MAX], next = 1;
+	int n, kept, r = open_all(view, true, &journal.all_fd);
 
-	if (r < 0 || (n = list_numbers(journal.all_fd, numbers, NUMBERS_MAX)) < 0)
-		return cordon_fail_errno(err, r < 0 ? r : n, "cannot begin a journal");
-	if (n == NUMBERS_MAX)
+	if (r < 0 || (n = list_numbers(journal.all_fd, "", numbers, NUMBERS_MAX)) < 0 ||
+	    (kept = list_numbers(journal.all_fd, KEPT, numbers + n, NUMBERS_MAX)) < 0)
+		return cordon_fail_errno(err, r < 0 ? r : n < 0 ? n : kept, "cannot begin a journal");
+	if (n == NUMBERS_MAX || kept == NUMBERS_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "view %s was applied too many times",
 				   view->record.id);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n + kept; i++)
 		if (numbers[i] >= next)
 			next = numbers[i] + 1;
 	snprintf(journal.name, sizeof(journal.name), "%llu", (unsigned long long)next);
@@ -200,8 +240,30 @@ void cordon_journal_drop(struct cordon_journal *journal)
 
 /* ---- its life ---- */
 
-/* Copies the entries of a stage that lies in the root to our own directory, where nobody else sees them. */
-static int bring_home(struct cordon_journal *journal, struct cordon_error *err)
+int cordon_journal_keep(struct cordon_journal *journal, const struct cordon_step *step)
+{
+	char buf[CORDON_SLOT_SIZE];
+	autofd int parent = -1, own = -1;
+	const char *name;
+	int r = 0;
+
+	if (!has_old(step))
+		return 0;
+	if (S_ISDIR(step->old.mode))
+		r = cordon_steps_copy_dir(journal, step);
+	if (r < 0 || !*journal->place)
+		return r;
+	parent = cordon_steps_open_parent(journal, step->path, &name);
+	if (parent < 0)
+		return parent;
+	own = openat(journal->dir_fd, STAGE, CORDON_OPEN_DIR);
+	if (own < 0)
+		return -errno;
+	return cordon_stage_again(parent, name, own, cordon_journal_slot(step->n, CORDON_SLOT_OLD, buf));
+}
+
+/* Copies what a stage in the root has of the host's to our own directory: all of it, or what we have no copy of. */
+static int bring_home(struct cordon_journal *journal, bool all, struct cordon_error *err)
 {
 	autofd int own = -1;
 
@@ -212,14 +274,17 @@ static int bring_home(struct cordon_journal *journal, struct cordon_error *err)
 		return cordon_fail_errno(err, -errno, "cannot keep what was replaced");
 	for (size_t i = 0; i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
-		char digits[CORDON_DIGITS_SIZE];
-		const char *entry = cordon_journal_entry(step->n, digits);
+		char old[CORDON_SLOT_SIZE], copy[CORDON_SLOT_SIZE];
 		int r;
 
-		if (step->kind != CORDON_STEP_SWAP && step->kind != CORDON_STEP_TAKE)
+		cordon_journal_slot(step->n, CORDON_SLOT_OLD, old);
+		cordon_journal_slot(step->n, CORDON_SLOT_COPY, copy);
+		if (!has_old(step) || (!all && faccessat(own, old, F_OK, AT_SYMLINK_NOFOLLOW) == 0))
 			continue;
-		cordon_dirs_remove(own, entry, NULL);
-		r = cordon_stage_again(journal->stage_fd, entry, own, entry);
+		cordon_dirs_remove(own, copy, NULL);
+		r = cordon_stage_again(journal->stage_fd, old, own, copy);
+		if (r == 0 && renameat(own, copy, own, old) < 0)
+			r = -errno;
 		/* Of a step that was taken back, there is nothing to keep. */
 		if (r < 0 && r != -ENOENT)
 			return cordon_fail_errno(err, r, "cannot keep what %s was", step->path);
@@ -240,18 +305,20 @@ static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 	r = make_place(journal, err);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
 		struct cordon_step *step = &journal->steps[i];
-		char digits[CORDON_DIGITS_SIZE];
-		const char *entry = cordon_journal_entry(step->n, digits);
+		char buf[CORDON_SLOT_SIZE];
+		const char *entry = cordon_journal_slot(step->n, CORDON_SLOT_OLD, buf);
 		struct stat st;
 
-		if (step->kind != CORDON_STEP_SWAP && step->kind != CORDON_STEP_TAKE)
+		if (!has_old(step))
 			continue;
 		r = cordon_stage_again(own, entry, journal->stage_fd, entry);
 		if (r == 0 && fstatat(journal->stage_fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			r = -errno;
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot restore %s", step->path);
-		cordon_ident_of(&st, &step->old);
+		/* A directory is open until it is filled; it gets the mode and the time that the journal has. */
+		if (!S_ISDIR(st.st_mode))
+			cordon_ident_of(&st, &step->old);
 	}
 	return r;
 }
@@ -262,15 +329,17 @@ static void set_aside(struct cordon_journal *journal, struct cordon_error *err)
 	char kept[32];
 	int home;
 
-	snprintf(kept, sizeof(kept), "kept-%s", journal->name);
-	home = bring_home(journal, NULL);
-	renameat(journal->all_fd, journal->name, journal->all_fd, kept);
+	snprintf(kept, sizeof(kept), KEPT "%s", journal->name);
+	home = bring_home(journal, true, NULL);
 	cordon_closep(&journal->stage_fd);
 	if (home == 0 && *journal->place)
 		cordon_dirs_remove(journal->root_fd, journal->place, NULL);
+	renameat(journal->all_fd, journal->name, journal->all_fd, kept);
 	cordon_error_hint(err,
-			  "not everything could be taken back, because the host went on; what it had is in %s of the view",
-			  kept);
+			  "not everything could be taken back, because the host went on; what it had is in "
+			  "state/views/%s/journal/%s%s%s",
+			  journal->view->record.id, kept, home < 0 ? ", and in the root in " : "",
+			  home < 0 ? journal->place : "");
 	cordon_journal_done(journal);
 }
 
@@ -282,14 +351,15 @@ static int sync_entries(const struct cordon_journal *journal, bool staged)
 		return syncfs(staged ? journal->stage_fd : journal->root_fd) < 0 ? -errno : 0;
 	for (size_t i = 0; i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
-		char digits[CORDON_DIGITS_SIZE], dir[CORDON_PATH_MAX];
+		char buf[CORDON_SLOT_SIZE], dir[CORDON_PATH_MAX];
 		size_t n = (size_t)(cordon_path_base(step->path) - step->path);
 		autofd int fd = -1;
 
-		if (staged && (!S_ISREG(step->new.mode) || step->kind == CORDON_STEP_META))
+		if (staged &&
+		    (!S_ISREG(step->new.mode) || (step->kind != CORDON_STEP_SWAP && step->kind != CORDON_STEP_PUT)))
 			continue;
 		if (staged) {
-			fd = openat(journal->stage_fd, cordon_journal_entry(step->n, digits),
+			fd = openat(journal->stage_fd, cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf),
 				    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 			/* A file that nobody may read was just written by us: wait for everything then. */
 			if (fd < 0 && errno == EACCES)
@@ -303,7 +373,7 @@ static int sync_entries(const struct cordon_journal *journal, bool staged)
 		if (fd < 0 || fsync(fd) < 0)
 			return -errno;
 	}
-	return fsync(staged ? journal->stage_fd : journal->root_fd) < 0 ? -errno : 0;
+	return fsync(journal->stage_fd) < 0 || (!staged && fsync(journal->root_fd) < 0) ? -errno : 0;
 }
 
 /* Records whether the view is applied, before the journal says that it has ended: a kill in between is noticed. */
@@ -316,37 +386,48 @@ static int record_state(struct cordon_journal *journal, cordon_view_state from, 
 	return cordon_view_save(journal->view, err);
 }
 
+/* Takes everything back after a step failed. The stage is on the disk before the journal says so: its entries tell which
+ * steps were carried out. */
+static void roll_back(struct cordon_journal *journal, struct cordon_error *err)
+{
+	int r = fsync(journal->stage_fd) < 0 ? -errno : enter(journal, CORDON_JOURNAL_UNDO, true, NULL);
+
+	if (r == 0)
+		r = cordon_steps_run(journal, false, true, NULL);
+	if (r == 0)
+		sync_entries(journal, false);
+	cordon_known_add(journal->view->dir_fd, journal, false);
+	if (r == -ESTALE)
+		set_aside(journal, err);
+	else if (r == 0)
+		cordon_journal_drop(journal);
+	else /* the disk is full, or the like: the journal stays, and the next call goes on */
+		cordon_error_hint(err, "not everything could be taken back; the next call goes on with it");
+}
+
 /* Ends the way forward: all steps are carried out, or all are taken back. */
 static int finish(struct cordon_journal *journal, bool forced, struct cordon_error *err)
 {
-	int r = cordon_steps_run(journal, true, forced, err), synced;
+	int r = cordon_steps_run(journal, true, forced, err), synced, recorded;
+	bool home;
 
 	if (r < 0 && !forced) {
-		int back = enter(journal, CORDON_JOURNAL_UNDO, true, NULL);
-
-		if (back == 0)
-			back = cordon_steps_run(journal, false, true, NULL);
-		if (back == 0)
-			sync_entries(journal, false);
-		cordon_known_add(journal->view->dir_fd, journal, false);
-		if (back == -ESTALE)
-			set_aside(journal, err);
-		else if (back == 0)
-			cordon_journal_drop(journal);
-		else /* the disk is full, or the like: the journal stays, and the next call goes on */
-			cordon_error_hint(err, "not everything could be taken back; the next call goes on with it");
+		roll_back(journal, err);
 		return r;
 	}
 	synced = sync_entries(journal, false);
 	if (synced < 0 && r == 0)
 		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
 	cordon_known_add(journal->view->dir_fd, journal, true);
+	/* We have copies already, but of what the host did in that very moment, or in a journal of the first version. */
+	home = bring_home(journal, r < 0, r == 0 ? err : NULL) == 0;
+	recorded = r == 0 ? record_state(journal, CORDON_VIEW_ENDED, CORDON_VIEW_APPLIED, home ? err : NULL) : 0;
+	if (!home) {
+		set_aside(journal, r == 0 ? err : NULL);
+		return r == 0 ? -EIO : r;
+	}
 	if (r == 0)
-		r = bring_home(journal, err);
-	else
-		bring_home(journal, NULL);
-	if (r == 0)
-		r = record_state(journal, CORDON_VIEW_ENDED, CORDON_VIEW_APPLIED, err);
+		r = recorded;
 	if (r < 0 && !forced) {
 		cordon_error_hint(err, "the changes are in the host's tree; the next call goes on with what is left");
 		return r;
@@ -368,7 +449,7 @@ int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *e
 	/* Everything is on the disk before the list of steps is, and the list before the first step. */
 	if (r < 0)
 		r = cordon_fail_errno(err, r, "cannot write the changes to the disk");
-	else if (*journal->place && fsync(journal->root_fd) < 0)
+	else if (*journal->place && (fsync(journal->root_fd) < 0 || syncfs(journal->dir_fd) < 0))
 		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
 	else
 		r = fsync(journal->all_fd) < 0 ? cordon_fail_errno(err, -errno, "cannot write the journal")
@@ -389,6 +470,7 @@ static int open_number(struct cordon_view *view, int all_fd, uint64_t number, in
 						      CORDON_JOURNAL_APPLIED };
 	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
 	autobuf struct cordon_buf text = CORDON_BUF(JOURNAL_MAX);
+	bool first = false;
 	int r = -ENOENT;
 
 	snprintf(journal.name, sizeof(journal.name), "%llu", (unsigned long long)number);
@@ -409,12 +491,20 @@ static int open_number(struct cordon_view *view, int all_fd, uint64_t number, in
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (r == 0)
-		r = cordon_journal_read(&journal, &text, err);
+		r = cordon_journal_read(&journal, &text, &first, err);
 	else
 		r = 0; /* it is only prepared */
+	if (r == -EPROTO)
+		return cordon_fail(err, r, CORDON_KIND_IO, "another version of cordon wrote the journal %s of view %s",
+				   journal.name, view->record.id);
 	if (r < 0)
-		return cordon_fail(err, r, CORDON_KIND_IO, "the journal %s of a view is damaged", journal.name);
+		return cordon_fail(err, r, CORDON_KIND_IO, "the journal %s of view %s is damaged", journal.name,
+				   view->record.id);
 	r = open_stage(&journal, err);
+	if (r < 0 && journal.state != CORDON_JOURNAL_PREPARED)
+		return r;
+	if (first && !journal.lost)
+		r = rename_entries(&journal, err);
 	if (r < 0 && journal.state != CORDON_JOURNAL_PREPARED)
 		return r;
 	*ret = journal;
@@ -430,7 +520,7 @@ int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_j
 	int n = open_all(view, false, &all);
 
 	if (n == 0)
-		n = list_numbers(all, numbers, NUMBERS_MAX);
+		n = list_numbers(all, "", numbers, NUMBERS_MAX);
 	for (int i = 0; i < n; i++)
 		if (numbers[i] > newest)
 			newest = numbers[i];
@@ -445,10 +535,10 @@ int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_j
 /* Ends an undo: all steps are taken back, or all are carried out again. */
 static int finish_undo(struct cordon_journal *journal, bool forced, struct cordon_error *err)
 {
-	int r = cordon_steps_run(journal, false, forced, err), synced;
+	int r = cordon_steps_run(journal, false, forced, err), synced, recorded;
 
 	if (r < 0 && !forced) {
-		if (enter(journal, CORDON_JOURNAL_INTENT, true, NULL) == 0)
+		if (fsync(journal->stage_fd) == 0 && enter(journal, CORDON_JOURNAL_INTENT, true, NULL) == 0)
 			finish(journal, true, NULL);
 		return r;
 	}
@@ -456,8 +546,12 @@ static int finish_undo(struct cordon_journal *journal, bool forced, struct cordo
 	if (synced < 0 && r == 0)
 		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
 	cordon_known_add(journal->view->dir_fd, journal, false);
-	if (r == 0)
-		r = record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, err);
+	/* What is set aside is not applied any more either. */
+	recorded = r == 0 || r == -ESTALE
+			   ? record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, r == 0 ? err : NULL)
+			   : 0;
+	if (recorded < 0)
+		return r == 0 ? recorded : r;
 	if (r == -ESTALE)
 		set_aside(journal, err);
 	else if (r == 0)
@@ -487,8 +581,27 @@ int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err
 	return finish_undo(journal, false, err);
 }
 
+/* Without its stage, nothing can be carried out or taken back any more. */
+static int give_up(struct cordon_journal *journal, struct cordon_error *err)
+{
+	int r = journal->state == CORDON_JOURNAL_UNDO
+			? record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, err)
+			: 0;
+
+	if (r < 0)
+		return r;
+	cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+		    "the host removed the directory in the root that had the other half of the changes of view %s",
+		    journal->view->record.id);
+	set_aside(journal, err);
+	cordon_error_hint(err, "what the replaced files were is in the view; apply it again to get the rest");
+	return -ESTALE;
+}
+
 static int recover_one(struct cordon_journal *journal, size_t *ended, struct cordon_error *err)
 {
+	if (journal->lost)
+		return give_up(journal, err);
 	switch (journal->state) {
 	case CORDON_JOURNAL_PREPARED:
 		cordon_journal_drop(journal);
@@ -512,15 +625,30 @@ static int recover_one(struct cordon_journal *journal, size_t *ended, struct cor
 	return 0;
 }
 
+/* Nobody can tell what is to be done with it. It must not be in the way for ever. */
+static void keep_damaged(int all_fd, uint64_t number, struct cordon_error *err)
+{
+	char name[16], kept[32];
+
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)number);
+	snprintf(kept, sizeof(kept), KEPT "%s", name);
+	if (renameat(all_fd, name, all_fd, kept) == 0)
+		cordon_error_hint(err, "it is %s now; its stage may have files of the host's", kept);
+}
+
 int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err)
 {
 	uint64_t numbers[NUMBERS_MAX];
 	autofd int all = -1, root = -1;
 	size_t ended = 0;
-	int n = open_all(view, false, &all), r = 0;
+	int n, r = 0;
 
+	*ret_ended = 0;
+	if (!cordon_journal_pending(view))
+		return 0;
+	n = open_all(view, false, &all);
 	if (n == 0)
-		n = list_numbers(all, numbers, NUMBERS_MAX);
+		n = list_numbers(all, "", numbers, NUMBERS_MAX);
 	if (n > 0)
 		r = cordon_view_root(view, &root, err);
 	for (int i = 0; r == 0 && i < n; i++) {
@@ -529,6 +657,8 @@ int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct c
 		r = open_number(view, all, numbers[i], root, &journal, err);
 		if (r == 0)
 			r = recover_one(&journal, &ended, err);
+		else if (r == -EBADMSG)
+			keep_damaged(all, numbers[i], err);
 	}
 	*ret_ended = ended;
 	return r;
@@ -541,7 +671,7 @@ bool cordon_journal_pending(const struct cordon_view *view)
 	int n = open_all(view, false, &all);
 
 	if (n == 0)
-		n = list_numbers(all, numbers, NUMBERS_MAX);
+		n = list_numbers(all, "", numbers, NUMBERS_MAX);
 	for (int i = 0; i < n; i++) {
 		char path[64];
 

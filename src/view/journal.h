@@ -2,18 +2,26 @@
 /*
  * Changes a tree of the host all at once or not at all, even if this process is killed at any moment.
  *
- *     journal/<k>/stage/<n>       the new files before the change; the old ones after it, so that it can be undone
+ *     journal/<k>/stage/<n>       the new entry of a step, before it is carried out
+ *     journal/<k>/stage/<n>.old   the old one after it, so that it can be undone
+ *     journal/<k>/stage/<n>.copy  a copy of a directory, before that is removed
  *     journal/<k>/place           where the stage is instead, if the root lies on another file system
  *     journal/<k>/intent          the list of steps, once all of them are prepared: from here on they are carried out
  *     journal/<k>/applied         the same file, once they all are
  *     journal/<k>/undo            the same file, while they are taken back
+ *     journal/kept-<k>            a journal whose stage has something of the host's that could not be given back
  *
- * A step exchanges a name of the root with an entry of the stage, in one system call, and then looks at what it got. If the
- * host changed the file after it was judged, that is not what the step expects, and the step is taken back: nothing of the
- * host's is ever lost. Where an entry of the stage is says whether a step was carried out, so a killed process needs
- * no further notes.
+ * A step moves the old entry of a name into the stage, looks at what it got, and gives the name to the new entry, which
+ * fails if somebody else has given it one meanwhile. If the host changed the file after it was judged, that is not what the
+ * step expects, and the step is taken back: nothing of the host's is ever lost. Which entries the stage has says how far a
+ * step has come, so a killed process needs no further notes. For a moment the name is missing. To exchange both entries
+ * would avoid that, but then the stage gets whatever has the name in that moment.
+ *
+ * With a stage in the root, copies of the old entries are in journal/<k>/stage before the first step.
  *
  * INVARIANT: names of the root are opened beneath it without following any link, for every step anew.
+ * INVARIANT: no directory of the root is ever moved. An agent of another run may stand in it, and would travel along into
+ * the store. A directory that goes is copied (it is empty) and removed; one that comes is new.
  */
 #ifndef CORDON_VIEW_JOURNAL_H
 #define CORDON_VIEW_JOURNAL_H
@@ -21,7 +29,7 @@
 #include "view/delta.h"
 
 typedef enum cordon_step_kind {
-	CORDON_STEP_SWAP = 's', /* the root's entry and the stage's change places */
+	CORDON_STEP_SWAP = 's', /* the root's entry goes to the stage, and the stage's gets its name; never directories */
 	CORDON_STEP_PUT = 'p',	/* the stage's entry gets a name that the root does not have */
 	CORDON_STEP_TAKE = 't', /* the root's entry goes to the stage; a directory must be empty */
 	CORDON_STEP_META = 'm', /* mode and time of what the root has; never a reason to fail */
@@ -35,6 +43,15 @@ struct cordon_step {
 	bool part;   /* only a part of the view's change is applied */
 	struct cordon_ident old, new;
 };
+
+/* The entries of the stage that a step may have. */
+typedef enum cordon_slot {
+	CORDON_SLOT_NEW,
+	CORDON_SLOT_OLD,
+	CORDON_SLOT_COPY,
+} cordon_slot;
+
+#define CORDON_SLOT_SIZE (CORDON_DIGITS_SIZE + 8)
 
 typedef enum cordon_journal_state {
 	CORDON_JOURNAL_PREPARED, /* nothing has happened */
@@ -55,6 +72,7 @@ struct cordon_journal {
 	cordon_journal_state state;
 	struct cordon_step *steps;
 	size_t n, cap;
+	bool lost;     /* `place` is not there any more, though steps remain */
 	bool whole;    /* with these steps, nothing of the view is left to be applied */
 	uint32_t next; /* number for the next entry of the stage */
 };
@@ -69,8 +87,10 @@ int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_jo
 			 struct cordon_error *err);
 void cordon_journal_done(struct cordon_journal *journal);
 int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err);
+/* Prepares what is needed to bring back the old entry of a step, before it is added. Returns 0 or -errno. */
+int cordon_journal_keep(struct cordon_journal *journal, const struct cordon_step *step);
 /* The name of an entry of the stage. */
-const char *cordon_journal_entry(uint32_t n, char buf[static CORDON_DIGITS_SIZE]);
+const char *cordon_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE]);
 
 /*
  * Carries all steps out, and records that the view is applied if they are the whole of it. On failure none is, and the journal is removed. `err` names the first path that the host changed
@@ -91,7 +111,8 @@ int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err
 
 /*
  * Ends what a killed process began in this view, which the caller has locked. *ret_ended counts the journals. If the host
- * went on where a step is missing, everything is taken back; then `err` names the path, and the result is -ESTALE.
+ * went on where a step is missing, everything is taken back; then `err` names the path, and the result is -ESTALE. Needs
+ * the root only if there is something to end.
  */
 int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
 /* Whether there is something to end; needs no lock. */

@@ -8,8 +8,11 @@
 #include "view/internal.h"
 #include "view/journal_steps.h"
 
-#define HEADER "cordon-journal 1"
-#define HEADER_WHOLE "cordon-journal 1 whole"
+#define HEADER_ANY "cordon-journal "
+#define HEADER "cordon-journal 2"
+#define HEADER_WHOLE "cordon-journal 2 whole"
+#define FIRST_HEADER "cordon-journal 1"
+#define FIRST_HEADER_WHOLE "cordon-journal 1 whole"
 
 int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err)
 {
@@ -79,7 +82,8 @@ static int read_ident(const char **text, const struct cordon_view_devices *devic
 	return 0;
 }
 
-int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf *buf, struct cordon_error *err)
+int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf *buf, bool *ret_first,
+			struct cordon_error *err)
 {
 	const char *at = buf->data, *end = buf->data + buf->len;
 	struct cordon_view_devices devices;
@@ -87,9 +91,10 @@ int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf 
 	cordon_view_devices(journal->view, journal->root_fd, &devices);
 	if (buf->len < sizeof(HEADER) || end[-1] != '\0')
 		return -EBADMSG;
-	journal->whole = cordon_streq(at, HEADER_WHOLE);
-	if (!journal->whole && !cordon_streq(at, HEADER))
-		return -EBADMSG;
+	*ret_first = cordon_streq(at, FIRST_HEADER) || cordon_streq(at, FIRST_HEADER_WHOLE);
+	journal->whole = cordon_streq(at, HEADER_WHOLE) || cordon_streq(at, FIRST_HEADER_WHOLE);
+	if (!*ret_first && !journal->whole && !cordon_streq(at, HEADER))
+		return strncmp(at, HEADER_ANY, strlen(HEADER_ANY)) == 0 ? -EPROTO : -EBADMSG;
 	for (at += strlen(at) + 1; at < end && !cordon_streq(at, "end");) {
 		struct cordon_step step = { 0 };
 		const char *text = at;
@@ -151,21 +156,33 @@ static int find_strangers(const struct cordon_journal *journal, const char *dir,
 	return 0;
 }
 
+/* Collects the paths of all steps, or of those that give a name; sorted. */
+static size_t collect(const struct cordon_journal *journal, bool given, const char **ret_paths)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < journal->n; i++)
+		if (!given || journal->steps[i].kind == CORDON_STEP_PUT)
+			ret_paths[n++] = journal->steps[i].path;
+	qsort(ret_paths, n, sizeof(*ret_paths), by_path);
+	return n;
+}
+
 int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(void *data, const char *path),
 			     void *data, struct cordon_error *err)
 {
 	autofree const char **ours = calloc(journal->n + 1, sizeof(*ours));
+	autofree const char **given = calloc(journal->n + 1, sizeof(*given));
+	size_t n_given;
 	int r = 0;
 
-	if (!ours)
+	if (!ours || !given)
 		return cordon_no_memory(err);
-	for (size_t i = 0; i < journal->n; i++)
-		ours[i] = journal->steps[i].path;
-	qsort(ours, journal->n, sizeof(*ours), by_path);
+	collect(journal, false, ours);
+	n_given = collect(journal, true, given);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
 		struct cordon_ident found;
-		bool made_again = step->kind == CORDON_STEP_TAKE && i + 1 < journal->n;
 
 		if (step->kind == CORDON_STEP_META)
 			continue;
@@ -179,18 +196,13 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 			return cordon_fail_errno(err, r, "cannot read %s", step->path);
 		if (step->kind == CORDON_STEP_TAKE) {
 			/* A file may have become a directory: then another step put it there. */
-			for (size_t k = i + 1; made_again && found.mode && k < journal->n; k++)
-				if (journal->steps[k].kind == CORDON_STEP_PUT &&
-				    cordon_streq(journal->steps[k].path, step->path))
-					found.mode = 0;
-			if (found.mode)
+			if (found.mode && !bsearch(&step->path, given, n_given, sizeof(*given), by_path))
 				met(data, step->path);
-			continue;
-		}
-		if (!cordon_ident_same(&found, &step->new))
-			met(data, step->path);
-		else if (S_ISDIR(step->new.mode))
+		} else if (S_ISDIR(step->new.mode) && S_ISDIR(found.mode)) {
 			r = find_strangers(journal, step->path, ours, journal->n, met, data);
+		} else if (!cordon_ident_same(&found, &step->new)) {
+			met(data, step->path);
+		}
 	}
 	return r < 0 ? cordon_fail_errno(err, r, "cannot read the root") : 0;
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Carries out the steps of a journal, and takes them back. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "base/path.h"
 #include "view/internal.h"
 #include "view/journal_steps.h"
+#include "view/stage.h"
 
-/* Opens the directory of a path beneath the root, through no link, and finds the last name. Returns a descriptor or
- * -errno. */
-static int open_parent(const struct cordon_journal *journal, const char *path, const char **ret_name)
+int cordon_steps_open_parent(const struct cordon_journal *journal, const char *path, const char **ret_name)
 {
 	char dir[CORDON_PATH_MAX];
 	const char *base = cordon_path_base(path);
@@ -39,10 +37,16 @@ static int stale_if_gone(int r)
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EXDEV ? -ESTALE : r;
 }
 
+/* The same for a move: the name was given to something else, or it was taken away with its directory. */
+static int stale_if_taken(int r)
+{
+	return r == -EEXIST || r == -ENOENT || r == -ENOTDIR ? -ESTALE : r;
+}
+
 int cordon_steps_look(const struct cordon_journal *journal, const char *path, struct cordon_ident *ret_ident)
 {
 	const char *name;
-	autofd int parent = open_parent(journal, path, &name);
+	autofd int parent = cordon_steps_open_parent(journal, path, &name);
 
 	*ret_ident = (struct cordon_ident){ 0 };
 	if (parent < 0)
@@ -55,133 +59,175 @@ static bool is_file(const struct cordon_ident *a, const struct cordon_ident *b)
 	return a->mode && a->dev == b->dev && a->ino == b->ino;
 }
 
-static bool is_empty(int dir_fd, const char *name)
+/*
+ * Describes an entry of the stage that may be `what`. A regular file without content and rights is none: it only holds the
+ * place of a file that is to come.
+ */
+static int look_slot(const struct cordon_journal *journal, const char *entry, const struct cordon_ident *what,
+		     struct cordon_ident *ret_ident)
 {
-	int fd = openat(dir_fd, name, CORDON_OPEN_DIR);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	bool empty = dir != NULL;
+	int r = look_at(journal->stage_fd, entry, ret_ident);
 
-	if (!dir)
-		cordon_closep(&fd);
-	for (struct dirent *entry; empty && (errno = 0, entry = readdir(dir));)
-		empty = cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..");
-	if (dir)
-		closedir(dir);
-	return empty;
+	if (r == 0 && S_ISREG(ret_ident->mode) && !(ret_ident->mode & 07777) && !ret_ident->size &&
+	    !is_file(ret_ident, what))
+		*ret_ident = (struct cordon_ident){ 0 };
+	return r;
 }
 
-/* Gives the stage's entry, which is `what`, a name in the root. Does nothing when the stage does not have it. */
-static int give(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *what)
+/* Gives the stage's entry, which is `what`, a name in the root. Does nothing when the stage does not have it. What the host
+ * had may have been written to since by who has it open, and is given back as it is. */
+static int give(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
+		const struct cordon_ident *what)
 {
-	char digits[CORDON_DIGITS_SIZE];
-	const char *entry = cordon_journal_entry(step->n, digits), *name;
+	char buf[CORDON_SLOT_SIZE];
+	const char *entry = cordon_journal_slot(step->n, slot, buf), *name;
 	struct cordon_ident staged;
 	autofd int parent = -1;
-	int r = look_at(journal->stage_fd, entry, &staged);
+	int r = look_slot(journal, entry, what, &staged);
 
 	if (r < 0 || !staged.mode)
 		return r;
-	if (!is_file(&staged, what))
-		return -EBADMSG;
-	parent = open_parent(journal, step->path, &name);
+	if (S_ISDIR(what->mode)	      ? !S_ISDIR(staged.mode)
+	    : slot == CORDON_SLOT_NEW ? !cordon_ident_same(&staged, what)
+				      : !is_file(&staged, what))
+		return -ESTALE;
+	parent = cordon_steps_open_parent(journal, step->path, &name);
 	if (parent < 0)
 		return stale_if_gone(parent);
 	if (renameat2(journal->stage_fd, entry, parent, name, RENAME_NOREPLACE) < 0)
-		return errno == EEXIST ? -ESTALE : -errno;
+		return stale_if_taken(-errno);
 	return 0;
 }
 
-/* Takes the root's entry into the stage. It must be `what`, and a directory must be empty, before the move and after it:
- * whoever was faster gets the name back. */
-static int take(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *what)
+/* Gives back what the stage got and did not expect. If the host has given the name to something else, the stage keeps it. */
+static int give_back(struct cordon_journal *journal, const struct cordon_step *step, const char *entry)
 {
-	char digits[CORDON_DIGITS_SIZE];
-	const char *entry = cordon_journal_entry(step->n, digits), *name;
+	const char *name;
+	autofd int parent = cordon_steps_open_parent(journal, step->path, &name);
+
+	if (parent < 0)
+		return stale_if_gone(parent);
+	return renameat2(journal->stage_fd, entry, parent, name, RENAME_NOREPLACE) < 0 ? stale_if_taken(-errno)
+										       : -ESTALE;
+}
+
+int cordon_steps_copy_dir(const struct cordon_journal *journal, const struct cordon_step *step)
+{
+	char buf[CORDON_SLOT_SIZE];
+	const char *copy = cordon_journal_slot(step->n, CORDON_SLOT_COPY, buf), *name;
+	autofd int parent = cordon_steps_open_parent(journal, step->path, &name);
+	int r = parent < 0 ? stale_if_gone(parent) : cordon_stage_again(parent, name, journal->stage_fd, copy);
+
+	return r == -EEXIST ? 0 : stale_if_taken(r);
+}
+
+/* Removes an empty directory; that its copy becomes the stage's entry says so. One that the host has removed counts as removed
+ * by us, and somebody else's empty directory with the same rights is as good. */
+static int take_dir(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
+		    const struct cordon_ident *what)
+{
+	char buf[CORDON_SLOT_SIZE], copy_buf[CORDON_SLOT_SIZE];
+	const char *entry = cordon_journal_slot(step->n, slot, buf), *name;
+	const char *copy = cordon_journal_slot(step->n, CORDON_SLOT_COPY, copy_buf);
 	struct cordon_ident found;
 	autofd int parent = -1;
 	int r = look_at(journal->stage_fd, entry, &found);
 
 	if (r < 0 || found.mode)
 		return r;
-	parent = open_parent(journal, step->path, &name);
+	parent = cordon_steps_open_parent(journal, step->path, &name);
 	if (parent < 0)
 		return stale_if_gone(parent);
 	r = look_at(parent, name, &found);
 	if (r < 0)
 		return r;
-	if (!cordon_ident_same(&found, what) || (S_ISDIR(found.mode) && !is_empty(parent, name)))
-		return -ESTALE;
-	if (renameat2(parent, name, journal->stage_fd, entry, RENAME_NOREPLACE) < 0)
-		return errno == ENOENT ? -ESTALE : -errno;
-	r = look_at(journal->stage_fd, entry, &found);
-	if (r == 0 && cordon_ident_same(&found, what) && (!S_ISDIR(found.mode) || is_empty(journal->stage_fd, entry)))
-		return 0;
-	return renameat2(journal->stage_fd, entry, parent, name, RENAME_NOREPLACE) < 0 ? -errno : -ESTALE;
+	if (found.mode) {
+		/* Steps that open it, or fill it again, change the rights of its owner for a while. */
+		if (slot == CORDON_SLOT_OLD ? ((found.mode ^ what->mode) & ~(mode_t)0700) != 0 : !S_ISDIR(found.mode))
+			return -ESTALE;
+		r = cordon_steps_copy_dir(journal, step);
+		if (r < 0)
+			return r;
+		if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			return errno == ENOTEMPTY ? -ESTALE : stale_if_taken(-errno);
+	}
+	return renameat(journal->stage_fd, copy, journal->stage_fd, entry) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Exchanges the stage's entry, which is `incoming`, with the root's, which must be `outgoing` before and after it. */
-static int swap(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *outgoing,
-		const struct cordon_ident *incoming)
+/*
+ * Takes the root's entry into the stage. It must be `what`, before the move and after it: whoever was faster gets the name
+ * back, and so he does if we were killed in between.
+ *
+ * INVARIANT: the stage has a file at the entry, because then the kernel refuses to move a directory to there.
+ */
+static int take(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
+		const struct cordon_ident *what)
 {
-	char digits[CORDON_DIGITS_SIZE];
-	const char *entry = cordon_journal_entry(step->n, digits), *name;
+	char buf[CORDON_SLOT_SIZE];
+	const char *entry = cordon_journal_slot(step->n, slot, buf), *name;
 	struct cordon_ident found;
 	autofd int parent = -1;
-	int r = look_at(journal->stage_fd, entry, &found);
+	int r;
 
-	if (r < 0 || is_file(&found, outgoing))
+	if (S_ISDIR(what->mode))
+		return take_dir(journal, step, slot, what);
+	r = look_slot(journal, entry, what, &found);
+	if (r < 0 || cordon_ident_same(&found, what))
 		return r;
-	if (!is_file(&found, incoming))
-		return -EBADMSG;
-	parent = open_parent(journal, step->path, &name);
+	if (found.mode)
+		return give_back(journal, step, entry);
+	parent = cordon_steps_open_parent(journal, step->path, &name);
 	if (parent < 0)
 		return stale_if_gone(parent);
 	r = look_at(parent, name, &found);
 	if (r < 0)
 		return r;
-	if (!cordon_ident_same(&found, outgoing))
+	if (!cordon_ident_same(&found, what))
 		return -ESTALE;
-	if (renameat2(journal->stage_fd, entry, parent, name, RENAME_EXCHANGE) < 0)
-		return errno == ENOENT ? -ESTALE : -errno;
+	if (mknodat(journal->stage_fd, entry, S_IFREG, 0) < 0 && errno != EEXIST)
+		return -errno;
+	if (renameat(parent, name, journal->stage_fd, entry) < 0)
+		return stale_if_taken(-errno);
 	r = look_at(journal->stage_fd, entry, &found);
-	if (r == 0 && cordon_ident_same(&found, outgoing))
-		return 0;
-	return renameat2(journal->stage_fd, entry, parent, name, RENAME_EXCHANGE) < 0 ? -errno : -ESTALE;
+	return r == 0 && cordon_ident_same(&found, what) ? 0 : give_back(journal, step, entry);
 }
 
 /* Sets mode and time of what is still the file or directory that the step is about. */
-static void set_meta(struct cordon_journal *journal, const struct cordon_step *step, bool forward)
+static void set_meta(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *to)
 {
-	const struct cordon_ident *wanted = forward ? &step->new : &step->old;
-	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, wanted->mtime };
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, to->mtime };
 	autofd int fd = cordon_open_beneath(journal->root_fd, step->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct cordon_ident found;
 	char path[CORDON_FD_PATH_SIZE];
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != step->old.ino || st.st_dev != step->old.dev ||
-	    S_ISLNK(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0 || ((st.st_mode ^ to->mode) & S_IFMT) || S_ISLNK(st.st_mode))
+		return;
+	cordon_ident_of(&st, &found);
+	if (!S_ISDIR(found.mode) && !is_file(&found, &step->old))
 		return;
 	cordon_fd_path(fd, path);
-	if ((st.st_mode & 0777) != (wanted->mode & 0777))
-		chmod(path, (st.st_mode & 07000) | (wanted->mode & 0777));
-	if (wanted->mtime.tv_sec || wanted->mtime.tv_nsec)
+	if ((found.mode & 0777) != (to->mode & 0777))
+		chmod(path, (found.mode & 07000) | (to->mode & 0777));
+	if (to->mtime.tv_sec || to->mtime.tv_nsec)
 		utimensat(AT_FDCWD, path, times, 0);
 }
 
+/* Takes the entry that goes, and gives the name to the one that comes. */
 static int run_step(struct cordon_journal *journal, const struct cordon_step *step, bool forward)
 {
-	switch (step->kind) {
-	case CORDON_STEP_SWAP:
-		return forward ? swap(journal, step, &step->old, &step->new)
-			       : swap(journal, step, &step->new, &step->old);
-	case CORDON_STEP_PUT:
-		return forward ? give(journal, step, &step->new) : take(journal, step, &step->new);
-	case CORDON_STEP_TAKE:
-		return forward ? take(journal, step, &step->old) : give(journal, step, &step->old);
-	case CORDON_STEP_META:
-		break;
+	bool had = step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_TAKE;
+	bool has = step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT;
+	int r = 0;
+
+	if (forward) {
+		if (had)
+			r = take(journal, step, CORDON_SLOT_OLD, &step->old);
+		return r == 0 && has ? give(journal, step, CORDON_SLOT_NEW, &step->new) : r;
 	}
-	return 0;
+	if (has)
+		r = take(journal, step, CORDON_SLOT_NEW, &step->new);
+	return r == 0 && had ? give(journal, step, CORDON_SLOT_OLD, &step->old) : r;
 }
 
 static void run_meta(struct cordon_journal *journal, bool forward)
@@ -189,10 +235,22 @@ static void run_meta(struct cordon_journal *journal, bool forward)
 	for (size_t i = 0; i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
 
-		/* A directory that came back got a new time when its entries did. */
-		if (step->kind == CORDON_STEP_META ||
-		    (!forward && step->kind == CORDON_STEP_TAKE && S_ISDIR(step->old.mode)))
-			set_meta(journal, step, forward);
+		if (step->kind == CORDON_STEP_META)
+			set_meta(journal, step, forward ? &step->new : &step->old);
+	}
+}
+
+/* A directory that came back was open to be filled, and got a new time by that. What lies in it comes before it. */
+static void close_restored(struct cordon_journal *journal)
+{
+	for (size_t i = 0; i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+		struct cordon_ident found;
+
+		/* One that was never removed is the host's own. */
+		if (step->kind == CORDON_STEP_TAKE && S_ISDIR(step->old.mode) &&
+		    cordon_steps_look(journal, step->path, &found) == 0 && !is_file(&found, &step->old))
+			set_meta(journal, step, &step->old);
 	}
 }
 
@@ -210,17 +268,16 @@ int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, 
 	/* Directories that we made, and that are closed to their owner, must be open again to be emptied. */
 	if (!forward)
 		run_meta(journal, false);
-	for (size_t i = 0; i < journal->n; i++) {
+	for (size_t i = 0; i < journal->n && (first == 0 || forced); i++) {
 		const struct cordon_step *step = &journal->steps[forward ? i : journal->n - 1 - i];
 		int r = run_step(journal, step, forward);
 
-		if (r == 0)
-			continue;
-		if (first == 0)
+		if (r < 0 && first == 0)
 			first = fail_step(step->path, r, forward, err);
-		if (!forced)
-			return first;
 	}
-	run_meta(journal, forward);
+	if (forward && (first == 0 || forced))
+		run_meta(journal, true);
+	if (!forward)
+		close_restored(journal);
 	return first;
 }

@@ -134,7 +134,10 @@ static bool find_left(const struct cordon_journal *journal, const struct cordon_
 	if (step->edited || !wanted->mode || (forward && !step->part) ||
 	    (step->kind != CORDON_STEP_SWAP && step->kind != (forward ? CORDON_STEP_PUT : CORDON_STEP_TAKE)))
 		return false;
-	return cordon_steps_look(journal, step->path, ret) == 0 && cordon_ident_same(ret, wanted);
+	if (cordon_steps_look(journal, step->path, ret) < 0)
+		return false;
+	/* A directory comes back as a new one. */
+	return cordon_ident_same(ret, wanted) || (S_ISDIR(ret->mode) && S_ISDIR(wanted->mode));
 }
 
 /* Adds to the file of a view what is in `left`, in the place of older entries. */

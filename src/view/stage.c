@@ -2,6 +2,7 @@
 /* Copies single files with their holes, times and attributes. */
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/xattr.h>
@@ -84,22 +85,36 @@ static int copy_content(int from, const struct stat *st, int to)
 	return r == 0 && ftruncate(to, st->st_size) < 0 ? -errno : r;
 }
 
-/* Copies the attributes of the user, but none that belongs to an overlay. A file system that keeps none is good enough. */
-static int copy_attributes(int from, int to)
+static bool is_of_user(const char *name)
 {
-	char list[8192];
-	autofree char *value = NULL;
-	ssize_t n = flistxattr(from, list, sizeof(list));
+	return strncmp(name, "user.", 5) == 0 && strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0;
+}
 
-	for (const char *name = list; n > 0 && name < list + n; name += strlen(name) + 1) {
-		ssize_t size;
+/* Copies attributes: all that we may set, or those of the user that belong to no overlay. A file system that keeps none is
+ * good enough. Both descriptors may be O_PATH. */
+static int copy_attributes(int from_fd, int to_fd, bool all)
+{
+	char from[CORDON_FD_PATH_SIZE], to[CORDON_FD_PATH_SIZE];
+	autofree char *list = NULL, *value = NULL;
+	ssize_t n;
 
-		if (strncmp(name, "user.", 5) != 0 || strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) == 0)
-			continue;
-		if (!value && !(value = malloc(XATTR_SIZE_MAX)))
-			return -ENOMEM;
-		size = fgetxattr(from, name, value, XATTR_SIZE_MAX);
-		if (size >= 0 && fsetxattr(to, name, value, (size_t)size, 0) < 0 && errno != ENOTSUP)
+	cordon_fd_path(from_fd, from);
+	cordon_fd_path(to_fd, to);
+	n = listxattr(from, NULL, 0);
+	if (n <= 0)
+		return 0;
+	list = malloc(XATTR_LIST_MAX);
+	value = malloc(XATTR_SIZE_MAX);
+	if (!list || !value)
+		return -ENOMEM;
+	n = listxattr(from, list, XATTR_LIST_MAX);
+	if (n < 0)
+		return -errno;
+	for (const char *name = list; name < list + n; name += strlen(name) + 1) {
+		ssize_t size = all || is_of_user(name) ? getxattr(from, name, value, XATTR_SIZE_MAX) : -1;
+
+		if (size >= 0 && setxattr(to, name, value, (size_t)size, 0) < 0 && errno != ENOTSUP &&
+		    (is_of_user(name) || errno == ENOSPC || errno == EDQUOT))
 			return -errno;
 	}
 	return 0;
@@ -110,17 +125,22 @@ int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_sta
 {
 	autofd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
+	mode_t mode = like->mode & (like->exact ? 07777 : 0777);
 	int r;
 
 	if (fd < 0)
 		return -errno;
 	r = like->content ? cordon_write_all(fd, like->content->data, like->content->len) : copy_content(src_fd, st, fd);
-	if (r == 0)
-		r = copy_attributes(src_fd, fd);
 	/* Who may not give files away keeps them, as an editor that replaces a file does. */
-	if (r == 0 && like->owned && fchown(fd, like->uid, like->gid) < 0 && fchown(fd, (uid_t)-1, like->gid) < 0)
-		r = 0;
-	if (r == 0 && fchmod(fd, like->mode & 0777) < 0)
+	if (r == 0 && like->owned && fchown(fd, like->uid, like->gid) < 0) {
+		mode &= (mode_t)~06000;
+		if (fchown(fd, (uid_t)-1, like->gid) < 0)
+			r = 0;
+	}
+	/* A change of the owner takes capabilities away, and so they come after it. */
+	if (r == 0)
+		r = copy_attributes(src_fd, fd, like->exact);
+	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
 	/* A merged text is newer than what it was made of; builds compare times. */
 	if (r == 0 && !like->content && futimens(fd, times) < 0)
@@ -143,26 +163,64 @@ int cordon_stage_link(int src_fd, const struct stat *st, int dir_fd, const char 
 	return 0;
 }
 
+static int again_file(int src_dir_fd, const char *src_name, const struct stat *st, int dir_fd, const char *name)
+{
+	const struct cordon_stage_like like = {
+		.mode = st->st_mode, .owned = true, .uid = st->st_uid, .gid = st->st_gid, .exact = true
+	};
+	autofd int fd = openat(src_dir_fd, src_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat now;
+
+	if (fd < 0 || fstat(fd, &now) < 0)
+		return -errno;
+	if (now.st_ino != st->st_ino || now.st_dev != st->st_dev)
+		return -ESTALE;
+	return cordon_stage_file(fd, &now, &like, dir_fd, name);
+}
+
+/* Gives a new directory, FIFO, socket or device what the old one has. */
+static int again_rights(int src_fd, const struct stat *st, int dir_fd, const char *name)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
+	autofd int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	mode_t mode = (st->st_mode & 07777) | (S_ISDIR(st->st_mode) ? 0700 : 0);
+	char path[CORDON_FD_PATH_SIZE];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (fchownat(dir_fd, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    fchownat(dir_fd, name, (uid_t)-1, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		mode &= (mode_t)~06000;
+	r = copy_attributes(src_fd, fd, true);
+	if (r < 0)
+		return r;
+	cordon_fd_path(fd, path);
+	return chmod(path, mode) < 0 || utimensat(AT_FDCWD, path, times, 0) < 0 ? -errno : 0;
+}
+
 int cordon_stage_again(int src_dir_fd, const char *src_name, int dir_fd, const char *name)
 {
-	struct cordon_stage_like like = { .owned = true };
 	autofd int fd = openat(src_dir_fd, src_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	autofd int open_fd = -1;
 	struct stat st;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (S_ISLNK(st.st_mode))
-		return cordon_stage_link(fd, &st, dir_fd, name);
-	if (S_ISDIR(st.st_mode))
-		return mkdirat(dir_fd, name, 0700) < 0 || fchmodat(dir_fd, name, st.st_mode & 0777, 0) < 0 ? -errno : 0;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	open_fd = openat(src_dir_fd, src_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (open_fd < 0)
-		return -errno;
-	like.mode = st.st_mode;
-	like.uid = st.st_uid;
-	like.gid = st.st_gid;
-	return cordon_stage_file(open_fd, &st, &like, dir_fd, name);
+	if (S_ISLNK(st.st_mode)) {
+		r = cordon_stage_link(fd, &st, dir_fd, name);
+		if (r == 0 && fchownat(dir_fd, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+			r = 0; /* nobody asks who owns a link */
+		return r;
+	}
+	if (S_ISREG(st.st_mode)) {
+		r = again_file(src_dir_fd, src_name, &st, dir_fd, name);
+	} else {
+		r = S_ISDIR(st.st_mode) ? mkdirat(dir_fd, name, 0700)
+					: mknodat(dir_fd, name, (st.st_mode & S_IFMT) | 0600, st.st_rdev);
+		r = r < 0 ? -errno : again_rights(fd, &st, dir_fd, name);
+	}
+	if (r < 0 && r != -EEXIST)
+		unlinkat(dir_fd, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+	return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies single files, links and empty directories with everything that a view keeps: content with its holes, permission
- * bits, times, and the user's attributes. Set-id and sticky bits, devices, FIFOs and sockets are never made.
+ * Copies single files, links and empty directories. Of what comes out of a view: content with its holes, permission bits,
+ * times, and the user's attributes, but no set-id and sticky bits, devices, FIFOs and sockets. Of what the host had:
+ * everything that we may give to a copy.
  */
 #ifndef CORDON_VIEW_STAGE_H
 #define CORDON_VIEW_STAGE_H
@@ -15,6 +16,7 @@ struct cordon_stage_like {
 	bool owned;			  /* the copy belongs to uid and gid, as far as we may do that */
 	uid_t uid;
 	gid_t gid;
+	bool exact; /* it has been the host's: with all bits and attributes */
 };
 
 /* Copies the regular file `src_fd` to a new file. Returns 0 or -errno. */
@@ -23,7 +25,10 @@ int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_sta
 /* Makes a link with the target of the link `src_fd` (O_PATH). */
 int cordon_stage_link(int src_fd, const struct stat *st, int dir_fd, const char *name);
 
-/* Copies a file, a link or the rights of a directory from one directory of ours to another, with its owner. */
+/*
+ * Copies an entry that is the host's, or was, as exactly as we can. Of a directory the copy is empty, and its owner may do
+ * everything in it. Returns 0 or -errno; on failure the directory has no new entry.
+ */
 int cordon_stage_again(int src_dir_fd, const char *src_name, int dir_fd, const char *name);
 
 #endif
