@@ -156,6 +156,16 @@ static int find_strangers(const struct cordon_journal *journal, const char *dir,
 	return 0;
 }
 
+/* Reports a directory or file whose mode is not what the change gave it. Times of the host's stay anyway. */
+static void check_mode(const struct cordon_step *step, const struct cordon_ident *found,
+		       void (*met)(void *data, const char *path), void *data)
+{
+	bool other = ((found->mode ^ step->new.mode) & (S_IFMT | 0777)) != 0;
+
+	if (found->mode && other && ((step->old.mode ^ step->new.mode) & 0777))
+		met(data, step->path);
+}
+
 /* Collects the paths of all steps, or of those that give a name; sorted. */
 static size_t collect(const struct cordon_journal *journal, bool given, const char **ret_paths)
 {
@@ -184,8 +194,6 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 		const struct cordon_step *step = &journal->steps[i];
 		struct cordon_ident found;
 
-		if (step->kind == CORDON_STEP_META)
-			continue;
 		r = cordon_steps_look(journal, step->path, &found);
 		/* The change closed a directory to its owner. The steps open it first, and look again. */
 		if (r == -EACCES) {
@@ -194,7 +202,9 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 		}
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot read %s", step->path);
-		if (step->kind == CORDON_STEP_TAKE) {
+		if (step->kind == CORDON_STEP_META) {
+			check_mode(step, &found, met, data);
+		} else if (step->kind == CORDON_STEP_TAKE) {
 			/* A file may have become a directory: then another step put it there. */
 			if (found.mode && !bsearch(&step->path, given, n_given, sizeof(*given), by_path))
 				met(data, step->path);

@@ -192,8 +192,15 @@ static int take(struct cordon_journal *journal, const struct cordon_step *step, 
 	return r == 0 && cordon_ident_same(&found, what) ? 0 : give_back(journal, step, entry);
 }
 
-/* Sets mode and time of what is still the file or directory that the step is about. */
-static void set_meta(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *to)
+static bool is_set(const struct timespec *time)
+{
+	return time->tv_sec || time->tv_nsec;
+}
+
+/* Changes mode and time from those of `from` to those of `to`. Whatever the host has changed meanwhile stays: the mode, or
+ * the time of a file. */
+static void set_meta(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *from,
+		     const struct cordon_ident *to)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, to->mtime };
 	autofd int fd = cordon_open_beneath(journal->root_fd, step->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -207,9 +214,11 @@ static void set_meta(struct cordon_journal *journal, const struct cordon_step *s
 	if (!S_ISDIR(found.mode) && !is_file(&found, &step->old))
 		return;
 	cordon_fd_path(fd, path);
-	if ((found.mode & 0777) != (to->mode & 0777))
+	if ((found.mode & 0777) == (from->mode & 0777) && (found.mode & 0777) != (to->mode & 0777))
 		chmod(path, (found.mode & 07000) | (to->mode & 0777));
-	if (to->mtime.tv_sec || to->mtime.tv_nsec)
+	if (is_set(&to->mtime) &&
+	    (!is_set(&from->mtime) || (found.size == from->size && found.mtime.tv_sec == from->mtime.tv_sec &&
+				       found.mtime.tv_nsec == from->mtime.tv_nsec)))
 		utimensat(AT_FDCWD, path, times, 0);
 }
 
@@ -236,7 +245,7 @@ static void run_meta(struct cordon_journal *journal, bool forward)
 		const struct cordon_step *step = &journal->steps[i];
 
 		if (step->kind == CORDON_STEP_META)
-			set_meta(journal, step, forward ? &step->new : &step->old);
+			set_meta(journal, step, forward ? &step->old : &step->new, forward ? &step->new : &step->old);
 	}
 }
 
@@ -245,12 +254,13 @@ static void close_restored(struct cordon_journal *journal)
 {
 	for (size_t i = 0; i < journal->n; i++) {
 		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_ident open = { .mode = step->old.mode | 0700 };
 		struct cordon_ident found;
 
 		/* One that was never removed is the host's own. */
 		if (step->kind == CORDON_STEP_TAKE && S_ISDIR(step->old.mode) &&
 		    cordon_steps_look(journal, step->path, &found) == 0 && !is_file(&found, &step->old))
-			set_meta(journal, step, &step->old);
+			set_meta(journal, step, &open, &step->old);
 	}
 }
 

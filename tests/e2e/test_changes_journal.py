@@ -124,6 +124,35 @@ def test_what_the_host_saves_while_an_undo_moves_the_file_stays_in_the_tree(box,
     assert cordon("changes", "discard", view.id, cwd=tree).returncode == 0
 
 
+# ---- what the host did to modes and times ----
+
+
+def test_undo_leaves_modes_and_times_alone_that_the_host_set_later(box, cordon, tree):
+    box.mkdir("root/d")
+    view = View(box, tree).work("chmod 775 d; touch -d @1000000000 f1")
+    assert cordon("changes", "apply", view.id, cwd=tree).returncode == 0
+    assert (tree / "d").stat().st_mode & 0o777 == 0o775 and (tree / "f1").stat().st_mtime == 1000000000
+    (tree / "d").chmod(0o700)
+    refused = cordon("changes", "undo", "--json", view.id, cwd=tree)
+    assert refused.returncode == 1 and [item["path"] for item in refused.json()["conflicts"]] == ["d"], str(refused)
+    (tree / "d").chmod(0o775)
+    (tree / "f1").write_text("host\n")
+    edited = (tree / "f1").stat().st_mtime_ns
+    assert cordon("changes", "undo", view.id, cwd=tree).returncode == 0
+    assert (tree / "d").stat().st_mode & 0o777 == 0o755
+    assert (tree / "f1").stat().st_mtime_ns == edited, "a file with a new text keeps its new time"
+
+
+def test_an_apply_that_is_taken_back_leaves_a_mode_alone_that_the_host_set_meanwhile(box, cordon, tree):
+    box.mkdir("root/d")
+    view = View(box, tree).work("chmod 775 d; echo agent > f1")
+    running = meet_step(cordon, tree, view, "changes", "apply", view.id)
+    (tree / "d").chmod(0o700)
+    save(tree, "f1", "saved\n")
+    assert running.wait(60) == 1
+    assert (tree / "d").stat().st_mode & 0o777 == 0o700
+
+
 # ---- another file system ----
 
 
