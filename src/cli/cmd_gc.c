@@ -94,7 +94,8 @@ const struct cordon_command cordon_cmd_gc = {
 		"A supervisor that was killed takes its sandbox with it; what may stay is its record, a cgroup and, for a\n"
 		"best-effort run, a temporary directory. Live runs are never touched. Of crews that ended more than a week\n"
 		"ago, results and logs are removed too, and so are views that were applied or discarded as long ago. Views\n"
-		"whose changes nobody has applied or discarded stay. Approvals are removed a week after they expired.\n",
+		"whose changes nobody has applied or discarded stay, and so do those with something that an interrupted undo\n"
+		"could not end. Approvals are removed a week after they expired.\n",
 	.options = NULL,
 	.run = run,
 };

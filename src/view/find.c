@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "store/store.h"
 #include "view/internal.h"
+#include "view/journal.h"
 
 void cordon_view_list_done(struct cordon_view_list *list)
 {
@@ -193,6 +194,15 @@ static bool is_settled(const struct cordon_view_record *record, uint64_t max_age
 	       (uint64_t)age_ms >= max_age_ms;
 }
 
+/* Removes a view that nobody needs any more. One whose undo was interrupted, or that has something of the host's which could
+ * not be given back, waits for a person. */
+static bool remove_settled(const struct cordon_home *home, struct cordon_view *view, uint64_t max_age_ms)
+{
+	return is_settled(&view->record, max_age_ms) && cordon_view_lock(view, NULL) == 0 &&
+	       is_settled(&view->record, max_age_ms) && !cordon_journal_pending(view) &&
+	       !cordon_journal_has_kept(view) && cordon_view_remove(home, view, NULL) == 0;
+}
+
 int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct cordon_view_counts *ret_counts,
 		   struct cordon_error *err)
 {
@@ -223,8 +233,7 @@ int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct c
 		if (remove_half(views, id)) {
 			counts.removed++;
 		} else if (cordon_view_open(home, id, &view, NULL) == 0) {
-			if (is_settled(&view.record, max_age_ms) && !find_above(&all, id) &&
-			    cordon_view_lock(&view, NULL) == 0 && cordon_view_remove(home, &view, NULL) == 0)
+			if (!find_above(&all, id) && remove_settled(home, &view, max_age_ms))
 				counts.removed++;
 			else if (view.record.state == CORDON_VIEW_LIVE)
 				counts.live++;

@@ -687,3 +687,11 @@ bool cordon_journal_pending(const struct cordon_view *view)
 	}
 	return false;
 }
+
+bool cordon_journal_has_kept(const struct cordon_view *view)
+{
+	autofd int all = -1;
+	uint64_t number;
+
+	return open_all(view, false, &all) == 0 && list_numbers(all, KEPT, &number, 1) > 0;
+}

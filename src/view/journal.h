@@ -117,5 +117,7 @@ int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err
 int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
 /* Whether there is something to end; needs no lock. */
 bool cordon_journal_pending(const struct cordon_view *view);
+/* Whether something of the host's was set aside, because it could not be given back. */
+bool cordon_journal_has_kept(const struct cordon_view *view);
 
 #endif

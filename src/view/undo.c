@@ -143,6 +143,15 @@ void cordon_view_audit(const struct cordon_home *home, const struct cordon_view 
 	json_decref(event.detail);
 }
 
+/* Whether the directory is gone that a view was made of, or another one has its name. */
+static bool has_no_root(const struct cordon_view *view)
+{
+	autofd int fd = -1;
+	int r = cordon_view_root(view, &fd, NULL);
+
+	return r == -ENOENT || r == -ENOTDIR || r == -ESTALE;
+}
+
 int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view, struct cordon_error *err)
 {
 	size_t ended;
@@ -152,9 +161,10 @@ int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view
 		r = cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run of view %s has not ended", view->record.id);
 	if (r == 0)
 		r = cordon_view_check_above(home, view->record.id, err);
-	if (r == 0)
-		r = cordon_journal_recover(view, &ended, err);
 	if (r < 0)
+		return r;
+	r = cordon_journal_recover(view, &ended, err);
+	if (r < 0 && !has_no_root(view))
 		return r;
 	cordon_view_audit(home, view, "discard", NULL, NULL);
 	return cordon_view_remove(home, view, err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal of apply and undo: what happens when the host goes on in that very moment, when a process is killed, when the stage is on
 another file system, and with what is left of journals later. Nothing of the host's is lost, and no view is stuck."""
+import json
 import os
 import shutil
 import stat
@@ -11,6 +12,9 @@ import pytest
 
 from support import Cordon, kill_session, poll
 from views import Killer, View
+
+WEEK = 7 * 86400
+
 
 @pytest.fixture
 def tree(box):
@@ -153,6 +157,50 @@ def test_an_apply_that_is_taken_back_leaves_a_mode_alone_that_the_host_set_meanw
     assert (tree / "d").stat().st_mode & 0o777 == 0o700
 
 
+# ---- gc ----
+
+
+def age(view):
+    """Makes the run of a view end eight days ago."""
+    record = json.loads((view.dir / "record.json").read_text())
+    record["ended"] = {"sec": int(time.time()) - WEEK - 86400, "nsec": 0}
+    view.write("record.json", json.dumps(record).encode())
+
+
+def interrupted_undo(box, cordon, tree):
+    view = View(box, tree).work("for n in 1 2 3 4; do echo agent > f$n; done")
+    assert cordon("changes", "apply", view.id, cwd=tree).returncode == 0
+    status = Killer(cordon, tree).kill("renameat2", 3, "changes", "undo", view.id)
+    texts = [text_of(tree / name) for name in ("f1", "f4")]
+    assert status != 0 and texts == ["agent\n", "f4\n"], "some steps were taken back, and some were not"
+    age(view)
+    return view
+
+
+def test_gc_keeps_a_view_whose_undo_was_interrupted(box, cordon, tree):
+    view = interrupted_undo(box, cordon, tree)
+    assert cordon("gc").returncode == 0 and view.dir.exists()
+    assert state_of(cordon, tree, view) == "ended"
+    assert [(tree / f"f{n}").read_text() for n in range(1, 5)] == ["f1\n", "f2\n", "f3\n", "f4\n"]
+
+
+def test_gc_keeps_a_view_that_has_something_of_the_hosts_set_aside(box, cordon, tree):
+    view = interrupted_undo(box, cordon, tree)
+    save(tree, "f1", "host\n")
+    noticed = cordon("changes", "list", cwd=tree)
+    assert "the host changed f1 meanwhile" in noticed.stderr and f"{view.id}/journal/kept-1" in noticed.stderr, str(noticed)
+    assert state_of(cordon, tree, view) == "ended", "the others are undone"
+    assert [(tree / f"f{n}").read_text() for n in range(1, 5)] == ["host\n", "f2\n", "f3\n", "f4\n"]
+    record = json.loads((view.dir / "record.json").read_text())
+    view.write("record.json", json.dumps(record | {"state": "applied"}).encode())
+    age(view)
+    assert cordon("gc").returncode == 0 and "f1\n" in all_texts(view.dir / "journal" / "kept-1")
+    # A second journal that must be set aside gets another number.
+    view.write("record.json", json.dumps(record | {"state": "ended"}).encode())
+    assert cordon("changes", "apply", view.id, "f2", cwd=tree).returncode == 0 and (view.dir / "journal" / "2").exists()
+    assert cordon("changes", "discard", view.id, cwd=tree).returncode == 0 and not view.dir.exists()
+
+
 # ---- another file system ----
 
 
@@ -229,6 +277,17 @@ def test_directories_of_a_lower_layer_can_be_removed(box, cordon):
 
 
 # ---- journals later ----
+
+
+def test_a_view_whose_root_is_gone_can_be_discarded_whatever_was_applied(box, cordon, tree):
+    whole = View(box, tree).work("echo agent > f1; echo agent > f2")
+    half = View(box, tree).work("echo agent > f3; echo agent > f4")
+    assert cordon("changes", "apply", whole.id, "f1", cwd=tree).returncode == 0
+    assert Killer(cordon, tree).kill("renameat2", 2, "changes", "apply", half.id) != 0
+    shutil.rmtree(tree)
+    for view in (whole, half):
+        done = cordon("changes", "discard", view.id, cwd=box.path)
+        assert done.returncode == 0 and not view.dir.exists(), str(done)
 
 
 def test_journals_of_the_first_version_can_be_undone_and_of_others_are_refused(box, cordon, tree):
