@@ -4,6 +4,7 @@
 #include <search.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "view/apply_internal.h"
 #include "view/stage.h"
 
@@ -55,12 +56,13 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 		.owned = change->old.mode && (change->old.uid != geteuid() || change->old.gid != getegid()),
 		.uid = change->old.uid,
 		.gid = change->old.gid,
+		.acl_fd = -1,
 	};
 	char buf[CORDON_SLOT_SIZE], other[CORDON_SLOT_SIZE];
 	const char *name = cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf);
 	const struct staged_link *known;
 	struct stat st;
-	autofd int fd = cordon_delta_open(&apply->delta, change, &st);
+	autofd int fd = cordon_delta_open(&apply->delta, change, &st), acl = -1;
 
 	if (fd < 0)
 		return fd;
@@ -70,6 +72,9 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 	if (known && linkat(apply->journal.stage_fd, cordon_journal_slot(known->n, CORDON_SLOT_NEW, other),
 			    apply->journal.stage_fd, name, 0) == 0)
 		return 0;
+	if (S_ISREG(change->old.mode))
+		like.acl_fd = acl = cordon_open_beneath(apply->delta.root_fd, change->path,
+							O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (change->links > 1 && !content && remember_link(apply, st.st_ino, step->n) < 0)
 		return -ENOMEM;
 	return cordon_stage_file(fd, &st, &like, apply->journal.stage_fd, name);

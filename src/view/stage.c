@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies single files with their holes, times and attributes. */
+#include <endian.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/limits.h>
@@ -12,6 +13,9 @@
 
 #define CHUNK ((size_t)256 << 10)
 #define OVERLAY_PREFIX "user.overlay."
+#define ACCESS_LIST "system.posix_acl_access"
+#define ACL_TAG_GROUP 0x04 /* the group of the file; the mask is another entry */
+#define ACL_ENTRIES_MAX 512
 
 static int write_at(int fd, const char *bytes, size_t n, off_t at)
 {
@@ -120,6 +124,35 @@ static int copy_attributes(int from_fd, int to_fd, bool all)
 	return 0;
 }
 
+/*
+ * Gives a file the access list of another one. Where that has one, the group's bits of its mode are the most that anybody
+ * but owner and others may do, and not what the group may. Returns the mode that the file is to have then.
+ */
+static mode_t copy_access(int from_fd, int to_fd, mode_t mode)
+{
+	struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, perm;
+			uint32_t id;
+		} entry[ACL_ENTRIES_MAX];
+	} list;
+	char from[CORDON_FD_PATH_SIZE];
+	mode_t group = 0;
+	ssize_t n;
+
+	cordon_fd_path(from_fd, from);
+	n = getxattr(from, ACCESS_LIST, &list, sizeof(list));
+	if (n < 0 && errno != ERANGE)
+		return mode; /* it has none */
+	if (n > 0 && fsetxattr(to_fd, ACCESS_LIST, &list, (size_t)n, 0) == 0)
+		return mode;
+	for (size_t i = 0; n > 0 && i < ((size_t)n - sizeof(list.version)) / sizeof(list.entry[0]); i++)
+		if (le16toh(list.entry[i].tag) == ACL_TAG_GROUP)
+			group = (mode_t)(le16toh(list.entry[i].perm) & 7) << 3;
+	return (mode & ~(mode_t)070) | (mode & group);
+}
+
 int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_stage_like *like, int dir_fd,
 		      const char *name)
 {
@@ -140,6 +173,8 @@ int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_sta
 	/* A change of the owner takes capabilities away, and so they come after it. */
 	if (r == 0)
 		r = copy_attributes(src_fd, fd, like->exact);
+	if (r == 0 && like->acl_fd >= 0)
+		mode = copy_access(like->acl_fd, fd, mode);
 	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
 	/* A merged text is newer than what it was made of; builds compare times. */
@@ -166,7 +201,7 @@ int cordon_stage_link(int src_fd, const struct stat *st, int dir_fd, const char 
 static int again_file(int src_dir_fd, const char *src_name, const struct stat *st, int dir_fd, const char *name)
 {
 	const struct cordon_stage_like like = {
-		.mode = st->st_mode, .owned = true, .uid = st->st_uid, .gid = st->st_gid, .exact = true
+		.mode = st->st_mode, .owned = true, .uid = st->st_uid, .gid = st->st_gid, .acl_fd = -1, .exact = true
 	};
 	autofd int fd = openat(src_dir_fd, src_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat now;

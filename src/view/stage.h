@@ -16,6 +16,7 @@ struct cordon_stage_like {
 	bool owned;			  /* the copy belongs to uid and gid, as far as we may do that */
 	uid_t uid;
 	gid_t gid;
+	int acl_fd; /* the file (O_PATH) whose access list the copy gets, or -1 */
 	bool exact; /* it has been the host's: with all bits and attributes */
 };
 

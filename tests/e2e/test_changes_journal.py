@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import time
 
@@ -199,6 +200,20 @@ def test_gc_keeps_a_view_that_has_something_of_the_hosts_set_aside(box, cordon, 
     view.write("record.json", json.dumps(record | {"state": "ended"}).encode())
     assert cordon("changes", "apply", view.id, "f2", cwd=tree).returncode == 0 and (view.dir / "journal" / "2").exists()
     assert cordon("changes", "discard", view.id, cwd=tree).returncode == 0 and not view.dir.exists()
+
+
+# ---- rights ----
+
+
+def test_an_access_list_of_the_host_stays_and_the_group_gets_no_more(box, cordon, tree):
+    entries = ((0x01, 6, 0xFFFFFFFF), (0x02, 6, 1234), (0x04, 0, 0xFFFFFFFF), (0x10, 6, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF))
+    access = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    os.setxattr(tree / "f1", "system.posix_acl_access", access)
+    assert (tree / "f1").stat().st_mode & 0o777 == 0o660
+    View(box, tree).work("echo agent >> f1")
+    assert cordon("changes", "apply", cwd=tree).returncode == 0
+    assert (tree / "f1").read_text() == "f1\nagent\n" and (tree / "f1").stat().st_mode & 0o777 == 0o660
+    assert os.getxattr(tree / "f1", "system.posix_acl_access") == access
 
 
 # ---- another file system ----
