@@ -89,12 +89,38 @@ static int stage_dir(struct cordon_applying *apply, const struct cordon_step *st
 	return mkdirat(apply->journal.stage_fd, name, 0700) < 0 ? -errno : 0;
 }
 
+/* Adds a step that opens the directory of a path while others work in it, if it is ours and closed to us: native work would
+ * have done the same, or the view has. */
+static int stage_open(struct cordon_applying *apply, const char *path)
+{
+	struct cordon_step step = { .kind = CORDON_STEP_OPEN, .n = apply->journal.next++ };
+	size_t n = (size_t)(cordon_path_base(path) - path);
+	char dir[CORDON_PATH_MAX];
+	autofd int fd = -1;
+	struct stat st;
+
+	if (geteuid() == 0 || cordon_copy(dir, sizeof(dir), path, n ? n - 1 : 0) < 0 || cordon_streq(dir, apply->opened))
+		return 0;
+	memcpy(apply->opened, dir, sizeof(dir));
+	fd = cordon_open_beneath(apply->delta.root_fd, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0300) == 0300)
+		return 0; /* the view makes it, or we need not or can't open it */
+	step.path = dir;
+	cordon_ident_of(&st, &step.old);
+	step.old.mtime = (struct timespec){ 0 };
+	step.new = step.old;
+	step.new.mode |= 0300;
+	return cordon_journal_add(&apply->journal, &step, apply->err);
+}
+
 static int add_step(struct cordon_applying *apply, struct cordon_step *step)
 {
 	char buf[CORDON_SLOT_SIZE];
 	struct stat st;
-	int r;
+	int r = stage_open(apply, step->path);
 
+	if (r < 0)
+		return r;
 	if (step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT) {
 		if (fstatat(apply->journal.stage_fd, cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf), &st,
 			    AT_SYMLINK_NOFOLLOW) < 0)
@@ -180,6 +206,7 @@ int cordon_apply_carry_out(struct cordon_applying *apply, bool whole)
 	int r = cordon_journal_begin(apply->view, apply->delta.root_fd, &apply->journal, apply->err);
 
 	apply->journal.whole = whole;
+	apply->opened[0] = '/'; /* none */
 	for (size_t i = 0; r == 0 && i < apply->delta.n; i++)
 		if (apply->choices[i].chosen)
 			r = stage_change(apply, i);

@@ -33,6 +33,7 @@ typedef enum cordon_step_kind {
 	CORDON_STEP_PUT = 'p',	/* the stage's entry gets a name that the root does not have */
 	CORDON_STEP_TAKE = 't', /* the root's entry goes to the stage; a directory must be empty */
 	CORDON_STEP_META = 'm', /* mode and time of what the root has; never a reason to fail */
+	CORDON_STEP_OPEN = 'o', /* a directory of the host that has another mode while the other steps are carried out */
 } cordon_step_kind;
 
 struct cordon_step {

@@ -102,7 +102,7 @@ int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf 
 		char kind;
 		int used = 0, flags, r;
 
-		if (sscanf(text, "%c %u %d%n", &kind, &n, &flags, &used) != 3 || !strchr("sptm", kind))
+		if (sscanf(text, "%c %u %d%n", &kind, &n, &flags, &used) != 3 || !strchr("sptmo", kind))
 			return -EBADMSG;
 		text += used;
 		step.kind = (cordon_step_kind)kind;
@@ -194,6 +194,8 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 		const struct cordon_step *step = &journal->steps[i];
 		struct cordon_ident found;
 
+		if (step->kind == CORDON_STEP_OPEN)
+			continue;
 		r = cordon_steps_look(journal, step->path, &found);
 		/* The change closed a directory to its owner. The steps open it first, and look again. */
 		if (r == -EACCES) {

@@ -239,6 +239,17 @@ static int run_step(struct cordon_journal *journal, const struct cordon_step *st
 	return r == 0 && had ? give(journal, step, CORDON_SLOT_OLD, &step->old) : r;
 }
 
+/* Directories that are closed to us are open while steps are carried out in them. */
+static void run_open(struct cordon_journal *journal, bool open)
+{
+	for (size_t i = 0; i < journal->n; i++) {
+		const struct cordon_step *step = &journal->steps[i];
+
+		if (step->kind == CORDON_STEP_OPEN)
+			set_meta(journal, step, open ? &step->old : &step->new, open ? &step->new : &step->old);
+	}
+}
+
 static void run_meta(struct cordon_journal *journal, bool forward)
 {
 	for (size_t i = 0; i < journal->n; i++) {
@@ -278,6 +289,7 @@ int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, 
 	/* Directories that we made, and that are closed to their owner, must be open again to be emptied. */
 	if (!forward)
 		run_meta(journal, false);
+	run_open(journal, true);
 	for (size_t i = 0; i < journal->n && (first == 0 || forced); i++) {
 		const struct cordon_step *step = &journal->steps[forward ? i : journal->n - 1 - i];
 		int r = run_step(journal, step, forward);
@@ -285,6 +297,7 @@ int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, 
 		if (r < 0 && first == 0)
 			first = fail_step(step->path, r, forward, err);
 	}
+	run_open(journal, false);
 	if (forward && (first == 0 || forced))
 		run_meta(journal, true);
 	if (!forward)

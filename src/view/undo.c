@@ -51,7 +51,7 @@ static void list_steps(struct listing *listing, const struct cordon_journal *jou
 		const struct cordon_step *step = &journal->steps[i];
 		char letter = step->kind == CORDON_STEP_PUT ? 'D' : step->kind == CORDON_STEP_TAKE ? 'A' : 'M';
 
-		if (step->kind != CORDON_STEP_META)
+		if (step->kind != CORDON_STEP_META && step->kind != CORDON_STEP_OPEN)
 			add(listing, &listing->result->applied, step->path, letter,
 			    S_ISDIR(step->kind == CORDON_STEP_PUT ? step->new.mode : step->old.mode), NULL);
 	}

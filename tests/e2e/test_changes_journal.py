@@ -216,6 +216,23 @@ def test_an_access_list_of_the_host_stays_and_the_group_gets_no_more(box, cordon
     assert os.getxattr(tree / "f1", "system.posix_acl_access") == access
 
 
+def test_work_in_directories_that_are_closed_to_their_owner_is_applied_and_undone(box, cordon, tree):
+    for name in ("shut/one", "gone/deep/two", "moved/three"):
+        box.write(f"root/{name}", "x\n")
+    for name in ("shut", "gone/deep", "gone", "moved"):
+        (tree / name).chmod(0o555)
+    before = {str(path): path.stat().st_mode for path in tree.rglob("*")}
+    view = View(box, tree).work("chmod u+w shut; echo new > shut/new; rm shut/one; chmod 555 shut; chmod -R u+w gone; rm -r gone; mv moved there")
+    for _ in range(2):
+        applied = cordon("changes", "apply", view.id, cwd=tree)
+        assert applied.returncode == 0, str(applied)
+        assert os.listdir(tree / "shut") == ["new"] and not (tree / "gone").exists() and not (tree / "moved").exists()
+        assert (tree / "shut").stat().st_mode & 0o777 == (tree / "there").stat().st_mode & 0o777 == 0o555
+        undone = cordon("changes", "undo", view.id, cwd=tree)
+        assert undone.returncode == 0, str(undone)
+        assert {str(path): path.stat().st_mode for path in tree.rglob("*")} == before
+
+
 # ---- another file system ----
 
 
