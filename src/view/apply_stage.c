@@ -81,12 +81,19 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 }
 
 /* Makes a new directory in the stage. Its rights come last; until then we must be able to fill it. */
-static int stage_dir(struct cordon_applying *apply, const struct cordon_step *step)
+static int stage_dir(struct cordon_applying *apply, const struct cordon_delta_change *change,
+		     const struct cordon_step *step)
 {
 	char buf[CORDON_SLOT_SIZE];
 	const char *name = cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf);
+	autofd int fd = cordon_open_beneath(apply->delta.upper_fd, change->path,
+					    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	return mkdirat(apply->journal.stage_fd, name, 0700) < 0 ? -errno : 0;
+	if (mkdirat(apply->journal.stage_fd, name, 0700) < 0)
+		return -errno;
+	if (fd >= 0)
+		cordon_stage_attributes(fd, apply->journal.stage_fd, name);
+	return 0;
 }
 
 /* Adds a step that opens the directory of a path while others work in it, if it is ours and closed to us: native work would
@@ -151,7 +158,7 @@ static int stage_change(struct cordon_applying *apply, size_t i)
 		if (change->kind != CORDON_DELTA_ADDED)
 			return 0; /* its rights come last */
 		step.kind = CORDON_STEP_PUT;
-		r = stage_dir(apply, &step);
+		r = stage_dir(apply, change, &step);
 	} else if (change->kind == CORDON_DELTA_TOUCHED && !change->attributes) {
 		return 0;
 	} else {

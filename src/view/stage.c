@@ -183,6 +183,14 @@ int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_sta
 	return r;
 }
 
+void cordon_stage_attributes(int src_fd, int dir_fd, const char *name)
+{
+	autofd int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		copy_attributes(src_fd, fd, false);
+}
+
 int cordon_stage_link(int src_fd, const struct stat *st, int dir_fd, const char *name)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };

@@ -26,6 +26,9 @@ int cordon_stage_file(int src_fd, const struct stat *st, const struct cordon_sta
 /* Makes a link with the target of the link `src_fd` (O_PATH). */
 int cordon_stage_link(int src_fd, const struct stat *st, int dir_fd, const char *name);
 
+/* Copies the user's attributes of a directory (O_PATH). Best effort. */
+void cordon_stage_attributes(int src_fd, int dir_fd, const char *name);
+
 /*
  * Copies an entry that is the host's, or was, as exactly as we can. Of a directory the copy is empty, and its owner may do
  * everything in it. Returns 0 or -errno; on failure the directory has no new entry.

@@ -233,6 +233,18 @@ def test_work_in_directories_that_are_closed_to_their_owner_is_applied_and_undon
         assert {str(path): path.stat().st_mode for path in tree.rglob("*")} == before
 
 
+def test_attributes_of_new_directories_come_out_and_however_many_a_file_has(memory_box):
+    """In memory, because ext4 has no room for so many names."""
+    cordon = Cordon(memory_box)
+    memory_box.write("root/f1", "f1\n")
+    tree = memory_box.path / "root"
+    script = "import os; os.mkdir('made'); os.setxattr('made', 'user.note', b'kept'); [os.setxattr('f1', f'user.{n:0200d}', b'x') for n in range(60)]"
+    View(memory_box, tree).work(f'echo more >> f1; python3 -c "{script}"')
+    assert cordon("changes", "apply", cwd=tree).returncode == 0
+    assert os.getxattr(tree / "made", "user.note") == b"kept"
+    assert len(os.listxattr(tree / "f1")) == 60
+
+
 # ---- another file system ----
 
 
