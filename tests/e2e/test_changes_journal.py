@@ -3,10 +3,12 @@
 another file system, and with what is left of journals later. Nothing of the host's is lost, and no view is stuck."""
 import json
 import os
+import random
 import shutil
 import stat
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -404,3 +406,57 @@ def test_killed_at_every_rename_while_directories_go_and_come_everything_is_whol
             assert found in (before, after), f"{verb} was done by half at {call} {number}: {listed.stderr}"
             applied = found == after
             assert listed.json()["changes"][0]["state"] == ("applied" if applied else "ended")
+
+
+STRIKES = {"renameat": 12, "renameat2": 12, "fsync": 10, "unlinkat": 8, "mknodat": 6, "openat": 120}  # about how many calls there are
+
+
+class Saver(threading.Thread):
+    """A host that saves a few files while a command runs."""
+
+    def __init__(self, tree, seed):
+        super().__init__()
+        self.tree, self.random, self.last = tree, random.Random(seed), {}
+
+    def run(self):
+        time.sleep(self.random.uniform(0, 0.06))
+        for number in range(3):
+            name, text = f"f{self.random.randrange(6)}", f"saved {number}\n"
+            save(self.tree, name, text)
+            self.last[name] = text
+            time.sleep(self.random.uniform(0, 0.01))
+
+
+@pytest.mark.soak
+@pytest.mark.limit(600)
+@pytest.mark.parametrize("apart", [False, True], ids=["one_file_system", "two_file_systems"])
+def test_killed_at_any_point_beside_a_host_that_saves_nothing_is_lost_or_stuck(box, memory_box, apart):
+    own = box if apart else memory_box
+    cordon, seen = Cordon(own), set()
+    for number in range(150):
+        chance = random.Random(number)
+        tree = memory_box.mkdir(f"root{number}")
+        for name in ("f0", "f1", "f2", "f3", "f4", "f5", "d/e/x"):
+            memory_box.write(tree / name, f"old {name}\n")
+        view = View(own, tree).work("for n in 0 1 2 3; do echo agent > f$n; done; rm f4 f5; rm -r d; mkdir -p m/n; echo q > m/n/q")
+        verb = "undo" if number % 2 else "apply"
+        if verb == "undo":
+            assert cordon("changes", "apply", view.id, cwd=tree).returncode == 0
+        saver = Saver(tree, number)
+        saver.start()
+        call = chance.choice(sorted(STRIKES))
+        Killer(cordon, tree).kill(call, chance.randint(STRIKES[call] // 6, STRIKES[call]), "changes", verb, view.id)
+        saver.join()
+        first, second = (cordon("changes", "list", "--json", cwd=tree) for _ in range(2))
+        assert second.returncode == 0 and not second.stderr, f"round {number}: {first}{second}"
+        applied = second.json()["changes"][0]["state"] == "applied"
+        kept = list(view.dir.glob("journal/kept-*"))
+        seen.add((verb, applied, bool(kept)))
+        texts = all_texts(tree) + all_texts(view.dir / "journal") if (view.dir / "journal").exists() else all_texts(tree)
+        assert all(text in texts for text in saver.last.values()), f"round {number}: {saver.last} {first}"
+        for name in ("f0", "f1", "f2", "f3", "f4", "f5"):
+            wanted = f"old {name}\n" if not applied else "agent\n" if name < "f4" else None
+            assert kept or name in saver.last or text_of(tree / name) == wanted, f"round {number}: {name} {first}"
+        assert kept or ((tree / "d/e/x").exists(), (tree / "m/n/q").exists()) == (not applied, applied), f"round {number}"
+        assert not list(tree.glob(".cordon*")) and cordon("changes", "discard", view.id, cwd=tree).returncode == 0
+    assert seen >= {(verb, applied, False) for verb in ("apply", "undo") for applied in (False, True)}
