@@ -307,7 +307,7 @@ static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 		struct cordon_step *step = &journal->steps[i];
 		char buf[CORDON_SLOT_SIZE];
 		const char *entry = cordon_journal_slot(step->n, CORDON_SLOT_OLD, buf);
-		struct stat st;
+		struct stat st = { 0 };
 
 		if (!has_old(step))
 			continue;

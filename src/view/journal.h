@@ -5,6 +5,7 @@
  *     journal/<k>/stage/<n>       the new entry of a step, before it is carried out
  *     journal/<k>/stage/<n>.old   the old one after it, so that it can be undone
  *     journal/<k>/stage/<n>.copy  a copy of a directory, before that is removed
+ *     journal/<k>/stage/empty     a file without content and rights, to which other files can be moved
  *     journal/<k>/place           where the stage is instead, if the root lies on another file system
  *     journal/<k>/intent          the list of steps, once all of them are prepared: from here on they are carried out
  *     journal/<k>/applied         the same file, once they all are

@@ -8,6 +8,8 @@
 #include "view/journal_steps.h"
 #include "view/stage.h"
 
+#define EMPTY "empty" /* an entry of the stage */
+
 int cordon_steps_open_parent(const struct cordon_journal *journal, const char *path, const char **ret_name)
 {
 	char dir[CORDON_PATH_MAX];
@@ -154,6 +156,16 @@ static int take_dir(struct cordon_journal *journal, const struct cordon_step *st
 	return renameat(journal->stage_fd, copy, journal->stage_fd, entry) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* Makes an entry that only holds the place of a file. They are links of one file, because a new one each time costs more. */
+static int hold_place(int stage_fd, const char *entry)
+{
+	if (linkat(stage_fd, EMPTY, stage_fd, entry, 0) == 0 || errno == EEXIST ||
+	    (errno == ENOENT && mknodat(stage_fd, EMPTY, S_IFREG, 0) == 0 &&
+	     linkat(stage_fd, EMPTY, stage_fd, entry, 0) == 0))
+		return 0;
+	return mknodat(stage_fd, entry, S_IFREG, 0) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 /*
  * Takes the root's entry into the stage. It must be `what`, before the move and after it: whoever was faster gets the name
  * back, and so he does if we were killed in between.
@@ -184,8 +196,9 @@ static int take(struct cordon_journal *journal, const struct cordon_step *step, 
 		return r;
 	if (!cordon_ident_same(&found, what))
 		return -ESTALE;
-	if (mknodat(journal->stage_fd, entry, S_IFREG, 0) < 0 && errno != EEXIST)
-		return -errno;
+	r = hold_place(journal->stage_fd, entry);
+	if (r < 0)
+		return r;
 	if (renameat(parent, name, journal->stage_fd, entry) < 0)
 		return stale_if_taken(-errno);
 	r = look_at(journal->stage_fd, entry, &found);

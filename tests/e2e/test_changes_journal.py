@@ -408,7 +408,7 @@ def test_killed_at_every_rename_while_directories_go_and_come_everything_is_whol
             assert listed.json()["changes"][0]["state"] == ("applied" if applied else "ended")
 
 
-STRIKES = {"renameat": 12, "renameat2": 12, "fsync": 10, "unlinkat": 8, "mknodat": 6, "openat": 120}  # about how many calls there are
+STRIKES = {"renameat": 12, "renameat2": 12, "fsync": 10, "unlinkat": 8, "linkat": 6, "openat": 120}  # about how many calls there are
 
 
 class Saver(threading.Thread):
