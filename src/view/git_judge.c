@@ -177,6 +177,22 @@ static int judge_by_policy(const struct cordon_policy *policy, const char *commi
 	return add_finding(take, commit, path, text.data, decision.verdict == CORDON_DENY, err);
 }
 
+/* INVARIANT: a link in the place of a directory leads what the host reads below it to somewhere else. */
+static int judge_place(const struct cordon_policy *policy, const char *commit, const struct cordon_git_change *change,
+		       struct cordon_git_take *take, bool *ret_allowed, struct cordon_error *err)
+{
+	autobuf struct cordon_buf why = CORDON_BUF(WHY_MAX + (size_t)4 * CORDON_PATH_MAX);
+	const char *below = change->new_mode ? cordon_judge_below(policy, change->path) : NULL;
+
+	if (!below)
+		return 0;
+	*ret_allowed = false;
+	if (cordon_buf_adds(&why, "it takes the place of a directory, and below it ") < 0 ||
+	    cordon_text_escape(&why, below, strlen(below)) < 0 || cordon_buf_adds(&why, " is protected") < 0)
+		return cordon_fail_errno(err, -ENOMEM, "taking over");
+	return add_finding(take, commit, change->path, why.data, true, err);
+}
+
 /* Attributes choose filters in each directory, and count as those of the root do. */
 static const char *stands_for(const char *path)
 {
@@ -204,6 +220,8 @@ int cordon_git_judge(const struct cordon_policy *policy, const char *commit, con
 		return add_finding(take, commit, change->path, fault, true, err);
 	}
 	r = judge_by_policy(policy, commit, change->path, change->path, take, ret_allowed, err);
+	if (r == 0 && *ret_allowed)
+		r = judge_place(policy, commit, change, take, ret_allowed, err);
 	asked = stands_for(change->path);
 	if (r < 0 || !*ret_allowed || asked == change->path || cordon_streq(asked, change->path))
 		return r;

@@ -19,7 +19,7 @@ struct cordon_git_taking {
 	char record[CORDON_PATH_MAX], take[CORDON_PATH_MAX], scratch[CORDON_PATH_MAX], shim[CORDON_PATH_MAX];
 	char own[CORDON_PATH_MAX]; /* as the repository's, at the start */
 	int record_fd, start_fd, take_fd, scratch_fd;
-	int index_fd; /* the directory with the index at the start */
+	int index_fd;	    /* the directory with the index at the start */
 	int git_fd, own_fd; /* the run's git directory, and its part of it for this worktree. INVARIANT: hostile */
 	struct cordon_git_refs start, run, host; /* refs at the start, of the run, and of the host now */
 	struct cordon_buf head_start, head_run;

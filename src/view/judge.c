@@ -75,6 +75,24 @@ static const char *protected_below(const struct cordon_policy *policy, const cha
 	return NULL;
 }
 
+const char *cordon_judge_below(const struct cordon_policy *policy, const char *path)
+{
+	const char *below = protected_below(policy, path);
+
+	for (size_t i = 0; !below && i < policy->n_grants; i++) {
+		const struct cordon_grant *grant = &policy->grants[i];
+
+		for (size_t k = 0;
+		     grant->access != CORDON_ACCESS_WRITE && k < cordon_pattern_alternatives(grant->pattern); k++) {
+			const char *literal = cordon_pattern_literal(grant->pattern, k);
+
+			if (literal && cordon_path_within(literal, path) && !cordon_streq(literal, path))
+				below = literal;
+		}
+	}
+	return below;
+}
+
 const char *cordon_judge_change(const struct cordon_policy *policy, const struct cordon_delta_change *change,
 				struct cordon_arena *arena, bool *ret_warned)
 {
@@ -92,8 +110,9 @@ const char *cordon_judge_change(const struct cordon_policy *policy, const struct
 	*ret_warned = decision.verdict == CORDON_WARN;
 	if (has_git_twin(change->path))
 		return "a twin of .git";
-	if (S_ISDIR(change->new.mode) && change->kind != CORDON_DELTA_DELETED)
-		return NULL;
-	below = protected_below(policy, change->path);
+	if (change->kind == CORDON_DELTA_DELETED)
+		below = protected_below(policy, change->path);
+	else
+		below = S_ISDIR(change->new.mode) ? NULL : cordon_judge_below(policy, change->path);
 	return below ? cordon_arena_printf(arena, "%s below it is protected", below) : NULL;
 }
