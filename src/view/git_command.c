@@ -2,13 +2,16 @@
 /*
  * Runs git: on the host with an environment and a configuration of ours, and in a sandbox for everything that parses what
  * a run left. INVARIANT: git on the host never reads the configuration or the hooks of a repository. It gets a git
- * directory of ours, which has links to the refs of the repository.
+ * directory of ours, which has links to the refs of the repository. INVARIANT: it writes to no other place than that
+ * directory and the refs, logs and objects of the repository, whatever links an earlier run left in them: the kernel
+ * refuses it (Landlock).
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,6 +21,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "policy/shares.h"
+#include "sandbox/inside/landlock.h"
 #include "view/git_internal.h"
 
 #define TEXT_MAX ((size_t)16 << 10) /* bytes of what git says about a failure */
@@ -257,7 +261,63 @@ static const char *last_line(struct cordon_buf *text)
 	return !text->len ? "it said nothing" : line ? line + 1 : text->data;
 }
 
-static _Noreturn void exec_git(const struct cordon_git_call *call, const int fds[static 3], char **argv, char **env)
+/* ---- where git may write ---- */
+
+static int allow(int ruleset, unsigned int abi, int at, const char *path, enum cordon_landlock_class rights)
+{
+	autofd int fd = openat(at, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	/* What is missing can't be written to, and a link is not followed. */
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISLNK(st.st_mode) ? 0 : cordon_landlock_allow(ruleset, abi, fd, rights);
+}
+
+/* The directory in which a path stands. */
+static int allow_beside(int ruleset, unsigned int abi, const char *path)
+{
+	CORDON_UNCLEARED char dir[CORDON_PATH_MAX];
+	const char *name = cordon_path_base(path);
+	int r = cordon_copy(dir, sizeof(dir), path, (size_t)(name - path));
+
+	return r < 0 ? r : allow(ruleset, abi, AT_FDCWD, dir, CORDON_LANDLOCK_WRITE);
+}
+
+/* A ruleset by which git reads everything and writes to its git directory, to what lies beside that, and to the refs, logs and
+ * objects of the repository; with objects elsewhere, only beside those. */
+static int make_ruleset(const struct cordon_git_call *call, unsigned int abi)
+{
+	static const char *const parts[] = { "refs", "logs", "objects" };
+	autofd int ruleset = cordon_landlock_begin(abi);
+	int r = ruleset < 0 ? ruleset : allow(ruleset, abi, AT_FDCWD, "/", CORDON_LANDLOCK_READ);
+
+	if (r == 0)
+		r = allow(ruleset, abi, AT_FDCWD, "/dev/null", CORDON_LANDLOCK_NODE);
+	if (r == 0)
+		r = allow_beside(ruleset, abi, call->git_dir);
+	if (r == 0 && call->objects)
+		r = allow_beside(ruleset, abi, call->objects);
+	for (size_t i = 0; r == 0 && !call->objects && i < CORDON_ARRAY_SIZE(parts); i++)
+		r = allow(ruleset, abi, call->repo->common_fd, parts[i], CORDON_LANDLOCK_WRITE);
+	return r < 0 ? r : cordon_steal_fd(&ruleset);
+}
+
+static bool restrict_self(int ruleset, unsigned int abi)
+{
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && cordon_landlock_enforce(ruleset, abi) == 0;
+}
+
+struct running {
+	int in, out, text;
+	int ruleset;
+	unsigned int abi;
+	char **argv, **env;
+};
+
+static _Noreturn void exec_git(const struct cordon_git_call *call, const struct running *how)
 {
 	sigset_t none;
 
@@ -267,8 +327,9 @@ static _Noreturn void exec_git(const struct cordon_git_call *call, const int fds
 	limit_files(CORDON_GIT_PACK_BYTES);
 	if (call->held > 0 && fcntl(call->held, F_SETFD, 0) < 0)
 		_exit(127);
-	if (set_streams(fds[0], fds[1], fds[2]) == 0 && chdir(call->cwd ? call->cwd : call->repo->root->path) == 0)
-		execve(call->script ? "/bin/sh" : call->repo->git, argv, env);
+	if (set_streams(how->in, how->out, how->text) == 0 &&
+	    chdir(call->cwd ? call->cwd : call->repo->root->path) == 0 && restrict_self(how->ruleset, how->abi))
+		execve(call->script ? "/bin/sh" : call->repo->git, how->argv, how->env);
 	_exit(127);
 }
 
@@ -288,7 +349,9 @@ int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_o
 	autofd int in = make_memfd("git-input"), out = make_memfd("git-output"), text = make_memfd("git-error");
 	CORDON_CLEANUP(env_done) struct env env = { 0 };
 	const char *argv[64] = { "git" };
-	int fds[3] = { in, out, text }, status = 0, r;
+	struct running how = { .in = in, .out = out, .text = text, .abi = cordon_landlock_abi() };
+	autofd int ruleset = make_ruleset(call, how.abi);
+	int status = 0, r;
 	size_t n = 1;
 	pid_t pid;
 
@@ -302,6 +365,8 @@ int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_o
 		env_add_alternate(&env, call->repo->objects[0]);
 	if (call->index)
 		env_add(&env, "GIT_INDEX_FILE=%s", call->index);
+	if (ruleset < 0)
+		return cordon_fail_errno(err, ruleset, "cannot keep git to its directory with Landlock");
 	if (in < 0 || out < 0 || text < 0 || env.code < 0)
 		return cordon_fail_errno(err, env.code < 0 ? env.code : -EMFILE, "cannot run git");
 	if (call->script) {
@@ -313,11 +378,14 @@ int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_o
 		argv[n] = call->argv[n - 1];
 	if (call->input && ((r = cordon_write_all(in, call->input, call->n_input)) < 0 || lseek(in, 0, SEEK_SET) < 0))
 		return cordon_fail_errno(err, r < 0 ? r : -errno, "cannot run git");
+	how.argv = (char **)(uintptr_t)argv;
+	how.env = env.items;
+	how.ruleset = ruleset;
 	pid = fork();
 	if (pid < 0)
 		return cordon_fail_errno(err, -errno, "cannot run git");
 	if (pid == 0)
-		exec_git(call, fds, (char **)(uintptr_t)argv, env.items);
+		exec_git(call, &how);
 	r = await(pid, CORDON_GIT_TIMEOUT_MS, &status);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "git %s", call->script ? "diff-tree" : call->argv[0]);

@@ -354,3 +354,32 @@ def test_a_view_takes_its_commits_over_when_it_is_applied(box, repo, git, cordon
     done = cordon("changes", "apply", "latest", cwd=repo)
     assert done.returncode == 1 and "never taken over" in done.stderr and not (repo / "lib/w").exists(), str(done)
     assert git("log", "--format=%s").split() == ["view", "one"] and git("status", "--porcelain") == ""
+
+
+# What a run without `--git` leaves in the git directory, and what the next one does.
+LINKS = {
+    "the log of the stash": ("logs/refs/stash", "echo q >>lib/a.txt; git stash push -q -m ';touch x;#'"),
+    "the log of a branch": ("logs/refs/heads/main", "echo q >>lib/a.txt; git commit -q -a -m ';touch x;#'"),
+    "the log of HEAD": ("logs/HEAD", "git checkout -q -b ';touch'; echo q >>lib/a.txt; git commit -q -a -m ';touch x;#'"),
+    "all logs": ("logs", "echo q >>lib/a.txt; git commit -q -a -m ';touch x;#'"),
+    "a new branch": ("refs/heads/new", "echo q >>lib/a.txt; git commit -q -a -m x; git branch new"),
+    "packed refs": ("packed-refs", "echo q >>lib/a.txt; git commit -q -a -m x; git branch 'x;touch'"),
+}
+
+
+@pytest.mark.parametrize("target", ["outside", "inside"])
+@pytest.mark.parametrize("name", LINKS)
+def test_git_of_cordons_own_writes_through_no_link(box, repo, attack, name, target):
+    path, script = LINKS[name]
+    leads = (repo / ".git" / "commondir") if target == "inside" else repo.parent / "home-of-the-host"
+    if path == "logs" and target == "outside":
+        box.mkdir(leads.name)
+    place = repo / ".git" / path
+    plant = f"rm -rf {place}; mkdir -p {place.parent}; ln -s {leads} {place}"
+    assert box.run("sh", "-c", plant, cwd=repo).returncode == 0
+    attack(script)
+    if leads.is_dir():
+        assert not list(leads.iterdir()), "nothing came to be where the link leads"
+    else:
+        assert not leads.exists(), "nothing came to be where the link leads"
+    assert place.is_symlink() or name == "a new branch", "the link is the host's, and stays for it to see"
