@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes over what was judged: stores the pack in the host's repository, moves the refs in one transaction that expects the
- * old values, and brings HEAD and the index along. The lock of the index is held meanwhile, as git itself does, so that
- * no other git works on the same worktree.
+ * old values, and brings HEAD and the index along. The locks of both are held meanwhile, as git itself does, so that no other
+ * git works on the same worktree; when the refs move, the new HEAD and index are complete and only have to be renamed. Who is
+ * killed in between has left his locks (git_lock.c): then judging finds all that is not done yet, and it is done again.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,9 +20,11 @@
 
 static struct cordon_git_call make_call(const struct cordon_git_taking *t, const char *const *argv)
 {
-	return (struct cordon_git_call){
-		.repo = &t->repo, .git_dir = t->shim, .argv = argv, .max_output = (size_t)1 << 20
-	};
+	return (struct cordon_git_call){ .repo = &t->repo,
+					 .git_dir = t->shim,
+					 .argv = argv,
+					 .max_output = CORDON_GIT_DIFF_BYTES,
+					 .held = t->start_fd };
 }
 
 /* ---- the pack ---- */
@@ -96,16 +99,49 @@ static int copy_index(const struct cordon_git_taking *t, struct cordon_error *er
 	return r < 0 ? cordon_fail_errno(err, r, "cannot copy the index") : 0;
 }
 
-/* Makes the index that fits the new HEAD, beside the real one: entries that stay keep what git knows about their files. */
+static int feed(struct cordon_git_call *call, const struct cordon_buf *lines, struct cordon_error *err)
+{
+	static const char *const argv[] = { "update-index", "-z", "--index-info", NULL };
+
+	if (!lines->len)
+		return 0;
+	call->argv = argv;
+	call->input = lines->data;
+	call->n_input = lines->len;
+	return cordon_git_call(call, NULL, err);
+}
+
+/* Whether the host staged something since it was judged. The same files may have got other times. */
+static int check_index(const struct cordon_git_taking *t, struct cordon_git_call *call, struct cordon_error *err)
+{
+	const char *const argv[] = {
+		"diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ita-invisible-in-index",
+		t->tree_old,  NULL
+	};
+	autobuf struct cordon_buf now = { 0 }, judged = { 0 };
+	struct stat st;
+	int r = 0;
+
+	if (cordon_git_same_file(t->take_fd, "index", t->scratch_fd, "index.host"))
+		return 0;
+	call->argv = argv;
+	if (fstatat(t->take_fd, "index", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		r = cordon_git_call(call, &now, err);
+	if (r == 0)
+		r = cordon_git_scratch_read(t, "staged.host", CORDON_GIT_DIFF_BYTES, &judged, err);
+	if (r < 0 || (now.len == judged.len && (!now.len || memcmp(now.data, judged.data, now.len) == 0)))
+		return r;
+	return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT, "the host staged changes meanwhile");
+}
+
+/* Makes the index that fits the new HEAD, beside the real one. It goes there as `git checkout` does it: entries that stay keep
+ * what git knows about their files. */
 static int make_index(const struct cordon_git_taking *t, struct cordon_error *err)
 {
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-	const char *const reset[] = { "read-tree", "--reset", t->head_id, NULL };
-	const char *const fresh[] = { "read-tree", t->head_id, NULL };
-	const char *const empty[] = { "read-tree", "--empty", NULL };
-	static const char *const info[] = { "update-index", "-z", "--index-info", NULL };
+	const char *const move[] = { "read-tree", "-i", "-m", t->tree_old, t->tree_new, NULL };
 	static const char *const refresh[] = { "update-index", "-q", "--refresh", NULL };
-	struct cordon_git_call call = make_call(t, *t->head_id ? reset : empty);
+	struct cordon_git_call call = make_call(t, move);
 	int r = copy_index(t, err);
 
 	if (r == 0 && cordon_path_join(t->take, "index", path, sizeof(path)) < 0)
@@ -113,39 +149,15 @@ static int make_index(const struct cordon_git_taking *t, struct cordon_error *er
 	if (r < 0)
 		return r;
 	call.index = path;
-	if (cordon_git_call(&call, NULL, NULL) < 0) {
-		/* The old index can't be used as it is, for example because it is split. */
-		unlinkat(t->take_fd, "index", 0);
-		call.argv = *t->head_id ? fresh : empty;
-		if ((r = cordon_git_call(&call, NULL, err)) < 0)
-			return r;
-	}
-	if (t->staged.len) {
-		call.argv = info;
-		call.input = t->staged.data;
-		call.n_input = t->staged.len;
-		if ((r = cordon_git_call(&call, NULL, err)) < 0)
-			return r;
-	}
+	if ((r = check_index(t, &call, err)) < 0 || (r = feed(&call, &t->unstaged, err)) < 0)
+		return r;
+	call.argv = move;
+	call.input = NULL;
+	if ((r = cordon_git_call(&call, NULL, err)) < 0 || (r = feed(&call, &t->staged, err)) < 0)
+		return r;
 	call.argv = refresh;
 	call.input = NULL;
 	cordon_git_call(&call, NULL, NULL); /* it fails where files differ from the index, which is no error */
-	return 0;
-}
-
-/* Takes the lock of git's that has the name NAME.lock; *ret_fd can be written. */
-static int lock(const struct cordon_git_taking *t, const char *name, int *ret_fd, struct cordon_error *err)
-{
-	int fd = openat(t->repo.own_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-
-	if (fd < 0 && errno == EEXIST) {
-		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "another git works in the repository: %s exists", name);
-		cordon_error_hint(err, "wait for it; when no git runs, remove the file in the git directory");
-		return -EBUSY;
-	}
-	if (fd < 0)
-		return cordon_fail_errno(err, -errno, "cannot make %s", name);
-	*ret_fd = fd;
 	return 0;
 }
 
@@ -175,8 +187,10 @@ static int move_refs(const struct cordon_git_taking *t, const struct cordon_git_
 	for (size_t i = 0; r == 0 && i < take->n_refs; i++) {
 		const struct cordon_git_ref *ref = &take->refs[i];
 
-		r = *ref->old ? cordon_buf_addf(&text, "update %s %s %s\n", ref->name, ref->new, ref->old)
-			      : cordon_buf_addf(&text, "create %s %s\n", ref->name, ref->new);
+		r = cordon_buf_adds(&text, "option no-deref\n");
+		if (r == 0)
+			r = *ref->old ? cordon_buf_addf(&text, "update %s %s %s\n", ref->name, ref->new, ref->old)
+				      : cordon_buf_addf(&text, "create %s %s\n", ref->name, ref->new);
 	}
 	r = r < 0 ? r : cordon_buf_adds(&text, "prepare\ncommit\n");
 	if (r < 0)
@@ -209,59 +223,61 @@ static int push_stashes(const struct cordon_git_taking *t, struct cordon_git_tak
 	return r;
 }
 
-/* The log of HEAD gets its entry by way of our own HEAD; the real one is replaced as git does it. */
-static int move_head(const struct cordon_git_taking *t, struct cordon_error *err)
+/* ---- HEAD ---- */
+
+/* Locks HEAD, if it changes, with what it will be. */
+static int lock_head(const struct cordon_git_taking *t, bool *ret_changes, struct cordon_error *err)
+{
+	autobuf struct cordon_buf head = { 0 };
+	autofd int fd = -1;
+	int r = cordon_streq(t->head_run.data, t->head_start.data) ? 0 : cordon_git_lock(t, "HEAD", &fd, err);
+
+	if (r < 0 || (r = cordon_git_repo_head(&t->repo, &head, err)) < 0)
+		return r;
+	*ret_changes = !cordon_streq(head.data, t->head_run.data);
+	if (!cordon_streq(head.data, t->head_start.data) && (*ret_changes || !t->interrupted))
+		return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+				   "HEAD: the host changed to another branch while the run went on");
+	if (!*ret_changes)
+		return 0;
+	r = cordon_write_all(fd, t->head_run.data, t->head_run.len);
+	r = r < 0 ? r : cordon_write_all(fd, "\n", 1);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot write HEAD") : 0;
+}
+
+/* The log of HEAD gets its entry by way of our own HEAD. */
+static int log_head(const struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err)
 {
 	const char *target = t->head_run.data;
 	bool branch = strncmp(target, "ref: ", 5) == 0;
 	const char *const symbolic[] = { "symbolic-ref", "-m", MESSAGE, "HEAD", target + 5, NULL };
 	const char *const detached[] = { "update-ref", "--no-deref", "-m", MESSAGE, "HEAD", target, NULL };
 	struct cordon_git_call call = make_call(t, branch ? symbolic : detached);
-	autofd int fd = -1;
-	int r;
+	struct cordon_error fault = { 0 };
 
-	if (cordon_streq(target, t->head_start.data))
+	if (*t->repo.own || cordon_git_call(&call, NULL, &fault) == 0)
 		return 0;
-	if (!*t->repo.own && (r = cordon_git_call(&call, NULL, err)) < 0)
-		return r;
-	if ((r = lock(t, "HEAD.lock", &fd, err)) < 0)
-		return r;
-	r = cordon_write_all(fd, target, t->head_run.len);
-	r = r < 0 ? r : cordon_write_all(fd, "\n", 1);
-	if (r == 0 && (fsync(fd) < 0 || renameat(t->repo.own_fd, "HEAD.lock", t->repo.own_fd, "HEAD") < 0))
-		r = -errno;
-	if (r < 0)
-		unlinkat(t->repo.own_fd, "HEAD.lock", 0);
-	return r < 0 ? cordon_fail_errno(err, r, "cannot write HEAD") : 0;
-}
-
-static int check_head(const struct cordon_git_taking *t, struct cordon_error *err)
-{
-	autobuf struct cordon_buf head = { 0 };
-	int r = cordon_git_repo_head(&t->repo, &head, err);
-
-	if (r < 0 || cordon_streq(head.data, t->head_start.data))
-		return r;
-	return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
-			   "HEAD: the host changed to another branch while the run went on");
+	return cordon_git_note(take, err, "the log of HEAD has no entry about it: %s", fault.message);
 }
 
 /* Everything that happens under the lock of the index. */
 static int finish_locked(const struct cordon_git_taking *t, struct cordon_git_take *take, int index,
 			 struct cordon_error *err)
 {
+	bool head = false;
 	int r;
 
-	if ((r = check_head(t, err)) < 0 || (r = make_index(t, err)) < 0 || (r = fill_index(t, index, err)) < 0 ||
+	if ((r = lock_head(t, &head, err)) < 0 || (r = make_index(t, err)) < 0 || (r = fill_index(t, index, err)) < 0 ||
 	    (r = move_refs(t, take, err)) < 0)
 		return r;
-	/* From here on the refs have moved, and everything else follows as far as it can. */
+	/* From here on the refs have moved. The index comes last: with it everything is done. */
 	take->state = CORDON_GIT_TAKEN;
-	if ((r = push_stashes(t, take, err)) < 0 || (r = move_head(t, err)) < 0)
+	if ((r = push_stashes(t, take, err)) < 0 || (head && (r = log_head(t, take, err)) < 0) ||
+	    (head && (r = cordon_git_lock_commit(t, "HEAD", err)) < 0))
 		return r;
-	if (renameat(t->repo.own_fd, "index.lock", t->repo.own_fd, "index") < 0)
-		return cordon_fail_errno(err, -errno, "cannot write the index");
-	return 0;
+	return cordon_git_lock_commit(t, "index", err);
 }
 
 int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *err)
@@ -277,10 +293,10 @@ int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *er
 		return r;
 	if (t->has_pack && (r = store_pack(t, err)) < 0)
 		return r;
-	if ((r = lock(t, "index.lock", &index, err)) < 0)
-		return r;
-	r = finish_locked(t, take, index, err);
-	if (r < 0)
-		unlinkat(t->repo.own_fd, "index.lock", 0);
+	r = cordon_git_lock(t, "index", &index, err);
+	if (r == 0)
+		r = finish_locked(t, take, index, err);
+	/* What failed before anything moved was not begun, unless it had begun earlier. */
+	cordon_git_locks_clear(t, r == 0 || (take->state != CORDON_GIT_TAKEN && !t->interrupted));
 	return r;
 }

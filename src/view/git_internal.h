@@ -104,13 +104,15 @@ struct cordon_git_refs {
 	struct cordon_git_named {
 		char *name;
 		char id[CORDON_GIT_ID_SIZE];
-		size_t order; /* in which it was added */
-	} * items;	      /* sorted by name */
+		size_t order;  /* in which it was added */
+		bool symbolic; /* it stands for another one */
+	} * items;	       /* sorted by name */
 	size_t n, space;
 };
 
 void cordon_git_refs_done(struct cordon_git_refs *refs);
 const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name);
+bool cordon_git_refs_is_symbolic(const struct cordon_git_refs *refs, const char *name);
 /* Lines of an id, a space and a name. */
 int cordon_git_refs_parse(const char *text, size_t n, struct cordon_git_refs *ret_refs, struct cordon_error *err);
 /* The branches, tags and the stash of a git directory, or all its refs; follows no link. */

@@ -33,7 +33,7 @@ void cordon_git_refs_done(struct cordon_git_refs *refs)
 	*refs = (struct cordon_git_refs){ 0 };
 }
 
-const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name)
+static const struct cordon_git_named *find(const struct cordon_git_refs *refs, const char *name)
 {
 	size_t low = 0, high = refs->n;
 
@@ -42,13 +42,27 @@ const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char 
 		int order = strcmp(refs->items[middle].name, name);
 
 		if (order == 0)
-			return refs->items[middle].id;
+			return &refs->items[middle];
 		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	return NULL;
+}
+
+const char *cordon_git_refs_find(const struct cordon_git_refs *refs, const char *name)
+{
+	const struct cordon_git_named *found = find(refs, name);
+
+	return found ? found->id : NULL;
+}
+
+bool cordon_git_refs_is_symbolic(const struct cordon_git_refs *refs, const char *name)
+{
+	const struct cordon_git_named *found = find(refs, name);
+
+	return found && found->symbolic;
 }
 
 /* Adds a ref behind the others. arrange() makes a list of it again. */
@@ -183,8 +197,11 @@ static int read_loose(struct walk *walk, int dir, const char *entry, const char 
 	autobuf struct cordon_buf text = CORDON_BUF(LOOSE_MAX);
 	int r = cordon_read_file(dir, entry, O_NOFOLLOW, &text, NULL);
 
+	/* What is no file, or too large for one, has no value for git either. */
 	if (r < 0)
-		return r == -ENOMEM ? cordon_fail_errno(walk->err, r, "refs") : 0;
+		return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EINVAL || r == -E2BIG
+			       ? 0
+			       : cordon_fail_errno(walk->err, r, "cannot read %s", name);
 	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
 		text.data[--text.len] = '\0';
 	if (!text.data || strlen(text.data) != text.len)
@@ -195,16 +212,28 @@ static int read_loose(struct walk *walk, int dir, const char *entry, const char 
 	return cordon_git_id_valid(text.data, text.len) ? put(walk->refs, name, text.data, text.len, walk->err) : 0;
 }
 
-static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const char *prefix, unsigned int depth)
+/* A descriptor; -ENOENT when there is no such directory; another error where commits could be lost without a word. */
+static int open_refs(int dir_fd, const char *dir_name, const char *shown, struct cordon_error *err)
 {
 	int fd = openat(dir_fd, dir_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+		       ? -ENOENT
+		       : cordon_fail_errno(err, -errno, "cannot open %s", shown);
+}
+
+static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const char *prefix, unsigned int depth)
+{
+	int fd = open_refs(dir_fd, dir_name, prefix, walk->err);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	int r = 0;
 
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
-		return 0;
+		return fd == -ENOENT ? 0 : fd < 0 ? fd : cordon_fail_errno(walk->err, -ENOMEM, "refs");
 	}
 	for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
 		char name[CORDON_REFNAME_MAX];
@@ -240,8 +269,10 @@ static int resolve(struct walk *walk)
 
 			/* Adding a ref moves the others. */
 			if (found && cordon_copy(id, sizeof(id), found, strlen(found)) == 0 &&
-			    (r = put(walk->refs, walk->symbolic[i].name, id, strlen(id), walk->err)) == 0)
+			    (r = put(walk->refs, walk->symbolic[i].name, id, strlen(id), walk->err)) == 0) {
+				walk->refs->items[walk->refs->n - 1].symbolic = true;
 				r = arrange(walk->refs, walk->err);
+			}
 		}
 	}
 	return r;
@@ -250,10 +281,11 @@ static int resolve(struct walk *walk)
 int cordon_git_refs_read(int git_fd, bool all, struct cordon_git_refs *ret_refs, struct cordon_error *err)
 {
 	autobuf struct cordon_buf packed = CORDON_BUF(CORDON_GIT_REFS_BYTES);
-	autofd int refs_fd = openat(git_fd, "refs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	autofd int refs_fd = open_refs(git_fd, "refs", "refs", err);
 	CORDON_CLEANUP(walk_done)
 	struct walk walk = { .refs = ret_refs, .all = all, .left = CORDON_GIT_REFS_MAX, .err = err };
-	int r = cordon_read_file(git_fd, "packed-refs", O_NOFOLLOW, &packed, err);
+	int r = refs_fd < 0 && refs_fd != -ENOENT ? refs_fd
+						  : cordon_read_file(git_fd, "packed-refs", O_NOFOLLOW, &packed, err);
 
 	/* A loose ref has the last word. */
 	if (r == -ENOENT)

@@ -64,24 +64,30 @@ static int make_repository(struct cordon_git_taking *t, struct cordon_error *err
 	return copy_file(t->repo.common_fd, "shallow", repo, "shallow", SMALL_MAX, NULL, err);
 }
 
-/* Ids that git begins at, those that the host has, and branches that moved. */
+/* Ids that git begins at, what must be commits of them (a tag may lead to one), those that the host has, and branches that
+ * moved. */
 static int write_lists(struct cordon_git_taking *t, const struct cordon_git_take *take, struct cordon_error *err)
 {
 	autobuf struct cordon_buf tips = CORDON_BUF(CORDON_GIT_REFS_BYTES), known = CORDON_BUF(CORDON_GIT_REFS_BYTES);
 	autobuf struct cordon_buf moves = CORDON_BUF(CORDON_GIT_REFS_BYTES), heads = CORDON_BUF(256);
+	autobuf struct cordon_buf types = CORDON_BUF(CORDON_GIT_REFS_BYTES);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < take->n_refs; i++) {
 		const struct cordon_git_ref *ref = &take->refs[i];
 
 		r = cordon_buf_addf(&tips, "%s\n", ref->new);
+		if (r == 0)
+			r = cordon_buf_addf(&types, "%s%s\n", ref->new,
+					    strncmp(ref->name, "refs/tags/", 10) == 0 ? "^{commit}" : "");
 		if (r == 0 && *ref->old && strncmp(ref->name, "refs/heads/", 11) == 0)
 			r = cordon_buf_addf(&moves, "%s %s\n", ref->old, ref->new);
 	}
 	for (size_t i = 0; r == 0 && i < t->n_stashes; i++)
-		r = cordon_buf_addf(&tips, "%s\n", t->stashes[i].id);
-	if (r == 0 && *t->head_id)
-		r = cordon_buf_addf(&tips, "%s\n", t->head_id);
+		if ((r = cordon_buf_addf(&tips, "%s\n", t->stashes[i].id)) == 0)
+			r = cordon_buf_addf(&types, "%s\n", t->stashes[i].id);
+	if (r == 0 && *t->head_id && (r = cordon_buf_addf(&tips, "%s\n", t->head_id)) == 0)
+		r = cordon_buf_addf(&types, "%s\n", t->head_id);
 	for (size_t i = 0; r == 0 && i < t->host.n; i++)
 		r = cordon_buf_addf(&known, "^%s\n", t->host.items[i].id);
 	if (r == 0 && *t->head_old_id)
@@ -96,6 +102,7 @@ static int write_lists(struct cordon_git_taking *t, const struct cordon_git_take
 	if (r < 0)
 		return cordon_fail_errno(err, r, "lists of refs");
 	if ((r = write_text(t->scratch_fd, "tips", &tips, err)) < 0 ||
+	    (r = write_text(t->scratch_fd, "types", &types, err)) < 0 ||
 	    (r = write_text(t->scratch_fd, "known", &known, err)) < 0 ||
 	    (r = write_text(t->scratch_fd, "moves", &moves, err)) < 0)
 		return r;
@@ -125,29 +132,45 @@ static const char script[] =
 	"export GIT_DIR=/q/repo\n"
 	"stage() { echo \"$*\" >stage; }\n"
 	"read -r old new <heads\n"
+	"empty=$(git hash-object -t tree --stdin </dev/null)\n"
+	"[ $old != - ] || old=$empty\n"
+	"[ $new != - ] || new=$empty\n"
+	"echo $old $new >trees\n"
 	"staged() {\n"
-	"	id=$2\n"
-	"	[ \"$id\" != - ] || id=$(git hash-object -t tree --stdin </dev/null)\n"
 	"	[ -e $1 ] || return 0\n"
 	/* The list of differences must fit into memory beside the index. */
 	"	(ulimit -f 131072; ulimit -d $((131072 + $(wc -c <$1) / 256))\n"
-	"	GIT_INDEX_FILE=/q/$1 exec git diff-index --cached --raw -z --no-renames --no-abbrev $id)\n"
+	"	GIT_INDEX_FILE=/q/$1 exec git diff-index --cached --raw -z --no-renames --no-abbrev --ita-invisible-in-index $2)\n"
 	"}\n"
-	"stage list the files of the new commit\n"
+	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST\n"
+	/* A ref of the host's may be broken, which is no reason to take nothing over. */
+	"stage look at the host\\'s refs\n"
+	"sed 's/^^//' <known | git cat-file --batch-check='%(objectname)' | grep -v ' missing$' | sed 's/^/^/' >known.there\n"
+	"mv known.there known\n"
 	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST:$RUN\n"
+	"stage find the commits of all refs\n"
+	"git cat-file --batch-check='%(objecttype)' <types | while read -r x; do\n"
+	"	[ \"$x\" = commit ] || { echo 'one leads to no commit' >&2; exit 1; }\n"
+	"done\n"
+	"stage list the files of the new commit\n"
 	/* Comparing an index with a tree that repeats itself takes very long; listing it stops at the bound. */
-	"[ $new = - ] || (ulimit -f 131072; exec git ls-tree -r --name-only $new >names)\n"
+	"(ulimit -f 131072; exec git ls-tree -r --name-only $new >names)\n"
 	"rm -f names\n"
+	"(ulimit -f 131072; ulimit -d 196608; exec git diff-tree -r --raw -z --no-renames --no-abbrev $old $new >moved)\n"
 	"stage read the index\n"
 	"staged index.run $new >staged\n"
 	"staged index.start $old >staged.start\n"
 	"staged index.host $old >staged.host\n"
-	"tr '\\0' '\\n' <staged | while read -r m n o b rest; do\n"
-	"	case $m$b in :*[!0]*) [ ${#b} -lt 40 ] || echo $b;; esac\n"
-	"done | grep -v '^0*$' >blobs || :\n"
+	/* Each path becomes one line, whatever it has in it. */
+	"tr '\\0\\n' '\\n\\001' <staged | while read -r m n o b rest && IFS= read -r path; do\n"
+	"	case $n in 000000|160000) ;; *) echo $b;; esac\n"
+	"done >blobs\n"
+	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST\n"
+	"git cat-file --batch-check='%(objectname)' <blobs | sed -n 's/ missing$//p' >blobs.new\n"
+	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST:$RUN\n"
 	"stage collect the new objects\n"
 	"cat tips known >revs\n"
-	"cat revs blobs >revs.objects\n"
+	"cat revs blobs.new >revs.objects\n"
 	"git rev-list --objects --stdin <revs.objects >list\n"
 	/* What an object has when it is unpacked stands at its beginning, so nothing is unpacked to find out. An object that
 	 * says less than it has is damaged, and git refuses it. */
@@ -158,17 +181,22 @@ static const char script[] =
 	"total=0\n"
 	"while read -r x; do total=$((total + x)); done <sizes\n"
 	"[ $total -le $BYTES_MAX ] || { echo \"the new objects have $total bytes\" >&2; exit 1; }\n"
-	"stage pack the new objects\n"
-	"git pack-objects --quiet --stdout --delta-base-offset <list >in.pack\n"
-	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST\n"
-	"if [ $(wc -c <in.pack) -gt 44 ]; then\n"
+	"if [ $n -gt 0 ]; then\n"
+	"	stage pack the new objects\n"
+	"	git pack-objects --quiet --stdout --delta-base-offset <list >in.pack\n"
+	"	export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST\n"
 	"	stage check the new objects\n"
 	"	git index-pack --strict --stdin --max-input-size=$PACK_MAX <in.pack >/dev/null\n"
 	"	rm in.pack\n"
-	"	stage find all that the new commits need\n"
-	"	git rev-list --objects --quiet --stdin <revs\n"
 	"	: >packed\n"
 	"fi\n"
+	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$HOST\n"
+	"stage find all that the new commits need\n"
+	"[ $n = 0 ] || git rev-list --objects --quiet --stdin <revs\n"
+	"stage find all that is staged\n"
+	"git cat-file --batch-check='%(objecttype)' <blobs | while read -r x; do\n"
+	"	[ \"$x\" = blob ] || { echo 'a file is missing' >&2; exit 1; }\n"
+	"done\n"
 	"stage compare the new commits\n"
 	"git rev-list --topo-order --reverse --parents --stdin <revs >commits\n";
 

@@ -33,11 +33,22 @@ static int each(int lower, int upper, unsigned int depth, entry_fn fn)
 	return r;
 }
 
+/* Opens a directory of the run's to add names to it. The run may have taken the right to do so away; the directory is ours. */
+static int open_upper(int dir_fd, const char *name)
+{
+	autofd int fd = cordon_upper_open(dir_fd, name, O_RDONLY | O_DIRECTORY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || ((st.st_mode & 0700) != 0700 && fchmod(fd, (st.st_mode & 07777) | 0700) < 0))
+		return -1;
+	return cordon_steal_fd(&fd);
+}
+
 /* Goes on in a directory that both have, unless the run removed the old one and made another. */
 static int each_below(int lower, int upper, const char *name, unsigned int depth, entry_fn fn)
 {
 	autofd int below = openat(lower, name, CORDON_OPEN_DIR);
-	autofd int above = cordon_upper_open(upper, name, O_RDONLY | O_DIRECTORY);
+	autofd int above = open_upper(upper, name);
 
 	if (below < 0 || above < 0)
 		return -errno;
@@ -74,7 +85,7 @@ static int remove_whiteout(int lower, int upper, const char *name, const struct 
 
 int cordon_git_settle(int record_fd, int start_fd, struct cordon_error *err)
 {
-	autofd int upper = openat(record_fd, CORDON_GIT_DIR, CORDON_OPEN_DIR), lower = -1;
+	autofd int upper = open_upper(record_fd, CORDON_GIT_DIR), lower = -1;
 	int r = 0;
 
 	if (upper < 0)

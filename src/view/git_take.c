@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
@@ -27,6 +28,7 @@ static void taking_free(struct cordon_git_taking *t)
 	cordon_git_refs_done(&t->host);
 	cordon_buf_done(&t->head_start);
 	cordon_buf_done(&t->head_run);
+	cordon_buf_done(&t->unstaged);
 	cordon_buf_done(&t->staged);
 	for (size_t i = 0; i < t->n_stashes; i++)
 		free(t->stashes[i].message);
@@ -80,7 +82,7 @@ static int open_dirs(struct cordon_git_taking *t, const char *record, struct cor
 	if (t->record_fd < 0)
 		return cordon_fail_errno(err, -errno, "cannot open %s", record);
 	t->start_fd = openat(t->record_fd, CORDON_GIT_START, flags);
-	t->git_fd = openat(t->record_fd, CORDON_GIT_DIR, flags);
+	t->git_fd = t->start_fd < 0 ? -1 : cordon_upper_open(t->record_fd, CORDON_GIT_DIR, O_RDONLY | O_DIRECTORY);
 	return t->start_fd < 0 || t->git_fd < 0 ? (errno == ENOENT ? 1 : cordon_fail_errno(err, -errno, "%s", record))
 						: 0;
 }
@@ -148,28 +150,33 @@ static int check_origin(struct cordon_git_taking *t, json_t *origin, struct cord
 			   "the repository is not the one that the run started with");
 }
 
-/* Reads what the run left. What it damaged is refused, and is no error of ours. */
+/* Reads what the run left. What it damaged is refused, and is no error of ours. Before a view is settled, its git directory has
+ * only what the run changed. */
 static int read_run(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err)
 {
 	struct cordon_error fault = { 0 };
+	struct stat st;
+	bool settled = fstatat(t->start_fd, CORDON_GIT_LOWER, &st, AT_SYMLINK_NOFOLLOW) < 0;
 	int r = 0;
 
 	t->own_fd = cordon_open_beneath(t->git_fd, t->own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->own_fd < 0)
+	if (t->own_fd < 0 && (settled || t->own_fd != -ENOENT))
 		r = cordon_fail_errno(&fault, t->own_fd, "cannot open %s", t->own);
 	if (r == 0)
 		r = cordon_git_refs_read(t->git_fd, false, &t->run, &fault);
-	if (r == 0)
+	if (r == 0 && t->own_fd >= 0)
 		r = cordon_git_head_read(t->own_fd, &t->head_run, &fault);
+	if (r == -ENOENT && !settled)
+		r = 0;
 	return r < 0 ? cordon_git_refuse(take, err, "the run's git directory can't be read: %s", fault.message) : 0;
 }
 
 /* ---- judging ---- */
 
-static bool same_file(int a_dir, int b_dir, const char *name)
+bool cordon_git_same_file(int a_dir, const char *a_name, int b_dir, const char *b_name)
 {
-	autofd int a = openat(a_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	autofd int b = openat(b_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	autofd int a = openat(a_dir, a_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	autofd int b = openat(b_dir, b_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat x, y;
 	char left[65536], right[65536];
 
@@ -200,40 +207,22 @@ static int mark_forced(struct cordon_git_take *take, const struct cordon_buf *fo
 	return 0;
 }
 
-/* What is staged and differs from HEAD. A path that is not allowed stays as it is in the commit. */
-static int judge_staged(const struct cordon_policy *policy, struct cordon_git_taking *t, struct cordon_git_take *take,
-			struct cordon_error *err)
+/* The commits between which the index goes, as git named them in the sandbox. */
+static int read_trees(struct cordon_git_taking *t, struct cordon_error *err)
 {
 	autobuf struct cordon_buf text = { 0 };
-	int r = cordon_git_scratch_read(t, "staged", CORDON_GIT_DIFF_BYTES, &text, err);
+	int r = cordon_git_scratch_read(t, "trees", 256, &text, err);
+	size_t n = r == 0 && text.len ? strcspn(text.data, " ") : 0;
 
-	t->staged.max = 2 * CORDON_GIT_DIFF_BYTES;
-	for (char *at = text.data, *end = text.data + text.len; r == 0 && at && at < end;) {
-		/* A list with one pair and one change. */
-		struct cordon_git_pair pair = { 0 };
-		struct cordon_git_changes one CORDON_CLEANUP(cordon_git_changes_done) = { 0 };
-		autobuf struct cordon_buf entry = CORDON_BUF((size_t)4 * CORDON_PATH_MAX + 1024);
-		char *path = at + strlen(at) + 1;
-		bool unmerged = path - at > 2 && path[-2] == 'U', allowed = false;
-
-		if (path >= end)
-			return cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "cannot read what is staged");
-		memset(pair.commit, '0', 40);
-		if (!unmerged && strlen(path) < CORDON_PATH_MAX &&
-		    ((r = cordon_buf_add(&entry, pair.commit, 41)) < 0 ||
-		     (r = cordon_buf_add(&entry, at, strlen(at) + 1)) < 0 ||
-		     (r = cordon_buf_add(&entry, path, strlen(path) + 1)) < 0))
-			return cordon_fail_errno(err, r, "what is staged");
-		if (entry.len && (r = cordon_git_changes_parse(entry.data, entry.len, &pair, 1, &one, err)) == 0 && one.n)
-			r = cordon_git_judge(policy, "", &one.items[0], take, &allowed, err);
-		if (r == 0 && allowed &&
-		    ((r = cordon_buf_addf(&t->staged, "%o %.*s\t%s", one.items[0].new_mode,
-					  (int)strcspn(one.items[0].id, " "), one.items[0].id, path)) < 0 ||
-		     (r = cordon_buf_addc(&t->staged, '\0')) < 0))
-			return cordon_fail_errno(err, r, "what is staged");
-		at = path + strlen(path) + 1;
+	if (r < 0)
+		return r;
+	if (n && text.data[n] == ' ' && cordon_git_id_valid(text.data, n) && strlen(text.data) == 2 * n + 2 &&
+	    cordon_git_id_valid(text.data + n + 1, n)) {
+		cordon_copy(t->tree_old, sizeof(t->tree_old), text.data, n);
+		cordon_copy(t->tree_new, sizeof(t->tree_new), text.data + n + 1, n);
+		return 0;
 	}
-	return r;
+	return cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "cannot read what git says about HEAD");
 }
 
 static size_t count_lines(const struct cordon_buf *text)
@@ -270,7 +259,7 @@ static int judge_commits(const struct cordon_policy *policy, const struct cordon
 static int judge_all(const struct cordon_policy *policy, struct cordon_git_taking *t, struct cordon_git_take *take,
 		     struct cordon_error *err)
 {
-	autobuf struct cordon_buf at_start = { 0 }, on_host = { 0 }, of_run = { 0 };
+	autobuf struct cordon_buf at_start = { 0 }, on_host = { 0 };
 	size_t refused;
 	struct stat st;
 	int r = judge_commits(policy, t, take, err);
@@ -279,18 +268,18 @@ static int judge_all(const struct cordon_policy *policy, struct cordon_git_takin
 		take->state = CORDON_GIT_REFUSED;
 	refused = take->n_refused;
 	if (r == 0)
-		r = judge_staged(policy, t, take, err);
+		r = cordon_git_judge_staged(policy, t, take, err);
 	if (r == 0 && take->n_refused > refused)
 		r = cordon_git_note(take, err, "what is staged and not allowed is not taken over");
 	if (r < 0 || (r = cordon_git_scratch_read(t, "staged.start", CORDON_GIT_DIFF_BYTES, &at_start, err)) < 0 ||
 	    (r = cordon_git_scratch_read(t, "staged.host", CORDON_GIT_DIFF_BYTES, &on_host, err)) < 0 ||
-	    (r = cordon_git_scratch_read(t, "staged", CORDON_GIT_DIFF_BYTES, &of_run, err)) < 0)
+	    (r = read_trees(t, err)) < 0)
 		return r;
 	t->has_pack = fstatat(t->scratch_fd, "packed", &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (take->state == CORDON_GIT_REFUSED)
 		return 0;
-	if (!take->n_refs && !t->n_stashes && cordon_streq(t->head_run.data, t->head_start.data) &&
-	    of_run.len == at_start.len && (!of_run.len || memcmp(of_run.data, at_start.data, of_run.len) == 0))
+	if (!take->n_refs && !t->n_stashes && cordon_streq(t->head_run.data, t->head_start.data) && !t->unstaged.len &&
+	    !t->staged.len && !t->interrupted)
 		return 0;
 	if (t->host_went_on)
 		return cordon_git_refuse(take, err, "HEAD: the host changed to another branch while the run went on");
@@ -300,12 +289,26 @@ static int judge_all(const struct cordon_policy *policy, struct cordon_git_takin
 	return 0;
 }
 
+/* The git of a process that was killed may still be at work: it has the lock until it ends. */
+static int wait_for_git(const struct cordon_git_taking *t, struct cordon_error *err)
+{
+	int r = 0;
+
+	if (flock(t->start_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	r = errno == EWOULDBLOCK ? cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
+					       "a git that takes over the commits of this run has not ended")
+				 : cordon_fail_errno(err, -errno, "cannot lock %s", t->record);
+	cordon_error_hint(err, "try again in a moment");
+	return r;
+}
+
 static int judge(const struct cordon_policy *policy, const char *record, struct cordon_git_take *take,
 		 struct cordon_error *err)
 {
 	struct cordon_git_taking *t = calloc(1, sizeof(*t));
 	json_auto_t *origin = NULL;
-	bool moved;
+	bool moved, ended = false;
 	int r;
 
 	if (!t)
@@ -325,8 +328,13 @@ static int judge(const struct cordon_policy *policy, const char *record, struct 
 		r = cordon_fail(err, -ENOENT, CORDON_KIND_CONFLICT, "%s has no repository any more", policy->root.path);
 	if (r == 0)
 		r = check_origin(t, origin, err);
+	if (r == 0)
+		r = wait_for_git(t, err);
 	if (r < 0)
 		return r;
+	cordon_git_locks_recover(t, &t->interrupted, &ended);
+	if (ended)
+		return 0;
 	if ((r = cordon_dirs_remove(t->record_fd, CORDON_GIT_TAKE, err)) < 0)
 		return r;
 	if (mkdirat(t->record_fd, CORDON_GIT_TAKE, 0700) < 0 ||
@@ -338,9 +346,9 @@ static int judge(const struct cordon_policy *policy, const char *record, struct 
 	if ((r = cordon_git_compare_refs(t, take, err)) < 0 || (r = cordon_git_compare_head(t, take, err)) < 0 ||
 	    (r = cordon_git_find_stashes(t, take, err)) < 0 || take->state == CORDON_GIT_REFUSED)
 		return r;
-	t->index_differs = !same_file(t->own_fd, t->index_fd, "index");
+	t->index_differs = !cordon_git_same_file(t->own_fd, "index", t->index_fd, "index");
 	moved = take->n_refs || t->n_stashes || !cordon_streq(t->head_run.data, t->head_start.data);
-	if (!moved && !t->index_differs)
+	if (!moved && !t->index_differs && !t->interrupted)
 		return 0;
 	if ((r = cordon_git_scratch_make(t, take, err)) < 0 || (r = cordon_git_scratch_check(t, take, err)) < 0 ||
 	    take->state == CORDON_GIT_REFUSED)
@@ -372,10 +380,11 @@ bool cordon_git_changed(const char *record)
 		return true;
 	t->repo = (struct cordon_git_repo)CORDON_GIT_REPO_NONE;
 	t->record_fd = t->start_fd = t->index_fd = t->take_fd = t->scratch_fd = t->git_fd = t->own_fd = -1;
-	if (open_dirs(t, record, NULL) == 0 && read_start(t, NULL, NULL) == 0 && !is_untouched(t)) {
+	if (open_dirs(t, record, NULL) == 0 && read_start(t, NULL, NULL) == 0) {
 		/* What can't be read was changed. */
-		changed = cordon_git_settle(t->record_fd, t->start_fd, NULL) < 0 || read_run(t, &unused, NULL) < 0 ||
-			  unused.state == CORDON_GIT_REFUSED || !cordon_streq(t->head_run.data, t->head_start.data);
+		changed = cordon_git_locks_left(t) || read_run(t, &unused, NULL) < 0 ||
+			  unused.state == CORDON_GIT_REFUSED ||
+			  (t->head_run.len && !cordon_streq(t->head_run.data, t->head_start.data));
 		for (size_t i = 0; !changed && i < t->run.n; i++)
 			changed = !cordon_git_same(cordon_git_refs_find(&t->start, t->run.items[i].name),
 						   t->run.items[i].id);

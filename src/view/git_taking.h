@@ -30,8 +30,17 @@ struct cordon_git_taking {
 	bool has_pack;
 	struct cordon_git_stash stashes[CORDON_GIT_STASHES_MAX]; /* oldest first */
 	size_t n_stashes;
-	struct cordon_buf staged; /* input of update-index: what differs from HEAD and is allowed */
+	bool interrupted; /* an earlier taking over of this run was killed, or failed when refs had moved */
+	char tree_old[CORDON_GIT_ID_SIZE], tree_new[CORDON_GIT_ID_SIZE]; /* of HEAD, or empty trees */
+	/* Input of update-index: entries of the host's that give way, with their values in the old HEAD; and entries that differ
+	 * from the new one. */
+	struct cordon_buf unstaged, staged;
 };
+
+/* ---- git_take.c ---- */
+
+/* Whether two files have the same bytes, or neither is there. */
+bool cordon_git_same_file(int a_dir, const char *a_name, int b_dir, const char *b_name);
 
 /* ---- git_compare.c ---- */
 
@@ -41,6 +50,27 @@ int cordon_git_refuse(struct cordon_git_take *take, struct cordon_error *err, co
 int cordon_git_compare_refs(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
 int cordon_git_compare_head(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
 int cordon_git_find_stashes(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
+
+/* ---- git_staged.c ---- */
+
+/* Judges what the run staged, and decides which entries the index gets. What the host had staged is not judged, and stays
+ * where the run may not change it. */
+int cordon_git_judge_staged(const struct cordon_policy *policy, struct cordon_git_taking *t,
+			    struct cordon_git_take *take, struct cordon_error *err);
+
+/* ---- git_lock.c: git's own locks of index and HEAD ---- */
+
+/* Takes the lock of `name`; *ret_fd can be written. A file in git-start says that it is ours, before it is taken. */
+int cordon_git_lock(const struct cordon_git_taking *t, const char *name, int *ret_fd, struct cordon_error *err);
+/* The file that was written under the lock takes the place of `name`. */
+int cordon_git_lock_commit(const struct cordon_git_taking *t, const char *name, struct cordon_error *err);
+/* Removes locks of ours that are still there. With `done` it is forgotten that there were any. */
+void cordon_git_locks_clear(const struct cordon_git_taking *t, bool done);
+/* What a process that was killed has left: removes its locks. *ret_interrupted says whether there was one, and *ret_ended
+ * whether it had come to its end. */
+void cordon_git_locks_recover(const struct cordon_git_taking *t, bool *ret_interrupted, bool *ret_ended);
+/* Whether a killed process has left something to be ended. */
+bool cordon_git_locks_left(const struct cordon_git_taking *t);
 
 /* ---- git_scratch.c ---- */
 

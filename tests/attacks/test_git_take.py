@@ -127,6 +127,19 @@ COMMITS = {
         (),
         "git could not",
     ),
+    "a HEAD that is a tag": (
+        "echo n >lib/new; git add lib; git commit -q -m n; git tag -a -m t v1; x=$(git rev-parse v1); echo $x >.git/HEAD",
+        (),
+        "git could not find the commits of all refs",
+    ),
+    "a tag of a tree": ("git tag secret $(tree 100644 AGENTS.md $blob)", ("--protect", "AGENTS.md"), "git could not find the commits of all refs"),
+    "a staged file that is missing": (
+        "id=$(echo z is staged | raw blob); git update-index --add --cacheinfo 100644,$id,z; printf '100644 %s\\tn\\n:1 2 3 ^%s\\0' $blob $id |"
+        " git update-index -z --index-info; rm -f .git/objects/$(echo $id | sed 's,^..,&/,')",
+        (),
+        "git could not",
+    ),
+    "a staged tree": ("git update-index --add --cacheinfo 100644,$(tree 100644 f $blob),z", (), "git could not find all that is staged"),
     "a commit that is not there": ("mkdir -p .git/refs/heads; printf '%040d\\n' 1 >.git/refs/heads/main", (), "git could not"),
 }
 
@@ -383,3 +396,36 @@ def test_git_of_cordons_own_writes_through_no_link(box, repo, attack, name, targ
     else:
         assert not leads.exists(), "nothing came to be where the link leads"
     assert place.is_symlink() or name == "a new branch", "the link is the host's, and stays for it to see"
+
+
+@pytest.mark.parametrize("script", ["chmod 0 .git/refs/heads", "chmod 0 .git/refs", "chmod 0 .git/refs/heads/main", "chmod 0 .git/packed-refs"])
+def test_commits_that_a_run_hides_are_not_lost_without_a_word(box, repo, git, attack, cordon, script):
+    done = attack(f"echo q >>lib/a.txt; git commit -q -a -m q; git pack-refs --no-prune; {script}")
+    if box.who.uid == 0:
+        assert git("log", "-1", "--format=%s") == "q", str(done)
+        return
+    assert "can't be read" in done.stderr and "Nothing was taken over" in done.stderr, str(done)
+    assert len(cordon("git", "list", "--json", cwd=repo).json()) == 1
+
+
+@pytest.mark.parametrize("view", [False, True], ids=["plain", "view"])
+def test_a_git_directory_without_rights_is_taken_over(repo, git, attack_and_take, view):
+    attack_and_take("echo q >>lib/a.txt; git commit -q -a -m q; chmod 0 .git", view)
+    assert git("log", "-1", "--format=%s") == "q"
+
+
+def test_a_path_with_a_newline_hides_no_staged_file(box, repo, git, attack):
+    """The list of staged files is not one of lines: a second path names the object of the first as one that the host has."""
+    script = "id=$(echo z is staged | raw blob); git update-index --add --cacheinfo 100644,$id,z; printf '100644 %s\\tn\\n:1 2 3 ^%s\\0' $blob $id | git update-index -z --index-info"
+    done = attack(script)
+    assert done.returncode == 0, str(done)
+    assert git("show", ":z") == "z is staged"
+    assert "missing" not in box.run("git", "fsck", cwd=repo).stdout
+
+
+def test_a_branch_that_stands_for_another_is_not_moved(repo, git, attack):
+    git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    before = git("rev-parse", "main")
+    done = attack("c=$(git commit-tree -p HEAD -m x HEAD^{tree}); mkdir -p .git/refs/heads; echo $c >.git/refs/heads/alias")
+    assert "refs/heads/alias: on the host it stands for another branch" in done.stderr, str(done)
+    assert git("rev-parse", "main") == before and git("symbolic-ref", "refs/heads/alias") == "refs/heads/main"
