@@ -178,6 +178,10 @@ void lens_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, cons
 	/* Where the link leads is judged whenever it is followed; now we judge only its name. */
 	if (r == 0)
 		r = judge_making(&place, S_IFLNK);
+	if (r == 0 && cordon_policy_in_git_dir(place.lens->policy, place.path)) {
+		lens_report_change(place.lens, CORDON_LENS_OP_CREATE, place.path);
+		r = -EACCES;
+	}
 	if (r == 0 && symlinkat(target, place.dir_fd, name) < 0)
 		r = -errno;
 	if (r < 0)
@@ -202,6 +206,8 @@ void lens_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char 
 		/* Both names must be writable: a second, writable name would make a read-only file writable. */
 		fd = lens_open_to_change(place.lens, node);
 		r = fd < 0 ? fd : S_ISDIR(node->type) ? -EPERM : 0;
+		if (r == 0 && S_ISLNK(node->type) && cordon_policy_in_git_dir(place.lens->policy, place.path))
+			r = -EACCES;
 	}
 	if (r == 0) {
 		char source[32];

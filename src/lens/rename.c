@@ -62,14 +62,21 @@ static int judge_leaving(struct lens *lens, const struct end *end)
 	return r;
 }
 
+/* INVARIANT: no link comes into a git directory, and no directory that may have one in it. */
+static bool brings_link(const struct lens *lens, const struct end *from, const struct end *to, mode_t type)
+{
+	return cordon_policy_in_git_dir(lens->policy, to->path) &&
+	       (S_ISLNK(type) || (S_ISDIR(type) && !cordon_policy_in_git_dir(lens->policy, from->path)));
+}
+
 /* Whether something of the given type may be moved to this end, in place of what is there. */
-static int judge_coming(struct lens *lens, struct end *end, mode_t type)
+static int judge_coming(struct lens *lens, const struct end *from, struct end *end, mode_t type)
 {
 	char dir_path[CORDON_PATH_MAX];
 	int r = lens_judge_change(lens, end->path, S_ISDIR(type), end->exists ? LENS_REMOVE : LENS_CREATE);
 
 	if (r == 0)
-		return 0;
+		return brings_link(lens, from, end, type) ? -EXDEV : 0;
 	if (S_ISREG(type) && (end->temp || (!end->exists && lens_path(lens, end->dir, dir_path) == 0 &&
 					    lens_temp_name_shape(lens, dir_path, end->dir_fd, end->name, false)))) {
 		end->becomes_temp = true;
@@ -91,7 +98,7 @@ static int judge(struct lens *lens, struct end *from, struct end *to, bool excha
 		lens_report_change(lens, CORDON_LENS_OP_RENAME, from->temp ? from->path : to->path);
 		return -EACCES;
 	}
-	r = judge_coming(lens, to, from->stx.stx_mode);
+	r = judge_coming(lens, from, to, from->stx.stx_mode);
 	if (r == 0 && S_ISDIR(from->stx.stx_mode))
 		r = lens_judge_move(lens, from->dir_fd, from->name, from->path, to->path);
 	if (r < 0 || !exchange)
@@ -100,7 +107,7 @@ static int judge(struct lens *lens, struct end *from, struct end *to, bool excha
 		return -ENOENT;
 	r = judge_leaving(lens, to);
 	if (r == 0)
-		r = judge_coming(lens, from, to->stx.stx_mode);
+		r = judge_coming(lens, to, from, to->stx.stx_mode);
 	if (r == 0 && from->becomes_temp)
 		r = -EACCES;
 	if (r == 0 && S_ISDIR(to->stx.stx_mode))

@@ -333,3 +333,21 @@ int cordon_policy_check(const struct cordon_policy *policy, const char *path, co
 	cordon_policy_judge(policy, &resolved, op, ret_decision);
 	return 0;
 }
+
+bool cordon_policy_in_git_dir(const struct cordon_policy *policy, const char *path)
+{
+	static const char mark[] = "/commondir"; /* protected in each git directory, and nowhere else */
+	size_t end = sizeof(mark) - 1;
+
+	for (size_t i = 0; i < policy->n_protected; i++) {
+		const struct cordon_protected *held = &policy->protected_paths[i];
+		size_t n = strlen(held->path);
+
+		if (!held->by_default || n <= end || !cordon_streq(held->path + n - end, mark))
+			continue;
+		n -= end;
+		if (strncmp(path, held->path, n) == 0 && path[n] == '/' && strncmp(path + n, "/modules/", 9) != 0)
+			return true;
+	}
+	return false;
+}

@@ -130,6 +130,10 @@ bool cordon_policy_leads(const struct cordon_policy *policy, const char *dir);
 /* Whether a write grant of each part allows `dir` itself or leads to something below it: for making the directories
  * above a file. False for what is denied or protected. */
 bool cordon_policy_leads_write(const struct cordon_policy *policy, const char *dir);
+
+/* Whether a path lies in a git directory of the host's, as the built-in list knows it. A link that a run made there would lead git
+ * on the host to write elsewhere. */
+bool cordon_policy_in_git_dir(const struct cordon_policy *policy, const char *path);
 /* Whether the policy forbids every write at and below a path, now and later; false when that is not certain. */
 bool cordon_policy_holds(const struct cordon_policy *policy, const char *path);
 

@@ -181,7 +181,7 @@ static int make_second_ruleset(const struct cordon_inside *in)
 		 * another one has its name by now, the hand makes the entries. In a view directories have other numbers,
 		 * but there boundaries go by their names alone, and these are not below this directory. */
 		if (fd >= 0 && fstat(fd, &st) == 0 && (plan->view || (st.st_dev == dir->dev && st.st_ino == dir->ino)))
-			r = allow(in, ruleset, fd, CORDON_LANDLOCK_MAKE);
+			r = allow(in, ruleset, fd, dir->no_links ? CORDON_LANDLOCK_MAKE_NO_LINKS : CORDON_LANDLOCK_MAKE);
 		cordon_closep(&fd);
 	}
 	if (r < 0)

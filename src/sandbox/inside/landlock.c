@@ -58,6 +58,7 @@ static const uint64_t class_rights[CORDON_LANDLOCK__MAX] = {
 	[CORDON_LANDLOCK_READ] = FS_READ,
 	[CORDON_LANDLOCK_WRITE] = FS_WRITE,
 	[CORDON_LANDLOCK_MAKE] = FS_MAKE,
+	[CORDON_LANDLOCK_MAKE_NO_LINKS] = (FS_MAKE & ~FS_MAKE_SYM) | FS_MAKE_BLOCK,
 	[CORDON_LANDLOCK_NODE] = FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
 	[CORDON_LANDLOCK_DEVICE] = FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
 };
@@ -106,7 +107,9 @@ int cordon_landlock_begin(unsigned int abi)
 
 int cordon_landlock_begin_second(unsigned int abi)
 {
-	return begin(abi, FS_MAKE);
+	/* The kernel moves a directory only to where it gets no right that it had not. The first layer gives nobody the right to
+	 * make a device, so this one can use it as a mark. */
+	return begin(abi, FS_MAKE | FS_MAKE_BLOCK);
 }
 
 int cordon_landlock_allow(int ruleset_fd, unsigned int abi, int path_fd, enum cordon_landlock_class rights)

@@ -26,6 +26,8 @@ enum cordon_landlock_class {
 	                           devpts; nothing can be created */
 	CORDON_LANDLOCK_NODE,	/* the same for one node, which is no directory */
 	CORDON_LANDLOCK_MAKE,	/* the part of WRITE that makes entries, and nothing else; for the second layer */
+	CORDON_LANDLOCK_MAKE_NO_LINKS, /* MAKE without symbolic links, and so that no directory comes in from, or leaves to, one
+					  that has MAKE: then it could bring links along, or get some and come back */
 	CORDON_LANDLOCK__MAX
 };
 

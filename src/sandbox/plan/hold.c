@@ -116,6 +116,24 @@ const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, 
 	return NULL;
 }
 
+bool cordon_plan_in_git_dir(const struct cordon_plan *plan, const char *path)
+{
+	static const char mark[] = "/commondir"; /* a default boundary of each git directory, and of nothing else */
+	size_t end = sizeof(mark) - 1;
+
+	for (size_t i = 0; i < plan->n_guards; i++) {
+		const char *inside = plan->guards[i].inside;
+		size_t n = strlen(inside);
+
+		if (!plan->guards[i].by_default || n <= end || !cordon_streq(inside + n - end, mark))
+			continue;
+		n -= end;
+		if (strncmp(path, inside, n) == 0 && path[n] == '/' && strncmp(path + n, "/modules/", 9) != 0)
+			return true;
+	}
+	return false;
+}
+
 static bool is_held(const struct cordon_plan *plan, const char *path)
 {
 	for (size_t i = 0; i < plan->n_held; i++)
@@ -210,7 +228,7 @@ static int list_open_dirs(struct cordon_plan *plan, const struct cordon_area *ar
 		 * on the directory, the comparison at the start fails and the hand makes the entries. */
 		if (dir)
 			*dir = (struct cordon_open_dir){ cordon_arena_strdup(plan->arena, path), held->dev,
-							 entry->d_ino };
+							 entry->d_ino, cordon_plan_in_git_dir(plan, path) };
 		if (!dir || !dir->path)
 			r = cordon_fail_errno(err, -ENOMEM, "plan");
 		else

@@ -157,6 +157,7 @@ struct cordon_open_dir {
 	const char *path; /* inside */
 	dev_t dev;
 	ino_t ino;
+	bool no_links; /* it is part of a git directory */
 };
 
 struct cordon_plan {
@@ -257,6 +258,10 @@ int cordon_plan_guard_in(struct cordon_plan *plan, size_t area, cordon_guard_kin
 /* The boundary that has this path inside, or one that lies below it; or NULL. The agent can make, move or remove
  * neither. */
 const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, const char *path);
+/* Whether an inside path lies in a git directory of the host's, in which the agent makes no symbolic link: git on the host would
+ * follow it and write where it leads (packed-refs, COMMIT_EDITMSG, logs). Git directories of submodules that the run adds are
+ * its own. */
+bool cordon_plan_in_git_dir(const struct cordon_plan *plan, const char *path);
 /* The step whose mount an inside path lies on: the last of those with the longest path; NULL when the path lies
  * directly on our own file system. */
 const struct cordon_step *cordon_plan_covering(const struct cordon_plan *plan, const char *path);

@@ -506,6 +506,29 @@ static bool leads_only_to_defaults(const struct cordon_plan *plan, const char *p
 	return !plan->fold_case;
 }
 
+static const struct cordon_guard link_guard = { .path = "no link in a git directory", .by_default = true };
+
+/*
+ * INVARIANT: no symbolic link comes into a git directory of the host's. What is in one already is none, so it may be moved; what
+ * comes from elsewhere could become one between our look at it and the hand's deed. The answer to that is the one that makes
+ * programs copy instead. Where no held directory takes part, Landlock decides in the same way.
+ */
+static int judge_links(const struct cordon_plan *plan, const struct cordon_held_call *call,
+		       cordon_hand_request_kind kind, bool exchange)
+{
+	const struct cordon_spot *first = &call->spots[0], *last = &call->spots[call->n - 1];
+	bool from = call->n == 2 && first->dir_fd >= 0 && cordon_plan_in_git_dir(plan, first->path);
+	bool to = cordon_plan_in_git_dir(plan, last->path);
+
+	if (kind == CORDON_HAND_SYMLINK)
+		return to ? -EACCES : 0;
+	if (kind != CORDON_HAND_RENAME && kind != CORDON_HAND_LINK)
+		return 0;
+	if (to && first->type == S_IFLNK)
+		return -EACCES;
+	return (to && !from) || (exchange && from && !to) ? -EXDEV : 0;
+}
+
 /* Decides whether a boundary forbids the call, or the kernel should answer it because the name exists. A rename of a
  * boundary is refused here, with the error of the mount that protects the name: the host may just have replaced what
  * has the name, and then the hand would succeed. */
@@ -546,6 +569,14 @@ cordon_held_answer cordon_held_serve(struct cordon_held_watch *held, const struc
 	*ret_fd = -1;
 	if (answer != CORDON_HELD_DONE)
 		return answer;
+	r = entry_call ? judge_links(held->watched->plan, call, entry_call->kind,
+				     notif->data.nr == SYS_renameat2 && notif->data.args[4] & RENAME_EXCHANGE)
+		       : 0;
+	if (r < 0) {
+		*ret_error = r;
+		*ret_guard = &link_guard;
+		return r == -EXDEV ? CORDON_HELD_DONE : CORDON_HELD_REFUSE;
+	}
 	/* INVARIANT: a process that gave up rights gets none of them back through the hand. */
 	if (!cordon_caller_read(&held->files, (pid_t)notif->pid, &caller) || caller.filters != held->filters ||
 	    caller.marked) {
