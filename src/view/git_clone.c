@@ -218,7 +218,7 @@ static int run_git(const struct clone *clone, struct cordon_error *err)
 			       "clone",
 			       "-q",
 			       "--template=",
-			       "--no-hardlinks",
+			       "--no-local", /* the clone of a path would borrow what its source borrows */
 			       "--no-recurse-submodules",
 			       "--",
 			       *clone->local ? clone->local : clone->src,

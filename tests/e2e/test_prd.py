@@ -210,6 +210,19 @@ def test_clone_source_clones_and_executes_nothing_of_the_source(cordon, box, sou
     assert not [name for name in os.listdir(box.path) if name.startswith(".cordon")]
 
 
+def test_clone_source_borrows_no_objects_of_another_repository(cordon, box, source):
+    """A source that an agent wrote may name the objects of any repository, which git in the clone would read on the host."""
+    repo, _ = source
+    secret = box.mkdir("secret")
+    script = "git init -q; echo secret >s; git add s; git -c user.name=a -c user.email=a@b commit -q -m s"
+    assert box.run("sh", "-ec", script, cwd=secret).returncode == 0
+    box.write(repo / ".git/objects/info/alternates", f"{secret}/.git/objects\n")
+    done = cordon("clone-source", str(repo), "copy", cwd=box.path)
+    assert done.returncode == 0, done
+    assert not (box.path / "copy/.git/objects/info/alternates").exists()
+    assert (box.path / "copy" / "a.txt").read_text() == "hello\n"
+
+
 HOSTILE = {
     "ext::sh -c 'touch executed'": 2,
     "fd::7": 2,
