@@ -14,12 +14,15 @@
 #include "base/setting.h"
 #include "config/profile.h"
 #include "protect/gitconfig.h"
+#include "protect/gitindex.h"
 #include "protect/worktree.h"
 #include "view/git_internal.h"
+#include "view/lower.h"
 
 #define CONFIG_MAX ((size_t)256 << 10)
 #define ALTERNATES_MAX ((size_t)64 << 10)
 #define HEAD_MAX 4096
+#define INDEX_MAX ((size_t)256 << 20)
 #define VALUE_MAX 2048
 #define WORKTREES_MAX 1024
 
@@ -345,6 +348,31 @@ int cordon_git_repo_config(const struct cordon_git_repo *repo, bool remotes, str
 	return r < 0 ? cordon_fail_errno(err, r, "cannot write a configuration") : 0;
 }
 
+static int ignore_gitlink(void *data, const char *path)
+{
+	(void)data;
+	(void)path;
+	return 0;
+}
+
+/* Whether a part of the index is in another file, whatever the configuration says by now. Without such a file nothing has to be
+ * read. */
+static bool has_split_index(const struct cordon_git_repo *repo)
+{
+	autobuf struct cordon_buf index = CORDON_BUF(INDEX_MAX);
+	autolisting struct cordon_listing names = { 0 };
+	char shared[CORDON_GITINDEX_SHARED_SIZE] = "";
+	bool any = false;
+
+	if (cordon_listing_read(repo->own_fd, &names) < 0)
+		return false;
+	for (size_t i = 0; i < names.n; i++)
+		any |= strncmp(names.name[i], "sharedindex.", 12) == 0;
+	if (!any || cordon_read_file(repo->own_fd, "index", O_NOFOLLOW, &index, NULL) < 0 || !index.len)
+		return false;
+	return cordon_gitindex_parse(index.data, index.len, ignore_gitlink, NULL, shared) == 0 && *shared;
+}
+
 int cordon_git_repo_usable(const struct cordon_git_repo *repo, struct cordon_error *err)
 {
 	static const struct {
@@ -369,6 +397,7 @@ int cordon_git_repo_usable(const struct cordon_git_repo *repo, struct cordon_err
 				  cordon_setting_name(CORDON_SETTING_GIT));
 		return -EBUSY;
 	}
+	config.split = config.split || has_split_index(repo);
 	if (!*config.unknown && !(config.bare && !*repo->own) && !(config.worktree && !repo->module) && !config.split)
 		return 0;
 	r = cordon_fail(err, -ENOTSUP, CORDON_KIND_POLICY_DENIED, "%s: a run can't get a copy of such a repository",

@@ -275,6 +275,35 @@ def test_commit_needs_a_repository_that_can_be_copied(cordon, repo, box):
     box.write("repo/.git/objects/info/alternates", "/usr/share\n")
     done = cordon("run", "--git", "commit", "--", "true", cwd=repo.path)
     assert done.returncode == 125 and "borrows objects from /usr/share" in done.stderr and waiting(cordon, repo) == [], str(done)
+    (repo.path / ".git/objects/info/alternates").unlink()
+    repo.git("update-index", "--split-index")
+    done = cordon("run", "--git", "commit", "--", "true", cwd=repo.path)
+    assert done.returncode == 125 and "has a split index" in done.stderr, str(done)
+    done = cordon("run", "--cow", "--no-summary", "--", "git", "status", "--porcelain", cwd=repo.path)
+    assert done.returncode == 0, str(done)
+    repo.git("update-index", "--no-split-index")
+    assert list(repo.path.glob(".git/sharedindex.*")), "what git leaves behind says nothing about the index"
+    done = cordon("run", "--git", "commit", "--", "true", cwd=repo.path)
+    assert done.returncode == 0, str(done)
+
+
+def test_a_very_large_log_of_head_is_left_out(repo, commits_anyhow):
+    line = "0" * 40 + " " + repo.git("rev-parse", "HEAD") + " Host Person <host@example.org> 1 +0000\t" + "x" * 1000 + "\n"
+    with open(repo.path / ".git/logs/HEAD", "w", encoding="utf-8") as log:
+        log.write(line * ((17 << 20) // len(line)))
+    commits_anyhow("echo x >lib/x; git add lib; git commit -q -m x")
+    assert repo.subjects() == ["x", "one"]
+    assert (repo.path / ".git/logs/HEAD").stat().st_size > 16 << 20
+
+
+def test_whoever_only_looks_at_a_view_leaves_its_git_directory_alone(cordon, box, repo, commits):
+    """The end of a run and the page ask whether there are commits, without the lock of the view."""
+    commits("echo x >lib/x; git add lib; git commit -q -m x", "--cow", "--no-summary")
+    (start,) = box.state.glob("state/views/*/git-start")
+    assert sorted(path.name for path in start.iterdir()) == ["git", "started"]
+    assert cordon("changes", "show", "latest", cwd=repo.path).returncode == 0
+    assert sorted(path.name for path in start.iterdir()) == ["git", "started"]
+    assert cordon("changes", "apply", "latest", cwd=repo.path).returncode == 0 and repo.subjects() == ["x", "one"]
 
 
 def test_a_run_that_commits_nothing_leaves_nothing(cordon, repo, commits):
