@@ -331,6 +331,18 @@ static void print_applied(const struct cordon_apply_result *result, bool judged_
 	free(others.item);
 }
 
+/* Whoever runs git here next must know. */
+static void warn_of_repositories(const struct cordon_cli *cli, const struct cordon_repositories *found)
+{
+	for (size_t i = 0; i < found->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++) {
+		autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+		fflush(stdout);
+		if (cordon_repository_text(&found->items[i], &text) == 0)
+			cordon_cli_notice(cli, "WARNING: %s", text.data);
+	}
+}
+
 static int report(const struct cordon_cli *cli, const char *id, const struct cordon_apply_result *result, int r,
 		  const struct cordon_error *err)
 {
@@ -346,6 +358,8 @@ static int report(const struct cordon_cli *cli, const char *id, const struct cor
 		fflush(stdout);
 		cordon_cli_git_print(cli, git);
 	}
+	if (!cli->json)
+		warn_of_repositories(cli, &result->repositories);
 	if (!cli->json && r < 0) {
 		print_items(&result->refused, "refused:", false);
 		print_items(&result->conflicts, "conflicts:", false);

@@ -13,10 +13,13 @@ static const struct {
 	const char *who;
 } rows[] = {
 	/* git */
-	{ ".git/hooks/*", "git" },
+	{ ".git", "git" }, /* a file or link that leads to a git directory */
+	{ "*.git/hooks/*", "git" },
 	{ "hooks/*.sample", NULL }, /* git runs none of its samples */
-	{ ".git/config", "git" },
-	{ ".git/config.worktree", "git" },
+	{ "*.git/config", "git" },
+	{ "*.git/config.worktree", "git" },
+	{ "*.git/commondir", "git" },
+	{ "*.git/info/attributes", "git" },
 	{ ".gitmodules", "git" },
 	{ ".gitattributes", "git" },
 	{ ".pre-commit-config.yaml", "pre-commit" },

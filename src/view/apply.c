@@ -10,6 +10,9 @@
 #include "view/pick.h"
 #include "view/shown.h"
 
+#define REPOSITORIES_MS                                                                                                \
+	2000 /* as if a run had taken so long: the bound of the search, see cordon_repositories_find() */
+
 static void apply_done(struct cordon_applying *apply)
 {
 	for (size_t i = 0; i < apply->n_choices; i++)
@@ -28,6 +31,7 @@ void cordon_apply_done(struct cordon_apply_result *result)
 	free(result->refused.item);
 	free(result->left.item);
 	cordon_git_take_free(result->git);
+	cordon_repositories_done(&result->repositories);
 	cordon_arena_free(result->arena);
 	*result = (struct cordon_apply_result){ 0 };
 }
@@ -397,6 +401,20 @@ static int choose_and_judge(struct cordon_applying *apply)
 	return r == 0 ? fill_left(apply) : r;
 }
 
+/* Writes the files, and looks for repositories among them in which git would execute something. */
+static int write_files(struct cordon_applying *apply)
+{
+	struct cordon_repositories_mark mark = CORDON_REPOSITORIES_MARK_NONE;
+	int r;
+
+	cordon_repositories_begin(apply->policy, &mark);
+	r = cordon_apply_carry_out(apply, is_whole(apply));
+	if (r == 0 && apply->delta.n)
+		cordon_repositories_find(apply->policy, &mark, REPOSITORIES_MS, &apply->result->repositories);
+	cordon_closep(&mark.index_fd);
+	return r;
+}
+
 static int decide_and_write(struct cordon_applying *apply)
 {
 	struct cordon_apply_result *result = apply->result;
@@ -420,7 +438,7 @@ static int decide_and_write(struct cordon_applying *apply)
 	}
 	r = judge_commits(apply);
 	if (r == 0 && !apply->request->only_judge)
-		r = cordon_apply_carry_out(apply, is_whole(apply));
+		r = write_files(apply);
 	if (r == 0)
 		r = fill_applied(apply);
 	return r == 0 && !apply->request->only_judge ? take_commits(apply) : r;

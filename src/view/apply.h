@@ -7,6 +7,7 @@
 #ifndef CORDON_VIEW_APPLY_H
 #define CORDON_VIEW_APPLY_H
 
+#include "protect/repositories.h"
 #include "view/delta.h"
 #include "view/git.h"
 
@@ -71,6 +72,8 @@ struct cordon_apply_result {
 	char shown[CORDON_SHOWN_SIZE];	     /* stands for all that was judged, if nothing was written; else "" */
 	/* What the run committed, when all of the view is applied; else NULL. */
 	struct cordon_git_take *git;
+	/* In which git would execute something that was brought over. */
+	struct cordon_repositories repositories;
 };
 
 #define autoapply CORDON_CLEANUP(cordon_apply_done)

@@ -219,6 +219,19 @@ void cordon_git_lines(const json_t *git, void (*tell)(void *data, const char *li
 		tell(data, line.data);
 }
 
+static json_t *repositories_json(const struct cordon_repositories *found)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < found->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++) {
+		autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
+
+		if (cordon_repository_text(&found->items[i], &text) == 0)
+			json_array_append_new(list, json_string(text.data));
+	}
+	return list;
+}
+
 json_t *cordon_apply_json(const struct cordon_apply_result *result)
 {
 	json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "changed", items_json(&result->applied), "conflicts",
@@ -227,5 +240,7 @@ json_t *cordon_apply_json(const struct cordon_apply_result *result)
 
 	if (object && result->git)
 		json_object_set_new(object, "git", cordon_git_take_json(result->git));
+	if (object && result->repositories.n)
+		json_object_set_new(object, "repositories", repositories_json(&result->repositories));
 	return object;
 }

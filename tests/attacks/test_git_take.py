@@ -429,3 +429,18 @@ def test_a_branch_that_stands_for_another_is_not_moved(repo, git, attack):
     done = attack("c=$(git commit-tree -p HEAD -m x HEAD^{tree}); mkdir -p .git/refs/heads; echo $c >.git/refs/heads/alias")
     assert "refs/heads/alias: on the host it stands for another branch" in done.stderr, str(done)
     assert git("rev-parse", "main") == before and git("symbolic-ref", "refs/heads/alias") == "refs/heads/main"
+
+
+def test_applying_a_view_tells_of_repositories_that_execute_something(box, repo, cordon):
+    inside = (
+        "git init -q sub; mkdir data; printf '[core]\\n\\tfsmonitor = ./x\\n' >data/config; rm sub/.git/config; echo ../../data >sub/.git/commondir;"
+        " git init -q --bare tests.data; git -C tests.data config core.bare false; git -C tests.data config core.fsmonitor ./x; mkdir fresh; echo gitdir: ../tests.data >fresh/.git"
+    )
+    done = cordon("run", "--cow", "--no-summary", "--", "sh", "-euc", inside, cwd=repo)
+    assert done.returncode == 0, str(done)
+    shown = cordon("changes", "diff", "latest", "--json", cwd=repo).json()
+    marked = {change["path"] for change in shown["changes"] if change.get("executed_by")}
+    assert {"sub/.git/commondir", "fresh/.git"} <= marked, shown
+    done = cordon("changes", "apply", "latest", cwd=repo)
+    for path in ("sub/.git", "tests.data", "fresh/.git"):
+        assert f"WARNING: {path} was made or changed, and has git execute: core.fsmonitor" in done.stderr, str(done)
