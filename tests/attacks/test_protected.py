@@ -104,9 +104,14 @@ def test_a3_control_a_read_only_bind_alone_loses_the_name(arena):
 
 def test_a3_ordinary_work_below_and_renames_across_a_pinned_directory_go_on(arena):
     result = arena.py("""
-os.rename('src/main.c', '.git/main.c'); os.rename('.git/main.c', 'deep/er/main.c'); os.rename('deep/er/main.c', 'src/main.c')
+os.rename('src/main.c', 'deep/main.c'); os.rename('deep/main.c', 'deep/er/main.c'); os.rename('deep/er/main.c', 'src/main.c')
+open('.git/a', 'w').write('x'); os.mkdir('.git/d'); os.rename('.git/a', '.git/d/a'); os.rename('.git/d/a', '.git/b'); os.rename('.git/b', 'deep/b')
+# What comes from elsewhere could become a link on the way, so it is copied into a git directory.
+try: os.rename('src/main.c', '.git/main.c')
+except OSError as error: assert error.errno == 18, error
+import subprocess; subprocess.run(['mv', 'src/main.c', '.git/main.c'], check=True); os.rename('.git/main.c', 'src/main.c')
 os.rename('deep/er/free.txt', 'deep/er/still-free.txt'); os.mkdir('deep/new'); os.rename('deep/new', 'deep/er/new')
-os.link('src/main.c', '.git/second'); os.unlink('.git/second')
+os.link('src/main.c', 'deep/second'); os.unlink('deep/second');
 open('.git/index', 'w').write('x'); os.rmdir('deep/er/new'); print('work done')
 """)
     assert result.returncode == 0 and "work done" in result.stdout, result
