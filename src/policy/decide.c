@@ -343,6 +343,9 @@ bool cordon_policy_in_git_dir(const struct cordon_policy *policy, const char *pa
 		const struct cordon_protected *held = &policy->protected_paths[i];
 		size_t n = strlen(held->path);
 
+		/* The root itself may be one. */
+		if (held->by_default && cordon_streq(held->path, mark + 1))
+			return strncmp(path, "modules/", 8) != 0;
 		if (!held->by_default || n <= end || !cordon_streq(held->path + n - end, mark))
 			continue;
 		n -= end;

@@ -111,8 +111,8 @@ int cordon_git_compare_head(struct cordon_git_taking *t, struct cordon_git_take 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(unfinished); i++)
 		if (fstatat(t->own_fd, unfinished[i][0], &st, AT_SYMLINK_NOFOLLOW) == 0)
 			return cordon_git_refuse(take, err, "the run ended in the middle of a %s", unfinished[i][1]);
-	t->host_went_on = !cordon_streq(host.data, t->head_start.data) &&
-			  !(t->interrupted && cordon_streq(host.data, t->head_run.data));
+	t->head_there = cordon_streq(host.data, t->head_run.data);
+	t->host_went_on = !cordon_streq(host.data, t->head_start.data) && !(t->interrupted && t->head_there);
 	resolve_head(&t->head_start, &t->start, t->head_old_id);
 	resolve_head(&t->head_run, &t->run, t->head_id);
 	if (cordon_streq(t->head_run.data, t->head_start.data))

@@ -296,6 +296,8 @@ int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *er
 	r = cordon_git_lock(t, "index", &index, err);
 	if (r == 0)
 		r = finish_locked(t, take, index, err);
+	if (r == 0)
+		cordon_git_note_taken(t);
 	/* What failed before anything moved was not begun, unless it had begun earlier. */
 	cordon_git_locks_clear(t, r == 0 || (take->state != CORDON_GIT_TAKEN && !t->interrupted));
 	return r;

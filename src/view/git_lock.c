@@ -14,6 +14,7 @@
 #include "view/git_taking.h"
 
 #define LOCKS "locks" /* in git-start: lines of a name, a device, an inode, and the first name of the file */
+#define TAKEN "taken" /* in git-start: everything was taken over once */
 #define LOCKS_MAX 4096
 #define FIRST_NAME "cordon-lock-"
 
@@ -111,6 +112,18 @@ static void forget(const struct cordon_git_taking *t, bool done)
 		cordon_write_file(t->start_fd, LOCKS, 0600, "", 0, NULL);
 }
 
+void cordon_git_note_taken(const struct cordon_git_taking *t)
+{
+	cordon_write_file(t->start_fd, TAKEN, 0600, "", 0, NULL);
+}
+
+bool cordon_git_was_taken(const struct cordon_git_taking *t)
+{
+	struct stat st;
+
+	return fstatat(t->start_fd, TAKEN, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void cordon_git_locks_clear(const struct cordon_git_taking *t, bool done)
 {
 	bool any;
@@ -122,6 +135,8 @@ void cordon_git_locks_clear(const struct cordon_git_taking *t, bool done)
 void cordon_git_locks_recover(const struct cordon_git_taking *t, bool *ret_interrupted, bool *ret_ended)
 {
 	*ret_ended = clear(t, ret_interrupted);
+	if (*ret_ended)
+		cordon_git_note_taken(t);
 	if (*ret_interrupted)
 		forget(t, *ret_ended);
 }

@@ -136,6 +136,13 @@ int cordon_git_judge_staged(const struct cordon_policy *policy, struct cordon_gi
 
 		r = judge_one(policy, t, take, change, find(&start, change->path), find(&moved, change->path), err);
 	}
+	/* A file that the host only intends to add is in the way of one that the run committed. */
+	for (size_t i = 0; r == 0 && i < moved.changes.n; i++) {
+		const struct cordon_git_change *change = &moved.changes.items[i];
+
+		if (!change->old_mode && !find(&start, change->path))
+			r = give_way(t, change, err);
+	}
 	for (size_t i = 0; r == 0 && i < start.changes.n; i++) {
 		const struct cordon_git_change *change = &start.changes.items[i];
 

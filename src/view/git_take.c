@@ -346,6 +346,8 @@ static int judge(const struct cordon_policy *policy, const char *record, struct 
 	if ((r = cordon_git_compare_refs(t, take, err)) < 0 || (r = cordon_git_compare_head(t, take, err)) < 0 ||
 	    (r = cordon_git_find_stashes(t, take, err)) < 0 || take->state == CORDON_GIT_REFUSED)
 		return r;
+	if (cordon_git_was_taken(t) && !t->interrupted && !take->n_refs && !t->n_stashes && t->head_there)
+		return 0;
 	t->index_differs = !cordon_git_same_file(t->own_fd, "index", t->index_fd, "index");
 	moved = take->n_refs || t->n_stashes || !cordon_streq(t->head_run.data, t->head_start.data);
 	if (!moved && !t->index_differs && !t->interrupted)

@@ -26,6 +26,7 @@ struct cordon_git_taking {
 	char head_id[CORDON_GIT_ID_SIZE];     /* the commit that HEAD will have; "" when there is none */
 	char head_old_id[CORDON_GIT_ID_SIZE]; /* that it had at the start */
 	bool index_differs;		      /* the run's index has other bytes than the one at the start */
+	bool head_there;		      /* the host's HEAD is the run's */
 	bool host_went_on;		      /* the host's HEAD is not the one at the start */
 	bool has_pack;
 	struct cordon_git_stash stashes[CORDON_GIT_STASHES_MAX]; /* oldest first */
@@ -69,6 +70,9 @@ void cordon_git_locks_clear(const struct cordon_git_taking *t, bool done);
 /* What a process that was killed has left: removes its locks. *ret_interrupted says whether there was one, and *ret_ended
  * whether it had come to its end. */
 void cordon_git_locks_recover(const struct cordon_git_taking *t, bool *ret_interrupted, bool *ret_ended);
+/* That everything was taken over. A view can be applied again, and then its commits are no news. */
+void cordon_git_note_taken(const struct cordon_git_taking *t);
+bool cordon_git_was_taken(const struct cordon_git_taking *t);
 /* Whether a killed process has left something to be ended. */
 bool cordon_git_locks_left(const struct cordon_git_taking *t);
 

@@ -69,6 +69,13 @@ def test_what_the_host_had_staged_is_committed_changed_or_taken_back_by_the_run(
     assert repo.status() == "A  lib/b.txt\n?? lib/c.txt" and repo.git("show", ":lib/b.txt") == "staged\nmore"
 
 
+def test_a_file_that_the_host_only_intends_to_add_is_committed_by_the_run(box, repo, work):
+    box.write("repo/lib/new", "new\n")
+    repo.git("add", "-N", "lib/new")
+    work("git add lib/new; git commit -q -m new")
+    assert repo.subjects()[0] == "new" and repo.status() == ""
+
+
 def test_a_protected_file_that_the_host_had_staged_is_not_changed_in_the_index(box, repo, work):
     box.write("repo/.envrc", "host\n")
     repo.git("add", ".envrc")
@@ -89,6 +96,20 @@ def test_a_broken_ref_of_the_host_is_no_obstacle(box, repo, work):
     box.write("repo/.git/refs/heads/broken", "1" * 40 + "\n")
     work("echo x >docs/x; git add docs/x; git commit -q -m x")
     assert repo.subjects()[0] == "x"
+
+
+def test_applying_a_view_again_changes_nothing_and_takes_over_what_the_host_took_back(box, cordon, repo):
+    box.write("repo/host", "staged by the host\n")
+    repo.git("add", "host")
+    script = "echo n >new; git add new; git commit -q -m n; echo s >s; git add s"
+    assert cordon("run", "--cow", "--no-summary", "--", "sh", "-euc", script, cwd=repo.path).returncode == 0
+    for _ in range(2):
+        done = cordon("changes", "apply", "latest", cwd=repo.path)
+        assert done.returncode == 0 and repo.subjects() == ["n", "one"] and repo.status() == "A  s", str(done)
+    repo.git("reset", "-q", "--soft", "HEAD~1")
+    repo.git("reset", "-q", "new", "s")
+    done = cordon("changes", "apply", "latest", cwd=repo.path)
+    assert done.returncode == 0 and repo.subjects() == ["n", "one"] and repo.status() == "A  s", str(done)
 
 
 # ---- while it is taken over ----
