@@ -348,10 +348,11 @@ int cordon_git_repo_config(const struct cordon_git_repo *repo, bool remotes, str
 	return r < 0 ? cordon_fail_errno(err, r, "cannot write a configuration") : 0;
 }
 
-static int ignore_gitlink(void *data, const char *path)
+static int ignore_entry(void *data, const char *path, uint32_t mode)
 {
 	(void)data;
 	(void)path;
+	(void)mode;
 	return 0;
 }
 
@@ -370,7 +371,7 @@ static bool has_split_index(const struct cordon_git_repo *repo)
 		any |= strncmp(names.name[i], "sharedindex.", 12) == 0;
 	if (!any || cordon_read_file(repo->own_fd, "index", O_NOFOLLOW, &index, NULL) < 0 || !index.len)
 		return false;
-	return cordon_gitindex_parse(index.data, index.len, ignore_gitlink, NULL, shared) == 0 && *shared;
+	return cordon_gitindex_parse(index.data, index.len, ignore_entry, NULL, shared) == 0 && *shared;
 }
 
 int cordon_git_repo_usable(const struct cordon_git_repo *repo, struct cordon_error *err)
