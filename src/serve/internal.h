@@ -19,7 +19,7 @@
 /* address.c: a socket that listens, and the values of Host under which it may be addressed. */
 struct cordon_listener {
 	int fd;
-	bool local;			   /* a Unix socket: the peer's uid suffices */
+	bool local;			   /* a Unix socket: who the peer is suffices */
 	bool control;			   /* the socket of `cordon open`, which serves nothing else */
 	unsigned int port;		   /* 0 for a Unix socket */
 	bool loopback;			   /* only this machine can reach the port */
@@ -43,6 +43,9 @@ int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon
 /* peer.c: the user whose process has the other end of a TCP connection of this machine. -ENOENT when that process has closed it, or is
  * not of this machine. */
 int cordon_peer_uid(int fd, uid_t *ret_uid);
+/* Whether the peer of a Unix socket may be served: the process that connected is of the user who runs the server (else -EPERM), and in
+ * the server's user and mount namespaces, so in no sandbox (else -EACCES, also when that can't be told). */
+int cordon_peer_local(int fd);
 
 /* login.c: links that work once, and cookies. */
 #define CORDON_LOGINS_MAX 16
@@ -159,7 +162,6 @@ struct cordon_connection {
 	int fd;
 	uint32_t number; /* tells it from another one that had the same descriptor */
 	const struct cordon_listener *listener;
-	uid_t uid;   /* of a Unix peer */
 	char *query; /* of the target, as it was written; or NULL */
 	int64_t accepted;
 	bool watched;  /* by our epoll */

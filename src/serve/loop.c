@@ -197,27 +197,17 @@ static int grow(struct cordon_server *server, int fd)
 	return 0;
 }
 
-/* INVARIANT: over a Unix socket only the user who runs the server is served, whatever the modes of its directory are. */
-static int check_peer(const struct cordon_listener *listener, int fd, uid_t *ret_uid)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	*ret_uid = geteuid();
-	if (!listener->local)
-		return 0;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid())
-		return -EPERM;
-	return 0;
-}
-
 static void accept_one(struct cordon_server *server, const struct cordon_listener *listener, int fd)
 {
 	struct cordon_connection *connection = NULL;
-	uid_t uid;
+	/* INVARIANT: over a Unix socket only the user who runs the server is served, and nobody in a sandbox, whatever the modes of its
+	 * directory are and wherever that is. */
+	int r = listener->local ? cordon_peer_local(fd) : 0;
 
-	if (check_peer(listener, fd, &uid) < 0)
-		refuse_fd(fd, MHD_HTTP_FORBIDDEN, "this socket is for another user");
+	if (r < 0)
+		refuse_fd(fd, MHD_HTTP_FORBIDDEN,
+			  r == -EPERM ? "this socket is for another user"
+				      : "this socket is for programs outside of sandboxes and containers");
 	else if (server->n_connections >= server->max_connections)
 		refuse_fd(fd, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections");
 	else if (grow(server, fd) == 0)
@@ -229,7 +219,6 @@ static void accept_one(struct cordon_server *server, const struct cordon_listene
 	connection->fd = fd;
 	connection->number = ++server->counter;
 	connection->listener = listener;
-	connection->uid = uid;
 	connection->accepted = cordon_time_monotonic();
 	connection->next = server->connections;
 	if (connection->next)
