@@ -4,6 +4,7 @@
  * each connection for the end of its client, because libmicrohttpd does not look at one that waits.
  */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -57,6 +58,19 @@ int cordon_server_listen(struct cordon_server *server, const struct cordon_liste
 	if (!kept->local && server->options->listening)
 		server->options->listening(server->options->data, kept->text, false);
 	return 0;
+}
+
+void cordon_server_say(const struct cordon_server *server, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (!server->options->say)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	server->options->say(server->options->data, text);
 }
 
 void cordon_server_sweep_by(struct cordon_server *server, int64_t when)
@@ -458,16 +472,21 @@ static void raise_limit(struct cordon_server *server)
 									  : DESCRIPTORS_KEPT;
 }
 
-/* A home has one server that `cordon open` finds: the first. */
+/* A home has one server that `cordon open` finds, and that has the page: the first. Where people are logged in, the page comes back by
+ * itself. */
 static int open_control(struct cordon_server *server, struct cordon_error *err)
 {
 	int r = server->options->open
 			? -EADDRINUSE
 			: cordon_listener_control(server->serve_fd, &server->listeners[server->n_listeners], err);
 
-	if (r == 0)
+	if (r < 0)
+		return r == -EADDRINUSE ? 0 : r;
+	server->n_listeners++;
+	if (cordon_listener_page(server->serve_fd, true, &server->listeners[server->n_listeners], &server->moved,
+				 NULL) == 0)
 		server->n_listeners++;
-	return r == -EADDRINUSE ? 0 : r;
+	return 0;
 }
 
 static int prepare(struct cordon_server *server, const sigset_t *signals, struct cordon_error *err)
@@ -517,7 +536,11 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 	r = prepare(&server, &signals, err);
 	for (size_t i = 0; r == 0 && options->listening && i < server.n_listeners; i++)
 		if (!server.listeners[i].control)
-			options->listening(options->data, server.listeners[i].text, options->n_any > 0);
+			options->listening(options->data, server.listeners[i].text,
+					   options->n_any > 0 && !server.listeners[i].page);
+	if (r == 0 && server.moved)
+		cordon_server_say(&server,
+				  "somebody else uses the address that the page had; earlier logins have ended");
 	if (r == 0) {
 		while (!server.stopping && r == 0)
 			r = turn(&server, -1);
