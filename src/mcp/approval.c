@@ -287,27 +287,48 @@ static void drop_waiting(struct cordon_mcp_call *call)
 	free(waiting);
 }
 
+int cordon_mcp_approval_use(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+			    const struct cordon_mcp_question *question, const char *id, struct cordon_error *err)
+{
+	char principal[CORDON_ID_SIZE + 16];
+	struct cordon_approval_ask ask;
+	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
+	 * approves a grant puts it into effect, and then the tool only has to say so. */
+	int r = tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
+
+	if (question) {
+		ask = about(request, tool, args, question, principal_of(request, principal));
+		r = use(request, id, &ask, err);
+	}
+	if (r == -ESTALE)
+		fail_declined(err, "what this call would do has changed since the question was put; call again");
+	return r;
+}
+
 /* Goes on with the call if the question was answered. Returns whether the call has ended. */
 static bool decide(struct cordon_mcp_call *call)
 {
 	autoquestion struct cordon_mcp_question question = CORDON_MCP_QUESTION;
+	autoapproval struct cordon_approval_record record = { 0 };
 	const struct waiting *waiting = call->state;
-	char principal[CORDON_ID_SIZE + 16];
-	struct cordon_approval_ask ask;
 	struct cordon_error err = { 0 };
-	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
-	 * approves a grant puts it into effect, and then the tool only has to say so. */
-	int r = waiting->tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
+	bool asks;
+	int r;
 
-	if (cordon_mcp_needs_approval(&call->request, waiting->tool, waiting->args, &question)) {
-		ask = about(&call->request, waiting->tool, waiting->args, &question,
-			    principal_of(&call->request, principal));
-		r = use(&call->request, waiting->id, &ask, &err);
+	if (waiting->tool->apart && cordon_approval_get(call->request.mcp->store, waiting->id, &record, NULL) == 0 &&
+	    record.state == CORDON_APPROVAL_WAITING)
+		return false;
+	if (waiting->tool->apart) {
+		r = cordon_mcp_tool_apart(&call->request, waiting->tool, waiting->args, waiting->id, &err);
+		if (r < 0)
+			cordon_mcp_tool_answer(&call->request, waiting->tool->name, NULL, NULL, &err);
+		return true;
 	}
+	asks = cordon_mcp_needs_approval(&call->request, waiting->tool, waiting->args, &question);
+	r = cordon_mcp_approval_use(&call->request, waiting->tool, waiting->args, asks ? &question : NULL, waiting->id,
+				    &err);
 	if (r == -EAGAIN)
 		return false;
-	if (r == -ESTALE)
-		fail_declined(&err, "what this call would do has changed since the question was put; call again");
 	if (r == CORDON_MCP_APPROVED)
 		cordon_mcp_tool_run(&call->request, waiting->tool, waiting->args);
 	else

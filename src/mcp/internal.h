@@ -72,20 +72,22 @@ void cordon_mcp_send_fault(struct cordon_mcp_channel *channel, json_t *id, struc
 void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, json_t *params);
 
 /* The server. */
+#define CORDON_MCP_KEY_SIZE 32
 struct cordon_mcp {
 	const struct cordon_store *store;
 	const struct cordon_mcp_offer *offer;
 	struct cordon_mcp_options options;
 	struct cordon_audit *audit;
 	int epoll_fd;
-	unsigned char key[32]; /* authenticates requestState */
+	unsigned char *key; /* authenticates requestState; in secret memory */
 	struct cordon_mcp_call *calls;
 	size_t n_calls;
 	struct cordon_mcp_listen *listens;
 	size_t n_listens;
 	struct cordon_mcp_watcher *watcher;
 	int64_t notice_due; /* when a notice about several approvals is to be sent, monotonic; INT64_MAX: never */
-	json_t *schemas;    /* parsed tool schemas by name, made at first use */
+	struct cordon_mcp_child *children;
+	json_t *schemas; /* parsed tool schemas by name, made at first use */
 };
 
 /* call.c: a request that is answered later. `step` is called when `due` is reached and when the descriptor that the
@@ -104,7 +106,8 @@ struct cordon_mcp_call {
 	void (*cancel)(struct cordon_mcp_call *call); /* may be NULL */
 	void (*drop)(struct cordon_mcp_call *call);   /* frees `state`; may be NULL */
 	void *state;
-	json_t *asked; /* legacy: id of our request to the client that has not been answered */
+	struct cordon_mcp_child *child; /* that works for the call, which goes on when it has ended (apart.c); or NULL */
+	json_t *asked;			/* legacy: id of our request to the client that has not been answered */
 	void (*answered)(struct cordon_mcp_call *call,
 			 const json_t *result); /* a NULL result means that the client refused or failed */
 };
@@ -116,6 +119,8 @@ struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *req
 /* Begins a call and keeps what the request refers to. Returns NULL without memory, or when there are
  * CORDON_MCP_CALLS_MAX. */
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request);
+/* Ends a call that can't go on, without an answer. */
+void cordon_mcp_call_drop(struct cordon_mcp_call *call);
 /* Waits for this descriptor from now on, or for none if it is -1, which must be said before it is closed. Returns 0 or -errno. */
 int cordon_mcp_call_wait(struct cordon_mcp_call *call, int fd);
 /* Sends progress if the client asked for it. The value grows by one each time; at most four are sent per second. */
@@ -131,6 +136,31 @@ void cordon_mcp_calls_close_channel(struct cordon_mcp *mcp, const struct cordon_
 bool cordon_mcp_calls_answered(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id,
 			       const json_t *result);
 
+/* apart.c: work in a child process. */
+struct cordon_mcp_work {
+	/* In the child: returns a value (new reference), and maybe a descriptor that goes with it. */
+	json_t *(*work)(struct cordon_mcp_call *call, int *ret_fd);
+	/* In the child, when nobody waits for the value any more, because the client has gone or has cancelled the call; may be NULL. */
+	void (*left)(struct cordon_mcp_call *call, const json_t *value, bool cancelled);
+	/* In the server: the value, or NULL if the child has failed; *fd may be stolen. Returns true when the call has ended. */
+	bool (*done)(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t now);
+	bool reads; /* it changes nothing: it has bounds, and is ended with its call */
+};
+
+/* Begins work for a call; the call's step is not called before it is done. -ENOMEM. */
+int cordon_mcp_apart(struct cordon_mcp_call *call, const struct cordon_mcp_work *work);
+/* In the child: whether nobody waits for the value any more. */
+bool cordon_mcp_apart_left(void);
+/* Does something in a child for which nobody waits. */
+void cordon_mcp_aside(struct cordon_mcp *mcp, void (*work)(const struct cordon_store *store, const char *id),
+		      const char *id);
+/* For call.c and server.c. */
+bool cordon_mcp_apart_step(struct cordon_mcp_call *call, int64_t now);
+void cordon_mcp_apart_leave(struct cordon_mcp_call *call, bool cancel);
+void cordon_mcp_apart_reap(struct cordon_mcp *mcp);
+int64_t cordon_mcp_apart_due(const struct cordon_mcp *mcp, int64_t now);
+void cordon_mcp_apart_free(struct cordon_mcp *mcp);
+
 /* tools.c */
 struct cordon_mcp_tool {
 	const char *name;
@@ -141,6 +171,10 @@ struct cordon_mcp_tool {
 	const char *always; /* JSON array of the properties that a success always has */
 	bool read_only, destructive, idempotent, open_world;
 	bool extra; /* offered only by a server whose toolset names it */
+	/* `call`, and the question before it, may take long, so they are made in a child process (apart.c). There it may return
+	 * CORDON_MCP_LATER with a result: then `then` goes on with it in the server, and returns what `call` returns. */
+	bool apart;
+	int (*then)(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err);
 	/* Returns 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an
 	 * isError result. The arguments fit the schema. *ret_text may be set to a text; otherwise the JSON is the
 	 * text. */
@@ -186,6 +220,15 @@ int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at,
 
 /* Calls a tool whose arguments were checked and approved, and answers. */
 void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
+/* tools_apart.c: begins the call of a tool that works apart. With `approval`, the id of one that was asked for, it looks again at what
+ * the call would do, and asks cordon_mcp_approval_use(). Returns CORDON_MCP_LATER, or a negative errno with err. */
+int cordon_mcp_tool_apart(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			  const char *approval, struct cordon_error *err);
+/* An error as the value of a child, {"error": ...}, and back: returns its code, or 0 if the value is none. */
+json_t *cordon_mcp_error_json(const struct cordon_error *err);
+int cordon_mcp_error_read(const json_t *value, struct cordon_error *ret_err);
+/* Writes the audit record of a call. */
+void cordon_mcp_tool_record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err);
 
 /* What a person is asked about a call. Everything in it is escaped. */
 #define CORDON_MCP_QUESTION_MAX ((size_t)1 << 20) /* more than the settings of a project can fill */
@@ -218,6 +261,10 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 enum { CORDON_MCP_APPROVED = 2 };
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const struct cordon_mcp_question *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* Uses the approval with this id for a call that is about what the question says now; NULL: about nothing that needs one. Returns
+ * CORDON_MCP_APPROVED, -EAGAIN while it waits, or another negative errno with err. */
+int cordon_mcp_approval_use(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+			    const struct cordon_mcp_question *question, const char *id, struct cordon_error *err);
 /* notice.c: tells the desktop that an approval begins to wait, now or with others a second later. */
 void cordon_mcp_notice(struct cordon_mcp *mcp, const struct cordon_approval_record *record);
 void cordon_mcp_notice_work(struct cordon_mcp *mcp, int64_t now);

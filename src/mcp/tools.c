@@ -143,7 +143,7 @@ json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_e
 }
 
 /* Writes one audit record for each call: who called what, how it ended and how long it took. */
-static void record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
+void cordon_mcp_tool_record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
 {
 	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
 					       : request->channel->client;
@@ -169,7 +169,7 @@ static void record(const struct cordon_mcp_request *request, const char *name, c
 void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char *name, json_t *result, char *text,
 			    const struct cordon_error *err)
 {
-	record(request, name, err);
+	cordon_mcp_tool_record(request, name, err);
 	cordon_mcp_send_result(request, cordon_mcp_tool_result(result, text, err));
 }
 
@@ -196,6 +196,8 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 		r = cordon_mcp_scope_tool(request, tool->name, args, &err);
 	if (r == 0)
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
+	if (r == 0 && tool->apart && (r = cordon_mcp_tool_apart(request, tool, args, NULL, &err)) == CORDON_MCP_LATER)
+		return r;
 	if (r == 0 && cordon_mcp_needs_approval(request, tool, args, &question)) {
 		r = cordon_mcp_approve(request, tool, args, &question, ret_result, fault);
 		if (r != CORDON_MCP_APPROVED)
@@ -206,7 +208,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 		r = tool->call(request, args, &result, &text, &err);
 	if (r == CORDON_MCP_LATER)
 		return r;
-	record(request, tool->name, r < 0 ? &err : NULL);
+	cordon_mcp_tool_record(request, tool->name, r < 0 ? &err : NULL);
 	*ret_result = r == 0 && !tool->output ? result : cordon_mcp_tool_result(result, text, r < 0 ? &err : NULL);
 	return 0;
 }
@@ -216,7 +218,8 @@ void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
-	int r = tool->call(request, args, &result, &text, &err);
+	int r = tool->apart ? cordon_mcp_tool_apart(request, tool, args, NULL, &err)
+			    : tool->call(request, args, &result, &text, &err);
 
 	if (r != CORDON_MCP_LATER)
 		cordon_mcp_tool_answer(request, tool->name, result, text, r < 0 ? &err : NULL);

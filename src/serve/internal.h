@@ -331,11 +331,11 @@ struct cordon_server {
 	int serve_fd;			  /* state/serve */
 	struct cordon_client *clients;
 	struct cordon_tokens tokens;
-	unsigned char key[CORDON_SERVE_KEY_SIZE];
-	int64_t sweep; /* monotonic */
-	bool resumed;  /* libmicrohttpd must run once more before the loop waits */
-	bool paused;   /* nothing is accepted for a moment */
-	bool moved;    /* the page could not have the address that it had */
+	unsigned char *key; /* CORDON_SERVE_KEY_SIZE bytes, in secret memory */
+	int64_t sweep;	    /* monotonic */
+	bool resumed;	    /* libmicrohttpd must run once more before the loop waits */
+	bool paused;	    /* nothing is accepted for a moment */
+	bool moved;	    /* the page could not have the address that it had */
 	bool stopping;
 };
 

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sodium.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -14,28 +13,6 @@
 #define OUT_FULL ((size_t)256 << 10) /* what the exchange may hold before the pipe has to wait */
 
 /* ---- in the child ---- */
-
-/* Closes all but the standard streams and the `n` descriptors in `kept`. */
-static void close_others(int *kept, size_t n)
-{
-	int from = 3;
-
-	for (size_t i = 0; i < n; i++) { /* sorts the few that there are */
-		for (size_t k = i + 1; k < n; k++) {
-			if (kept[k] < kept[i]) {
-				int other = kept[i];
-
-				kept[i] = kept[k];
-				kept[k] = other;
-			}
-		}
-		if (kept[i] > from)
-			close_range((unsigned int)from, (unsigned int)kept[i] - 1, 0);
-		if (kept[i] >= from)
-			from = kept[i] + 1;
-	}
-	close_range((unsigned int)from, ~0U, 0);
-}
 
 struct sender {
 	int fd;
@@ -81,20 +58,11 @@ static void bound(bool acts)
 
 _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon_page_request *request, int fd)
 {
-	const struct cordon_store *store = exchange->server->store;
-	int kept[] = { fd,
-		       store->home.fd,
-		       store->home.state_fd,
-		       store->projects_fd,
-		       store->sessions_fd,
-		       store->staging_fd,
-		       store->trees_fd };
 	struct sender sender = { .fd = fd };
 	struct cordon_page_answer answer;
 	sigset_t none;
 
-	sodium_memzero(exchange->server->key, sizeof(exchange->server->key)); /* what makes the page needs no key */
-	close_others(kept, CORDON_ARRAY_SIZE(kept));
+	cordon_store_keep_fds(exchange->server->store, fd);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	bound(!cordon_streq(request->method, "GET"));

@@ -76,6 +76,10 @@ int cordon_session_start_begin(const struct cordon_store *store, const struct co
 			       struct cordon_session_start *start, struct cordon_error *err);
 /* Fills in the error of a caller that got -EAGAIN for CORDON_START_TIMEOUT_MS, and returns its code. */
 int cordon_session_start_busy(struct cordon_error *err);
+/* A start that one process has begun and another one goes on with: what it is besides its descriptor (new reference), and back. Takes
+ * the descriptor, which may be -1. */
+json_t *cordon_session_start_json(const struct cordon_session_start *start);
+void cordon_session_start_take(struct cordon_session_start *start, const json_t *value, int fd);
 /* Returns -1 when there is nothing to wait for. */
 int cordon_session_start_fd(const struct cordon_session_start *start);
 /* The time at which the start has taken too long, in monotonic milliseconds; 0 when there is nothing to wait for. */

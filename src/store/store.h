@@ -51,6 +51,9 @@ struct cordon_store {
 /* clang-format on */
 #define autostore CORDON_CLEANUP(cordon_store_done)
 
+/* In a child process that uses the store: closes all descriptors but the standard streams, those of the store, and `fd` (or -1). */
+void cordon_store_keep_fds(const struct cordon_store *store, int fd);
+
 /* Makes the directories that are missing, and finishes or takes back every change that a killed process left half
  * made. */
 int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err);

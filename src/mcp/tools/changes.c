@@ -301,6 +301,7 @@ void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const
 const struct cordon_mcp_tool cordon_mcp_changes_list = {
 	.name = "changes_list",
 	.title = "List changes",
+	.apart = true,
 	.description =
 		"List the copy-on-write views, oldest first: what runs changed and nobody has applied yet, and what was applied.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
@@ -316,6 +317,7 @@ const struct cordon_mcp_tool cordon_mcp_changes_list = {
 const struct cordon_mcp_tool cordon_mcp_changes_diff = {
 	.name = "changes_diff",
 	.title = "Show changes",
+	.apart = true,
 	.description =
 		"Show what a view changed: a list, and a diff in git's format. What the host would execute later comes first.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
@@ -332,6 +334,7 @@ const struct cordon_mcp_tool cordon_mcp_changes_diff = {
 const struct cordon_mcp_tool cordon_mcp_changes_apply = {
 	.name = "changes_apply",
 	.title = "Apply changes",
+	.apart = true,
 	.description = "Bring the changes of a view into the host's tree, all or nothing. Needs a person's approval. Paths that the policy of "
 		       "the run does not allow, and conflicts with the host's own changes, are named.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
@@ -346,6 +349,7 @@ const struct cordon_mcp_tool cordon_mcp_changes_apply = {
 const struct cordon_mcp_tool cordon_mcp_changes_discard = {
 	.name = "changes_discard",
 	.title = "Discard changes",
+	.apart = true,
 	.description = "Remove a view with its changes. Needs a person's approval. What was applied stays.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
 		 "}}",

@@ -119,6 +119,7 @@ static int grant_request(struct cordon_mcp_request *request, json_t *args, json_
 const struct cordon_mcp_tool cordon_mcp_grant_request = {
 	.name = "grant_request",
 	.title = "Ask for access",
+	.apart = true,
 	.description =
 		"Ask a person to allow a session a host or a path of the host. A host counts at once if the session has a list of "
 		"hosts; a path counts from its next start. If the answer says that an approval waits, call again with the same "

@@ -138,6 +138,7 @@ static int project_delete(struct cordon_mcp_request *request, json_t *args, json
 const struct cordon_mcp_tool cordon_mcp_project_create = {
 	.name = "project_create",
 	.title = "Create project",
+	.apart = true,
 	.description = "Create a project with its default workspace. Returns the record; keep its id. A project lives until it is "
 		       "deleted. Settings that are wider than the defaults need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
@@ -178,6 +179,7 @@ const struct cordon_mcp_tool cordon_mcp_project_list = {
 const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.name = "project_update",
 	.title = "Update project",
+	.apart = true,
 	.description = "Change settings (see project_create) for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
@@ -194,6 +196,7 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.name = "project_delete",
 	.title = "Delete project",
+	.apart = true,
 	.description = "Delete a project with all its workspaces and files. Needs a person's approval; refused while a session runs. "
 		       "Deleting one that does not exist succeeds.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID

@@ -49,7 +49,7 @@ static bool over(struct cordon_mcp_call *call, const struct cordon_session_recor
 	if (session->status == CORDON_SESSION_ACTIVE && !waiting->timed_out) {
 		waiting->timed_out = true;
 		waiting->until = now + STOP_LIMIT_MS;
-		cordon_session_stop(call->request.mcp->store, waiting->id, CORDON_MCP_GRACE_MS, NULL);
+		cordon_mcp_session_stop_aside(call->request.mcp, waiting->id);
 		return false;
 	}
 	if (cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, &err) < 0) {

@@ -234,6 +234,16 @@ bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now)
 	return true;
 }
 
+static void stop(const struct cordon_store *store, const char *id)
+{
+	cordon_session_stop(store, id, CORDON_MCP_GRACE_MS, NULL);
+}
+
+void cordon_mcp_session_stop_aside(struct cordon_mcp *mcp, const char *id)
+{
+	cordon_mcp_aside(mcp, stop, id);
+}
+
 /* Cancelling a start, or the wait for a session that was started, ends that session. Cancelling another wait only ends
  * the wait. */
 static void cancel(struct cordon_mcp_call *call)
@@ -243,7 +253,7 @@ static void cancel(struct cordon_mcp_call *call)
 	if (waiting->what == CORDON_MCP_WAIT_START)
 		cordon_session_start_cancel(waiting->start);
 	if (waiting->what == CORDON_MCP_WAIT_END && waiting->answer.spawned)
-		cordon_session_stop(call->request.mcp->store, waiting->id, CORDON_MCP_GRACE_MS, NULL);
+		cordon_mcp_session_stop_aside(call->request.mcp, waiting->id);
 }
 
 struct cordon_mcp_call *cordon_mcp_session_wait_begin(struct cordon_mcp_request *request,

@@ -303,6 +303,7 @@ const struct cordon_mcp_tool cordon_mcp_workflow_logs = {
 const struct cordon_mcp_tool cordon_mcp_workflow_cancel = {
 	.name = "workflow_cancel",
 	.title = "Cancel a workflow",
+	.apart = true,
 	.description = "End a run and all processes of the step that runs. Does not wait for the end.",
 	.input = OBJECT "\"required\": [\"run_id\"], \"properties\": {" RUN "}}",
 	.output = STATUS,
@@ -326,6 +327,7 @@ const struct cordon_mcp_tool cordon_mcp_workflow_resume = {
 const struct cordon_mcp_tool cordon_mcp_workflow_answer = {
 	.name = "workflow_answer",
 	.title = "Answer a waiting workflow",
+	.apart = true,
 	.description =
 		"Approve or reject the step that waits for a person, and continue the run. Needs a person's approval.",
 	.input = OBJECT

@@ -142,6 +142,7 @@ static int workspace_delete(struct cordon_mcp_request *request, json_t *args, js
 const struct cordon_mcp_tool cordon_mcp_workspace_create = {
 	.name = "workspace_create",
 	.title = "Create workspace",
+	.apart = true,
 	.description =
 		"Create a workspace, or return the one that exists (by workspace_id, else by external_id and source) and touch "
 		"nothing. The project's AGENTS.md (isolated projects) and .factory are copied into a new one. It lives until "
@@ -185,6 +186,7 @@ const struct cordon_mcp_tool cordon_mcp_workspace_get = {
 const struct cordon_mcp_tool cordon_mcp_workspace_delete = {
 	.name = "workspace_delete",
 	.title = "Delete workspace",
+	.apart = true,
 	.description = "Delete a workspace with all its files. Needs a person's approval; refused for the default workspace and while a "
 		       "session runs in it. Deleting one that does not exist succeeds.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"workspace_id\"],"
