@@ -18,6 +18,7 @@
 #define EVENTS_MAX 256
 #define ACCEPTS_MAX 128	     /* in one turn, so that those who are connected are served too */
 #define DESCRIPTORS_KEPT 256 /* for everything else */
+#define PLACES_KEPT 64	     /* of all connections for the page, and as many for sockets */
 #define STOP_MS 3000
 #define SWEEP_MS 500
 
@@ -211,6 +212,26 @@ static int grow(struct cordon_server *server, int fd)
 	return 0;
 }
 
+/* INVARIANT: who is not known yet does not keep others out. Everybody of the machine can connect to a port, so some places are left for
+ * the page, and some for sockets, which only their user can use. */
+static bool has_room(const struct cordon_server *server, const struct cordon_listener *listener)
+{
+	size_t kept = server->max_connections / 8 < PLACES_KEPT ? server->max_connections / 8 : PLACES_KEPT;
+	size_t ports = 0, pages = 0;
+
+	if (server->n_connections < server->max_connections - 2 * kept)
+		return true;
+	for (const struct cordon_connection *connection = server->connections; connection;
+	     connection = connection->next) {
+		ports += !connection->listener->local && !connection->listener->page;
+		pages += connection->listener->page;
+	}
+	if (listener->local)
+		return server->n_connections < server->max_connections;
+	return listener->page ? ports + pages < server->max_connections - kept
+			      : ports < server->max_connections - 2 * kept;
+}
+
 static void accept_one(struct cordon_server *server, const struct cordon_listener *listener, int fd)
 {
 	struct cordon_connection *connection = NULL;
@@ -222,7 +243,7 @@ static void accept_one(struct cordon_server *server, const struct cordon_listene
 		refuse_fd(fd, MHD_HTTP_FORBIDDEN,
 			  r == -EPERM ? "this socket is for another user"
 				      : "this socket is for programs outside of sandboxes and containers");
-	else if (server->n_connections >= server->max_connections)
+	else if (!has_room(server, listener))
 		refuse_fd(fd, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections");
 	else if (grow(server, fd) == 0)
 		connection = calloc(1, sizeof(*connection));
@@ -320,10 +341,13 @@ static void sweep(struct cordon_server *server)
 static void tokens_changed(struct cordon_server *server)
 {
 	CORDON_UNCLEARED char events[4096];
+	struct cordon_error err = { 0 };
 
 	while (read(server->tokens_fd, events, sizeof(events)) > 0)
 		;
-	cordon_clients_load(server, NULL);
+	if (cordon_clients_load(server, &err) < 0)
+		cordon_server_say(server, "no token is valid, because they can't be read: %s%s%s", err.message,
+				  *err.where ? ", " : "", err.where);
 	cordon_exchanges_end(server, false);
 }
 
