@@ -415,6 +415,9 @@ void cordon_exchange_page_form(struct cordon_exchange *exchange, const char *pat
 	exchange->connection->complete = true;
 	if (exchange->too_long)
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "The form is too long");
+	else if (exchange->crowded)
+		cordon_exchange_page_refuse(exchange, MHD_HTTP_TOO_MANY_REQUESTS,
+					    "Too much is under way at this moment; send the form again");
 	else if (cordon_streq(path, "/logout"))
 		log_out(exchange);
 	else

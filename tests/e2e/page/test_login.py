@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from serving import Answer, Page, read_all
+from support import poll
 
 
 def test_a_link_works_once(page):
@@ -91,6 +92,23 @@ def test_another_user_of_the_machine_can_use_neither_the_cookie_nor_the_link(cor
         assert answer.status == 403 and "another user" in answer.body.decode() and "set-cookie" not in answer.headers, answer
     assert say("/", owner).status == 200 and say("/", 0).status == 200
     assert say(link, owner).status == 200, "nobody has used it up"
+
+
+def test_a_form_that_comes_when_too_much_is_under_way_is_told_so(page):
+    """The bodies of forms that do not end fill what one client may hold."""
+    part = b"token=" + b"x" * ((2 << 20) - 100)
+    socks = []
+    for size in [len(part)] * 32 + [8192]:  # the last one has more than is left
+        sock = socket.create_connection((page.address, page.port), 60)
+        sock.sendall(page.bytes("POST", "/logout", {"Content-Length": str(len(part) + 50)}) + part[:size])
+        socks.append(sock)
+    body = f"token={page.token()}".encode()
+    poll(lambda: page.raw("POST", "/logout", None, b"token=wrong").status != 403, 20, "the bodies to be read")
+    answer = page.raw("POST", "/logout", None, body)
+    assert answer.status == 429 and "Too much is under way" in answer.body.decode(), answer
+    for sock in socks:
+        sock.close()
+    poll(lambda: page.raw("POST", "/logout", None, body).status == 200, 60, "the bodies to be forgotten")
 
 
 def test_rebinding_is_refused(page):
