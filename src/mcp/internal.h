@@ -175,6 +175,8 @@ struct cordon_mcp_tool {
 	 * CORDON_MCP_LATER with a result: then `then` goes on with it in the server, and returns what `call` returns. */
 	bool apart;
 	int (*then)(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err);
+	/* In the child: the call was cancelled before `then`; ends what was started. May be NULL. */
+	void (*undo)(const struct cordon_mcp_request *request, const json_t *result);
 	/* Returns 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an
 	 * isError result. The arguments fit the schema. *ret_text may be set to a text; otherwise the JSON is the
 	 * text. */

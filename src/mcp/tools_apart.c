@@ -95,7 +95,8 @@ static void left(struct cordon_mcp_call *call, const json_t *value, bool cancell
 	struct cordon_error err = { 0 };
 	int r = cordon_mcp_error_read(value, &err);
 
-	(void)cancelled;
+	if (cancelled && call->tool->undo && json_is_true(json_object_get(value, "later")))
+		call->tool->undo(&call->request, json_object_get(value, "result"));
 	if (!value || json_object_get(value, "asks") ||
 	    cordon_audit_open(&mcp->store->home, &nobody, &mcp->audit, NULL) < 0)
 		return;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the store, and judges ids before any path is made of them. */
-#include <unistd.h>
-
 #include "store/internal.h"
 
 int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
@@ -38,39 +36,17 @@ void cordon_store_done(struct cordon_store *store)
 	cordon_home_done(&store->home);
 }
 
-/* Closes all but the standard streams and the `n` descriptors in `kept`. */
-static void close_others(int *kept, size_t n)
-{
-	int from = 3;
-
-	for (size_t i = 0; i < n; i++) { /* sorts the few that there are */
-		for (size_t k = i + 1; k < n; k++) {
-			if (kept[k] < kept[i]) {
-				int other = kept[i];
-
-				kept[i] = kept[k];
-				kept[k] = other;
-			}
-		}
-		if (kept[i] > from)
-			close_range((unsigned int)from, (unsigned int)kept[i] - 1, 0);
-		if (kept[i] >= from)
-			from = kept[i] + 1;
-	}
-	close_range((unsigned int)from, ~0U, 0);
-}
-
 void cordon_store_keep_fds(const struct cordon_store *store, int fd)
 {
-	int kept[] = { fd,
-		       store->home.fd,
-		       store->home.state_fd,
-		       store->projects_fd,
-		       store->sessions_fd,
-		       store->staging_fd,
-		       store->trees_fd };
+	const int kept[] = { fd,
+			     store->home.fd,
+			     store->home.state_fd,
+			     store->projects_fd,
+			     store->sessions_fd,
+			     store->staging_fd,
+			     store->trees_fd };
 
-	close_others(kept, CORDON_ARRAY_SIZE(kept));
+	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
 }
 
 /* Copies the text and makes it lower case; -EINVAL when it has other characters than letters, digits and '-', or the

@@ -127,10 +127,21 @@ static int workflow_run(struct cordon_mcp_request *request, json_t *args, json_t
 					   .inputs = inputs ? inputs : none };
 	char run[CORDON_FLOW_RUN_SIZE] = "";
 
-	(void)ret_result, (void)ret_text;
+	(void)ret_text;
 	if (cordon_flow_start(home_of(request), &start, run, &errors) < 0)
 		return cordon_errors_first(&errors, err);
-	return wait_for(request, &cordon_mcp_workflow_run, run,
+	*ret_result = json_pack("{s:s}", "run", run);
+	return CORDON_MCP_LATER;
+}
+
+static void end_run(const struct cordon_mcp_request *request, const json_t *result)
+{
+	(void)cordon_flow_cancel(home_of(request), cordon_mcp_arg(result, "run"), NULL);
+}
+
+static int wait_for_run(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err)
+{
+	return wait_for(request, &cordon_mcp_workflow_run, cordon_mcp_arg(result, "run"),
 			json_integer_value(json_object_get(args, "wait_seconds")), err);
 }
 
@@ -198,12 +209,20 @@ static int workflow_resume(struct cordon_mcp_request *request, json_t *args, jso
 	char run[CORDON_FLOW_RUN_SIZE];
 	int r = find(request, args, run, err);
 
-	(void)ret_result, (void)ret_text;
+	(void)ret_text;
 	if (r == 0)
 		r = cordon_flow_resume(home_of(request), run, err);
-	return r < 0 ? r
-		     : wait_for(request, &cordon_mcp_workflow_resume, run,
-				json_integer_value(json_object_get(args, "wait_seconds")), err);
+	if (r < 0)
+		return r;
+	*ret_result = json_pack("{s:s}", "run", run);
+	return CORDON_MCP_LATER;
+}
+
+static int wait_for_resumed(struct cordon_mcp_request *request, json_t *args, const json_t *result,
+			    struct cordon_error *err)
+{
+	return wait_for(request, &cordon_mcp_workflow_resume, cordon_mcp_arg(result, "run"),
+			json_integer_value(json_object_get(args, "wait_seconds")), err);
 }
 
 static int workflow_answer(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -262,6 +281,7 @@ const struct cordon_mcp_tool cordon_mcp_workflow_list = {
 const struct cordon_mcp_tool cordon_mcp_workflow_run = {
 	.name = "workflow_run",
 	.title = "Run a workflow",
+	.apart = true,
 	.description =
 		"Judge a workflow and start it; each step runs in the sandbox of its orchestrator. The run goes on after "
 		"wait_seconds and after this server has ended; cancelling the request cancels it. Outputs are data, not "
@@ -274,6 +294,8 @@ const struct cordon_mcp_tool cordon_mcp_workflow_run = {
 	.always = ALWAYS,
 	.open_world = true,
 	.call = workflow_run,
+	.then = wait_for_run,
+	.undo = end_run,
 };
 
 const struct cordon_mcp_tool cordon_mcp_workflow_status = {
@@ -316,12 +338,15 @@ const struct cordon_mcp_tool cordon_mcp_workflow_cancel = {
 const struct cordon_mcp_tool cordon_mcp_workflow_resume = {
 	.name = "workflow_resume",
 	.title = "Resume a workflow",
+	.apart = true,
 	.description = "Continue a run whose engine was ended. Steps that have ended are not repeated.",
 	.input = OBJECT "\"required\": [\"run_id\"], \"properties\": {" RUN ", " WAIT "}}",
 	.output = STATUS,
 	.always = ALWAYS,
 	.open_world = true,
 	.call = workflow_resume,
+	.then = wait_for_resumed,
+	.undo = end_run,
 };
 
 const struct cordon_mcp_tool cordon_mcp_workflow_answer = {
