@@ -42,9 +42,12 @@ int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, 
 int cordon_listener_page(int serve_fd, bool again, struct cordon_listener *ret_listener, bool *ret_moved,
 			 struct cordon_error *err);
 
-/* peer.c: the user whose process has the other end of a TCP connection of this machine. -ENOENT when that process has closed it, or is
- * not of this machine. */
-int cordon_peer_uid(int fd, uid_t *ret_uid);
+/* peer.c: the user whose process has the other end of a TCP connection of this machine, and the inode of its socket. -ENOENT when that
+ * process has closed it, or is not of this machine. */
+int cordon_peer_uid(int fd, uid_t *ret_uid, uint32_t *ret_inode);
+/* Whether a process has this socket that is in the server's user namespace, so in no sandbox; false also when that can't be told. It
+ * looks at all processes, after the one of *hint, which is set to the one that was found. */
+bool cordon_peer_outside(uint32_t inode, pid_t *hint);
 /* Whether the peer of a Unix socket may be served: the process that connected is of the user who runs the server (else -EPERM), and in
  * the server's user and mount namespaces, so in no sandbox (else -EACCES, also when that can't be told). */
 int cordon_peer_local(int fd);
@@ -64,6 +67,7 @@ struct cordon_page_login {
 	char nonce[CORDON_LOGIN_NONCE_SIZE];
 	char token[CORDON_PAGE_TOKEN_SIZE]; /* of all forms */
 	int64_t expiry;
+	bool outside; /* of a browser that is in no sandbox */
 };
 
 struct cordon_server;
@@ -72,9 +76,9 @@ struct cordon_live;
 /* Makes a link to this place ("http://127.0.0.1:8080"). It works once, within a minute. */
 int cordon_login_link(struct cordon_server *server, const char *place, char *ret_url, size_t size);
 /* Uses the code of a link up. *ret_cookie is the value of Set-Cookie for this place; a place of a `front` has one for TLS alone. -EPERM for
- * a code that is not valid any more. */
+ * a code that is not valid any more. `inode` is that of the browser's socket, or 0. */
 int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *front,
-		     const char *code, char *ret_cookie, size_t size);
+		     const char *code, uint32_t inode, char *ret_cookie, size_t size);
 /* Finds the login in the header Cookie (may be NULL); -EPERM when there is none that is valid for this place. */
 int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *front,
 		       const char *header, struct cordon_page_login *ret_login);
@@ -191,6 +195,7 @@ struct cordon_exchange_page {
 	const char *asset; /* borrowed bytes of a file of the page */
 	size_t asset_size;
 	char cookie[320]; /* Set-Cookie, or "" */
+	uint32_t inode;	  /* of the client's socket, if it is a process of ours; or 0 */
 	bool broken;	  /* the child ended before its answer was whole */
 };
 
@@ -335,6 +340,7 @@ struct cordon_server {
 	int64_t sweep;	    /* monotonic */
 	bool resumed;	    /* libmicrohttpd must run once more before the loop waits */
 	bool paused;	    /* nothing is accepted for a moment */
+	pid_t browser;	    /* that had the page last, or 0 */
 	bool moved;	    /* the page could not have the address that it had */
 	bool stopping;
 };

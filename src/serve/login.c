@@ -16,6 +16,9 @@
 #define LINK_MS 60000
 #define COOKIE_MS ((int64_t)12 * 3600 * 1000)
 #define CODE_BYTES 32
+/* What the code of a cookie says: of a browser that is in no sandbox, or of one that has a sandbox of its own, or comes from elsewhere. */
+#define OUTSIDE "cookie outside"
+#define ANYWHERE "cookie"
 
 _Static_assert(CORDON_PAGE_TOKEN_SIZE == 2 * crypto_auth_BYTES + 1, "a token is the code in hexadecimal");
 
@@ -72,8 +75,9 @@ static bool use_code(struct cordon_server *server, const char *code)
 }
 
 int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *front,
-		     const char *code, char *ret_cookie, size_t size)
+		     const char *code, uint32_t inode, char *ret_cookie, size_t size)
 {
+	pid_t browser = server->browser;
 	char nonce[CORDON_SESSION_NONCE_SIZE], expiry[24], mac[CORDON_PAGE_TOKEN_SIZE];
 	unsigned char bytes[16];
 	int n;
@@ -83,7 +87,8 @@ int cordon_login_use(struct cordon_server *server, const struct cordon_listener 
 	randombytes_buf(bytes, sizeof(bytes));
 	sodium_bin2hex(nonce, sizeof(nonce), bytes, sizeof(bytes));
 	snprintf(expiry, sizeof(expiry), "%lld", (long long)(cordon_time_now() + COOKIE_MS));
-	make_code(server, "cookie", front ? front : listener->hosts[0], expiry, nonce, mac);
+	make_code(server, inode && cordon_peer_outside(inode, &browser) ? OUTSIDE : ANYWHERE,
+		  front ? front : listener->hosts[0], expiry, nonce, mac);
 	n = snprintf(ret_cookie, size, "cordon-%u=%s.%s.%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s",
 		     listener->port, expiry, nonce, mac, (long long)(COOKIE_MS / 1000), front ? "; Secure" : "");
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
@@ -127,16 +132,20 @@ static int check_cookie(const struct cordon_server *server, const char *place, c
 	char text[256], want[CORDON_PAGE_TOKEN_SIZE];
 	const char *parts[3];
 	uint64_t expiry;
+	bool outside;
 
 	if (split_cookie(value, text, sizeof(text), parts) < 0 || strlen(parts[1]) != CORDON_SESSION_NONCE_SIZE - 1 ||
 	    strlen(parts[0]) > 20)
 		return -EPERM;
-	make_code(server, "cookie", place, parts[0], parts[1], want);
-	if (!same(parts[2], want) || cordon_parse_u64(parts[0], 0, INT64_MAX, &expiry) < 0 ||
+	make_code(server, OUTSIDE, place, parts[0], parts[1], want);
+	outside = same(parts[2], want);
+	make_code(server, ANYWHERE, place, parts[0], parts[1], want);
+	if ((!outside && !same(parts[2], want)) || cordon_parse_u64(parts[0], 0, INT64_MAX, &expiry) < 0 ||
 	    (int64_t)expiry <= cordon_time_now() || cordon_ended_has(server, CORDON_ENDED_LOGINS, parts[1]))
 		return -EPERM;
 	memcpy(ret_login->nonce, parts[1], CORDON_SESSION_NONCE_SIZE);
 	ret_login->expiry = (int64_t)expiry;
+	ret_login->outside = outside;
 	make_code(server, "form", place, parts[0], parts[1], ret_login->token);
 	return 0;
 }

@@ -109,6 +109,7 @@ void cordon_exchange_page_begin(struct cordon_exchange *exchange, const struct c
 	kept->type[sizeof(kept->type) - 1] = kept->location[sizeof(kept->location) - 1] =
 		kept->file[sizeof(kept->file) - 1] = '\0';
 	exchange->status = kept->status;
+	exchange->server->browser = kept->browser;
 	cordon_exchange_stream(exchange);
 	cordon_exchange_resume(exchange);
 }
@@ -195,10 +196,16 @@ static bool has_page(const struct cordon_exchange *exchange)
  * somebody else, and lets people in from elsewhere by its nature. */
 static bool is_own(const struct cordon_exchange *exchange)
 {
+	uint32_t inode;
 	uid_t uid;
 
-	return front_of(exchange) ||
-	       (cordon_peer_uid(exchange->connection->fd, &uid) == 0 && (uid == geteuid() || uid == 0));
+	if (front_of(exchange))
+		return true;
+	if (cordon_peer_uid(exchange->connection->fd, &uid, &inode) < 0 || (uid != geteuid() && uid != 0))
+		return false;
+	/* We can't look into root's processes, and an agent is none of them. */
+	exchange->page->inode = uid == geteuid() ? inode : 0;
+	return true;
 }
 
 static void open_page(struct cordon_exchange *exchange)
@@ -241,8 +248,8 @@ static void log_in(struct cordon_exchange *exchange)
 	struct cordon_exchange_page *page = exchange->page;
 	struct cordon_buf body = CORDON_BUF(1024);
 
-	if (cordon_login_use(exchange->server, exchange->connection->listener, front_of(exchange), code, page->cookie,
-			     sizeof(page->cookie)) < 0) {
+	if (cordon_login_use(exchange->server, exchange->connection->listener, front_of(exchange), code, page->inode,
+			     page->cookie, sizeof(page->cookie)) < 0) {
 		*page->cookie = '\0';
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_UNAUTHORIZED,
 					    "This link was used already, or is older than a minute");

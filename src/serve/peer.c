@@ -71,7 +71,7 @@ static void put(const union address *address, __be16 *ret_port, __be32 ret_words
 	}
 }
 
-int cordon_peer_uid(int fd, uid_t *ret_uid)
+int cordon_peer_uid(int fd, uid_t *ret_uid, uint32_t *ret_inode)
 {
 	struct {
 		struct nlmsghdr head;
@@ -104,6 +104,7 @@ int cordon_peer_uid(int fd, uid_t *ret_uid)
 	if (!socket.idiag_inode)
 		return -ENOENT;
 	*ret_uid = socket.idiag_uid;
+	*ret_inode = socket.idiag_inode;
 	return 0;
 }
 
@@ -144,7 +145,7 @@ static uint32_t peer_inode(int fd)
 	return 0;
 }
 
-/* ---- the process at the other end of a Unix socket ---- */
+/* ---- the process at the other end ---- */
 
 /* Whether the process of this directory of /proc has the socket with this inode. */
 static bool has_socket(int proc_fd, uint32_t inode)
@@ -196,12 +197,50 @@ static int open_process(int fd, pid_t pid, int proc_fd, int *ret_pidfd)
 	return 0;
 }
 
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
 static bool shares(int proc_fd, const char *theirs, const char *ours)
 {
 	struct stat a, b;
 
 	return fstatat(proc_fd, theirs, &a, 0) == 0 && stat(ours, &b) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
+}
+
+/* Whether this process has the socket, and is in the server's user namespace. */
+static bool has_outside(const char *pid, uint32_t inode)
+{
+	char path[32];
+	autofd int proc_fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%.10s", pid);
+	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return proc_fd >= 0 && shares(proc_fd, "ns/user", "/proc/self/ns/user") && has_socket(proc_fd, inode);
+}
+
+bool cordon_peer_outside(uint32_t inode, pid_t *hint)
+{
+	CORDON_CLEANUP(close_dir) DIR *all = NULL;
+	const struct dirent *entry;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)*hint);
+	if (*hint > 0 && has_outside(text, inode))
+		return true;
+	all = opendir("/proc");
+	while (all && (entry = readdir(all))) {
+		uint64_t pid;
+
+		if (cordon_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0 || !has_outside(entry->d_name, inode))
+			continue;
+		*hint = (pid_t)pid;
+		return true;
+	}
+	return false;
 }
 
 int cordon_peer_local(int fd)

@@ -16,12 +16,13 @@
 
 struct sender {
 	int fd;
+	pid_t browser;
 	bool begun;
 };
 
 static void send_head(struct sender *sender, const struct cordon_page_answer *answer)
 {
-	struct cordon_worker_head head = { .status = answer->status };
+	struct cordon_worker_head head = { .status = answer->status, .browser = sender->browser };
 
 	if (sender->begun)
 		return;
@@ -58,7 +59,7 @@ static void bound(bool acts)
 
 _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon_page_request *request, int fd)
 {
-	struct sender sender = { .fd = fd };
+	struct sender sender = { .fd = fd, .browser = exchange->server->browser };
 	struct cordon_page_answer answer;
 	sigset_t none;
 
@@ -68,7 +69,13 @@ _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon
 	bound(!cordon_streq(request->method, "GET"));
 	request->send = send_part;
 	request->data = &sender;
-	cordon_page_serve(request, &answer);
+	/* INVARIANT: who logged in outside of sandboxes is not served inside one. A browser sends the cookie to every server at the address
+	 * of the page, and an agent may start one on another port. */
+	if (exchange->page->inode && exchange->page->login.outside &&
+	    !cordon_peer_outside(exchange->page->inode, &sender.browser))
+		cordon_page_refuse(MHD_HTTP_FORBIDDEN, "This login belongs to a browser outside of sandboxes", &answer);
+	else
+		cordon_page_serve(request, &answer);
 	send_head(&sender, &answer);
 	if (answer.body.len)
 		cordon_write_all(fd, answer.body.data, answer.body.len);

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from serving import PATIENT, Serve
+from serving import PATIENT, Answer, Page, Serve
 from support import landlock_scopes
 
 # Sends standard input to a socket of a path, and prints the status of the answer.
@@ -68,3 +68,45 @@ def test_who_has_other_namespaces_is_refused_at_a_socket(cordon, box):
         assert done.stdout.split() == [b"403"], done
     assert projects(cordon) == set()
     assert server.stop() == 0
+
+
+# Sends standard input to a port, and prints the answer.
+ASK = "import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20); s.sendall(sys.stdin.buffer.read()); sys.stdout.buffer.write(b''.join(iter(lambda: s.recv(65536), b'')))"
+
+
+class Person(Page):
+    """One whose browser is a process of the user's own; `before` is what starts it."""
+
+    def __init__(self, cordon, *before):
+        self.command = (*before, "python3", "-c", ASK)
+        super().__init__(cordon)
+
+    def raw(self, method, path, headers=None, body=b""):
+        return self.ask(self.bytes(method, path, headers, body))
+
+    def ask(self, request, run=None):
+        done = (run or self.cordon.box.run)(*self.command, self.address, str(self.port), input=request)
+        assert done.returncode == 0, str(done)
+        return Answer(done.raw_stdout)
+
+
+def test_an_agent_that_gets_the_cookie_of_the_page_can_not_use_it(cordon, box):
+    """It may start a server on another port of the page's address, to which a browser sends the cookie."""
+    repo = box.repo()
+    page = Person(cordon)
+
+    def inside(*command, **more):
+        return cordon("run", "--root", str(repo), "--", *command, **more)
+
+    form = page.bytes("POST", "/approvals", None, f"token={page.token()}&id=x&answer=once".encode())
+    for request, status in ((page.bytes("GET", "/approvals"), 200), (form, 404)):
+        refused = page.ask(request, inside)
+        assert refused.status == 403 and "outside of sandboxes" in refused.body.decode(), refused
+        assert page.ask(request).status == status
+    page.stop()
+
+
+def test_a_browser_in_a_sandbox_of_its_own_has_a_login_too(cordon):
+    page = Person(cordon, "unshare", "--user", "--map-current-user")
+    assert "Approvals" in page.get("/approvals")
+    page.stop()
