@@ -85,7 +85,7 @@ int cordon_peer_uid(int fd, uid_t *ret_uid, uint32_t *ret_inode)
 	union address ours = { 0 }, theirs = { 0 };
 	socklen_t ours_size = sizeof(ours), theirs_size = sizeof(theirs);
 	struct inet_diag_msg socket;
-	struct found found;
+	struct found found = { 0 };
 	int r;
 
 	if (getsockname(fd, &ours.any, &ours_size) < 0 || getpeername(fd, &theirs.any, &theirs_size) < 0)
@@ -122,7 +122,7 @@ static uint32_t peer_inode(int fd)
 			   .udiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } },
 	};
 	size_t at = sizeof(struct unix_diag_msg), end;
-	struct found found;
+	struct found found = { 0 };
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
