@@ -123,6 +123,7 @@ static struct cordon_approval_ask about(const struct cordon_mcp_request *request
 		.project_id = *question->project ? question->project : cordon_mcp_arg(args, "project_id"),
 		.session_id = session ? session : request->mcp->options.session,
 		.grant = question->grant,
+		.means = question->means,
 		.again = asks(request, question) == ASKS,
 	};
 }
@@ -297,19 +298,23 @@ static bool decide(struct cordon_mcp_call *call)
 	struct cordon_error err = { 0 };
 	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
 	 * approves a grant puts it into effect, and then the tool only has to say so. */
-	int r = waiting->tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
+	int done = waiting->tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
+	bool asks = false;
+	int r = cordon_mcp_look(&call->request, waiting->tool, waiting->args, &question, &asks, &err);
 
-	if (cordon_mcp_needs_approval(&call->request, waiting->tool, waiting->args, &question)) {
+	if (r == 0 && !asks)
+		r = done;
+	if (r == 0) {
 		ask = about(&call->request, waiting->tool, waiting->args, &question,
 			    principal_of(&call->request, principal));
 		r = use(&call->request, waiting->id, &ask, &err);
 	}
-	if (r == -EAGAIN)
+	if (r == -EAGAIN && !err.code)
 		return false;
-	if (r == -ESTALE)
+	if (r == -ESTALE && !err.code)
 		fail_declined(&err, "what this call would do has changed since the question was put; call again");
 	if (r == CORDON_MCP_APPROVED)
-		cordon_mcp_tool_run(&call->request, waiting->tool, waiting->args);
+		cordon_mcp_tool_run(&call->request, waiting->tool, waiting->args, &question);
 	else
 		cordon_mcp_tool_answer(&call->request, waiting->tool->name, NULL, NULL, &err);
 	return true;

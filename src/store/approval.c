@@ -25,8 +25,9 @@ static int make_digest(const struct cordon_approval_ask *ask, char ret_digest[st
 		       struct cordon_error *err)
 {
 	/* jansson takes no const value; we change nothing through it. */
-	json_auto_t *about = json_pack("[s, s, s, O, s, O?]", ask->principal, ask->method, ask->tool,
-				       (json_t *)(uintptr_t)ask->args, ask->question, (json_t *)(uintptr_t)ask->grant);
+	json_auto_t *about = json_pack("[s, s, s, O, s, O?, O?]", ask->principal, ask->method, ask->tool,
+				       (json_t *)(uintptr_t)ask->args, ask->question, (json_t *)(uintptr_t)ask->grant,
+				       (json_t *)(uintptr_t)ask->means);
 	autofree char *text = about ? json_dumps(about, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
 	if (!text)

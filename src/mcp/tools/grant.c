@@ -39,21 +39,22 @@ static void add_reason(struct cordon_buf *question, const char *reason)
 	cordon_buf_adds(question, "\"");
 }
 
-bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const json_t *args,
-			       struct cordon_mcp_question *question)
+/* What the session has already is no question. */
+static int ask(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+	       struct cordon_error *err)
 {
 	autosessionrecord struct cordon_session_record session = { 0 };
 	autoprojectrecord struct cordon_project_record project = { 0 };
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
 	const char *id = wanted(request, args, &allowance);
+	int r;
 
-	/* The tool itself answers when it can't be, and when it is allowed already. */
-	if (!id ||
-	    cordon_session_may_allow(request->mcp->store, id, &allowance, is_strange(request), &session, &allowed,
-				     NULL) < 0 ||
-	    allowed.already)
-		return false;
+	if (!id)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
+	r = cordon_session_may_allow(request->mcp->store, id, &allowance, is_strange(request), &session, &allowed, err);
+	if (r < 0 || allowed.already)
+		return r;
 	if (allowance.host)
 		cordon_buf_adds(&question->widens, "the session could reach ");
 	else
@@ -74,14 +75,15 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 					 : json_pack("{s:s, s:s, s:s, s:s}", "session_id", session.id, "run_id",
 						     session.run_id, "path", allowance.path, "access",
 						     allowance.write ? "write" : "read");
-	return question->grant != NULL;
+	return question->grant ? 0 : cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 }
 
 /* Does what a person approved. A strange caller hears no reason from the host when that fails; the person does. */
 static int allow(const struct cordon_mcp_request *request, const char *id, const struct cordon_allowance *allowance,
 		 struct cordon_session_allowed *ret_allowed, struct cordon_error *err)
 {
-	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, NULL, ret_allowed, err);
+	const char *run = cordon_mcp_arg(request->question->grant, "run_id");
+	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, run, ret_allowed, err);
 
 	if (r < 0 && is_strange(request) && err->kind != CORDON_KIND_CONFLICT && err->kind != CORDON_KIND_LIMIT)
 		return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "this can't be allowed on this host");
@@ -95,14 +97,11 @@ static int grant_request(struct cordon_mcp_request *request, json_t *args, json_
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
 	const char *id = wanted(request, args, &allowance);
-	int r;
+	int r = cordon_session_may_allow(mcp->store, id, &allowance, is_strange(request), NULL, &allowed, err);
 
 	(void)ret_text;
-	if (!id)
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
-	r = cordon_session_may_allow(mcp->store, id, &allowance, is_strange(request), NULL, &allowed, err);
 	/* INVARIANT: without an approval, only what is allowed already succeeds. */
-	if (r == 0 && !allowed.already && !request->approved && (!mcp->options.approved || mcp->options.session))
+	if (r == 0 && !allowed.already && !cordon_mcp_may(request))
 		r = cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT,
 				"what the session may do has just changed: ask again");
 	if (r == 0 && (!allowed.already || request->approved))
@@ -135,5 +134,6 @@ const struct cordon_mcp_tool cordon_mcp_grant_request = {
 	.always = "[\"session_id\", \"allowed\", \"effective\"]",
 	.idempotent = true,
 	.open_world = true,
+	.ask = ask,
 	.call = grant_request,
 };
