@@ -11,7 +11,7 @@
  * method, all arguments and the id of the record.
  *
  * INVARIANT: the client of a session acts for an agent inside a sandbox, so its word is no answer. Nor is the word of a
- * client that may not change settings an answer to a question about a grant.
+ * client that may not change settings.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -89,12 +89,11 @@ enum asks {
 	MUST_NOT /* it may have it, but its word is no answer */
 };
 
-static enum asks asks(const struct cordon_mcp_request *request, const struct cordon_mcp_question *question)
+static enum asks asks(const struct cordon_mcp_request *request)
 {
 	const json_t *elicitation = cordon_mcp_client_capability(request, "elicitation");
-	const struct cordon_mcp_grant *grant = request->channel->grant;
 
-	if (request->mcp->options.session || (question->grant && grant && grant->scope < CORDON_SCOPE_ADMIN))
+	if (cordon_mcp_is_strange(request))
 		return MUST_NOT;
 	/* The versions of the handshake are dates. Elicitation came with 2025-06-18. */
 	if (!json_is_object(elicitation) || (!request->modern && strcmp(request->channel->version, "2025-06-18") < 0))
@@ -124,7 +123,7 @@ static struct cordon_approval_ask about(const struct cordon_mcp_request *request
 		.session_id = session ? session : request->mcp->options.session,
 		.grant = question->grant,
 		.means = question->means,
-		.again = asks(request, question) == ASKS,
+		.again = asks(request) == ASKS,
 	};
 }
 
@@ -422,7 +421,7 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 	autoapproval struct cordon_approval_record record = { 0 };
 	char principal[CORDON_ID_SIZE + 16];
 	struct cordon_approval_ask ask = about(request, tool, args, question, principal_of(request, principal));
-	enum asks how = asks(request, question);
+	enum asks how = asks(request);
 	struct cordon_error err = { 0 };
 	bool fresh = false;
 	int r = request->modern && how == ASKS ? resume_modern(request, tool, args, &ask, &err, fault) : 0;

@@ -262,6 +262,8 @@ int cordon_mcp_scope_tool(const struct cordon_mcp_request *request, const char *
 bool cordon_mcp_scope_shows(const struct cordon_mcp_channel *channel, const char *tool);
 bool cordon_mcp_scope_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
 			       const struct cordon_mcp_uri *uri);
+/* Whether the client may neither see the host nor change settings, or speaks for an agent: it can't speak for a person. */
+bool cordon_mcp_is_strange(const struct cordon_mcp_request *request);
 /* The projects of the client, or NULL for all. */
 const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel);
 /* Whether these projects, or all if it is NULL, include one. */

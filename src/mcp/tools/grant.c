@@ -16,15 +16,6 @@ static const char *wanted(const struct cordon_mcp_request *request, const json_t
 	return session ? session : request->mcp->options.session;
 }
 
-/* Whether the caller must not learn from us what the host has: it may neither see the host nor change settings. To this
- * caller everything that can be written is a question to a person, whether or not it exists. */
-static bool is_strange(const struct cordon_mcp_request *request)
-{
-	const struct cordon_mcp_grant *grant = request->channel->grant;
-
-	return request->mcp->options.session || (grant && grant->scope < CORDON_SCOPE_ADMIN);
-}
-
 /* The reason is the agent's own text; it stands in quotes, which it can't close. */
 static void add_reason(struct cordon_buf *question, const char *reason)
 {
@@ -39,7 +30,8 @@ static void add_reason(struct cordon_buf *question, const char *reason)
 	cordon_buf_adds(question, "\"");
 }
 
-/* What the session has already is no question. */
+/* What the session has already is no question. To a strange caller, who must not learn from us what the host has, everything
+ * that can be written is one, whether or not it exists. */
 static int ask(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
 	       struct cordon_error *err)
 {
@@ -52,7 +44,8 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 
 	if (!id)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
-	r = cordon_session_may_allow(request->mcp->store, id, &allowance, is_strange(request), &session, &allowed, err);
+	r = cordon_session_may_allow(request->mcp->store, id, &allowance, cordon_mcp_is_strange(request), &session,
+				     &allowed, err);
 	if (r < 0 || allowed.already)
 		return r;
 	if (allowance.host)
@@ -85,7 +78,8 @@ static int allow(const struct cordon_mcp_request *request, const char *id, const
 	const char *run = cordon_mcp_arg(request->question->grant, "run_id");
 	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, run, ret_allowed, err);
 
-	if (r < 0 && is_strange(request) && err->kind != CORDON_KIND_CONFLICT && err->kind != CORDON_KIND_LIMIT)
+	if (r < 0 && cordon_mcp_is_strange(request) && err->kind != CORDON_KIND_CONFLICT &&
+	    err->kind != CORDON_KIND_LIMIT)
 		return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "this can't be allowed on this host");
 	return r;
 }
@@ -97,7 +91,8 @@ static int grant_request(struct cordon_mcp_request *request, json_t *args, json_
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
 	const char *id = wanted(request, args, &allowance);
-	int r = cordon_session_may_allow(mcp->store, id, &allowance, is_strange(request), NULL, &allowed, err);
+	int r = cordon_session_may_allow(mcp->store, id, &allowance, cordon_mcp_is_strange(request), NULL, &allowed,
+					 err);
 
 	(void)ret_text;
 	/* INVARIANT: without an approval, only what is allowed already succeeds. */
