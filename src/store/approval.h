@@ -131,6 +131,9 @@ int cordon_approval_answer(const struct cordon_store *store, const char *id, con
 int cordon_approval_use(const struct cordon_store *store, const char *id, const struct cordon_approval_ask *ask,
 			struct cordon_approval_record *ret_record, struct cordon_error *err);
 
+/* Whoever made these calls is no more: what waits, or is approved and not used, expires now. */
+int cordon_approvals_withdraw(const struct cordon_store *store, const char *principal, struct cordon_error *err);
+
 /* Reads one by its whole id; kind not_found. */
 int cordon_approval_get(const struct cordon_store *store, const char *id, struct cordon_approval_record *ret_record,
 			struct cordon_error *err);
