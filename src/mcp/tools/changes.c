@@ -10,6 +10,8 @@
 #define REFS_SHOWN 5
 #define DIFF_MAX ((size_t)256 << 10) /* bytes of text for a model */
 #define PATHS_MAX 1000
+#define CHANGES_MAX 1000 /* items of a list for a model */
+#define MISSES_MAX 16	 /* patches that are made and do not fit */
 
 /* What the arguments name. */
 struct named {
@@ -110,20 +112,26 @@ static int add_patches(const struct cordon_delta *delta, const struct named *nam
 		       bool *ret_all, struct cordon_error *err)
 {
 	autofree size_t *places = NULL;
-	size_t n = 0;
+	size_t n = 0, misses = 0;
 
-	*ret_all = true;
 	if (cordon_changes_order(delta, named->paths, named->n_paths, &places, &n) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "cannot list the changes");
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && i < CHANGES_MAX && misses < MISSES_MAX; i++) {
 		autobuf struct cordon_buf patch = CORDON_BUF(CORDON_PATCH_MAX);
+		size_t before = text->len;
 		int r = cordon_patch_add(delta, &delta->changes[places[i]], &patch, err);
 
 		if (r < 0)
 			return r;
-		if (patch.len && cordon_text_escape_lines(text, patch.data, patch.len) < 0)
-			*ret_all = false;
+		if (!patch.len || cordon_text_escape_lines(text, patch.data, patch.len) == 0)
+			continue;
+		/* Half of a patch would be another patch. */
+		misses++;
+		text->len = before;
+		if (text->data)
+			text->data[before] = '\0';
 	}
+	*ret_all = !misses && n <= CHANGES_MAX;
 	return 0;
 }
 
@@ -143,10 +151,11 @@ static int changes_diff(struct cordon_mcp_request *request, json_t *args, json_t
 		r = add_patches(&delta, &named, &text, &all, err);
 	if (r < 0)
 		return r;
-	*ret_result = cordon_changes_json(&delta, named.paths, named.n_paths, true);
+	*ret_result = cordon_changes_json(&delta, named.paths, named.n_paths, true, CHANGES_MAX);
 	json_object_set_new(*ret_result, "view_id", json_string(named.view.record.id));
 	json_object_set_new(*ret_result, "diff", json_stringn(text.data ? text.data : "", text.len));
-	json_object_set_new(*ret_result, "truncated", json_boolean(!all));
+	if (!all)
+		json_object_set_new(*ret_result, "truncated", json_true());
 	return 0;
 }
 
@@ -179,7 +188,7 @@ static int changes_apply(struct cordon_mcp_request *request, json_t *args, json_
 	cordon_view_audit(home, &named.view, "apply", &result, r < 0 ? err : NULL);
 	if (r < 0)
 		return name_others(&result, r, err);
-	*ret_result = cordon_apply_json(&result);
+	*ret_result = cordon_apply_json(&result, CHANGES_MAX);
 	json_object_set_new(*ret_result, "view_id", json_string(named.view.record.id));
 	return 0;
 }
@@ -318,13 +327,13 @@ const struct cordon_mcp_tool cordon_mcp_changes_list = {
 const struct cordon_mcp_tool cordon_mcp_changes_diff = {
 	.name = "changes_diff",
 	.title = "Show changes",
-	.description =
-		"Show what a view changed: a list, and a diff in git's format. What the host would execute later comes first.",
+	.description = "Show what a view changed: a list, and a diff in git's format. What the host would execute later comes first. If "
+		       "truncated, name paths.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
 		 "," PATHS "}}",
 	.output = "{\"view_id\": {\"type\": \"string\"}, " LIST("changes") ", " LIST(
 		"left_out") ", \"diff\": {\"type\": \"string\"},"
-			    "\"truncated\": {\"type\": \"boolean\"}}",
+			    "\"total\": {\"type\": \"integer\"}, \"truncated\": {\"type\": \"boolean\"}}",
 	.always = "[\"view_id\", \"changes\", \"left_out\", \"diff\", \"truncated\"]",
 	.read_only = true,
 	.idempotent = true,

@@ -351,19 +351,18 @@ const struct cordon_mcp_tool cordon_mcp_session_output = {
 	.title = "Read session output",
 	.description =
 		"Read what a session wrote and what happened to it, after since_index (-1: all of the last 1000 events). With "
-		"wait_seconds it waits for something new. `more` says that the result was cut: ask again from last_index, and for children from children_since.",
+		"wait_seconds it waits for something new. `more`: the result was cut; ask again from last_index, and children from children_since.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
 		 ","
 		 "\"since_index\": {\"type\": \"integer\", \"minimum\": -1, \"default\": -1},"
 		 "\"max_events\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000},"
 		 "\"include_children\": {\"type\": \"boolean\", \"default\": false}," WAIT "}}}",
-	.output =
-		"{\"session_id\": {\"type\": \"string\"}, \"status\": {\"type\": \"string\"}, \"last_index\": {\"type\": \"integer\"},"
-		"\"events\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"index\": {\"type\": \"integer\"},"
-		"\"type\": {\"type\": \"string\"}, \"text\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"},"
-		"\"session_id\": {\"type\": \"string\"}}}},"
-		"\"completed\": {\"type\": \"boolean\"}, \"failed\": {\"type\": \"boolean\"}, \"error\": {\"type\": \"object\"},"
-		"\"dropped_events\": {\"type\": \"integer\"}, \"more\": {\"type\": \"boolean\"}, \"children_since\": {\"type\": \"object\"}}",
+	.output = "{\"session_id\": {\"type\": \"string\"}, \"status\": {\"type\": \"string\"}, \"last_index\": {\"type\": \"integer\"},"
+		  "\"events\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"index\": {\"type\": \"integer\"},"
+		  "\"type\": {\"type\": \"string\"}, \"text\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"},"
+		  "\"session_id\": {\"type\": \"string\"}}}},"
+		  "\"completed\": {\"type\": \"boolean\"}, \"failed\": {\"type\": \"boolean\"}, \"error\": {\"type\": \"object\"},"
+		  "\"dropped_events\": {\"type\": \"integer\"}, \"more\": {\"type\": \"boolean\"}}",
 	.always = "[\"session_id\", \"status\", \"last_index\", \"events\", \"completed\", \"failed\", \"dropped_events\"]",
 	.read_only = true,
 	.idempotent = true,
