@@ -192,8 +192,13 @@ int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err)
  * the value. */
 int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at, struct cordon_error *err);
 
-/* Calls a tool whose arguments were checked and approved, and answers. */
+/* The only way to `call` of a tool: with the question that `ask` filled, and that a person has approved if there was one. INVARIANT:
+ * a tool that has `ask` is not called without. */
 struct cordon_mcp_question;
+int cordon_mcp_tool_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err);
+/* Calls a tool whose arguments were checked and approved, and answers. */
 void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 			 const struct cordon_mcp_question *question);
 

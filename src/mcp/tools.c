@@ -181,13 +181,14 @@ static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const ch
 	return NULL;
 }
 
-/* Calls a tool, which finds what was asked about the call in the request. */
-static int call_with(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
-		     const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
-		     struct cordon_error *err)
+int cordon_mcp_tool_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err)
 {
 	int r;
 
+	if (tool->ask && !question)
+		return cordon_fail(err, -EPERM, CORDON_KIND_INTERNAL, "nobody looked at what %s would do", tool->name);
 	request->question = question;
 	r = tool->call(request, args, ret_result, ret_text, err);
 	request->question = NULL;
@@ -219,7 +220,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 		r = 0;
 	}
 	if (r == 0)
-		r = call_with(request, tool, args, &question, &result, &text, &err);
+		r = cordon_mcp_tool_call(request, tool, args, &question, &result, &text, &err);
 	if (r == CORDON_MCP_LATER)
 		return r;
 	record(request, tool->name, r < 0 ? &err : NULL);
@@ -233,7 +234,7 @@ void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
-	int r = call_with(request, tool, args, question, &result, &text, &err);
+	int r = cordon_mcp_tool_call(request, tool, args, question, &result, &text, &err);
 
 	if (r != CORDON_MCP_LATER)
 		cordon_mcp_tool_answer(request, tool->name, result, text, r < 0 ? &err : NULL);
