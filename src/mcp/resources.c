@@ -162,9 +162,8 @@ static int read_audit(const struct cordon_store *store, const char *day, struct 
 	r = cordon_audit_search(&store->home, &search, &searched, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	if (searched.more &&
-	    cordon_buf_addf(ret_text,
-			    "{\"cut\":\"there may be earlier records of this day: cordon audit --since %s\"}\n", day) < 0)
+	if (searched.more && cordon_buf_adds(ret_text, "{\"cut\":\"there may be earlier records of this day, which "
+						       "'cordon audit' shows\"}\n") < 0)
 		found.failed = true;
 	for (size_t i = json_array_size(lines); !found.failed && i-- > 0;) {
 		const json_t *line = json_array_get(lines, i);
