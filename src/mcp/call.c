@@ -44,6 +44,7 @@ struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *r
 	 * object that stood for it is freed with the request. */
 	call->request.meta = json_object_get(request->params, "_meta");
 	call->request.method = "tools/call";
+	call->request.question = NULL; /* whoever asked has it */
 	call->due = INT64_MAX;
 	call->fd = -1;
 	call->next = request->mcp->calls;

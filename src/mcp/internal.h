@@ -51,6 +51,8 @@ struct cordon_mcp_request {
 	int64_t began;		   /* monotonic milliseconds */
 	bool approved;		   /* a person approved this call */
 	cordon_approval_span span; /* and for how long */
+	/* While a tool with `ask` is called: the look at the world with which it was decided that the call may be made. */
+	const struct cordon_mcp_question *question;
 };
 
 /* Returns the channel that all requests of a client have in common. */
@@ -182,8 +184,14 @@ struct cordon_mcp_tool {
 	 * text. */
 	int (*call)(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		    struct cordon_error *err);
-	/* Whether a person must approve a call with these arguments, and the question. NULL: approval.c knows. */
-	bool (*ask)(const json_t *args, struct cordon_buf *ret_question);
+	/*
+	 * Looks at what a call with these arguments would do now, and fills the question; its text stays empty when no person need
+	 * approve the call. Returns 0, or a negative errno with err: the call is refused with it, and `call` is not called.
+	 * INVARIANT: one who can't tell fails. `call` does what request->question says and nothing else: the world may have
+	 * changed since, so it does what the look found, or what it finds under its lock must be the same. NULL: nobody is asked.
+	 */
+	int (*ask)(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+		   struct cordon_error *err);
 };
 
 extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* cordon's own */
@@ -220,8 +228,15 @@ int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err)
  * the value. */
 int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at, struct cordon_error *err);
 
+/* The only way to `call` of a tool: with the question that `ask` filled, and that a person has approved if there was one. INVARIANT:
+ * a tool that has `ask` is not called without. */
+struct cordon_mcp_question;
+int cordon_mcp_tool_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err);
 /* Calls a tool whose arguments were checked and approved, and answers. */
-void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
+void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question);
 /* tools_apart.c: begins the call of a tool that works apart. With `approval`, the id of one that was asked for, it looks again at what
  * the call would do, and asks cordon_mcp_approval_use(). Returns CORDON_MCP_LATER, or a negative errno with err. */
 int cordon_mcp_tool_apart(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
@@ -239,6 +254,7 @@ struct cordon_mcp_question {
 	struct cordon_buf widens;     /* what agents could do then that they can't do now; may be empty */
 	char project[CORDON_ID_SIZE]; /* which the call is about, if its arguments do not say; or "" */
 	json_t *grant;		      /* owned; of store/approval.h */
+	json_t *means; /* owned; what the arguments mean now, for the tool: an approval counts only for this; or NULL */
 };
 /* clang-format off */
 #define CORDON_MCP_QUESTION { .text = CORDON_BUF(2 * CORDON_MCP_QUESTION_MAX), .widens = CORDON_BUF(CORDON_MCP_QUESTION_MAX) }
@@ -246,17 +262,18 @@ struct cordon_mcp_question {
 void cordon_mcp_question_done(struct cordon_mcp_question *question);
 #define autoquestion CORDON_CLEANUP(cordon_mcp_question_done)
 
-/* question.c: returns whether a person must approve the call, and the question. */
-bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
-			       json_t *args, struct cordon_mcp_question *question);
-/* mcp/tools/changes.c: the question about an apply or a discard. None when the tool itself refuses the call; it then finds a mark
- * in the arguments, so that it does nothing else. */
-void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-				 struct cordon_buf *ret_question);
-
-/* mcp/tools/grant.c: the question about a grant; returns whether there is one. */
-bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const json_t *args,
-			       struct cordon_mcp_question *question);
+/* question.c: calls `ask` of the tool, if it has one. *ret_asks is whether a person must approve the call. */
+int cordon_mcp_look(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+		    struct cordon_mcp_question *question, bool *ret_asks, struct cordon_error *err);
+/* Whether the call may do what needs an approval: a person has approved it, or the operator has consented in advance. */
+bool cordon_mcp_may(const struct cordon_mcp_request *request);
+/* For the tools about projects: `ask`, and what cordon_project_update() calls under the lock of the project. */
+int cordon_mcp_ask_settings(const struct cordon_mcp_request *request, const json_t *args,
+			    struct cordon_mcp_question *question, struct cordon_error *err);
+int cordon_mcp_ask_delete(const struct cordon_mcp_request *request, const json_t *args,
+			  struct cordon_mcp_question *question, struct cordon_error *err);
+int cordon_mcp_judge_settings(const void *request, const struct cordon_settings *before,
+			      const struct cordon_settings *after, struct cordon_error *err);
 
 /* approval.c: puts the question. Returns CORDON_MCP_APPROVED when a person has said yes, and sets request->approved and span; 0 with
  * a result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the fault. */
@@ -299,6 +316,8 @@ int cordon_mcp_scope_tool(const struct cordon_mcp_request *request, const char *
 bool cordon_mcp_scope_shows(const struct cordon_mcp_channel *channel, const char *tool);
 bool cordon_mcp_scope_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
 			       const struct cordon_mcp_uri *uri);
+/* Whether the client may neither see the host nor change settings, or speaks for an agent: it can't speak for a person. */
+bool cordon_mcp_is_strange(const struct cordon_mcp_request *request);
 /* The projects of the client, or NULL for all. */
 const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel);
 /* Whether these projects, or all if it is NULL, include one. */

@@ -181,6 +181,20 @@ static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const ch
 	return NULL;
 }
 
+int cordon_mcp_tool_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err)
+{
+	int r;
+
+	if (tool->ask && !question)
+		return cordon_fail(err, -EPERM, CORDON_KIND_INTERNAL, "nobody looked at what %s would do", tool->name);
+	request->question = question;
+	r = tool->call(request, args, ret_result, ret_text, err);
+	request->question = NULL;
+	return r;
+}
+
 /* Checks the arguments and calls the tool. Returns 0 or CORDON_MCP_LATER; a failure of the tool is a result too. */
 static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		json_t **ret_result, struct cordon_mcp_fault *fault)
@@ -189,6 +203,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
+	bool asks = false;
 	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments",
 					&err);
 
@@ -198,14 +213,16 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
 	if (r == 0 && tool->apart && (r = cordon_mcp_tool_apart(request, tool, args, NULL, &err)) == CORDON_MCP_LATER)
 		return r;
-	if (r == 0 && cordon_mcp_needs_approval(request, tool, args, &question)) {
+	if (r == 0)
+		r = cordon_mcp_look(request, tool, args, &question, &asks, &err);
+	if (r == 0 && asks) {
 		r = cordon_mcp_approve(request, tool, args, &question, ret_result, fault);
 		if (r != CORDON_MCP_APPROVED)
 			return r;
 		r = 0;
 	}
 	if (r == 0)
-		r = tool->call(request, args, &result, &text, &err);
+		r = cordon_mcp_tool_call(request, tool, args, &question, &result, &text, &err);
 	if (r == CORDON_MCP_LATER)
 		return r;
 	cordon_mcp_tool_record(request, tool->name, r < 0 ? &err : NULL);
@@ -213,13 +230,13 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	return 0;
 }
 
-void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args)
+void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question)
 {
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
-	int r = tool->apart ? cordon_mcp_tool_apart(request, tool, args, NULL, &err)
-			    : tool->call(request, args, &result, &text, &err);
+	int r = cordon_mcp_tool_call(request, tool, args, question, &result, &text, &err);
 
 	if (r != CORDON_MCP_LATER)
 		cordon_mcp_tool_answer(request, tool->name, result, text, r < 0 ? &err : NULL);

@@ -10,8 +10,9 @@
 
 struct state {
 	json_t *args;
-	char approval[CORDON_ID_SIZE]; /* that was asked for already, or "" */
-	bool may;		       /* nobody has to be asked any more */
+	char approval[CORDON_ID_SIZE];	     /* that was asked for already, or "" */
+	struct cordon_mcp_question question; /* what was approved */
+	bool may;			     /* a person has approved it */
 };
 
 static void drop(struct cordon_mcp_call *call)
@@ -19,6 +20,7 @@ static void drop(struct cordon_mcp_call *call)
 	struct state *state = call->state;
 
 	json_decref(state->args);
+	cordon_mcp_question_done(&state->question);
 	free(state);
 }
 
@@ -47,9 +49,9 @@ int cordon_mcp_error_read(const json_t *value, struct cordon_error *ret_err)
 
 static json_t *question_json(const struct cordon_mcp_question *question)
 {
-	return json_pack("{s:{s:s, s:s, s:s, s:O*}}", "asks", "text", question->text.data, "widens",
+	return json_pack("{s:{s:s, s:s, s:s, s:O*, s:O*}}", "asks", "text", question->text.data, "widens",
 			 question->widens.data ? question->widens.data : "", "project", question->project, "grant",
-			 question->grant);
+			 question->grant, "means", question->means);
 }
 
 static int read_question(const json_t *value, struct cordon_mcp_question *ret_question)
@@ -62,6 +64,7 @@ static int read_question(const json_t *value, struct cordon_mcp_question *ret_qu
 	if (r == 0)
 		r = cordon_copy(ret_question->project, sizeof(ret_question->project), project, strlen(project));
 	ret_question->grant = json_incref(json_object_get(value, "grant"));
+	ret_question->means = json_incref(json_object_get(value, "means"));
 	return r;
 }
 
@@ -74,14 +77,18 @@ static json_t *work(struct cordon_mcp_call *call, int *ret_fd)
 	struct cordon_error err = { 0 };
 	autofree char *text = NULL;
 	json_t *result = NULL;
-	int r;
+	bool asks = false;
+	int r = state->may ? 0 : cordon_mcp_look(&call->request, call->tool, state->args, &question, &asks, &err);
 
 	(void)ret_fd;
-	if (!state->may && cordon_mcp_needs_approval(&call->request, call->tool, state->args, &question))
+	if (r < 0)
+		return cordon_mcp_error_json(&err);
+	if (asks)
 		return question_json(&question);
 	if (*state->approval && !state->may) /* What was asked about is no question any more. */
 		return json_pack("{s:n}", "asks");
-	r = call->tool->call(&call->request, state->args, &result, &text, &err);
+	r = cordon_mcp_tool_call(&call->request, call->tool, state->args, state->may ? &state->question : &question,
+				 &result, &text, &err);
 	if (r < 0)
 		return cordon_mcp_error_json(&err);
 	return json_pack("{s:o*, s:s*, s:b}", "result", result, "text", text, "later", r == CORDON_MCP_LATER);
@@ -124,20 +131,20 @@ static void answer_error(struct cordon_mcp_call *call, const struct cordon_error
 /* A person has to be asked, or was. */
 static bool ask(struct cordon_mcp_call *call, const json_t *asks)
 {
-	autoquestion struct cordon_mcp_question question = CORDON_MCP_QUESTION;
 	struct state *state = call->state;
+	struct cordon_mcp_question *question = &state->question;
 	struct cordon_mcp_fault fault = { 0 };
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
-	int r = json_is_null(asks) ? 0 : read_question(asks, &question);
+	int r = json_is_null(asks) ? 0 : read_question(asks, question);
 
 	if (r < 0)
 		cordon_fail(&err, r, CORDON_KIND_LIMIT, "out of memory");
 	else if (*state->approval)
 		r = cordon_mcp_approval_use(&call->request, call->tool, state->args,
-					    json_is_null(asks) ? NULL : &question, state->approval, &err);
+					    json_is_null(asks) ? NULL : question, state->approval, &err);
 	else
-		r = cordon_mcp_approve(&call->request, call->tool, state->args, &question, &result, &fault);
+		r = cordon_mcp_approve(&call->request, call->tool, state->args, question, &result, &fault);
 	if (r == CORDON_MCP_APPROVED) {
 		state->may = true;
 		if (begin(call) == 0)
@@ -195,7 +202,7 @@ int cordon_mcp_tool_apart(struct cordon_mcp_request *request, const struct cordo
 		return cordon_fail(err, -EAGAIN, CORDON_KIND_LIMIT, "too many calls are waiting; ask again later");
 	}
 	state->args = json_incref(args);
-	state->may = request->approved;
+	state->question = (struct cordon_mcp_question)CORDON_MCP_QUESTION;
 	if (approval)
 		(void)cordon_copy(state->approval, sizeof(state->approval), approval, strlen(approval));
 	call->tool = tool;

@@ -97,7 +97,8 @@ int cordon_session_send(const struct cordon_store *store, const char *id, const 
 			int64_t *ret_index, struct cordon_error *err);
 
 /* Returns {session_id, status, last_index, events, completed, failed, error, dropped_events} with the events after
- * index `since` (-1: all that are kept), at most `max` (0: all). */
+ * index `since` (-1: all that are kept), at most `max` (0: all); if there are more than that, `more` is true, and last_index is that
+ * of the last one which is there. */
 int cordon_session_output(const struct cordon_store *store, const char *id, int64_t since, size_t max,
 			  json_t **ret_output, struct cordon_error *err);
 

@@ -106,14 +106,15 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 			  struct cordon_error *err)
 {
 	autoprojectrecord struct cordon_project_record project = { 0 };
+	const struct cordon_settings_judge judge = { .judge = cordon_mcp_judge_settings, .data = request };
 	json_auto_t *changes = json_copy(args);
 	json_t *running = NULL;
 	int r;
 
 	(void)ret_text;
 	json_object_del(changes, "project_id");
-	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &project, &running,
-				  err);
+	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &judge, &project,
+				  &running, err);
 	if (r < 0)
 		return r;
 	*ret_result = cordon_project_json(&project);
@@ -126,8 +127,9 @@ static int project_delete(struct cordon_mcp_request *request, json_t *args, json
 			  struct cordon_error *err)
 {
 	const char *id = cordon_mcp_arg(args, "project_id");
-	bool deleted;
-	int r = cordon_project_delete(request->mcp->store, id, &deleted, err);
+	bool deleted = false;
+	/* Nobody is asked about one that does not exist; then there is nothing to be done. */
+	int r = cordon_mcp_may(request) ? cordon_project_delete(request->mcp->store, id, &deleted, err) : 0;
 
 	(void)ret_text;
 	if (r == 0)
@@ -146,6 +148,7 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS(WITH_DEFAULT, EXPLAINED) "}}",
 	.output = "{" RECORD "}",
 	.always = ALWAYS,
+	.ask = cordon_mcp_ask_settings,
 	.call = project_create,
 };
 
@@ -190,6 +193,7 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.always = ALWAYS,
 	.destructive = true,
 	.idempotent = true,
+	.ask = cordon_mcp_ask_settings,
 	.call = project_update,
 };
 
@@ -205,5 +209,6 @@ const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.always = "[\"project_id\", \"deleted\"]",
 	.destructive = true,
 	.idempotent = true,
+	.ask = cordon_mcp_ask_delete,
 	.call = project_delete,
 };

@@ -341,7 +341,7 @@ static int wait_for_stop(struct cordon_mcp_request *request, json_t *args, const
 	"{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"},"                           \
 	"\"spawned\": {\"type\": \"boolean\"}, \"workspace_created\": {\"type\": \"boolean\"},"                        \
 	"\"last_event_index\": {\"type\": \"integer\"}, \"status\": {\"type\": \"string\"},"                           \
-	"\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"events\": {\"type\": \"array\"}}"
+	"\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"events\": {\"type\": \"array\"}, \"more\": {\"type\": \"boolean\"}}"
 
 #define ANSWER_ALWAYS                                                                                                  \
 	"[\"session_id\", \"workspace_id\", \"spawned\", \"workspace_created\", \"last_event_index\", \"status\"]"
@@ -393,7 +393,7 @@ const struct cordon_mcp_tool cordon_mcp_session_output = {
 	.title = "Read session output",
 	.description =
 		"Read what a session wrote and what happened to it, after since_index (-1: all of the last 1000 events). With "
-		"wait_seconds it waits for something new. `more` says that the result was cut: ask again from the last index.",
+		"wait_seconds it waits for something new. `more`: the result was cut; ask again from last_index, and children from children_since.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
 		 ","
 		 "\"since_index\": {\"type\": \"integer\", \"minimum\": -1, \"default\": -1},"

@@ -130,8 +130,11 @@ static int workspace_delete(struct cordon_mcp_request *request, json_t *args, js
 			    struct cordon_error *err)
 {
 	const char *id = cordon_mcp_arg(args, "workspace_id");
-	bool deleted;
-	int r = cordon_workspace_delete(request->mcp->store, cordon_mcp_arg(args, "project_id"), id, &deleted, err);
+	bool deleted = false;
+	/* As with a project: nobody is asked about one that does not exist. */
+	int r = cordon_mcp_may(request) ? cordon_workspace_delete(request->mcp->store,
+								  cordon_mcp_arg(args, "project_id"), id, &deleted, err)
+					: 0;
 
 	(void)ret_text;
 	if (r == 0)
@@ -195,5 +198,6 @@ const struct cordon_mcp_tool cordon_mcp_workspace_delete = {
 	.always = "[\"workspace_id\", \"deleted\"]",
 	.destructive = true,
 	.idempotent = true,
+	.ask = cordon_mcp_ask_delete,
 	.call = workspace_delete,
 };
