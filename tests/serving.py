@@ -105,7 +105,7 @@ class Serve:
         self.box = cordon.box
         self.options = options
         self.env = env
-        self.unix = str(self.box.path / "s.sock") if unix else None
+        self.unix = str(self.box.path / "s.sock" if unix is True else unix) if unix else None
         self.port = port
         self.token = None
         self.start()

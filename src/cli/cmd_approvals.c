@@ -297,9 +297,9 @@ const struct cordon_command cordon_cmd_approvals_show = {
 const struct cordon_command cordon_cmd_approvals_approve = {
 	.name = "approvals approve",
 	.operands = "APPROVAL",
-	.summary = "let the call that was asked about go on, once",
+	.summary = "allow the call that was asked about, once",
 	.details = "APPROVAL is at least 8 characters of an id, or latest, which is shown and asked about first. The first answer\n"
-		   "counts, be it here, on the page or in the client.\n",
+		   "counts, be it here, on the page or in the client. A client that waits goes on; another has to call again.\n",
 	.options = approve_options,
 	.run = run_approve,
 };

@@ -246,7 +246,7 @@ static int run_show(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json) {
 		json_t *record = record_json(&args.view.record);
-		json_auto_t *changes = cordon_changes_json(&delta, NULL, 0, false);
+		json_auto_t *changes = cordon_changes_json(&delta, NULL, 0, false, 0);
 
 		json_object_update(record, changes);
 		return cordon_cli_print_json(cli, record);
@@ -274,7 +274,7 @@ static int run_diff(struct cordon_cli *cli, int argc, char **argv)
 	if (cordon_delta_find(&args.view, &delta, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)
-		return cordon_cli_print_json(cli, cordon_changes_json(&delta, args.paths, args.n_paths, true));
+		return cordon_cli_print_json(cli, cordon_changes_json(&delta, args.paths, args.n_paths, true, 0));
 	return cordon_changes_show(cli, &delta, args.form, args.paths, args.n_paths, !args.no_pager);
 }
 
@@ -347,7 +347,7 @@ static int report(const struct cordon_cli *cli, const char *id, const struct cor
 		  const struct cordon_error *err)
 {
 	if (cli->json) {
-		json_t *object = cordon_apply_json(result);
+		json_t *object = cordon_apply_json(result, 0);
 
 		json_object_set_new(object, "id", json_string(id));
 		json_object_set_new(object, "done", json_boolean(r == 0));

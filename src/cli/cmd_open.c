@@ -129,8 +129,9 @@ static int reach(int dir, int *ret_fd, struct cordon_error *err)
 	return 0;
 }
 
-/* Gets the body of the answer: a link, or why there is none. */
-static int ask(int fd, const char *front, struct cordon_buf *ret_link, struct cordon_error *err)
+/* Gets the body of the answer: a link, and maybe a line that a person should know; or why there is none. */
+static int ask(int fd, const char *front, struct cordon_buf *ret_link, struct cordon_buf *ret_note,
+	       struct cordon_error *err)
 {
 	autobuf struct cordon_buf request = CORDON_BUF(ANSWER_MAX);
 	autobuf struct cordon_buf answer = CORDON_BUF(ANSWER_MAX);
@@ -152,7 +153,9 @@ static int ask(int fd, const char *front, struct cordon_buf *ret_link, struct co
 	if (strncmp(answer.data, "HTTP/1.1 200", 12) != 0)
 		return cordon_fail(err, -EPERM, CORDON_KIND_CONFLICT, "the server gave no link: %.*s",
 				   (int)strcspn(body, "\r\n"), body);
-	return cordon_buf_add(ret_link, body, strcspn(body, "\r\n"));
+	r = cordon_buf_add(ret_link, body, strcspn(body, "\n"));
+	body += strcspn(body, "\n");
+	return r == 0 && *body ? cordon_buf_add(ret_note, body + 1, strcspn(body + 1, "\n")) : r;
 }
 
 /* Ends the server that answers at the control socket, if there is one, and waits for its end. */
@@ -199,6 +202,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	autobuf struct cordon_buf link = CORDON_BUF(ANSWER_MAX);
+	autobuf struct cordon_buf note = CORDON_BUF(ANSWER_MAX);
 	struct cordon_error err = { 0 };
 	struct args args = { 0 };
 	autofd int dir = -1;
@@ -216,7 +220,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	if (r == 0 && args.stop)
 		r = stop(dir, &err);
 	else if (r == 0 && (r = reach(dir, &fd, &err)) == 0)
-		r = ask(fd, args.front, &link, &err);
+		r = ask(fd, args.front, &link, &note, &err);
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
 	if (args.stop)
@@ -226,6 +230,8 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	else
 		printf("%s\n", link.data);
 	fflush(stdout);
+	if (note.len)
+		fprintf(stderr, "cordon: note: %s\n", note.data);
 	if (!args.no_browser && !args.front)
 		browse(link.data);
 	return CORDON_EXIT_OK;
@@ -236,7 +242,7 @@ const struct cordon_command cordon_cmd_open = {
 	.operands = "",
 	.summary = "open the page that shows what runs, what waits and what was refused",
 	.details = "Prints a link to the page of this user's server, and opens it in a browser if there is a screen. The link works once,\n"
-		   "within a minute; the login lasts twelve hours. A server is started if none runs, on a port of this machine alone.\n",
+		   "within a minute; the login lasts twelve hours. A server is started if none runs. The page has an address of this machine alone.\n",
 	.options = options,
 	.run = run,
 };

@@ -331,7 +331,7 @@ static int run_update(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "nothing to change was given");
 	if (!cordon_cli_open_store(cli, &store, &r) || !cordon_cli_find_project(cli, &store, argv[first], 0, id, &r))
 		return r;
-	if (cordon_project_update(&store, id, object, &project, &running, &err) < 0)
+	if (cordon_project_update(&store, id, object, NULL, &project, &running, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	answer = cordon_project_json(&project);
 	json_object_set_new(answer, "sessions_with_earlier_settings", running);

@@ -34,6 +34,9 @@ struct cordon_settings_edit {
 	const char *id, *key, *path, *text, *domain, *channel;
 	bool read_only, cross_domain;
 	bool keep_running; /* REVOKE: nothing that holds the area ends */
+	/* The directory of the area `key` that a person was shown, escaped (base/text.h), or "" when there was none; NULL: nobody
+	 * was. When it is another now, nothing changes: -ESTALE, kind conflict. */
+	const char *shown;
 };
 
 struct cordon_settings_edited {

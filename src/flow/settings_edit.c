@@ -419,6 +419,23 @@ static int check_names(const struct changing *c)
 	return err.code ? fail(c, &err) : 0;
 }
 
+/* Whoever was asked must have been asked about the area as it is now. */
+static int check_shown(const struct changing *c)
+{
+	const struct cordon_shared_area *area = NULL;
+	struct cordon_error err = { 0 };
+	json_auto_t *now = NULL;
+
+	if (!c->edit->shown)
+		return 0;
+	(void)cordon_settings_area(c->edited->before, c->edit->key, &area, NULL);
+	now = cordon_audit_text(area ? area->path : "");
+	if (now && cordon_streq(json_string_value(now), c->edit->shown))
+		return 0;
+	cordon_fail(&err, -ESTALE, CORDON_KIND_CONFLICT, "the shared area %s has just changed: ask again", c->edit->key);
+	return fail(c, &err);
+}
+
 /* Called with the text of the file; may be called again when somebody else has written it meanwhile. */
 static int edit_text(void *data, const char *name, const char *text, size_t len, struct cordon_buf *ret_text,
 		     bool *ret_changed, struct cordon_errors *errors)
@@ -431,6 +448,8 @@ static int edit_text(void *data, const char *name, const char *text, size_t len,
 	c->edited->before = cordon_settings_free(c->edited->before);
 	c->edited->after = cordon_settings_free(c->edited->after);
 	r = cordon_settings_parse(name, text, len, &c->edited->before, errors);
+	if (r == 0)
+		r = check_shown(c);
 	if (r == 0)
 		r = cordon_yaml_begin(&c->yaml, name, text, len, errors);
 	if (r == 0)

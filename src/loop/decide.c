@@ -136,7 +136,7 @@ static int confirm(struct cordon_loop *loop, struct cordon_loop_call *call, stru
 		r = cordon_delta_find(&call->view, &delta, err);
 		if (r < 0)
 			return r;
-		changes = cordon_changes_json(&delta, NULL, 0, true);
+		changes = cordon_changes_json(&delta, NULL, 0, true, 0);
 	}
 	r = loop->options.observer.confirm
 		    ? loop->options.observer.confirm(loop->options.observer.data, loop, call->story, changes)

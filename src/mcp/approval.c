@@ -11,7 +11,7 @@
  * method, all arguments and the id of the record.
  *
  * INVARIANT: the client of a session acts for an agent inside a sandbox, so its word is no answer. Nor is the word of a
- * client that may not change settings an answer to a question about a grant.
+ * client that may not change settings.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -89,12 +89,11 @@ enum asks {
 	MUST_NOT /* it may have it, but its word is no answer */
 };
 
-static enum asks asks(const struct cordon_mcp_request *request, const struct cordon_mcp_question *question)
+static enum asks asks(const struct cordon_mcp_request *request)
 {
 	const json_t *elicitation = cordon_mcp_client_capability(request, "elicitation");
-	const struct cordon_mcp_grant *grant = request->channel->grant;
 
-	if (request->mcp->options.session || (question->grant && grant && grant->scope < CORDON_SCOPE_ADMIN))
+	if (cordon_mcp_is_strange(request))
 		return MUST_NOT;
 	/* The versions of the handshake are dates. Elicitation came with 2025-06-18. */
 	if (!json_is_object(elicitation) || (!request->modern && strcmp(request->channel->version, "2025-06-18") < 0))
@@ -123,7 +122,8 @@ static struct cordon_approval_ask about(const struct cordon_mcp_request *request
 		.project_id = *question->project ? question->project : cordon_mcp_arg(args, "project_id"),
 		.session_id = session ? session : request->mcp->options.session,
 		.grant = question->grant,
-		.again = asks(request, question) == ASKS,
+		.means = question->means,
+		.again = asks(request) == ASKS,
 	};
 }
 
@@ -287,29 +287,51 @@ static void drop_waiting(struct cordon_mcp_call *call)
 	free(waiting);
 }
 
+int cordon_mcp_approval_use(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+			    const struct cordon_mcp_question *question, const char *id, struct cordon_error *err)
+{
+	char principal[CORDON_ID_SIZE + 16];
+	struct cordon_approval_ask ask;
+	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
+	 * approves a grant puts it into effect, and then the tool only has to say so. */
+	int r = tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
+
+	if (question) {
+		ask = about(request, tool, args, question, principal_of(request, principal));
+		r = use(request, id, &ask, err);
+	}
+	if (r == -ESTALE)
+		fail_declined(err, "what this call would do has changed since the question was put; call again");
+	return r;
+}
+
 /* Goes on with the call if the question was answered. Returns whether the call has ended. */
 static bool decide(struct cordon_mcp_call *call)
 {
 	autoquestion struct cordon_mcp_question question = CORDON_MCP_QUESTION;
+	autoapproval struct cordon_approval_record record = { 0 };
 	const struct waiting *waiting = call->state;
-	char principal[CORDON_ID_SIZE + 16];
-	struct cordon_approval_ask ask;
 	struct cordon_error err = { 0 };
-	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
-	 * approves a grant puts it into effect, and then the tool only has to say so. */
-	int r = waiting->tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
+	bool asks = false;
+	int r;
 
-	if (cordon_mcp_needs_approval(&call->request, waiting->tool, waiting->args, &question)) {
-		ask = about(&call->request, waiting->tool, waiting->args, &question,
-			    principal_of(&call->request, principal));
-		r = use(&call->request, waiting->id, &ask, &err);
-	}
-	if (r == -EAGAIN)
+	if (waiting->tool->apart && cordon_approval_get(call->request.mcp->store, waiting->id, &record, NULL) == 0 &&
+	    record.state == CORDON_APPROVAL_WAITING)
 		return false;
-	if (r == -ESTALE)
-		fail_declined(&err, "what this call would do has changed since the question was put; call again");
+	if (waiting->tool->apart) {
+		r = cordon_mcp_tool_apart(&call->request, waiting->tool, waiting->args, waiting->id, &err);
+		if (r < 0)
+			cordon_mcp_tool_answer(&call->request, waiting->tool->name, NULL, NULL, &err);
+		return true;
+	}
+	r = cordon_mcp_look(&call->request, waiting->tool, waiting->args, &question, &asks, &err);
+	if (r == 0)
+		r = cordon_mcp_approval_use(&call->request, waiting->tool, waiting->args, asks ? &question : NULL,
+					    waiting->id, &err);
+	if (r == -EAGAIN && !err.code)
+		return false;
 	if (r == CORDON_MCP_APPROVED)
-		cordon_mcp_tool_run(&call->request, waiting->tool, waiting->args);
+		cordon_mcp_tool_run(&call->request, waiting->tool, waiting->args, &question);
 	else
 		cordon_mcp_tool_answer(&call->request, waiting->tool->name, NULL, NULL, &err);
 	return true;
@@ -417,7 +439,7 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 	autoapproval struct cordon_approval_record record = { 0 };
 	char principal[CORDON_ID_SIZE + 16];
 	struct cordon_approval_ask ask = about(request, tool, args, question, principal_of(request, principal));
-	enum asks how = asks(request, question);
+	enum asks how = asks(request);
 	struct cordon_error err = { 0 };
 	bool fresh = false;
 	int r = request->modern && how == ASKS ? resume_modern(request, tool, args, &ask, &err, fault) : 0;

@@ -7,7 +7,7 @@
 #define PROGRESS_INTERVAL_MS 250
 #define EVENTS_MAX 64
 
-static void drop(struct cordon_mcp *mcp, struct cordon_mcp_call *call)
+static void drop(struct cordon_mcp *mcp, struct cordon_mcp_call *call, bool cancel)
 {
 	struct cordon_mcp_call **link = &mcp->calls;
 
@@ -16,12 +16,19 @@ static void drop(struct cordon_mcp *mcp, struct cordon_mcp_call *call)
 	*link = call->next;
 	mcp->n_calls--;
 	cordon_mcp_call_wait(call, -1);
+	if (call->child)
+		cordon_mcp_apart_leave(call, cancel);
 	if (call->drop)
 		call->drop(call);
 	json_decref(call->request.id);
 	json_decref(call->request.params);
 	json_decref(call->asked);
 	free(call);
+}
+
+void cordon_mcp_call_drop(struct cordon_mcp_call *call)
+{
+	drop(call->request.mcp, call, false);
 }
 
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request)
@@ -37,6 +44,7 @@ struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *r
 	 * object that stood for it is freed with the request. */
 	call->request.meta = json_object_get(request->params, "_meta");
 	call->request.method = "tools/call";
+	call->request.question = NULL; /* whoever asked has it */
 	call->due = INT64_MAX;
 	call->fd = -1;
 	call->next = request->mcp->calls;
@@ -118,7 +126,7 @@ void cordon_mcp_call_cancel(struct cordon_mcp *mcp, const struct cordon_mcp_chan
 		return;
 	if (call->cancel)
 		call->cancel(call);
-	drop(mcp, call); /* a cancelled request gets no answer */
+	drop(mcp, call, true); /* a cancelled request gets no answer */
 }
 
 /* Marks the calls whose descriptor is readable. epoll reports those that do not fit here the next time. */
@@ -141,11 +149,11 @@ void cordon_mcp_calls_work(struct cordon_mcp *mcp, int64_t now)
 
 	for (struct cordon_mcp_call *call = mcp->calls; call; call = next) {
 		next = call->next;
-		if ((call->due > now && !call->ready) || !call->step)
+		if ((call->due > now && !call->ready) || (!call->step && !call->child))
 			continue;
 		call->ready = false;
-		if (call->step(call, now))
-			drop(mcp, call);
+		if (call->child ? cordon_mcp_apart_step(call, now) : call->step(call, now))
+			drop(mcp, call, false);
 	}
 }
 
@@ -159,7 +167,7 @@ void cordon_mcp_calls_close_channel(struct cordon_mcp *mcp, const struct cordon_
 			continue;
 		if (cancel && call->cancel)
 			call->cancel(call);
-		drop(mcp, call);
+		drop(mcp, call, cancel);
 	}
 }
 
@@ -179,7 +187,7 @@ bool cordon_mcp_calls_answered(struct cordon_mcp *mcp, const struct cordon_mcp_c
 		    !json_equal(call->asked, id))
 			continue;
 		call->answered(call, result);
-		drop(mcp, call);
+		drop(mcp, call, false);
 		return true;
 	}
 	return false;

@@ -51,6 +51,8 @@ struct cordon_mcp_request {
 	int64_t began;		   /* monotonic milliseconds */
 	bool approved;		   /* a person approved this call */
 	cordon_approval_span span; /* and for how long */
+	/* While a tool with `ask` is called: the look at the world with which it was decided that the call may be made. */
+	const struct cordon_mcp_question *question;
 };
 
 /* Returns the channel that all requests of a client have in common. */
@@ -72,20 +74,22 @@ void cordon_mcp_send_fault(struct cordon_mcp_channel *channel, json_t *id, struc
 void cordon_mcp_notify(struct cordon_mcp_channel *channel, const char *method, json_t *params);
 
 /* The server. */
+#define CORDON_MCP_KEY_SIZE 32
 struct cordon_mcp {
 	const struct cordon_store *store;
 	const struct cordon_mcp_offer *offer;
 	struct cordon_mcp_options options;
 	struct cordon_audit *audit;
 	int epoll_fd;
-	unsigned char key[32]; /* authenticates requestState */
+	unsigned char *key; /* authenticates requestState; in secret memory */
 	struct cordon_mcp_call *calls;
 	size_t n_calls;
 	struct cordon_mcp_listen *listens;
 	size_t n_listens;
 	struct cordon_mcp_watcher *watcher;
 	int64_t notice_due; /* when a notice about several approvals is to be sent, monotonic; INT64_MAX: never */
-	json_t *schemas;    /* parsed tool schemas by name, made at first use */
+	struct cordon_mcp_child *children;
+	json_t *schemas; /* parsed tool schemas by name, made at first use */
 };
 
 /* call.c: a request that is answered later. `step` is called when `due` is reached and when the descriptor that the
@@ -104,7 +108,8 @@ struct cordon_mcp_call {
 	void (*cancel)(struct cordon_mcp_call *call); /* may be NULL */
 	void (*drop)(struct cordon_mcp_call *call);   /* frees `state`; may be NULL */
 	void *state;
-	json_t *asked; /* legacy: id of our request to the client that has not been answered */
+	struct cordon_mcp_child *child; /* that works for the call, which goes on when it has ended (apart.c); or NULL */
+	json_t *asked;			/* legacy: id of our request to the client that has not been answered */
 	void (*answered)(struct cordon_mcp_call *call,
 			 const json_t *result); /* a NULL result means that the client refused or failed */
 };
@@ -116,6 +121,8 @@ struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *req
 /* Begins a call and keeps what the request refers to. Returns NULL without memory, or when there are
  * CORDON_MCP_CALLS_MAX. */
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request);
+/* Ends a call that can't go on, without an answer. */
+void cordon_mcp_call_drop(struct cordon_mcp_call *call);
 /* Waits for this descriptor from now on, or for none if it is -1, which must be said before it is closed. Returns 0 or -errno. */
 int cordon_mcp_call_wait(struct cordon_mcp_call *call, int fd);
 /* Sends progress if the client asked for it. The value grows by one each time; at most four are sent per second. */
@@ -131,6 +138,31 @@ void cordon_mcp_calls_close_channel(struct cordon_mcp *mcp, const struct cordon_
 bool cordon_mcp_calls_answered(struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel, const json_t *id,
 			       const json_t *result);
 
+/* apart.c: work in a child process. */
+struct cordon_mcp_work {
+	/* In the child: returns a value (new reference), and maybe a descriptor that goes with it. */
+	json_t *(*work)(struct cordon_mcp_call *call, int *ret_fd);
+	/* In the child, when nobody waits for the value any more, because the client has gone or has cancelled the call; may be NULL. */
+	void (*left)(struct cordon_mcp_call *call, const json_t *value, bool cancelled);
+	/* In the server: the value, or NULL if the child has failed; *fd may be stolen. Returns true when the call has ended. */
+	bool (*done)(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t now);
+	bool reads; /* it changes nothing: it has bounds, and is ended with its call */
+};
+
+/* Begins work for a call; the call's step is not called before it is done. -ENOMEM. */
+int cordon_mcp_apart(struct cordon_mcp_call *call, const struct cordon_mcp_work *work);
+/* In the child: whether nobody waits for the value any more. */
+bool cordon_mcp_apart_left(void);
+/* Does something in a child for which nobody waits. */
+void cordon_mcp_aside(struct cordon_mcp *mcp, void (*work)(const struct cordon_store *store, const char *id),
+		      const char *id);
+/* For call.c and server.c. */
+bool cordon_mcp_apart_step(struct cordon_mcp_call *call, int64_t now);
+void cordon_mcp_apart_leave(struct cordon_mcp_call *call, bool cancel);
+void cordon_mcp_apart_reap(struct cordon_mcp *mcp);
+int64_t cordon_mcp_apart_due(const struct cordon_mcp *mcp, int64_t now);
+void cordon_mcp_apart_free(struct cordon_mcp *mcp);
+
 /* tools.c */
 struct cordon_mcp_tool {
 	const char *name;
@@ -141,13 +173,25 @@ struct cordon_mcp_tool {
 	const char *always; /* JSON array of the properties that a success always has */
 	bool read_only, destructive, idempotent, open_world;
 	bool extra; /* offered only by a server whose toolset names it */
+	/* `call`, and the question before it, may take long, so they are made in a child process (apart.c). There it may return
+	 * CORDON_MCP_LATER with a result: then `then` goes on with it in the server, and returns what `call` returns. */
+	bool apart;
+	int (*then)(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err);
+	/* In the child: the call was cancelled before `then`; ends what was started. May be NULL. */
+	void (*undo)(const struct cordon_mcp_request *request, const json_t *result);
 	/* Returns 0 and a structured result (new reference), CORDON_MCP_LATER, or a negative errno with err for an
 	 * isError result. The arguments fit the schema. *ret_text may be set to a text; otherwise the JSON is the
 	 * text. */
 	int (*call)(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		    struct cordon_error *err);
-	/* Whether a person must approve a call with these arguments, and the question. NULL: approval.c knows. */
-	bool (*ask)(const json_t *args, struct cordon_buf *ret_question);
+	/*
+	 * Looks at what a call with these arguments would do now, and fills the question; its text stays empty when no person need
+	 * approve the call. Returns 0, or a negative errno with err: the call is refused with it, and `call` is not called.
+	 * INVARIANT: one who can't tell fails. `call` does what request->question says and nothing else: the world may have
+	 * changed since, so it does what the look found, or what it finds under its lock must be the same. NULL: nobody is asked.
+	 */
+	int (*ask)(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+		   struct cordon_error *err);
 };
 
 extern const struct cordon_mcp_tool *const cordon_mcp_tools[]; /* cordon's own */
@@ -184,8 +228,24 @@ int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err)
  * the value. */
 int cordon_mcp_schema_check(const json_t *schema, json_t *value, const char *at, struct cordon_error *err);
 
+/* The only way to `call` of a tool: with the question that `ask` filled, and that a person has approved if there was one. INVARIANT:
+ * a tool that has `ask` is not called without. */
+struct cordon_mcp_question;
+int cordon_mcp_tool_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err);
 /* Calls a tool whose arguments were checked and approved, and answers. */
-void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args);
+void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question);
+/* tools_apart.c: begins the call of a tool that works apart. With `approval`, the id of one that was asked for, it looks again at what
+ * the call would do, and asks cordon_mcp_approval_use(). Returns CORDON_MCP_LATER, or a negative errno with err. */
+int cordon_mcp_tool_apart(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			  const char *approval, struct cordon_error *err);
+/* An error as the value of a child, {"error": ...}, and back: returns its code, or 0 if the value is none. */
+json_t *cordon_mcp_error_json(const struct cordon_error *err);
+int cordon_mcp_error_read(const json_t *value, struct cordon_error *ret_err);
+/* Writes the audit record of a call. */
+void cordon_mcp_tool_record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err);
 
 /* What a person is asked about a call. Everything in it is escaped. */
 #define CORDON_MCP_QUESTION_MAX ((size_t)1 << 20) /* more than the settings of a project can fill */
@@ -194,6 +254,7 @@ struct cordon_mcp_question {
 	struct cordon_buf widens;     /* what agents could do then that they can't do now; may be empty */
 	char project[CORDON_ID_SIZE]; /* which the call is about, if its arguments do not say; or "" */
 	json_t *grant;		      /* owned; of store/approval.h */
+	json_t *means; /* owned; what the arguments mean now, for the tool: an approval counts only for this; or NULL */
 };
 /* clang-format off */
 #define CORDON_MCP_QUESTION { .text = CORDON_BUF(2 * CORDON_MCP_QUESTION_MAX), .widens = CORDON_BUF(CORDON_MCP_QUESTION_MAX) }
@@ -201,23 +262,28 @@ struct cordon_mcp_question {
 void cordon_mcp_question_done(struct cordon_mcp_question *question);
 #define autoquestion CORDON_CLEANUP(cordon_mcp_question_done)
 
-/* question.c: returns whether a person must approve the call, and the question. */
-bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
-			       json_t *args, struct cordon_mcp_question *question);
-/* mcp/tools/changes.c: the question about an apply or a discard. None when the tool itself refuses the call; it then finds a mark
- * in the arguments, so that it does nothing else. */
-void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-				 struct cordon_buf *ret_question);
-
-/* mcp/tools/grant.c: the question about a grant; returns whether there is one. */
-bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const json_t *args,
-			       struct cordon_mcp_question *question);
+/* question.c: calls `ask` of the tool, if it has one. *ret_asks is whether a person must approve the call. */
+int cordon_mcp_look(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+		    struct cordon_mcp_question *question, bool *ret_asks, struct cordon_error *err);
+/* Whether the call may do what needs an approval: a person has approved it, or the operator has consented in advance. */
+bool cordon_mcp_may(const struct cordon_mcp_request *request);
+/* For the tools about projects: `ask`, and what cordon_project_update() calls under the lock of the project. */
+int cordon_mcp_ask_settings(const struct cordon_mcp_request *request, const json_t *args,
+			    struct cordon_mcp_question *question, struct cordon_error *err);
+int cordon_mcp_ask_delete(const struct cordon_mcp_request *request, const json_t *args,
+			  struct cordon_mcp_question *question, struct cordon_error *err);
+int cordon_mcp_judge_settings(const void *request, const struct cordon_settings *before,
+			      const struct cordon_settings *after, struct cordon_error *err);
 
 /* approval.c: puts the question. Returns CORDON_MCP_APPROVED when a person has said yes, and sets request->approved and span; 0 with
  * a result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the fault. */
 enum { CORDON_MCP_APPROVED = 2 };
 int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		       const struct cordon_mcp_question *question, json_t **ret_result, struct cordon_mcp_fault *fault);
+/* Uses the approval with this id for a call that is about what the question says now; NULL: about nothing that needs one. Returns
+ * CORDON_MCP_APPROVED, -EAGAIN while it waits, or another negative errno with err. */
+int cordon_mcp_approval_use(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+			    const struct cordon_mcp_question *question, const char *id, struct cordon_error *err);
 /* notice.c: tells the desktop that an approval begins to wait, now or with others a second later. */
 void cordon_mcp_notice(struct cordon_mcp *mcp, const struct cordon_approval_record *record);
 void cordon_mcp_notice_work(struct cordon_mcp *mcp, int64_t now);
@@ -250,6 +316,8 @@ int cordon_mcp_scope_tool(const struct cordon_mcp_request *request, const char *
 bool cordon_mcp_scope_shows(const struct cordon_mcp_channel *channel, const char *tool);
 bool cordon_mcp_scope_resource(const struct cordon_mcp *mcp, const struct cordon_mcp_channel *channel,
 			       const struct cordon_mcp_uri *uri);
+/* Whether the client may neither see the host nor change settings, or speaks for an agent: it can't speak for a person. */
+bool cordon_mcp_is_strange(const struct cordon_mcp_request *request);
 /* The projects of the client, or NULL for all. */
 const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel);
 /* Whether these projects, or all if it is NULL, include one. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which calls a person must approve, and the question: deletions, settings that widen access, changes that leave a view, and grants. */
+/*
+ * Whether a person must approve a call, which the tool itself says, and the questions about projects: deletions, and settings that
+ * widen access.
+ */
 #include "base/text.h"
 #include "config/values.h"
 #include "mcp/tools.h"
@@ -35,8 +38,36 @@ static bool grows(int64_t before, int64_t after)
 	return before && (!after || after > before);
 }
 
+/* What would be wider. INVARIANT: when a reason could not be written down, nothing is said. */
+struct reasons {
+	struct cordon_buf *text;
+	int failed; /* the first error, or 0 */
+};
+
+static void note(struct reasons *reasons, int r)
+{
+	if (r < 0 && !reasons->failed)
+		reasons->failed = r;
+}
+
+/* Adds a reason; `value`, which is untrusted text, and `after` may be NULL. */
+static void add_reason(struct reasons *reasons, const char *reason, const char *value, const char *after)
+{
+	note(reasons, cordon_buf_addf(reasons->text, "%s%s", reasons->text->len ? "; " : "", reason));
+	if (value)
+		note(reasons, cordon_text_escape(reasons->text, value, strlen(value)));
+	if (after)
+		note(reasons, cordon_buf_adds(reasons->text, after));
+}
+
+static void add_if(struct reasons *reasons, bool holds, const char *reason)
+{
+	if (holds)
+		add_reason(reasons, reason, NULL, NULL);
+}
+
 /* Lists the shares of `after` that show more than those of `before`: new ones, and those that were read-only. */
-static void add_shares(const json_t *before, const json_t *after, struct cordon_buf *ret_text)
+static void add_shares(struct reasons *reasons, const json_t *before, const json_t *after)
 {
 	size_t i;
 	json_t *item;
@@ -44,9 +75,13 @@ static void add_shares(const json_t *before, const json_t *after, struct cordon_
 	json_array_foreach(after, i, item) {
 		struct cordon_share_value share = { 0 };
 		autofree char *writable = NULL;
-		bool known = !lacks(before, item);
+		int r;
 
-		if (known || cordon_share_parse(json_string_value(item), &share, NULL) < 0)
+		if (!lacks(before, item))
+			continue;
+		r = cordon_share_parse(json_string_value(item), &share, NULL);
+		note(reasons, r);
+		if (r < 0)
 			continue;
 		/* The same share, once writable, is no more when it can only be read. */
 		if (share.read_only) {
@@ -55,39 +90,34 @@ static void add_shares(const json_t *before, const json_t *after, struct cordon_
 
 			writable = strndup(json_string_value(item), n);
 			wider = writable ? json_string(writable) : NULL;
-			known = wider && !lacks(before, wider);
+			if (wider && !lacks(before, wider)) {
+				cordon_share_done(&share);
+				continue;
+			}
 		}
-		if (!known) {
-			cordon_buf_addf(ret_text, "%sagents could %s ", ret_text->len ? "; " : "",
-					share.read_only ? "read" : "read and change");
-			cordon_text_escape(ret_text, share.source, strlen(share.source));
-			cordon_buf_adds(ret_text, " of the host");
-		}
+		add_reason(reasons, share.read_only ? "agents could read " : "agents could read and change ",
+			   share.source, " of the host");
 		cordon_share_done(&share);
 	}
 }
 
-static void add_profiles(const json_t *before, const json_t *after, struct cordon_buf *ret_text)
+static void add_profiles(struct reasons *reasons, const json_t *before, const json_t *after)
 {
 	size_t i;
 	json_t *item;
 
 	json_array_foreach(after, i, item) {
-		if (!lacks(before, item))
-			continue;
-		cordon_buf_addf(ret_text, "%sagents would get the program and the variables of profile ",
-				ret_text->len ? "; " : "");
-		cordon_text_escape(ret_text, json_string_value(item), json_string_length(item));
+		if (lacks(before, item))
+			add_reason(reasons, "agents would get the program and the variables of profile ",
+				   json_string_value(item), NULL);
 	}
 }
 
-static void add_home(const char *before, const char *after, struct cordon_buf *ret_text)
+static void add_home(struct reasons *reasons, const char *before, const char *after)
 {
-	if (*after != '/' || cordon_streq(before, after))
-		return;
-	cordon_buf_addf(ret_text, "%sthe agents of all workspaces would share one home, ", ret_text->len ? "; " : "");
-	cordon_text_escape(ret_text, after, strlen(after));
-	cordon_buf_adds(ret_text, " of the host, and see what the others leave there");
+	if (*after == '/' && !cordon_streq(before, after))
+		add_reason(reasons, "the agents of all workspaces would share one home, ", after,
+			   " of the host, and see what the others leave there");
 }
 
 static bool limits_grow(const struct cordon_settings_limits *before, const struct cordon_settings_limits *after)
@@ -101,99 +131,128 @@ static bool limits_grow(const struct cordon_settings_limits *before, const struc
 	       (before->max_cost_usd > 0 && (after->max_cost_usd <= 0 || after->max_cost_usd > before->max_cost_usd));
 }
 
-static void add_reason(struct cordon_buf *text, bool holds, const char *reason)
-{
-	if (holds)
-		cordon_buf_addf(text, "%s%s", text->len ? "; " : "", reason);
-}
-
 /* A list that can't be told counts as wider. */
-static void add_net(const struct cordon_settings *before, const struct cordon_settings *after,
-		    struct cordon_buf *ret_text)
+static void add_net(struct reasons *reasons, const struct cordon_settings *before, const struct cordon_settings *after)
 {
 	struct cordon_net_list outer = { 0 }, inner = { 0 };
 	struct cordon_error err = { 0 };
 
 	if (cordon_settings_net(before, &outer, &err) < 0 || cordon_settings_net(after, &inner, &err) < 0 ||
 	    (outer.listed && !inner.listed))
-		add_reason(ret_text, true, "agents would get the host's network");
+		add_reason(reasons, "agents would get the host's network", NULL, NULL);
 	else if (cordon_net_list_within(&inner, &outer, &err) < 0)
 		/* The message begins with "it would". */
-		cordon_buf_addf(ret_text, "%sagents%s", ret_text->len ? "; " : "", err.message + strlen("it"));
+		add_reason(reasons, "agents", NULL, err.message + strlen("it"));
 	cordon_net_list_done(&outer);
 	cordon_net_list_done(&inner);
 }
 
 /* Lists what agents could do under the settings `after` that they can't do under `before`. It compares whole records,
  * so that a limit that is left out or a value that is reset counts like one that is named. */
-static void widening(const struct cordon_settings *before, const struct cordon_settings *after,
-		     struct cordon_buf *ret_text)
+static int widening(const struct cordon_settings *before, const struct cordon_settings *after,
+		    struct cordon_buf *ret_text, struct cordon_error *err)
 {
-	add_reason(ret_text, before->workspace_isolation && !after->workspace_isolation,
-		   "agents would see the whole project and every workspace in it");
-	add_reason(ret_text, has_more(before->protected_paths, after->protected_paths),
-		   "agents could change paths that are protected now");
-	add_reason(ret_text, before->default_protection && !after->default_protection,
-		   "agents could change what the host executes later");
-	add_net(before, after, ret_text);
-	add_reason(ret_text, before->cow && !after->cow, "sessions would change the workspace itself");
-	add_reason(ret_text, !cordon_git_within(after->git, before->git),
-		   "agents could do more with the repository of the workspace");
-	add_reason(ret_text, after->best_effort && !before->best_effort,
-		   "sessions would start although a protection is missing");
-	add_reason(ret_text, has_more(after->env_pass, before->env_pass),
-		   "agents would get more variables of cordon's environment");
-	add_reason(ret_text, limits_grow(&before->limits, &after->limits),
-		   "agents would get more processes, memory, time, money or sessions");
-	add_home(before->home, after->home, ret_text);
-	add_profiles(before->profile, after->profile, ret_text);
-	add_shares(before->shares, after->shares, ret_text);
+	struct reasons reasons = { .text = ret_text };
+
+	add_if(&reasons, before->workspace_isolation && !after->workspace_isolation,
+	       "agents would see the whole project and every workspace in it");
+	add_if(&reasons, has_more(before->protected_paths, after->protected_paths),
+	       "agents could change paths that are protected now");
+	add_if(&reasons, before->default_protection && !after->default_protection,
+	       "agents could change what the host executes later");
+	add_net(&reasons, before, after);
+	add_if(&reasons, before->cow && !after->cow, "sessions would change the workspace itself");
+	add_if(&reasons, !cordon_git_within(after->git, before->git),
+	       "agents could do more with the repository of the workspace");
+	add_if(&reasons, after->best_effort && !before->best_effort,
+	       "sessions would start although a protection is missing");
+	add_if(&reasons, has_more(after->env_pass, before->env_pass),
+	       "agents would get more variables of cordon's environment");
+	add_if(&reasons, limits_grow(&before->limits, &after->limits),
+	       "agents would get more processes, memory, time, money or sessions");
+	add_home(&reasons, before->home, after->home);
+	add_profiles(&reasons, before->profile, after->profile);
+	add_shares(&reasons, before->shares, after->shares);
+	return reasons.failed ? cordon_fail_errno(err, reasons.failed, "cannot tell what agents could do then") : 0;
 }
 
-/* Adds the question about settings, if there is one. The tool itself refuses settings that are not valid. */
-static void ask_about_settings(const struct cordon_project_record *project, const char *name, const json_t *args,
-			       struct cordon_mcp_question *question)
+/* A text that is not whole is no text. */
+static int no_text(struct cordon_error *err)
 {
+	return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "the question to a person can't be made");
+}
+
+/* A name is untrusted text, and a person reads the question. */
+static int add_name(struct cordon_buf *text, const char *name, struct cordon_error *err)
+{
+	return cordon_text_escape(text, name, strlen(name)) < 0 ? no_text(err) : 0;
+}
+
+int cordon_mcp_ask_settings(const struct cordon_mcp_request *request, const json_t *args,
+			    struct cordon_mcp_question *question, struct cordon_error *err)
+{
+	const char *id = cordon_mcp_arg(args, "project_id");
+	autoprojectrecord struct cordon_project_record project = { 0 };
 	autoprojectrecord struct cordon_project_record before = { 0 };
 	autoprojectrecord struct cordon_project_record after = { 0 };
+	struct cordon_buf *text = &question->text;
+	int r = id ? cordon_project_get(request->mcp->store, id, &project, err) : 0;
 
-	if (cordon_project_preview(project, args, &before, &after, NULL) < 0)
-		return;
-	widening(&before.settings, &after.settings, &question->widens);
-	if (question->widens.len)
-		cordon_buf_addf(&question->text, "%s project %s? %s.", project ? "Change the settings of" : "Create",
-				name, question->widens.data);
+	if (r == 0)
+		r = cordon_project_preview(id ? &project : NULL, args, &before, &after, err);
+	if (r == 0)
+		r = widening(&before.settings, &after.settings, &question->widens, err);
+	if (r < 0 || !question->widens.len)
+		return r;
+	cordon_buf_adds(text, id ? "Change the settings of project " : "Create project ");
+	r = add_name(text, id ? project.name : after.name, err);
+	return r == 0 && cordon_buf_addf(text, "? %s.", question->widens.data) < 0 ? no_text(err) : r;
 }
 
-static bool ask_about_project(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-			      struct cordon_mcp_question *question)
+int cordon_mcp_judge_settings(const void *data, const struct cordon_settings *before,
+			      const struct cordon_settings *after, struct cordon_error *err)
 {
-	const struct cordon_store *store = request->mcp->store;
-	const char *id = cordon_mcp_arg(args, "project_id");
-	const char *workspace = cordon_mcp_arg(args, "workspace_id");
-	autobuf struct cordon_buf name = CORDON_BUF(8 * CORDON_NAME_MAX);
-	bool creates = cordon_streq(tool, "project_create");
+	const struct cordon_mcp_request *request = data;
+	const struct cordon_buf *shown = &request->question->widens;
+	autobuf struct cordon_buf now = CORDON_BUF(CORDON_MCP_QUESTION_MAX);
+	int r = widening(before, after, &now, err);
+
+	if (r < 0 || !now.len || (cordon_mcp_may(request) && !request->approved) ||
+	    (request->approved && now.len == shown->len && memcmp(now.data, shown->data, now.len) == 0))
+		return r;
+	return cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT,
+			   "the settings of the project have just changed: ask again");
+}
+
+/* One that does not exist needs no approval: the tool says so, and deletes nothing. */
+int cordon_mcp_ask_delete(const struct cordon_mcp_request *request, const json_t *args,
+			  struct cordon_mcp_question *question, struct cordon_error *err)
+{
+	const char *id = cordon_mcp_arg(args, "project_id"), *workspace = cordon_mcp_arg(args, "workspace_id");
 	autoprojectrecord struct cordon_project_record project = { 0 };
 	autoworkspacerecord struct cordon_workspace_record found = { 0 };
-	const char *given;
+	struct cordon_buf *text = &question->text;
+	int r = cordon_project_get(request->mcp->store, id, &project, err);
 
-	/* The tool itself answers when the project does not exist or its id is not valid. */
-	if ((!creates && (!id || cordon_project_get(store, id, &project, NULL) < 0)))
-		return false;
-	/* A name is untrusted text, and a person reads the question. */
-	given = creates ? cordon_mcp_arg(args, "name") : project.name;
-	if (!given || strlen(given) > CORDON_NAME_MAX || cordon_text_escape(&name, given, strlen(given)) < 0)
-		return false;
-	if (cordon_streq(tool, "project_delete"))
-		cordon_buf_addf(&question->text, "Delete project %s (%s) with all its workspaces and files?", name.data,
-				id);
-	if (cordon_streq(tool, "workspace_delete") && workspace &&
-	    cordon_workspace_get(store, id, workspace, &found, NULL) == 0)
-		cordon_buf_addf(&question->text, "Delete workspace %s of project %s with all its files?", workspace,
-				name.data);
-	if (creates || cordon_streq(tool, "project_update"))
-		ask_about_settings(creates ? NULL : &project, name.data, args, question);
-	return question->text.len > 0;
+	bool exists = r != -ENOENT || workspace;
+
+	if (r == 0 && workspace) {
+		r = cordon_workspace_get(request->mcp->store, id, workspace, &found, err);
+		exists = r != -ENOENT;
+	}
+	if (!exists) {
+		*err = (struct cordon_error){ 0 };
+		return 0;
+	}
+	if (r == 0)
+		r = workspace ? cordon_buf_addf(text, "Delete workspace %s of project ", found.id)
+			      : cordon_buf_adds(text, "Delete project ");
+	if (r == 0)
+		r = add_name(text, project.name, err);
+	if (r == 0)
+		r = workspace ? cordon_buf_adds(text, " with all its files?")
+			      : cordon_buf_addf(text, " (%s) with all its workspaces and files?", project.id);
+	return r < 0 && !err->code ? no_text(err) : r;
 }
 
 void cordon_mcp_question_done(struct cordon_mcp_question *question)
@@ -201,20 +260,27 @@ void cordon_mcp_question_done(struct cordon_mcp_question *question)
 	cordon_buf_done(&question->text);
 	cordon_buf_done(&question->widens);
 	json_decref(question->grant);
-	question->grant = NULL;
+	json_decref(question->means);
+	question->grant = question->means = NULL;
 }
 
-bool cordon_mcp_needs_approval(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool,
-			       json_t *args, struct cordon_mcp_question *question)
+/* The agent of a session never has anybody's consent in advance. */
+static bool consented(const struct cordon_mcp_request *request)
 {
-	/* The agent of a session never has anybody's consent in advance. */
-	if (request->mcp->options.approved && !request->mcp->options.session)
-		return false;
-	if (tool == &cordon_mcp_grant_request)
-		return cordon_mcp_grant_question(request, args, question);
-	if (cordon_streq(tool->name, "changes_apply") || cordon_streq(tool->name, "changes_discard")) {
-		cordon_mcp_changes_question(request, tool->name, args, &question->text);
-		return question->text.len > 0;
-	}
-	return tool->ask ? tool->ask(args, &question->text) : ask_about_project(request, tool->name, args, question);
+	return request->mcp->options.approved && !request->mcp->options.session;
+}
+
+bool cordon_mcp_may(const struct cordon_mcp_request *request)
+{
+	return request->approved || consented(request);
+}
+
+int cordon_mcp_look(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
+		    struct cordon_mcp_question *question, bool *ret_asks, struct cordon_error *err)
+{
+	int r = tool->ask ? tool->ask(request, args, question, err) : 0;
+
+	if (r == 0)
+		*ret_asks = question->text.len > 0 && !consented(request);
+	return r;
 }

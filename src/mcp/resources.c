@@ -10,6 +10,7 @@
 
 #define TEMPLATES_TTL_MS 3600000
 #define AUDIT_TEXT_MAX ((size_t)1 << 20)
+#define AUDIT_TIME_MS 1000
 #define DAY_MS 86400000
 
 static const char *mime_of(cordon_mcp_place place)
@@ -122,39 +123,55 @@ int cordon_mcp_templates_list(struct cordon_mcp_request *request, json_t **ret_r
 	return 0;
 }
 
-/* Returns the records of one day; of a long day the newest ones that fit. */
+/* The records of a day, newest first. */
+struct day {
+	json_t *lines;
+	size_t bytes;
+	bool failed; /* no memory */
+};
+
+static bool add_line(void *data, const struct cordon_audit_record *record, const char *line, size_t n)
+{
+	struct day *day = data;
+
+	(void)record;
+	day->bytes += n + 1;
+	if (day->bytes > AUDIT_TEXT_MAX)
+		return false;
+	day->failed = json_array_append_new(day->lines, json_stringn(line, n)) < 0;
+	return !day->failed;
+}
+
+/* Returns the records of one day; of a long day the newest ones that fit, after a line that says so. It looks from the end of the log and
+ * for a second at most, because everybody waits. */
 static int read_audit(const struct cordon_store *store, const char *day, struct cordon_buf *ret_text,
 		      struct cordon_error *err)
 {
-	struct cordon_audit_filter filter = { .has_since = true };
-	struct cordon_audit_reader *reader = NULL;
-	struct cordon_audit_item item;
+	json_auto_t *lines = json_array();
+	struct day found = { .lines = lines };
+	struct cordon_audit_search search = { .filter = { .has_since = true, .has_until = true },
+					      .deadline = cordon_time_monotonic() + AUDIT_TIME_MS,
+					      .data = &found,
+					      .take = add_line };
+	struct cordon_audit_searched searched = { 0 };
 	int r;
 
-	if (cordon_time_parse(day, &filter.since) < 0)
+	if (cordon_time_parse(day, &search.filter.since) < 0)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a day: %s", day);
-	r = cordon_audit_reader_new(&store->home, &filter, &reader, err);
+	search.filter.until = search.filter.since + DAY_MS;
+	r = cordon_audit_search(&store->home, &search, &searched, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	while ((r = cordon_audit_reader_next(reader, &item, err)) > 0) {
-		if (item.damaged || !item.text || !cordon_audit_match(&filter, &item.record) ||
-		    item.record.time >= filter.since + DAY_MS)
-			continue;
-		if (ret_text->len + item.n + 1 > AUDIT_TEXT_MAX) {
-			const char *half = memchr(ret_text->data + AUDIT_TEXT_MAX / 2, '\n',
-						  ret_text->len - AUDIT_TEXT_MAX / 2);
-			size_t kept = half ? ret_text->len - (size_t)(half + 1 - ret_text->data) : 0;
+	if (searched.more && cordon_buf_adds(ret_text, "{\"cut\":\"there may be earlier records of this day, which "
+						       "'cordon audit' shows\"}\n") < 0)
+		found.failed = true;
+	for (size_t i = json_array_size(lines); !found.failed && i-- > 0;) {
+		const json_t *line = json_array_get(lines, i);
 
-			memmove(ret_text->data, ret_text->data + ret_text->len - kept, kept);
-			ret_text->len = kept;
-		}
-		if (cordon_buf_add(ret_text, item.text, item.n) < 0 || cordon_buf_addc(ret_text, '\n') < 0) {
-			r = cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
-			break;
-		}
+		found.failed = cordon_buf_add(ret_text, json_string_value(line), json_string_length(line)) < 0 ||
+			       cordon_buf_addc(ret_text, '\n') < 0;
 	}
-	cordon_audit_reader_free(reader);
-	return r;
+	return found.failed ? cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory") : 0;
 }
 
 static int read_log(const struct cordon_store *store, const char *id, struct cordon_buf *ret_text,

@@ -84,6 +84,13 @@ int cordon_mcp_scope_of(const char *tool, cordon_scope *ret_scope)
 	return 0;
 }
 
+bool cordon_mcp_is_strange(const struct cordon_mcp_request *request)
+{
+	const struct cordon_mcp_grant *grant = request->channel->grant;
+
+	return request->mcp->options.session || (grant && grant->scope < CORDON_SCOPE_ADMIN);
+}
+
 const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel)
 {
 	return channel->grant && json_array_size(channel->grant->projects) ? channel->grant->projects : NULL;

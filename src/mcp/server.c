@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <sys/epoll.h>
 
+#include "base/secret.h"
 #include "base/time.h"
 #include "mcp/internal.h"
 
@@ -24,12 +25,18 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 		free(mcp);
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium can't be used");
 	}
-	if (options->key)
-		memcpy(mcp->key, options->key, sizeof(mcp->key));
-	else
-		randombytes_buf(mcp->key, sizeof(mcp->key));
 	mcp->epoll_fd = -1;
 	mcp->notice_due = INT64_MAX;
+	mcp->key = cordon_secret_new(CORDON_MCP_KEY_SIZE);
+	if (!mcp->key) {
+		r = cordon_fail_errno(err, -errno, "no memory for a key");
+		cordon_mcp_free(mcp);
+		return r;
+	}
+	if (options->key)
+		memcpy(mcp->key, options->key, CORDON_MCP_KEY_SIZE);
+	else
+		randombytes_buf(mcp->key, CORDON_MCP_KEY_SIZE);
 	r = cordon_mcp_toolset_check(mcp, err);
 	if (r < 0) {
 		cordon_mcp_free(mcp);
@@ -62,7 +69,8 @@ struct cordon_mcp *cordon_mcp_free(struct cordon_mcp *mcp)
 	cordon_closep(&mcp->epoll_fd);
 	cordon_audit_close(mcp->audit);
 	json_decref(mcp->schemas);
-	sodium_memzero(mcp->key, sizeof(mcp->key));
+	cordon_mcp_apart_free(mcp);
+	cordon_secret_free(mcp->key, CORDON_MCP_KEY_SIZE);
 	free(mcp);
 	return NULL;
 }
@@ -79,6 +87,8 @@ int cordon_mcp_timeout(const struct cordon_mcp *mcp)
 
 	if (mcp->notice_due < due)
 		due = mcp->notice_due;
+	if (cordon_mcp_apart_due(mcp, now) < due)
+		due = cordon_mcp_apart_due(mcp, now);
 	for (const struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
 		if (call->due < due)
 			due = call->due;
@@ -104,6 +114,7 @@ void cordon_mcp_work(struct cordon_mcp *mcp)
 	cordon_mcp_watcher_work(mcp, now);
 	cordon_mcp_calls_work(mcp, now);
 	cordon_mcp_notice_work(mcp, now);
+	cordon_mcp_apart_reap(mcp);
 }
 
 void cordon_mcp_close_channel(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, bool cancel)

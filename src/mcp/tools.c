@@ -143,7 +143,7 @@ json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_e
 }
 
 /* Writes one audit record for each call: who called what, how it ended and how long it took. */
-static void record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
+void cordon_mcp_tool_record(const struct cordon_mcp_request *request, const char *name, const struct cordon_error *err)
 {
 	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
 					       : request->channel->client;
@@ -169,7 +169,7 @@ static void record(const struct cordon_mcp_request *request, const char *name, c
 void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char *name, json_t *result, char *text,
 			    const struct cordon_error *err)
 {
-	record(request, name, err);
+	cordon_mcp_tool_record(request, name, err);
 	cordon_mcp_send_result(request, cordon_mcp_tool_result(result, text, err));
 }
 
@@ -181,6 +181,20 @@ static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const ch
 	return NULL;
 }
 
+int cordon_mcp_tool_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question, json_t **ret_result, char **ret_text,
+			 struct cordon_error *err)
+{
+	int r;
+
+	if (tool->ask && !question)
+		return cordon_fail(err, -EPERM, CORDON_KIND_INTERNAL, "nobody looked at what %s would do", tool->name);
+	request->question = question;
+	r = tool->call(request, args, ret_result, ret_text, err);
+	request->question = NULL;
+	return r;
+}
+
 /* Checks the arguments and calls the tool. Returns 0 or CORDON_MCP_LATER; a failure of the tool is a result too. */
 static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 		json_t **ret_result, struct cordon_mcp_fault *fault)
@@ -189,6 +203,7 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
+	bool asks = false;
 	int r = cordon_mcp_schema_check(json_object_get(schemas_of(request->mcp, tool), "input"), args, "arguments",
 					&err);
 
@@ -196,27 +211,32 @@ static int call(struct cordon_mcp_request *request, const struct cordon_mcp_tool
 		r = cordon_mcp_scope_tool(request, tool->name, args, &err);
 	if (r == 0)
 		r = cordon_mcp_bound_tool(request->mcp, tool->name, args, &err);
-	if (r == 0 && cordon_mcp_needs_approval(request, tool, args, &question)) {
+	if (r == 0 && tool->apart && (r = cordon_mcp_tool_apart(request, tool, args, NULL, &err)) == CORDON_MCP_LATER)
+		return r;
+	if (r == 0)
+		r = cordon_mcp_look(request, tool, args, &question, &asks, &err);
+	if (r == 0 && asks) {
 		r = cordon_mcp_approve(request, tool, args, &question, ret_result, fault);
 		if (r != CORDON_MCP_APPROVED)
 			return r;
 		r = 0;
 	}
 	if (r == 0)
-		r = tool->call(request, args, &result, &text, &err);
+		r = cordon_mcp_tool_call(request, tool, args, &question, &result, &text, &err);
 	if (r == CORDON_MCP_LATER)
 		return r;
-	record(request, tool->name, r < 0 ? &err : NULL);
+	cordon_mcp_tool_record(request, tool->name, r < 0 ? &err : NULL);
 	*ret_result = r == 0 && !tool->output ? result : cordon_mcp_tool_result(result, text, r < 0 ? &err : NULL);
 	return 0;
 }
 
-void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args)
+void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
+			 const struct cordon_mcp_question *question)
 {
 	struct cordon_error err = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
-	int r = tool->call(request, args, &result, &text, &err);
+	int r = cordon_mcp_tool_call(request, tool, args, question, &result, &text, &err);
 
 	if (r != CORDON_MCP_LATER)
 		cordon_mcp_tool_answer(request, tool->name, result, text, r < 0 ? &err : NULL);

@@ -10,7 +10,8 @@ static const struct {
 	const char *word, *text;
 } done[] = {
 	{ "stopped", "The session ends now." },
-	{ "approved", "Approved. The call goes on, once." },
+	{ "approved",
+	  "Approved: the call may be made, once. A client that waits goes on now; another has to call again." },
 	{ "allowed", "Approved. It is allowed now." },
 	{ "allowed-later", "Approved; " CORDON_SESSION_ALLOWED_LATER "." },
 	{ "denied", "Denied." },

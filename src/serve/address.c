@@ -9,12 +9,15 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "serve/internal.h"
 
 #define BACKLOG 1024
 #define FIRST_PASSED_FD 3
 #define UNIX "unix:"
+#define PLACE "page" /* in state/serve: where the page is */
+#define PLACE_SIZE (INET_ADDRSTRLEN + sizeof(":65535"))
 
 static int usage(struct cordon_error *err, const char *text)
 {
@@ -111,8 +114,7 @@ static int describe(struct cordon_listener *listener, bool any, struct cordon_er
 	snprintf(shown, sizeof(shown), address.any.ss_family == AF_INET6 ? "[%s]" : "%s", host);
 	snprintf(listener->text, sizeof(listener->text), "http://%s:%u/mcp", shown, port);
 	add_host(listener, shown, port);
-	listener->loopback = is_loopback(&address.any);
-	if (listener->loopback) {
+	if (is_loopback(&address.any)) {
 		add_host(listener, "localhost", port);
 		if (!cordon_streq(shown, "127.0.0.1"))
 			add_host(listener, "127.0.0.1", port);
@@ -213,21 +215,58 @@ int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, 
 	return r;
 }
 
-int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon_error *err)
+/* Reads where the page was. */
+static int read_place(int serve_fd, char ret_place[static PLACE_SIZE])
 {
-	struct cordon_listener listener = { .fd = -1 };
-	uint32_t place = 1 + randombytes_uniform((1U << 24) - 2);
-	char text[INET_ADDRSTRLEN + sizeof(":0")];
-	int r;
+	autobuf struct cordon_buf text = CORDON_BUF(PLACE_SIZE);
+	struct sockaddr_storage address;
+	socklen_t size;
+	int r = cordon_read_file(serve_fd, PLACE, O_NOFOLLOW, &text, NULL);
 
+	if (r == 0)
+		r = text.data ? cordon_copy(ret_place, PLACE_SIZE, text.data, strcspn(text.data, "\n")) : -ENOENT;
+	if (r == 0)
+		r = parse_inet(ret_place, &address, &size, NULL);
+	return r == 0 && !is_loopback(&address) ? -EINVAL : r;
+}
+
+static int open_place(const char *place, struct cordon_listener *ret_listener, struct cordon_error *err)
+{
+	struct cordon_listener listener = { .fd = -1, .page = true };
+	int r = open_inet(place, false, &listener, err);
+
+	if (r < 0) {
+		cordon_closep(&listener.fd);
+		return r;
+	}
+	listener.n_hosts = 1; /* a browser finds other servers under the other names of this machine */
+	snprintf(listener.text, sizeof(listener.text), "http://%.200s/", listener.hosts[0]);
+	*ret_listener = listener;
+	return 0;
+}
+
+int cordon_listener_page(int serve_fd, bool again, struct cordon_listener *ret_listener, bool *ret_moved,
+			 struct cordon_error *err)
+{
+	char place[PLACE_SIZE] = "";
+	bool kept = read_place(serve_fd, place) == 0;
+	int r = kept ? open_place(place, ret_listener, err) : -ENOENT;
+
+	if (r == 0 || (again && !kept))
+		return r;
 	/* Browsers send a cookie to all ports of a host, so to every server that an agent or another user starts on 127.0.0.1 and that the
 	 * person looks at. The whole of 127.0.0.0/8 is this machine; an address of its own keeps the cookie where it belongs. */
-	snprintf(text, sizeof(text), "127.%u.%u.%u:0", place >> 16 & 255, place >> 8 & 255, place & 255);
-	r = open_inet(text, false, &listener, err);
+	snprintf(place, sizeof(place), "127.%u.%u.%u:0", 1 + randombytes_uniform(254), 1 + randombytes_uniform(254),
+		 1 + randombytes_uniform(254));
+	r = open_place(place, ret_listener, err);
 	if (r < 0)
-		cordon_closep(&listener.fd);
+		return r;
+	/* INVARIANT: a place that somebody else had is never taken again, because that one may have got cookies of the page. */
+	r = cordon_write_file(serve_fd, PLACE, 0600, ret_listener->hosts[0], strlen(ret_listener->hosts[0]), err);
+	if (r < 0)
+		cordon_closep(&ret_listener->fd);
 	else
-		*ret_listener = listener;
+		*ret_moved = kept;
 	return r;
 }
 

@@ -40,7 +40,7 @@ struct cordon_client *cordon_client_by_token(struct cordon_server *server, const
 
 	if (!record)
 		return NULL;
-	snprintf(name, sizeof(name), "token:%s", record->id);
+	snprintf(name, sizeof(name), CORDON_TOKEN_PRINCIPAL "%s", record->id);
 	client = get(server, name);
 	if (client && !client->projects) {
 		cordon_copy(client->token_id, sizeof(client->token_id), record->id, strlen(record->id));

@@ -533,6 +533,11 @@ void cordon_exchanges_end(struct cordon_server *server, bool all)
 	for (struct cordon_exchange *exchange = server->exchanges; exchange; exchange = exchange->next) {
 		if (!all && (!exchange->client || !exchange->client->revoked))
 			continue;
+		/* INVARIANT: what a revoked client began does not go on, also when the client has gone. */
+		if (!all) {
+			cordon_mcp_close_channel(server->mcp, &exchange->channel, true);
+			exchange->finished = true;
+		}
 		if (all && exchange->modern && exchange->is_stream && !exchange->finished) {
 			cordon_mcp_close_channel(server->mcp, &exchange->channel, false); /* answers a listen */
 			continue;

@@ -84,7 +84,7 @@ static struct cordon_client *authenticate(struct cordon_server *server, const st
 	const char *given = header(http, MHD_HTTP_HEADER_AUTHORIZATION);
 
 	if (connection->listener->local || server->options->open)
-		return cordon_client_by_uid(server, connection->uid);
+		return cordon_client_by_uid(server, geteuid());
 	if (!given || strncasecmp(given, scheme, sizeof(scheme) - 1) != 0)
 		return NULL;
 	given += sizeof(scheme) - 1;

@@ -19,10 +19,10 @@
 /* address.c: a socket that listens, and the values of Host under which it may be addressed. */
 struct cordon_listener {
 	int fd;
-	bool local;			   /* a Unix socket: the peer's uid suffices */
+	bool local;			   /* a Unix socket: who the peer is suffices */
 	bool control;			   /* the socket of `cordon open`, which serves nothing else */
 	unsigned int port;		   /* 0 for a Unix socket */
-	bool loopback;			   /* only this machine can reach the port */
+	bool page;			   /* the port of the page */
 	char path[CORDON_PATH_MAX];	   /* of a socket that we made, or "" */
 	char text[CORDON_SERVE_HOST_SIZE]; /* what people call it: "http://127.0.0.1:8080/mcp" */
 	char hosts[4][CORDON_SERVE_HOST_SIZE];
@@ -37,12 +37,20 @@ void cordon_listeners_close(struct cordon_listener *listeners, size_t n);
 /* Opens the socket at which `cordon open` finds the server of this home: state/serve/control. -EADDRINUSE when another server
  * has it. */
 int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, struct cordon_error *err);
-/* Opens a port of the loopback for the page, at an address that no other server of this machine has. */
-int cordon_listener_loopback(struct cordon_listener *ret_listener, struct cordon_error *err);
+/* Opens the port of the page, at an address of the loopback that no other server of this machine has. It is the one of the last time
+ * (state/serve/page), unless somebody else has that now: then *ret_moved is set. With `again`, -ENOENT if there was none. */
+int cordon_listener_page(int serve_fd, bool again, struct cordon_listener *ret_listener, bool *ret_moved,
+			 struct cordon_error *err);
 
-/* peer.c: the user whose process has the other end of a TCP connection of this machine. -ENOENT when that process has closed it, or is
- * not of this machine. */
-int cordon_peer_uid(int fd, uid_t *ret_uid);
+/* peer.c: the user whose process has the other end of a TCP connection of this machine, and the inode of its socket. -ENOENT when that
+ * process has closed it, or is not of this machine. */
+int cordon_peer_uid(int fd, uid_t *ret_uid, uint32_t *ret_inode);
+/* Whether a process has this socket that is in the server's user namespace, so in no sandbox; false also when that can't be told. It
+ * looks at all processes, after the one of *hint, which is set to the one that was found. */
+bool cordon_peer_outside(uint32_t inode, pid_t *hint);
+/* Whether the peer of a Unix socket may be served: the process that connected is of the user who runs the server (else -EPERM), and in
+ * the server's user and mount namespaces, so in no sandbox (else -EACCES, also when that can't be told). */
+int cordon_peer_local(int fd);
 
 /* login.c: links that work once, and cookies. */
 #define CORDON_LOGINS_MAX 16
@@ -59,6 +67,7 @@ struct cordon_page_login {
 	char nonce[CORDON_LOGIN_NONCE_SIZE];
 	char token[CORDON_PAGE_TOKEN_SIZE]; /* of all forms */
 	int64_t expiry;
+	bool outside; /* of a browser that is in no sandbox */
 };
 
 struct cordon_server;
@@ -66,12 +75,13 @@ struct cordon_live;
 
 /* Makes a link to this place ("http://127.0.0.1:8080"). It works once, within a minute. */
 int cordon_login_link(struct cordon_server *server, const char *place, char *ret_url, size_t size);
-/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie; `secure` makes it one for TLS alone. -EPERM for a code that is not valid any more. */
-int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *code,
-		     bool secure, char *ret_cookie, size_t size);
-/* Finds the login in the header Cookie (may be NULL); -EPERM when there is none that is valid for this port. */
-int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *header,
-		       struct cordon_page_login *ret_login);
+/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie for this place; a place of a `front` has one for TLS alone. -EPERM for
+ * a code that is not valid any more. `inode` is that of the browser's socket, or 0. */
+int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *front,
+		     const char *code, uint32_t inode, char *ret_cookie, size_t size);
+/* Finds the login in the header Cookie (may be NULL); -EPERM when there is none that is valid for this place. */
+int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *front,
+		       const char *header, struct cordon_page_login *ret_login);
 
 /* client.c: an authenticated client, with what it uses. Requests and streams hold a reference. */
 struct cordon_client {
@@ -159,7 +169,6 @@ struct cordon_connection {
 	int fd;
 	uint32_t number; /* tells it from another one that had the same descriptor */
 	const struct cordon_listener *listener;
-	uid_t uid;   /* of a Unix peer */
 	char *query; /* of the target, as it was written; or NULL */
 	int64_t accepted;
 	bool watched;  /* by our epoll */
@@ -186,6 +195,7 @@ struct cordon_exchange_page {
 	const char *asset; /* borrowed bytes of a file of the page */
 	size_t asset_size;
 	char cookie[320]; /* Set-Cookie, or "" */
+	uint32_t inode;	  /* of the client's socket, if it is a process of ours; or 0 */
 	bool broken;	  /* the child ended before its answer was whole */
 };
 
@@ -292,6 +302,8 @@ void cordon_live_tell(struct cordon_server *server, int64_t now);
 void cordon_server_watch_worker(struct cordon_server *server, int fd, bool on);
 /* Serves one more listener; takes it. */
 int cordon_server_listen(struct cordon_server *server, const struct cordon_listener *listener, struct cordon_error *err);
+/* Says something to whoever runs the server. */
+void cordon_server_say(const struct cordon_server *server, const char *fmt, ...) CORDON_PRINTF(2, 3);
 struct cordon_connection *cordon_connection_by_fd(const struct cordon_server *server, int fd);
 /* The request waits, so the end of its client must be noticed. */
 void cordon_connection_watch(struct cordon_server *server, struct cordon_connection *connection);
@@ -324,10 +336,12 @@ struct cordon_server {
 	int serve_fd;			  /* state/serve */
 	struct cordon_client *clients;
 	struct cordon_tokens tokens;
-	unsigned char key[CORDON_SERVE_KEY_SIZE];
-	int64_t sweep; /* monotonic */
-	bool resumed;  /* libmicrohttpd must run once more before the loop waits */
-	bool paused;   /* nothing is accepted for a moment */
+	unsigned char *key; /* CORDON_SERVE_KEY_SIZE bytes, in secret memory */
+	int64_t sweep;	    /* monotonic */
+	bool resumed;	    /* libmicrohttpd must run once more before the loop waits */
+	bool paused;	    /* nothing is accepted for a moment */
+	pid_t browser;	    /* that had the page last, or 0 */
+	bool moved;	    /* the page could not have the address that it had */
 	bool stopping;
 };
 

@@ -3,8 +3,9 @@
  * Who may see the page: the user who runs the server. `cordon open` asks over the control socket for a link, which works once and
  * for a minute; the link sets a cookie for twelve hours.
  *
- * A cookie is "<expiry>.<nonce>.<mac>". The code covers both and the port, so it is of no use to a server on another port,
- * although browsers send it there, and a restart does not end a login. Every form has a second code over the nonce.
+ * A cookie is "<expiry>.<nonce>.<mac>". The code covers both and the place (address and port, or the name of a front), so it is of
+ * no use anywhere else, although browsers send it to other ports, and a restart does not end a login. Every form has a second code over
+ * the nonce.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -15,15 +16,18 @@
 #define LINK_MS 60000
 #define COOKIE_MS ((int64_t)12 * 3600 * 1000)
 #define CODE_BYTES 32
+/* What the code of a cookie says: of a browser that is in no sandbox, or of one that has a sandbox of its own, or comes from elsewhere. */
+#define OUTSIDE "cookie outside"
+#define ANYWHERE "cookie"
 
 _Static_assert(CORDON_PAGE_TOKEN_SIZE == 2 * crypto_auth_BYTES + 1, "a token is the code in hexadecimal");
 
-static void make_code(const struct cordon_server *server, const char *what, unsigned int port, const char *expiry,
+static void make_code(const struct cordon_server *server, const char *what, const char *place, const char *expiry,
 		      const char *nonce, char ret_hex[static CORDON_PAGE_TOKEN_SIZE])
 {
 	unsigned char mac[crypto_auth_BYTES];
-	char about[160];
-	int n = snprintf(about, sizeof(about), "%s\n%u\n%s\n%s", what, port, expiry, nonce);
+	char about[160 + CORDON_SERVE_HOST_SIZE];
+	int n = snprintf(about, sizeof(about), "%s\n%.*s\n%s\n%s", what, CORDON_SERVE_HOST_SIZE, place, expiry, nonce);
 
 	crypto_auth(mac, (const unsigned char *)about, (unsigned long long)n, server->key);
 	sodium_bin2hex(ret_hex, CORDON_PAGE_TOKEN_SIZE, mac, sizeof(mac));
@@ -70,9 +74,10 @@ static bool use_code(struct cordon_server *server, const char *code)
 	return found;
 }
 
-int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *code,
-		     bool secure, char *ret_cookie, size_t size)
+int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *front,
+		     const char *code, uint32_t inode, char *ret_cookie, size_t size)
 {
+	pid_t browser = server->browser;
 	char nonce[CORDON_SESSION_NONCE_SIZE], expiry[24], mac[CORDON_PAGE_TOKEN_SIZE];
 	unsigned char bytes[16];
 	int n;
@@ -82,9 +87,10 @@ int cordon_login_use(struct cordon_server *server, const struct cordon_listener 
 	randombytes_buf(bytes, sizeof(bytes));
 	sodium_bin2hex(nonce, sizeof(nonce), bytes, sizeof(bytes));
 	snprintf(expiry, sizeof(expiry), "%lld", (long long)(cordon_time_now() + COOKIE_MS));
-	make_code(server, "cookie", listener->port, expiry, nonce, mac);
+	make_code(server, inode && cordon_peer_outside(inode, &browser) ? OUTSIDE : ANYWHERE,
+		  front ? front : listener->hosts[0], expiry, nonce, mac);
 	n = snprintf(ret_cookie, size, "cordon-%u=%s.%s.%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s",
-		     listener->port, expiry, nonce, mac, (long long)(COOKIE_MS / 1000), secure ? "; Secure" : "");
+		     listener->port, expiry, nonce, mac, (long long)(COOKIE_MS / 1000), front ? "; Secure" : "");
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 
@@ -120,34 +126,38 @@ static int split_cookie(const char *value, char *ret_text, size_t size, const ch
 	return 0;
 }
 
-static int check_cookie(const struct cordon_server *server, const struct cordon_listener *listener, const char *value,
+static int check_cookie(const struct cordon_server *server, const char *place, const char *value,
 			struct cordon_page_login *ret_login)
 {
 	char text[256], want[CORDON_PAGE_TOKEN_SIZE];
 	const char *parts[3];
 	uint64_t expiry;
+	bool outside;
 
 	if (split_cookie(value, text, sizeof(text), parts) < 0 || strlen(parts[1]) != CORDON_SESSION_NONCE_SIZE - 1 ||
 	    strlen(parts[0]) > 20)
 		return -EPERM;
-	make_code(server, "cookie", listener->port, parts[0], parts[1], want);
-	if (!same(parts[2], want) || cordon_parse_u64(parts[0], 0, INT64_MAX, &expiry) < 0 ||
+	make_code(server, OUTSIDE, place, parts[0], parts[1], want);
+	outside = same(parts[2], want);
+	make_code(server, ANYWHERE, place, parts[0], parts[1], want);
+	if ((!outside && !same(parts[2], want)) || cordon_parse_u64(parts[0], 0, INT64_MAX, &expiry) < 0 ||
 	    (int64_t)expiry <= cordon_time_now() || cordon_ended_has(server, CORDON_ENDED_LOGINS, parts[1]))
 		return -EPERM;
 	memcpy(ret_login->nonce, parts[1], CORDON_SESSION_NONCE_SIZE);
 	ret_login->expiry = (int64_t)expiry;
-	make_code(server, "form", listener->port, parts[0], parts[1], ret_login->token);
+	ret_login->outside = outside;
+	make_code(server, "form", place, parts[0], parts[1], ret_login->token);
 	return 0;
 }
 
 /* Another server at the same host may have set cookies with our name, and a browser sends those with a longer path first. */
-int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *header,
-		       struct cordon_page_login *ret_login)
+int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *front,
+		       const char *header, struct cordon_page_login *ret_login)
 {
 	const char *value = header;
 
 	while ((value = next_cookie(value, listener->port)))
-		if (check_cookie(server, listener, value, ret_login) == 0)
+		if (check_cookie(server, front ? front : listener->hosts[0], value, ret_login) == 0)
 			return 0;
 	return -EPERM;
 }

@@ -4,6 +4,7 @@
  * each connection for the end of its client, because libmicrohttpd does not look at one that waits.
  */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -17,6 +18,7 @@
 #define EVENTS_MAX 256
 #define ACCEPTS_MAX 128	     /* in one turn, so that those who are connected are served too */
 #define DESCRIPTORS_KEPT 256 /* for everything else */
+#define PLACES_KEPT 64	     /* of all connections for the page, and as many for sockets */
 #define STOP_MS 3000
 #define SWEEP_MS 500
 
@@ -57,6 +59,19 @@ int cordon_server_listen(struct cordon_server *server, const struct cordon_liste
 	if (!kept->local && server->options->listening)
 		server->options->listening(server->options->data, kept->text, false);
 	return 0;
+}
+
+void cordon_server_say(const struct cordon_server *server, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (!server->options->say)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	server->options->say(server->options->data, text);
 }
 
 void cordon_server_sweep_by(struct cordon_server *server, int64_t when)
@@ -197,28 +212,38 @@ static int grow(struct cordon_server *server, int fd)
 	return 0;
 }
 
-/* INVARIANT: over a Unix socket only the user who runs the server is served, whatever the modes of its directory are. */
-static int check_peer(const struct cordon_listener *listener, int fd, uid_t *ret_uid)
+/* INVARIANT: who is not known yet does not keep others out. Everybody of the machine can connect to a port, so some places are left for
+ * the page, and some for sockets, which only their user can use. */
+static bool has_room(const struct cordon_server *server, const struct cordon_listener *listener)
 {
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	size_t kept = server->max_connections / 8 < PLACES_KEPT ? server->max_connections / 8 : PLACES_KEPT;
+	size_t ports = 0, pages = 0;
 
-	*ret_uid = geteuid();
-	if (!listener->local)
-		return 0;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid())
-		return -EPERM;
-	return 0;
+	if (server->n_connections < server->max_connections - 2 * kept)
+		return true;
+	for (const struct cordon_connection *connection = server->connections; connection;
+	     connection = connection->next) {
+		ports += !connection->listener->local && !connection->listener->page;
+		pages += connection->listener->page;
+	}
+	if (listener->local)
+		return server->n_connections < server->max_connections;
+	return listener->page ? ports + pages < server->max_connections - kept
+			      : ports < server->max_connections - 2 * kept;
 }
 
 static void accept_one(struct cordon_server *server, const struct cordon_listener *listener, int fd)
 {
 	struct cordon_connection *connection = NULL;
-	uid_t uid;
+	/* INVARIANT: over a Unix socket only the user who runs the server is served, and nobody in a sandbox, whatever the modes of its
+	 * directory are and wherever that is. */
+	int r = listener->local ? cordon_peer_local(fd) : 0;
 
-	if (check_peer(listener, fd, &uid) < 0)
-		refuse_fd(fd, MHD_HTTP_FORBIDDEN, "this socket is for another user");
-	else if (server->n_connections >= server->max_connections)
+	if (r < 0)
+		refuse_fd(fd, MHD_HTTP_FORBIDDEN,
+			  r == -EPERM ? "this socket is for another user"
+				      : "this socket is for programs outside of sandboxes and containers");
+	else if (!has_room(server, listener))
 		refuse_fd(fd, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections");
 	else if (grow(server, fd) == 0)
 		connection = calloc(1, sizeof(*connection));
@@ -229,7 +254,6 @@ static void accept_one(struct cordon_server *server, const struct cordon_listene
 	connection->fd = fd;
 	connection->number = ++server->counter;
 	connection->listener = listener;
-	connection->uid = uid;
 	connection->accepted = cordon_time_monotonic();
 	connection->next = server->connections;
 	if (connection->next)
@@ -317,10 +341,13 @@ static void sweep(struct cordon_server *server)
 static void tokens_changed(struct cordon_server *server)
 {
 	CORDON_UNCLEARED char events[4096];
+	struct cordon_error err = { 0 };
 
 	while (read(server->tokens_fd, events, sizeof(events)) > 0)
 		;
-	cordon_clients_load(server, NULL);
+	if (cordon_clients_load(server, &err) < 0)
+		cordon_server_say(server, "no token is valid, because they can't be read: %s%s%s", err.message,
+				  *err.where ? ", " : "", err.where);
 	cordon_exchanges_end(server, false);
 }
 
@@ -469,16 +496,21 @@ static void raise_limit(struct cordon_server *server)
 									  : DESCRIPTORS_KEPT;
 }
 
-/* A home has one server that `cordon open` finds: the first. */
+/* A home has one server that `cordon open` finds, and that has the page: the first. Where people are logged in, the page comes back by
+ * itself. */
 static int open_control(struct cordon_server *server, struct cordon_error *err)
 {
 	int r = server->options->open
 			? -EADDRINUSE
 			: cordon_listener_control(server->serve_fd, &server->listeners[server->n_listeners], err);
 
-	if (r == 0)
+	if (r < 0)
+		return r == -EADDRINUSE ? 0 : r;
+	server->n_listeners++;
+	if (cordon_listener_page(server->serve_fd, true, &server->listeners[server->n_listeners], &server->moved,
+				 NULL) == 0)
 		server->n_listeners++;
-	return r == -EADDRINUSE ? 0 : r;
+	return 0;
 }
 
 static int prepare(struct cordon_server *server, const sigset_t *signals, struct cordon_error *err)
@@ -528,7 +560,11 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 	r = prepare(&server, &signals, err);
 	for (size_t i = 0; r == 0 && options->listening && i < server.n_listeners; i++)
 		if (!server.listeners[i].control)
-			options->listening(options->data, server.listeners[i].text, options->n_any > 0);
+			options->listening(options->data, server.listeners[i].text,
+					   options->n_any > 0 && !server.listeners[i].page);
+	if (r == 0 && server.moved)
+		cordon_server_say(&server,
+				  "somebody else uses the address that the page had; earlier logins have ended");
 	if (r == 0) {
 		while (!server.stopping && r == 0)
 			r = turn(&server, -1);

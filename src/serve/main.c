@@ -30,6 +30,15 @@ static void listening(void *data, const char *address, bool anybody)
 		      stderr);
 }
 
+static void say(void *data, const char *text)
+{
+	char shown[1024];
+
+	(void)data;
+	cordon_text_escape_fixed(shown, sizeof(shown), text, strlen(text));
+	fprintf(stderr, "[SERVE] %s\n", shown);
+}
+
 /* Adds a value to a list of the options. */
 static int append(const char **list, size_t *n, size_t max, const char *value, struct cordon_error *err)
 {
@@ -64,7 +73,7 @@ static int read_argument(const char *text, struct cordon_serve_options *serve, s
 int main(int argc, char **argv)
 {
 	autostore struct cordon_store store = CORDON_STORE_NONE;
-	struct cordon_serve_options serve = { .listening = listening };
+	struct cordon_serve_options serve = { .listening = listening, .say = say };
 	unsigned char key[CORDON_SERVE_KEY_SIZE];
 	struct cordon_mcp_options options = { .key = key };
 	struct cordon_error err = { 0 };

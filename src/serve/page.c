@@ -18,6 +18,7 @@
 #include "serve/internal.h"
 
 #define URL_SIZE 512
+#define OPEN_SIZE 1024 /* a link and a sentence */
 
 int cordon_exchange_page(struct cordon_exchange *exchange)
 {
@@ -108,6 +109,7 @@ void cordon_exchange_page_begin(struct cordon_exchange *exchange, const struct c
 	kept->type[sizeof(kept->type) - 1] = kept->location[sizeof(kept->location) - 1] =
 		kept->file[sizeof(kept->file) - 1] = '\0';
 	exchange->status = kept->status;
+	exchange->server->browser = kept->browser;
 	cordon_exchange_stream(exchange);
 	cordon_exchange_resume(exchange);
 }
@@ -152,55 +154,75 @@ static void make(struct cordon_exchange *exchange, const char *method, const cha
 		exchange->state = CORDON_EXCHANGE_WAITING;
 }
 
-/* Whether it is a name of a front, which ends TLS before us. */
-static bool is_front(const struct cordon_server *server, const char *host)
+/* Returns the name of a front, which ends TLS before us, if it is one. */
+static const char *find_front(const struct cordon_server *server, const char *host)
 {
 	for (size_t i = 0; host && i < server->options->n_hosts; i++)
 		if (strcasecmp(server->options->hosts[i], host) == 0)
-			return true;
-	return false;
+			return server->options->hosts[i];
+	return NULL;
 }
 
-/* A port of this machine, which is opened if there is none. */
+/* The front through which a request came, or NULL. */
+static const char *front_of(const struct cordon_exchange *exchange)
+{
+	return find_front(exchange->server, header(exchange, MHD_HTTP_HEADER_HOST));
+}
+
+/* The port of the page, which is opened if there is none. */
 static const struct cordon_listener *reachable(struct cordon_server *server, struct cordon_error *err)
 {
 	struct cordon_listener listener;
 
 	for (size_t i = 0; i < server->n_listeners; i++)
-		if (server->listeners[i].loopback)
+		if (server->listeners[i].page)
 			return &server->listeners[i];
-	if (cordon_listener_loopback(&listener, err) < 0 || cordon_server_listen(server, &listener, err) < 0)
+	if (cordon_listener_page(server->serve_fd, false, &listener, &server->moved, err) < 0 ||
+	    cordon_server_listen(server, &listener, err) < 0)
 		return NULL;
 	return &server->listeners[server->n_listeners - 1];
 }
 
-/* INVARIANT: over the loopback only the user who runs the server sees the page, and root, who can do everything anyway. A front runs as
+/* INVARIANT: the page is on the port of its own alone, and behind a front that has a name of its own. A browser sends what lets a person
+ * in to every server of the host, and on 127.0.0.1 those of agents are among them. */
+static bool has_page(const struct cordon_exchange *exchange)
+{
+	const struct cordon_listener *listener = exchange->connection->listener;
+
+	return listener->page ? !front_of(exchange) : !listener->local && front_of(exchange);
+}
+
+/* INVARIANT: on its own port only the user who runs the server sees the page, and root, who can do everything anyway. A front runs as
  * somebody else, and lets people in from elsewhere by its nature. */
 static bool is_own(const struct cordon_exchange *exchange)
 {
+	uint32_t inode;
 	uid_t uid;
 
-	if (!exchange->connection->listener->loopback ||
-	    is_front(exchange->server, header(exchange, MHD_HTTP_HEADER_HOST)))
+	if (front_of(exchange))
 		return true;
-	return cordon_peer_uid(exchange->connection->fd, &uid) == 0 && (uid == geteuid() || uid == 0);
+	if (cordon_peer_uid(exchange->connection->fd, &uid, &inode) < 0 || (uid != geteuid() && uid != 0))
+		return false;
+	/* We can't look into root's processes, and an agent is none of them. */
+	exchange->page->inode = uid == geteuid() ? inode : 0;
+	return true;
 }
 
 static void open_page(struct cordon_exchange *exchange)
 {
 	const char *front = MHD_lookup_connection_value(exchange->http, MHD_GET_ARGUMENT_KIND, "front");
 	struct cordon_error err = { 0 };
-	const struct cordon_listener *listener = reachable(exchange->server, &err);
-	struct cordon_buf body = CORDON_BUF(URL_SIZE + 16);
+	const struct cordon_listener *listener = front ? NULL : reachable(exchange->server, &err);
+	struct cordon_buf body = CORDON_BUF(OPEN_SIZE);
 	char url[URL_SIZE], place[URL_SIZE] = "";
 	int n = 0;
 
-	if (front && !is_front(exchange->server, front)) {
+	if (front && !find_front(exchange->server, front)) {
 		cordon_buf_adds(&body, "the server was not started with --allow-host for this name\n");
 		answer(exchange, MHD_HTTP_FORBIDDEN, "text/plain; charset=utf-8", &body);
 		return;
 	}
-	if (listener)
+	if (front || listener)
 		n = snprintf(place, sizeof(place), front ? "https://%s" : "http://%s",
 			     front ? front : listener->hosts[0]);
 	if (n <= 0 || (size_t)n >= sizeof(place) || cordon_login_link(exchange->server, place, url, sizeof(url)) < 0) {
@@ -209,6 +231,10 @@ static void open_page(struct cordon_exchange *exchange)
 		return;
 	}
 	cordon_buf_addf(&body, "%s\n", url);
+	if (!front && exchange->server->moved)
+		cordon_buf_adds(&body,
+				"somebody else uses the address that the page had, so it has another one, and earlier logins "
+				"have ended\n");
 	answer(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8", &body);
 }
 
@@ -222,9 +248,8 @@ static void log_in(struct cordon_exchange *exchange)
 	struct cordon_exchange_page *page = exchange->page;
 	struct cordon_buf body = CORDON_BUF(1024);
 
-	if (cordon_login_use(exchange->server, exchange->connection->listener, code,
-			     is_front(exchange->server, header(exchange, MHD_HTTP_HEADER_HOST)), page->cookie,
-			     sizeof(page->cookie)) < 0) {
+	if (cordon_login_use(exchange->server, exchange->connection->listener, front_of(exchange), code, page->inode,
+			     page->cookie, sizeof(page->cookie)) < 0) {
 		*page->cookie = '\0';
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_UNAUTHORIZED,
 					    "This link was used already, or is older than a minute");
@@ -323,7 +348,7 @@ static int check(struct cordon_exchange *exchange, const char *path, const char 
 	uint64_t n;
 
 	*ret_why = "There is nothing here";
-	if (opens != listener->control || (!opens && listener->local))
+	if (opens != listener->control || (!opens && !has_page(exchange)))
 		return MHD_HTTP_NOT_FOUND;
 	if (opens)
 		return posts ? 0 : MHD_HTTP_METHOD_NOT_ALLOWED;
@@ -336,7 +361,7 @@ static int check(struct cordon_exchange *exchange, const char *path, const char 
 	if (cordon_streq(path, "/login") || exchange->page->asset)
 		return 0;
 	*ret_why = "You are not logged in, or your login has ended";
-	if (cordon_login_check(exchange->server, listener, header(exchange, MHD_HTTP_HEADER_COOKIE),
+	if (cordon_login_check(exchange->server, listener, front_of(exchange), header(exchange, MHD_HTTP_HEADER_COOKIE),
 			       &exchange->page->login) < 0)
 		return MHD_HTTP_UNAUTHORIZED;
 	*ret_why = "This is no form of a page";
@@ -397,6 +422,9 @@ void cordon_exchange_page_form(struct cordon_exchange *exchange, const char *pat
 	exchange->connection->complete = true;
 	if (exchange->too_long)
 		cordon_exchange_page_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "The form is too long");
+	else if (exchange->crowded)
+		cordon_exchange_page_refuse(exchange, MHD_HTTP_TOO_MANY_REQUESTS,
+					    "Too much is under way at this moment; send the form again");
 	else if (cordon_streq(path, "/logout"))
 		log_out(exchange);
 	else

@@ -34,6 +34,8 @@ struct cordon_serve_options {
 	bool page; /* started by `cordon open`: it goes on where there is no place for the default socket */
 	/* Called for each address once the server listens there. */
 	void (*listening)(void *data, const char *address, bool anybody);
+	/* Called with a sentence for whoever runs the server. */
+	void (*say)(void *data, const char *text);
 	void *data;
 };
 

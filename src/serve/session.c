@@ -11,6 +11,7 @@
 
 #include "base/home.h"
 #include "base/io.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "serve/internal.h"
@@ -268,6 +269,7 @@ void cordon_http_sessions_free(struct cordon_server *server)
 	while (server->sessions)
 		free_session(server->sessions);
 	cordon_ended_free(server);
+	server->key = cordon_secret_free(server->key, CORDON_SERVE_KEY_SIZE);
 }
 
 int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error *err)
@@ -275,7 +277,10 @@ int cordon_http_sessions_load(struct cordon_server *server, struct cordon_error 
 	int r = cordon_home_subdir(&server->store->home, "serve", &server->serve_fd, err);
 
 	if (r == 0)
-		r = cordon_serve_key(server->store, server->key, err);
+		server->key = cordon_secret_new(CORDON_SERVE_KEY_SIZE);
+	if (r == 0)
+		r = server->key ? cordon_serve_key(server->store, server->key, err)
+				: cordon_fail_errno(err, -errno, "no memory for a key");
 	return r < 0 ? r : cordon_ended_load(server, err);
 }
 

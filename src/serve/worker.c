@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sodium.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -15,36 +14,15 @@
 
 /* ---- in the child ---- */
 
-/* Closes all but the standard streams and the `n` descriptors in `kept`. */
-static void close_others(int *kept, size_t n)
-{
-	int from = 3;
-
-	for (size_t i = 0; i < n; i++) { /* sorts the few that there are */
-		for (size_t k = i + 1; k < n; k++) {
-			if (kept[k] < kept[i]) {
-				int other = kept[i];
-
-				kept[i] = kept[k];
-				kept[k] = other;
-			}
-		}
-		if (kept[i] > from)
-			close_range((unsigned int)from, (unsigned int)kept[i] - 1, 0);
-		if (kept[i] >= from)
-			from = kept[i] + 1;
-	}
-	close_range((unsigned int)from, ~0U, 0);
-}
-
 struct sender {
 	int fd;
+	pid_t browser;
 	bool begun;
 };
 
 static void send_head(struct sender *sender, const struct cordon_page_answer *answer)
 {
-	struct cordon_worker_head head = { .status = answer->status };
+	struct cordon_worker_head head = { .status = answer->status, .browser = sender->browser };
 
 	if (sender->begun)
 		return;
@@ -81,26 +59,23 @@ static void bound(bool acts)
 
 _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon_page_request *request, int fd)
 {
-	const struct cordon_store *store = exchange->server->store;
-	int kept[] = { fd,
-		       store->home.fd,
-		       store->home.state_fd,
-		       store->projects_fd,
-		       store->sessions_fd,
-		       store->staging_fd,
-		       store->trees_fd };
-	struct sender sender = { .fd = fd };
+	struct sender sender = { .fd = fd, .browser = exchange->server->browser };
 	struct cordon_page_answer answer;
 	sigset_t none;
 
-	sodium_memzero(exchange->server->key, sizeof(exchange->server->key)); /* what makes the page needs no key */
-	close_others(kept, CORDON_ARRAY_SIZE(kept));
+	cordon_store_keep_fds(exchange->server->store, fd);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	bound(!cordon_streq(request->method, "GET"));
 	request->send = send_part;
 	request->data = &sender;
-	cordon_page_serve(request, &answer);
+	/* INVARIANT: who logged in outside of sandboxes is not served inside one. A browser sends the cookie to every server at the address
+	 * of the page, and an agent may start one on another port. */
+	if (exchange->page->inode && exchange->page->login.outside &&
+	    !cordon_peer_outside(exchange->page->inode, &sender.browser))
+		cordon_page_refuse(MHD_HTTP_FORBIDDEN, "This login belongs to a browser outside of sandboxes", &answer);
+	else
+		cordon_page_serve(request, &answer);
 	send_head(&sender, &answer);
 	if (answer.body.len)
 		cordon_write_all(fd, answer.body.data, answer.body.len);

@@ -19,6 +19,7 @@ struct cordon_server;
 /* What the child says before the body. */
 struct cordon_worker_head {
 	int status;
+	pid_t browser; /* the process that asked, if it was looked for */
 	char type[64];
 	char location[sizeof(((struct cordon_page_answer *)NULL)->location)];
 	char file[sizeof(((struct cordon_page_answer *)NULL)->file)];

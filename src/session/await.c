@@ -10,6 +10,13 @@
 #define LOCK_TRIES 20
 #define RETRY_MS 10
 
+static const char *text_of(const json_t *answer, const char *key)
+{
+	const char *text = json_string_value(json_object_get(answer, key));
+
+	return text ? text : "";
+}
+
 struct cordon_session_start *cordon_session_start_new(void)
 {
 	struct cordon_session_start *start = calloc(1, sizeof(*start));
@@ -55,6 +62,31 @@ int cordon_session_start_busy(struct cordon_error *err)
 	cordon_fail(err, -ETIMEDOUT, CORDON_KIND_LIMIT, "another session is being started in the workspace");
 	cordon_error_hint(err, "if that start hangs, end its cordon-session process; or use another workspace");
 	return -ETIMEDOUT;
+}
+
+json_t *cordon_session_start_json(const struct cordon_session_start *start)
+{
+	const struct cordon_session_answer *answer = &start->answer;
+
+	return json_pack("{s:s, s:s, s:b, s:b, s:I, s:I}", "session_id", answer->session_id, "workspace_id",
+			 answer->workspace_id, "spawned", (int)answer->spawned, "workspace_created",
+			 (int)answer->workspace_created, "last_event_index", (json_int_t)answer->last_event_index,
+			 "due", (json_int_t)start->due);
+}
+
+void cordon_session_start_take(struct cordon_session_start *start, const json_t *value, int fd)
+{
+	struct cordon_session_answer *answer = &start->answer;
+	const char *session = text_of(value, "session_id"), *workspace = text_of(value, "workspace_id");
+
+	cordon_copy(answer->session_id, sizeof(answer->session_id), session, strlen(session));
+	cordon_copy(answer->workspace_id, sizeof(answer->workspace_id), workspace, strlen(workspace));
+	answer->spawned = json_is_true(json_object_get(value, "spawned"));
+	answer->workspace_created = json_is_true(json_object_get(value, "workspace_created"));
+	answer->last_event_index = json_integer_value(json_object_get(value, "last_event_index"));
+	start->due = json_integer_value(json_object_get(value, "due"));
+	cordon_closep(&start->fd);
+	start->fd = fd;
 }
 
 int cordon_session_start_fd(const struct cordon_session_start *start)
@@ -125,13 +157,6 @@ static int read_more(struct cordon_session_start *start)
 		if (chunk[n - 1] == '\n')
 			return 1;
 	}
-}
-
-static const char *text_of(const json_t *answer, const char *key)
-{
-	const char *text = json_string_value(json_object_get(answer, key));
-
-	return text ? text : "";
 }
 
 /* Reads the line that the process sent. Returns 0 when the program runs, else the error. */

@@ -87,6 +87,9 @@ static int send_request(int fd, json_t *request)
 
 static int connection_lost(int code, struct cordon_error *err)
 {
+	if (code == -EAGAIN)
+		return cordon_fail(err, code, CORDON_KIND_CONFLICT,
+				   "the process of the session did not answer within %d seconds", ANSWER_SECONDS);
 	return cordon_fail(err, code, CORDON_KIND_CONFLICT, "the session ended before it answered");
 }
 

@@ -76,6 +76,10 @@ int cordon_session_start_begin(const struct cordon_store *store, const struct co
 			       struct cordon_session_start *start, struct cordon_error *err);
 /* Fills in the error of a caller that got -EAGAIN for CORDON_START_TIMEOUT_MS, and returns its code. */
 int cordon_session_start_busy(struct cordon_error *err);
+/* A start that one process has begun and another one goes on with: what it is besides its descriptor (new reference), and back. Takes
+ * the descriptor, which may be -1. */
+json_t *cordon_session_start_json(const struct cordon_session_start *start);
+void cordon_session_start_take(struct cordon_session_start *start, const json_t *value, int fd);
 /* Returns -1 when there is nothing to wait for. */
 int cordon_session_start_fd(const struct cordon_session_start *start);
 /* The time at which the start has taken too long, in monotonic milliseconds; 0 when there is nothing to wait for. */
@@ -93,7 +97,8 @@ int cordon_session_send(const struct cordon_store *store, const char *id, const 
 			int64_t *ret_index, struct cordon_error *err);
 
 /* Returns {session_id, status, last_index, events, completed, failed, error, dropped_events} with the events after
- * index `since` (-1: all that are kept), at most `max` (0: all). */
+ * index `since` (-1: all that are kept), at most `max` (0: all); if there are more than that, `more` is true, and last_index is that
+ * of the last one which is there. */
 int cordon_session_output(const struct cordon_store *store, const char *id, int64_t since, size_t max,
 			  json_t **ret_output, struct cordon_error *err);
 

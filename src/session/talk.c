@@ -81,6 +81,7 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 	json_t *events = NULL, *output, *event;
 	int64_t last = 0, dropped = 0;
 	autofd int dir = -1;
+	bool more;
 	size_t i;
 	/* Read the record first: when it says that the session has ended, all its events have been written. */
 	int r = cordon_session_get(store, id, &record, err);
@@ -94,6 +95,11 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 	json_array_foreach(events, i, event) {
 		json_object_set_new(event, "session_id", json_string(record.id));
 	}
+	/* Who wants at most so many gets the rest with the index of the last of them. */
+	event = max ? json_array_get(events, max - 1) : NULL;
+	more = event && json_integer_value(json_object_get(event, "index")) < last;
+	if (more)
+		last = json_integer_value(json_object_get(event, "index"));
 	output = json_pack("{s:s, s:s, s:I, s:o, s:b, s:b, s:O*, s:I}", "session_id", record.id, "status",
 			   cordon_session_status_name(record.status), "last_index", (json_int_t)last, "events", events,
 			   "completed", record.status == CORDON_SESSION_COMPLETED, "failed",
@@ -101,6 +107,8 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 			   (json_int_t)dropped);
 	if (!output)
 		return cordon_no_memory(err);
+	if (more)
+		json_object_set_new(output, "more", json_true());
 	*ret_output = output;
 	return 0;
 }

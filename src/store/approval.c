@@ -25,8 +25,9 @@ static int make_digest(const struct cordon_approval_ask *ask, char ret_digest[st
 		       struct cordon_error *err)
 {
 	/* jansson takes no const value; we change nothing through it. */
-	json_auto_t *about = json_pack("[s, s, s, O, s, O?]", ask->principal, ask->method, ask->tool,
-				       (json_t *)(uintptr_t)ask->args, ask->question, (json_t *)(uintptr_t)ask->grant);
+	json_auto_t *about = json_pack("[s, s, s, O, s, O?, O?]", ask->principal, ask->method, ask->tool,
+				       (json_t *)(uintptr_t)ask->args, ask->question, (json_t *)(uintptr_t)ask->grant,
+				       (json_t *)(uintptr_t)ask->means);
 	autofree char *text = about ? json_dumps(about, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
 	if (!text)
@@ -355,4 +356,36 @@ int cordon_approval_use(const struct cordon_store *store, const char *id, const 
 	*ret_record = record;
 	record = (struct cordon_approval_record){ 0 };
 	return 0;
+}
+
+/* ---- those of a client that is no more ---- */
+
+int cordon_approvals_withdraw(const struct cordon_store *store, const char *principal, struct cordon_error *err)
+{
+	json_auto_t *names = NULL;
+	char who[HASH_TEXT];
+	autofd int dir = -1;
+	autofd int lock = -1;
+	size_t i;
+	json_t *name;
+	int r = begin(store, &dir, &lock, err);
+
+	if (r == 0)
+		r = cordon_record_names(dir, CORDON_APPROVAL_SUFFIX, &names, err);
+	hash_text(principal, who);
+	json_array_foreach(names, i, name) {
+		autoapproval struct cordon_approval_record record = { 0 };
+
+		if (r < 0)
+			break;
+		/* The name has only the beginning of the digest. One that can't be read can't be used either. */
+		if (!is_of(json_string_value(name), who) ||
+		    cordon_approval_read(dir, json_string_value(name), &record, NULL) < 0 ||
+		    !cordon_streq(record.principal, principal) ||
+		    (record.state != CORDON_APPROVAL_WAITING && record.state != CORDON_APPROVAL_APPROVED))
+			continue;
+		cordon_time_format(cordon_time_now(), record.expires_at);
+		r = save(store, dir, "withdraw", &record, err);
+	}
+	return r;
 }

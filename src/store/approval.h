@@ -8,7 +8,7 @@
  *
  * INVARIANT: every change of a record is decided under one lock, so the first answer wins and an approval is used once. An
  * approval counts for the call that was asked about: its digest covers principal, method, tool, all arguments, the question
- * that the person read, and what it grants, which names the run of the session.
+ * that the person read, what the arguments meant then, and what it grants, which names the run of the session.
  *
  * Every question, answer and use is in the audit log; what cannot be recorded there is not done. No sandbox sees state/, so
  * the agent that asks can't answer. The directory can be watched with inotify: each change is a rename to <id>.json.
@@ -96,6 +96,7 @@ struct cordon_approval_ask {
 	const char *widens;		     /* may be NULL */
 	const char *project_id, *session_id; /* may be NULL */
 	const json_t *grant;		     /* may be NULL; the question then offers every span */
+	const json_t *means; /* may be NULL; what the arguments mean at this moment: an approval counts for nothing else */
 	/* A person who has said no to this very call, on the page or in the terminal, is asked again. Otherwise the answer stays
 	 * no until it expires. */
 	bool again;
@@ -129,6 +130,9 @@ int cordon_approval_answer(const struct cordon_store *store, const char *id, con
  */
 int cordon_approval_use(const struct cordon_store *store, const char *id, const struct cordon_approval_ask *ask,
 			struct cordon_approval_record *ret_record, struct cordon_error *err);
+
+/* Whoever made these calls is no more: what waits, or is approved and not used, expires now. */
+int cordon_approvals_withdraw(const struct cordon_store *store, const char *principal, struct cordon_error *err);
 
 /* Reads one by its whole id; kind not_found. */
 int cordon_approval_get(const struct cordon_store *store, const char *id, struct cordon_approval_record *ret_record,

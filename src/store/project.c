@@ -306,9 +306,11 @@ int cordon_project_preview(const struct cordon_project_record *project, const js
 
 /* Makes the changes, or those that the allowance means for the settings as they are now. */
 static int update(const struct cordon_store *store, const char *id, const json_t *changes, const json_t *allowance,
-		  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err)
+		  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
+		  json_t **ret_running, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
+	autoprojectrecord struct cordon_project_record before = { 0 };
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
 	json_auto_t *running = NULL;
 	json_auto_t *allowed = NULL;
@@ -317,8 +319,12 @@ static int update(const struct cordon_store *store, const char *id, const json_t
 
 	if (r == 0 && allowance)
 		r = cordon_allowance_change(&project.record, allowance, &allowed, err);
+	if (r == 0 && judge)
+		r = copy_record(&project.record, &before, err);
 	if (r == 0)
 		r = cordon_settings_apply(&project.record, allowance ? allowed : changes, err);
+	if (r == 0 && judge)
+		r = judge->judge(judge->data, &before.settings, &project.record.settings, err);
 	if (r == 0)
 		r = cordon_active_list(store, &project, NULL, &running, err);
 	if (r < 0)
@@ -343,9 +349,10 @@ static int update(const struct cordon_store *store, const char *id, const json_t
 }
 
 int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
-			  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err)
+			  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
+			  json_t **ret_running, struct cordon_error *err)
 {
-	return update(store, id, changes, NULL, ret_project, ret_running, err);
+	return update(store, id, changes, NULL, judge, ret_project, ret_running, err);
 }
 
 int cordon_project_allow(const struct cordon_store *store, const char *id, const json_t *allowance,
@@ -353,7 +360,7 @@ int cordon_project_allow(const struct cordon_store *store, const char *id, const
 {
 	autoprojectrecord struct cordon_project_record project = { 0 };
 
-	return update(store, id, NULL, allowance, &project, NULL, err);
+	return update(store, id, NULL, allowance, NULL, &project, NULL, err);
 }
 
 int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err)

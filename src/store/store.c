@@ -36,6 +36,19 @@ void cordon_store_done(struct cordon_store *store)
 	cordon_home_done(&store->home);
 }
 
+void cordon_store_keep_fds(const struct cordon_store *store, int fd)
+{
+	const int kept[] = { fd,
+			     store->home.fd,
+			     store->home.state_fd,
+			     store->projects_fd,
+			     store->sessions_fd,
+			     store->staging_fd,
+			     store->trees_fd };
+
+	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
+}
+
 /* Copies the text and makes it lower case; -EINVAL when it has other characters than letters, digits and '-', or the
  * wrong length. */
 static int copy_lower(const char *text, size_t max, char ret_id[static CORDON_ID_SIZE])

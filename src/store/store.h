@@ -51,6 +51,9 @@ struct cordon_store {
 /* clang-format on */
 #define autostore CORDON_CLEANUP(cordon_store_done)
 
+/* In a child process that uses the store: closes all descriptors but the standard streams, those of the store, and `fd` (or -1). */
+void cordon_store_keep_fds(const struct cordon_store *store, int fd);
+
 /* Makes the directories that are missing, and finishes or takes back every change that a killed process left half
  * made. */
 int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err);
@@ -119,12 +122,19 @@ int cordon_project_preview(const struct cordon_project_record *project, const js
 			   struct cordon_project_record *ret_before, struct cordon_project_record *ret_after,
 			   struct cordon_error *err);
 
+/* Judges a change of settings under the lock with which it is made: a negative errno with err, and nothing is changed. */
+struct cordon_settings_judge {
+	int (*judge)(const void *data, const struct cordon_settings *before, const struct cordon_settings *after,
+		     struct cordon_error *err);
+	const void *data;
+};
 /*
- * Changes settings for the sessions that start from now on; null resets a setting to its default. `ret_running` (may be
- * NULL) lists the ids of running sessions, which keep the settings that they started with.
+ * Changes settings for the sessions that start from now on; null resets a setting to its default. `judge` may be NULL.
+ * `ret_running` (may be NULL) lists the ids of running sessions, which keep the settings that they started with.
  */
 int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
-			  struct cordon_project_record *ret_project, json_t **ret_running, struct cordon_error *err);
+			  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
+			  json_t **ret_running, struct cordon_error *err);
 /* Refuses (kind conflict) while a session runs. *ret_deleted is false when there was no such project. */
 int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err);
 

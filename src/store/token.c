@@ -3,6 +3,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
+#include "store/approval.h"
 #include "store/internal.h"
 #include "store/token.h"
 
@@ -227,7 +228,7 @@ int cordon_token_revoke(const struct cordon_store *store, const char *text, char
 {
 	autotokens struct cordon_tokens tokens = { 0 };
 	const struct cordon_token_record *found = NULL;
-	char file[CORDON_ID_SIZE + sizeof(SUFFIX)];
+	char file[CORDON_ID_SIZE + sizeof(SUFFIX)], principal[CORDON_ID_SIZE + sizeof(CORDON_TOKEN_PRINCIPAL)];
 	autofd int dir = -1;
 	int r = open_dir(store, &dir, err);
 
@@ -249,6 +250,10 @@ int cordon_token_revoke(const struct cordon_store *store, const char *text, char
 		return cordon_fail_errno(err, -errno, "cannot revoke the token %s", text);
 	if (fsync(dir) < 0)
 		return cordon_fail_errno(err, -errno, "cannot revoke the token %s", text);
+	snprintf(principal, sizeof(principal), CORDON_TOKEN_PRINCIPAL "%s", found->id);
+	r = cordon_approvals_withdraw(store, principal, err);
+	if (r < 0)
+		return cordon_error_prefix(err, r, "the token is revoked, but what it asked for still waits");
 	cordon_copy(ret_id, CORDON_ID_SIZE, found->id, strlen(found->id));
 	return 0;
 }

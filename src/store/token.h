@@ -64,7 +64,9 @@ void cordon_tokens_done(struct cordon_tokens *tokens);
 const struct cordon_token_record *cordon_tokens_find(const struct cordon_tokens *tokens, const char *token, int64_t now);
 bool cordon_token_expired(const struct cordon_token_record *record, int64_t now);
 
-/* Removes a token by its id or its name, which must be unique. */
+#define CORDON_TOKEN_PRINCIPAL "token:" /* and the id: who makes the calls of a token (store/approval.h) */
+
+/* Removes a token by its id or its name, which must be unique. What its calls have asked a person expires. */
 int cordon_token_revoke(const struct cordon_store *store, const char *text, char ret_id[static CORDON_ID_SIZE],
 			struct cordon_error *err);
 

@@ -478,6 +478,8 @@ int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_reques
 		r = check_layers(view, &apply.delta, err);
 	if (r == 0)
 		r = check_shown(&apply);
+	if (r == 0 && request->only_judge)
+		cordon_shown_delta(view, &apply.delta, ret_result->shown);
 	if (r == 0)
 		r = decide_and_write(&apply);
 	/* A journal records it; there is none when nothing was left to be changed. */

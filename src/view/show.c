@@ -90,28 +90,40 @@ static json_t *change_json(const struct cordon_delta *delta, const struct cordon
 	return object;
 }
 
-json_t *cordon_changes_json(const struct cordon_delta *delta, const char *const *paths, size_t n_paths, bool counts)
+/* Says how many there are, to whom not all of them may be shown. */
+static json_t *put_total(json_t *object, size_t total, bool truncated, size_t max)
+{
+	if (object && max) {
+		json_object_set_new(object, "total", json_integer((json_int_t)total));
+		json_object_set_new(object, "truncated", json_boolean(truncated));
+	}
+	return object;
+}
+
+json_t *cordon_changes_json(const struct cordon_delta *delta, const char *const *paths, size_t n_paths, bool counts,
+			    size_t max)
 {
 	json_t *changes = json_array(), *left = json_array();
+	size_t n = 0, n_left = 0, most = max ? max : SIZE_MAX;
 	autofree size_t *places = NULL;
-	size_t n = 0;
 
 	cordon_changes_order(delta, paths, n_paths, &places, &n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && i < most; i++)
 		json_array_append_new(changes, change_json(delta, &delta->changes[places[i]], counts));
 	for (size_t i = 0; i < delta->n_left; i++)
-		if (cordon_delta_named(delta->left[i].path, paths, n_paths))
+		if (cordon_delta_named(delta->left[i].path, paths, n_paths) && n_left++ < most)
 			json_array_append_new(left,
 					      json_pack("{s:o, s:s}", "path", cordon_audit_text(delta->left[i].path),
 							"what", delta->left[i].what));
-	return json_pack("{s:o, s:o}", "changes", changes, "left_out", left);
+	return put_total(json_pack("{s:o, s:o}", "changes", changes, "left_out", left), n, n > most || n_left > most,
+			 max);
 }
 
-static json_t *items_json(const struct cordon_apply_items *items)
+static json_t *items_json(const struct cordon_apply_items *items, size_t most)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < items->n; i++) {
+	for (size_t i = 0; i < items->n && i < most; i++) {
 		const struct cordon_apply_item *item = &items->item[i];
 		char letter[2] = { item->letter, '\0' };
 		json_t *object = json_pack("{s:o, s:s}", "path", cordon_audit_text(item->path), "status", letter);
@@ -232,12 +244,17 @@ static json_t *repositories_json(const struct cordon_repositories *found)
 	return list;
 }
 
-json_t *cordon_apply_json(const struct cordon_apply_result *result)
+json_t *cordon_apply_json(const struct cordon_apply_result *result, size_t max)
 {
-	json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "changed", items_json(&result->applied), "conflicts",
-				   items_json(&result->conflicts), "refused", items_json(&result->refused), "left_out",
-				   items_json(&result->left));
+	size_t most = max ? max : SIZE_MAX;
+	json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "changed", items_json(&result->applied, most), "conflicts",
+				   items_json(&result->conflicts, most), "refused", items_json(&result->refused, most),
+				   "left_out", items_json(&result->left, most));
 
+	put_total(object, result->applied.n,
+		  result->applied.n > most || result->conflicts.n > most || result->refused.n > most ||
+			  result->left.n > most,
+		  max);
 	if (object && result->git)
 		json_object_set_new(object, "git", cordon_git_take_json(result->git));
 	if (object && result->repositories.n)

@@ -6,12 +6,13 @@ import pathlib
 import random
 import re
 import resource
+import select
 import socket
 import time
 
 import pytest
 
-from serving import PATIENT, Answer, Serve, read_all
+from serving import PATIENT, Answer, Page, Serve, read_all
 from support import callers, poll
 
 GUESSES = ["", " ", "Bearer", "Bearer ", "Bearer  ", "Basic {token}", "bearer{token}", "Bearer {token}x", "Bearer {half}", "Bearer cordon_", "Token {token}", "Bearer {token}, Bearer {token}", "{token}", "Bearer \"{token}\""]
@@ -268,6 +269,34 @@ def test_without_descriptors_the_server_waits_instead_of_spinning(server):
     for sock in idle:
         sock.close()
     assert is_well(server)
+
+
+def test_connections_that_say_nothing_keep_neither_the_page_nor_a_socket_out(cordon, box):
+    runtime = box.mkdir("runtime", 0o700)
+    unix = runtime / "s.sock"
+    process = box.start("sh", "-c", 'ulimit -n 600; exec "$0" "$@"', cordon.path, "serve", "--listen", "127.0.0.1:0", "--listen", f"unix:{unix}")
+    port = int(re.search(rb"127.0.0.1:(\d+)/", process.stderr.readline())[1])
+    page = Page(cordon)
+    silent = [socket.create_connection(("127.0.0.1", port), PATIENT) for _ in range(400)]
+    poll(lambda: refusals(silent), PATIENT, "the places to be taken")
+    assert cordon("open", "--no-browser").returncode == 0
+    assert "What runs now" in page.get("/")
+    assert box.run("curl", "-s", "--unix-socket", str(unix), "http://localhost/health").stdout == "ok\n"
+    # Nor do those who come to the page keep a socket out.
+    silent += [socket.create_connection((page.address, page.port), PATIENT) for _ in range(200)]
+    assert cordon("open", "--no-browser").returncode == 0
+    for sock in silent:
+        sock.close()
+    process.terminate()
+    assert process.wait(PATIENT) == 0
+
+
+def refusals(socks):
+    """How many of them were refused."""
+    poller = select.poll()
+    for sock in socks:
+        poller.register(sock, select.POLLIN)
+    return len(poller.poll(0))
 
 
 def test_ids_of_sessions_can_not_be_made_or_moved(server):

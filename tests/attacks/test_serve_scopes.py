@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from flows import Desk, human, step
 from serving import META, PATIENT, Serve
 from support import callers, poll
 
@@ -131,3 +132,37 @@ def test_the_ids_of_others_in_every_argument_are_ids_of_nothing(cordon, server):
     assert before == after
     for session in (own, foreign):
         server.did("session_stop", session_id=session)
+
+
+def test_a_token_without_admin_answers_no_question_itself(box, cordon, server):
+    """Its client says that it can ask a person, and answers as soon as it is asked. Only what the host's records say counts."""
+    desk = Desk(box, cordon)
+    desk.define(human("check", on_approve="ship"), step("ship", "true"))
+    project = cordon("project", "create", "p", "--no-git", "--json").json()["id"]
+    session = server.did("session_start", project_id=project, command=["cat"])["session_id"]
+    yes = {"approve": {"action": "accept", "content": {"approve": True}}}
+    token, admin = (token_of(server, "--scope", scope) for scope in ("run", "admin"))
+
+    def answer(token, tool, arguments):
+        """What the client gets, in both eras, when it approves whatever it is asked."""
+        params = {"name": tool, "arguments": arguments}
+        first = server.modern("tools/call", params, token=token, capabilities=FORMS).json()["result"]
+        if first.get("resultType") == "input_required":
+            params |= {"requestState": first["requestState"], "inputResponses": yes}
+            return server.modern("tools/call", params, token=token, capabilities=FORMS).json()["result"]
+        legacy = server.open(server.post_bytes({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}, server.initialize(FORMS, token=token), token=token))
+        message = legacy.wait(lambda m: True) if legacy.head().headers["content-type"] == "text/event-stream" else legacy.ended().json()
+        assert message.get("method") != "elicitation/create", message
+        return first
+
+    for run in (desk.begin() for _ in range(2)):
+        poll(lambda: desk.status(run)["state"] == "waiting", PATIENT)
+        for arguments in ({"run_id": run, "decision": "approve"}, {"run_id": run, "decision": "reject", "note": "n"}):
+            result = answer(token, "workflow_answer", arguments)
+            assert result["isError"] and "whom this client can't speak for" in result["content"][0]["text"]
+        assert desk.status(run)["state"] == "waiting" and not [event for event in desk.journal(run) if event["event"] == "answer"]
+        assert answer(token, "grant_request", {"session_id": session, "path": str(box.mkdir("data")), "reason": "r"})["isError"]
+    assert {one["state"] for one in cordon("approvals", "list", "--all", "--json").json()} == {"waiting"}
+    assert not answer(admin, "workflow_answer", {"run_id": run, "decision": "approve"}).get("isError")
+    assert [event["step"] for event in desk.journal(run) if event["event"] == "answer"] == ["check"]
+    server.did("session_stop", session_id=session)

@@ -353,6 +353,23 @@ def test_a_token_is_shown_once_and_stored_as_a_hash(server, cordon, box):
     assert cordon("token", "revoke", "ci").returncode == 1
 
 
+def test_tokens_that_can_not_be_read_are_reported(server, cordon, box):
+    damaged = box.write(box.state / "state" / "tokens" / "00000000-0000-4000-8000-000000000000.json", "{", mode=0o600)
+    poll(lambda: server.modern("tools/list").status == 401, PATIENT, "the change to be seen")
+    line = server.process.stderr.readline().decode()
+    assert "no token is valid" in line and "00000000-0000" in line, line
+    damaged.unlink()
+    poll(lambda: server.modern("tools/list").status == 200, PATIENT, "the change to be seen")
+
+
+def test_a_client_that_closes_its_side_is_answered_only_at_once(server, cordon):
+    """Documented: in TCP a closed side can't be told from a closed connection."""
+    assert server.bytes(server.modern_bytes("tools/list"), half_close=True).status == 200
+    made = project(cordon)
+    assert server.bytes(server.modern_bytes("tools/call", {"name": "workspace_create", "arguments": {"project_id": made}}), half_close=True).status is None
+    assert is_known(server, server.token)
+
+
 def test_an_expired_token_is_none(server, cordon):
     token = server.make_token("--expires", "1s")
     poll(lambda: server.modern("tools/list", token=token).status == 401, PATIENT, "the token to expire")

@@ -69,7 +69,7 @@ static int shown_project_update(const struct cordon_store *in, const char *id, c
 {
 	struct cordon_project_record record = { 0 };
 
-	return shown_project(cordon_project_update(in, id, changes, &record, ret_running, err), &record, ret);
+	return shown_project(cordon_project_update(in, id, changes, NULL, &record, ret_running, err), &record, ret);
 }
 
 static int shown_workspace_create(const struct cordon_store *in, const char *project,

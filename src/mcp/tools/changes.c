@@ -10,6 +10,8 @@
 #define REFS_SHOWN 5
 #define DIFF_MAX ((size_t)256 << 10) /* bytes of text for a model */
 #define PATHS_MAX 1000
+#define CHANGES_MAX 1000 /* items of a list for a model */
+#define MISSES_MAX 16	 /* patches that are made and do not fit */
 
 /* What the arguments name. */
 struct named {
@@ -42,24 +44,28 @@ static int open_root(const json_t *args, struct cordon_root *ret_root, struct co
 	return cordon_root_open(root, ret_root, err);
 }
 
-static int open_named(const struct cordon_store *store, const json_t *args, struct named *named,
+/* Opens the view that a person was asked about, or else the one that the arguments name. */
+static int open_named(const struct cordon_mcp_request *request, const json_t *args, struct named *named,
 		      struct cordon_error *err)
 {
+	const struct cordon_home *home = &request->mcp->store->home;
+	const char *asked = request->question ? cordon_mcp_arg(request->question->means, "view_id") : NULL;
 	const char *text = cordon_mcp_arg(args, "view_id");
 	const json_t *paths = json_object_get(args, "paths");
 	struct cordon_root root = { .fd = -1 };
 	char id[CORDON_ID_SIZE];
 	size_t i;
 	json_t *path;
-	int r = open_root(args, &root, err);
+	int r = asked ? 0 : open_root(args, &root, err);
 
-	if (r == 0 && root.fd < 0 && cordon_streq(text, "latest"))
+	if (r == 0 && !asked && root.fd < 0 && cordon_streq(text, "latest"))
 		r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "latest of which root? say root");
 	if (r == 0)
-		r = cordon_view_find(&store->home, text, root.fd, id, err);
+		r = asked ? cordon_copy(id, sizeof(id), asked, strlen(asked))
+			  : cordon_view_find(home, text, root.fd, id, err);
 	cordon_root_done(&root);
 	if (r == 0)
-		r = cordon_view_open(&store->home, id, &named->view, err);
+		r = cordon_view_open(home, id, &named->view, err);
 	if (r == 0 && !(named->arena = cordon_arena_new()))
 		r = cordon_fail_errno(err, -ENOMEM, "cannot read the arguments");
 	json_array_foreach(paths, i, path) {
@@ -106,20 +112,26 @@ static int add_patches(const struct cordon_delta *delta, const struct named *nam
 		       bool *ret_all, struct cordon_error *err)
 {
 	autofree size_t *places = NULL;
-	size_t n = 0;
+	size_t n = 0, misses = 0;
 
-	*ret_all = true;
 	if (cordon_changes_order(delta, named->paths, named->n_paths, &places, &n) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "cannot list the changes");
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && i < CHANGES_MAX && misses < MISSES_MAX; i++) {
 		autobuf struct cordon_buf patch = CORDON_BUF(CORDON_PATCH_MAX);
+		size_t before = text->len;
 		int r = cordon_patch_add(delta, &delta->changes[places[i]], &patch, err);
 
 		if (r < 0)
 			return r;
-		if (patch.len && cordon_text_escape_lines(text, patch.data, patch.len) < 0)
-			*ret_all = false;
+		if (!patch.len || cordon_text_escape_lines(text, patch.data, patch.len) == 0)
+			continue;
+		/* Half of a patch would be another patch. */
+		misses++;
+		text->len = before;
+		if (text->data)
+			text->data[before] = '\0';
 	}
+	*ret_all = !misses && n <= CHANGES_MAX;
 	return 0;
 }
 
@@ -130,7 +142,7 @@ static int changes_diff(struct cordon_mcp_request *request, json_t *args, json_t
 	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
 	autobuf struct cordon_buf text = CORDON_BUF(DIFF_MAX);
 	bool all = true;
-	int r = open_named(request->mcp->store, args, &named, err);
+	int r = open_named(request, args, &named, err);
 
 	(void)ret_text;
 	if (r == 0)
@@ -139,29 +151,22 @@ static int changes_diff(struct cordon_mcp_request *request, json_t *args, json_t
 		r = add_patches(&delta, &named, &text, &all, err);
 	if (r < 0)
 		return r;
-	*ret_result = cordon_changes_json(&delta, named.paths, named.n_paths, true);
+	*ret_result = cordon_changes_json(&delta, named.paths, named.n_paths, true, CHANGES_MAX);
 	json_object_set_new(*ret_result, "view_id", json_string(named.view.record.id));
 	json_object_set_new(*ret_result, "diff", json_stringn(text.data ? text.data : "", text.len));
-	json_object_set_new(*ret_result, "truncated", json_boolean(!all));
+	if (!all)
+		json_object_set_new(*ret_result, "truncated", json_true());
 	return 0;
 }
 
-/*
- * INVARIANT: nothing is applied or discarded that no person was asked about. If no question could be made, because the tool
- * would refuse the call, this mark stands in the arguments, where the schema lets no client put it. What was the reason may
- * be gone by now, so the tool itself looks at the mark.
- */
-#define UNASKED "no person was asked"
-
-static bool was_not_asked(const json_t *args)
+/* An error of a tool is text; it names the first few. */
+static int name_others(const struct cordon_apply_result *result, int r, struct cordon_error *err)
 {
-	return json_object_get(args, UNASKED) != NULL;
-}
+	const struct cordon_apply_items *items = result->refused.n ? &result->refused : &result->conflicts;
 
-static int fail_unasked(struct cordon_error *err)
-{
-	return cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT,
-			   "the view, or the host's tree, has just changed: ask again");
+	for (size_t i = 1; i < items->n && i < 6; i++)
+		cordon_error_hint(err, "%s%s%s", err->hint, *err->hint ? "; also " : "also ", items->item[i].path);
+	return r;
 }
 
 static int changes_apply(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -171,28 +176,19 @@ static int changes_apply(struct cordon_mcp_request *request, json_t *args, json_
 	autonamed struct named named = NAMED_NONE;
 	autoapply struct cordon_apply_result result = { 0 };
 	struct cordon_apply_request wanted = { 0 };
-	int r = open_named(request->mcp->store, args, &named, err);
+	int r = open_named(request, args, &named, err);
 
 	(void)ret_text;
 	if (r < 0)
 		return r;
 	wanted.paths = named.paths;
 	wanted.n_paths = named.n_paths;
-	wanted.only_judge = was_not_asked(args);
+	wanted.shown = cordon_mcp_arg(request->question->means, "shown");
 	r = cordon_view_apply(&named.view, &wanted, &result, err);
-	if (r == 0 && wanted.only_judge)
-		return fail_unasked(err);
 	cordon_view_audit(home, &named.view, "apply", &result, r < 0 ? err : NULL);
-	if (r < 0) {
-		const struct cordon_apply_items *named_items = result.refused.n ? &result.refused : &result.conflicts;
-
-		/* An error of a tool is text; it names the first few. */
-		for (size_t i = 1; i < named_items->n && i < 6; i++)
-			cordon_error_hint(err, "%s%s%s", err->hint, *err->hint ? "; also " : "also ",
-					  named_items->item[i].path);
-		return r;
-	}
-	*ret_result = cordon_apply_json(&result);
+	if (r < 0)
+		return name_others(&result, r, err);
+	*ret_result = cordon_apply_json(&result, CHANGES_MAX);
 	json_object_set_new(*ret_result, "view_id", json_string(named.view.record.id));
 	return 0;
 }
@@ -202,13 +198,11 @@ static int changes_discard(struct cordon_mcp_request *request, json_t *args, jso
 {
 	autonamed struct named named = NAMED_NONE;
 	char id[CORDON_ID_SIZE];
-	int r = open_named(request->mcp->store, args, &named, err);
+	int r = open_named(request, args, &named, err);
 
 	(void)ret_text;
 	if (r < 0)
 		return r;
-	if (was_not_asked(args))
-		return fail_unasked(err);
 	memcpy(id, named.view.record.id, sizeof(id));
 	r = cordon_view_discard(&request->mcp->store->home, &named.view, err);
 	if (r == 0)
@@ -258,37 +252,54 @@ static void describe_commits(const struct cordon_git_take *take, struct cordon_b
 	cordon_buf_adds(question, ".");
 }
 
-static void make_question(const struct cordon_mcp_request *request, const char *tool, const json_t *args,
-			  struct cordon_buf *ret_question)
+/* Names the view and its root. INVARIANT: the tool then takes this view, and not what the arguments mean by then. */
+static int begin_question(const struct named *named, const char *before, const char *between,
+			  struct cordon_mcp_question *question, struct cordon_error *err)
+{
+	const char *root = named->view.record.root;
+
+	question->means = json_pack("{s:s}", "view_id", named->view.record.id);
+	if (!question->means ||
+	    cordon_buf_addf(&question->text, "%s %s %s ", before, named->view.record.id, between) < 0 ||
+	    cordon_text_escape(&question->text, root, strlen(root)) < 0 || cordon_buf_adds(&question->text, "?") < 0)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	return 0;
+}
+
+static int ask_discard(const struct cordon_mcp_request *request, const json_t *args,
+		       struct cordon_mcp_question *question, struct cordon_error *err)
+{
+	autonamed struct named named = NAMED_NONE;
+	int r = open_named(request, args, &named, err);
+
+	return r < 0 ? r : begin_question(&named, "Discard the changes of view", "of", question, err);
+}
+
+static int ask_apply(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+		     struct cordon_error *err)
 {
 	autonamed struct named named = NAMED_NONE;
 	autoapply struct cordon_apply_result result = { 0 };
 	struct cordon_apply_request wanted = { .only_judge = true };
-	autobuf struct cordon_buf root = CORDON_BUF(8 * CORDON_PATH_MAX);
+	int r = open_named(request, args, &named, err);
 
-	/* The tool itself answers when something is wrong. */
-	if (open_named(request->mcp->store, args, &named, NULL) < 0 ||
-	    cordon_text_escape(&root, named.view.record.root, strlen(named.view.record.root)) < 0)
-		return;
-	if (cordon_streq(tool, "changes_discard")) {
-		cordon_buf_addf(ret_question, "Discard the changes of view %s of %s?", named.view.record.id, root.data);
-		return;
-	}
+	if (r == 0)
+		r = begin_question(&named, "Apply the changes of view", "to", question, err);
+	if (r < 0 || cordon_mcp_may(request)) /* nobody will read more */
+		return r;
 	wanted.paths = named.paths;
 	wanted.n_paths = named.n_paths;
-	if (cordon_view_apply(&named.view, &wanted, &result, NULL) < 0)
-		return;
-	cordon_buf_addf(ret_question, "Apply the changes of view %s to %s?", named.view.record.id, root.data);
-	describe(&result, ret_question);
-	describe_commits(result.git, ret_question);
-}
-
-void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const char *tool, json_t *args,
-				 struct cordon_buf *ret_question)
-{
-	make_question(request, tool, args, ret_question);
-	if (!ret_question->len)
-		json_object_set_new(args, UNASKED, json_true());
+	r = cordon_view_apply(&named.view, &wanted, &result, err);
+	if (r < 0) {
+		cordon_view_audit(&request->mcp->store->home, &named.view, "apply", &result, err);
+		return name_others(&result, r, err);
+	}
+	describe(&result, &question->text);
+	describe_commits(result.git, &question->text);
+	/* The numbers may be the same and the files others. */
+	return json_object_set_new(question->means, "shown", json_string(result.shown)) < 0
+		       ? cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory")
+		       : 0;
 }
 
 #define VIEW                                                                                                                      \
@@ -301,6 +312,7 @@ void cordon_mcp_changes_question(const struct cordon_mcp_request *request, const
 const struct cordon_mcp_tool cordon_mcp_changes_list = {
 	.name = "changes_list",
 	.title = "List changes",
+	.apart = true,
 	.description =
 		"List the copy-on-write views, oldest first: what runs changed and nobody has applied yet, and what was applied.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
@@ -316,13 +328,14 @@ const struct cordon_mcp_tool cordon_mcp_changes_list = {
 const struct cordon_mcp_tool cordon_mcp_changes_diff = {
 	.name = "changes_diff",
 	.title = "Show changes",
-	.description =
-		"Show what a view changed: a list, and a diff in git's format. What the host would execute later comes first.",
+	.apart = true,
+	.description = "Show what a view changed: a list, and a diff in git's format. What the host would execute later comes first. If "
+		       "truncated, name paths.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
 		 "," PATHS "}}",
 	.output = "{\"view_id\": {\"type\": \"string\"}, " LIST("changes") ", " LIST(
 		"left_out") ", \"diff\": {\"type\": \"string\"},"
-			    "\"truncated\": {\"type\": \"boolean\"}}",
+			    "\"total\": {\"type\": \"integer\"}, \"truncated\": {\"type\": \"boolean\"}}",
 	.always = "[\"view_id\", \"changes\", \"left_out\", \"diff\", \"truncated\"]",
 	.read_only = true,
 	.idempotent = true,
@@ -332,6 +345,7 @@ const struct cordon_mcp_tool cordon_mcp_changes_diff = {
 const struct cordon_mcp_tool cordon_mcp_changes_apply = {
 	.name = "changes_apply",
 	.title = "Apply changes",
+	.apart = true,
 	.description = "Bring the changes of a view into the host's tree, all or nothing. Needs a person's approval. Paths that the policy of "
 		       "the run does not allow, and conflicts with the host's own changes, are named.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
@@ -340,17 +354,20 @@ const struct cordon_mcp_tool cordon_mcp_changes_apply = {
 		"left_out") ", \"git\": {\"type\": \"object\", \"description\": \"What became of its commits\"}}",
 	.always = "[\"view_id\", \"changed\", \"left_out\"]",
 	.destructive = true,
+	.ask = ask_apply,
 	.call = changes_apply,
 };
 
 const struct cordon_mcp_tool cordon_mcp_changes_discard = {
 	.name = "changes_discard",
 	.title = "Discard changes",
+	.apart = true,
 	.description = "Remove a view with its changes. Needs a person's approval. What was applied stays.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
 		 "}}",
 	.output = "{\"view_id\": {\"type\": \"string\"}, \"discarded\": {\"type\": \"boolean\"}}",
 	.always = "[\"view_id\", \"discarded\"]",
 	.destructive = true,
+	.ask = ask_discard,
 	.call = changes_discard,
 };

@@ -16,15 +16,6 @@ static const char *wanted(const struct cordon_mcp_request *request, const json_t
 	return session ? session : request->mcp->options.session;
 }
 
-/* Whether the caller must not learn from us what the host has: it may neither see the host nor change settings. To this
- * caller everything that can be written is a question to a person, whether or not it exists. */
-static bool is_strange(const struct cordon_mcp_request *request)
-{
-	const struct cordon_mcp_grant *grant = request->channel->grant;
-
-	return request->mcp->options.session || (grant && grant->scope < CORDON_SCOPE_ADMIN);
-}
-
 /* The reason is the agent's own text; it stands in quotes, which it can't close. */
 static void add_reason(struct cordon_buf *question, const char *reason)
 {
@@ -39,21 +30,24 @@ static void add_reason(struct cordon_buf *question, const char *reason)
 	cordon_buf_adds(question, "\"");
 }
 
-bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const json_t *args,
-			       struct cordon_mcp_question *question)
+/* What the session has already is no question. To a strange caller, who must not learn from us what the host has, everything
+ * that can be written is one, whether or not it exists. */
+static int ask(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+	       struct cordon_error *err)
 {
 	autosessionrecord struct cordon_session_record session = { 0 };
 	autoprojectrecord struct cordon_project_record project = { 0 };
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
 	const char *id = wanted(request, args, &allowance);
+	int r;
 
-	/* The tool itself answers when it can't be, and when it is allowed already. */
-	if (!id ||
-	    cordon_session_may_allow(request->mcp->store, id, &allowance, is_strange(request), &session, &allowed,
-				     NULL) < 0 ||
-	    allowed.already)
-		return false;
+	if (!id)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
+	r = cordon_session_may_allow(request->mcp->store, id, &allowance, cordon_mcp_is_strange(request), &session,
+				     &allowed, err);
+	if (r < 0 || allowed.already)
+		return r;
 	if (allowance.host)
 		cordon_buf_adds(&question->widens, "the session could reach ");
 	else
@@ -74,16 +68,18 @@ bool cordon_mcp_grant_question(const struct cordon_mcp_request *request, const j
 					 : json_pack("{s:s, s:s, s:s, s:s}", "session_id", session.id, "run_id",
 						     session.run_id, "path", allowance.path, "access",
 						     allowance.write ? "write" : "read");
-	return question->grant != NULL;
+	return question->grant ? 0 : cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 }
 
 /* Does what a person approved. A strange caller hears no reason from the host when that fails; the person does. */
 static int allow(const struct cordon_mcp_request *request, const char *id, const struct cordon_allowance *allowance,
 		 struct cordon_session_allowed *ret_allowed, struct cordon_error *err)
 {
-	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, NULL, ret_allowed, err);
+	const char *run = cordon_mcp_arg(request->question->grant, "run_id");
+	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, run, ret_allowed, err);
 
-	if (r < 0 && is_strange(request) && err->kind != CORDON_KIND_CONFLICT && err->kind != CORDON_KIND_LIMIT)
+	if (r < 0 && cordon_mcp_is_strange(request) && err->kind != CORDON_KIND_CONFLICT &&
+	    err->kind != CORDON_KIND_LIMIT)
 		return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "this can't be allowed on this host");
 	return r;
 }
@@ -95,14 +91,12 @@ static int grant_request(struct cordon_mcp_request *request, json_t *args, json_
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
 	const char *id = wanted(request, args, &allowance);
-	int r;
+	int r = cordon_session_may_allow(mcp->store, id, &allowance, cordon_mcp_is_strange(request), NULL, &allowed,
+					 err);
 
 	(void)ret_text;
-	if (!id)
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id is required");
-	r = cordon_session_may_allow(mcp->store, id, &allowance, is_strange(request), NULL, &allowed, err);
 	/* INVARIANT: without an approval, only what is allowed already succeeds. */
-	if (r == 0 && !allowed.already && !request->approved && (!mcp->options.approved || mcp->options.session))
+	if (r == 0 && !allowed.already && !cordon_mcp_may(request))
 		r = cordon_fail(err, -EAGAIN, CORDON_KIND_CONFLICT,
 				"what the session may do has just changed: ask again");
 	if (r == 0 && (!allowed.already || request->approved))
@@ -119,6 +113,7 @@ static int grant_request(struct cordon_mcp_request *request, json_t *args, json_
 const struct cordon_mcp_tool cordon_mcp_grant_request = {
 	.name = "grant_request",
 	.title = "Ask for access",
+	.apart = true,
 	.description =
 		"Ask a person to allow a session a host or a path of the host. A host counts at once if the session has a list of "
 		"hosts; a path counts from its next start. If the answer says that an approval waits, call again with the same "
@@ -135,5 +130,6 @@ const struct cordon_mcp_tool cordon_mcp_grant_request = {
 	.always = "[\"session_id\", \"allowed\", \"effective\"]",
 	.idempotent = true,
 	.open_world = true,
+	.ask = ask,
 	.call = grant_request,
 };

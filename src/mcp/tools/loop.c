@@ -161,28 +161,45 @@ static void add_text(struct cordon_buf *text, const char *before, const char *va
 	cordon_text_escape(text, value, strlen(value));
 }
 
-/* The tool itself answers when it can't be started. A question that is not whole is no question. */
-static bool ask_person(const json_t *args, struct cordon_buf *ret_question)
+/* The command line and the id of the loop are what the tool then starts: it does not look again where names lead. */
+static json_t *means(const struct start *start)
+{
+	json_t *words = json_array();
+
+	for (size_t i = 0; i < start->n_argv; i++)
+		if (json_array_append_new(words, json_string(start->argv[i])) < 0) {
+			json_decref(words);
+			return NULL;
+		}
+	return json_pack("{s:s, s:o}", "loop_id", start->id, "argv", words);
+}
+
+static int ask(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+	       struct cordon_error *err)
 {
 	CORDON_CLEANUP(start_done) struct start start = { .root.fd = -1 };
+	struct cordon_buf *text = &question->text;
 	const json_t *item;
 	size_t i;
+	int r = prepare(args, &start, err);
 
-	if (prepare(args, &start, NULL) < 0)
-		return false;
+	(void)request;
+	if (r < 0)
+		return r;
 	for (i = 0; i < start.n_prds; i++)
-		add_text(ret_question, i ? " and of " : "Let agents do the stories of ", start.prds[i]);
-	add_text(ret_question, ", and change and commit files in ", start.root.path);
-	cordon_buf_adds(ret_question, "? The agent is ");
+		add_text(text, i ? " and of " : "Let agents do the stories of ", start.prds[i]);
+	add_text(text, ", and change and commit files in ", start.root.path);
+	cordon_buf_adds(text, "? The agent is ");
 	if (!json_object_get(args, "command"))
-		cordon_buf_adds(ret_question, "that of the settings");
+		cordon_buf_adds(text, "that of the settings");
 	json_array_foreach(json_object_get(args, "command"), i, item)
-		add_text(ret_question, i ? " " : "chosen by the caller: ", json_string_value(item));
+		add_text(text, i ? " " : "chosen by the caller: ", json_string_value(item));
 	if (cordon_mcp_arg(args, "verify"))
-		add_text(ret_question, ". The caller's check of results is: ", cordon_mcp_arg(args, "verify"));
+		add_text(text, ". The caller's check of results is: ", cordon_mcp_arg(args, "verify"));
 	else
-		cordon_buf_adds(ret_question, ". No command checks the results");
-	return true;
+		cordon_buf_adds(text, ". No command checks the results");
+	question->means = means(&start);
+	return question->means ? 0 : cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 }
 
 /* ---- waiting ---- */
@@ -290,18 +307,24 @@ static int wait_with(struct cordon_mcp_request *request, const struct cordon_mcp
 static int loop_start(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		      struct cordon_error *err)
 {
-	CORDON_CLEANUP(start_done) struct start start = { .root.fd = -1 };
+	const char *id = cordon_mcp_arg(request->question->means, "loop_id");
+	const json_t *words = json_object_get(request->question->means, "argv");
+	autofree char **argv = calloc(json_array_size(words) + 1, sizeof(*argv));
 	struct waiting waiting = { .what = FOR_BEGIN,
 				   .fd = -1,
 				   .wait_ms = 1000 * json_integer_value(json_object_get(args, "wait_seconds")) };
-	int r = prepare(args, &start, err);
+	int r;
 
 	(void)ret_result, (void)ret_text;
-	if (r == 0)
-		r = cordon_loop_detach(home_of(request), start.id, start.argv, &waiting.fd, &waiting.pid, err);
+	if (!argv)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	/* argv is not const for historical reasons; nobody writes to it. */
+	for (size_t i = 0; i < json_array_size(words); i++)
+		argv[i] = (char *)(uintptr_t)json_string_value(json_array_get(words, i));
+	r = cordon_loop_detach(home_of(request), id, argv, &waiting.fd, &waiting.pid, err);
 	if (r < 0)
 		return r;
-	memcpy(waiting.id, start.id, sizeof(waiting.id));
+	(void)cordon_copy(waiting.id, sizeof(waiting.id), id, strlen(id));
 	r = wait_with(request, &cordon_mcp_loop_start, &waiting, err);
 	if (r < 0)
 		cordon_closep(&waiting.fd);
@@ -386,7 +409,7 @@ const struct cordon_mcp_tool cordon_mcp_loop_start = {
 	.destructive = true,
 	.open_world = true,
 	.call = loop_start,
-	.ask = ask_person,
+	.ask = ask,
 };
 
 const struct cordon_mcp_tool cordon_mcp_loop_status = {

@@ -36,9 +36,13 @@ static int orchestrator_list(struct cordon_mcp_request *request, json_t *args, j
 
 /* ---- changes ---- */
 
-static struct cordon_settings_edit edit_of(cordon_settings_edit_kind kind, const json_t *args)
+static struct cordon_settings_edit edit_of(const struct cordon_mcp_request *request, cordon_settings_edit_kind kind,
+					   const json_t *args)
 {
 	return (struct cordon_settings_edit){ .kind = kind,
+					      .shown = request->question
+							       ? cordon_mcp_arg(request->question->means, "directory")
+							       : NULL,
 					      .id = cordon_mcp_arg(args, "orchestrator_id"),
 					      .key = cordon_mcp_arg(args, "key"),
 					      .path = cordon_mcp_arg(args, "path"),
@@ -49,17 +53,17 @@ static struct cordon_settings_edit edit_of(cordon_settings_edit_kind kind, const
 }
 
 /* Makes the change. The result says whether there was one, and what it is about as it is now. */
-static int change(const struct cordon_home *home, cordon_settings_edit_kind kind, const json_t *args,
+static int change(const struct cordon_mcp_request *request, cordon_settings_edit_kind kind, const json_t *args,
 		  json_t **ret_result, struct cordon_error *err)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	struct cordon_settings_edited edited autoedited = { 0 };
 	const struct cordon_orchestrator *orchestrator = NULL;
-	struct cordon_settings_edit edit = edit_of(kind, args);
+	struct cordon_settings_edit edit = edit_of(request, kind, args);
 	const struct cordon_shared_area *area = NULL;
 	json_t *result, *holders = NULL;
 
-	if (cordon_settings_change(home, &edit, &edited, &holders, &errors) < 0)
+	if (cordon_settings_change(&request->mcp->store->home, &edit, &edited, &holders, &errors) < 0)
 		return cordon_errors_first(&errors, err);
 	result = json_pack("{s:b, s:o*}", "changed", (int)edited.changed, "ended", holders);
 	if (edit.id && cordon_settings_orchestrator(edited.after, edit.id, &orchestrator, NULL) == 0)
@@ -75,7 +79,7 @@ static int change(const struct cordon_home *home, cordon_settings_edit_kind kind
 			struct cordon_error *err)                                                                      \
 	{                                                                                                              \
 		(void)ret_text;                                                                                        \
-		return change(&request->mcp->store->home, kind, args, ret_result, err);                                \
+		return change(request, kind, args, ret_result, err);                                                   \
 	}
 CHANGE(orchestrator_add, CORDON_EDIT_ADD_ORCHESTRATOR)
 CHANGE(orchestrator_remove, CORDON_EDIT_REMOVE_ORCHESTRATOR)
@@ -95,71 +99,94 @@ static void add_arg(struct cordon_buf *text, const json_t *args, const char *nam
 		(void)cordon_text_escape(text, value, strlen(value));
 }
 
-/* Names the directory behind a key: a person judges that, and not what the client calls it. */
-static void add_directory(struct cordon_buf *text, const json_t *args)
+/* Names the directory behind a key: a person judges that, and not what the client calls it. The change is then for this
+ * directory only. "" stands for an area that does not exist, about which the change itself says so. */
+static int add_directory(struct cordon_mcp_question *question, const json_t *args, struct cordon_error *err)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autosettings struct cordon_settings_file *settings = NULL;
 	const struct cordon_shared_area *area = NULL;
 
-	if (cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) < 0 ||
-	    cordon_settings_area(settings, cordon_mcp_arg(args, "key"), &area, NULL) < 0)
-		return;
-	(void)cordon_buf_adds(text, " (");
-	(void)cordon_text_escape(text, area->path, strlen(area->path));
-	(void)cordon_buf_adds(text, ")");
+	if (cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) < 0)
+		return cordon_errors_first(&errors, err);
+	(void)cordon_settings_area(settings, cordon_mcp_arg(args, "key"), &area, NULL);
+	question->means = json_pack("{s:o}", "directory", cordon_audit_text(area ? area->path : ""));
+	if (!question->means)
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	if (!area)
+		return 0;
+	(void)cordon_buf_adds(&question->text, " (");
+	(void)cordon_text_escape(&question->text, area->path, strlen(area->path));
+	(void)cordon_buf_adds(&question->text, ")");
+	return 0;
 }
 
-static bool ask_remove(const json_t *args, struct cordon_buf *ret_question)
+static int ask_remove(const struct cordon_mcp_request *request, const json_t *args,
+		      struct cordon_mcp_question *question, struct cordon_error *err)
 {
-	cordon_buf_adds(ret_question, "Remove the orchestrator ");
-	add_arg(ret_question, args, "orchestrator_id");
-	cordon_buf_adds(ret_question, " from the settings? Its files stay.");
-	return true;
+	(void)request, (void)err;
+	cordon_buf_adds(&question->text, "Remove the orchestrator ");
+	add_arg(&question->text, args, "orchestrator_id");
+	cordon_buf_adds(&question->text, " from the settings? Its files stay.");
+	return 0;
 }
 
-static bool ask_shared_add(const json_t *args, struct cordon_buf *ret_question)
+static int ask_shared_add(const struct cordon_mcp_request *request, const json_t *args,
+			  struct cordon_mcp_question *question, struct cordon_error *err)
 {
-	cordon_buf_adds(ret_question, "Make ");
-	add_arg(ret_question, args, "path");
-	cordon_buf_adds(ret_question, " of the host a shared area, ");
-	add_arg(ret_question, args, "key");
-	cordon_buf_adds(ret_question, ", which orchestrators can be granted?");
-	return true;
+	(void)request, (void)err;
+	cordon_buf_adds(&question->text, "Make ");
+	add_arg(&question->text, args, "path");
+	cordon_buf_adds(&question->text, " of the host a shared area, ");
+	add_arg(&question->text, args, "key");
+	cordon_buf_adds(&question->text, ", which orchestrators can be granted?");
+	return 0;
 }
 
-static bool ask_shared_remove(const json_t *args, struct cordon_buf *ret_question)
+static int ask_shared_remove(const struct cordon_mcp_request *request, const json_t *args,
+			     struct cordon_mcp_question *question, struct cordon_error *err)
 {
-	cordon_buf_adds(ret_question, "Remove the shared area ");
-	add_arg(ret_question, args, "key");
-	add_directory(ret_question, args);
-	cordon_buf_adds(ret_question, " from the settings? Its files stay.");
-	return true;
+	int r;
+
+	(void)request;
+	cordon_buf_adds(&question->text, "Remove the shared area ");
+	add_arg(&question->text, args, "key");
+	r = add_directory(question, args, err);
+	cordon_buf_adds(&question->text, " from the settings? Its files stay.");
+	return r;
 }
 
-static bool ask_grant(const json_t *args, struct cordon_buf *ret_question)
+static int ask_grant(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+		     struct cordon_error *err)
 {
-	cordon_buf_adds(ret_question, "Let the agents of ");
-	add_arg(ret_question, args, "orchestrator_id");
-	cordon_buf_addf(ret_question, " %s the shared area ",
+	int r;
+
+	(void)request;
+	cordon_buf_adds(&question->text, "Let the agents of ");
+	add_arg(&question->text, args, "orchestrator_id");
+	cordon_buf_addf(&question->text, " %s the shared area ",
 			json_is_true(json_object_get(args, "read_only")) ? "read" : "read and change");
-	add_arg(ret_question, args, "key");
-	add_directory(ret_question, args);
-	cordon_buf_adds(ret_question, json_is_true(json_object_get(args, "cross_domain"))
-					      ? ", also if it belongs to another domain?"
-					      : "?");
-	return true;
+	add_arg(&question->text, args, "key");
+	r = add_directory(question, args, err);
+	cordon_buf_adds(&question->text, json_is_true(json_object_get(args, "cross_domain"))
+						 ? ", also if it belongs to another domain?"
+						 : "?");
+	return r;
 }
 
-static bool ask_revoke(const json_t *args, struct cordon_buf *ret_question)
+static int ask_revoke(const struct cordon_mcp_request *request, const json_t *args,
+		      struct cordon_mcp_question *question, struct cordon_error *err)
 {
-	cordon_buf_adds(ret_question, "Take the shared area ");
-	add_arg(ret_question, args, "key");
-	add_directory(ret_question, args);
-	cordon_buf_adds(ret_question, " away from the agents of ");
-	add_arg(ret_question, args, "orchestrator_id");
-	cordon_buf_adds(ret_question, "?");
-	return true;
+	int r;
+
+	(void)request;
+	cordon_buf_adds(&question->text, "Take the shared area ");
+	add_arg(&question->text, args, "key");
+	r = add_directory(question, args, err);
+	cordon_buf_adds(&question->text, " away from the agents of ");
+	add_arg(&question->text, args, "orchestrator_id");
+	cordon_buf_adds(&question->text, "?");
+	return r;
 }
 
 /* ---- tools ---- */
@@ -190,6 +217,7 @@ const struct cordon_mcp_tool cordon_mcp_orchestrator_list = {
 const struct cordon_mcp_tool cordon_mcp_orchestrator_add = {
 	.name = "orchestrator_add",
 	.title = "Add orchestrator",
+	.apart = true,
 	.description = "Add an orchestrator with a private workspace and no shared area.",
 	.input = INPUT("\"orchestrator_id\"", ID),
 	.output = CHANGED,
@@ -201,6 +229,7 @@ const struct cordon_mcp_tool cordon_mcp_orchestrator_add = {
 const struct cordon_mcp_tool cordon_mcp_orchestrator_remove = {
 	.name = "orchestrator_remove",
 	.title = "Remove orchestrator",
+	.apart = true,
 	.description = "Take an orchestrator out of the settings; its files stay. Needs a person's approval.",
 	.input = INPUT("\"orchestrator_id\"", ID),
 	.output = CHANGED,
@@ -214,6 +243,7 @@ const struct cordon_mcp_tool cordon_mcp_orchestrator_remove = {
 const struct cordon_mcp_tool cordon_mcp_shared_add = {
 	.name = "shared_add",
 	.title = "Add shared area",
+	.apart = true,
 	.description = "Make a directory of the host an area that orchestrators can be granted. Needs a person's approval.",
 	.input = INPUT(
 		"\"key\", \"path\", \"description\"", KEY
@@ -229,6 +259,7 @@ const struct cordon_mcp_tool cordon_mcp_shared_add = {
 const struct cordon_mcp_tool cordon_mcp_shared_remove = {
 	.name = "shared_remove",
 	.title = "Remove shared area",
+	.apart = true,
 	.description = "Take an area that nobody is granted out of the settings; its files stay. Needs a person's approval.",
 	.input = INPUT("\"key\"", KEY),
 	.output = CHANGED,
@@ -242,6 +273,7 @@ const struct cordon_mcp_tool cordon_mcp_shared_remove = {
 const struct cordon_mcp_tool cordon_mcp_shared_grant = {
 	.name = "shared_grant",
 	.title = "Grant shared area",
+	.apart = true,
 	.description =
 		"Let the agents of an orchestrator use a shared area from their next step on. Needs a person's approval.",
 	.input = INPUT("\"orchestrator_id\", \"key\"",
@@ -257,6 +289,7 @@ const struct cordon_mcp_tool cordon_mcp_shared_grant = {
 const struct cordon_mcp_tool cordon_mcp_shared_revoke = {
 	.name = "shared_revoke",
 	.title = "Revoke shared area",
+	.apart = true,
 	.description =
 		"Take a shared area away from an orchestrator, and end its steps that have it. Needs a person's approval.",
 	.input = INPUT("\"orchestrator_id\", \"key\"", ID ", " KEY),

@@ -106,14 +106,15 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 			  struct cordon_error *err)
 {
 	autoprojectrecord struct cordon_project_record project = { 0 };
+	const struct cordon_settings_judge judge = { .judge = cordon_mcp_judge_settings, .data = request };
 	json_auto_t *changes = json_copy(args);
 	json_t *running = NULL;
 	int r;
 
 	(void)ret_text;
 	json_object_del(changes, "project_id");
-	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &project, &running,
-				  err);
+	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &judge, &project,
+				  &running, err);
 	if (r < 0)
 		return r;
 	*ret_result = cordon_project_json(&project);
@@ -126,8 +127,9 @@ static int project_delete(struct cordon_mcp_request *request, json_t *args, json
 			  struct cordon_error *err)
 {
 	const char *id = cordon_mcp_arg(args, "project_id");
-	bool deleted;
-	int r = cordon_project_delete(request->mcp->store, id, &deleted, err);
+	bool deleted = false;
+	/* Nobody is asked about one that does not exist; then there is nothing to be done. */
+	int r = cordon_mcp_may(request) ? cordon_project_delete(request->mcp->store, id, &deleted, err) : 0;
 
 	(void)ret_text;
 	if (r == 0)
@@ -138,6 +140,7 @@ static int project_delete(struct cordon_mcp_request *request, json_t *args, json
 const struct cordon_mcp_tool cordon_mcp_project_create = {
 	.name = "project_create",
 	.title = "Create project",
+	.apart = true,
 	.description = "Create a project with its default workspace. Returns the record; keep its id. A project lives until it is "
 		       "deleted. Settings that are wider than the defaults need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
@@ -145,6 +148,7 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS(WITH_DEFAULT, EXPLAINED) "}}",
 	.output = "{" RECORD "}",
 	.always = ALWAYS,
+	.ask = cordon_mcp_ask_settings,
 	.call = project_create,
 };
 
@@ -178,6 +182,7 @@ const struct cordon_mcp_tool cordon_mcp_project_list = {
 const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.name = "project_update",
 	.title = "Update project",
+	.apart = true,
 	.description = "Change settings (see project_create) for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
@@ -188,12 +193,14 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.always = ALWAYS,
 	.destructive = true,
 	.idempotent = true,
+	.ask = cordon_mcp_ask_settings,
 	.call = project_update,
 };
 
 const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.name = "project_delete",
 	.title = "Delete project",
+	.apart = true,
 	.description = "Delete a project with all its workspaces and files. Needs a person's approval; refused while a session runs. "
 		       "Deleting one that does not exist succeeds.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
@@ -202,5 +209,6 @@ const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.always = "[\"project_id\", \"deleted\"]",
 	.destructive = true,
 	.idempotent = true,
+	.ask = cordon_mcp_ask_delete,
 	.call = project_delete,
 };

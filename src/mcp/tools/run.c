@@ -49,7 +49,7 @@ static bool over(struct cordon_mcp_call *call, const struct cordon_session_recor
 	if (session->status == CORDON_SESSION_ACTIVE && !waiting->timed_out) {
 		waiting->timed_out = true;
 		waiting->until = now + STOP_LIMIT_MS;
-		cordon_session_stop(call->request.mcp->store, waiting->id, CORDON_MCP_GRACE_MS, NULL);
+		cordon_mcp_session_stop_aside(call->request.mcp, waiting->id);
 		return false;
 	}
 	if (cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, &err) < 0) {
@@ -60,6 +60,8 @@ static bool over(struct cordon_mcp_call *call, const struct cordon_session_recor
 			   session->workspace_id, "timed_out", (int)waiting->timed_out, "stdout",
 			   text_of(json_object_get(output, "events"), "stdout"), "stderr",
 			   text_of(json_object_get(output, "events"), "stderr"));
+	if (json_integer_value(json_object_get(output, "dropped_events")))
+		json_object_set(result, "dropped_events", json_object_get(output, "dropped_events"));
 	cordon_mcp_session_put_result(session, result);
 	cordon_mcp_tool_answer(&call->request, call->tool->name, result, NULL, NULL);
 	return true;
@@ -116,7 +118,8 @@ const struct cordon_mcp_tool cordon_mcp_run = {
 					  "\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"It has failed if it was refused or warned of something\"}}}",
 	.output = "{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"status\": {\"type\": \"string\"},"
 		  "\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"timed_out\": {\"type\": \"boolean\"},"
-		  "\"stdout\": {\"type\": \"string\"}, \"stderr\": {\"type\": \"string\"}, \"violations\": {\"type\": \"integer\"}}",
+		  "\"stdout\": {\"type\": \"string\"}, \"stderr\": {\"type\": \"string\"}, \"violations\": {\"type\": \"integer\"},"
+		  "\"dropped_events\": {\"type\": \"integer\"}}",
 	.always = "[\"session_id\", \"timed_out\", \"stdout\", \"stderr\"]",
 	.open_world = true,
 	.extra = true,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tools for sessions. A tool that waits becomes a call (session_wait.h), which goes on when the session does. */
+#include <poll.h>
+
 #include "base/time.h"
 #include "mcp/tools/session_wait.h"
 
@@ -48,65 +50,85 @@ static bool started(struct cordon_mcp_call *call, const struct cordon_session_an
 	return false;
 }
 
-/* Begins the start. Returns -EAGAIN while another start in the same workspace is active; the call then tries again. */
-static int begin_start(struct cordon_mcp_call *call, struct cordon_error *err)
-{
-	struct cordon_mcp_session_wait *waiting = call->state;
-	struct cordon_session_request wanted;
-	int r;
-
-	read_request(&call->request, waiting->args, &wanted);
-	r = cordon_session_start_begin(call->request.mcp->store, &wanted, waiting->start, err);
-	if (r < 0)
-		return r;
-	waiting->begun = true;
-	r = cordon_mcp_call_wait(call, cordon_session_start_fd(waiting->start));
-	return r < 0 ? cordon_fail_errno(err, r, "cannot wait for the session") : 0;
-}
-
-static bool step_start(struct cordon_mcp_call *call, int64_t now);
-
-/* Starts that wait for another one in their workspace look again now. */
-static void wake_others(struct cordon_mcp *mcp, int64_t now)
-{
-	for (struct cordon_mcp_call *call = mcp->calls; call; call = call->next)
-		if (call->step == step_start && !((const struct cordon_mcp_session_wait *)call->state)->begun)
-			call->due = now;
-}
-
 static bool step_start(struct cordon_mcp_call *call, int64_t now)
 {
 	struct cordon_mcp_session_wait *waiting = call->state;
 	struct cordon_session_answer answer;
 	struct cordon_error err = { 0 };
-	int r = waiting->begun ? 0 : begin_start(call, &err);
+	int r = cordon_session_start_finish(call->request.mcp->store, waiting->start, &answer, &err);
 
-	if (r == -EAGAIN && now >= waiting->until)
-		r = cordon_session_start_busy(&err);
-	if (r == -EAGAIN) {
-		call->due = now + CORDON_MCP_LOOK_MS;
-		return false;
-	}
-	if (r == 0)
-		r = cordon_session_start_finish(call->request.mcp->store, waiting->start, &answer, &err);
 	if (r == -EAGAIN) {
 		call->due = cordon_session_start_due(waiting->start);
 		return false;
 	}
 	cordon_mcp_call_wait(call, -1);
-	wake_others(call->request.mcp, now);
 	if (r == 0)
 		return started(call, &answer, now);
 	cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
 	return true;
 }
 
-/* The server does not block here: the start is a call that goes on when cordon-session reports. */
+/* In a child process: the session is found or started as soon as no other start is under way in the workspace. It may copy a tree
+ * for a new workspace, wait for locks, or talk to a session that hangs. */
+static json_t *begin_start(struct cordon_mcp_call *call, int *ret_fd)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	struct cordon_session_request wanted;
+	struct cordon_error err = { 0 };
+	int r;
+
+	read_request(&call->request, waiting->args, &wanted);
+	while ((r = cordon_session_start_begin(call->request.mcp->store, &wanted, waiting->start, &err)) == -EAGAIN) {
+		if (cordon_mcp_apart_left())
+			return NULL;
+		if (cordon_time_monotonic() >= waiting->until) {
+			r = cordon_session_start_busy(&err);
+			break;
+		}
+		poll(NULL, 0, CORDON_MCP_TRY_MS);
+	}
+	if (r < 0)
+		return cordon_mcp_error_json(&err);
+	*ret_fd = cordon_session_start_fd(waiting->start);
+	return json_pack("{s:o}", "start", cordon_session_start_json(waiting->start));
+}
+
+/* A start whose client has gone goes on; one that was cancelled ends. */
+static void leave_start(struct cordon_mcp_call *call, const json_t *value, bool cancelled)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+
+	(void)value;
+	if (cancelled)
+		cordon_session_start_cancel(waiting->start);
+}
+
+static bool start_begun(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t now)
+{
+	struct cordon_mcp_session_wait *waiting = call->state;
+	const json_t *start = json_object_get(value, "start");
+	struct cordon_error err = { 0 };
+	int r = cordon_mcp_error_read(value, &err);
+
+	if (r == 0 && !start)
+		r = cordon_fail(&err, -EIO, CORDON_KIND_INTERNAL, "the session could not be started");
+	if (r == 0)
+		cordon_session_start_take(waiting->start, start, cordon_steal_fd(fd));
+	if (r == 0 && (r = cordon_mcp_call_wait(call, cordon_session_start_fd(waiting->start))) < 0)
+		cordon_fail_errno(&err, r, "cannot wait for the session");
+	if (r == 0)
+		return step_start(call, now);
+	cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
+	return true;
+}
+
+/* The server does not block here: the start is begun apart, and the call goes on when cordon-session reports. */
 int cordon_mcp_session_start_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 				  int64_t wait_ms,
 				  bool (*over)(struct cordon_mcp_call *, const struct cordon_session_record *, int64_t),
 				  struct cordon_error *err)
 {
+	static const struct cordon_mcp_work work = { .work = begin_start, .left = leave_start, .done = start_begun };
 	struct cordon_mcp_session_wait waiting = {
 		.what = CORDON_MCP_WAIT_START,
 		.args = args,
@@ -127,7 +149,10 @@ int cordon_mcp_session_start_call(struct cordon_mcp_request *request, const stru
 	json_incref(args);
 	call->step = step_start;
 	call->kept = true;
-	return CORDON_MCP_LATER;
+	if (cordon_mcp_apart(call, &work) == 0)
+		return CORDON_MCP_LATER;
+	cordon_mcp_call_drop(call);
+	return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 }
 
 static int session_start(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -154,7 +179,7 @@ static int session_send(struct cordon_mcp_request *request, json_t *args, json_t
 	if (!id && !wanted.project)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "session_id or project_id is required");
 	if (!id)
-		return cordon_mcp_session_start_call(request, &cordon_mcp_session_send, args, 0, NULL, err);
+		return CORDON_MCP_LATER;
 	r = cordon_session_send(store, id, wanted.message, wanted.end_input, &answer.last_event_index, err);
 	if (r == 0)
 		r = cordon_session_get(store, id, &session, err);
@@ -166,6 +191,13 @@ static int session_send(struct cordon_mcp_request *request, json_t *args, json_t
 	answer.status = session.status;
 	*ret_result = cordon_session_answer_json(&answer);
 	return 0;
+}
+
+static int send_or_start(struct cordon_mcp_request *request, json_t *args, const json_t *result,
+			 struct cordon_error *err)
+{
+	(void)result;
+	return cordon_mcp_session_start_call(request, &cordon_mcp_session_send, args, 0, NULL, err);
 }
 
 /* Adds the output of the sessions that this one started, each event with its own session_id. */
@@ -249,27 +281,35 @@ static int session_list(struct cordon_mcp_request *request, json_t *args, json_t
 	return r;
 }
 
+static int64_t grace_of(const json_t *args)
+{
+	const json_t *given = json_object_get(args, "grace_seconds");
+
+	return given ? json_integer_value(given) * 1000 : CORDON_MCP_GRACE_MS;
+}
+
 static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			struct cordon_error *err)
 {
 	const struct cordon_store *store = request->mcp->store;
 	const char *id = cordon_mcp_arg(args, "session_id");
-	const json_t *given = json_object_get(args, "grace_seconds");
-	int64_t grace = given ? json_integer_value(given) * 1000 : CORDON_MCP_GRACE_MS;
 	autosessionrecord struct cordon_session_record session = { 0 };
-	int r = cordon_session_stop(store, id, (uint64_t)grace, err);
+	int r = cordon_session_stop(store, id, (uint64_t)grace_of(args), err);
 
 	(void)ret_text;
 	if (r == 0)
 		r = cordon_session_get(store, id, &session, err);
 	if (r < 0)
 		return r;
-	if (session.status != CORDON_SESSION_ACTIVE) {
-		*ret_result = cordon_session_json(&session);
-		return 0;
-	}
-	return cordon_mcp_session_wait(request, &cordon_mcp_session_stop, CORDON_MCP_WAIT_STOP, session.id, -1, 1,
-				       grace + STOP_LIMIT_MS, err);
+	*ret_result = cordon_session_json(&session);
+	return session.status == CORDON_SESSION_ACTIVE ? CORDON_MCP_LATER : 0;
+}
+
+static int wait_for_stop(struct cordon_mcp_request *request, json_t *args, const json_t *result,
+			 struct cordon_error *err)
+{
+	return cordon_mcp_session_wait(request, &cordon_mcp_session_stop, CORDON_MCP_WAIT_STOP,
+				       cordon_mcp_arg(result, "session_id"), -1, 1, grace_of(args) + STOP_LIMIT_MS, err);
 }
 
 #define SESSION_ID "\"session_id\": {\"type\": \"string\"}"
@@ -301,7 +341,7 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 	"{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"},"                           \
 	"\"spawned\": {\"type\": \"boolean\"}, \"workspace_created\": {\"type\": \"boolean\"},"                        \
 	"\"last_event_index\": {\"type\": \"integer\"}, \"status\": {\"type\": \"string\"},"                           \
-	"\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"events\": {\"type\": \"array\"}}"
+	"\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"events\": {\"type\": \"array\"}, \"more\": {\"type\": \"boolean\"}}"
 
 #define ANSWER_ALWAYS                                                                                                  \
 	"[\"session_id\", \"workspace_id\", \"spawned\", \"workspace_created\", \"last_event_index\", \"status\"]"
@@ -336,6 +376,7 @@ const struct cordon_mcp_tool cordon_mcp_session_start = {
 const struct cordon_mcp_tool cordon_mcp_session_send = {
 	.name = "session_send",
 	.title = "Send to session",
+	.apart = true,
 	.description = "Send a line to a session's standard input: to session_id, or to the latest session of a workspace, which is "
 		       "started when it does not run.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"message\"], \"properties\": {" SESSION_ID
@@ -344,6 +385,7 @@ const struct cordon_mcp_tool cordon_mcp_session_send = {
 	.always = ANSWER_ALWAYS,
 	.open_world = true,
 	.call = session_send,
+	.then = send_or_start,
 };
 
 const struct cordon_mcp_tool cordon_mcp_session_output = {
@@ -351,7 +393,7 @@ const struct cordon_mcp_tool cordon_mcp_session_output = {
 	.title = "Read session output",
 	.description =
 		"Read what a session wrote and what happened to it, after since_index (-1: all of the last 1000 events). With "
-		"wait_seconds it waits for something new. `more` says that the result was cut: ask again from the last index.",
+		"wait_seconds it waits for something new. `more`: the result was cut; ask again from last_index, and children from children_since.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
 		 ","
 		 "\"since_index\": {\"type\": \"integer\", \"minimum\": -1, \"default\": -1},"
@@ -400,6 +442,7 @@ const struct cordon_mcp_tool cordon_mcp_session_list = {
 const struct cordon_mcp_tool cordon_mcp_session_stop = {
 	.name = "session_stop",
 	.title = "Stop session",
+	.apart = true,
 	.description = "End a session with everything in it: SIGTERM, then SIGKILL after grace_seconds. Returns its record when it has "
 		       "ended; one that has ended already is fine.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
@@ -410,4 +453,5 @@ const struct cordon_mcp_tool cordon_mcp_session_stop = {
 	.destructive = true,
 	.idempotent = true,
 	.call = session_stop,
+	.then = wait_for_stop,
 };

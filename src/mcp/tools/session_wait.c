@@ -9,6 +9,8 @@
 #include "mcp/tools/session_wait.h"
 
 #define TEXT_MAX ((size_t)256 << 10) /* bytes of output in one result */
+#define TRANSCRIPT_MAX (8 * TEXT_MAX)
+#define LAST_LINES_MAX ((size_t)64 << 10)
 #define PROGRESS_TEXT 200
 
 static void drop_waiting(struct cordon_mcp_call *call)
@@ -26,55 +28,100 @@ static void end_line(struct cordon_buf *text)
 		cordon_buf_addc(text, '\n');
 }
 
+/* Adds an event, whole or not at all. */
+static int add_event(struct cordon_buf *text, const json_t *event)
+{
+	const char *type = cordon_mcp_arg(event, "type");
+	const char *bytes = cordon_mcp_arg(event, "text");
+	bool output = cordon_streq(type, "stdout") || cordon_streq(type, "stderr");
+	char mark[64];
+	size_t before = text->len;
+	int r;
+
+	snprintf(mark, sizeof(mark), "[%s] ", type);
+	if (!output)
+		end_line(text);
+	r = cordon_text_mark_lines(text, output ? CORDON_AGENT_MARK : mark, bytes, strlen(bytes));
+	if (r < 0 && text->data) {
+		text->len = before;
+		text->data[before] = '\0';
+	}
+	if (!output)
+		end_line(text);
+	return r;
+}
+
+static json_int_t index_of(const json_t *event)
+{
+	return json_integer_value(json_object_get(event, "index"));
+}
+
+static bool is_of(const json_t *event, const json_t *output)
+{
+	return cordon_streq(cordon_mcp_arg(event, "session_id"), cordon_mcp_arg(output, "session_id"));
+}
+
 /* Returns the transcript for a person, with a last line about the session; control characters are escaped. INVARIANT:
- * each line shows its origin: `|` for the agent's output, [type] for an event; only [session ...] is the server's own
- * statement. */
+ * each line shows its origin: `|` for the agent's output, [type] for an event; only [cut ...] and [session ...] are the server's own
+ * statements. What does not fit is told: last_index is that of the last event that is there. */
 char *cordon_mcp_transcript(const json_t *output)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(8 * TEXT_MAX);
+	autobuf struct cordon_buf text = CORDON_BUF(TRANSCRIPT_MAX);
 	json_int_t dropped = json_integer_value(json_object_get(output, "dropped_events"));
-	size_t i;
+	json_int_t last = json_integer_value(json_object_get(output, "last_index"));
+	const json_t *events = json_object_get(output, "events"), *since;
+	const char *child;
+	size_t i, cut = 0;
 	json_t *event;
 
 	if (dropped)
 		cordon_buf_addf(&text, "[%lld earlier events are not kept]\n", (long long)dropped);
-	json_array_foreach(json_object_get(output, "events"), i, event) {
-		const char *type = cordon_mcp_arg(event, "type");
-		const char *bytes = cordon_mcp_arg(event, "text");
-		char mark[64];
-
-		if (cordon_streq(type, "stdout") || cordon_streq(type, "stderr")) {
-			cordon_text_mark_lines(&text, CORDON_AGENT_MARK, bytes, strlen(bytes));
+	json_array_foreach(events, i, event) {
+		if (!cut && add_event(&text, event) == 0)
 			continue;
-		}
-		end_line(&text);
-		snprintf(mark, sizeof(mark), "[%s] ", type);
-		cordon_text_mark_lines(&text, mark, bytes, strlen(bytes));
-		end_line(&text);
+		if (is_of(event, output) && index_of(event) <= last)
+			last = index_of(event) - 1;
+		cut++;
 	}
+	text.max += LAST_LINES_MAX;
 	end_line(&text);
+	if (cut || json_is_true(json_object_get(output, "more")))
+		cordon_buf_addf(&text, "[cut: session_output with since_index %lld goes on]\n", (long long)last);
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(output, "children_since"), child, since)
+		cordon_buf_addf(&text, "[cut: session %s goes on after index %lld]\n", child,
+				(long long)json_integer_value(since));
 	cordon_buf_addf(&text, "[session %s is %s, last_index %lld]", cordon_mcp_arg(output, "session_id"),
-			cordon_mcp_arg(output, "status"),
-			(long long)json_integer_value(json_object_get(output, "last_index")));
+			cordon_mcp_arg(output, "status"), (long long)last);
 	return cordon_buf_steal(&text);
 }
 
-/* Cuts the list of events so that one result stays readable; the client gets the rest with since_index. */
+/* Cuts the list of events so that one result stays readable. INVARIANT: the client gets the rest: last_index, and children_since for
+ * the sessions that this one started, say from where. */
 void cordon_mcp_cut_events(json_t *output)
 {
-	json_t *events = json_object_get(output, "events");
-	size_t bytes = 0, i;
+	json_t *events = json_object_get(output, "events"), *children = json_object();
+	size_t bytes = 0, kept;
 	json_t *event;
 
-	json_array_foreach(events, i, event) {
+	json_array_foreach(events, kept, event) {
 		bytes += json_string_length(json_object_get(event, "text")) + 64;
-		if (bytes <= TEXT_MAX || i == 0)
-			continue;
-		while (json_array_size(events) > i)
-			json_array_remove(events, json_array_size(events) - 1);
-		json_object_set_new(output, "more", json_true());
-		return;
+		if (bytes > TEXT_MAX && kept)
+			break;
 	}
+	/* From the last one on, so that the first that is left out of each session says where to go on. */
+	for (size_t i = json_array_size(events); i > kept; i--) {
+		event = json_array_get(events, i - 1);
+		if (is_of(event, output))
+			json_object_set_new(output, "last_index", json_integer(index_of(event) - 1));
+		else
+			json_object_set_new(children, cordon_mcp_arg(event, "session_id"),
+					    json_integer(index_of(event) - 1));
+		json_object_set_new(output, "more", json_true());
+		json_array_remove(events, i - 1);
+	}
+	if (json_object_size(children))
+		json_object_set(output, "children_since", children);
+	json_decref(children);
 }
 
 static int read_output(const struct cordon_store *store, const char *id, int64_t since, size_t max, json_t **ret_output,
@@ -147,6 +194,10 @@ static void answer_ended(struct cordon_mcp_call *call, const struct cordon_sessi
 	if (read_output(call->request.mcp->store, waiting->id, waiting->since, 0, &output, &text, &err) == 0) {
 		json_object_set(answer, "events", json_object_get(output, "events"));
 		json_object_set(answer, "last_event_index", json_object_get(output, "last_index"));
+		if (json_integer_value(json_object_get(output, "dropped_events")))
+			json_object_set(answer, "dropped_events", json_object_get(output, "dropped_events"));
+		if (json_object_get(output, "more"))
+			json_object_set_new(answer, "more", json_true());
 	}
 	json_decref(output);
 	cordon_mcp_tool_answer(&call->request, call->tool->name, answer, text, NULL);
@@ -234,6 +285,16 @@ bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now)
 	return true;
 }
 
+static void stop(const struct cordon_store *store, const char *id)
+{
+	cordon_session_stop(store, id, CORDON_MCP_GRACE_MS, NULL);
+}
+
+void cordon_mcp_session_stop_aside(struct cordon_mcp *mcp, const char *id)
+{
+	cordon_mcp_aside(mcp, stop, id);
+}
+
 /* Cancelling a start, or the wait for a session that was started, ends that session. Cancelling another wait only ends
  * the wait. */
 static void cancel(struct cordon_mcp_call *call)
@@ -243,7 +304,7 @@ static void cancel(struct cordon_mcp_call *call)
 	if (waiting->what == CORDON_MCP_WAIT_START)
 		cordon_session_start_cancel(waiting->start);
 	if (waiting->what == CORDON_MCP_WAIT_END && waiting->answer.spawned)
-		cordon_session_stop(call->request.mcp->store, waiting->id, CORDON_MCP_GRACE_MS, NULL);
+		cordon_mcp_session_stop_aside(call->request.mcp, waiting->id);
 }
 
 struct cordon_mcp_call *cordon_mcp_session_wait_begin(struct cordon_mcp_request *request,

@@ -8,6 +8,7 @@
 #include "session/session.h"
 
 #define CORDON_MCP_LOOK_MS 50 /* between two looks at a session that a call waits for */
+#define CORDON_MCP_TRY_MS 10  /* between two tries to begin a start */
 #define CORDON_MCP_GRACE_MS 5000
 
 typedef enum cordon_mcp_session_wait_for {
@@ -22,7 +23,6 @@ struct cordon_mcp_session_wait {
 	json_t *args;			    /* CORDON_MCP_WAIT_START: arguments of the call */
 	struct cordon_session_start *start; /* CORDON_MCP_WAIT_START */
 	int64_t wait_ms; /* CORDON_MCP_WAIT_START: how long to wait for the end of the session afterwards */
-	bool begun;	 /* CORDON_MCP_WAIT_START: the session is found or started */
 	char id[CORDON_ID_SIZE];
 	int64_t since;
 	size_t max;
@@ -57,6 +57,8 @@ int cordon_mcp_session_start_call(struct cordon_mcp_request *request, const stru
 /* Begins a command in a session that runs, as session_exec does. */
 int cordon_mcp_session_exec_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 				 struct cordon_error *err);
+/* Stops a session without waiting for its process, which may hang. */
+void cordon_mcp_session_stop_aside(struct cordon_mcp *mcp, const char *id);
 /* Adds how a session ended to an answer: status, and exit_code or signal if it has one. */
 void cordon_mcp_session_put_result(const struct cordon_session_record *session, json_t *answer);
 

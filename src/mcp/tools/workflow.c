@@ -5,12 +5,14 @@
  */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "base/time.h"
 #include "flow/flow.h"
 #include "flow/orchestrator_file.h"
 #include "mcp/tools.h"
 
-#define LOOK_MS 100 /* between two looks at a run that a call waits for */
+#define LOOK_MS 100	  /* between two looks at a run that a call waits for */
+#define PROMPT_SHOWN 2000 /* bytes of a prompt that a person reads in the question */
 
 static int no_memory(struct cordon_error *err)
 {
@@ -127,10 +129,21 @@ static int workflow_run(struct cordon_mcp_request *request, json_t *args, json_t
 					   .inputs = inputs ? inputs : none };
 	char run[CORDON_FLOW_RUN_SIZE] = "";
 
-	(void)ret_result, (void)ret_text;
+	(void)ret_text;
 	if (cordon_flow_start(home_of(request), &start, run, &errors) < 0)
 		return cordon_errors_first(&errors, err);
-	return wait_for(request, &cordon_mcp_workflow_run, run,
+	*ret_result = json_pack("{s:s}", "run", run);
+	return CORDON_MCP_LATER;
+}
+
+static void end_run(const struct cordon_mcp_request *request, const json_t *result)
+{
+	(void)cordon_flow_cancel(home_of(request), cordon_mcp_arg(result, "run"), NULL);
+}
+
+static int wait_for_run(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err)
+{
+	return wait_for(request, &cordon_mcp_workflow_run, cordon_mcp_arg(result, "run"),
 			json_integer_value(json_object_get(args, "wait_seconds")), err);
 }
 
@@ -198,42 +211,92 @@ static int workflow_resume(struct cordon_mcp_request *request, json_t *args, jso
 	char run[CORDON_FLOW_RUN_SIZE];
 	int r = find(request, args, run, err);
 
-	(void)ret_result, (void)ret_text;
+	(void)ret_text;
 	if (r == 0)
 		r = cordon_flow_resume(home_of(request), run, err);
-	return r < 0 ? r
-		     : wait_for(request, &cordon_mcp_workflow_resume, run,
-				json_integer_value(json_object_get(args, "wait_seconds")), err);
+	if (r < 0)
+		return r;
+	*ret_result = json_pack("{s:s}", "run", run);
+	return CORDON_MCP_LATER;
+}
+
+static int wait_for_resumed(struct cordon_mcp_request *request, json_t *args, const json_t *result,
+			    struct cordon_error *err)
+{
+	return wait_for(request, &cordon_mcp_workflow_resume, cordon_mcp_arg(result, "run"),
+			json_integer_value(json_object_get(args, "wait_seconds")), err);
 }
 
 static int workflow_answer(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			   struct cordon_error *err)
 {
-	const struct cordon_flow_reply reply = { .approve = cordon_streq(cordon_mcp_arg(args, "decision"), "approve"),
-						 .note = cordon_mcp_arg(args, "note") };
-	char run[CORDON_FLOW_RUN_SIZE];
-	int r = find(request, args, run, err);
+	const json_t *means = request->question->means;
+	const char *run = cordon_mcp_arg(means, "run_id");
+	const struct cordon_flow_reply reply = {
+		.approve = cordon_streq(cordon_mcp_arg(args, "decision"), "approve"),
+		.note = cordon_mcp_arg(args, "note"),
+		.step = cordon_mcp_arg(means, "step"),
+		.attempt = (uint64_t)json_integer_value(json_object_get(means, "attempt")),
+	};
+	int r = cordon_flow_answer(home_of(request), run, &reply, err);
 
 	(void)ret_text;
-	if (r == 0)
-		r = cordon_flow_answer(home_of(request), run, &reply, err);
 	return r < 0 ? r : cordon_flow_status(home_of(request), run, ret_result, err);
 }
 
-/* A step that waits for a person is answered by a person. The tool itself answers when there is no such run. */
-static bool ask_person(const json_t *args, struct cordon_buf *ret_question)
+/* What a person reads of the step: it is as long as they like to read, and the page shows all of it. */
+static int describe_step(const struct cordon_flow_run *run, const char *step, struct cordon_buf *text)
 {
-	autohome struct cordon_home home = CORDON_HOME_NONE;
-	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
-	const char *decision = cordon_mcp_arg(args, "decision");
+	size_t at = cordon_workflow_step(run->workflow, step);
+	const char *prompt = at == SIZE_MAX ? NULL : run->workflow->steps[at].prompt;
+	size_t n = prompt ? strlen(prompt) : 0, shown = n;
 
-	if (!decision || cordon_home_open(&home, NULL) < 0 ||
-	    cordon_flow_run_open(&home, cordon_mcp_arg(args, "run_id"), &run, NULL) < 0)
-		return false;
-	cordon_buf_addf(ret_question, "%s the step of %s (workflow %s of %s) that waits for a person?",
-			cordon_streq(decision, "approve") ? "Approve" : "Reject", run.id, run.workflow_id,
-			run.orchestrator);
-	return true;
+	if (!n)
+		return 0;
+	if (shown > PROMPT_SHOWN)
+		for (shown = PROMPT_SHOWN; shown && ((unsigned char)prompt[shown] & 0xc0) == 0x80; shown--)
+			;
+	if (cordon_buf_adds(text, " It asks: ") < 0 || cordon_text_escape(text, prompt, shown) < 0)
+		return -ENOMEM;
+	return shown < n ? cordon_buf_addf(text, " [and %zu bytes more]", n - shown) : 0;
+}
+
+/* A step that waits for a person is answered by a person, who reads which it is. INVARIANT: the answer is for this attempt of
+ * this step and for no later one. */
+static int ask(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
+	       struct cordon_error *err)
+{
+	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+	bool approves = cordon_streq(cordon_mcp_arg(args, "decision"), "approve");
+	const char *note = cordon_mcp_arg(args, "note"), *step;
+	struct cordon_buf *text = &question->text;
+	json_auto_t *status = NULL;
+	long long attempt;
+	int r = cordon_flow_run_open(home_of(request), cordon_mcp_arg(args, "run_id"), &run, err);
+
+	if (r == 0)
+		r = cordon_flow_status(home_of(request), run.id, &status, err);
+	if (r < 0)
+		return r;
+	step = cordon_mcp_arg(status, "currentStepId");
+	if (!step || !json_is_true(json_object_get(status, "pendingHumanInput")))
+		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
+				   run.id, cordon_mcp_arg(status, "state"));
+	attempt = json_integer_value(json_object_get(status, "currentAttempt"));
+	question->means = json_pack("{s:s, s:s, s:I}", "run_id", run.id, "step", step, "attempt", (json_int_t)attempt);
+	r = question->means
+		    ? cordon_buf_addf(text, "%s the step %s of %s (workflow %s of %s), which waits for a person?",
+				      approves ? "Approve" : "Reject", step, run.id, run.workflow_id, run.orchestrator)
+		    : -ENOMEM;
+	if (r == 0 && attempt > 0)
+		r = cordon_buf_addf(text, " It was answered before, %lld times.", attempt);
+	if (r == 0)
+		r = describe_step(&run, step, text);
+	if (r == 0 && note && *note &&
+	    (cordon_buf_adds(text, " The note for later steps is: ") < 0 ||
+	     cordon_text_escape(text, note, strlen(note)) < 0))
+		r = -ENOMEM;
+	return r < 0 ? no_memory(err) : 0;
 }
 
 #define ID(name) "\"" name "\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 64}"
@@ -262,6 +325,7 @@ const struct cordon_mcp_tool cordon_mcp_workflow_list = {
 const struct cordon_mcp_tool cordon_mcp_workflow_run = {
 	.name = "workflow_run",
 	.title = "Run a workflow",
+	.apart = true,
 	.description =
 		"Judge a workflow and start it; each step runs in the sandbox of its orchestrator. The run goes on after "
 		"wait_seconds and after this server has ended; cancelling the request cancels it. Outputs are data, not "
@@ -274,6 +338,8 @@ const struct cordon_mcp_tool cordon_mcp_workflow_run = {
 	.always = ALWAYS,
 	.open_world = true,
 	.call = workflow_run,
+	.then = wait_for_run,
+	.undo = end_run,
 };
 
 const struct cordon_mcp_tool cordon_mcp_workflow_status = {
@@ -303,6 +369,7 @@ const struct cordon_mcp_tool cordon_mcp_workflow_logs = {
 const struct cordon_mcp_tool cordon_mcp_workflow_cancel = {
 	.name = "workflow_cancel",
 	.title = "Cancel a workflow",
+	.apart = true,
 	.description = "End a run and all processes of the step that runs. Does not wait for the end.",
 	.input = OBJECT "\"required\": [\"run_id\"], \"properties\": {" RUN "}}",
 	.output = STATUS,
@@ -315,17 +382,21 @@ const struct cordon_mcp_tool cordon_mcp_workflow_cancel = {
 const struct cordon_mcp_tool cordon_mcp_workflow_resume = {
 	.name = "workflow_resume",
 	.title = "Resume a workflow",
+	.apart = true,
 	.description = "Continue a run whose engine was ended. Steps that have ended are not repeated.",
 	.input = OBJECT "\"required\": [\"run_id\"], \"properties\": {" RUN ", " WAIT "}}",
 	.output = STATUS,
 	.always = ALWAYS,
 	.open_world = true,
 	.call = workflow_resume,
+	.then = wait_for_resumed,
+	.undo = end_run,
 };
 
 const struct cordon_mcp_tool cordon_mcp_workflow_answer = {
 	.name = "workflow_answer",
 	.title = "Answer a waiting workflow",
+	.apart = true,
 	.description =
 		"Approve or reject the step that waits for a person, and continue the run. Needs a person's approval.",
 	.input = OBJECT
@@ -336,5 +407,5 @@ const struct cordon_mcp_tool cordon_mcp_workflow_answer = {
 	.destructive = true,
 	.open_world = true,
 	.call = workflow_answer,
-	.ask = ask_person,
+	.ask = ask,
 };

@@ -130,8 +130,11 @@ static int workspace_delete(struct cordon_mcp_request *request, json_t *args, js
 			    struct cordon_error *err)
 {
 	const char *id = cordon_mcp_arg(args, "workspace_id");
-	bool deleted;
-	int r = cordon_workspace_delete(request->mcp->store, cordon_mcp_arg(args, "project_id"), id, &deleted, err);
+	bool deleted = false;
+	/* As with a project: nobody is asked about one that does not exist. */
+	int r = cordon_mcp_may(request) ? cordon_workspace_delete(request->mcp->store,
+								  cordon_mcp_arg(args, "project_id"), id, &deleted, err)
+					: 0;
 
 	(void)ret_text;
 	if (r == 0)
@@ -142,6 +145,7 @@ static int workspace_delete(struct cordon_mcp_request *request, json_t *args, js
 const struct cordon_mcp_tool cordon_mcp_workspace_create = {
 	.name = "workspace_create",
 	.title = "Create workspace",
+	.apart = true,
 	.description =
 		"Create a workspace, or return the one that exists (by workspace_id, else by external_id and source) and touch "
 		"nothing. The project's AGENTS.md (isolated projects) and .factory are copied into a new one. It lives until "
@@ -185,6 +189,7 @@ const struct cordon_mcp_tool cordon_mcp_workspace_get = {
 const struct cordon_mcp_tool cordon_mcp_workspace_delete = {
 	.name = "workspace_delete",
 	.title = "Delete workspace",
+	.apart = true,
 	.description = "Delete a workspace with all its files. Needs a person's approval; refused for the default workspace and while a "
 		       "session runs in it. Deleting one that does not exist succeeds.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"workspace_id\"],"
@@ -193,5 +198,6 @@ const struct cordon_mcp_tool cordon_mcp_workspace_delete = {
 	.always = "[\"workspace_id\", \"deleted\"]",
 	.destructive = true,
 	.idempotent = true,
+	.ask = cordon_mcp_ask_delete,
 	.call = workspace_delete,
 };

@@ -309,6 +309,64 @@ def test_an_approval_counts_for_one_principal(cordon):
         assert server.stop() == 0
 
 
+def test_a_revoked_token_takes_what_it_asked_along(cordon, box):
+    server = Serve(cordon)
+    try:
+        victims = [cordon("project", "create", name, "--no-git", "--json").json()["id"] for name in ("there", "gone", "modern", "approved")]
+        token = server.make_token("--scope", "admin", "--name", "leaver")
+        poll(lambda: server.modern("tools/list", token=token).status == 200, PATIENT, "the token to be known")
+        session = server.initialize(FORMS, token=token)
+
+        def params(victim):
+            return {"name": "project_delete", "arguments": {"project_id": victim}}
+
+        # Calls of the older era wait. The client of the second has gone meanwhile, which cancels nothing.
+        there, gone = (
+            server.open(server.post_bytes({"jsonrpc": "2.0", "id": victim, "method": "tools/call", "params": params(victim)}, session, token=token))
+            for victim in victims[:2]
+        )
+        for stream in (there, gone):
+            stream.wait(lambda m: m.get("method") == "elicitation/create")
+        gone.close()
+        for victim, capabilities in ((victims[2], FORMS), (victims[3], {})):
+            server.modern("tools/call", params(victim), token=token, capabilities=capabilities)
+        asked = approvals(cordon)
+        assert len(asked) == 4
+        assert cordon("approvals", "approve", asked[3]["id"]).returncode == 0
+        assert cordon("token", "revoke", "leaver").returncode == 0
+        poll(lambda: server.modern("tools/list", token=token).status == 401, PATIENT, "the token to be gone")
+        there.ended()
+        for one in asked[:3]:
+            late = cordon("approvals", "approve", one["id"], "--json")
+            assert late.returncode == 1 and "expired" in late.json("stderr")["message"], late
+        assert approvals(cordon) == [] and {one["state"] for one in approvals(cordon, "--all")} == {"expired"}
+        # A token that has expired, or whose file is gone, has nobody who withdraws its questions. The calls have ended all the same.
+        token = server.make_token("--scope", "admin", "--name", "other")
+        poll(lambda: server.modern("tools/list", token=token).status == 200, PATIENT, "the token to be known")
+        session = server.initialize(FORMS, token=token)
+        streams = [
+            server.open(server.post_bytes({"jsonrpc": "2.0", "id": victim, "method": "tools/call", "params": params(victim)}, session, token=token))
+            for victim in victims[:2]
+        ]
+        for stream in streams:
+            stream.wait(lambda m: m.get("method") == "elicitation/create")
+        streams[1].close()
+        for file in (box.state / "state/tokens").glob("*.json"):
+            file.unlink()
+        poll(lambda: server.modern("tools/list", token=token).status == 401, PATIENT, "the token to be gone")
+        streams[0].ended()
+        for one in approvals(cordon):
+            assert cordon("approvals", "approve", one["id"]).returncode == 0
+        for _ in range(10):
+            assert server.modern("tools/list", token=token).status == 401
+        assert server.process.poll() is None and projects(cordon) == 4
+        log = [json.loads(line) for line in cordon("audit", "--json").stdout.splitlines()]
+        assert [e["op"] for e in log if e["event"] == "approval"].count("withdraw") == 4
+        assert not [e for e in log if e["event"] == "approval" and e["op"] == "use"]
+    finally:
+        assert server.stop() == 0
+
+
 def test_the_question_shows_hostile_names_as_text(cordon, raw):
     server = raw()
     name = "<b>\u202e\x1b[31m\x07 $(id) \\ `id`"

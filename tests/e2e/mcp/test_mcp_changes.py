@@ -48,3 +48,27 @@ def test_nothing_leaves_a_view_without_a_persons_consent(connect, box):
     box.write("root/plain", "host\n")
     assert client.refused("changes_apply", view_id=view.id)["kind"] == "conflict"
     assert client.tool("changes_discard", view_id=view.id) == {"view_id": view.id, "discarded": True} and not view.dir.exists()
+
+
+def test_the_lists_of_a_large_view_are_bounded_and_say_so(raw, box):
+    tree = box.mkdir("root")
+    many = 2500
+    view = View(box, tree).work(f"echo all: > Makefile; mkdir d; i=0; while [ $i -lt {many} ]; do echo $i > d/$i; i=$((i+1)); done; seq 100000 > big")
+    server = raw("--approved")
+
+    def tool(name, **arguments):
+        result = server.ask(name, "tools/call", {"name": name, "arguments": {"view_id": view.id, **arguments}})["result"]
+        assert not result.get("isError"), result
+        return result["structuredContent"]
+
+    shown = tool("changes_diff")
+    assert shown["truncated"] is True and shown["total"] == many + 3 and len(shown["changes"]) == 1000
+    assert shown["changes"][0]["path"] == "Makefile" and "+all:" in shown["diff"] and len(shown["diff"].encode()) <= 256 << 10
+    # Each patch is whole, or not there.
+    assert all(one.endswith("\n") and one.count("\n@@ -0,0 +1 @@\n+") == 1 for one in shown["diff"].split("diff --git ")[1:]), shown["diff"][-300:]
+    named = tool("changes_diff", paths=[f"d/{i}" for i in range(2000, 2500)])
+    assert named["truncated"] is False and named["total"] == 500 and {one["path"] for one in named["changes"]} == {f"d/{i}" for i in range(2000, 2500)}
+    assert tool("changes_diff", paths=["big"])["truncated"] is True
+    applied = tool("changes_apply")
+    assert applied["truncated"] is True and applied["total"] == many + 3 and len(applied["changed"]) == 1000
+    assert len(list((tree / "d").iterdir())) == many and (tree / "Makefile").exists()

@@ -330,6 +330,36 @@ def test_every_call_is_in_the_audit_log(raw, cordon):
     assert [json.loads(line)["event"] for line in text.splitlines()] == ["call", "call"]
 
 
+def test_the_log_of_a_day_is_read_in_bounded_time_and_says_what_is_not_there(raw, cordon, box):
+    """A day that is long, and one that is long ago: everybody waits for whoever reads it."""
+    server = raw()
+
+    def read(day):
+        began = time.monotonic()
+        text = server.ask(day, "resources/read", {"uri": f"cordon://audit/{day}"})["result"]["contents"][0]["text"]
+        return text.splitlines(), time.monotonic() - began
+
+    server.ask(1, "tools/call", {"name": "project_get", "arguments": {"project_id": MISSING}})
+    (file,) = poll(lambda: list((box.state / "state/audit").glob("*.jsonl")), what="the audit log")
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    assert read("2001-01-01")[0] == [] and len(read(today)[0]) == 1
+    line = file.read_text().splitlines()[-1]
+    seq, when = json.loads(line)["seq"], json.loads(line)["time"]
+
+    def records(first, day, n):
+        return [line.replace(f'"seq":{seq},', f'"seq":{first + i},').replace(when, day + when[10:]) for i in range(n)]
+
+    file.write_text("\n".join(records(1, "2001-01-01", 3) + records(4, "2001-01-02", 150000) + records(150004, "2001-01-03", 2)) + "\n")
+    early, seconds = read("2001-01-01")
+    assert [json.loads(one)["seq"] for one in early] == [1, 2, 3]
+    assert seconds < 0.6, "what came later is not parsed"
+    assert [json.loads(one)["seq"] for one in read("2001-01-03")[0]] == [150004, 150005]
+    cut, *long = read("2001-01-02")[0]
+    assert "earlier records of this day" in json.loads(cut)["cut"]
+    assert [json.loads(one)["seq"] for one in long] == list(range(150004 - len(long), 150004)) and 1000 < len(long) < 150000
+    assert sum(len(one) + 1 for one in long) <= 1 << 20
+
+
 def test_self_test_prints_the_discovery(cordon):
     shown = cordon("mcp", "--self-test")
     assert shown.returncode == 0 and shown.json()["supportedVersions"][0] == "2026-07-28"

@@ -50,6 +50,79 @@ def test_a_conversation_with_a_session(client):
     assert client.tool("session", action="get", session_id=session)["status"] == "completed"
 
 
+LINES = 360
+LONG = ["sh", "-c", f"i=0; while [ $i -lt {LINES} ]; do head -c 6000 /dev/zero | tr '\\0' a; echo $i; i=$((i+1)); done"]
+ALL = "".join("a" * 6000 + f"{i}\n" for i in range(LINES))
+
+
+def collect(tool, first, last, **arguments):
+    """What the events say, page after page from the index that each of them names."""
+    text, pages = "".join(event["text"] for event in first["events"] if event["type"] == "stdout"), 1
+    while first.get("more"):
+        assert first["events"] and first["events"][-1]["index"] == first[last], "the rest begins after what is there"
+        first, last, pages = tool("session_output", since_index=first[last], **arguments), "last_index", pages + 1
+        text += "".join(event["text"] for event in first["events"] if event["type"] == "stdout")
+    return text, pages
+
+
+def ask(server, name, /, **arguments):
+    result = server.ask(name, "tools/call", {"name": name, "arguments": arguments})["result"]
+    assert not result.get("isError"), result
+    return result
+
+
+@pytest.fixture
+def tool(raw):
+    """Calls tools of a bare server, because the official clients judge long answers for a long time."""
+
+    def call(name, /, **arguments):
+        return ask(call.server, name, **arguments)["structuredContent"]
+
+    call.server = raw()
+    return call
+
+
+def test_output_that_is_cut_says_so_and_can_be_read_on(tool):
+    project = tool("project_create", name="p", init_git=False)["id"]
+    started = tool("session_start", project_id=project, command=LONG, wait_seconds=60)
+    session = started["session_id"]
+    assert "dropped_events" not in started
+    text, pages = collect(tool, started, "last_event_index", session_id=session)
+    assert text == ALL and pages > 5
+    # The text says the same, for those who read nothing else.
+    shown = ask(tool.server, "session_output", session_id=session)
+    *_, cut, last = shown["content"][0]["text"].split("\n")
+    index = shown["structuredContent"]["last_index"]
+    assert cut == f"[cut: session_output with since_index {index} goes on]" and last == f"[session {session} is completed, last_index {index}]"
+    text, pages = collect(tool, shown["structuredContent"], "last_index", session_id=session)
+    assert text == ALL and pages > 5
+    few = tool("session_output", session_id=session, max_events=40)
+    assert len(few["events"]) == 40 and few["more"] is True
+    text, pages = collect(tool, few, "last_index", session_id=session, max_events=40)
+    assert text == ALL and pages > 3
+    # The log as a resource, which has one page.
+    log = tool.server.ask("log", "resources/read", {"uri": f"cordon://session/{session}/log"})["result"]["contents"][0]["text"]
+    *lines, cut, last = log.split("\n")
+    assert cut.startswith("[cut: session_output with since_index ") and last.startswith(f"[session {session} is completed, last_index ")
+    rest = tool("session_output", session_id=session, since_index=int(last.split()[-1].rstrip("]")))
+    text, _ = collect(tool, rest, "last_index", session_id=session)
+    before = "".join(line.removeprefix("| ") + "\n" for line in lines if line.startswith("| "))
+    assert ALL.endswith(text) and before.rstrip("\n") == ALL[: len(ALL) - len(text)].rstrip("\n")
+
+
+def test_the_output_of_children_that_is_cut_can_be_read_on(tool):
+    project = tool("project_create", name="p", init_git=False)["id"]
+    parent = tool("session_start", project_id=project, command=["cat"])["session_id"]
+    child = tool("session_start", project_id=project, command=LONG, parent_session_id=parent, new_session=True, wait_seconds=60)["session_id"]
+    shown = tool("session_output", session_id=parent, include_children=True)
+    mine = [event for event in shown["events"] if event["session_id"] == child]
+    assert shown["more"] is True and shown["children_since"] == {child: mine[-1]["index"]}
+    rest = tool("session_output", session_id=child, since_index=mine[-1]["index"])
+    text, _ = collect(tool, rest, "last_index", session_id=child)
+    assert "".join(event["text"] for event in mine if event["type"] == "stdout") + text == ALL
+    tool("session_stop", session_id=parent)
+
+
 def test_a_long_call_tells_how_far_it_is(client):
     project = project_of(client)
     script = "for i in 1 2 3 4 5 6; do echo step $i; sleep 0.3; done; exit 3"

@@ -73,6 +73,9 @@ def test_a_question_is_answered_on_the_page_and_the_call_goes_on_once(box, cordo
     assert page.post("/approvals", id=first, answer="once") == "/approvals?done=approved"
     answered = client.state(first)
     assert (answered["state"], answered["answered_on"], answered["answered_by"]) == ("approved", "page", f"uid:{box.who.uid}")
+    # Nothing has happened yet: this client does not wait, and the page does not say otherwise.
+    told = page.get("/approvals?done=approved")
+    assert "the call may be made, once" in told and "another has to call again" in told and cordon("project", "list", "--json").json()["total"] == 0
     assert client.create("one") and not client.create("one"), "once"
     assert page.post("/approvals", id=second, answer="deny") == "/approvals?done=denied"
     assert not client.create(NAME) and cordon("project", "list", "--json").json()["total"] == 1

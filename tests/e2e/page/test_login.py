@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from serving import Answer, Page, read_all
+from support import poll
 
 
 def test_a_link_works_once(page):
@@ -93,6 +94,23 @@ def test_another_user_of_the_machine_can_use_neither_the_cookie_nor_the_link(cor
     assert say(link, owner).status == 200, "nobody has used it up"
 
 
+def test_a_form_that_comes_when_too_much_is_under_way_is_told_so(page):
+    """The bodies of forms that do not end fill what one client may hold."""
+    part = b"token=" + b"x" * ((2 << 20) - 100)
+    socks = []
+    for size in [len(part)] * 32 + [8192]:  # the last one has more than is left
+        sock = socket.create_connection((page.address, page.port), 60)
+        sock.sendall(page.bytes("POST", "/logout", {"Content-Length": str(len(part) + 50)}) + part[:size])
+        socks.append(sock)
+    body = f"token={page.token()}".encode()
+    poll(lambda: page.raw("POST", "/logout", None, b"token=wrong").status != 403, 20, "the bodies to be read")
+    answer = page.raw("POST", "/logout", None, body)
+    assert answer.status == 429 and "Too much is under way" in answer.body.decode(), answer
+    for sock in socks:
+        sock.close()
+    poll(lambda: page.raw("POST", "/logout", None, body).status == 200, 60, "the bodies to be forgotten")
+
+
 def test_rebinding_is_refused(page):
     assert page.raw("GET", "/", {"Host": "evil.example"}).status == 403
     assert page.raw("GET", page.link.partition(page.host)[2], {"Host": f"evil.example:{page.port}"}).status == 403
@@ -144,14 +162,62 @@ def test_what_is_not_there_is_said_to_be_not_there(page, path):
     assert page.raw("GET", path).status == 404
 
 
+def listens(server):
+    """Whether it does, and on which port besides."""
+    return int(re.search(rb"listening on http://127.0.0.1:(\d+)/", server.stderr.readline())[1])
+
+
 def test_stop_ends_the_server_and_a_login_outlives_it(cordon, page):
+    stream = page.listen("audit")
+    stream.head()
     assert cordon("open", "--stop").returncode == 0
+    stream.ended()
     with pytest.raises(ConnectionRefusedError):
         page.get("/")
     assert cordon("open", "--stop").returncode == 0  # nothing to do
-    server = cordon.start("serve", "--listen", page.host)
-    assert b"listening" in server.stderr.readline()
-    assert "What runs now" in page.get("/")  # the same cookie
+    server = cordon.start("serve", "--listen", "127.0.0.1:0")
+    listens(server)
+    assert "What runs now" in page.get("/")  # the same place and cookie, before anybody opens it again
+    server.kill()
+    server.wait(60)
+    again = Page(cordon)
+    assert again.host == page.host and "What runs now" in page.get("/")
+    assert page.token() != again.token()
+
+
+def test_the_page_has_an_address_of_its_own_whatever_the_server_listens_on(cordon, page):
+    """A browser sends a cookie to all ports of a host, so to every server that an agent starts on 127.0.0.1."""
+    page.stop()
+    server = cordon.start("serve", "--listen", "127.0.0.1:0")
+    port = listens(server)
+    link = cordon("open", "--no-browser").stdout.strip()
+    assert page.host in link and not page.address.startswith("127.0.")
+    address, host = page.address, page.host
+    page.address, page.port, page.host = "127.0.0.1", port, f"127.0.0.1:{port}"
+    name, _, value = page.cookie.partition("=")
+    for cookie in (page.cookie, f"cordon-{port}={value}"):
+        for path in ("/", "/approvals", "/page/style.css", link.partition(host)[2]):
+            answer = page.raw("GET", path, {"Cookie": cookie})
+            assert answer.status == 404 and "set-cookie" not in answer.headers, answer
+    for wrong in (f"localhost:{host.rpartition(':')[2]}", f"127.0.0.1:{host.rpartition(':')[2]}"):
+        page.address, page.port = address, int(host.rpartition(":")[2])
+        assert page.raw("GET", "/", {"Host": wrong}).status == 403, wrong
+    assert page.raw("GET", link.partition(host)[2], {"Host": host}).status == 200, "nobody has used it up"
+
+
+def test_who_takes_the_address_of_the_page_gets_nothing_that_opens_it(cordon, page):
+    page.stop()
+    with socket.create_server((page.address, page.port)):
+        done = cordon("open", "--no-browser")
+        assert done.returncode == 0 and page.host not in done.stdout and "somebody else uses the address" in done.stderr
+        assert b"somebody else" in (cordon.box.state / "state" / "serve" / "log").read_bytes()
+        moved = Page(cordon)
+    name, _, value = page.cookie.partition("=")
+    assert moved.raw("GET", "/", {"Cookie": f"cordon-{moved.port}={value}"}).status == 401
+    # That one may have got the cookie from a page that was open, so the place is not taken again.
+    moved.stop()
+    again = Page(cordon)
+    assert again.host == moved.host and "What runs now" in moved.get("/")
 
 
 def test_a_link_to_a_front_needs_its_name(cordon, page):
@@ -160,9 +226,12 @@ def test_a_link_to_a_front_needs_its_name(cordon, page):
     assert cordon("open", "--front", "a b").returncode == 2
     page.stop()
     server = cordon.start("serve", "--listen", "127.0.0.1:0", "--allow-host", "agents.example.org")
-    port = int(re.search(rb":(\d+)/", server.stderr.readline())[1])
+    port = listens(server)
     link = cordon("open", "--front", "agents.example.org").stdout.strip()
     assert link.startswith("https://agents.example.org/login?code=")
     page.address, page.port, page.cookie = "127.0.0.1", port, None
     answer = page.raw("GET", link.partition(".org")[2], {"Host": "agents.example.org"})
     assert answer.status == 200 and answer.headers["set-cookie"].endswith("; Secure")
+    page.cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert "What runs now" in page.get("/", headers={"Host": "agents.example.org"})
+    assert page.raw("GET", "/", {"Host": f"127.0.0.1:{port}"}).status == 404

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work that may take long is done in a child process, so that the server goes on with others: what copies or reads trees, waits for
+ * the lock of another process, or asks one that may hang.
+ *
+ *     server   cordon_mcp_apart() forks, and the call waits
+ *     child    `work` makes a value, which is sent as JSON, with a descriptor if there is one
+ *     server   says that it has it; `done` answers, or goes on with the call
+ *
+ * A child that only reads has bounds, and ends with its call. INVARIANT: one that changes something is never cut off. When nobody waits
+ * for its value any more, it is told so at the end, and `left` does what is then to be done.
+ *
+ * A child has the store and its socket, and none of the server's other descriptors, streams and keys (base/secret.h).
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/time.h"
+#include "mcp/internal.h"
+
+#define READ_SECONDS 60		      /* for a child that only reads */
+#define READ_MEMORY ((rlim_t)1 << 30) /* likewise */
+#define VALUE_MAX ((size_t)64 << 20)
+#define CHILDREN_MAX 64	   /* at once; further calls wait */
+#define CHILDREN_OF_ONE 16 /* of one client */
+#define RETRY_MS 20
+#define REAP_MS 200
+
+/* What the server says to the child at the end. */
+enum { TAKEN = 't', CANCELLED = 'c' };
+
+struct cordon_mcp_child {
+	struct cordon_mcp_child *next;
+	const struct cordon_mcp_work *work;
+	char principal[CORDON_ID_SIZE + 16];
+	pid_t pid;  /* 0: it waits for its turn */
+	int fd;	    /* our end of its socket */
+	int passed; /* the descriptor that came with the value, or -1 */
+	struct cordon_buf text;
+	bool kept; /* what the call said before */
+	bool left; /* nobody waits for it any more */
+	bool over; /* it has sent its value, so it ends now */
+};
+
+/* ---- in the child ---- */
+
+static int server_fd = -1;
+
+bool cordon_mcp_apart_left(void)
+{
+	char byte;
+
+	return recv(server_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+static int send_value(const char *text, int passed)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { (char *)(uintptr_t)text, strlen(text) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (passed >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control.space);
+		CMSG_FIRSTHDR(&message)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&message)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&message)->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &passed, sizeof(int));
+	}
+	while (part.iov_len) {
+		ssize_t n = sendmsg(server_fd, &message, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		part.iov_base = (char *)part.iov_base + n;
+		part.iov_len -= (size_t)n;
+		message.msg_control = NULL;
+		message.msg_controllen = 0;
+	}
+	return shutdown(server_fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+/* What the server says to the value; '\0' when it has gone. */
+static char hear(void)
+{
+	char byte = '\0';
+
+	while (recv(server_fd, &byte, 1, 0) < 0 && errno == EINTR)
+		;
+	return byte;
+}
+
+/*
+ * What a hostile agent left (a view of millions of files) must not take the memory of the machine. What changes something has no
+ * bounds, and is not ended by Ctrl-C in the terminal of the server.
+ */
+static void bound(bool reads)
+{
+	if (!reads) {
+		setsid();
+		return;
+	}
+	alarm(READ_SECONDS);
+#ifndef __SANITIZE_ADDRESS__ /* it reserves more memory than there is */
+	setrlimit(RLIMIT_DATA, &(struct rlimit){ READ_MEMORY, READ_MEMORY });
+#endif
+}
+
+/* Leaves a child what it needs: the store. */
+static void leave_server(const struct cordon_mcp *mcp, int fd, bool reads)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	for (int i = 0; null >= 0 && i < 3; i++)
+		dup2(null, i);
+	cordon_store_keep_fds(mcp->store, fd);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	bound(reads);
+}
+
+_Noreturn static void be_child(struct cordon_mcp_call *call, const struct cordon_mcp_work *work, int fd)
+{
+	json_t *value;
+	autofree char *text = NULL;
+	int passed = -1, r;
+	char said;
+
+	leave_server(call->request.mcp, fd, work->reads);
+	server_fd = fd;
+	value = work->work(call, &passed);
+	text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+	r = send_value(text ? text : "null", passed);
+	said = hear();
+	if ((r < 0 || said != TAKEN) && work->left)
+		work->left(call, value, said == CANCELLED);
+	_exit(0);
+}
+
+/* ---- in the server ---- */
+
+static void unlink_child(struct cordon_mcp *mcp, struct cordon_mcp_child *child)
+{
+	struct cordon_mcp_child **link = &mcp->children;
+
+	while (*link != child)
+		link = &(*link)->next;
+	*link = child->next;
+	cordon_closep(&child->fd);
+	cordon_closep(&child->passed);
+	cordon_buf_done(&child->text);
+	free(child);
+}
+
+static struct cordon_mcp_child *new_child(struct cordon_mcp *mcp, const struct cordon_mcp_work *work,
+					  const char *principal)
+{
+	struct cordon_mcp_child *child = calloc(1, sizeof(*child));
+
+	if (!child)
+		return NULL;
+	child->work = work;
+	child->fd = child->passed = -1;
+	child->text = (struct cordon_buf)CORDON_BUF(VALUE_MAX);
+	if (principal)
+		(void)cordon_copy(child->principal, sizeof(child->principal), principal, strlen(principal));
+	child->next = mcp->children;
+	mcp->children = child;
+	return child;
+}
+
+/* Whether one more child may run now. */
+static bool has_room(const struct cordon_mcp *mcp, const struct cordon_mcp_child *wanted)
+{
+	size_t all = 0, own = 0;
+
+	for (const struct cordon_mcp_child *child = mcp->children; child; child = child->next) {
+		if (!child->pid || child->over)
+			continue;
+		all++;
+		own += cordon_streq(child->principal, wanted->principal);
+	}
+	return all < CHILDREN_MAX && own < CHILDREN_OF_ONE;
+}
+
+static int start(struct cordon_mcp_call *call, struct cordon_mcp_child *child)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	child->pid = fork();
+	if (child->pid == 0)
+		be_child(call, child->work, pair[1]);
+	r = child->pid < 0 ? -errno : 0;
+	close(pair[1]);
+	child->fd = pair[0];
+	if (r < 0) {
+		child->pid = 0;
+		return r;
+	}
+	call->due = INT64_MAX;
+	return cordon_mcp_call_wait(call, child->fd);
+}
+
+int cordon_mcp_apart(struct cordon_mcp_call *call, const struct cordon_mcp_work *work)
+{
+	call->child = new_child(call->request.mcp, work, call->request.channel->principal);
+	if (!call->child)
+		return -ENOMEM;
+	call->child->kept = call->kept;
+	call->kept = true; /* what was begun is answered */
+	call->due = 0;
+	return 0;
+}
+
+/* Reads what the child has sent. Returns 0 at the end, -EAGAIN when more may come. */
+static int receive(struct cordon_mcp_child *child)
+{
+	for (;;) {
+		union {
+			struct cmsghdr header;
+			char space[CMSG_SPACE(sizeof(int))];
+		} control;
+		CORDON_UNCLEARED char bytes[65536];
+		struct iovec part = { bytes, sizeof(bytes) };
+		struct msghdr message = {
+			.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+		};
+		ssize_t n = recvmsg(child->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -EAGAIN : -errno;
+		if (c && c->cmsg_type == SCM_RIGHTS && child->passed < 0)
+			memcpy(&child->passed, CMSG_DATA(c), sizeof(int));
+		if (n == 0)
+			return 0;
+		if (cordon_buf_add(&child->text, bytes, (size_t)n) < 0)
+			return -E2BIG;
+	}
+}
+
+/* The value is there, or the child has failed. */
+static bool finish(struct cordon_mcp_call *call, int r, int64_t now)
+{
+	struct cordon_mcp_child *child = call->child;
+	const struct cordon_mcp_work *work = child->work;
+	json_auto_t *value = NULL;
+	autofd int passed = cordon_steal_fd(&child->passed);
+	const char taken = TAKEN;
+
+	cordon_mcp_call_wait(call, -1);
+	call->kept = child->kept;
+	call->child = NULL;
+	call->due = INT64_MAX;
+	if (r == 0 && child->text.len)
+		value = json_loadb(child->text.data, child->text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	if (child->pid) {
+		if (value)
+			(void)!send(child->fd, &taken, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		else if (work->reads)
+			kill(child->pid, SIGKILL); /* it may go on with a value that is too long */
+		cordon_closep(&child->fd);
+		child->left = child->over = true;
+	} else {
+		unlink_child(call->request.mcp, child);
+	}
+	return work->done(call, value, &passed, now);
+}
+
+bool cordon_mcp_apart_step(struct cordon_mcp_call *call, int64_t now)
+{
+	struct cordon_mcp_child *child = call->child;
+	int r;
+
+	if (child->pid) {
+		r = receive(child);
+		return r == -EAGAIN ? false : finish(call, r, now);
+	}
+	if (!has_room(call->request.mcp, child)) {
+		call->due = now + RETRY_MS;
+		return false;
+	}
+	r = start(call, child);
+	return r < 0 ? finish(call, r, now) : false;
+}
+
+void cordon_mcp_apart_leave(struct cordon_mcp_call *call, bool cancel)
+{
+	struct cordon_mcp_child *child = call->child;
+	const char cancelled = CANCELLED;
+
+	call->child = NULL;
+	if (!child->pid) {
+		unlink_child(call->request.mcp, child);
+		return;
+	}
+	if (child->work->reads)
+		kill(child->pid, SIGKILL); /* a child of ours that nobody has waited for yet */
+	else if (cancel)
+		(void)!send(child->fd, &cancelled, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	cordon_closep(&child->fd);
+	child->left = true;
+}
+
+void cordon_mcp_aside(struct cordon_mcp *mcp, void (*work)(const struct cordon_store *store, const char *id),
+		      const char *id)
+{
+	struct cordon_mcp_child *child = new_child(mcp, NULL, NULL);
+
+	if (!child)
+		return;
+	child->left = true;
+	child->pid = fork();
+	if (child->pid == 0) {
+		leave_server(mcp, -1, false);
+		work(mcp->store, id);
+		_exit(0);
+	}
+	if (child->pid < 0)
+		unlink_child(mcp, child);
+}
+
+void cordon_mcp_apart_reap(struct cordon_mcp *mcp)
+{
+	struct cordon_mcp_child *next;
+
+	for (struct cordon_mcp_child *child = mcp->children; child; child = next) {
+		next = child->next;
+		if (child->left && waitpid(child->pid, NULL, WNOHANG) != 0)
+			unlink_child(mcp, child);
+	}
+}
+
+int64_t cordon_mcp_apart_due(const struct cordon_mcp *mcp, int64_t now)
+{
+	for (const struct cordon_mcp_child *child = mcp->children; child; child = child->next)
+		if (child->left)
+			return now + REAP_MS;
+	return INT64_MAX;
+}
+
+/* The server ends. What changes something goes on without it. */
+void cordon_mcp_apart_free(struct cordon_mcp *mcp)
+{
+	while (mcp->children)
+		unlink_child(mcp, mcp->children);
+}
