@@ -32,7 +32,7 @@ class View:
         made = root.stat()
         for path in (box.state / "state", box.state / "state" / "views", self.dir, self.dir / "upper", self.dir / "work"):
             if not path.exists():
-                path.mkdir(mode=0o700)
+                path.mkdir(mode=0o700, exist_ok=True)  # a server that starts may make the first ones meanwhile
                 os.chown(path, box.who.uid, box.who.gid)
         self.upper = self.dir / "upper"
         self.upper.chmod(0o755)

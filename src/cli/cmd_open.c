@@ -242,7 +242,8 @@ const struct cordon_command cordon_cmd_open = {
 	.operands = "",
 	.summary = "open the page that shows what runs, what waits and what was refused",
 	.details = "Prints a link to the page of this user's server, and opens it in a browser if there is a screen. The link works once,\n"
-		   "within a minute; the login lasts twelve hours. A server is started if none runs. The page has an address of this machine alone.\n",
+		   "within a minute; the login lasts twelve hours. A server is started if none runs.\n"
+		   "The page has an address of this machine alone.\n",
 	.options = options,
 	.run = run,
 };

@@ -9,7 +9,7 @@ import pytest
 
 from flows import Desk, human, step
 from loops import READ, Loop, story
-from support import poll
+from support import callers, poll
 from views import View
 
 from .test_approvals_page import Client
@@ -17,9 +17,10 @@ from .test_approvals_page import Client
 WAIT = "while ! test -e shared/docs/go; do sleep 0.05; done"
 
 
-@pytest.fixture(params=[True, False], ids=["script", "plain"])
-def person(tab, request):
-    return tab(javaScriptEnabled=request.param)
+# Both ways and both callers are tried, and not each pair: a page is the same whoever runs the server.
+@pytest.fixture(params=["script", "plain"] if len(callers()) == 1 else ["each"])
+def person(tab, who, request):
+    return tab(javaScriptEnabled=request.param == "script" or (request.param == "each" and who.name == "user"))
 
 
 def access(cordon):

@@ -34,6 +34,7 @@ def test_home_shows_what_waits_what_runs_and_what_was_refused(sessions, page, bo
     sessions.create("--isolation", "--protect", "kept")
     running, ended = sessions.shell(), sessions.start("--new-session", command=["true"])["session_id"]
     sessions.say(running, "echo x > kept")
+    assert cordon("session", "wait", ended).returncode == 0
     # A view whose changes wait; its command is hostile.
     repo = box.repo(files={"prd.json": ""})
     assert cordon("run", "--cow", "--no-summary", "--", "sh", "-c", f"echo y > new # {HOSTILE}", cwd=repo).returncode == 0
