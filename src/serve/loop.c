@@ -18,7 +18,7 @@
 #define EVENTS_MAX 256
 #define ACCEPTS_MAX 128	     /* in one turn, so that those who are connected are served too */
 #define DESCRIPTORS_KEPT 256 /* for everything else */
-#define PLACES_KEPT 64	     /* of all connections for the page, and as many for sockets */
+#define PLACES_KEPT 64	     /* for connections to the page, and as many for those to sockets */
 #define STOP_MS 3000
 #define SWEEP_MS 500
 
@@ -484,14 +484,16 @@ static int watch_all(struct cordon_server *server, struct cordon_error *err)
 static void raise_limit(struct cordon_server *server)
 {
 	struct rlimit limit = { 1024, 1024 };
-	rlim_t wanted = CORDON_SERVE_CONNECTIONS_MAX + DESCRIPTORS_KEPT;
+	/* Ports have the whole bound; the places that are kept for others come on top. */
+	const rlim_t connections = CORDON_SERVE_CONNECTIONS_MAX + 2 * PLACES_KEPT,
+		     wanted = connections + DESCRIPTORS_KEPT;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur < wanted) {
 		limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted ? wanted : limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	server->max_connections = limit.rlim_cur >= wanted		  ? CORDON_SERVE_CONNECTIONS_MAX
+	server->max_connections = limit.rlim_cur >= wanted		  ? connections
 				  : limit.rlim_cur > 2 * DESCRIPTORS_KEPT ? limit.rlim_cur - DESCRIPTORS_KEPT
 									  : DESCRIPTORS_KEPT;
 }
