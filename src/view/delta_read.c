@@ -9,18 +9,22 @@
 
 static int open_new(const struct cordon_delta *delta, const char *path, bool link)
 {
+	static const int to_read = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	autofd int parent = -1;
 	const char *base = cordon_path_base(path);
 	char dir[CORDON_PATH_MAX];
 	size_t n = (size_t)(base - path);
-	int fd;
+	int fd = cordon_open_beneath(delta->upper_fd, path, link ? O_PATH | O_NOFOLLOW | O_CLOEXEC : to_read);
 
+	/* What the run closed to its owner must be opened first. */
+	if (fd != -EACCES || link)
+		return fd;
 	if (cordon_copy(dir, sizeof(dir), path, n ? n - 1 : 0) < 0)
 		return -ENAMETOOLONG;
 	parent = cordon_open_beneath(delta->upper_fd, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (parent < 0)
 		return parent;
-	fd = link ? openat(parent, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : cordon_upper_open(parent, base, O_RDONLY);
+	fd = cordon_upper_open(parent, base, O_RDONLY);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -76,15 +76,32 @@ static int look_slot(const struct cordon_journal *journal, const char *entry, co
 	return r;
 }
 
+/* The directory of a step in the root. Both halves of the step use one descriptor of it. */
+struct place {
+	int parent; /* -1: not open yet */
+	const char *name;
+};
+
+static void place_done(struct place *place)
+{
+	cordon_closep(&place->parent);
+}
+
+static int open_place(const struct cordon_journal *journal, const struct cordon_step *step, struct place *place)
+{
+	if (place->parent < 0)
+		place->parent = cordon_steps_open_parent(journal, step->path, &place->name);
+	return place->parent < 0 ? stale_if_gone(place->parent) : 0;
+}
+
 /* Gives the stage's entry, which is `what`, a name in the root. Does nothing when the stage does not have it. What the host
  * had may have been written to since by who has it open, and is given back as it is. */
 static int give(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
-		const struct cordon_ident *what)
+		const struct cordon_ident *what, struct place *place)
 {
 	char buf[CORDON_SLOT_SIZE];
-	const char *entry = cordon_journal_slot(step->n, slot, buf), *name;
+	const char *entry = cordon_journal_slot(step->n, slot, buf);
 	struct cordon_ident staged;
-	autofd int parent = -1;
 	int r = look_slot(journal, entry, what, &staged);
 
 	if (r < 0 || !staged.mode)
@@ -93,10 +110,10 @@ static int give(struct cordon_journal *journal, const struct cordon_step *step, 
 	    : slot == CORDON_SLOT_NEW ? !cordon_ident_same(&staged, what)
 				      : !is_file(&staged, what))
 		return -ESTALE;
-	parent = cordon_steps_open_parent(journal, step->path, &name);
-	if (parent < 0)
-		return stale_if_gone(parent);
-	if (renameat2(journal->stage_fd, entry, parent, name, RENAME_NOREPLACE) < 0)
+	r = open_place(journal, step, place);
+	if (r < 0)
+		return r;
+	if (renameat2(journal->stage_fd, entry, place->parent, place->name, RENAME_NOREPLACE) < 0)
 		return stale_if_taken(-errno);
 	return 0;
 }
@@ -173,12 +190,11 @@ static int hold_place(int stage_fd, const char *entry)
  * INVARIANT: the stage has a file at the entry, because then the kernel refuses to move a directory to there.
  */
 static int take(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
-		const struct cordon_ident *what)
+		const struct cordon_ident *what, struct place *place)
 {
 	char buf[CORDON_SLOT_SIZE];
-	const char *entry = cordon_journal_slot(step->n, slot, buf), *name;
+	const char *entry = cordon_journal_slot(step->n, slot, buf);
 	struct cordon_ident found;
-	autofd int parent = -1;
 	int r;
 
 	if (S_ISDIR(what->mode))
@@ -188,10 +204,9 @@ static int take(struct cordon_journal *journal, const struct cordon_step *step, 
 		return r;
 	if (found.mode)
 		return give_back(journal, step, entry);
-	parent = cordon_steps_open_parent(journal, step->path, &name);
-	if (parent < 0)
-		return stale_if_gone(parent);
-	r = look_at(parent, name, &found);
+	r = open_place(journal, step, place);
+	if (r == 0)
+		r = look_at(place->parent, place->name, &found);
 	if (r < 0)
 		return r;
 	if (!cordon_ident_same(&found, what))
@@ -199,7 +214,7 @@ static int take(struct cordon_journal *journal, const struct cordon_step *step, 
 	r = hold_place(journal->stage_fd, entry);
 	if (r < 0)
 		return r;
-	if (renameat(parent, name, journal->stage_fd, entry) < 0)
+	if (renameat(place->parent, place->name, journal->stage_fd, entry) < 0)
 		return stale_if_taken(-errno);
 	r = look_at(journal->stage_fd, entry, &found);
 	return r == 0 && cordon_ident_same(&found, what) ? 0 : give_back(journal, step, entry);
@@ -240,16 +255,17 @@ static int run_step(struct cordon_journal *journal, const struct cordon_step *st
 {
 	bool had = step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_TAKE;
 	bool has = step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT;
+	CORDON_CLEANUP(place_done) struct place place = { .parent = -1 };
 	int r = 0;
 
 	if (forward) {
 		if (had)
-			r = take(journal, step, CORDON_SLOT_OLD, &step->old);
-		return r == 0 && has ? give(journal, step, CORDON_SLOT_NEW, &step->new) : r;
+			r = take(journal, step, CORDON_SLOT_OLD, &step->old, &place);
+		return r == 0 && has ? give(journal, step, CORDON_SLOT_NEW, &step->new, &place) : r;
 	}
 	if (has)
-		r = take(journal, step, CORDON_SLOT_NEW, &step->new);
-	return r == 0 && had ? give(journal, step, CORDON_SLOT_OLD, &step->old) : r;
+		r = take(journal, step, CORDON_SLOT_NEW, &step->new, &place);
+	return r == 0 && had ? give(journal, step, CORDON_SLOT_OLD, &step->old, &place) : r;
 }
 
 /* Directories that are closed to us are open while steps are carried out in them. */

@@ -89,6 +89,8 @@ static int copy_content(int from, const struct stat *st, int to)
 	return r == 0 && ftruncate(to, st->st_size) < 0 ? -errno : r;
 }
 
+#define FEW_NAMES 256 /* bytes of names that nearly all files get along with */
+
 static bool is_of_user(const char *name)
 {
 	return strncmp(name, "user.", 5) == 0 && strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0;
@@ -98,25 +100,28 @@ static bool is_of_user(const char *name)
  * good enough. Both descriptors may be O_PATH. */
 static int copy_attributes(int from_fd, int to_fd, bool all)
 {
-	char from[CORDON_FD_PATH_SIZE], to[CORDON_FD_PATH_SIZE];
-	autofree char *list = NULL, *value = NULL;
+	char from[CORDON_FD_PATH_SIZE], to[CORDON_FD_PATH_SIZE], few[FEW_NAMES];
+	autofree char *many = NULL, *value = NULL;
+	const char *list = few;
 	ssize_t n;
 
 	cordon_fd_path(from_fd, from);
 	cordon_fd_path(to_fd, to);
-	n = listxattr(from, NULL, 0);
-	if (n <= 0)
-		return 0;
-	list = malloc(XATTR_LIST_MAX);
-	value = malloc(XATTR_SIZE_MAX);
-	if (!list || !value)
-		return -ENOMEM;
-	n = listxattr(from, list, XATTR_LIST_MAX);
-	if (n < 0)
-		return -errno;
-	for (const char *name = list; name < list + n; name += strlen(name) + 1) {
-		ssize_t size = all || is_of_user(name) ? getxattr(from, name, value, XATTR_SIZE_MAX) : -1;
+	n = listxattr(from, few, sizeof(few));
+	if (n < 0 && errno == ERANGE) {
+		list = many = malloc(XATTR_LIST_MAX);
+		n = many ? listxattr(from, many, XATTR_LIST_MAX) : -1;
+		if (n < 0)
+			return -errno;
+	}
+	for (const char *name = list; n > 0 && name < list + n; name += strlen(name) + 1) {
+		ssize_t size;
 
+		if (!all && !is_of_user(name))
+			continue;
+		if (!value && !(value = malloc(XATTR_SIZE_MAX)))
+			return -ENOMEM;
+		size = getxattr(from, name, value, XATTR_SIZE_MAX);
 		if (size >= 0 && setxattr(to, name, value, (size_t)size, 0) < 0 && errno != ENOTSUP &&
 		    (is_of_user(name) || errno == ENOSPC || errno == EDQUOT))
 			return -errno;
