@@ -27,6 +27,7 @@
 #define VALUE_MAX ((size_t)64 << 20)
 #define CHILDREN_MAX 64	   /* at once; further calls wait */
 #define CHILDREN_OF_ONE 16 /* of one client */
+#define ABOUT_SIZE 128
 #define RETRY_MS 20
 #define REAP_MS 200
 
@@ -37,9 +38,10 @@ struct cordon_mcp_child {
 	struct cordon_mcp_child *next;
 	const struct cordon_mcp_work *work;
 	char principal[CORDON_ID_SIZE + 16];
-	pid_t pid;  /* 0: it waits for its turn */
-	int fd;	    /* our end of its socket */
-	int passed; /* the descriptor that came with the value, or -1 */
+	char about[ABOUT_SIZE]; /* what it changes, or "" */
+	pid_t pid;		/* 0: it waits for its turn */
+	int fd;			/* our end of its socket */
+	int passed;		/* the descriptor that came with the value, or -1 */
 	struct cordon_buf text;
 	bool kept; /* what the call said before */
 	bool left; /* nobody waits for it any more */
@@ -193,6 +195,18 @@ static bool has_room(const struct cordon_mcp *mcp, const struct cordon_mcp_child
 	return all < CHILDREN_MAX && own < CHILDREN_OF_ONE;
 }
 
+/* Calls of one client that change the same thing are carried out in the order in which they came. The list begins with the newest. */
+static bool has_earlier(const struct cordon_mcp_child *child)
+{
+	if (!*child->about)
+		return false;
+	for (const struct cordon_mcp_child *earlier = child->next; earlier; earlier = earlier->next)
+		if (!earlier->over && cordon_streq(earlier->about, child->about) &&
+		    cordon_streq(earlier->principal, child->principal))
+			return true;
+	return false;
+}
+
 static int start(struct cordon_mcp_call *call, struct cordon_mcp_child *child)
 {
 	int pair[2], r;
@@ -218,6 +232,8 @@ int cordon_mcp_apart(struct cordon_mcp_call *call, const struct cordon_mcp_work 
 	call->child = new_child(call->request.mcp, work, call->request.channel->principal);
 	if (!call->child)
 		return -ENOMEM;
+	if (call->about)
+		(void)cordon_copy(call->child->about, sizeof(call->child->about), call->about, strlen(call->about));
 	call->child->kept = call->kept;
 	call->kept = true; /* what was begun is answered */
 	call->due = 0;
@@ -290,7 +306,7 @@ bool cordon_mcp_apart_step(struct cordon_mcp_call *call, int64_t now)
 		r = receive(child);
 		return r == -EAGAIN ? false : finish(call, r, now);
 	}
-	if (!has_room(call->request.mcp, child)) {
+	if (!has_room(call->request.mcp, child) || has_earlier(child)) {
 		call->due = now + RETRY_MS;
 		return false;
 	}

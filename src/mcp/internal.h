@@ -108,6 +108,7 @@ struct cordon_mcp_call {
 	void (*cancel)(struct cordon_mcp_call *call); /* may be NULL */
 	void (*drop)(struct cordon_mcp_call *call);   /* frees `state`; may be NULL */
 	void *state;
+	const char *about;		/* of a call that changes something: what, or NULL; `state` owns it */
 	struct cordon_mcp_child *child; /* that works for the call, which goes on when it has ended (apart.c); or NULL */
 	json_t *asked;			/* legacy: id of our request to the client that has not been answered */
 	void (*answered)(struct cordon_mcp_call *call,
@@ -176,6 +177,8 @@ struct cordon_mcp_tool {
 	/* `call`, and the question before it, may take long, so they are made in a child process (apart.c). There it may return
 	 * CORDON_MCP_LATER with a result: then `then` goes on with it in the server, and returns what `call` returns. */
 	bool apart;
+	/* With `apart`: the argument that names what is changed. Calls of one client about the same thing keep their order. Or NULL. */
+	const char *ordered_by;
 	int (*then)(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err);
 	/* In the child: the call was cancelled before `then`; ends what was started. May be NULL. */
 	void (*undo)(const struct cordon_mcp_request *request, const json_t *result);

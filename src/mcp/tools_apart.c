@@ -206,6 +206,7 @@ int cordon_mcp_tool_apart(struct cordon_mcp_request *request, const struct cordo
 	if (approval)
 		(void)cordon_copy(state->approval, sizeof(state->approval), approval, strlen(approval));
 	call->tool = tool;
+	call->about = tool->ordered_by ? cordon_mcp_arg(args, tool->ordered_by) : NULL;
 	call->state = state;
 	call->drop = drop;
 	if (begin(call) == 0)

@@ -206,7 +206,8 @@ static void add_notes(struct session_process *s)
 		const char *share = json_string_value(json_object_get(allowance, "share"));
 
 		if (share && !cordon_allowance_within(allowance, &s->record.settings))
-			json_array_append_new(notes, json_sprintf("allowed, but not there any more, or a link now: %s", share));
+			json_array_append_new(notes,
+					      json_sprintf("allowed, but not there any more, or a link now: %s", share));
 	}
 	json_decref(s->record.notes);
 	s->record.notes = notes;

@@ -189,12 +189,14 @@ def test_a_question_is_put_and_its_answer_counts_while_others_are_served(server,
 
 
 def test_one_client_leaves_room_for_others(server, cordon, box):
-    made = project(cordon)
+    made = [project(cordon) for _ in range(20)]  # calls about one of them would wait for each other
     other = server.make_token("--scope", "admin")
     poll(lambda: server.modern("tools/list", token=other).status == 200, PATIENT, "the token to be known")
     free = cordon("project", "create", "q", "--no-git", "--json").json()["id"]
-    with locked(box, made):
-        waiting = [call(server, "project_update", project_id=made, name=f"n{number}") for number in range(40)]
+    with contextlib.ExitStack() as locks:
+        for one in made:
+            locks.enter_context(locked(box, one))
+        waiting = [call(server, "project_update", project_id=made[number % 20], name=f"n{number}") for number in range(40)]
         poll(lambda: len(children(server)) >= 10, PATIENT, "the calls to begin")
         assert len(children(server)) < 40 and is_quick(server)
         assert server.did("project_update", token=other, project_id=free, name="r")["name"] == "r"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy_check: says what an agent in a workspace may do with a path, and why, by the one decision function. */
+#include "policy/policy.h"
 #include "mcp/internal.h"
 #include "mcp/tools.h"
-#include "policy/policy.h"
 #include "store/store.h"
 
 static json_t *describe(const char *path, const char *operation, const char *verdict, const char *reason,

@@ -183,6 +183,7 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.name = "project_update",
 	.title = "Update project",
 	.apart = true,
+	.ordered_by = "project_id",
 	.description = "Change settings (see project_create) for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
@@ -201,6 +202,7 @@ const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.name = "project_delete",
 	.title = "Delete project",
 	.apart = true,
+	.ordered_by = "project_id",
 	.description = "Delete a project with all its workspaces and files. Needs a person's approval; refused while a session runs. "
 		       "Deleting one that does not exist succeeds.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID

@@ -377,6 +377,7 @@ const struct cordon_mcp_tool cordon_mcp_session_send = {
 	.name = "session_send",
 	.title = "Send to session",
 	.apart = true,
+	.ordered_by = "session_id",
 	.description = "Send a line to a session's standard input: to session_id, or to the latest session of a workspace, which is "
 		       "started when it does not run.",
 	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"message\"], \"properties\": {" SESSION_ID

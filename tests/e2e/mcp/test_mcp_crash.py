@@ -22,11 +22,16 @@ GOLDEN = 0.618034  # whose multiples, without their whole parts, spread evenly b
 def whole(box, cordon):
     """A clean store after what anybody would do next: look, and collect the garbage."""
     assert cordon("gc").returncode == 0
-    projects = cordon("project", "list", "--json").json()["projects"]
     state = box.state / "state"
+
+    def settled():
+        """What a call began is ended by its own process, which outlives the server."""
+        listed = cordon("project", "list", "--json").json()["projects"]
+        return listed if sorted(p["id"] for p in listed) == sorted(p.name for p in (box.state / "projects").iterdir()) else None
+
     # Supervisors that live may be at something just now.
     poll(lambda: not list((state / "staging").iterdir()), what="an empty staging directory")
-    assert sorted(p["id"] for p in projects) == sorted(p.name for p in (box.state / "projects").iterdir())
+    projects = poll(lambda: (found := settled()) is not None and [found], what="a record for each directory")[0]
     for project in projects:
         assert json.loads((box.state / "projects" / project["id"] / "metadata.json").read_text())["name"] == project["name"]
         workspaces = cordon("workspace", "list", project["id"], "--json").json()["workspaces"]

@@ -263,6 +263,29 @@ def test_every_resource_is_read_completed_and_listened_to(raw):
             call_next()
 
 
+def test_calls_about_one_thing_are_carried_out_in_their_order(raw):
+    """Also when a client does not wait for the answers."""
+    server = raw()
+    project = call(server, "project_create", name="p")["structuredContent"]["id"]
+    session = call(server, "session_start", project_id=project, command=["/bin/cat"])["structuredContent"]["session_id"]
+    for number in range(30):
+        server.request(100 + number, "tools/call", {"name": "session_send", "arguments": {"session_id": session, "message": f"line {number}"}})
+        server.request(200 + number, "tools/call", {"name": "project_update", "arguments": {"project_id": project, "description": f"text {number}"}})
+    answered = set()
+    while len(answered) < 60:
+        message = server.receive(30)
+        assert not message["result"].get("isError"), message
+        answered.add(message["id"])
+    assert call(server, "project_get", project_id=project)["structuredContent"]["description"] == "text 29"
+    wanted = "".join(f"line {number}\n" for number in range(30))
+
+    def output():
+        events = call(server, "session_output", session_id=session)["structuredContent"]["events"]
+        return "".join(event["text"] for event in events if event["type"] == "stdout")
+
+    assert poll(lambda: len(output()) >= len(wanted) and output(), 30, "the lines") == wanted
+
+
 def test_every_prompt_says_what_to_do_and_completes(raw):
     server = raw()
     project = call(server, "project_create", name="p")["structuredContent"]["id"]
