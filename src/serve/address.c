@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -13,6 +14,8 @@
 #include "base/path.h"
 #include "serve/internal.h"
 
+#define BIND_TRIES 100 /* for a port that is in use */
+#define BIND_RETRY_MS 20
 #define BACKLOG 1024
 #define FIRST_PASSED_FD 3
 #define UNIX "unix:"
@@ -128,7 +131,7 @@ static int open_inet(const char *text, bool any, struct cordon_listener *listene
 {
 	struct sockaddr_storage address;
 	socklen_t size;
-	int on = 1, r = parse_inet(text, &address, &size, err);
+	int on = 1, tries = BIND_TRIES, r = parse_inet(text, &address, &size, err);
 
 	if (r < 0)
 		return r;
@@ -138,8 +141,11 @@ static int open_inet(const char *text, bool any, struct cordon_listener *listene
 	setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (address.ss_family == AF_INET6)
 		setsockopt(listener->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	if (bind(listener->fd, (struct sockaddr *)&address, size) < 0)
-		return cordon_fail_errno(err, -errno, "cannot listen on %s", text);
+	/* A child of a server that was killed just now has not closed what it inherited yet. */
+	while ((r = bind(listener->fd, (struct sockaddr *)&address, size) < 0 ? -errno : 0) == -EADDRINUSE && tries-- > 0)
+		poll(NULL, 0, BIND_RETRY_MS);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot listen on %s", text);
 	r = describe(listener, any, err);
 	if (r == 0 && listen(listener->fd, BACKLOG) < 0)
 		r = cordon_fail_errno(err, -errno, "cannot listen on %s", text);
