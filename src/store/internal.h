@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "store/fields.h"
+#include "state/fields.h"
 #include "store/store.h"
 
 #define CORDON_SCHEMA 1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the records, with the fields in the order in which people read them. */
-#include "store/fields.h"
+#include "state/fields.h"
 #include "store/internal.h"
 
 static const char *const status_names[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one reader and the one writer of records. */
-#include "store/fields.h"
+#include "state/fields.h"
 #include "base/util.h"
 #include "config/net_setting.h"
 
