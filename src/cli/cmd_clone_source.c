@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cordon clone-source: clones the source of a PRD. */
 #include "cli/commands.h"
-#include "view/git_clone.h"
+#include "git/clone.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {

@@ -9,7 +9,7 @@
 #include "flow/flow.h"
 #include "run/live.h"
 #include "store/approval.h"
-#include "view/git_record.h"
+#include "git/record.h"
 #include "view/view.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)

@@ -4,7 +4,7 @@
 #define CORDON_CLI_GIT_TAKE_H
 
 #include "cli/cli.h"
-#include "view/git_record.h"
+#include "git/record.h"
 
 /* What belongs to one run; with a view, the view has the record. */
 struct cordon_cli_git {

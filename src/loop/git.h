@@ -12,7 +12,7 @@
 #define CORDON_LOOP_GIT_H
 
 #include "loop/layers.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 #include "view/view.h"
 
 #define CORDON_LOOP_GIT_ID CORDON_GIT_ID_SIZE

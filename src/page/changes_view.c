@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "page/changes.h"
-#include "view/git.h"
+#include "git/git.h"
 
 #define FILES_SHOWN 200
 #define UNDO_SHOWN 100

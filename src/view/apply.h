@@ -9,7 +9,7 @@
 
 #include "protect/repositories.h"
 #include "view/delta.h"
-#include "view/git.h"
+#include "git/git.h"
 
 /* What a person chose of one change. */
 typedef enum cordon_pick {

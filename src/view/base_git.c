@@ -10,7 +10,7 @@
 #include "base/dirs.h"
 #include "base/path.h"
 #include "view/base.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 #include "view/internal.h"
 
 #define SHIM "base-git" /* in the directory of the view, while git runs */

@@ -16,7 +16,7 @@
 #include "base/path.h"
 #include "protect/gitindex.h"
 #include "view/delta_internal.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 #include "view/internal.h"
 #include "view/lower.h"
 

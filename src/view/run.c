@@ -2,7 +2,7 @@
 /* Runs a program in a new view, and with a git directory of its own, where that was asked for. */
 #include "base/exit.h"
 #include "run/result.h"
-#include "view/git_record.h"
+#include "git/record.h"
 #include "view/internal.h"
 #include "view/show.h"
 

@@ -8,7 +8,7 @@
 #include "base/home.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 
 #define COMMITS_MAX ((size_t)64 << 20)
 

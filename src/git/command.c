@@ -22,7 +22,7 @@
 #include "base/path.h"
 #include "policy/shares.h"
 #include "sandbox/inside/landlock.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 
 #define TEXT_MAX ((size_t)16 << 10) /* bytes of what git says about a failure */
 #define SPARSE_MAX ((size_t)1 << 20)

@@ -11,7 +11,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "policy/handover.h"
-#include "view/git_record.h"
+#include "git/record.h"
 
 #define RECORDS_MAX 10000
 #define YOUNG_S 60

@@ -10,7 +10,7 @@
 #include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "view/git_taking.h"
+#include "git/taking.h"
 #include "view/lower.h"
 
 #define START_MAX ((size_t)64 << 10)

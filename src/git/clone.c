@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "policy/shares.h"
 #include "run/captured.h"
-#include "view/git_clone.h"
+#include "git/clone.h"
 
 #define TEXT_MAX ((size_t)16 << 10) /* of what git says */
 #define CLONE_TIMEOUT_MS ((uint64_t)3600 * 1000)

@@ -3,7 +3,7 @@
 #ifndef CORDON_VIEW_GIT_INTERNAL_H
 #define CORDON_VIEW_GIT_INTERNAL_H
 
-#include "view/git.h"
+#include "git/git.h"
 
 #define CORDON_GIT_ID_SIZE 65 /* a SHA-256 in hexadecimal digits, and NUL */
 #define CORDON_GIT_DIR "git"

@@ -6,7 +6,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 #include "view/judge.h"
 
 #define MODE_TYPE 0170000u

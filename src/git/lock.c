@@ -11,7 +11,7 @@
 
 #include "base/home.h"
 #include "base/io.h"
-#include "view/git_taking.h"
+#include "git/taking.h"
 
 #define LOCKS "locks" /* in git-start: lines of a name, a device, an inode, and the first name of the file */
 #define TAKEN "taken" /* in git-start: everything was taken over once */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 #include "view/internal.h"
 #include "view/lower.h"
 

@@ -13,7 +13,7 @@
 #include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "view/git_taking.h"
+#include "git/taking.h"
 
 #define INDEX_MAX ((uint64_t)4 << 30)
 #define MESSAGE "cordon: taken over from a run"

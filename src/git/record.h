@@ -8,7 +8,7 @@
 #define CORDON_VIEW_GIT_RECORD_H
 
 #include "base/home.h"
-#include "view/git.h"
+#include "git/git.h"
 
 struct cordon_git_record {
 	char id[CORDON_UUID_SIZE];

@@ -3,7 +3,7 @@
 #ifndef CORDON_VIEW_GIT_TAKING_H
 #define CORDON_VIEW_GIT_TAKING_H
 
-#include "view/git_internal.h"
+#include "git/internal.h"
 
 #define CORDON_GIT_STASHES_MAX 64
 #define CORDON_GIT_SCRATCH "q" /* in git-take: the root of the sandbox */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "view/git_taking.h"
+#include "git/taking.h"
 
 #define LOG_MAX ((size_t)4 << 20)
 

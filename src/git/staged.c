@@ -4,7 +4,7 @@
  * does it, and with what the run staged besides. An entry that the host itself had staged is not judged: it stays, unless the
  * run committed or changed it.
  */
-#include "view/git_taking.h"
+#include "git/taking.h"
 
 /* A list of differences between HEAD and an index, or between two commits, sorted by path. */
 struct list {

@@ -5,7 +5,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 
 #define HOOK_MAX ((size_t)1 << 20)
 #define MARK "# Written by 'cordon git install-hook'."

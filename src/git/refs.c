@@ -7,7 +7,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/refname.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 
 #define DEPTH_MAX 32
 #define LOOSE_MAX 1536 /* bytes of a loose ref */

@@ -6,7 +6,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "view/git_taking.h"
+#include "git/taking.h"
 
 #define INDEX_MAX ((uint64_t)4 << 30)
 #define SMALL_MAX ((uint64_t)16 << 20)

@@ -16,7 +16,7 @@
 #include "protect/gitconfig.h"
 #include "protect/gitindex.h"
 #include "protect/worktree.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 #include "view/lower.h"
 
 #define CONFIG_MAX ((size_t)256 << 10)

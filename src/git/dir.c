@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "base/setting.h"
 #include "policy/shares.h"
-#include "view/git_internal.h"
+#include "git/internal.h"
 
 #define INDEX_MAX ((uint64_t)4 << 30)
 #define SMALL_MAX ((uint64_t)16 << 20)
