@@ -8,7 +8,7 @@
 #include "crew/crew.h"
 #include "flow/flow.h"
 #include "run/live.h"
-#include "store/approval.h"
+#include "approval/approval.h"
 #include "git/record.h"
 #include "view/view.h"
 

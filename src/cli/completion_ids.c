@@ -10,7 +10,7 @@
 #include "config/settings_file.h"
 #include "crew/crew.h"
 #include "flow/flow.h"
-#include "store/approval.h"
+#include "approval/approval.h"
 #include "view/view.h"
 
 #define RUNS_SHOWN 50

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "mcp/mcp.h"
 #include "mcp/uri.h"
-#include "store/approval.h"
+#include "approval/approval.h"
 
 /* Codes of JSON-RPC and of the specification. */
 enum {

@@ -5,7 +5,7 @@
 #include "loop/control.h"
 #include "page/internal.h"
 #include "session/session.h"
-#include "store/approval.h"
+#include "approval/approval.h"
 #include "view/view.h"
 
 #define SESSIONS_SHOWN ((size_t)2000)

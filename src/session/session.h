@@ -12,7 +12,7 @@
 #ifndef CORDON_SESSION_SESSION_H
 #define CORDON_SESSION_SESSION_H
 
-#include "store/approval.h"
+#include "approval/approval.h"
 #include "store/store.h"
 
 #define CORDON_MESSAGE_MAX ((size_t)1 << 20)

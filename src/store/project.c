@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
-#include "store/allowance.h"
+#include "approval/allowance.h"
 #include "store/internal.h"
 
 void cordon_project_release(struct cordon_project *project)

@@ -3,7 +3,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
-#include "store/approval.h"
+#include "approval/approval.h"
 #include "store/internal.h"
 #include "store/token.h"
 

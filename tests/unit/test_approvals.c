@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/time.h"
-#include "store/approval_internal.h"
+#include "approval/internal.h"
 #include "unit.h"
 
 static struct cordon_store store = CORDON_STORE_NONE;

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/time.h"
-#include "store/approval_internal.h"
+#include "approval/internal.h"
 
 #define COUNTED_MOST 100 /* records that are read to say how many wait */
 

@@ -3,7 +3,7 @@
 #ifndef CORDON_STORE_APPROVAL_INTERNAL_H
 #define CORDON_STORE_APPROVAL_INTERNAL_H
 
-#include "store/approval.h"
+#include "approval/approval.h"
 #include "store/internal.h"
 
 #define CORDON_APPROVAL_SUFFIX ".json"

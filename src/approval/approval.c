@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "store/approval_internal.h"
+#include "approval/internal.h"
 
 #define HASH_BYTES crypto_hash_sha256_BYTES
 #define HASH_TEXT (2 * HASH_BYTES + 1)

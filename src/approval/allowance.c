@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "config/net_setting.h"
 #include "config/values.h"
-#include "store/allowance.h"
+#include "approval/allowance.h"
 
 #define RO ":ro"
 
