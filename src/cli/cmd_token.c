@@ -4,7 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/records.h"
-#include "store/token.h"
+#include "project/token.h"
 
 enum { OPT_PROJECT = 1, OPT_SCOPE, OPT_EXPIRES, OPT_NAME };
 

@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 #include "store/store.h"
-#include "store/token.h"
+#include "project/token.h"
 
 #define CORDON_MCP_MODERN "2026-07-28"
 #define CORDON_MCP_LEGACY "2025-11-25"

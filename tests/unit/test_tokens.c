@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "mcp/internal.h"
-#include "store/token.h"
+#include "project/token.h"
 #include "unit.h"
 
 static void every_tool_has_a_scope(void **state)

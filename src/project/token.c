@@ -5,7 +5,7 @@
 
 #include "approval/approval.h"
 #include "store/internal.h"
-#include "store/token.h"
+#include "project/token.h"
 
 #define ID_BYTES 4
 #define HASH_BYTES crypto_hash_sha256_BYTES
