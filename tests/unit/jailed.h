@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 
 #include "base/path.h"
-#include "sandbox/watch/where.h"
+#include "sandbox/inside/where.h"
 
 /* Descriptors of the process. */
 enum { ON_DIR = 40, ON_PIPE, ON_REMOVED, ON_REMOVED_DIR, ON_FILE };

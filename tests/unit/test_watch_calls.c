@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "sandbox/watch/calls.h"
+#include "sandbox/inside/calls.h"
 
 #define HERE ((long)AT_FDCWD)
 #define DIR_FD 30 /* open on the directory "dir" */

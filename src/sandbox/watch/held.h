@@ -10,10 +10,10 @@
 #ifndef CORDON_SANDBOX_WATCH_HELD_H
 #define CORDON_SANDBOX_WATCH_HELD_H
 
-#include "sandbox/watch/caller.h"
+#include "sandbox/inside/caller.h"
 #include "sandbox/watch/hand_ask.h"
 #include "sandbox/watch/watched.h"
-#include "sandbox/watch/where.h"
+#include "sandbox/inside/where.h"
 
 /* The directory and the name that a call acts on. */
 struct cordon_spot {

@@ -8,7 +8,7 @@
 #define CORDON_SANDBOX_WATCH_REPORT_H
 
 #include "sandbox/watch/watched.h"
-#include "sandbox/watch/where.h"
+#include "sandbox/inside/where.h"
 
 #define CORDON_WATCH_REPORTS 512 /* distinct reports that are sent, and remembered to count repetitions */
 

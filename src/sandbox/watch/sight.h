@@ -4,7 +4,7 @@
 #define CORDON_SANDBOX_WATCH_SIGHT_H
 
 #include "sandbox/watch/watched.h"
-#include "sandbox/watch/where.h"
+#include "sandbox/inside/where.h"
 
 void cordon_sight_report(const struct cordon_watched *watched, const struct cordon_touch *touch);
 

@@ -7,7 +7,7 @@
 #include <limits.h>
 
 #include "sandbox/plan/plan.h"
-#include "sandbox/watch/calls.h"
+#include "sandbox/inside/calls.h"
 
 struct cordon_where {
 	bool shown;  /* the agent's tree has at least its directory; false: only the host's tree may have it */

@@ -10,7 +10,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
-#include "sandbox/watch/calls.h"
+#include "sandbox/inside/calls.h"
 
 #define SHORT_PATH 256
 

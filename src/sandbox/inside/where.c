@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "base/resolve.h"
 #include "base/sys.h"
-#include "sandbox/watch/where.h"
+#include "sandbox/inside/where.h"
 
 const char *const cordon_watch_system[] = { "/usr",  "/etc",  "/lib", "/lib64", "/lib32", "/libx32", "/bin",
 					    "/sbin", "/proc", "/dev", "/sys",	"/run",	  NULL };

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "sandbox/watch/caller.h"
+#include "sandbox/inside/caller.h"
 
 #define MARK 0x100UL /* the bit that dumps shared DAX mappings: off by default, and it means nothing else */
 
