@@ -21,7 +21,7 @@ static int open_view(const struct cordon_loop *loop, const char *id, struct cord
 	if (r == 0)
 		r = cordon_view_lock(ret_view, err);
 	if (r == 0)
-		r = cordon_journal_recover(ret_view, &ended, err);
+		r = cordon_apply_journal_recover(ret_view, &ended, err);
 	ret_view->record.git = CORDON_VIEW_GIT_NONE;
 	return r;
 }

@@ -443,7 +443,7 @@ static int is_applied(const struct cordon_loop *loop, const char *id, struct cor
 		return 0;
 	r = cordon_view_lock(&view, err);
 	if (r == 0)
-		r = cordon_journal_recover(&view, &ended, err);
+		r = cordon_apply_journal_recover(&view, &ended, err);
 	if (r < 0)
 		return r == -ESTALE ? 0 : r; /* the host went on, and all was taken back */
 	return view.record.state == CORDON_VIEW_APPLIED;

@@ -19,7 +19,7 @@ static void apply_done(struct cordon_applying *apply)
 		cordon_buf_done(&apply->choices[i].content);
 	free(apply->choices);
 	tdestroy(apply->links, free);
-	cordon_journal_done(&apply->journal);
+	cordon_apply_journal_done(&apply->journal);
 	cordon_policy_freep(&apply->policy);
 	cordon_delta_done(&apply->delta);
 }
@@ -452,7 +452,7 @@ static int begin(struct cordon_view *view, const struct cordon_apply_request *re
 		.request = request,
 		.result = ret_result,
 		.delta = CORDON_DELTA_NONE,
-		.journal = CORDON_JOURNAL_NONE,
+		.journal = CORDON_APPLY_JOURNAL_NONE,
 		.err = err,
 	};
 	*ret_result = (struct cordon_apply_result){ .arena = cordon_arena_new() };
@@ -471,7 +471,7 @@ int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_reques
 	if (r == 0)
 		r = check_state(&view->record, err);
 	if (r == 0)
-		r = cordon_journal_recover(view, &ended, err);
+		r = cordon_apply_journal_recover(view, &ended, err);
 	if (r == 0)
 		r = look(&apply);
 	if (r == 0)

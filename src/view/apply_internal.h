@@ -23,7 +23,7 @@ struct cordon_applying {
 	struct cordon_policy *policy;
 	struct cordon_choice *choices; /* one for each change of the delta */
 	size_t n_choices;
-	struct cordon_journal journal;
+	struct cordon_apply_journal journal;
 	void *links;		      /* a tree (tsearch) of files with several names that are staged */
 	char opened[CORDON_PATH_MAX]; /* the directory that was looked at last, whether it must be opened; "": the root */
 	struct cordon_error *err;

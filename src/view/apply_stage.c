@@ -45,7 +45,7 @@ static int remember_link(struct cordon_applying *apply, uint64_t ino, uint32_t n
 }
 
 /* Puts the new file or link into the stage, under the step's number. */
-static int stage_file(struct cordon_applying *apply, size_t i, const struct cordon_step *step)
+static int stage_file(struct cordon_applying *apply, size_t i, const struct cordon_apply_step *step)
 {
 	const struct cordon_delta_change *change = &apply->delta.changes[i];
 	const struct cordon_choice *choice = &apply->choices[i];
@@ -59,7 +59,7 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 		.acl_fd = -1,
 	};
 	char buf[CORDON_SLOT_SIZE], other[CORDON_SLOT_SIZE];
-	const char *name = cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf);
+	const char *name = cordon_apply_journal_slot(step->n, CORDON_SLOT_NEW, buf);
 	const struct staged_link *known;
 	struct stat st;
 	autofd int fd = cordon_delta_open(&apply->delta, change, &st), acl = -1;
@@ -69,7 +69,7 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 	if (S_ISLNK(st.st_mode))
 		return cordon_stage_link(fd, &st, apply->journal.stage_fd, name);
 	known = change->links > 1 && !content ? find_link(apply, st.st_ino) : NULL;
-	if (known && linkat(apply->journal.stage_fd, cordon_journal_slot(known->n, CORDON_SLOT_NEW, other),
+	if (known && linkat(apply->journal.stage_fd, cordon_apply_journal_slot(known->n, CORDON_SLOT_NEW, other),
 			    apply->journal.stage_fd, name, 0) == 0)
 		return 0;
 	if (S_ISREG(change->old.mode))
@@ -82,10 +82,10 @@ static int stage_file(struct cordon_applying *apply, size_t i, const struct cord
 
 /* Makes a new directory in the stage. Its rights come last; until then we must be able to fill it. */
 static int stage_dir(struct cordon_applying *apply, const struct cordon_delta_change *change,
-		     const struct cordon_step *step)
+		     const struct cordon_apply_step *step)
 {
 	char buf[CORDON_SLOT_SIZE];
-	const char *name = cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf);
+	const char *name = cordon_apply_journal_slot(step->n, CORDON_SLOT_NEW, buf);
 	autofd int fd = cordon_open_beneath(apply->delta.upper_fd, change->path,
 					    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -100,7 +100,7 @@ static int stage_dir(struct cordon_applying *apply, const struct cordon_delta_ch
  * have done the same, or the view has. */
 static int stage_open(struct cordon_applying *apply, const char *path)
 {
-	struct cordon_step step = { .kind = CORDON_STEP_OPEN, .n = apply->journal.next++ };
+	struct cordon_apply_step step = { .kind = CORDON_APPLY_STEP_OPEN, .n = apply->journal.next++ };
 	size_t n = (size_t)(cordon_path_base(path) - path);
 	char dir[CORDON_PATH_MAX];
 	autofd int fd = -1;
@@ -117,10 +117,10 @@ static int stage_open(struct cordon_applying *apply, const char *path)
 	step.old.mtime = (struct timespec){ 0 };
 	step.new = step.old;
 	step.new.mode |= 0300;
-	return cordon_journal_add(&apply->journal, &step, apply->err);
+	return cordon_apply_journal_add(&apply->journal, &step, apply->err);
 }
 
-static int add_step(struct cordon_applying *apply, struct cordon_step *step)
+static int add_step(struct cordon_applying *apply, struct cordon_apply_step *step)
 {
 	char buf[CORDON_SLOT_SIZE];
 	struct stat st;
@@ -128,41 +128,41 @@ static int add_step(struct cordon_applying *apply, struct cordon_step *step)
 
 	if (r < 0)
 		return r;
-	if (step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT) {
-		if (fstatat(apply->journal.stage_fd, cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf), &st,
+	if (step->kind == CORDON_APPLY_STEP_SWAP || step->kind == CORDON_APPLY_STEP_PUT) {
+		if (fstatat(apply->journal.stage_fd, cordon_apply_journal_slot(step->n, CORDON_SLOT_NEW, buf), &st,
 			    AT_SYMLINK_NOFOLLOW) < 0)
 			return cordon_fail_errno(apply->err, -errno, "cannot prepare %s", step->path);
 		cordon_ident_of(&st, &step->new);
 	}
-	r = cordon_journal_keep(&apply->journal, step);
+	r = cordon_apply_journal_keep(&apply->journal, step);
 	if (r == -ESTALE)
 		return cordon_fail(apply->err, r, CORDON_KIND_CONFLICT, "the host changed %s meanwhile", step->path);
 	if (r < 0)
 		return cordon_fail_errno(apply->err, r, "cannot keep what %s is, so nothing was written", step->path);
-	return cordon_journal_add(&apply->journal, step, apply->err);
+	return cordon_apply_journal_add(&apply->journal, step, apply->err);
 }
 
 static int stage_change(struct cordon_applying *apply, size_t i)
 {
 	const struct cordon_delta_change *change = &apply->delta.changes[i];
-	struct cordon_step step = { .path = change->path,
-				    .old = change->old,
-				    .n = apply->journal.next++,
-				    .edited = change->edited,
-				    .part = apply->choices[i].part };
+	struct cordon_apply_step step = { .path = change->path,
+					  .old = change->old,
+					  .n = apply->journal.next++,
+					  .edited = change->edited,
+					  .part = apply->choices[i].part };
 	int r = 0;
 
 	if (change->kind == CORDON_DELTA_DELETED) {
-		step.kind = CORDON_STEP_TAKE;
+		step.kind = CORDON_APPLY_STEP_TAKE;
 	} else if (S_ISDIR(change->new.mode)) {
 		if (change->kind != CORDON_DELTA_ADDED)
 			return 0; /* its rights come last */
-		step.kind = CORDON_STEP_PUT;
+		step.kind = CORDON_APPLY_STEP_PUT;
 		r = stage_dir(apply, change, &step);
 	} else if (change->kind == CORDON_DELTA_TOUCHED && !change->attributes) {
 		return 0;
 	} else {
-		step.kind = change->old.mode ? CORDON_STEP_SWAP : CORDON_STEP_PUT;
+		step.kind = change->old.mode ? CORDON_APPLY_STEP_SWAP : CORDON_APPLY_STEP_PUT;
 		r = stage_file(apply, i, &step);
 	}
 	if (r < 0)
@@ -178,8 +178,8 @@ static int stage_meta(struct cordon_applying *apply)
 
 	for (size_t i = apply->delta.n; i-- > 0;) {
 		const struct cordon_delta_change *change = &apply->delta.changes[i];
-		struct cordon_step step = {
-			.kind = CORDON_STEP_META, .path = change->path, .old = change->old, .new = change->new
+		struct cordon_apply_step step = {
+			.kind = CORDON_APPLY_STEP_META, .path = change->path, .old = change->old, .new = change->new
 		};
 		int r;
 
@@ -193,7 +193,7 @@ static int stage_meta(struct cordon_applying *apply)
 			step.old.mtime = step.new.mtime = (struct timespec){ 0 };
 		if (change->kind == CORDON_DELTA_ADDED) {
 			/* The steps are in the order of the changes. */
-			while (at > 0 && !(apply->journal.steps[at - 1].kind == CORDON_STEP_PUT &&
+			while (at > 0 && !(apply->journal.steps[at - 1].kind == CORDON_APPLY_STEP_PUT &&
 					   cordon_streq(apply->journal.steps[at - 1].path, change->path)))
 				at--;
 			if (at == 0)
@@ -201,7 +201,7 @@ static int stage_meta(struct cordon_applying *apply)
 			step.old = apply->journal.steps[at - 1].new;
 			step.old.mtime = (struct timespec){ 0 };
 		}
-		r = cordon_journal_add(&apply->journal, &step, apply->err);
+		r = cordon_apply_journal_add(&apply->journal, &step, apply->err);
 		if (r < 0)
 			return r;
 	}
@@ -210,7 +210,7 @@ static int stage_meta(struct cordon_applying *apply)
 
 int cordon_apply_carry_out(struct cordon_applying *apply, bool whole)
 {
-	int r = cordon_journal_begin(apply->view, apply->delta.root_fd, &apply->journal, apply->err);
+	int r = cordon_apply_journal_begin(apply->view, apply->delta.root_fd, &apply->journal, apply->err);
 
 	apply->journal.whole = whole;
 	apply->opened[0] = '/'; /* none */
@@ -220,12 +220,12 @@ int cordon_apply_carry_out(struct cordon_applying *apply, bool whole)
 	if (r == 0)
 		r = stage_meta(apply);
 	if (r < 0) {
-		cordon_journal_drop(&apply->journal);
+		cordon_apply_journal_drop(&apply->journal);
 		return r;
 	}
 	if (apply->journal.n == 0) {
-		cordon_journal_drop(&apply->journal);
+		cordon_apply_journal_drop(&apply->journal);
 		return 0;
 	}
-	return cordon_journal_commit(&apply->journal, apply->err);
+	return cordon_apply_journal_commit(&apply->journal, apply->err);
 }

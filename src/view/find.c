@@ -199,8 +199,8 @@ static bool is_settled(const struct cordon_view_record *record, uint64_t max_age
 static bool remove_settled(const struct cordon_home *home, struct cordon_view *view, uint64_t max_age_ms)
 {
 	return is_settled(&view->record, max_age_ms) && cordon_view_lock(view, NULL) == 0 &&
-	       is_settled(&view->record, max_age_ms) && !cordon_journal_pending(view) &&
-	       !cordon_journal_has_kept(view) && cordon_view_remove(home, view, NULL) == 0;
+	       is_settled(&view->record, max_age_ms) && !cordon_apply_journal_pending(view) &&
+	       !cordon_apply_journal_has_kept(view) && cordon_view_remove(home, view, NULL) == 0;
 }
 
 int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct cordon_view_counts *ret_counts,

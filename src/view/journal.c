@@ -19,13 +19,13 @@
 #define JOURNAL_MAX ((size_t)1 << 30)
 
 static const char *const state_names[] = {
-	[CORDON_JOURNAL_PREPARED] = NULL,
-	[CORDON_JOURNAL_INTENT] = "intent",
-	[CORDON_JOURNAL_APPLIED] = "applied",
-	[CORDON_JOURNAL_UNDO] = "undo",
+	[CORDON_APPLY_JOURNAL_PREPARED] = NULL,
+	[CORDON_APPLY_JOURNAL_INTENT] = "intent",
+	[CORDON_APPLY_JOURNAL_APPLIED] = "applied",
+	[CORDON_APPLY_JOURNAL_UNDO] = "undo",
 };
 
-const char *cordon_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE])
+const char *cordon_apply_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE])
 {
 	static const char *const suffixes[] = {
 		[CORDON_SLOT_NEW] = "", [CORDON_SLOT_OLD] = ".old", [CORDON_SLOT_COPY] = ".copy"
@@ -36,27 +36,27 @@ const char *cordon_journal_slot(uint32_t n, cordon_slot slot, char buf[static CO
 }
 
 /* Whether a step has an old entry that the stage gets. */
-static bool has_old(const struct cordon_step *step)
+static bool has_old(const struct cordon_apply_step *step)
 {
-	return step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_TAKE;
+	return step->kind == CORDON_APPLY_STEP_SWAP || step->kind == CORDON_APPLY_STEP_TAKE;
 }
 
-void cordon_journal_done(struct cordon_journal *journal)
+void cordon_apply_journal_done(struct cordon_apply_journal *journal)
 {
 	cordon_closep(&journal->all_fd);
 	cordon_closep(&journal->dir_fd);
 	cordon_closep(&journal->stage_fd);
 	cordon_arena_free(journal->arena);
 	free(journal->steps);
-	*journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
+	*journal = (struct cordon_apply_journal)CORDON_APPLY_JOURNAL_NONE;
 }
 
 /* ---- the file ---- */
 
-static int save(struct cordon_journal *journal, cordon_journal_state state, struct cordon_error *err)
+static int save(struct cordon_apply_journal *journal, cordon_apply_journal_state state, struct cordon_error *err)
 {
 	autobuf struct cordon_buf buf = CORDON_BUF(JOURNAL_MAX);
-	int r = cordon_journal_write(journal, &buf);
+	int r = cordon_apply_journal_write(journal, &buf);
 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot write the journal");
@@ -70,7 +70,8 @@ static int save(struct cordon_journal *journal, cordon_journal_state state, stru
  * Gives the file the name of its next state. `durable`: before anything else happens. If a power cut takes the last state
  * back, after all steps were synced, the next command finds that they were carried out, and enters it again.
  */
-static int enter(struct cordon_journal *journal, cordon_journal_state state, bool durable, struct cordon_error *err)
+static int enter(struct cordon_apply_journal *journal, cordon_apply_journal_state state, bool durable,
+		 struct cordon_error *err)
 {
 	if (renameat(journal->dir_fd, state_names[journal->state], journal->dir_fd, state_names[state]) < 0 ||
 	    (durable && fsync(journal->dir_fd) < 0))
@@ -93,7 +94,7 @@ static bool same_mount(int a, int b)
 
 /* Makes the stage in the root, where entries can be exchanged. Its name is written down first. No run can have made an entry
  * with that name, because nobody knows it. */
-static int make_place(struct cordon_journal *journal, struct cordon_error *err)
+static int make_place(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	char name[sizeof(journal->place)], id[CORDON_UUID_SIZE];
 	int r = cordon_uuid_new(id);
@@ -113,7 +114,7 @@ static int make_place(struct cordon_journal *journal, struct cordon_error *err)
 
 /* The name of the stage in the root is written down before it is made, and forgotten after it was removed: while there are
  * steps to be carried out or taken back, it must be there. */
-static int open_stage(struct cordon_journal *journal, struct cordon_error *err)
+static int open_stage(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	autobuf struct cordon_buf place = CORDON_BUF(sizeof(journal->place) - 1);
 	int r = cordon_read_file(journal->dir_fd, PLACE, O_NOFOLLOW, &place, NULL);
@@ -126,25 +127,26 @@ static int open_stage(struct cordon_journal *journal, struct cordon_error *err)
 		}
 		if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
 			return cordon_fail_errno(err, -errno, "cannot open %s in the root", place.data);
-		journal->lost = journal->state == CORDON_JOURNAL_INTENT || journal->state == CORDON_JOURNAL_UNDO;
+		journal->lost = journal->state == CORDON_APPLY_JOURNAL_INTENT ||
+				journal->state == CORDON_APPLY_JOURNAL_UNDO;
 	}
 	journal->stage_fd = openat(journal->dir_fd, STAGE, CORDON_OPEN_DIR);
 	return journal->stage_fd < 0 ? cordon_fail_errno(err, -errno, "cannot open the journal") : 0;
 }
 
 /* In the first version old and new entries had the same names. */
-static int rename_entries(const struct cordon_journal *journal, struct cordon_error *err)
+static int rename_entries(const struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 		char new[CORDON_SLOT_SIZE], old[CORDON_SLOT_SIZE];
 		struct stat st;
 
-		cordon_journal_slot(step->n, CORDON_SLOT_NEW, new);
+		cordon_apply_journal_slot(step->n, CORDON_SLOT_NEW, new);
 		if (!has_old(step) || fstatat(journal->stage_fd, new, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    (step->kind == CORDON_STEP_SWAP && st.st_ino == step->new.ino &&st.st_dev == step->new.dev))
+		    (step->kind == CORDON_APPLY_STEP_SWAP && st.st_ino == step->new.ino &&st.st_dev == step->new.dev))
 			continue;
-		cordon_journal_slot(step->n, CORDON_SLOT_OLD, old);
+		cordon_apply_journal_slot(step->n, CORDON_SLOT_OLD, old);
 		/* If the step has an old entry, this one is about to be filled with the new one. */
 		if (renameat2(journal->stage_fd, new, journal->stage_fd, old, RENAME_NOREPLACE) < 0 && errno != EEXIST)
 			return cordon_fail_errno(err, -errno, "cannot read the journal");
@@ -185,10 +187,10 @@ static int list_numbers(int all_fd, const char *prefix, uint64_t *ret, size_t ma
 #define NUMBERS_MAX 1024
 #define SYNC_MAX 32 /* steps whose files are synced one by one */
 
-int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
-			 struct cordon_error *err)
+int cordon_apply_journal_begin(struct cordon_view *view, int root_fd, struct cordon_apply_journal *ret_journal,
+			       struct cordon_error *err)
 {
-	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+	autojournal struct cordon_apply_journal journal = CORDON_APPLY_JOURNAL_NONE;
 	uint64_t numbers[2 * NUMBERS_MAX], next = 1;
 	int n, kept, r = open_all(view, true, &journal.all_fd);
 
@@ -216,31 +218,31 @@ int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_jo
 		cordon_closep(&journal.stage_fd);
 		r = make_place(&journal, err);
 		if (r < 0) {
-			cordon_journal_drop(&journal);
+			cordon_apply_journal_drop(&journal);
 			return r;
 		}
 	}
 	*ret_journal = journal;
-	journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
+	journal = (struct cordon_apply_journal)CORDON_APPLY_JOURNAL_NONE;
 	return 0;
 }
 
-void cordon_journal_drop(struct cordon_journal *journal)
+void cordon_apply_journal_drop(struct cordon_apply_journal *journal)
 {
 	cordon_closep(&journal->stage_fd);
 	/* Without its file it is a journal of which nothing was carried out, whenever we are killed. */
-	for (size_t i = CORDON_JOURNAL_INTENT; journal->dir_fd >= 0 && i < CORDON_ARRAY_SIZE(state_names); i++)
+	for (size_t i = CORDON_APPLY_JOURNAL_INTENT; journal->dir_fd >= 0 && i < CORDON_ARRAY_SIZE(state_names); i++)
 		unlinkat(journal->dir_fd, state_names[i], 0);
 	if (*journal->place)
 		cordon_dirs_remove(journal->root_fd, journal->place, NULL);
 	if (*journal->name && journal->all_fd >= 0)
 		cordon_dirs_remove(journal->all_fd, journal->name, NULL);
-	cordon_journal_done(journal);
+	cordon_apply_journal_done(journal);
 }
 
 /* ---- its life ---- */
 
-int cordon_journal_keep(struct cordon_journal *journal, const struct cordon_step *step)
+int cordon_apply_journal_keep(struct cordon_apply_journal *journal, const struct cordon_apply_step *step)
 {
 	char buf[CORDON_SLOT_SIZE];
 	autofd int parent = -1, own = -1;
@@ -250,20 +252,20 @@ int cordon_journal_keep(struct cordon_journal *journal, const struct cordon_step
 	if (!has_old(step))
 		return 0;
 	if (S_ISDIR(step->old.mode))
-		r = cordon_steps_copy_dir(journal, step);
+		r = cordon_apply_steps_copy_dir(journal, step);
 	if (r < 0 || !*journal->place)
 		return r;
-	parent = cordon_steps_open_parent(journal, step->path, &name);
+	parent = cordon_apply_steps_open_parent(journal, step->path, &name);
 	if (parent < 0)
 		return parent;
 	own = openat(journal->dir_fd, STAGE, CORDON_OPEN_DIR);
 	if (own < 0)
 		return -errno;
-	return cordon_stage_again(parent, name, own, cordon_journal_slot(step->n, CORDON_SLOT_OLD, buf));
+	return cordon_stage_again(parent, name, own, cordon_apply_journal_slot(step->n, CORDON_SLOT_OLD, buf));
 }
 
 /* Copies what a stage in the root has of the host's to our own directory: all of it, or what we have no copy of. */
-static int bring_home(struct cordon_journal *journal, bool all, struct cordon_error *err)
+static int bring_home(struct cordon_apply_journal *journal, bool all, struct cordon_error *err)
 {
 	autofd int own = -1;
 
@@ -273,12 +275,12 @@ static int bring_home(struct cordon_journal *journal, bool all, struct cordon_er
 	if (own < 0)
 		return cordon_fail_errno(err, -errno, "cannot keep what was replaced");
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 		char old[CORDON_SLOT_SIZE], copy[CORDON_SLOT_SIZE];
 		int r;
 
-		cordon_journal_slot(step->n, CORDON_SLOT_OLD, old);
-		cordon_journal_slot(step->n, CORDON_SLOT_COPY, copy);
+		cordon_apply_journal_slot(step->n, CORDON_SLOT_OLD, old);
+		cordon_apply_journal_slot(step->n, CORDON_SLOT_COPY, copy);
 		if (!has_old(step) || (!all && faccessat(own, old, F_OK, AT_SYMLINK_NOFOLLOW) == 0))
 			continue;
 		cordon_dirs_remove(own, copy, NULL);
@@ -293,7 +295,7 @@ static int bring_home(struct cordon_journal *journal, bool all, struct cordon_er
 }
 
 /* The other way round, before an undo: the entries are new files then, and the journal must know them. */
-static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
+static int bring_back(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	autofd int own = -1;
 	int r;
@@ -304,9 +306,9 @@ static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 	unlinkat(journal->dir_fd, PLACE, 0);
 	r = make_place(journal, err);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
-		struct cordon_step *step = &journal->steps[i];
+		struct cordon_apply_step *step = &journal->steps[i];
 		char buf[CORDON_SLOT_SIZE];
-		const char *entry = cordon_journal_slot(step->n, CORDON_SLOT_OLD, buf);
+		const char *entry = cordon_apply_journal_slot(step->n, CORDON_SLOT_OLD, buf);
 		struct stat st = { 0 };
 
 		if (!has_old(step))
@@ -324,7 +326,7 @@ static int bring_back(struct cordon_journal *journal, struct cordon_error *err)
 }
 
 /* Keeps a stage that still has something of the host's, which could not be given back because the host went on. */
-static void set_aside(struct cordon_journal *journal, struct cordon_error *err)
+static void set_aside(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	char kept[32];
 	int home;
@@ -340,26 +342,26 @@ static void set_aside(struct cordon_journal *journal, struct cordon_error *err)
 			  "state/views/%s/journal/%s%s%s",
 			  journal->view->record.id, kept, home < 0 ? ", and in the root in " : "",
 			  home < 0 ? journal->place : "");
-	cordon_journal_done(journal);
+	cordon_apply_journal_done(journal);
 }
 
 /* Waits until what the steps did is on the disk. Waiting for a whole file system also waits for what others write, so
  * few entries are waited for one by one. */
-static int sync_entries(const struct cordon_journal *journal, bool staged)
+static int sync_entries(const struct cordon_apply_journal *journal, bool staged)
 {
 	if (journal->n > SYNC_MAX)
 		return syncfs(staged ? journal->stage_fd : journal->root_fd) < 0 ? -errno : 0;
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 		char buf[CORDON_SLOT_SIZE], dir[CORDON_PATH_MAX];
 		size_t n = (size_t)(cordon_path_base(step->path) - step->path);
 		autofd int fd = -1;
 
-		if (staged &&
-		    (!S_ISREG(step->new.mode) || (step->kind != CORDON_STEP_SWAP && step->kind != CORDON_STEP_PUT)))
+		if (staged && (!S_ISREG(step->new.mode) ||
+			       (step->kind != CORDON_APPLY_STEP_SWAP && step->kind != CORDON_APPLY_STEP_PUT)))
 			continue;
 		if (staged) {
-			fd = openat(journal->stage_fd, cordon_journal_slot(step->n, CORDON_SLOT_NEW, buf),
+			fd = openat(journal->stage_fd, cordon_apply_journal_slot(step->n, CORDON_SLOT_NEW, buf),
 				    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 			/* A file that nobody may read was just written by us: wait for everything then. */
 			if (fd < 0 && errno == EACCES)
@@ -377,7 +379,7 @@ static int sync_entries(const struct cordon_journal *journal, bool staged)
 }
 
 /* Records whether the view is applied, before the journal says that it has ended: a kill in between is noticed. */
-static int record_state(struct cordon_journal *journal, cordon_view_state from, cordon_view_state to,
+static int record_state(struct cordon_apply_journal *journal, cordon_view_state from, cordon_view_state to,
 			struct cordon_error *err)
 {
 	if (!journal->whole || journal->view->record.state != from)
@@ -388,27 +390,27 @@ static int record_state(struct cordon_journal *journal, cordon_view_state from, 
 
 /* Takes everything back after a step failed. The stage is on the disk before the journal says so: its entries tell which
  * steps were carried out. */
-static void roll_back(struct cordon_journal *journal, struct cordon_error *err)
+static void roll_back(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
-	int r = fsync(journal->stage_fd) < 0 ? -errno : enter(journal, CORDON_JOURNAL_UNDO, true, NULL);
+	int r = fsync(journal->stage_fd) < 0 ? -errno : enter(journal, CORDON_APPLY_JOURNAL_UNDO, true, NULL);
 
 	if (r == 0)
-		r = cordon_steps_run(journal, false, true, NULL);
+		r = cordon_apply_steps_run(journal, false, true, NULL);
 	if (r == 0)
 		sync_entries(journal, false);
 	cordon_known_add(journal->view->dir_fd, journal, false);
 	if (r == -ESTALE)
 		set_aside(journal, err);
 	else if (r == 0)
-		cordon_journal_drop(journal);
+		cordon_apply_journal_drop(journal);
 	else /* the disk is full, or the like: the journal stays, and the next call goes on */
 		cordon_error_hint(err, "not everything could be taken back; the next call goes on with it");
 }
 
 /* Ends the way forward: all steps are carried out, or all are taken back. */
-static int finish(struct cordon_journal *journal, bool forced, struct cordon_error *err)
+static int finish(struct cordon_apply_journal *journal, bool forced, struct cordon_error *err)
 {
-	int r = cordon_steps_run(journal, true, forced, err), synced, recorded;
+	int r = cordon_apply_steps_run(journal, true, forced, err), synced, recorded;
 	bool home;
 
 	if (r < 0 && !forced) {
@@ -432,7 +434,7 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 		cordon_error_hint(err, "the changes are in the host's tree; the next call goes on with what is left");
 		return r;
 	}
-	if (enter(journal, CORDON_JOURNAL_APPLIED, *journal->place, r == 0 ? err : NULL) < 0 && r == 0)
+	if (enter(journal, CORDON_APPLY_JOURNAL_APPLIED, *journal->place, r == 0 ? err : NULL) < 0 && r == 0)
 		return err ? err->code : -EIO;
 	cordon_closep(&journal->stage_fd);
 	if (*journal->place) {
@@ -442,7 +444,7 @@ static int finish(struct cordon_journal *journal, bool forced, struct cordon_err
 	return r;
 }
 
-int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *err)
+int cordon_apply_journal_commit(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	int r = sync_entries(journal, true);
 
@@ -453,22 +455,22 @@ int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *e
 		r = cordon_fail_errno(err, -errno, "cannot write the changes to the disk");
 	else
 		r = fsync(journal->all_fd) < 0 ? cordon_fail_errno(err, -errno, "cannot write the journal")
-					       : save(journal, CORDON_JOURNAL_INTENT, err);
+					       : save(journal, CORDON_APPLY_JOURNAL_INTENT, err);
 	if (r < 0) {
-		cordon_journal_drop(journal);
+		cordon_apply_journal_drop(journal);
 		return r;
 	}
 	return finish(journal, false, err);
 }
 
 /* Opens a journal and reads its file, if it has one. */
-static int open_number(struct cordon_view *view, int all_fd, uint64_t number, int root_fd, struct cordon_journal *ret,
-		       struct cordon_error *err)
+static int open_number(struct cordon_view *view, int all_fd, uint64_t number, int root_fd,
+		       struct cordon_apply_journal *ret, struct cordon_error *err)
 {
 	/* An undo may have begun while the file of the state before is still there. */
-	static const cordon_journal_state order[] = { CORDON_JOURNAL_UNDO, CORDON_JOURNAL_INTENT,
-						      CORDON_JOURNAL_APPLIED };
-	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+	static const cordon_apply_journal_state order[] = { CORDON_APPLY_JOURNAL_UNDO, CORDON_APPLY_JOURNAL_INTENT,
+							    CORDON_APPLY_JOURNAL_APPLIED };
+	autojournal struct cordon_apply_journal journal = CORDON_APPLY_JOURNAL_NONE;
 	autobuf struct cordon_buf text = CORDON_BUF(JOURNAL_MAX);
 	bool first = false;
 	int r = -ENOENT;
@@ -491,7 +493,7 @@ static int open_number(struct cordon_view *view, int all_fd, uint64_t number, in
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (r == 0)
-		r = cordon_journal_read(&journal, &text, &first, err);
+		r = cordon_apply_journal_read(&journal, &text, &first, err);
 	else
 		r = 0; /* it is only prepared */
 	if (r == -EPROTO)
@@ -501,19 +503,19 @@ static int open_number(struct cordon_view *view, int all_fd, uint64_t number, in
 		return cordon_fail(err, r, CORDON_KIND_IO, "the journal %s of view %s is damaged", journal.name,
 				   view->record.id);
 	r = open_stage(&journal, err);
-	if (r < 0 && journal.state != CORDON_JOURNAL_PREPARED)
+	if (r < 0 && journal.state != CORDON_APPLY_JOURNAL_PREPARED)
 		return r;
 	if (first && !journal.lost)
 		r = rename_entries(&journal, err);
-	if (r < 0 && journal.state != CORDON_JOURNAL_PREPARED)
+	if (r < 0 && journal.state != CORDON_APPLY_JOURNAL_PREPARED)
 		return r;
 	*ret = journal;
-	journal = (struct cordon_journal)CORDON_JOURNAL_NONE;
+	journal = (struct cordon_apply_journal)CORDON_APPLY_JOURNAL_NONE;
 	return 0;
 }
 
-int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
-			  struct cordon_error *err)
+int cordon_apply_journal_latest(struct cordon_view *view, int root_fd, struct cordon_apply_journal *ret_journal,
+				struct cordon_error *err)
 {
 	uint64_t numbers[NUMBERS_MAX], newest = 0;
 	autofd int all = -1;
@@ -533,12 +535,12 @@ int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_j
 }
 
 /* Ends an undo: all steps are taken back, or all are carried out again. */
-static int finish_undo(struct cordon_journal *journal, bool forced, struct cordon_error *err)
+static int finish_undo(struct cordon_apply_journal *journal, bool forced, struct cordon_error *err)
 {
-	int r = cordon_steps_run(journal, false, forced, err), synced, recorded;
+	int r = cordon_apply_steps_run(journal, false, forced, err), synced, recorded;
 
 	if (r < 0 && !forced) {
-		if (fsync(journal->stage_fd) == 0 && enter(journal, CORDON_JOURNAL_INTENT, true, NULL) == 0)
+		if (fsync(journal->stage_fd) == 0 && enter(journal, CORDON_APPLY_JOURNAL_INTENT, true, NULL) == 0)
 			finish(journal, true, NULL);
 		return r;
 	}
@@ -555,11 +557,11 @@ static int finish_undo(struct cordon_journal *journal, bool forced, struct cordo
 	if (r == -ESTALE)
 		set_aside(journal, err);
 	else if (r == 0)
-		cordon_journal_drop(journal);
+		cordon_apply_journal_drop(journal);
 	return r;
 }
 
-int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err)
+int cordon_apply_journal_undo(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	int r = bring_back(journal, err);
 
@@ -567,11 +569,11 @@ int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err
 		if (syncfs(journal->stage_fd) < 0)
 			r = cordon_fail_errno(err, -errno, "cannot write to the disk");
 		if (r == 0)
-			r = save(journal, CORDON_JOURNAL_UNDO, err);
+			r = save(journal, CORDON_APPLY_JOURNAL_UNDO, err);
 		if (r == 0)
-			unlinkat(journal->dir_fd, state_names[CORDON_JOURNAL_APPLIED], 0);
+			unlinkat(journal->dir_fd, state_names[CORDON_APPLY_JOURNAL_APPLIED], 0);
 	} else if (r == 0) {
-		r = enter(journal, CORDON_JOURNAL_UNDO, true, err);
+		r = enter(journal, CORDON_APPLY_JOURNAL_UNDO, true, err);
 	}
 	if (r < 0) {
 		if (*journal->place)
@@ -582,9 +584,9 @@ int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err
 }
 
 /* Without its stage, nothing can be carried out or taken back any more. */
-static int give_up(struct cordon_journal *journal, struct cordon_error *err)
+static int give_up(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
-	int r = journal->state == CORDON_JOURNAL_UNDO
+	int r = journal->state == CORDON_APPLY_JOURNAL_UNDO
 			? record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, err)
 			: 0;
 
@@ -598,22 +600,22 @@ static int give_up(struct cordon_journal *journal, struct cordon_error *err)
 	return -ESTALE;
 }
 
-static int recover_one(struct cordon_journal *journal, size_t *ended, struct cordon_error *err)
+static int recover_one(struct cordon_apply_journal *journal, size_t *ended, struct cordon_error *err)
 {
 	if (journal->lost)
 		return give_up(journal, err);
 	switch (journal->state) {
-	case CORDON_JOURNAL_PREPARED:
-		cordon_journal_drop(journal);
+	case CORDON_APPLY_JOURNAL_PREPARED:
+		cordon_apply_journal_drop(journal);
 		++*ended;
 		return 0;
-	case CORDON_JOURNAL_INTENT:
+	case CORDON_APPLY_JOURNAL_INTENT:
 		++*ended;
 		return finish(journal, false, err);
-	case CORDON_JOURNAL_UNDO:
+	case CORDON_APPLY_JOURNAL_UNDO:
 		++*ended;
 		return finish_undo(journal, true, err);
-	case CORDON_JOURNAL_APPLIED:
+	case CORDON_APPLY_JOURNAL_APPLIED:
 		/* A stage that an undo prepared, or that was copied already, may still be in the root. */
 		cordon_closep(&journal->stage_fd);
 		if (*journal->place)
@@ -636,7 +638,7 @@ static void keep_damaged(int all_fd, uint64_t number, struct cordon_error *err)
 		cordon_error_hint(err, "it is %s now; its stage may have files of the host's", kept);
 }
 
-int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err)
+int cordon_apply_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err)
 {
 	uint64_t numbers[NUMBERS_MAX];
 	autofd int all = -1, root = -1;
@@ -644,7 +646,7 @@ int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct c
 	int n, r = 0;
 
 	*ret_ended = 0;
-	if (!cordon_journal_pending(view))
+	if (!cordon_apply_journal_pending(view))
 		return 0;
 	n = open_all(view, false, &all);
 	if (n == 0)
@@ -652,7 +654,7 @@ int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct c
 	if (n > 0)
 		r = cordon_view_root(view, &root, err);
 	for (int i = 0; r == 0 && i < n; i++) {
-		autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+		autojournal struct cordon_apply_journal journal = CORDON_APPLY_JOURNAL_NONE;
 
 		r = open_number(view, all, numbers[i], root, &journal, err);
 		if (r == 0)
@@ -664,7 +666,7 @@ int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct c
 	return r;
 }
 
-bool cordon_journal_pending(const struct cordon_view *view)
+bool cordon_apply_journal_pending(const struct cordon_view *view)
 {
 	uint64_t numbers[NUMBERS_MAX];
 	autofd int all = -1;
@@ -688,7 +690,7 @@ bool cordon_journal_pending(const struct cordon_view *view)
 	return false;
 }
 
-bool cordon_journal_has_kept(const struct cordon_view *view)
+bool cordon_apply_journal_has_kept(const struct cordon_view *view)
 {
 	autofd int all = -1;
 	uint64_t number;

@@ -29,16 +29,16 @@
 
 #include "view/delta.h"
 
-typedef enum cordon_step_kind {
-	CORDON_STEP_SWAP = 's', /* the root's entry goes to the stage, and the stage's gets its name; never directories */
-	CORDON_STEP_PUT = 'p',	/* the stage's entry gets a name that the root does not have */
-	CORDON_STEP_TAKE = 't', /* the root's entry goes to the stage; a directory must be empty */
-	CORDON_STEP_META = 'm', /* mode and time of what the root has; never a reason to fail */
-	CORDON_STEP_OPEN = 'o', /* a directory of the host that has another mode while the other steps are carried out */
-} cordon_step_kind;
+typedef enum cordon_apply_step_kind {
+	CORDON_APPLY_STEP_SWAP = 's', /* the root's entry goes to the stage, and the stage's gets its name; never directories */
+	CORDON_APPLY_STEP_PUT = 'p',  /* the stage's entry gets a name that the root does not have */
+	CORDON_APPLY_STEP_TAKE = 't', /* the root's entry goes to the stage; a directory must be empty */
+	CORDON_APPLY_STEP_META = 'm', /* mode and time of what the root has; never a reason to fail */
+	CORDON_APPLY_STEP_OPEN = 'o', /* a directory of the host that has another mode while the other steps are carried out */
+} cordon_apply_step_kind;
 
-struct cordon_step {
-	cordon_step_kind kind;
+struct cordon_apply_step {
+	cordon_apply_step_kind kind;
 	uint32_t n; /* the entry of the stage */
 	const char *path;
 	bool edited; /* the host had changed it since the view began */
@@ -55,14 +55,14 @@ typedef enum cordon_slot {
 
 #define CORDON_SLOT_SIZE (CORDON_DIGITS_SIZE + 8)
 
-typedef enum cordon_journal_state {
-	CORDON_JOURNAL_PREPARED, /* nothing has happened */
-	CORDON_JOURNAL_INTENT,
-	CORDON_JOURNAL_APPLIED,
-	CORDON_JOURNAL_UNDO,
-} cordon_journal_state;
+typedef enum cordon_apply_journal_state {
+	CORDON_APPLY_JOURNAL_PREPARED, /* nothing has happened */
+	CORDON_APPLY_JOURNAL_INTENT,
+	CORDON_APPLY_JOURNAL_APPLIED,
+	CORDON_APPLY_JOURNAL_UNDO,
+} cordon_apply_journal_state;
 
-struct cordon_journal {
+struct cordon_apply_journal {
 	struct cordon_arena *arena;
 	struct cordon_view *view; /* borrowed, and so is the next */
 	int root_fd;
@@ -71,8 +71,8 @@ struct cordon_journal {
 	int stage_fd;
 	char name[16];	/* k */
 	char place[64]; /* name of the stage in the root; "" when it is in dir_fd */
-	cordon_journal_state state;
-	struct cordon_step *steps;
+	cordon_apply_journal_state state;
+	struct cordon_apply_step *steps;
 	size_t n, cap;
 	bool lost;     /* `place` is not there any more, though steps remain */
 	bool whole;    /* with these steps, nothing of the view is left to be applied */
@@ -80,46 +80,47 @@ struct cordon_journal {
 };
 
 /* clang-format off */
-#define CORDON_JOURNAL_NONE { .root_fd = -1, .all_fd = -1, .dir_fd = -1, .stage_fd = -1 }
+#define CORDON_APPLY_JOURNAL_NONE { .root_fd = -1, .all_fd = -1, .dir_fd = -1, .stage_fd = -1 }
 /* clang-format on */
-#define autojournal CORDON_CLEANUP(cordon_journal_done)
+#define autojournal CORDON_CLEANUP(cordon_apply_journal_done)
 
 /* Begins a new journal of a view that the caller has locked. */
-int cordon_journal_begin(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
-			 struct cordon_error *err);
-void cordon_journal_done(struct cordon_journal *journal);
-int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err);
+int cordon_apply_journal_begin(struct cordon_view *view, int root_fd, struct cordon_apply_journal *ret_journal,
+			       struct cordon_error *err);
+void cordon_apply_journal_done(struct cordon_apply_journal *journal);
+int cordon_apply_journal_add(struct cordon_apply_journal *journal, const struct cordon_apply_step *step,
+			     struct cordon_error *err);
 /* Prepares what is needed to bring back the old entry of a step, before it is added. Returns 0 or -errno. */
-int cordon_journal_keep(struct cordon_journal *journal, const struct cordon_step *step);
+int cordon_apply_journal_keep(struct cordon_apply_journal *journal, const struct cordon_apply_step *step);
 /* The name of an entry of the stage. */
-const char *cordon_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE]);
+const char *cordon_apply_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE]);
 
 /*
  * Carries all steps out, and records that the view is applied if they are the whole of it. On failure none is, and the journal is removed. `err` names the first path that the host changed
  * meanwhile (kind conflict).
  */
-int cordon_journal_commit(struct cordon_journal *journal, struct cordon_error *err);
+int cordon_apply_journal_commit(struct cordon_apply_journal *journal, struct cordon_error *err);
 /* Removes a journal of which nothing was carried out. */
-void cordon_journal_drop(struct cordon_journal *journal);
+void cordon_apply_journal_drop(struct cordon_apply_journal *journal);
 
 /* Opens the newest journal that was applied. kind not_found when there is none. */
-int cordon_journal_latest(struct cordon_view *view, int root_fd, struct cordon_journal *ret_journal,
-			  struct cordon_error *err);
+int cordon_apply_journal_latest(struct cordon_view *view, int root_fd, struct cordon_apply_journal *ret_journal,
+				struct cordon_error *err);
 /* Lists what prevents an undo, without changing anything: calls `met` for each path on which the host went on. */
-int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(void *data, const char *path),
-			     void *data, struct cordon_error *err);
+int cordon_apply_journal_obstacles(const struct cordon_apply_journal *journal,
+				   void (*met)(void *data, const char *path), void *data, struct cordon_error *err);
 /* Takes all steps back and removes the journal. On failure all steps are as before. */
-int cordon_journal_undo(struct cordon_journal *journal, struct cordon_error *err);
+int cordon_apply_journal_undo(struct cordon_apply_journal *journal, struct cordon_error *err);
 
 /*
  * Ends what a killed process began in this view, which the caller has locked. *ret_ended counts the journals. If the host
  * went on where a step is missing, everything is taken back; then `err` names the path, and the result is -ESTALE. Needs
  * the root only if there is something to end.
  */
-int cordon_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
+int cordon_apply_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
 /* Whether there is something to end; needs no lock. */
-bool cordon_journal_pending(const struct cordon_view *view);
+bool cordon_apply_journal_pending(const struct cordon_view *view);
 /* Whether something of the host's was set aside, because it could not be given back. */
-bool cordon_journal_has_kept(const struct cordon_view *view);
+bool cordon_apply_journal_has_kept(const struct cordon_view *view);
 
 #endif

@@ -14,13 +14,14 @@
 #define FIRST_HEADER "cordon-journal 1"
 #define FIRST_HEADER_WHOLE "cordon-journal 1 whole"
 
-int cordon_journal_add(struct cordon_journal *journal, const struct cordon_step *step, struct cordon_error *err)
+int cordon_apply_journal_add(struct cordon_apply_journal *journal, const struct cordon_apply_step *step,
+			     struct cordon_error *err)
 {
 	char *path = cordon_arena_strdup(journal->arena, step->path);
 
 	if (path && journal->n == journal->cap) {
 		size_t cap = journal->cap ? 2 * journal->cap : 64;
-		struct cordon_step *more = reallocarray(journal->steps, cap, sizeof(*more));
+		struct cordon_apply_step *more = reallocarray(journal->steps, cap, sizeof(*more));
 
 		if (!more)
 			return cordon_no_memory(err);
@@ -42,7 +43,7 @@ static int add_ident(struct cordon_buf *buf, const struct cordon_ident *ident, c
 			       (long long)ident->mtime.tv_sec, ident->mtime.tv_nsec);
 }
 
-int cordon_journal_write(const struct cordon_journal *journal, struct cordon_buf *buf)
+int cordon_apply_journal_write(const struct cordon_apply_journal *journal, struct cordon_buf *buf)
 {
 	int r = journal->whole ? cordon_buf_add(buf, HEADER_WHOLE, sizeof(HEADER_WHOLE))
 			       : cordon_buf_add(buf, HEADER, sizeof(HEADER));
@@ -50,7 +51,7 @@ int cordon_journal_write(const struct cordon_journal *journal, struct cordon_buf
 
 	cordon_view_devices(journal->view, journal->root_fd, &devices);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 
 		r = cordon_buf_addf(buf, "%c %u %d", (char)step->kind, step->n, step->edited | step->part << 1);
 		if (r == 0)
@@ -82,8 +83,8 @@ static int read_ident(const char **text, const struct cordon_view_devices *devic
 	return 0;
 }
 
-int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf *buf, bool *ret_first,
-			struct cordon_error *err)
+int cordon_apply_journal_read(struct cordon_apply_journal *journal, const struct cordon_buf *buf, bool *ret_first,
+			      struct cordon_error *err)
 {
 	const char *at = buf->data, *end = buf->data + buf->len;
 	struct cordon_view_devices devices;
@@ -96,7 +97,7 @@ int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf 
 	if (!*ret_first && !journal->whole && !cordon_streq(at, HEADER))
 		return strncmp(at, HEADER_ANY, strlen(HEADER_ANY)) == 0 ? -EPROTO : -EBADMSG;
 	for (at += strlen(at) + 1; at < end && !cordon_streq(at, "end");) {
-		struct cordon_step step = { 0 };
+		struct cordon_apply_step step = { 0 };
 		const char *text = at;
 		unsigned int n;
 		char kind;
@@ -105,7 +106,7 @@ int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf 
 		if (sscanf(text, "%c %u %d%n", &kind, &n, &flags, &used) != 3 || !strchr("sptmo", kind))
 			return -EBADMSG;
 		text += used;
-		step.kind = (cordon_step_kind)kind;
+		step.kind = (cordon_apply_step_kind)kind;
 		step.n = n;
 		step.edited = flags & 1;
 		step.part = flags & 2;
@@ -116,7 +117,7 @@ int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf 
 			return -EBADMSG;
 		step.path = at;
 		at += strlen(at) + 1;
-		r = cordon_journal_add(journal, &step, err);
+		r = cordon_apply_journal_add(journal, &step, err);
 		if (r < 0)
 			return r;
 		if (step.n >= journal->next)
@@ -131,7 +132,7 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Reports what the host put into a directory that the change made. */
-static int find_strangers(const struct cordon_journal *journal, const char *dir, const char **ours, size_t n,
+static int find_strangers(const struct cordon_apply_journal *journal, const char *dir, const char **ours, size_t n,
 			  void (*met)(void *data, const char *path), void *data)
 {
 	int fd = cordon_open_beneath(journal->root_fd, dir, CORDON_OPEN_DIR);
@@ -157,7 +158,7 @@ static int find_strangers(const struct cordon_journal *journal, const char *dir,
 }
 
 /* Reports a directory or file whose mode is not what the change gave it. Times of the host's stay anyway. */
-static void check_mode(const struct cordon_step *step, const struct cordon_ident *found,
+static void check_mode(const struct cordon_apply_step *step, const struct cordon_ident *found,
 		       void (*met)(void *data, const char *path), void *data)
 {
 	bool other = ((found->mode ^ step->new.mode) & (S_IFMT | 0777)) != 0;
@@ -167,19 +168,19 @@ static void check_mode(const struct cordon_step *step, const struct cordon_ident
 }
 
 /* Collects the paths of all steps, or of those that give a name; sorted. */
-static size_t collect(const struct cordon_journal *journal, bool given, const char **ret_paths)
+static size_t collect(const struct cordon_apply_journal *journal, bool given, const char **ret_paths)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < journal->n; i++)
-		if (!given || journal->steps[i].kind == CORDON_STEP_PUT)
+		if (!given || journal->steps[i].kind == CORDON_APPLY_STEP_PUT)
 			ret_paths[n++] = journal->steps[i].path;
 	qsort(ret_paths, n, sizeof(*ret_paths), by_path);
 	return n;
 }
 
-int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(void *data, const char *path),
-			     void *data, struct cordon_error *err)
+int cordon_apply_journal_obstacles(const struct cordon_apply_journal *journal,
+				   void (*met)(void *data, const char *path), void *data, struct cordon_error *err)
 {
 	autofree const char **ours = calloc(journal->n + 1, sizeof(*ours));
 	autofree const char **given = calloc(journal->n + 1, sizeof(*given));
@@ -191,12 +192,12 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 	collect(journal, false, ours);
 	n_given = collect(journal, true, given);
 	for (size_t i = 0; r == 0 && i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 		struct cordon_ident found;
 
-		if (step->kind == CORDON_STEP_OPEN)
+		if (step->kind == CORDON_APPLY_STEP_OPEN)
 			continue;
-		r = cordon_steps_look(journal, step->path, &found);
+		r = cordon_apply_steps_look(journal, step->path, &found);
 		/* The change closed a directory to its owner. The steps open it first, and look again. */
 		if (r == -EACCES) {
 			r = 0;
@@ -204,9 +205,9 @@ int cordon_journal_obstacles(const struct cordon_journal *journal, void (*met)(v
 		}
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot read %s", step->path);
-		if (step->kind == CORDON_STEP_META) {
+		if (step->kind == CORDON_APPLY_STEP_META) {
 			check_mode(step, &found, met, data);
-		} else if (step->kind == CORDON_STEP_TAKE) {
+		} else if (step->kind == CORDON_APPLY_STEP_TAKE) {
 			/* A file may have become a directory: then another step put it there. */
 			if (found.mode && !bsearch(&step->path, given, n_given, sizeof(*given), by_path))
 				met(data, step->path);

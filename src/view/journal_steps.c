@@ -10,7 +10,7 @@
 
 #define EMPTY "empty" /* an entry of the stage */
 
-int cordon_steps_open_parent(const struct cordon_journal *journal, const char *path, const char **ret_name)
+int cordon_apply_steps_open_parent(const struct cordon_apply_journal *journal, const char *path, const char **ret_name)
 {
 	char dir[CORDON_PATH_MAX];
 	const char *base = cordon_path_base(path);
@@ -45,10 +45,10 @@ static int stale_if_taken(int r)
 	return r == -EEXIST || r == -ENOENT || r == -ENOTDIR ? -ESTALE : r;
 }
 
-int cordon_steps_look(const struct cordon_journal *journal, const char *path, struct cordon_ident *ret_ident)
+int cordon_apply_steps_look(const struct cordon_apply_journal *journal, const char *path, struct cordon_ident *ret_ident)
 {
 	const char *name;
-	autofd int parent = cordon_steps_open_parent(journal, path, &name);
+	autofd int parent = cordon_apply_steps_open_parent(journal, path, &name);
 
 	*ret_ident = (struct cordon_ident){ 0 };
 	if (parent < 0)
@@ -65,7 +65,7 @@ static bool is_file(const struct cordon_ident *a, const struct cordon_ident *b)
  * Describes an entry of the stage that may be `what`. A regular file without content and rights is none: it only holds the
  * place of a file that is to come.
  */
-static int look_slot(const struct cordon_journal *journal, const char *entry, const struct cordon_ident *what,
+static int look_slot(const struct cordon_apply_journal *journal, const char *entry, const struct cordon_ident *what,
 		     struct cordon_ident *ret_ident)
 {
 	int r = look_at(journal->stage_fd, entry, ret_ident);
@@ -87,20 +87,21 @@ static void place_done(struct place *place)
 	cordon_closep(&place->parent);
 }
 
-static int open_place(const struct cordon_journal *journal, const struct cordon_step *step, struct place *place)
+static int open_place(const struct cordon_apply_journal *journal, const struct cordon_apply_step *step,
+		      struct place *place)
 {
 	if (place->parent < 0)
-		place->parent = cordon_steps_open_parent(journal, step->path, &place->name);
+		place->parent = cordon_apply_steps_open_parent(journal, step->path, &place->name);
 	return place->parent < 0 ? stale_if_gone(place->parent) : 0;
 }
 
 /* Gives the stage's entry, which is `what`, a name in the root. Does nothing when the stage does not have it. What the host
  * had may have been written to since by who has it open, and is given back as it is. */
-static int give(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
+static int give(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, cordon_slot slot,
 		const struct cordon_ident *what, struct place *place)
 {
 	char buf[CORDON_SLOT_SIZE];
-	const char *entry = cordon_journal_slot(step->n, slot, buf);
+	const char *entry = cordon_apply_journal_slot(step->n, slot, buf);
 	struct cordon_ident staged;
 	int r = look_slot(journal, entry, what, &staged);
 
@@ -119,10 +120,10 @@ static int give(struct cordon_journal *journal, const struct cordon_step *step, 
 }
 
 /* Gives back what the stage got and did not expect. If the host has given the name to something else, the stage keeps it. */
-static int give_back(struct cordon_journal *journal, const struct cordon_step *step, const char *entry)
+static int give_back(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, const char *entry)
 {
 	const char *name;
-	autofd int parent = cordon_steps_open_parent(journal, step->path, &name);
+	autofd int parent = cordon_apply_steps_open_parent(journal, step->path, &name);
 
 	if (parent < 0)
 		return stale_if_gone(parent);
@@ -130,11 +131,11 @@ static int give_back(struct cordon_journal *journal, const struct cordon_step *s
 										       : -ESTALE;
 }
 
-int cordon_steps_copy_dir(const struct cordon_journal *journal, const struct cordon_step *step)
+int cordon_apply_steps_copy_dir(const struct cordon_apply_journal *journal, const struct cordon_apply_step *step)
 {
 	char buf[CORDON_SLOT_SIZE];
-	const char *copy = cordon_journal_slot(step->n, CORDON_SLOT_COPY, buf), *name;
-	autofd int parent = cordon_steps_open_parent(journal, step->path, &name);
+	const char *copy = cordon_apply_journal_slot(step->n, CORDON_SLOT_COPY, buf), *name;
+	autofd int parent = cordon_apply_steps_open_parent(journal, step->path, &name);
 	int r = parent < 0 ? stale_if_gone(parent) : cordon_stage_again(parent, name, journal->stage_fd, copy);
 
 	return r == -EEXIST ? 0 : stale_if_taken(r);
@@ -142,19 +143,19 @@ int cordon_steps_copy_dir(const struct cordon_journal *journal, const struct cor
 
 /* Removes an empty directory; that its copy becomes the stage's entry says so. One that the host has removed counts as removed
  * by us, and somebody else's empty directory with the same rights is as good. */
-static int take_dir(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
+static int take_dir(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, cordon_slot slot,
 		    const struct cordon_ident *what)
 {
 	char buf[CORDON_SLOT_SIZE], copy_buf[CORDON_SLOT_SIZE];
-	const char *entry = cordon_journal_slot(step->n, slot, buf), *name;
-	const char *copy = cordon_journal_slot(step->n, CORDON_SLOT_COPY, copy_buf);
+	const char *entry = cordon_apply_journal_slot(step->n, slot, buf), *name;
+	const char *copy = cordon_apply_journal_slot(step->n, CORDON_SLOT_COPY, copy_buf);
 	struct cordon_ident found;
 	autofd int parent = -1;
 	int r = look_at(journal->stage_fd, entry, &found);
 
 	if (r < 0 || found.mode)
 		return r;
-	parent = cordon_steps_open_parent(journal, step->path, &name);
+	parent = cordon_apply_steps_open_parent(journal, step->path, &name);
 	if (parent < 0)
 		return stale_if_gone(parent);
 	r = look_at(parent, name, &found);
@@ -164,7 +165,7 @@ static int take_dir(struct cordon_journal *journal, const struct cordon_step *st
 		/* Steps that open it, or fill it again, change the rights of its owner for a while. */
 		if (slot == CORDON_SLOT_OLD ? ((found.mode ^ what->mode) & ~(mode_t)0700) != 0 : !S_ISDIR(found.mode))
 			return -ESTALE;
-		r = cordon_steps_copy_dir(journal, step);
+		r = cordon_apply_steps_copy_dir(journal, step);
 		if (r < 0)
 			return r;
 		if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
@@ -189,11 +190,11 @@ static int hold_place(int stage_fd, const char *entry)
  *
  * INVARIANT: the stage has a file at the entry, because then the kernel refuses to move a directory to there.
  */
-static int take(struct cordon_journal *journal, const struct cordon_step *step, cordon_slot slot,
+static int take(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, cordon_slot slot,
 		const struct cordon_ident *what, struct place *place)
 {
 	char buf[CORDON_SLOT_SIZE];
-	const char *entry = cordon_journal_slot(step->n, slot, buf);
+	const char *entry = cordon_apply_journal_slot(step->n, slot, buf);
 	struct cordon_ident found;
 	int r;
 
@@ -227,8 +228,8 @@ static bool is_set(const struct timespec *time)
 
 /* Changes mode and time from those of `from` to those of `to`. Whatever the host has changed meanwhile stays: the mode, or
  * the time of a file. */
-static void set_meta(struct cordon_journal *journal, const struct cordon_step *step, const struct cordon_ident *from,
-		     const struct cordon_ident *to)
+static void set_meta(struct cordon_apply_journal *journal, const struct cordon_apply_step *step,
+		     const struct cordon_ident *from, const struct cordon_ident *to)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, to->mtime };
 	autofd int fd = cordon_open_beneath(journal->root_fd, step->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -251,10 +252,10 @@ static void set_meta(struct cordon_journal *journal, const struct cordon_step *s
 }
 
 /* Takes the entry that goes, and gives the name to the one that comes. */
-static int run_step(struct cordon_journal *journal, const struct cordon_step *step, bool forward)
+static int run_step(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, bool forward)
 {
-	bool had = step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_TAKE;
-	bool has = step->kind == CORDON_STEP_SWAP || step->kind == CORDON_STEP_PUT;
+	bool had = step->kind == CORDON_APPLY_STEP_SWAP || step->kind == CORDON_APPLY_STEP_TAKE;
+	bool has = step->kind == CORDON_APPLY_STEP_SWAP || step->kind == CORDON_APPLY_STEP_PUT;
 	CORDON_CLEANUP(place_done) struct place place = { .parent = -1 };
 	int r = 0;
 
@@ -269,37 +270,37 @@ static int run_step(struct cordon_journal *journal, const struct cordon_step *st
 }
 
 /* Directories that are closed to us are open while steps are carried out in them. */
-static void run_open(struct cordon_journal *journal, bool open)
+static void run_open(struct cordon_apply_journal *journal, bool open)
 {
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 
-		if (step->kind == CORDON_STEP_OPEN)
+		if (step->kind == CORDON_APPLY_STEP_OPEN)
 			set_meta(journal, step, open ? &step->old : &step->new, open ? &step->new : &step->old);
 	}
 }
 
-static void run_meta(struct cordon_journal *journal, bool forward)
+static void run_meta(struct cordon_apply_journal *journal, bool forward)
 {
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 
-		if (step->kind == CORDON_STEP_META)
+		if (step->kind == CORDON_APPLY_STEP_META)
 			set_meta(journal, step, forward ? &step->old : &step->new, forward ? &step->new : &step->old);
 	}
 }
 
 /* A directory that came back was open to be filled, and got a new time by that. What lies in it comes before it. */
-static void close_restored(struct cordon_journal *journal)
+static void close_restored(struct cordon_apply_journal *journal)
 {
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 		const struct cordon_ident open = { .mode = step->old.mode | 0700 };
 		struct cordon_ident found;
 
 		/* One that was never removed is the host's own. */
-		if (step->kind == CORDON_STEP_TAKE && S_ISDIR(step->old.mode) &&
-		    cordon_steps_look(journal, step->path, &found) == 0 && !is_file(&found, &step->old))
+		if (step->kind == CORDON_APPLY_STEP_TAKE && S_ISDIR(step->old.mode) &&
+		    cordon_apply_steps_look(journal, step->path, &found) == 0 && !is_file(&found, &step->old))
 			set_meta(journal, step, &open, &step->old);
 	}
 }
@@ -311,7 +312,7 @@ static int fail_step(const char *path, int code, bool forward, struct cordon_err
 	return cordon_fail_errno(err, code, "cannot %s %s", forward ? "change" : "restore", path);
 }
 
-int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, struct cordon_error *err)
+int cordon_apply_steps_run(struct cordon_apply_journal *journal, bool forward, bool forced, struct cordon_error *err)
 {
 	int first = 0;
 
@@ -320,7 +321,7 @@ int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, 
 		run_meta(journal, false);
 	run_open(journal, true);
 	for (size_t i = 0; i < journal->n && (first == 0 || forced); i++) {
-		const struct cordon_step *step = &journal->steps[forward ? i : journal->n - 1 - i];
+		const struct cordon_apply_step *step = &journal->steps[forward ? i : journal->n - 1 - i];
 		int r = run_step(journal, step, forward);
 
 		if (r < 0 && first == 0)

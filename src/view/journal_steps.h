@@ -10,20 +10,21 @@
  * unless `forced`: then it goes on with the others. -ESTALE (kind conflict) means that the host changed what a step
  * expects; `err` has the first failure.
  */
-int cordon_steps_run(struct cordon_journal *journal, bool forward, bool forced, struct cordon_error *err);
+int cordon_apply_steps_run(struct cordon_apply_journal *journal, bool forward, bool forced, struct cordon_error *err);
 
 /* journal_file.c: the list of steps as the journal's file has it. -EBADMSG when the text is none, -EPROTO when another
  * version wrote it. *ret_first: it is of the first version, whose stage has old and new entries under the same names. */
-int cordon_journal_write(const struct cordon_journal *journal, struct cordon_buf *buf);
-int cordon_journal_read(struct cordon_journal *journal, const struct cordon_buf *buf, bool *ret_first,
-			struct cordon_error *err);
+int cordon_apply_journal_write(const struct cordon_apply_journal *journal, struct cordon_buf *buf);
+int cordon_apply_journal_read(struct cordon_apply_journal *journal, const struct cordon_buf *buf, bool *ret_first,
+			      struct cordon_error *err);
 
 /* Makes the copy of an empty directory that a step is going to remove, if there is none yet. 0 or -errno. */
-int cordon_steps_copy_dir(const struct cordon_journal *journal, const struct cordon_step *step);
+int cordon_apply_steps_copy_dir(const struct cordon_apply_journal *journal, const struct cordon_apply_step *step);
 /* Opens the directory of a path beneath the root, through no link, and finds the last name. A descriptor or -errno. */
-int cordon_steps_open_parent(const struct cordon_journal *journal, const char *path, const char **ret_name);
+int cordon_apply_steps_open_parent(const struct cordon_apply_journal *journal, const char *path, const char **ret_name);
 
 /* Describes what the root has at a path, without following any link; mode 0 when there is nothing. 0 or -errno. */
-int cordon_steps_look(const struct cordon_journal *journal, const char *path, struct cordon_ident *ret_ident);
+int cordon_apply_steps_look(const struct cordon_apply_journal *journal, const char *path,
+			    struct cordon_ident *ret_ident);
 
 #endif

@@ -126,15 +126,16 @@ static int write_entries(int view_fd, const struct cordon_view_devices *devices,
 }
 
 /* What a step left, if it is the view's business: what the host had changed before stays the host's. */
-static bool find_left(const struct cordon_journal *journal, const struct cordon_step *step, bool forward,
+static bool find_left(const struct cordon_apply_journal *journal, const struct cordon_apply_step *step, bool forward,
 		      struct cordon_ident *ret)
 {
 	const struct cordon_ident *wanted = forward ? &step->new : &step->old;
 
 	if (step->edited || !wanted->mode || (forward && !step->part) ||
-	    (step->kind != CORDON_STEP_SWAP && step->kind != (forward ? CORDON_STEP_PUT : CORDON_STEP_TAKE)))
+	    (step->kind != CORDON_APPLY_STEP_SWAP &&
+	     step->kind != (forward ? CORDON_APPLY_STEP_PUT : CORDON_APPLY_STEP_TAKE)))
 		return false;
-	if (cordon_steps_look(journal, step->path, ret) < 0)
+	if (cordon_apply_steps_look(journal, step->path, ret) < 0)
 		return false;
 	/* A directory comes back as a new one. */
 	return cordon_ident_same(ret, wanted) || (S_ISDIR(ret->mode) && S_ISDIR(wanted->mode));
@@ -161,7 +162,7 @@ static void merge_entries(int view_fd, const struct cordon_view_devices *devices
 	write_entries(view_fd, devices, left, durable);
 }
 
-void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool forward)
+void cordon_known_add(int view_fd, const struct cordon_apply_journal *journal, bool forward)
 {
 	autoknown struct cordon_known left = { .arena = cordon_arena_new() };
 	struct cordon_view_devices devices;

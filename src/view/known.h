@@ -36,6 +36,6 @@ void cordon_known_note(int view_fd, const struct cordon_view_devices *devices, c
 
 /* Adds what the steps of a journal left: after they were taken back, every old file that the view was based on; after they
  * were carried out (`forward`), every file of which a part was applied. */
-void cordon_known_add(int view_fd, const struct cordon_journal *journal, bool forward);
+void cordon_known_add(int view_fd, const struct cordon_apply_journal *journal, bool forward);
 
 #endif

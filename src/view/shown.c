@@ -84,14 +84,14 @@ void cordon_shown_delta(const struct cordon_view *view, const struct cordon_delt
 	end(&hash, ret_shown);
 }
 
-void cordon_shown_journal(const struct cordon_journal *journal, char ret_shown[static CORDON_SHOWN_SIZE])
+void cordon_shown_journal(const struct cordon_apply_journal *journal, char ret_shown[static CORDON_SHOWN_SIZE])
 {
 	hash_state hash;
 
 	begin(&hash, "undo");
 	add_text(&hash, journal->view->record.id);
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
+		const struct cordon_apply_step *step = &journal->steps[i];
 
 		add_text(&hash, step->path);
 		add_number(&hash, step->kind);

@@ -45,20 +45,22 @@ static void met(void *data, const char *path)
 }
 
 /* Lists what an undo restores, with the letter of what happens to each path now. */
-static void list_steps(struct listing *listing, const struct cordon_journal *journal)
+static void list_steps(struct listing *listing, const struct cordon_apply_journal *journal)
 {
 	for (size_t i = 0; i < journal->n; i++) {
-		const struct cordon_step *step = &journal->steps[i];
-		char letter = step->kind == CORDON_STEP_PUT ? 'D' : step->kind == CORDON_STEP_TAKE ? 'A' : 'M';
+		const struct cordon_apply_step *step = &journal->steps[i];
+		char letter = step->kind == CORDON_APPLY_STEP_PUT    ? 'D'
+			      : step->kind == CORDON_APPLY_STEP_TAKE ? 'A'
+								     : 'M';
 
-		if (step->kind != CORDON_STEP_META && step->kind != CORDON_STEP_OPEN)
+		if (step->kind != CORDON_APPLY_STEP_META && step->kind != CORDON_APPLY_STEP_OPEN)
 			add(listing, &listing->result->applied, step->path, letter,
-			    S_ISDIR(step->kind == CORDON_STEP_PUT ? step->new.mode : step->old.mode), NULL);
+			    S_ISDIR(step->kind == CORDON_APPLY_STEP_PUT ? step->new.mode : step->old.mode), NULL);
 	}
 }
 
 /* INVARIANT: what a person looked at is what is undone. */
-static int check_shown(const struct cordon_undo_request *request, const struct cordon_journal *journal,
+static int check_shown(const struct cordon_undo_request *request, const struct cordon_apply_journal *journal,
 		       struct cordon_apply_result *result, struct cordon_error *err)
 {
 	char now[CORDON_SHOWN_SIZE];
@@ -78,17 +80,17 @@ static int check_shown(const struct cordon_undo_request *request, const struct c
 static int undo_latest(struct cordon_view *view, const struct cordon_undo_request *request,
 		       struct cordon_apply_result *result, struct cordon_error *err)
 {
-	autojournal struct cordon_journal journal = CORDON_JOURNAL_NONE;
+	autojournal struct cordon_apply_journal journal = CORDON_APPLY_JOURNAL_NONE;
 	struct listing listing = { .result = result };
 	autofd int root = -1;
 	int r = cordon_view_root(view, &root, err);
 
 	if (r == 0)
-		r = cordon_journal_latest(view, root, &journal, err);
+		r = cordon_apply_journal_latest(view, root, &journal, err);
 	if (r == 0)
 		r = check_shown(request, &journal, result, err);
 	if (r == 0)
-		r = cordon_journal_obstacles(&journal, met, &listing, err);
+		r = cordon_apply_journal_obstacles(&journal, met, &listing, err);
 	if (r < 0)
 		return r;
 	if (result->conflicts.n && !request->only_judge)
@@ -98,7 +100,7 @@ static int undo_latest(struct cordon_view *view, const struct cordon_undo_reques
 	list_steps(&listing, &journal);
 	if (listing.failed)
 		return cordon_no_memory(err);
-	return request->only_judge ? 0 : cordon_journal_undo(&journal, err);
+	return request->only_judge ? 0 : cordon_apply_journal_undo(&journal, err);
 }
 
 int cordon_view_undo(struct cordon_view *view, const struct cordon_undo_request *request,
@@ -114,7 +116,7 @@ int cordon_view_undo(struct cordon_view *view, const struct cordon_undo_request 
 	request = request ? request : &newest;
 	r = request->only_judge ? 0 : cordon_view_lock(view, err);
 	if (r == 0 && !request->only_judge)
-		r = cordon_journal_recover(view, &ended, err);
+		r = cordon_apply_journal_recover(view, &ended, err);
 	return r == 0 ? undo_latest(view, request, ret_result, err) : r;
 }
 
@@ -163,7 +165,7 @@ int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view
 		r = cordon_view_check_above(home, view->record.id, err);
 	if (r < 0)
 		return r;
-	r = cordon_journal_recover(view, &ended, err);
+	r = cordon_apply_journal_recover(view, &ended, err);
 	if (r < 0 && !has_no_root(view))
 		return r;
 	cordon_view_audit(home, view, "discard", NULL, NULL);
@@ -172,7 +174,7 @@ int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view
 
 bool cordon_view_unfinished(const struct cordon_view *view)
 {
-	return cordon_journal_pending(view);
+	return cordon_apply_journal_pending(view);
 }
 
 int cordon_view_recover(const struct cordon_home *home, size_t *ret_ended, struct cordon_error *err)
@@ -187,10 +189,10 @@ int cordon_view_recover(const struct cordon_home *home, size_t *ret_ended, struc
 		size_t ended = 0;
 
 		if (list.items[i].state == CORDON_VIEW_LIVE ||
-		    cordon_view_open(home, list.items[i].id, &view, NULL) < 0 || !cordon_journal_pending(&view) ||
+		    cordon_view_open(home, list.items[i].id, &view, NULL) < 0 || !cordon_apply_journal_pending(&view) ||
 		    cordon_view_lock(&view, NULL) < 0)
 			continue;
-		if (cordon_journal_recover(&view, &ended, &first) < 0 && failed == 0) {
+		if (cordon_apply_journal_recover(&view, &ended, &first) < 0 && failed == 0) {
 			failed = first.code;
 			if (err)
 				*err = first;
