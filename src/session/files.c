@@ -118,9 +118,9 @@ int cordon_session_attach_files(const struct cordon_store *store, const struct c
 	if (r == 0 && json_array_size(attachments)) {
 		r = cordon_project_workspaces(project, &workspaces, err);
 		if (r == 0)
-			r = cordon_store_dir(workspaces, workspace, &top, err);
+			r = cordon_state_dir(workspaces, workspace, &top, err);
 		if (r == 0)
-			r = cordon_store_dir(top, DIRECTORY, &dir, err);
+			r = cordon_state_dir(top, DIRECTORY, &dir, err);
 		if (r == 0)
 			r = cordon_stage_temp(store, &stage, err);
 	}

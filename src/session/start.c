@@ -439,7 +439,7 @@ int cordon_session_begin(const struct cordon_store *store, const struct cordon_s
 	 * reported. */
 	start->answer.workspace_created |= created;
 	if (r == 0)
-		r = cordon_store_dir(project.state_fd, "locks", &locks, err);
+		r = cordon_state_dir(project.state_fd, "locks", &locks, err);
 	if (r < 0)
 		return r;
 	r = cordon_lock_take(locks, workspace.id, LOCK_EX | LOCK_NB, &lock, err);

@@ -14,7 +14,7 @@ int cordon_no_memory(struct cordon_error *err)
 
 int cordon_record_read(int dir_fd, const char *name, json_t **ret_record, struct cordon_error *err)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(CORDON_STORE_RECORD_MAX);
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_RECORD_MAX);
 	json_auto_t *record = NULL;
 	json_error_t where;
 	int r = cordon_read_file(dir_fd, name, O_NOFOLLOW, &text, err);
@@ -41,9 +41,8 @@ int cordon_record_write(int dir_fd, const char *name, const json_t *record, stru
 	if (!text)
 		return cordon_no_memory(err);
 	n = strlen(text);
-	if (n + 1 > CORDON_STORE_RECORD_MAX)
-		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a record holds at most %d bytes",
-				   CORDON_STORE_RECORD_MAX);
+	if (n + 1 > CORDON_RECORD_MAX)
+		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a record holds at most %d bytes", CORDON_RECORD_MAX);
 	text[n] = '\n'; /* replaces the NUL, which is not needed because we pass the length */
 	return cordon_write_file(dir_fd, name, 0600, text, n + 1, err);
 }
@@ -105,7 +104,7 @@ int cordon_record_names(int dir_fd, const char *suffix, json_t **ret_names, stru
 	return 0;
 }
 
-int cordon_store_dir(int dir_fd, const char *name, int *ret_fd, struct cordon_error *err)
+int cordon_state_dir(int dir_fd, const char *name, int *ret_fd, struct cordon_error *err)
 {
 	autofd int fd = -1;
 	struct stat st;

@@ -9,7 +9,7 @@
 
 static int open_active(const struct cordon_project *project, int *ret_fd, struct cordon_error *err)
 {
-	return cordon_store_dir(project->state_fd, "active", ret_fd, err);
+	return cordon_state_dir(project->state_fd, "active", ret_fd, err);
 }
 
 /* Splits "<workspace>.<session>"; neither of them has a dot in it. */

@@ -159,7 +159,7 @@ int cordon_workspace_find(const struct cordon_store *store, const char *project_
 	int r = cordon_project_hold(store, project_id, 0, &project, err);
 
 	if (r == 0)
-		r = cordon_store_dir(project.state_fd, "workspaces", &dir, err);
+		r = cordon_state_dir(project.state_fd, "workspaces", &dir, err);
 	if (r == 0)
 		r = cordon_record_names(dir, ".json", &names, err);
 	take_beginning(text, flags, beginning);

@@ -244,7 +244,7 @@ static int stage_workspace(struct import *import, int src_dir, const char *name,
 		r = errno == EEXIST ? cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "two workspaces have this id")
 				    : cordon_fail_errno(err, -errno, "cannot make the workspace");
 	if (r == 0)
-		r = cordon_store_dir(workspaces_fd, id, &dst, err);
+		r = cordon_state_dir(workspaces_fd, id, &dst, err);
 	if (r == 0)
 		r = copy_workspace(import, src, dst, id, err);
 	if (r < 0)
@@ -263,7 +263,7 @@ static int stage_workspaces(struct import *import, struct cordon_error *err)
 	json_auto_t *names = NULL;
 	size_t i;
 	json_t *name;
-	int r = cordon_store_dir(import->tree_fd, "workspaces", &workspaces, err);
+	int r = cordon_state_dir(import->tree_fd, "workspaces", &workspaces, err);
 
 	if (r == 0 && src < 0 && errno != ENOENT)
 		r = cordon_fail_errno(err, -errno, "cannot open workspaces");
@@ -283,7 +283,7 @@ static int stage_workspaces(struct import *import, struct cordon_error *err)
 		return r;
 	cordon_import_note(import->notices, "the default workspace %s is missing and begins empty",
 			   import->record.default_workspace_id);
-	r = cordon_store_dir(workspaces, import->record.default_workspace_id, &own, err);
+	r = cordon_state_dir(workspaces, import->record.default_workspace_id, &own, err);
 	return r < 0 ? r : stage_record(import, import->record.default_workspace_id, NULL, err);
 }
 
@@ -303,14 +303,14 @@ static void note_rest(struct import *import)
 static int stage_project(struct import *import, struct cordon_error *err)
 {
 	autofd int sessions = -1;
-	int r = cordon_store_dir(import->stage.fd, "tree", &import->tree_fd, err);
+	int r = cordon_state_dir(import->stage.fd, "tree", &import->tree_fd, err);
 
 	if (r == 0)
-		r = cordon_store_dir(import->stage.fd, "state", &import->state_fd, err);
+		r = cordon_state_dir(import->stage.fd, "state", &import->state_fd, err);
 	if (r == 0)
-		r = cordon_store_dir(import->state_fd, "workspaces", &import->records_fd, err);
+		r = cordon_state_dir(import->state_fd, "workspaces", &import->records_fd, err);
 	if (r == 0)
-		r = cordon_store_dir(import->tree_fd, "sessions", &sessions, err);
+		r = cordon_state_dir(import->tree_fd, "sessions", &sessions, err);
 	if (r == 0)
 		r = cordon_workspace_fill(import->dir_fd, true, import->tree_fd, err);
 	if (r == 0)
@@ -346,7 +346,7 @@ static int import_project(const struct cordon_store *store, const struct cordon_
 		r = errno == EEXIST ? cordon_fail(err, -EEXIST, CORDON_KIND_CONFLICT, "two projects have this id")
 				    : cordon_fail_errno(err, -errno, "cannot stage the project");
 	if (r == 0)
-		r = cordon_store_dir(stage->fd, id, &import.stage.fd, err);
+		r = cordon_state_dir(stage->fd, id, &import.stage.fd, err);
 	if (r == 0)
 		r = stage_project(&import, err);
 	if (r == 0) {

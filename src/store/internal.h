@@ -15,7 +15,7 @@
 #include "store/store.h"
 
 #define CORDON_SCHEMA 1
-#define CORDON_STORE_RECORD_MAX (8 << 20)
+#define CORDON_RECORD_MAX (8 << 20)
 #define CORDON_PROJECT_PROFILES_MAX 8
 #define CORDON_TEMPLATE "template" /* the same: what every new workspace begins with */
 #define CORDON_HOMES "homes"	   /* below the directory of a project in state/: what belongs to one workspace */
@@ -42,7 +42,7 @@ void cordon_record_stamp(char ret_time[static CORDON_TIME_SIZE]);
 int cordon_record_names(int dir_fd, const char *suffix, json_t **ret_names, struct cordon_error *err);
 int cordon_no_memory(struct cordon_error *err);
 /* Opens a directory, and makes it (0700) when it is missing. Refuses a link, and a directory of another user. */
-int cordon_store_dir(int dir_fd, const char *name, int *ret_fd, struct cordon_error *err);
+int cordon_state_dir(int dir_fd, const char *name, int *ret_fd, struct cordon_error *err);
 
 /* An open project: its lock (if one was taken), its directory below state/, the tree that agents may see, and its
  * record. */

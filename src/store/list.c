@@ -380,7 +380,7 @@ int cordon_workspace_list(const struct cordon_store *store, const char *project_
 	int r = cordon_project_hold(store, project_id, 0, &project, err);
 
 	if (r == 0)
-		r = cordon_store_dir(project.state_fd, "workspaces", &fd, err);
+		r = cordon_state_dir(project.state_fd, "workspaces", &fd, err);
 	if (r < 0)
 		return r;
 	set_query(query, &source);

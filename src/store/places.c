@@ -216,9 +216,9 @@ int cordon_places_judge(const struct cordon_settings *settings, struct cordon_er
 static int open_own(const struct cordon_project *project, const char *workspace, int *ret_fd, struct cordon_error *err)
 {
 	autofd int homes = -1;
-	int r = cordon_store_dir(project->state_fd, CORDON_HOMES, &homes, err);
+	int r = cordon_state_dir(project->state_fd, CORDON_HOMES, &homes, err);
 
-	return r < 0 ? r : cordon_store_dir(homes, workspace, ret_fd, err);
+	return r < 0 ? r : cordon_state_dir(homes, workspace, ret_fd, err);
 }
 
 /* The path of an open directory. Everything above it belongs to us alone, so the path stays what it is. */
@@ -308,7 +308,7 @@ static int add_home(int own_fd, struct cordon_policy *policy, struct cordon_erro
 	char path[CORDON_PATH_MAX];
 	autofd int home = -1;
 	size_t before = policy->n_shares;
-	int r = cordon_store_dir(own_fd, "home", &home, err);
+	int r = cordon_state_dir(own_fd, "home", &home, err);
 
 	if (r == 0)
 		r = path_of(home, path, err);
@@ -335,7 +335,7 @@ int cordon_places_add(const struct cordon_project *project, const char *workspac
 	if (r == 0 && (stays || profiles->n))
 		r = open_own(project, workspace, &own, err);
 	if (r == 0 && profiles->n)
-		r = cordon_store_dir(own, "state", &state, err);
+		r = cordon_state_dir(own, "state", &state, err);
 	if (r == 0 && profiles->n)
 		r = collect(profiles, policy, state, ret_use, !stays, use, err);
 	if (r == 0 && !(all = join(&places, use)))

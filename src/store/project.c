@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/dirs.h"
 #include "approval/allowance.h"
+#include "base/dirs.h"
 #include "store/internal.h"
 
 void cordon_project_release(struct cordon_project *project)
@@ -59,7 +59,7 @@ int cordon_project_hold(const struct cordon_store *store, const char *id, int op
 	/* Only with the lock: this makes the directory again if somebody removed it by hand, but it must not do so
 	 * while another process deletes the project. */
 	if (operation) {
-		r = cordon_store_dir(store->trees_fd, project.id, &project.tree_fd, err);
+		r = cordon_state_dir(store->trees_fd, project.id, &project.tree_fd, err);
 		if (r < 0)
 			return r;
 	}
@@ -69,7 +69,7 @@ int cordon_project_hold(const struct cordon_store *store, const char *id, int op
 
 int cordon_project_workspaces(const struct cordon_project *project, int *ret_fd, struct cordon_error *err)
 {
-	int r = cordon_store_dir(project->tree_fd, "workspaces", ret_fd, err);
+	int r = cordon_state_dir(project->tree_fd, "workspaces", ret_fd, err);
 
 	return r < 0 ? cordon_error_prefix(err, r, "project %s", project->id) : 0;
 }
@@ -97,7 +97,7 @@ static int stage_template(const struct cordon_template *template, int tree_fd, i
 	r = cordon_workspace_fill(source, true, tree_fd, err);
 	if (r < 0 || !template->whole)
 		return r;
-	r = cordon_store_dir(state_fd, CORDON_TEMPLATE, &whole, err);
+	r = cordon_state_dir(state_fd, CORDON_TEMPLATE, &whole, err);
 	if (r == 0)
 		r = cordon_dirs_copy_all(source, whole, &budget, err);
 	if (r == 0 && syncfs(whole) < 0)
@@ -113,14 +113,14 @@ static int stage_tree(const struct cordon_stage *stage, const struct cordon_proj
 	autofd int sessions = -1;
 	autofd int workspaces = -1;
 	autofd int workspace = -1;
-	int r = cordon_store_dir(stage->fd, "tree", &tree, err);
+	int r = cordon_state_dir(stage->fd, "tree", &tree, err);
 
 	if (r == 0)
-		r = cordon_store_dir(tree, "sessions", &sessions, err);
+		r = cordon_state_dir(tree, "sessions", &sessions, err);
 	if (r == 0)
-		r = cordon_store_dir(tree, "workspaces", &workspaces, err);
+		r = cordon_state_dir(tree, "workspaces", &workspaces, err);
 	if (r == 0)
-		r = cordon_store_dir(workspaces, record->default_workspace_id, &workspace, err);
+		r = cordon_state_dir(workspaces, record->default_workspace_id, &workspace, err);
 	if (r == 0 && template)
 		r = stage_template(template, tree, state_fd, err);
 	if (r == 0)
@@ -142,7 +142,7 @@ static int stage_state(int state, const struct cordon_project_record *record, st
 	autofd int workspaces = -1;
 	int r = cordon_workspace_new(record->id, record->default_workspace_id, &origin, &workspace) < 0
 			? cordon_no_memory(err)
-			: cordon_store_dir(state, "workspaces", &workspaces, err);
+			: cordon_state_dir(state, "workspaces", &workspaces, err);
 
 	snprintf(name, sizeof(name), "%s.json", record->default_workspace_id);
 	if (r == 0)
@@ -232,7 +232,7 @@ int cordon_project_create(const struct cordon_store *store, const json_t *settin
 	snprintf(name, sizeof(name), "pj.%s", record.id);
 	r = cordon_stage_open(store, name, &stage, err);
 	if (r == 0)
-		r = cordon_store_dir(stage.fd, "unready", &state, err);
+		r = cordon_state_dir(stage.fd, "unready", &state, err);
 	if (r == 0)
 		r = stage_tree(&stage, &record, state, template, git, err);
 	if (r == 0)

@@ -65,7 +65,7 @@ int cordon_session_make(const struct cordon_store *store, struct cordon_session_
 	int r = cordon_stage_temp(store, &stage, err);
 
 	if (r == 0)
-		r = cordon_store_dir(stage.fd, "session", &dir, err);
+		r = cordon_state_dir(stage.fd, "session", &dir, err);
 	if (r == 0)
 		r = cordon_lock_take(dir, "alive", LOCK_EX, &alive, err);
 	cordon_record_stamp(record->updated_at);
@@ -87,7 +87,7 @@ int cordon_session_publish(const struct cordon_store *store, const struct cordon
 	json_auto_t *copy = cordon_session_json(record);
 	char name[CORDON_ID_SIZE + 8];
 	autofd int dir = -1;
-	int r = cordon_store_dir(project->tree_fd, "sessions", &dir, err);
+	int r = cordon_state_dir(project->tree_fd, "sessions", &dir, err);
 
 	snprintf(name, sizeof(name), "%s.json", record->id);
 	if (r == 0)

@@ -9,13 +9,13 @@ int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
 	int r = cordon_home_open(&store.home, err);
 
 	if (r == 0)
-		r = cordon_store_dir(store.home.state_fd, "projects", &store.projects_fd, err);
+		r = cordon_state_dir(store.home.state_fd, "projects", &store.projects_fd, err);
 	if (r == 0)
-		r = cordon_store_dir(store.home.state_fd, "sessions", &store.sessions_fd, err);
+		r = cordon_state_dir(store.home.state_fd, "sessions", &store.sessions_fd, err);
 	if (r == 0)
-		r = cordon_store_dir(store.home.state_fd, "staging", &store.staging_fd, err);
+		r = cordon_state_dir(store.home.state_fd, "staging", &store.staging_fd, err);
 	if (r == 0)
-		r = cordon_store_dir(store.home.fd, "projects", &store.trees_fd, err);
+		r = cordon_state_dir(store.home.fd, "projects", &store.trees_fd, err);
 	if (r < 0)
 		return r;
 	store.order = cordon_store_order_new();

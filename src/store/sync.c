@@ -42,7 +42,7 @@ static int open_workspace(const struct cordon_project *project, const char *id, 
 	int r = cordon_project_workspaces(project, &workspaces, err);
 
 	/* This makes the directory again if an agent of a project without isolation removed it. */
-	return r < 0 ? r : cordon_store_dir(workspaces, id, ret_fd, err);
+	return r < 0 ? r : cordon_state_dir(workspaces, id, ret_fd, err);
 }
 
 int cordon_workspace_prepare(const struct cordon_store *store, const struct cordon_project *project, const char *id,
@@ -82,7 +82,7 @@ int cordon_workspace_sync(const struct cordon_store *store, const char *project_
 	int r = hold_workspace(store, project_id, workspace_id, &project, id, err);
 
 	if (r == 0)
-		r = cordon_store_dir(project.state_fd, "locks", &locks, err);
+		r = cordon_state_dir(project.state_fd, "locks", &locks, err);
 	if (r == 0)
 		r = cordon_lock_take(locks, id, LOCK_EX, &lock, err);
 	if (r == 0)

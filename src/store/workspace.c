@@ -71,7 +71,7 @@ int cordon_workspace_stamp(const struct cordon_store *store, const struct cordon
 	int r = cordon_workspace_read(project, id, &record, err);
 
 	if (r == 0)
-		r = cordon_store_dir(project->state_fd, "workspaces", &dir, err);
+		r = cordon_state_dir(project->state_fd, "workspaces", &dir, err);
 	if (r == 0)
 		r = cordon_stage_temp(store, &stage, err);
 	if (r < 0)
@@ -152,7 +152,7 @@ int cordon_workspace_index(int state_fd, const struct cordon_stage *stage,
 	struct external_entry entry = { 0 };
 	char name[HASH_SIZE];
 	autofd int dir = -1;
-	int r = cordon_store_dir(state_fd, "external", &dir, err);
+	int r = cordon_state_dir(state_fd, "external", &dir, err);
 
 	if (r < 0)
 		return r;
@@ -235,7 +235,7 @@ static int stage_workspace(const struct cordon_project *project, const struct co
 			   struct cordon_error *err)
 {
 	autofd int tree = -1;
-	int r = cordon_store_dir(stage->fd, "tree", &tree, err);
+	int r = cordon_state_dir(stage->fd, "tree", &tree, err);
 
 	if (r == 0)
 		r = cordon_workspace_populate(project->tree_fd, project->state_fd,
@@ -353,7 +353,7 @@ static int create_locked(const struct cordon_store *store, const struct cordon_p
 	autofd int external_lock = -1;
 	autofd int lock = -1;
 	char name[HASH_SIZE + 2] = "x.";
-	int r = cordon_store_dir(project->state_fd, "locks", &locks, err);
+	int r = cordon_state_dir(project->state_fd, "locks", &locks, err);
 
 	if (r == 0 && request->external_id) {
 		external_name(request, name + 2);
@@ -495,7 +495,7 @@ static int lock_for_deletion(const struct cordon_project *project, const char *i
 {
 	struct cordon_workspace_request request = { .external_id = record->external_id, .source = record->source };
 	char name[HASH_SIZE + 2] = "x.";
-	int r = cordon_store_dir(project->state_fd, "locks", &ret_locks[0], err);
+	int r = cordon_state_dir(project->state_fd, "locks", &ret_locks[0], err);
 
 	if (r == 0 && request.external_id) {
 		external_name(&request, name + 2);

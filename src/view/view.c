@@ -74,7 +74,7 @@ static json_t *command_of(char *const *argv)
 	json_auto_t *command = json_array();
 
 	for (; command && argv && *argv; argv++) {
-		autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_STORE_RECORD_MAX);
+		autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_RECORD_MAX);
 
 		if (cordon_text_escape(&text, *argv, strlen(*argv)) < 0 ||
 		    json_array_append_new(command, json_stringn(text.data ? text.data : "", text.len)) < 0)
