@@ -68,7 +68,7 @@ static int create(struct cordon_cli *cli, int argc, char **argv)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (first < argc)
 		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
-	if (cordon_scope_parse(args.scope, &args.wanted.scope, &project, &err) < 0 ||
+	if (cordon_token_scope_parse(args.scope, &args.wanted.scope, &project, &err) < 0 ||
 	    (project && cordon_cli_append_text(named, "--scope", project, &err) < 0))
 		return cordon_cli_fail(cli, &err);
 	if (!cordon_cli_open_store(cli, &store, &r))
@@ -80,7 +80,7 @@ static int create(struct cordon_cli *cli, int argc, char **argv)
 	if (!cli->json) {
 		/* The token is the data, so that a script can take it; it is shown once. */
 		cordon_cli_log(cli, "TOKEN", "%s with the scope %s; it is not shown again", record.id,
-			       cordon_scope_name(record.scope));
+			       cordon_token_scope_name(record.scope));
 		puts(token);
 		return CORDON_EXIT_OK;
 	}

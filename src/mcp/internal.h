@@ -3,11 +3,11 @@
 #ifndef CORDON_MCP_INTERNAL_H
 #define CORDON_MCP_INTERNAL_H
 
+#include "approval/approval.h"
 #include "audit/audit.h"
 #include "base/buf.h"
 #include "mcp/mcp.h"
 #include "mcp/uri.h"
-#include "approval/approval.h"
 
 /* Codes of JSON-RPC and of the specification. */
 enum {
@@ -326,7 +326,7 @@ const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel
 /* Whether these projects, or all if it is NULL, include one. */
 bool cordon_mcp_scope_has(const json_t *projects, const char *id);
 /* The scope that a tool needs; -ENOENT when it has no line in the table. */
-int cordon_mcp_scope_of(const char *tool, cordon_scope *ret_scope);
+int cordon_mcp_scope_of(const char *tool, cordon_token_scope *ret_scope);
 /* tools.c: whether the server offers the tool at all. */
 bool cordon_mcp_offers(const struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool);
 int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *err);

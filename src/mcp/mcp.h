@@ -17,8 +17,8 @@
 
 #include <jansson.h>
 
-#include "store/store.h"
 #include "project/token.h"
+#include "store/store.h"
 
 #define CORDON_MCP_MODERN "2026-07-28"
 #define CORDON_MCP_LEGACY "2025-11-25"
@@ -33,7 +33,7 @@ struct cordon_mcp;
 
 /* What an authenticated client may do: its scope, in these projects only. */
 struct cordon_mcp_grant {
-	cordon_scope scope;
+	cordon_token_scope scope;
 	const json_t *projects; /* ids; empty or NULL: all of them, and what belongs to none */
 };
 

@@ -16,7 +16,7 @@ enum belongs {
 /* clang-format off */
 static const struct line {
 	const char *tool;
-	cordon_scope scope;
+	cordon_token_scope scope;
 	enum belongs belongs;
 } table[] = {
 	{ "project_create",	 CORDON_SCOPE_ADMIN, TO_NONE },
@@ -74,7 +74,7 @@ static const struct line *find(const char *tool)
 	return NULL;
 }
 
-int cordon_mcp_scope_of(const char *tool, cordon_scope *ret_scope)
+int cordon_mcp_scope_of(const char *tool, cordon_token_scope *ret_scope)
 {
 	const struct line *line = find(tool);
 
@@ -163,7 +163,8 @@ static int denied(const struct cordon_mcp_grant *grant, const char *tool, const 
 	if (!line || line->scope > grant->scope) {
 		cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED,
 			    "%s needs a token with the scope %s; this one has %s", tool,
-			    cordon_scope_name(line ? line->scope : CORDON_SCOPE_ADMIN), cordon_scope_name(grant->scope));
+			    cordon_token_scope_name(line ? line->scope : CORDON_SCOPE_ADMIN),
+			    cordon_token_scope_name(grant->scope));
 		cordon_error_hint(err, "ask the owner of the server for another token");
 	} else {
 		cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, "%s is not for a token that is bound to projects",

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "approval/approval.h"
-#include "store/internal.h"
 #include "project/token.h"
+#include "store/internal.h"
 
 #define ID_BYTES 4
 #define HASH_BYTES crypto_hash_sha256_BYTES
@@ -38,12 +38,13 @@ static const struct cordon_record_kind kind = {
 	.fields = fields,
 };
 
-const char *cordon_scope_name(cordon_scope scope)
+const char *cordon_token_scope_name(cordon_token_scope scope)
 {
 	return scope_names[scope];
 }
 
-int cordon_scope_parse(const char *text, cordon_scope *ret_scope, char **ret_project, struct cordon_error *err)
+int cordon_token_scope_parse(const char *text, cordon_token_scope *ret_scope, char **ret_project,
+			     struct cordon_error *err)
 {
 	static const char project[] = "project:", read_only[] = ":ro";
 	size_t n = strlen(text);
@@ -53,7 +54,7 @@ int cordon_scope_parse(const char *text, cordon_scope *ret_scope, char **ret_pro
 	for (size_t i = 0; i < CORDON_SCOPE__MAX; i++) {
 		if (!cordon_streq(text, scope_names[i]))
 			continue;
-		*ret_scope = (cordon_scope)i;
+		*ret_scope = (cordon_token_scope)i;
 		return 0;
 	}
 	*ret_scope = ro ? CORDON_SCOPE_READ : CORDON_SCOPE_RUN;

@@ -9,12 +9,12 @@
 #include "store/store.h"
 
 /* Each includes those before it. */
-typedef enum cordon_scope {
+typedef enum cordon_token_scope {
 	CORDON_SCOPE_READ,  /* sees */
 	CORDON_SCOPE_RUN,   /* also starts and stops what runs */
 	CORDON_SCOPE_ADMIN, /* also changes settings and grants, and deletes */
 	CORDON_SCOPE__MAX
-} cordon_scope;
+} cordon_token_scope;
 
 #define CORDON_TOKEN_PREFIX "cordon_"
 #define CORDON_TOKEN_SIZE (sizeof(CORDON_TOKEN_PREFIX) + 43) /* 256 bits in base64url, and a NUL */
@@ -26,7 +26,7 @@ struct cordon_token_record {
 	char created_at[CORDON_TIME_SIZE];
 	char expires_at[CORDON_TIME_SIZE]; /* "": never */
 	char *name;
-	cordon_scope scope;
+	cordon_token_scope scope;
 	json_t *projects; /* ids; empty: all */
 	char hash[65];	  /* SHA-256 of the token, in hexadecimal digits */
 	json_t *other;
@@ -34,15 +34,16 @@ struct cordon_token_record {
 
 struct cordon_token_request {
 	const char *name; /* may be NULL */
-	cordon_scope scope;
+	cordon_token_scope scope;
 	json_t *projects;   /* ids, borrowed */
 	uint64_t expiry_ms; /* from now on; 0: never */
 };
 
-const char *cordon_scope_name(cordon_scope scope);
+const char *cordon_token_scope_name(cordon_token_scope scope);
 /* Reads a scope: read, run, admin, or an older word (admin:ro, project:ID, project:ID:ro). *ret_project is the ID of such a
  * word as it was written, to be freed, or NULL. -EINVAL with kind usage. */
-int cordon_scope_parse(const char *text, cordon_scope *ret_scope, char **ret_project, struct cordon_error *err);
+int cordon_token_scope_parse(const char *text, cordon_token_scope *ret_scope, char **ret_project,
+			     struct cordon_error *err);
 
 int cordon_token_create(const struct cordon_store *store, const struct cordon_token_request *wanted,
 			struct cordon_token_record *ret_record, char ret_token[static CORDON_TOKEN_SIZE],

@@ -9,7 +9,7 @@
 
 static void every_tool_has_a_scope(void **state)
 {
-	cordon_scope scope;
+	cordon_token_scope scope;
 
 	(void)state;
 	for (size_t i = 0; cordon_mcp_tools[i]; i++)
@@ -20,7 +20,7 @@ static void every_tool_has_a_scope(void **state)
 /* A tool that only reads is for readers, and no other is. */
 static void scopes_fit_what_tools_say_about_themselves(void **state)
 {
-	cordon_scope scope = CORDON_SCOPE_ADMIN;
+	cordon_token_scope scope = CORDON_SCOPE_ADMIN;
 
 	(void)state;
 	for (size_t i = 0; cordon_mcp_tools[i]; i++) {
@@ -47,7 +47,7 @@ static void scopes_are_read(void **state)
 	static const struct {
 		const char *text, *project;
 		int r;
-		cordon_scope scope;
+		cordon_token_scope scope;
 	} cases[] = {
 		{ "read", NULL, 0, CORDON_SCOPE_READ },
 		{ "run", NULL, 0, CORDON_SCOPE_RUN },
@@ -65,9 +65,9 @@ static void scopes_are_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(cases); i++) {
 		autofree char *project = NULL;
-		cordon_scope scope;
+		cordon_token_scope scope;
 
-		assert_int_equal(cordon_scope_parse(cases[i].text, &scope, &project, NULL), cases[i].r);
+		assert_int_equal(cordon_token_scope_parse(cases[i].text, &scope, &project, NULL), cases[i].r);
 		if (cases[i].r < 0)
 			continue;
 		assert_int_equal(scope, cases[i].scope);
