@@ -2,6 +2,7 @@
 /* UTF-8, and escaping of hostile bytes for a terminal, a log or JSON. */
 #include <stdio.h>
 
+#include "base/invisible.h"
 #include "base/text.h"
 
 size_t cordon_utf8_char(const char *s, size_t n)
@@ -46,12 +47,24 @@ bool cordon_utf8_valid(const char *s, size_t n)
 	return true;
 }
 
-/* Whether a character could move the cursor, start a new line, or reorder the text on a screen. */
+/* Whether a character could move the cursor, start a new line, reorder the text on a screen, or not be seen at all. */
 static bool is_unsafe(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
-	       (c >= 0xe0000 && c <= 0xe007f);
+	size_t low = 0, high = CORDON_ARRAY_SIZE(cordon_invisible);
+
+	if (c >= 0x20 && c < 0x7f)
+		return false;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (c > cordon_invisible[middle].last)
+			low = middle + 1;
+		else if (c < cordon_invisible[middle].first)
+			high = middle;
+		else
+			return true;
+	}
+	return false;
 }
 
 bool cordon_text_safe(const char *s, size_t n)
@@ -110,6 +123,31 @@ int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n)
 		}
 	}
 	return cordon_buf_add(buf, "", 0);
+}
+
+int cordon_text_quote(struct cordon_buf *buf, const char *s, size_t n)
+{
+	size_t before = buf->len;
+	int r = cordon_buf_addc(buf, '"');
+
+	for (size_t i = 0, len; r == 0 && i < n; i += len) {
+		const char *end = memchr(s + i, '"', n - i);
+
+		len = end ? (size_t)(end - (s + i)) : n - i;
+		r = cordon_text_escape(buf, s + i, len);
+		if (r == 0 && end) {
+			r = cordon_buf_adds(buf, "\\\"");
+			len++;
+		}
+	}
+	if (r == 0)
+		r = cordon_buf_addc(buf, '"');
+	if (r < 0) {
+		buf->len = before;
+		if (buf->data)
+			buf->data[before] = '\0';
+	}
+	return r;
 }
 
 void cordon_text_escape_fixed(char *dst, size_t size, const char *s, size_t n)

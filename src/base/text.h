@@ -32,11 +32,14 @@ static inline uint32_t cordon_utf8_decode(const char *s, size_t n)
 bool cordon_utf8_valid(const char *s, size_t n);
 
 /*
- * Appends `s` as valid UTF-8 on one line: control characters (C0, DEL, C1), line and paragraph separators, bidi
- * controls and invalid bytes become \n, \t, \r, \e, \xNN or \u{NNNN}; a backslash becomes \\.
+ * Appends `s` as valid UTF-8 on one line: control characters (C0, DEL, C1), line and paragraph separators, format characters (bidi
+ * controls among them), characters that are not seen (base/invisible.h) and invalid bytes become \n, \t, \r, \e, \xNN or \u{NNNN};
+ * a backslash becomes \\.
  */
 int cordon_text_escape(struct cordon_buf *buf, const char *s, size_t n);
-/* The same for text of several lines: newlines, tabs and backslashes stay as they are. */
+/* The same between quotation marks, which the text can't close: one in it becomes \". For text of somebody else in a sentence of ours. */
+int cordon_text_quote(struct cordon_buf *buf, const char *s, size_t n);
+/* Like cordon_text_escape() for text of several lines: newlines, tabs and backslashes stay as they are. */
 int cordon_text_escape_lines(struct cordon_buf *buf, const char *s, size_t n);
 /* Like cordon_text_escape_lines(), with `mark` before every line; a line begins where `buf` is empty or ends with a
  * newline. So nobody takes the text of somebody else for text of ours. */
