@@ -103,3 +103,14 @@ char *cordon_buf_steal(struct cordon_buf *buf)
 	buf->len = buf->cap = 0;
 	return data;
 }
+
+const char *cordon_buf_next_string(const struct cordon_buf *buf, size_t *at)
+{
+	const char *s = buf->data ? buf->data + *at : NULL;
+	const char *end = s && *at < buf->len ? memchr(s, '\0', buf->len - *at) : NULL;
+
+	if (!end)
+		return NULL;
+	*at += (size_t)(end - s) + 1;
+	return s;
+}

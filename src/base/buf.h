@@ -37,4 +37,8 @@ void cordon_buf_reset(struct cordon_buf *buf);
  * without memory. */
 char *cordon_buf_steal(struct cordon_buf *buf);
 
+/* The next string of a list of strings, each with a NUL at its end, from *at on; NULL at the end, or when the NUL is
+ * missing. */
+const char *cordon_buf_next_string(const struct cordon_buf *buf, size_t *at);
+
 #endif

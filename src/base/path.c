@@ -122,3 +122,13 @@ const char *cordon_path_base(const char *path)
 
 	return slash ? slash + 1 : path;
 }
+
+int cordon_path_absolute(const char *path, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+{
+	char cwd[CORDON_PATH_MAX] = "";
+
+	if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		return cordon_fail_errno(err, -errno, "cannot tell the current directory");
+	return cordon_path_join(cwd, path, ret, CORDON_PATH_MAX) < 0 ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", path)
+								     : 0;
+}

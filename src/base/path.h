@@ -23,6 +23,9 @@ bool cordon_path_is_deleted(const char *path);
 /* dir + "/" + name, without doubling or losing a slash; -ENAMETOOLONG. Either may be "". */
 int cordon_path_join(const char *dir, const char *name, char *ret, size_t size);
 
+/* Makes a path of the command line absolute; the links in it, "." and ".." stay as they are. */
+int cordon_path_absolute(const char *path, char ret[static CORDON_PATH_MAX], struct cordon_error *err);
+
 /*
  * Walks an absolute path component by component, as the kernel does, and sets `ret` to where it leads, without links.
  * `link` is asked of each place on the way: it copies the text of the link that stands there and returns its length, 0

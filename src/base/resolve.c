@@ -192,11 +192,21 @@ static void fill_resolved(const struct cordon_root *root, const struct walk *w, 
 int cordon_resolve_links(const struct cordon_root *root, const char *path, cordon_link_fn met, void *data,
 			 struct cordon_resolved *ret_resolved)
 {
-	struct walk w = { .fd = -1, .root = root, .met = met, .data = data };
+	CORDON_UNCLEARED struct walk w; /* the two paths in it are large, and set when they are used */
 	bool absolute = path[0] == '/';
 	int r;
 
-	*ret_resolved = (struct cordon_resolved){ .place = CORDON_PLACE_UNRESOLVABLE };
+	w.fd = -1;
+	w.missing = w.done_len = 0;
+	w.links = 0;
+	w.done[0] = w.rest[0] = '\0';
+	w.root = root;
+	w.met = met;
+	w.data = data;
+	w.met_result = 0;
+	ret_resolved->place = CORDON_PLACE_UNRESOLVABLE;
+	ret_resolved->exists = false;
+	ret_resolved->path[0] = '\0';
 	if (!*path || cordon_copy(w.rest, sizeof(w.rest) / 2, path, strlen(path)) < 0)
 		return 0;
 	w.fd = absolute ? open("/", WALK_FLAGS | O_DIRECTORY) : fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
@@ -332,4 +342,23 @@ int cordon_open_beneath(int dir_fd, const char *path, int flags)
 	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN)
 		return -errno;
 	return walk_beneath(dir_fd, path, flags);
+}
+
+int cordon_resolve_open(const char *given, char ret_path[static CORDON_PATH_MAX])
+{
+	const struct cordon_root slash = { .fd = -1, .path = "/" };
+	CORDON_UNCLEARED struct cordon_resolved found;
+	autofd int root = -1;
+
+	if (given[0] != '/')
+		return -EINVAL;
+	cordon_resolve(&slash, given, &found);
+	if (found.place != CORDON_PLACE_INSIDE)
+		return -ELOOP;
+	if (!found.exists)
+		return -ENOENT;
+	if (cordon_path_join("/", found.path, ret_path, CORDON_PATH_MAX) < 0)
+		return -ENAMETOOLONG;
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? -errno : cordon_open_beneath(root, ret_path + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }

@@ -62,4 +62,8 @@ void cordon_resolver_ask(struct cordon_resolver *resolver, const char *asked, st
  */
 int cordon_open_beneath(int dir_fd, const char *path, int flags);
 
+/* Resolves an absolute path of the host, and opens what is there (O_PATH) without following a link that came to stand there
+ * since. `ret_path` is where it leads. Returns a descriptor or -errno: -ENOENT when nothing is there. */
+int cordon_resolve_open(const char *given, char ret_path[static CORDON_PATH_MAX]);
+
 #endif
