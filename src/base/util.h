@@ -67,8 +67,9 @@ const char *cordon_fd_path(int fd, char buf[static CORDON_FD_PATH_SIZE]);
 
 #define cordon_steal_ptr(p)                                                                                            \
 	({                                                                                                             \
-		__typeof__(*(p)) steal_tmp_ = *(p);                                                                    \
-		*(p) = NULL;                                                                                           \
+		__typeof__(p) steal_from_ = (p);                                                                       \
+		__typeof__(*steal_from_) steal_tmp_ = *steal_from_;                                                    \
+		*steal_from_ = NULL;                                                                                   \
 		steal_tmp_;                                                                                            \
 	})
 
