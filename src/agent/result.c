@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "agent/job.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "config/suggest.h"
@@ -109,7 +110,7 @@ static int add_output(const struct cordon_home *home, const char *run, size_t in
 	if (r < 0)
 		return r;
 	json_array_foreach(events, i, event) {
-		const char *type = json_string_value(json_object_get(event, "type"));
+		const char *type = cordon_json_string(event, "type");
 		const json_t *text = json_object_get(event, "text");
 		bool error = type && cordon_streq(type, "stderr");
 

@@ -6,6 +6,7 @@
 
 #include "agent/trust.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
 

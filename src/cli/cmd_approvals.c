@@ -5,6 +5,7 @@
 #include <sys/inotify.h>
 #include <termios.h>
 
+#include "base/json.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/records.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "agent/job.h"
+#include "base/json.h"
 #include "cli/agent_view.h"
 #include "cli/commands.h"
 #include "view/show.h"
@@ -355,7 +356,7 @@ static void print_outcomes(const struct execution *x)
 	for (size_t i = 0; i < x->n; i++) {
 		const struct cordon_job *job = cordon_agent_view_job(&x->view, i);
 		json_auto_t *result = cordon_agent_result(&x->home, x->view.run, job, 0);
-		const char *view = json_string_value(json_object_get(result, "view"));
+		const char *view = cordon_json_string(result, "view");
 
 		cordon_git_lines(json_object_get(result, "git"), print_git_line,
 				 &(struct line){ .cli = x->cli, .name = job->name });

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -303,8 +304,8 @@ static int list(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_print_json(cli, entries);
 	if (r == 0)
 		json_array_foreach(entries, i, entry)
-			printf(cli->quiet ? "%s\n" : "%s  %s\n", json_string_value(json_object_get(entry, "id")),
-			       json_string_value(json_object_get(entry, "root")));
+			printf(cli->quiet ? "%s\n" : "%s  %s\n", cordon_json_string(entry, "id"),
+			       cordon_json_string(entry, "root"));
 	json_decref(entries);
 	return r < 0 ? cordon_cli_fail(cli, &err) : CORDON_EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "agent/job.h"
+#include "base/json.h"
 #include "cli/agent_view.h"
 #include "cli/commands.h"
 
@@ -51,7 +52,7 @@ struct logs {
 
 static void print_event(struct logs *logs, size_t i, json_t *event)
 {
-	const char *type = json_string_value(json_object_get(event, "type"));
+	const char *type = cordon_json_string(event, "type");
 	const json_t *text = json_object_get(event, "text");
 	bool error = type && cordon_streq(type, "stderr");
 
@@ -85,10 +86,7 @@ static int by_time(const void *a, const void *b)
 		return c;
 	if (x->job != y->job)
 		return x->job < y->job ? -1 : 1;
-	return json_integer_value(json_object_get(x->event, "index")) <
-			       json_integer_value(json_object_get(y->event, "index"))
-		       ? -1
-		       : 1;
+	return cordon_json_integer(x->event, "index") < cordon_json_integer(y->event, "index") ? -1 : 1;
 }
 
 /* Prints what is new in all logs, in the order of time. */
@@ -120,7 +118,7 @@ static int print_new(struct logs *logs, struct cordon_error *err)
 		r = cordon_fail_errno(err, -ENOMEM, "cannot read the logs");
 	for (size_t i = 0; r == 0 && i < json_array_size(all); i++) {
 		json_array_foreach(json_array_get(all, i), at, event) {
-			const char *time = json_string_value(json_object_get(event, "time"));
+			const char *time = cordon_json_string(event, "time");
 
 			entries[n++] = (struct entry){ .job = i, .event = event, .time = time ? time : "" };
 		}

@@ -2,6 +2,7 @@
 /* cordon loop retry: gives stories that have failed their attempts back. */
 #include <stdio.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
 #include "loop/control.h"
@@ -87,7 +88,7 @@ static int retry(struct cordon_cli *cli, const struct args *args, char **stories
 		json_decref(given);
 		return cordon_cli_fail(cli, &err);
 	}
-	runs = cordon_streq(json_string_value(json_object_get(status, "state")), "running");
+	runs = cordon_json_is(status, "state", "running");
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_pack("{s:s, s:b, s:o}", "loop_id", args->loop, "running",
 							    (int)runs, "stories", given));

@@ -2,6 +2,7 @@
 /* cordon session: starts sessions, lists them, sends to them, follows their output and stops them. */
 #include <stdio.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/records.h"
 #include "cli/session_exec.h"
@@ -406,12 +407,12 @@ static int run_exec(struct cordon_cli *cli, int argc, char **argv)
 	why = json_object_get(answer, "why");
 	if (why) {
 		cordon_fail(&err, -ECANCELED, CORDON_KIND_IO, "%s: %s", argv[first + 1],
-			    json_string_value(json_object_get(why, "message")));
-		cli->failure_exit = (int)json_integer_value(json_object_get(answer, "exit_code"));
+			    cordon_json_string(why, "message"));
+		cli->failure_exit = (int)cordon_json_integer(answer, "exit_code");
 		return cordon_cli_fail(cli, &err);
 	}
-	ending.signal = (int)json_integer_value(json_object_get(answer, "signal"));
-	ending.exit_code = (int)json_integer_value(json_object_get(answer, "exit_code"));
+	ending.signal = (int)cordon_json_integer(answer, "signal");
+	ending.exit_code = (int)cordon_json_integer(answer, "exit_code");
 	return cordon_exit_of_ending(&ending);
 }
 

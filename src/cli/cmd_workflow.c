@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/pairs.h"
@@ -136,13 +137,6 @@ static void print_pair(const char *key, const char *value)
 
 	if (cordon_text_escape(&text, value, strlen(value)) == 0)
 		printf("%s=%s\n", key, text.data ? text.data : "");
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
 }
 
 /* ---- definitions ---- */
@@ -315,9 +309,9 @@ static int run_validate(struct cordon_cli *cli, int argc, char **argv)
 /* 0 when the run succeeded, 124 when it timed out, else 1. */
 static int exit_of(const json_t *status)
 {
-	const char *reason = text_of(status, "terminalReason");
+	const char *reason = cordon_json_text(status, "terminalReason");
 
-	if (cordon_streq(text_of(status, "state"), "succeeded"))
+	if (cordon_json_is(status, "state", "succeeded"))
 		return CORDON_EXIT_OK;
 	return cordon_streq(reason, "timeout") ? CORDON_EXIT_TIMEOUT : CORDON_EXIT_NO;
 }
@@ -333,7 +327,7 @@ static void print_status(const json_t *status)
 	const char *key;
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(keys); i++)
-		print_pair(keys[i][0], text_of(status, keys[i][1]));
+		print_pair(keys[i][0], cordon_json_text(status, keys[i][1]));
 	json_object_foreach(inputs, key, value)
 		if (cordon_buf_addf(&names, "%s%s", names.len ? "," : "", key) < 0)
 			break;
@@ -471,10 +465,10 @@ static void print_log(const json_t *log)
 	const json_t *event;
 	size_t i;
 
-	printf("== %s, attempt %lld, %s\n", text_of(log, "step"),
-	       (long long)json_integer_value(json_object_get(log, "attempt")), text_of(log, "startedAt"));
+	printf("== %s, attempt %lld, %s\n", cordon_json_text(log, "step"),
+	       (long long)cordon_json_integer(log, "attempt"), cordon_json_text(log, "startedAt"));
 	json_array_foreach(json_object_get(log, "events"), i, event) {
-		const char *type = text_of(event, "type"), *line = text_of(event, "text");
+		const char *type = cordon_json_text(event, "type"), *line = cordon_json_text(event, "text");
 		bool agent = cordon_streq(type, "stdout") || cordon_streq(type, "stderr");
 
 		if (agent) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "audit/query.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "cli/completion_ids.h"
@@ -33,15 +34,15 @@ static void print_named(const char *beginning, const json_t *records, const char
 	json_t *record;
 
 	json_array_foreach(records, i, record) {
-		const char *name = json_string_value(json_object_get(record, name_key));
+		const char *name = cordon_json_string(record, name_key);
 
 		if (name)
 			json_object_set_new(names, name, json_boolean(!json_object_get(names, name)));
 	}
 	json_array_foreach(records, i, record) {
-		const char *name = json_string_value(json_object_get(record, name_key));
-		const char *id = json_string_value(json_object_get(record, "id"));
-		bool unique = name && json_is_true(json_object_get(names, name));
+		const char *name = cordon_json_string(record, name_key);
+		const char *id = cordon_json_string(record, "id");
+		bool unique = name && cordon_json_true(names, name);
 
 		if (unique)
 			print_line(beginning, name, id);
@@ -76,7 +77,7 @@ static int print_workspaces(const struct cordon_store *store, const char *projec
 
 static int print_sessions(const struct cordon_store *store, const char *beginning, struct cordon_error *err)
 {
-	struct cordon_session_query query = { 0 };
+	struct cordon_session_query query = { .brief = true };
 	json_auto_t *sessions = NULL;
 	size_t i;
 	json_t *session;
@@ -86,9 +87,8 @@ static int print_sessions(const struct cordon_store *store, const char *beginnin
 		const char *program = json_string_value(json_array_get(json_object_get(session, "command"), 0));
 		char about[256];
 
-		snprintf(about, sizeof(about), "%s %s", json_string_value(json_object_get(session, "status")),
-			 program ? program : "");
-		print_line(beginning, json_string_value(json_object_get(session, "session_id")), about);
+		snprintf(about, sizeof(about), "%s %s", cordon_json_string(session, "status"), program ? program : "");
+		print_line(beginning, cordon_json_string(session, "session_id"), about);
 	}
 	return r;
 }
@@ -137,8 +137,7 @@ static int print_workflow_runs(const struct cordon_home *home, const char *begin
 	for (size_t i = n > RUNS_SHOWN ? n - RUNS_SHOWN : 0; r == 0 && i < n; i++) {
 		const json_t *run = json_array_get(runs, i);
 
-		print_line(beginning, json_string_value(json_object_get(run, "runId")),
-			   json_string_value(json_object_get(run, "summary")));
+		print_line(beginning, cordon_json_string(run, "runId"), cordon_json_string(run, "summary"));
 	}
 	return r;
 }

@@ -8,6 +8,7 @@
 #include <termios.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -180,13 +181,6 @@ bool cordon_loop_view_tick(void *data, const struct cordon_loop *loop)
 
 /* ---- events ---- */
 
-static const char *text_of(const json_t *event, const char *key)
-{
-	const char *text = json_string_value(json_object_get(event, key));
-
-	return text ? text : "";
-}
-
 static void print_scopes(const struct cordon_loop_view *view, const json_t *event)
 {
 	const json_t *stories = json_object_get(event, "stories");
@@ -206,21 +200,21 @@ static void print_passed(const struct cordon_loop_view *view, const json_t *even
 
 	json_array_foreach(json_object_get(event, "stories"), i, story) {
 		size_t n = json_array_size(json_object_get(story, "files_changed"));
-		const char *commit = text_of(story, "commit");
+		const char *commit = cordon_json_text(story, "commit");
 
 		json_array_foreach(json_object_get(story, "outside_scope"), k, path)
 			cordon_cli_workspace_log(view->cli, "WARNING: %s changed a file outside its scope: %s",
-						 text_of(story, "story_id"), json_string_value(path));
-		cordon_cli_log(view->cli, "INFO", "%s passed: %zu file%s in %.1f s%s%.9s", text_of(story, "story_id"),
-			       n, n == 1 ? "" : "s",
-			       (double)json_integer_value(json_object_get(story, "duration_ms")) / 1000,
-			       *commit ? ", commit " : "", commit);
+						 cordon_json_text(story, "story_id"), json_string_value(path));
+		cordon_cli_log(view->cli, "INFO", "%s passed: %zu file%s in %.1f s%s%.9s",
+			       cordon_json_text(story, "story_id"), n, n == 1 ? "" : "s",
+			       (double)cordon_json_integer(story, "duration_ms") / 1000, *commit ? ", commit " : "",
+			       commit);
 	}
 }
 
 static void print_types(const struct cordon_loop_view *view, const json_t *event)
 {
-	bool written = json_is_true(json_object_get(event, "written"));
+	bool written = cordon_json_true(event, "written");
 	json_t *pattern;
 	size_t i;
 
@@ -232,38 +226,39 @@ static void print_types(const struct cordon_loop_view *view, const json_t *event
 static void print_event(struct cordon_loop_view *view, const struct cordon_loop *loop, const json_t *event)
 {
 	const struct cordon_cli *cli = view->cli;
-	const char *what = text_of(event, "event");
+	const char *what = cordon_json_text(event, "event");
 
 	if (cordon_streq(what, "scopes")) {
 		print_scopes(view, event);
 	} else if (cordon_streq(what, "begin")) {
 		cordon_cli_log(cli, "INFO", "%s%lld stories, %lld at a time",
-			       json_is_true(json_object_get(event, "resumed")) ? "Going on: " : "",
-			       json_integer_value(json_object_get(event, "stories")),
-			       json_integer_value(json_object_get(event, "workers")));
+			       cordon_json_true(event, "resumed") ? "Going on: " : "",
+			       cordon_json_integer(event, "stories"), cordon_json_integer(event, "workers"));
 	} else if (cordon_streq(what, "call")) {
 		cordon_cli_log(cli, "INFO", "Iteration %lld/%u: %s %s (attempt %lld)",
-			       json_integer_value(json_object_get(event, "iteration")),
-			       cordon_loop_options(loop)->max_iterations, text_of(event, "story"),
-			       text_of(event, "title"), json_integer_value(json_object_get(event, "attempt")));
+			       cordon_json_integer(event, "iteration"), cordon_loop_options(loop)->max_iterations,
+			       cordon_json_text(event, "story"), cordon_json_text(event, "title"),
+			       cordon_json_integer(event, "attempt"));
 	} else if (cordon_streq(what, "failed")) {
-		const char *note = text_of(event, "note");
+		const char *note = cordon_json_text(event, "note");
 
-		cordon_cli_log(cli, "INFO", "%s failed: %.*s", text_of(event, "story"), (int)strcspn(note, "\n"), note);
+		cordon_cli_log(cli, "INFO", "%s failed: %.*s", cordon_json_text(event, "story"),
+			       (int)strcspn(note, "\n"), note);
 	} else if (cordon_streq(what, "passed")) {
 		print_passed(view, event);
 	} else if (cordon_streq(what, "parked")) {
-		cordon_cli_log(cli, "INFO", "%s is parked: %s", text_of(event, "story"), text_of(event, "reason"));
+		cordon_cli_log(cli, "INFO", "%s is parked: %s", cordon_json_text(event, "story"),
+			       cordon_json_text(event, "reason"));
 	} else if (cordon_streq(what, "retry")) {
-		cordon_cli_log(cli, "INFO", "%s has its attempts back", text_of(event, "story"));
+		cordon_cli_log(cli, "INFO", "%s has its attempts back", cordon_json_text(event, "story"));
 	} else if (cordon_streq(what, "interrupted")) {
-		cordon_cli_log(cli, "INFO", "%s was interrupted%s%.*s", text_of(event, "story"),
-			       *text_of(event, "view") ? "; its changes wait in view " : "", SHORT,
-			       text_of(event, "view"));
+		cordon_cli_log(cli, "INFO", "%s was interrupted%s%.*s", cordon_json_text(event, "story"),
+			       *cordon_json_text(event, "view") ? "; its changes wait in view " : "", SHORT,
+			       cordon_json_text(event, "view"));
 	} else if (cordon_streq(what, "types")) {
 		print_types(view, event);
 	} else if (cordon_streq(what, "notice")) {
-		cordon_cli_log(cli, "INFO", "%s", text_of(event, "message"));
+		cordon_cli_log(cli, "INFO", "%s", cordon_json_text(event, "message"));
 	}
 }
 
@@ -370,14 +365,14 @@ static int read_answer(void)
 
 static void print_change(const json_t *change)
 {
-	const char *who = text_of(change, "executed_by");
+	const char *who = cordon_json_text(change, "executed_by");
 
-	fprintf(stderr, "  %s %s", text_of(change, "status"), text_of(change, "path"));
-	if (json_is_true(json_object_get(change, "binary")))
+	fprintf(stderr, "  %s %s", cordon_json_text(change, "status"), cordon_json_text(change, "path"));
+	if (cordon_json_true(change, "binary"))
 		fprintf(stderr, "  binary");
 	else if (json_object_get(change, "insertions"))
-		fprintf(stderr, "  +%lld -%lld", json_integer_value(json_object_get(change, "insertions")),
-			json_integer_value(json_object_get(change, "deletions")));
+		fprintf(stderr, "  +%lld -%lld", cordon_json_integer(change, "insertions"),
+			cordon_json_integer(change, "deletions"));
 	fprintf(stderr, "%s%s\n", *who ? "  executed by " : "", who);
 }
 

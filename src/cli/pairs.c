@@ -2,6 +2,7 @@
 /* Lines of key=value, for commands about orchestrators, shared areas and channel profiles. */
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/pairs.h"
 
@@ -50,10 +51,9 @@ static int add_item(struct cordon_buf *text, const json_t *item)
 	const json_t *named = json_object_get(item, "name") ? json_object_get(item, "name")
 							    : json_object_get(item, "run_id");
 	const char *name = json_string_value(json_is_object(item) ? named : item);
-	const char *access = json_string_value(json_object_get(item, "access"));
 	int r = name ? cordon_text_escape(text, name, strlen(name)) : 0;
 
-	return r == 0 && access && cordon_streq(access, "read-only") ? cordon_buf_adds(text, ":ro") : r;
+	return r == 0 && cordon_json_is(item, "access", "read-only") ? cordon_buf_adds(text, ":ro") : r;
 }
 
 void cordon_cli_pair_value(struct cordon_buf *text, const json_t *value)

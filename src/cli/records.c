@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/records.h"
 #include "config/net_setting.h"
@@ -190,7 +191,7 @@ static const char *id_of(const json_t *record)
 	const char *id = NULL;
 
 	for (size_t i = 0; !id && i < CORDON_ARRAY_SIZE(keys); i++)
-		id = json_string_value(json_object_get(record, keys[i]));
+		id = cordon_json_string(record, keys[i]);
 	return id;
 }
 

@@ -11,6 +11,7 @@
 #include <termios.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/session_follow.h"
 #include "session/control.h"
@@ -36,7 +37,7 @@ static void print_text(FILE *stream, const char *text, size_t n)
 /* Prints the agent's output, each stream to the same stream of ours. */
 static void print_event(const json_t *event)
 {
-	const char *type = json_string_value(json_object_get(event, "type"));
+	const char *type = cordon_json_string(event, "type");
 	const json_t *text = json_object_get(event, "text");
 
 	if (!type || !text)
@@ -88,7 +89,7 @@ void cordon_cli_print_output(const json_t *output)
 	json_t *event;
 
 	json_array_foreach(json_object_get(output, "events"), i, event) {
-		const char *type = json_string_value(json_object_get(event, "type"));
+		const char *type = cordon_json_string(event, "type");
 		const json_t *text = json_object_get(event, "text");
 		char mark[64];
 
@@ -119,7 +120,7 @@ static int64_t print_new(const struct cordon_cli *cli, const json_t *output, boo
 			cordon_cli_print_json(cli, json_incref(event));
 		else
 			print_event(event);
-		since = json_integer_value(json_object_get(event, "index"));
+		since = cordon_json_integer(event, "index");
 	}
 	fflush(stdout);
 	return since;
@@ -191,7 +192,7 @@ int cordon_cli_follow(const struct cordon_cli *cli, const struct cordon_store *s
 		if (r < 0)
 			return r;
 		since = print_new(cli, output, cli->json && !ours, since);
-		if (!cordon_streq(json_string_value(json_object_get(output, "status")), "active"))
+		if (!cordon_json_is(output, "status", "active"))
 			return cordon_session_get(store, id, ret_session, err);
 		poll(fds, 2, LOOK_MS);
 		if (fds[0].revents)

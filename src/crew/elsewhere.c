@@ -9,6 +9,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/time.h"
 #include "crew/internal.h"
 #include "session/log.h"
@@ -236,7 +237,7 @@ int cordon_crew_policy(const struct cordon_home *home, const char *id, size_t in
 	if (r < 0)
 		return r;
 	record = cordon_crew_record_read(dir);
-	root = json_string_value(json_object_get(record, "root"));
+	root = cordon_json_string(record, "root");
 	return root ? cordon_crew_policy_read(dir, root, ret_policy, err)
 		    : cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "the policy of the job %zu is not known", index);
 }

@@ -9,6 +9,7 @@
 
 #include "base/exit.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "config/net_setting.h"
@@ -71,7 +72,7 @@ static json_t *read_record(int dir_fd, const char *name)
 	if (cordon_read_file(dir_fd, name, O_NOFOLLOW, &text, NULL) < 0)
 		return NULL;
 	record = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, NULL);
-	if (json_is_object(record) && json_integer_value(json_object_get(record, "version")) == VERSION)
+	if (json_is_object(record) && cordon_json_integer(record, "version") == VERSION)
 		return record;
 	json_decref(record);
 	return NULL;

@@ -8,6 +8,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/time.h"
 #include "crew/crew.h"
 #include "flow/envelope.h"
@@ -148,7 +149,7 @@ static int make_texts(struct attempt *a, struct cordon_error *err)
 {
 	struct cordon_flow_engine *engine = a->engine;
 	const json_t *agent = json_object_get(engine->run.agents, a->step->agent);
-	const char *name = json_string_value(json_object_get(agent, "provider"));
+	const char *name = cordon_json_string(agent, "provider");
 	struct cordon_flow_prompt prompt = { .run = &engine->run,
 					     .progress = &engine->progress,
 					     .step = a->step,
@@ -173,7 +174,7 @@ static int make_texts(struct attempt *a, struct cordon_error *err)
 		return r;
 	if (cordon_concat(file, sizeof(file), a->run_workspace, "/prompt.md", (char *)NULL) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", a->run_workspace);
-	a->argv = cordon_flow_argv(provider, json_string_value(json_object_get(agent, "model")), file, &in_file);
+	a->argv = cordon_flow_argv(provider, cordon_json_string(agent, "model"), file, &in_file);
 	if (!a->argv || protect_files(a, in_file) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "cannot start the step %s", a->step->id);
 	if (in_file)
@@ -216,7 +217,7 @@ static json_t *area_names(const struct cordon_orchestrator *orchestrator)
 static int load_settings(struct attempt *a, struct cordon_error *err)
 {
 	struct cordon_errors found CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	const char *config = json_string_value(json_object_get(a->engine->run.record, "config"));
+	const char *config = cordon_json_string(a->engine->run.record, "config");
 	int r;
 
 	cordon_settings_freep(&a->settings);
@@ -365,16 +366,15 @@ static int take_outputs(struct attempt *a, json_t **ret_outputs, json_t **ret_fi
 {
 	struct cordon_flow_engine *engine = a->engine;
 	json_auto_t *envelope = NULL;
-	const char *status, *text;
+	const char *text;
 	bool approve;
 	size_t n;
 	int r;
 
 	text = whole_lines(a, &n);
 	r = cordon_envelope_find(text, n, a->token, &envelope, why);
-	status = json_string_value(json_object_get(envelope, "status"));
-	if (r == 0 && status && cordon_streq(status, "failed")) {
-		const char *summary = json_string_value(json_object_get(envelope, "summary"));
+	if (r == 0 && cordon_json_is(envelope, "status", "failed")) {
+		const char *summary = cordon_json_string(envelope, "summary");
 
 		r = cordon_fail(why, -EINVAL, CORDON_KIND_CONFIG, "the agent says that it failed%s%.200s",
 				summary ? ": " : "", summary ? summary : "");

@@ -2,33 +2,22 @@
 /* Finds the result of a step in the agent's answer. */
 #include "flow/envelope.h"
 #include "base/buf.h"
+#include "base/json.h"
 
 static const char begin_mark[] = "[workflow_result]", end_mark[] = "[/workflow_result]";
 
 /* ---- the agent's messages in JSON lines ---- */
-
-static const char *text_at(const json_t *object, const char *key)
-{
-	return json_string_value(json_object_get(object, key));
-}
-
-static bool is_type(const json_t *object, const char *type)
-{
-	const char *text = text_at(object, "type");
-
-	return text && cordon_streq(text, type);
-}
 
 /* The text of a line that is a message of the agent; NULL for any other line. */
 static const char *message_of(const json_t *line)
 {
 	const json_t *item = json_object_get(line, "item"), *message = json_object_get(line, "msg");
 
-	if (is_type(line, "item.completed") && is_type(item, "agent_message"))
-		return text_at(item, "text");
-	if (is_type(message, "agent_message"))
-		return text_at(message, "message");
-	return is_type(line, "result") ? text_at(line, "result") : NULL;
+	if (cordon_json_is(line, "type", "item.completed") && cordon_json_is(item, "type", "agent_message"))
+		return cordon_json_string(item, "text");
+	if (cordon_json_is(message, "type", "agent_message"))
+		return cordon_json_string(message, "message");
+	return cordon_json_is(line, "type", "result") ? cordon_json_string(line, "result") : NULL;
 }
 
 static bool is_blank(const char *text, size_t n)
@@ -87,7 +76,7 @@ static int take_envelopes(const char *text, size_t n, const char *token, json_t 
 		if (!to)
 			break;
 		envelope = json_loadb(from, (size_t)(to - from), JSON_REJECT_DUPLICATES, NULL);
-		given = text_at(envelope, "token");
+		given = cordon_json_string(envelope, "token");
 		if (!given || !cordon_streq(given, token))
 			continue;
 		if (found)

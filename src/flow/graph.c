@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws the steps of a workflow and how a run stands, as lines of text or as an SVG picture. */
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "flow/drawing.h"
 
@@ -25,16 +26,9 @@ static const json_t *state_of(const json_t *status, const char *id)
 	size_t i;
 
 	json_array_foreach(json_object_get(status, "steps"), i, step)
-		if (cordon_streq(json_string_value(json_object_get(step, "id")), id))
+		if (cordon_streq(cordon_json_string(step, "id"), id))
 			return step;
 	return NULL;
-}
-
-static const char *word_of(const json_t *step)
-{
-	const char *state = json_string_value(json_object_get(step, "state"));
-
-	return state ? state : "";
 }
 
 static void add_box(struct cordon_flow_drawing *drawing, const struct cordon_flow_step *step, const json_t *state)
@@ -47,8 +41,8 @@ static void add_box(struct cordon_flow_drawing *drawing, const struct cordon_flo
 		.width = BOX_WIDTH,
 		.height = step ? BOX_HEIGHT : END_HEIGHT,
 		.step = step,
-		.state = word_of(state),
-		.attempts = json_integer_value(json_object_get(state, "attempts")),
+		.state = cordon_json_text(state, "state"),
+		.attempts = cordon_json_integer(state, "attempts"),
 	};
 }
 
@@ -163,8 +157,8 @@ char *cordon_flow_graph_text(const struct cordon_workflow *workflow, const json_
 
 	cordon_flow_draw(workflow, status, &drawing);
 	if (r == 0 && status)
-		r = cordon_buf_addf(&out, "  %s  %s", json_string_value(json_object_get(status, "runId")),
-				    word_of(status));
+		r = cordon_buf_addf(&out, "  %s  %s", cordon_json_string(status, "runId"),
+				    cordon_json_text(status, "state"));
 	if (r == 0)
 		r = cordon_buf_adds(&out, "\n");
 	for (size_t i = 0; r == 0 && i < workflow->n_steps; i++)
@@ -243,7 +237,8 @@ static int write_picture(struct cordon_buf *out, const struct cordon_workflow *w
 		"</defs>\n<style>.way{fill:none;stroke:#333;marker-end:url(#tip)}</style>\n"
 		"<text x=\"%d\" y=\"30\" text-anchor=\"middle\" font-size=\"16\">%s%s%s%s%s</text>\n",
 		drawing.width, drawing.height, drawing.width / 2, workflow->id, status ? ": " : "",
-		status ? json_string_value(json_object_get(status, "runId")) : "", status ? ", " : "", word_of(status));
+		status ? cordon_json_string(status, "runId") : "", status ? ", " : "",
+		cordon_json_text(status, "state"));
 	for (size_t i = 0; r == 0 && i < drawing.n_boxes; i++)
 		r = write_box(out, &drawing.boxes[i]);
 	for (size_t i = 0; r == 0 && i < drawing.n_ways; i++)

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The attempts of a run, and what their agents wrote. */
+#include "base/json.h"
 #include "crew/crew.h"
 #include "flow/internal.h"
-
-static const char *text_of(const json_t *event, const char *key)
-{
-	const char *text = json_string_value(json_object_get(event, key));
-
-	return text ? text : "";
-}
 
 /* The jobs of the crew that was looked at last. */
 struct jobs {
@@ -45,12 +39,12 @@ static int find_job(struct jobs *jobs, const char *crew, const char *name, size_
 
 static json_t *begin_attempt(struct jobs *jobs, const char *crew, const json_t *event)
 {
-	json_t *attempt = json_pack("{s:s, s:O, s:s, s:s}", "step", text_of(event, "step"), "attempt",
+	json_t *attempt = json_pack("{s:s, s:O, s:s, s:s}", "step", cordon_json_text(event, "step"), "attempt",
 				    json_object_get(event, "attempt"), "state", "running", "startedAt",
-				    text_of(event, "time"));
+				    cordon_json_text(event, "time"));
 	size_t index;
 
-	if (attempt && find_job(jobs, crew, text_of(event, "job"), &index) == 0) {
+	if (attempt && find_job(jobs, crew, cordon_json_text(event, "job"), &index) == 0) {
 		json_object_set_new(attempt, "crew", json_string(crew));
 		json_object_set_new(attempt, "job", json_integer((json_int_t)index));
 	}
@@ -80,7 +74,7 @@ static json_t *read_attempts(const struct cordon_home *home, const json_t *event
 	size_t i;
 
 	json_array_foreach(events, i, event) {
-		const char *what = text_of(event, "event");
+		const char *what = cordon_json_text(event, "event");
 		bool ends = cordon_streq(what, "end");
 
 		if (open && (cordon_streq(what, "engine") || cordon_streq(what, "done")))
@@ -90,8 +84,8 @@ static json_t *read_attempts(const struct cordon_home *home, const json_t *event
 		if (ends || cordon_streq(what, "engine") || cordon_streq(what, "done"))
 			open = NULL;
 		if (cordon_streq(what, "engine"))
-			crew = text_of(event, "crew");
-		if (!cordon_streq(what, "attempt") || (step && !cordon_streq(step, text_of(event, "step"))))
+			crew = cordon_json_text(event, "crew");
+		if (!cordon_streq(what, "attempt") || (step && !cordon_streq(step, cordon_json_text(event, "step"))))
 			continue;
 		open = begin_attempt(&jobs, crew, event);
 		json_array_append_new(attempts, open);
@@ -128,9 +122,9 @@ static json_t *events_of(const struct cordon_home *home, const json_t *attempt)
 	int64_t last, dropped;
 
 	if (json_object_get(attempt, "job"))
-		(void)cordon_crew_log(home, text_of(attempt, "crew"),
-				      (size_t)json_integer_value(json_object_get(attempt, "job")), -1, 0, &events,
-				      &last, &dropped, NULL);
+		(void)cordon_crew_log(home, cordon_json_text(attempt, "crew"),
+				      (size_t)cordon_json_integer(attempt, "job"), -1, 0, &events, &last, &dropped,
+				      NULL);
 	return events ? events : json_array();
 }
 
@@ -146,10 +140,10 @@ int cordon_flow_logs(const struct cordon_home *home, const char *id, const char 
 		return r;
 	logs = json_array();
 	json_array_foreach(attempts, i, attempt)
-		json_array_append_new(logs,
-				      json_pack("{s:s, s:O, s:s, s:o}", "step", text_of(attempt, "step"), "attempt",
-						json_object_get(attempt, "attempt"), "startedAt",
-						text_of(attempt, "startedAt"), "events", events_of(home, attempt)));
+		json_array_append_new(logs, json_pack("{s:s, s:O, s:s, s:o}", "step", cordon_json_text(attempt, "step"),
+						      "attempt", json_object_get(attempt, "attempt"), "startedAt",
+						      cordon_json_text(attempt, "startedAt"), "events",
+						      events_of(home, attempt)));
 	*ret_logs = logs;
 	return logs ? 0 : cordon_fail_errno(err, -ENOMEM, "cannot describe the run");
 }

@@ -5,6 +5,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "base/resolve.h"
 #include "base/text.h"
@@ -186,11 +187,11 @@ static int take_value(const struct cordon_flow_output *output, const json_t *env
 /* One word, approve or reject; case and blanks around it do not matter. */
 static int take_decision(json_t *outputs, const json_t *envelope, bool *ret_approve, struct cordon_error *err)
 {
-	const char *text = json_string_value(json_object_get(outputs, "decision")), *end;
+	const char *text = cordon_json_string(outputs, "decision"), *end;
 	char word[16] = "";
 
 	if (!text)
-		text = json_string_value(json_object_get(envelope, "decision"));
+		text = cordon_json_string(envelope, "decision");
 	if (!text)
 		return cordon_fail(err, -ENOENT, CORDON_KIND_CONFIG, "the review has no decision");
 	text += strspn(text, " \t\r\n");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a run stands, from its journal. */
 #include "flow/progress.h"
+#include "base/json.h"
 #include "base/time.h"
 
 static const char *const state_names[] = { "queued", "running", "waiting", "succeeded", "failed", "canceled" };
@@ -13,13 +14,6 @@ const char *cordon_flow_state_name(cordon_flow_state state)
 bool cordon_flow_state_ended(cordon_flow_state state)
 {
 	return state >= CORDON_FLOW_SUCCEEDED;
-}
-
-static const char *text_of(const json_t *event, const char *key)
-{
-	const char *text = json_string_value(json_object_get(event, key));
-
-	return text ? text : "";
 }
 
 static bool has(const json_t *list, const json_t *wanted)
@@ -62,7 +56,7 @@ static void decide(struct cordon_flow_progress *p, const struct cordon_workflow 
 
 static void on_attempt(struct cordon_flow_progress *p, const struct cordon_workflow *workflow, const json_t *event)
 {
-	size_t step = cordon_workflow_step(workflow, text_of(event, "step"));
+	size_t step = cordon_workflow_step(workflow, cordon_json_text(event, "step"));
 
 	if (step == SIZE_MAX)
 		return;
@@ -71,9 +65,9 @@ static void on_attempt(struct cordon_flow_progress *p, const struct cordon_workf
 	p->open = true;
 	p->state = CORDON_FLOW_RUNNING;
 	p->at = step;
-	p->serial = (uint64_t)json_integer_value(json_object_get(event, "n"));
-	p->steps[step].attempt = (unsigned int)json_integer_value(json_object_get(event, "attempt"));
-	p->job = text_of(event, "job");
+	p->serial = (uint64_t)cordon_json_integer(event, "n");
+	p->steps[step].attempt = (unsigned int)cordon_json_integer(event, "attempt");
+	p->job = cordon_json_text(event, "job");
 	p->areas = json_object_get(event, "areas");
 }
 
@@ -88,11 +82,11 @@ static void on_end(struct cordon_flow_progress *p, const struct cordon_workflow 
 	p->open = false;
 	p->lost = 0;
 	p->iterations++;
-	p->used_ms += (uint64_t)json_integer_value(json_object_get(event, "duration_ms"));
+	p->used_ms += (uint64_t)cordon_json_integer(event, "duration_ms");
 	step = &p->steps[p->at];
 	step->ended = p->updated;
-	step->failed = !cordon_streq(text_of(event, "result"), "complete");
-	step->error = step->failed ? text_of(event, "message") : NULL;
+	step->failed = !cordon_json_is(event, "result", "complete");
+	step->error = step->failed ? cordon_json_text(event, "message") : NULL;
 	p->revoked = step->failed && cordon_streq(step->error, "revoked");
 	if (step->failed) {
 		step->failures++;
@@ -100,10 +94,10 @@ static void on_end(struct cordon_flow_progress *p, const struct cordon_workflow 
 	}
 	step->finished++;
 	step->outputs = json_object_get(event, "outputs");
-	step->decision = json_string_value(json_object_get(step->outputs, "decision"));
-	p->dir = text_of(event, "dir");
+	step->decision = cordon_json_string(step->outputs, "decision");
+	p->dir = cordon_json_text(event, "dir");
 	p->dir_serial = p->serial;
-	p->view = json_string_value(json_object_get(event, "view"));
+	p->view = cordon_json_string(event, "view");
 	json_array_foreach(json_object_get(event, "files"), i, file)
 		if (!has(p->files, file))
 			json_array_append(p->files, (json_t *)(uintptr_t)file);
@@ -121,7 +115,7 @@ static void on_answer(struct cordon_flow_progress *p, const struct cordon_workfl
 	step->attempt++;
 	step->ended = p->updated;
 	step->outputs = json_object_get(event, "outputs");
-	step->decision = json_string_value(json_object_get(step->outputs, "decision"));
+	step->decision = cordon_json_string(step->outputs, "decision");
 	p->state = CORDON_FLOW_RUNNING;
 	p->iterations++;
 	decide(p, workflow, step->decision && cordon_streq(step->decision, "approve"));
@@ -130,21 +124,21 @@ static void on_answer(struct cordon_flow_progress *p, const struct cordon_workfl
 static void on_done(struct cordon_flow_progress *p, const json_t *event)
 {
 	for (int i = CORDON_FLOW_SUCCEEDED; i < (int)CORDON_FLOW__MAX; i++)
-		if (cordon_streq(text_of(event, "state"), state_names[i]))
+		if (cordon_json_is(event, "state", state_names[i]))
 			p->state = (cordon_flow_state)i;
-	p->reason = text_of(event, "reason");
+	p->reason = cordon_json_text(event, "reason");
 	p->open = false;
 }
 
 void cordon_flow_progress_add(struct cordon_flow_progress *progress, const struct cordon_flow_run *run,
 			      const json_t *event)
 {
-	const char *what = text_of(event, "event");
+	const char *what = cordon_json_text(event, "event");
 
-	if (cordon_time_parse(text_of(event, "time"), &progress->updated) < 0)
+	if (cordon_time_parse(cordon_json_text(event, "time"), &progress->updated) < 0)
 		progress->updated = run->created;
 	if (cordon_streq(what, "engine")) {
-		progress->crew = text_of(event, "crew");
+		progress->crew = cordon_json_text(event, "crew");
 		progress->lost = 0;
 		if (progress->state == CORDON_FLOW_QUEUED)
 			progress->state = CORDON_FLOW_RUNNING;

@@ -8,6 +8,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/listing.h"
 #include "base/time.h"
 #include "flow/internal.h"
@@ -110,7 +111,7 @@ bool cordon_flow_requested(const struct cordon_flow_run *run, const char *name)
 
 static uint64_t number_at(const json_t *object, const char *key)
 {
-	return (uint64_t)json_integer_value(json_object_get(object, key));
+	return (uint64_t)cordon_json_integer(object, key);
 }
 
 static int read_record(struct cordon_flow_run *run, struct cordon_error *err)
@@ -124,13 +125,13 @@ static int read_record(struct cordon_flow_run *run, struct cordon_error *err)
 		return r;
 	run->record = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, NULL);
 	limits = json_object_get(run->record, "limits");
-	run->orchestrator = json_string_value(json_object_get(run->record, "orchestrator"));
-	run->workflow_id = json_string_value(json_object_get(run->record, "workflow"));
-	run->private_path = json_string_value(json_object_get(run->record, "private_workspace"));
+	run->orchestrator = cordon_json_string(run->record, "orchestrator");
+	run->workflow_id = cordon_json_string(run->record, "workflow");
+	run->private_path = cordon_json_string(run->record, "private_workspace");
 	run->inputs = json_object_get(run->record, "inputs");
 	run->agents = json_object_get(run->record, "agents");
 	run->context = json_object_get(run->record, "context");
-	created = json_string_value(json_object_get(run->record, "created_at"));
+	created = cordon_json_string(run->record, "created_at");
 	run->max_iterations = number_at(limits, "max_total_iterations");
 	run->run_timeout_ms = number_at(limits, "run_timeout_seconds") * 1000;
 	run->step_timeout_ms = number_at(limits, "step_timeout_seconds") * 1000;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings as JSON. */
 #include "flow/settings_json.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "config/edit_yaml.h"
 
@@ -89,7 +90,7 @@ static json_t *provider_json(const struct cordon_provider *provider)
 /* Moves the id of a record to its key in a mapping. */
 static void add_by_id(json_t *mapping, json_t *record, const char *id)
 {
-	const char *key = json_string_value(json_object_get(record, id));
+	const char *key = cordon_json_string(record, id);
 
 	if (key)
 		json_object_set(mapping, key, record);

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "flow/step_view.h"
 #include "view/apply.h"
 
@@ -113,8 +114,8 @@ void cordon_step_views_clear(const struct cordon_home *home, const json_t *event
 	size_t i;
 
 	json_array_foreach(events, i, event) {
-		const char *what = json_string_value(json_object_get(event, "event"));
-		const char *id = json_string_value(json_object_get(event, "view"));
+		const char *what = cordon_json_string(event, "event");
+		const char *id = cordon_json_string(event, "view");
 
 		if (what && id && cordon_streq(what, "attempt") && !(kept && cordon_streq(id, kept)))
 			cordon_step_view_drop(home, id);

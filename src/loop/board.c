@@ -2,6 +2,7 @@
 /* What people want to see of a loop beyond its status: every call of the agent, times, last lines, and an estimate. */
 #include <fcntl.h>
 
+#include "base/json.h"
 #include "base/time.h"
 #include "loop/control.h"
 #include "loop/internal.h"

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/program.h"
 #include "loop/control.h"
 #include "loop/internal.h"
@@ -169,14 +170,13 @@ bool cordon_loop_failure(const struct cordon_home *home, const char *id, struct 
 	    cordon_read_fd(fd, CORDON_LOOP_FAILURES, &text, NULL) < 0 || !text.len)
 		return false;
 	said = json_loadb(text.data, text.len, JSON_DISABLE_EOF_CHECK, NULL);
-	message = json_string_value(json_object_get(said, "message"));
-	hint = json_string_value(json_object_get(said, "hint"));
+	message = cordon_json_string(said, "message");
+	hint = cordon_json_string(said, "hint");
 	if (message)
-		cordon_fail(ret_err, -EIO, cordon_kind_parse(json_string_value(json_object_get(said, "kind"))), "%s",
-			    message);
+		cordon_fail(ret_err, -EIO, cordon_kind_parse(cordon_json_string(said, "kind")), "%s", message);
 	else
 		cordon_fail(ret_err, -EIO, CORDON_KIND_INTERNAL, "%.*s", (int)strcspn(text.data, "\n"), text.data);
-	where = json_string_value(json_object_get(said, "where"));
+	where = cordon_json_string(said, "where");
 	if (hint && *hint)
 		cordon_error_hint(ret_err, "%s", hint);
 	if (where)

@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 
 #include "audit/audit.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/listing.h"
 #include "base/time.h"
 #include "loop/control.h"
@@ -78,13 +79,6 @@ bool cordon_loop_has_requests(int dir_fd)
 
 /* ---- asking ---- */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 /* Finds the story that is meant; `prd` may be NULL. */
 static int find_story(const json_t *stories, const char *prd, const char *id, const json_t **ret_story,
 		      struct cordon_error *err)
@@ -93,11 +87,12 @@ static int find_story(const json_t *stories, const char *prd, const char *id, co
 	size_t i;
 
 	json_array_foreach(stories, i, story) {
-		if (!cordon_streq(text_of(story, "id"), id) || (prd && !cordon_streq(text_of(story, "prd"), prd)))
+		if (!cordon_streq(cordon_json_text(story, "id"), id) ||
+		    (prd && !cordon_streq(cordon_json_text(story, "prd"), prd)))
 			continue;
 		if (found) {
 			cordon_fail(err, -ENOTUNIQ, CORDON_KIND_USAGE, "%s and %s both have a story %s",
-				    text_of(found, "prd"), text_of(story, "prd"), id);
+				    cordon_json_text(found, "prd"), cordon_json_text(story, "prd"), id);
 			cordon_error_hint(err, "say which PRD is meant");
 			return -ENOTUNIQ;
 		}
@@ -112,7 +107,7 @@ static int find_story(const json_t *stories, const char *prd, const char *id, co
 /* What has not failed has nothing to be given back. */
 static int judge(const json_t *story, struct cordon_error *err)
 {
-	const char *state = text_of(story, "state"), *id = text_of(story, "id");
+	const char *state = cordon_json_text(story, "state"), *id = cordon_json_text(story, "id");
 	bool passed = cordon_streq(state, cordon_story_state_name(CORDON_STORY_PASSED));
 
 	if (passed || cordon_streq(state, cordon_story_state_name(CORDON_STORY_ACCEPTED))) {
@@ -148,12 +143,12 @@ int cordon_loop_retry(const struct cordon_home *home, const char *id, const char
 		return r;
 	if (sodium_init() < 0)
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium does not work");
-	request = json_pack("{s:s, s:s, s:I}", "prd", text_of(found, "prd"), "story", text_of(found, "id"), "uid",
-			    (json_int_t)getuid());
+	request = json_pack("{s:s, s:s, s:I}", "prd", cordon_json_text(found, "prd"), "story",
+			    cordon_json_text(found, "id"), "uid", (json_int_t)getuid());
 	text = request ? json_dumps(request, JSON_COMPACT) : NULL;
 	if (!text)
 		return cordon_fail_errno(err, -ENOMEM, "cannot try the story %s again", story);
-	name_request(text_of(found, "prd"), text_of(found, "id"), name);
+	name_request(cordon_json_text(found, "prd"), cordon_json_text(found, "id"), name);
 	return cordon_write_file(dir, name, 0600, text, strlen(text), err);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -318,8 +319,8 @@ static int wait_for_dead(const struct cordon_loop *loop, const char *crew, struc
 
 bool cordon_loop_find(const struct cordon_loop *loop, const json_t *event, size_t *ret_story)
 {
-	const char *prd = json_string_value(json_object_get(event, "prd"));
-	const char *id = json_string_value(json_object_get(event, "story"));
+	const char *prd = cordon_json_string(event, "prd");
+	const char *id = cordon_json_string(event, "story");
 
 	for (size_t i = 0; prd && id && i < loop->n_stories; i++) {
 		if (!cordon_streq(loop->options.prds[loop->stories[i].prd].path, prd) ||
@@ -514,15 +515,15 @@ static bool has_restarted(const struct replay *replay)
 
 static int push_accepted(struct cordon_loop *loop, const json_t *event, struct cordon_error *err)
 {
-	const char *view = json_string_value(json_object_get(event, "view"));
-	const char *commit = json_string_value(json_object_get(event, "commit"));
+	const char *view = cordon_json_string(event, "view");
+	const char *commit = cordon_json_string(event, "commit");
 	size_t story;
 	int r;
 
 	/* A story that a person took out of the PRD meanwhile has no result any more. */
 	if (!cordon_loop_find(loop, event, &story))
 		return 0;
-	r = cordon_loop_push(loop, (uint64_t)json_integer_value(json_object_get(event, "n")), story, view ? view : "",
+	r = cordon_loop_push(loop, (uint64_t)cordon_json_integer(event, "n"), story, view ? view : "",
 			     commit ? commit : "", json_incref(json_object_get(event, "result")), err);
 	if (r == 0)
 		cordon_loop_set(loop, story, CORDON_STORY_ACCEPTED);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "loop/control.h"
 #include "loop/internal.h"
 

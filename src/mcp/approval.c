@@ -79,7 +79,7 @@ static const char *client_of(const struct cordon_mcp_request *request)
 	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
 					       : request->channel->client;
 
-	return json_string_value(json_object_get(client, "name"));
+	return cordon_json_string(client, "name");
 }
 
 /* What the client can do about a question. */
@@ -109,7 +109,7 @@ static struct cordon_approval_ask about(const struct cordon_mcp_request *request
 					const json_t *args, const struct cordon_mcp_question *question,
 					const char *principal)
 {
-	const char *session = cordon_mcp_arg(args, "session_id");
+	const char *session = cordon_json_string(args, "session_id");
 
 	return (struct cordon_approval_ask){
 		.principal = principal,
@@ -119,7 +119,7 @@ static struct cordon_approval_ask about(const struct cordon_mcp_request *request
 		.args = args,
 		.question = question->text.data,
 		.widens = question->widens.len ? question->widens.data : NULL,
-		.project_id = *question->project ? question->project : cordon_mcp_arg(args, "project_id"),
+		.project_id = *question->project ? question->project : cordon_json_string(args, "project_id"),
 		.session_id = session ? session : request->mcp->options.session,
 		.grant = question->grant,
 		.means = question->means,

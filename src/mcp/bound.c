@@ -29,8 +29,8 @@ int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const 
 {
 	static const char *const of_sessions[] = { "session_send", "session_exec", "session_output",
 						   "session_get",  "session_stop", "grant_request" };
-	const char *project = cordon_mcp_arg(args, "project_id");
-	const char *workspace = cordon_mcp_arg(args, "workspace_id");
+	const char *project = cordon_json_string(args, "project_id");
+	const char *workspace = cordon_json_string(args, "workspace_id");
 	autosessionrecord struct cordon_session_record own = { 0 };
 
 	if (!mcp->options.session)
@@ -40,7 +40,7 @@ int cordon_mcp_bound_tool(const struct cordon_mcp *mcp, const char *tool, const 
 		return 0;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_sessions); i++)
 		if (cordon_streq(tool, of_sessions[i]))
-			return is_ours(mcp, cordon_mcp_arg(args, "session_id")) ? 0 : denied("that session", err);
+			return is_ours(mcp, cordon_json_string(args, "session_id")) ? 0 : denied("that session", err);
 	if (!cordon_streq(tool, "session_start") && !cordon_streq(tool, "policy_check") &&
 	    !cordon_streq(tool, "project_get"))
 		return denied(tool, err);

@@ -72,9 +72,9 @@ static void offer_days(json_t *values, const char *prefix, size_t *total)
 /* The reference must name a prompt or template of ours that has the argument. */
 static int check_reference(const json_t *ref, const char *argument, struct cordon_mcp_fault *fault)
 {
-	const char *type = cordon_mcp_arg(ref, "type");
-	const char *name = cordon_mcp_arg(ref, "name");
-	const char *uri = cordon_mcp_arg(ref, "uri");
+	const char *type = cordon_json_string(ref, "type");
+	const char *name = cordon_json_string(ref, "name");
+	const char *uri = cordon_json_string(ref, "uri");
 	cordon_mcp_place place;
 	char variable[64];
 
@@ -97,8 +97,8 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 {
 	const struct cordon_store *store = request->mcp->store;
 	const json_t *argument = json_object_get(request->params, "argument");
-	const char *name = cordon_mcp_arg(argument, "name");
-	const char *prefix = cordon_mcp_arg(argument, "value");
+	const char *name = cordon_json_string(argument, "name");
+	const char *prefix = cordon_json_string(argument, "value");
 	const json_t *only = cordon_mcp_scope_projects(request->channel);
 	const json_t *known = json_object_get(json_object_get(request->params, "context"), "arguments");
 	json_t *values;
@@ -116,7 +116,7 @@ int cordon_mcp_complete(struct cordon_mcp_request *request, json_t **ret_result,
 	else if (cordon_streq(name, "project_id"))
 		offer_projects(store, only, values, prefix, &total);
 	else if (cordon_streq(name, "workspace_id"))
-		offer_workspaces(store, only, cordon_mcp_arg(known, "project_id"), values, prefix, &total);
+		offer_workspaces(store, only, cordon_json_string(known, "project_id"), values, prefix, &total);
 	else if (cordon_streq(name, "session_id"))
 		offer_sessions(store, only, values, prefix, &total);
 	else if (cordon_streq(name, "day"))

@@ -6,6 +6,7 @@
 #include "approval/approval.h"
 #include "audit/audit.h"
 #include "base/buf.h"
+#include "base/json.h"
 #include "mcp/mcp.h"
 #include "mcp/uri.h"
 

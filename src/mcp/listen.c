@@ -135,8 +135,7 @@ int cordon_mcp_listen(struct cordon_mcp_request *request, json_t **ret_result, s
 		return cordon_mcp_fail(fault, CORDON_MCP_INTERNAL_ERROR, "too many subscriptions");
 	agreed = json_object();
 	/* Tools and prompts never change here, so the server does not offer to report it. */
-	if (json_is_true(json_object_get(filter, "resourcesListChanged")) &&
-	    cordon_mcp_watch(request->mcp, &projects) == 0) {
+	if (cordon_json_true(filter, "resourcesListChanged") && cordon_mcp_watch(request->mcp, &projects) == 0) {
 		listen->lists = true;
 		json_object_set_new(agreed, "resourcesListChanged", json_true());
 	}
@@ -171,7 +170,7 @@ void cordon_mcp_listen_lists(struct cordon_mcp *mcp, struct cordon_mcp_channel *
 
 int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	const char *text = cordon_mcp_arg(request->params, "uri");
+	const char *text = cordon_json_string(request->params, "uri");
 	struct cordon_mcp_listen *listen;
 
 	if (!text)
@@ -188,7 +187,7 @@ int cordon_mcp_subscribe(struct cordon_mcp_request *request, json_t **ret_result
 int cordon_mcp_unsubscribe(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	struct cordon_mcp_listen *listen = find(request->mcp, cordon_mcp_session(request->channel), NULL);
-	const char *text = cordon_mcp_arg(request->params, "uri");
+	const char *text = cordon_json_string(request->params, "uri");
 	struct cordon_mcp_uri uri;
 
 	if (!text)

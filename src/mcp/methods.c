@@ -71,7 +71,7 @@ static int discover(struct cordon_mcp_request *request, json_t **ret_result, str
 static int initialize(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	struct cordon_mcp_channel *channel = request->channel;
-	const char *wanted = json_string_value(json_object_get(request->params, "protocolVersion"));
+	const char *wanted = cordon_json_string(request->params, "protocolVersion");
 	json_t *theirs = json_object_get(request->params, "capabilities");
 	json_t *client = json_object_get(request->params, "clientInfo");
 	const char *agreed = CORDON_MCP_LEGACY;

@@ -123,7 +123,7 @@ static int add_arguments(const struct prompt *prompt, json_t *given, struct cord
 int cordon_mcp_prompts_get(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(65536);
-	const struct prompt *prompt = find(cordon_mcp_arg(request->params, "name"));
+	const struct prompt *prompt = find(cordon_json_string(request->params, "name"));
 	json_t *given = json_object_get(request->params, "arguments");
 	int r;
 

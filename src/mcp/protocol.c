@@ -158,11 +158,11 @@ static bool header_fits(const char *given, const char *said)
 static int check_headers(const struct cordon_mcp_request *request, struct cordon_mcp_fault *fault)
 {
 	const struct cordon_mcp_headers *headers = request->channel->headers;
-	const char *version = cordon_mcp_arg(request->meta, CORDON_META_VERSION);
+	const char *version = cordon_json_string(request->meta, CORDON_META_VERSION);
 	bool by_uri = cordon_streq(request->method, "resources/read");
 	bool named = by_uri || cordon_streq(request->method, "tools/call") ||
 		     cordon_streq(request->method, "prompts/get");
-	const char *name = cordon_mcp_arg(request->params, by_uri ? "uri" : "name");
+	const char *name = cordon_json_string(request->params, by_uri ? "uri" : "name");
 	const char *wrong = NULL;
 
 	if (!headers)
@@ -216,10 +216,9 @@ static int serve(struct cordon_mcp_request *request, json_t **ret_result, struct
 bool cordon_mcp_is_modern(const json_t *message, const struct cordon_mcp_headers *headers)
 {
 	const json_t *meta = json_object_get(json_object_get(message, "params"), "_meta");
-	const char *method = json_string_value(json_object_get(message, "method"));
 
 	/* Versions are dates. */
-	return json_object_get(meta, CORDON_META_VERSION) || (method && cordon_streq(method, "server/discover")) ||
+	return json_object_get(meta, CORDON_META_VERSION) || cordon_json_is(message, "method", "server/discover") ||
 	       (headers && headers->version && strcmp(headers->version, CORDON_MCP_MODERN) >= 0);
 }
 
@@ -232,7 +231,7 @@ static void handle_request(struct cordon_mcp *mcp, struct cordon_mcp_channel *ch
 		.mcp = mcp,
 		.channel = channel,
 		.id = id,
-		.method = json_string_value(json_object_get(message, "method")),
+		.method = cordon_json_string(message, "method"),
 		.params = params ? params : nothing,
 		.meta = meta ? meta : nothing,
 		.began = cordon_time_monotonic(),
@@ -257,7 +256,7 @@ static void handle_request(struct cordon_mcp *mcp, struct cordon_mcp_channel *ch
 /* A notification is never answered, whatever is wrong with it. */
 static void handle_notification(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const json_t *message)
 {
-	const char *method = json_string_value(json_object_get(message, "method"));
+	const char *method = cordon_json_string(message, "method");
 	const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
 
 	/* A client of HTTP hears of it on a stream that it opens. */
@@ -281,7 +280,7 @@ void cordon_mcp_take(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel,
 {
 	json_t *id = json_object_get(message, "id");
 	const json_t *method = json_object_get(message, "method");
-	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
+	const char *version = cordon_json_string(message, "jsonrpc");
 	struct cordon_mcp_fault fault = { 0 };
 
 	if (!message) {

@@ -228,7 +228,7 @@ int cordon_mcp_judge_settings(const void *data, const struct cordon_settings *be
 int cordon_mcp_ask_delete(const struct cordon_mcp_request *request, const json_t *args,
 			  struct cordon_mcp_question *question, struct cordon_error *err)
 {
-	const char *id = cordon_mcp_arg(args, "project_id"), *workspace = cordon_mcp_arg(args, "workspace_id");
+	const char *id = cordon_json_string(args, "project_id"), *workspace = cordon_json_string(args, "workspace_id");
 	autoprojectrecord struct cordon_project_record project = { 0 };
 	autoworkspacerecord struct cordon_workspace_record found = { 0 };
 	struct cordon_buf *text = &question->text;

@@ -180,7 +180,7 @@ int cordon_mcp_scope_tool(const struct cordon_mcp_request *request, const char *
 	static const char *const sessions[] = { "session_id", "parent_session_id" };
 	const struct cordon_mcp_grant *grant = request->channel->grant;
 	const json_t *projects = cordon_mcp_scope_projects(request->channel);
-	const char *project = cordon_mcp_arg(args, "project_id");
+	const char *project = cordon_json_string(args, "project_id");
 	bool named = project != NULL;
 
 	if (!cordon_mcp_scope_shows(request->channel, tool))
@@ -190,7 +190,7 @@ int cordon_mcp_scope_tool(const struct cordon_mcp_request *request, const char *
 	if (project && !cordon_mcp_scope_has(projects, project))
 		return no_project(project, err);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(sessions); i++) {
-		const char *session = cordon_mcp_arg(args, sessions[i]);
+		const char *session = cordon_json_string(args, sessions[i]);
 
 		if (!session)
 			continue;

@@ -35,13 +35,13 @@ json_t *cordon_mcp_error_json(const struct cordon_error *err)
 int cordon_mcp_error_read(const json_t *value, struct cordon_error *ret_err)
 {
 	const json_t *error = json_object_get(value, "error");
-	const char *where = cordon_mcp_arg(error, "where"), *hint = cordon_mcp_arg(error, "hint");
-	const char *message = cordon_mcp_arg(error, "message");
+	const char *where = cordon_json_string(error, "where"), *hint = cordon_json_string(error, "hint");
+	const char *message = cordon_json_string(error, "message");
 
 	if (!error)
 		return 0;
-	cordon_fail(ret_err, (int)json_integer_value(json_object_get(error, "code")),
-		    cordon_kind_parse(cordon_mcp_arg(error, "kind")), "%s", message ? message : "");
+	cordon_fail(ret_err, (int)cordon_json_integer(error, "code"),
+		    cordon_kind_parse(cordon_json_string(error, "kind")), "%s", message ? message : "");
 	snprintf(ret_err->where, sizeof(ret_err->where), "%s", where ? where : "");
 	snprintf(ret_err->hint, sizeof(ret_err->hint), "%s", hint ? hint : "");
 	return ret_err->code;
@@ -56,11 +56,11 @@ static json_t *question_json(const struct cordon_mcp_question *question)
 
 static int read_question(const json_t *value, struct cordon_mcp_question *ret_question)
 {
-	const char *project = cordon_mcp_arg(value, "project");
-	int r = cordon_buf_adds(&ret_question->text, cordon_mcp_arg(value, "text"));
+	const char *project = cordon_json_string(value, "project");
+	int r = cordon_buf_adds(&ret_question->text, cordon_json_string(value, "text"));
 
 	if (r == 0)
-		r = cordon_buf_adds(&ret_question->widens, cordon_mcp_arg(value, "widens"));
+		r = cordon_buf_adds(&ret_question->widens, cordon_json_string(value, "widens"));
 	if (r == 0)
 		r = cordon_copy(ret_question->project, sizeof(ret_question->project), project, strlen(project));
 	ret_question->grant = json_incref(json_object_get(value, "grant"));
@@ -102,7 +102,7 @@ static void left(struct cordon_mcp_call *call, const json_t *value, bool cancell
 	struct cordon_error err = { 0 };
 	int r = cordon_mcp_error_read(value, &err);
 
-	if (cancelled && call->tool->undo && json_is_true(json_object_get(value, "later")))
+	if (cancelled && call->tool->undo && cordon_json_true(value, "later"))
 		call->tool->undo(&call->request, json_object_get(value, "result"));
 	if (!value || json_object_get(value, "asks") ||
 	    cordon_audit_open(&mcp->store->home, &nobody, &mcp->audit, NULL) < 0)
@@ -167,7 +167,7 @@ static bool done(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t n
 	const struct state *state = call->state;
 	const json_t *asks = json_object_get(value, "asks");
 	json_t *result = json_object_get(value, "result");
-	const char *text = cordon_mcp_arg(value, "text");
+	const char *text = cordon_json_string(value, "text");
 	struct cordon_error err = { 0 };
 
 	(void)fd, (void)now;
@@ -178,7 +178,7 @@ static bool done(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t n
 		cordon_error_hint(&err, "%s",
 				  call->tool->read_only ? "ask for less"
 							: "look at what it has changed before you repeat it");
-	} else if (cordon_mcp_error_read(value, &err) == 0 && json_is_true(json_object_get(value, "later"))) {
+	} else if (cordon_mcp_error_read(value, &err) == 0 && cordon_json_true(value, "later")) {
 		if (call->tool->then(&call->request, state->args, result, &err) == CORDON_MCP_LATER)
 			return true;
 	} else if (!err.code && !call->tool->output) {
@@ -206,7 +206,7 @@ int cordon_mcp_tool_apart(struct cordon_mcp_request *request, const struct cordo
 	if (approval)
 		(void)cordon_copy(state->approval, sizeof(state->approval), approval, strlen(approval));
 	call->tool = tool;
-	call->about = tool->ordered_by ? cordon_mcp_arg(args, tool->ordered_by) : NULL;
+	call->about = tool->ordered_by ? cordon_json_string(args, tool->ordered_by) : NULL;
 	call->state = state;
 	call->drop = drop;
 	if (begin(call) == 0)

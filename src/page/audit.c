@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "page/internal.h"
 #include "page/timeline.h"
 
 #define RECORDS_SHOWN 50
@@ -140,7 +141,7 @@ struct found {
 static bool take(void *data, const struct cordon_audit_record *record, const char *line, size_t n)
 {
 	bool refused = cordon_audit_tone_of(record) == CORDON_AUDIT_TONE_REFUSED ||
-		       cordon_streq(cordon_page_string(record->object, "decision"), "deny");
+		       cordon_json_is(record->object, "decision", "deny");
 	struct found *found = data;
 
 	(void)line, (void)n;
@@ -238,7 +239,7 @@ static void details(struct cordon_page *page, const json_t *object)
 	json_t *value;
 
 	cordon_html(&page->html, "<details><summary>Details of record %lld</summary><dl>",
-		    (long long)json_integer_value(json_object_get(object, "seq")));
+		    (long long)cordon_json_integer(object, "seq"));
 	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
 		if (!cordon_streq(key, "detail"))
 			detail(page, key, value);
@@ -252,8 +253,8 @@ static void details(struct cordon_page *page, const json_t *object)
 /* The run of a record: more of it, and its session if it has one. */
 static void who(struct cordon_page *page, const json_t *object)
 {
-	const char *id = cordon_page_string(object, "session_id"), *agent = cordon_page_string(object, "agent");
-	const char *orchestrator = cordon_page_string(object, "orchestrator_id");
+	const char *id = cordon_json_text(object, "session_id"), *agent = cordon_json_text(object, "agent");
+	const char *orchestrator = cordon_json_text(object, "orchestrator_id");
 	struct cordon_html *html = &page->html;
 
 	if (*id) {
@@ -263,7 +264,7 @@ static void who(struct cordon_page *page, const json_t *object)
 		cordon_html_text(html, id, strnlen(id, 8));
 		cordon_html(html, "</code></a> ");
 	}
-	if (*id && *cordon_page_string(object, "project_id")) {
+	if (*id && *cordon_json_text(object, "project_id")) {
 		cordon_html(html, "<a href=\"/session/");
 		cordon_html_url(html, id);
 		cordon_html(html, "\">session</a> ");
@@ -280,15 +281,15 @@ static void row(struct cordon_page *page, json_t *object)
 		[CORDON_AUDIT_TONE_REFUSED] = "bad",
 	};
 	autobuf struct cordon_buf what = CORDON_BUF(4 * CORDON_AUDIT_LINE_MAX);
-	struct cordon_audit_record record = { .object = object, .event = cordon_page_string(object, "event") };
+	struct cordon_audit_record record = { .object = object, .event = cordon_json_text(object, "event") };
 	struct cordon_html *html = &page->html;
 
 	if (cordon_audit_type_parse(record.event, strlen(record.event), &record.type) < 0)
 		record.type = CORDON_AUDIT__MAX;
 	(void)cordon_audit_format_what(&record, &what);
 	cordon_html(html, "<tr><td data-label=\"Number\" class=\"number\">%lld</td><td data-label=\"Time\">",
-		    (long long)json_integer_value(json_object_get(object, "seq")));
-	cordon_page_time(page, cordon_page_string(object, "time"));
+		    (long long)cordon_json_integer(object, "seq"));
+	cordon_page_time(page, cordon_json_text(object, "time"));
 	cordon_html(html, "</td><td data-label=\"Event\"><span class=\"state %s\">%s</span></td><td data-label=\"Run\">",
 		    colours[cordon_audit_tone_of(&record)], record.event);
 	who(page, object);

@@ -48,7 +48,7 @@ static void approvals_html(struct cordon_page *page, const struct cordon_approva
 
 static bool in_state(const json_t *run, const char *state)
 {
-	return cordon_streq(cordon_page_string(run, "state"), state);
+	return cordon_streq(cordon_json_text(run, "state"), state);
 }
 
 static size_t count_in(const json_t *runs, const char *state)
@@ -72,19 +72,19 @@ static void workflows_html(struct cordon_page *page, const json_t *runs, const c
 	cordon_html(html, "<h3>Workflows</h3><ul>");
 	for (size_t i = json_array_size(runs); i-- > 0 && shown < LISTED;) {
 		const json_t *run = json_array_get(runs, i);
-		const char *id = cordon_page_string(run, "runId");
+		const char *id = cordon_json_text(run, "runId");
 
 		if (!in_state(run, state) && !(other && in_state(run, other)))
 			continue;
 		shown++;
 		cordon_html(html, "<li><a href=\"/workflow/");
 		cordon_html_url(html, id);
-		cordon_html(html, "\">%s</a> of %s ", cordon_page_string(run, "workflowId"),
-			    cordon_page_string(run, "orchestratorId"));
-		cordon_page_state(page, cordon_page_string(run, "state"));
-		if (*cordon_page_string(run, "currentStepId"))
+		cordon_html(html, "\">%s</a> of %s ", cordon_json_text(run, "workflowId"),
+			    cordon_json_text(run, "orchestratorId"));
+		cordon_page_state(page, cordon_json_text(run, "state"));
+		if (*cordon_json_text(run, "currentStepId"))
 			cordon_html(html, " <span class=\"quiet\">at step %s</span>",
-				    cordon_page_string(run, "currentStepId"));
+				    cordon_json_text(run, "currentStepId"));
 		cordon_html(html, "</li>");
 	}
 	cordon_html(html, "</ul>");
@@ -204,8 +204,8 @@ static size_t loops_html(struct cordon_page *page)
 	json_array_foreach(loops, i, loop) {
 		if (in_state(loop, "running"))
 			cordon_html(html, "<li><a href=\"/loop/%s\">%s</a> <span class=\"quiet\">%s</span></li>",
-				    cordon_page_string(loop, "loop_id"), cordon_page_string(loop, "root"),
-				    cordon_page_string(loop, "summary"));
+				    cordon_json_text(loop, "loop_id"), cordon_json_text(loop, "root"),
+				    cordon_json_text(loop, "summary"));
 	}
 	cordon_html(html, "</ul>");
 	return n;

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "crew/crew.h"
 #include "page/form.h"
 #include "page/html.h"

@@ -12,14 +12,9 @@
 #define SHOWN_MAX ((size_t)256 << 10) /* bytes of a log on one page; the newest are shown */
 #define FILE_MAX ((size_t)64 << 20)   /* of a download; what is kept of a log is less */
 
-static const char *text_of(const json_t *event)
-{
-	return cordon_page_string(event, "text");
-}
-
 static bool is_output(const json_t *event)
 {
-	const char *type = cordon_page_string(event, "type");
+	const char *type = cordon_json_text(event, "type");
 
 	return cordon_streq(type, "stdout") || cordon_streq(type, "stderr");
 }
@@ -29,22 +24,22 @@ static size_t first_shown(const json_t *events)
 {
 	size_t first = json_array_size(events), bytes = 0;
 
-	while (first > 0 && (bytes += strlen(text_of(json_array_get(events, first - 1)))) <= SHOWN_MAX)
+	while (first > 0 && (bytes += strlen(cordon_json_text(json_array_get(events, first - 1), "text"))) <= SHOWN_MAX)
 		first--;
 	return first;
 }
 
-/* Whoever wrote to a stream wrote one text, however many events it became: a colour or a line may be cut between two. Returns the
- * index behind the last of them. */
+/* Whoever wrote to a stream wrote one text, however many events it became: a colour or a line may be cut between two.
+ * Returns the index behind the last of them. */
 static size_t join(const json_t *events, size_t i, struct cordon_buf *ret_text)
 {
-	const char *type = cordon_page_string(json_array_get(events, i), "type");
+	const char *type = cordon_json_text(json_array_get(events, i), "type");
 
 	for (; i < json_array_size(events); i++) {
 		const json_t *event = json_array_get(events, i);
 
-		if (!cordon_streq(cordon_page_string(event, "type"), type) ||
-		    cordon_buf_adds(ret_text, text_of(event)) < 0)
+		if (!cordon_streq(cordon_json_text(event, "type"), type) ||
+		    cordon_buf_adds(ret_text, cordon_json_text(event, "text")) < 0)
 			break;
 	}
 	return i;
@@ -56,7 +51,7 @@ void cordon_page_events(struct cordon_page *page, const json_t *events)
 
 	for (size_t i = first_shown(events); i < json_array_size(events);) {
 		const json_t *event = json_array_get(events, i);
-		const char *type = cordon_page_string(event, "type");
+		const char *type = cordon_json_text(event, "type");
 		autobuf struct cordon_buf text = CORDON_BUF(2 * SHOWN_MAX);
 
 		if (is_output(event)) {
@@ -70,7 +65,7 @@ void cordon_page_events(struct cordon_page *page, const json_t *events)
 		}
 		cordon_html(&page->html, "%s<span class=\"event %s\">[%s] %s</span>\n", begins ? "" : "\n",
 			    cordon_streq(type, "violation") || cordon_streq(type, "warning") ? "bad" : "", type,
-			    text_of(event));
+			    cordon_json_text(event, "text"));
 		begins = true;
 		i++;
 	}
@@ -86,8 +81,8 @@ static int read_session(struct cordon_page *page, const char *id, int64_t since,
 	if (cordon_session_output(page->store, id, since, 0, &output, NULL) < 0)
 		return -ENOENT;
 	*ret_events = json_incref(json_object_get(output, "events"));
-	*ret_last = json_integer_value(json_object_get(output, "last_index"));
-	*ret_dropped = json_integer_value(json_object_get(output, "dropped_events"));
+	*ret_last = cordon_json_integer(output, "last_index");
+	*ret_dropped = cordon_json_integer(output, "dropped_events");
 	return 0;
 }
 
@@ -167,7 +162,7 @@ void cordon_page_log_file(struct cordon_page *page, const struct cordon_page_log
 		return;
 	/* The bytes as they came: a browser keeps them, and shows nothing of them. */
 	json_array_foreach(events, i, event)
-		if (is_output(event) && cordon_buf_adds(out, text_of(event)) < 0)
+		if (is_output(event) && cordon_buf_adds(out, cordon_json_text(event, "text")) < 0)
 			page->html.failed = true;
 }
 

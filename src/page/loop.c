@@ -17,7 +17,7 @@ static json_int_t number(const json_t *object, const char *name)
 
 static bool is_running(const json_t *loop)
 {
-	return cordon_streq(cordon_page_string(loop, "state"), "running");
+	return cordon_json_is(loop, "state", "running");
 }
 
 /* ---- the list ---- */
@@ -29,7 +29,7 @@ static int by_importance(const void *a, const void *b)
 
 	if (is_running(one) != is_running(other))
 		return is_running(one) ? -1 : 1;
-	return strcmp(cordon_page_string(other, "updated_at"), cordon_page_string(one, "updated_at"));
+	return strcmp(cordon_json_text(other, "updated_at"), cordon_json_text(one, "updated_at"));
 }
 
 static void paths(struct cordon_page *page, const json_t *list)
@@ -99,7 +99,7 @@ void cordon_page_loops(struct cordon_page *page)
 	json_array_foreach(list, i, loop)
 		if (is_running(loop) && n++ < TOPICS_MAX)
 			(void)cordon_buf_addf(&topics, "%sloops/%s", n > 1 ? " " : "",
-					      cordon_page_string(loop, "loop_id"));
+					      cordon_json_text(loop, "loop_id"));
 	cordon_html(&page->html, "<section id=\"loops\" aria-label=\"Loops\" data-live=\"%s\">", topics.data);
 	if (r < 0)
 		cordon_html(&page->html, "<p class=\"alert\">%s.</p>", err.message);
@@ -214,14 +214,14 @@ static void column(struct cordon_page *page, const json_t *board, cordon_story_s
 	size_t i, n = 0;
 
 	json_array_foreach(json_object_get(board, "stories"), i, story)
-		n += cordon_streq(cordon_page_string(story, "state"), name);
+		n += cordon_streq(cordon_json_text(story, "state"), name);
 	cordon_html(&page->html, "<section id=\"%s\" class=\"live\" data-count=\"%zu\"><h2>%s (%zu)</h2>", name, n,
 		    titles[state], n);
 	if (n)
 		cordon_html(&page->html, "<ul>");
 	n = 0;
 	json_array_foreach(json_object_get(board, "stories"), i, story)
-		if (cordon_streq(cordon_page_string(story, "state"), name) && n++ < CARDS_SHOWN)
+		if (cordon_streq(cordon_json_text(story, "state"), name) && n++ < CARDS_SHOWN)
 			card(page, board, story, state);
 	if (n)
 		cordon_html(&page->html, "</ul>");
@@ -294,7 +294,7 @@ static void kept_views(struct cordon_page *page, const json_t *board)
 		cordon_html(&page->html, "<h2>Views that were kept</h2><ul>");
 		json_array_foreach(kept, i, view)
 			cordon_html(&page->html, "<li><a href=\"/changes/%s\">What the agent of %s had changed</a></li>",
-				    cordon_page_string(view, "view"), cordon_page_string(view, "story"));
+				    cordon_json_text(view, "view"), cordon_json_text(view, "story"));
 		cordon_html(&page->html, "</ul>");
 	}
 	cordon_html(&page->html, "</section>");
@@ -329,7 +329,7 @@ static void topics_of(struct cordon_page *page, const json_t *board, struct cord
 static void whole_board(struct cordon_page *page, const json_t *board)
 {
 	autobuf struct cordon_buf topics = CORDON_BUF(65536);
-	const char *root = cordon_page_string(board, "root"), *base = strrchr(root, '/');
+	const char *root = cordon_json_text(board, "root"), *base = strrchr(root, '/');
 	char title[160];
 
 	topics_of(page, board, &topics);

@@ -173,7 +173,7 @@ static void row(struct cordon_page *page, const json_t *run)
 					   "us_p50",	  "\u00b5s (half)", "us_p99",  "\u00b5s (99 %)",
 					   "cpu_ms",	  "ms processor",   NULL };
 	static const char *const rules[] = { "mounts", "mounts", "landlock_rules", "rules", NULL };
-	const char *id = cordon_page_string(run, "session_id");
+	const char *id = cordon_json_text(run, "session_id");
 	struct cordon_html *html = &page->html;
 
 	cordon_html(html, "<tr><th scope=\"row\"><a href=\"/audit?run=");
@@ -181,9 +181,9 @@ static void row(struct cordon_page *page, const json_t *run)
 	cordon_html(html, "\"><code class=\"id\">");
 	cordon_html_text(html, id, strnlen(id, 8));
 	cordon_html(html, "</code></a></th><td data-label=\"Ended\">");
-	cordon_page_time(page, cordon_page_string(run, "time"));
+	cordon_page_time(page, cordon_json_text(run, "time"));
 	cordon_html(html, "</td><td data-label=\"Took\">");
-	cordon_page_duration(page, (int64_t)json_integer_value(json_object_get(run, "duration_ms")));
+	cordon_page_duration(page, (int64_t)cordon_json_integer(run, "duration_ms"));
 	cordon_html(html, "</td>");
 	cell(page, "Start", run, NULL, start);
 	cell(page, "Overhead", run, NULL, overhead);

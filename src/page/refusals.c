@@ -13,7 +13,7 @@
 /* "refused", "warned of", ...: what happened, as one word with its colour. */
 static void decision_html(struct cordon_page *page, const json_t *record)
 {
-	const char *event = cordon_page_string(record, "event"), *decision = cordon_page_string(record, "decision");
+	const char *event = cordon_json_text(record, "event"), *decision = cordon_json_text(record, "decision");
 
 	if (*decision)
 		cordon_page_state(page, decision);
@@ -24,10 +24,10 @@ static void decision_html(struct cordon_page *page, const json_t *record)
 static void what_html(struct cordon_page *page, const json_t *record)
 {
 	const json_t *detail = json_object_get(record, "detail");
-	const char *op = cordon_page_string(record, "op"), *path = cordon_page_string(record, "path");
-	const char *rule = cordon_page_string(record, "rule"), *message = cordon_page_string(detail, "message");
-	const char *would = cordon_page_string(detail, "would_allow"), *reason = cordon_page_string(detail, "reason");
-	json_int_t count = json_integer_value(json_object_get(detail, "count"));
+	const char *op = cordon_json_text(record, "op"), *path = cordon_json_text(record, "path");
+	const char *rule = cordon_json_text(record, "rule"), *message = cordon_json_text(detail, "message");
+	const char *would = cordon_json_text(detail, "would_allow"), *reason = cordon_json_text(detail, "reason");
+	json_int_t count = cordon_json_integer(detail, "count");
 	struct cordon_html *html = &page->html;
 
 	if (*op || *path)
@@ -35,7 +35,7 @@ static void what_html(struct cordon_page *page, const json_t *record)
 	if (*message)
 		cordon_html(html, "%s%s", *op || *path ? ": " : "", message);
 	if (!*op && !*path && !*message)
-		cordon_html(html, "%s", cordon_page_string(record, "event"));
+		cordon_html(html, "%s", cordon_json_text(record, "event"));
 	if (count > 1)
 		cordon_html(html, " (%lld times)", (long long)count);
 	if (*rule)
@@ -59,8 +59,8 @@ static void run_html(struct cordon_page *page, const char *id)
 /* What could be allowed: a host, or a path outside of the root. What is protected in the root stays so. */
 static void allow_html(struct cordon_page *page, const struct cordon_page_refusals *ask, const json_t *record)
 {
-	const char *host = cordon_page_string(json_object_get(record, "detail"), "would_allow");
-	const char *path = cordon_page_string(record, "path"), *op = cordon_page_string(record, "op");
+	const char *host = cordon_json_text(json_object_get(record, "detail"), "would_allow");
+	const char *path = cordon_json_text(record, "path"), *op = cordon_json_text(record, "op");
 	bool reads = cordon_streq(op, "read") || cordon_streq(op, "execute");
 	struct cordon_html *html = &page->html;
 
@@ -102,10 +102,10 @@ void cordon_page_refusals(struct cordon_page *page, const struct cordon_page_ref
 	cordon_html(html, "<th scope=\"col\">Decision</th><th scope=\"col\">What</th></tr></thead><tbody>");
 	json_array_foreach(records, i, record) {
 		cordon_html(html, "<tr><td data-label=\"Time\">");
-		cordon_page_time(page, cordon_page_string(record, "time"));
+		cordon_page_time(page, cordon_json_text(record, "time"));
 		if (!ask->run) {
 			cordon_html(html, "</td><td data-label=\"Run\">");
-			run_html(page, cordon_page_string(record, "session_id"));
+			run_html(page, cordon_json_text(record, "session_id"));
 		}
 		cordon_html(html, "</td><td data-label=\"Decision\">");
 		decision_html(page, record);

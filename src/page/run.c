@@ -222,7 +222,7 @@ static void job_state_section(struct cordon_page *page, const struct crew *crew,
 	if (cordon_job_state_ended(job->state))
 		cordon_html(html, "<dt>Refused or warned of</dt><dd>%u accesses</dd>", job->violations);
 	if (cordon_crew_result(&page->store->home, crew->info.id, job->index, &result, NULL) == 0 &&
-	    *(view = cordon_page_string(result, "view")))
+	    *(view = cordon_json_text(result, "view")))
 		cordon_html(html, "<dt>Changes</dt><dd><a href=\"/changes/%s\">What it changed in its view</a></dd>",
 			    view);
 	cordon_html(html, "</dl>");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "page/session.h"
+#include "page/internal.h"
 #include "policy/policy.h"
 
 #define REFUSALS_SHOWN 50
@@ -33,9 +34,9 @@ static void end_rows(struct cordon_page *page, const struct cordon_session_recor
 	struct cordon_html *html = &page->html;
 
 	if (s->error) {
-		cordon_html(html, "<dt>Error</dt><dd>%s", cordon_page_string(s->error, "message"));
-		if (*cordon_page_string(s->error, "hint"))
-			cordon_html(html, "; %s", cordon_page_string(s->error, "hint"));
+		cordon_html(html, "<dt>Error</dt><dd>%s", cordon_json_text(s->error, "message"));
+		if (*cordon_json_text(s->error, "hint"))
+			cordon_html(html, "; %s", cordon_json_text(s->error, "hint"));
 		cordon_html(html, "</dd>");
 	}
 	if (!s->ended || s->status == CORDON_SESSION_ACTIVE)
@@ -79,12 +80,11 @@ static void allowance_rows(struct cordon_page *page, const struct cordon_session
 	size_t i;
 
 	json_array_foreach(s->allowances, i, allowance) {
-		const char *host = cordon_page_string(allowance, "host");
+		const char *host = cordon_json_text(allowance, "host");
 
 		cordon_html(&page->html, "<dt>Allowed</dt><dd><code>%s</code>, %s</dd>",
-			    *host ? host : cordon_page_string(allowance, "share"),
-			    json_is_true(json_object_get(allowance, "once")) ? "for its next start"
-									     : "whenever it is started");
+			    *host ? host : cordon_json_text(allowance, "share"),
+			    cordon_json_true(allowance, "once") ? "for its next start" : "whenever it is started");
 	}
 }
 

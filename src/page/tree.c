@@ -116,8 +116,8 @@ static void shares_html(struct cordon_page *page, const json_t *shares)
 	cordon_html(&page->html, "<ul>");
 	json_array_foreach(shares, i, share)
 		cordon_html(&page->html, "<li><code>%s</code> shows <code>%s</code>%s</li>",
-			    cordon_page_string(share, "path"), cordon_page_string(share, "source"),
-			    json_is_true(json_object_get(share, "read_only")) ? ", read only" : "");
+			    cordon_json_text(share, "path"), cordon_json_text(share, "source"),
+			    cordon_json_true(share, "read_only") ? ", read only" : "");
 	cordon_html(&page->html, "</ul>");
 }
 

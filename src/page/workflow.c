@@ -13,26 +13,21 @@
 #define PATH_SIZE (CORDON_FLOW_RUN_SIZE + 16)
 #define TOPICS_MAX 16
 
-static json_int_t number(const json_t *object, const char *name)
-{
-	return json_integer_value(json_object_get(object, name));
-}
-
 /* ---- the list of runs ---- */
 
 static void run_row(struct cordon_page *page, const json_t *run)
 {
 	struct cordon_html *html = &page->html;
-	const char *id = cordon_page_string(run, "runId");
+	const char *id = cordon_json_text(run, "runId");
 
 	cordon_html(html, "<tr><td data-label=\"Run\"><a href=\"/workflow/%s\">%s</a></td><td data-label=\"State\">",
 		    id, id);
-	cordon_page_state(page, cordon_page_string(run, "state"));
+	cordon_page_state(page, cordon_json_text(run, "state"));
 	cordon_html(html, "</td><td data-label=\"Workflow\">%s of %s</td><td data-label=\"Now\">%s</td>",
-		    cordon_page_string(run, "workflowId"), cordon_page_string(run, "orchestratorId"),
-		    cordon_page_string(run, "summary"));
+		    cordon_json_text(run, "workflowId"), cordon_json_text(run, "orchestratorId"),
+		    cordon_json_text(run, "summary"));
 	cordon_html(html, "<td data-label=\"Last change\">");
-	cordon_page_time(page, cordon_page_string(run, "updatedAt"));
+	cordon_page_time(page, cordon_json_text(run, "updatedAt"));
 	cordon_html(html, "</td></tr>");
 }
 
@@ -45,9 +40,9 @@ static void topics_of(struct cordon_page *page, const json_t *list, struct cordo
 	json_array_foreach(list, i, run) {
 		char place[PATH_SIZE];
 
-		if (!*cordon_page_string(run, "currentStepId") || n++ >= TOPICS_MAX)
+		if (!*cordon_json_text(run, "currentStepId") || n++ >= TOPICS_MAX)
 			continue;
-		snprintf(place, sizeof(place), "flow/%.*s", CORDON_FLOW_RUN_SIZE, cordon_page_string(run, "runId"));
+		snprintf(place, sizeof(place), "flow/%.*s", CORDON_FLOW_RUN_SIZE, cordon_json_text(run, "runId"));
 		cordon_page_topic(page, place, ret_topics);
 	}
 }
@@ -80,7 +75,7 @@ static void runs(struct cordon_page *page)
 		cordon_html(html, "</tbody></table>");
 		if (more)
 			cordon_html(html, "<p><a href=\"/workflow?before=%s\">Older runs</a></p>",
-				    cordon_page_string(json_array_get(list, json_array_size(list) - 1), "runId"));
+				    cordon_json_text(json_array_get(list, json_array_size(list) - 1), "runId"));
 	}
 	if (before)
 		cordon_html(html, "<p><a href=\"/workflow\">The newest runs</a></p>");
@@ -206,16 +201,17 @@ static void facts(struct cordon_page *page, const json_t *status)
 	const char *key;
 
 	cordon_html(html, "<section id=\"summary\" aria-label=\"Summary\" data-said=\"%s\"><dl><dt>State</dt><dd>",
-		    cordon_page_string(status, "summary"));
-	cordon_page_state(page, cordon_page_string(status, "state"));
+		    cordon_json_text(status, "summary"));
+	cordon_page_state(page, cordon_json_text(status, "state"));
 	cordon_html(html, "</dd><dt>Now</dt><dd>%s</dd><dt>Run</dt><dd><code>%s</code></dd>",
-		    cordon_page_string(status, "summary"), cordon_page_string(status, "runId"));
-	cordon_html(html, "<dt>Steps done</dt><dd>%lld</dd><dt>Began</dt><dd>", number(status, "totalIterations"));
-	cordon_page_time(page, cordon_page_string(status, "startedAt"));
+		    cordon_json_text(status, "summary"), cordon_json_text(status, "runId"));
+	cordon_html(html, "<dt>Steps done</dt><dd>%lld</dd><dt>Began</dt><dd>",
+		    cordon_json_integer(status, "totalIterations"));
+	cordon_page_time(page, cordon_json_text(status, "startedAt"));
 	cordon_html(html, "</dd><dt>Last change</dt><dd>");
-	cordon_page_time(page, cordon_page_string(status, "updatedAt"));
+	cordon_page_time(page, cordon_json_text(status, "updatedAt"));
 	cordon_html(html, "</dd><dt>Files of the run</dt><dd><code>%s</code></dd></dl>",
-		    cordon_page_string(status, "runWorkspace"));
+		    cordon_json_text(status, "runWorkspace"));
 	if (json_object_size(inputs)) {
 		cordon_html(html, "<h2>Inputs</h2><dl>");
 		json_object_foreach((json_t *)(uintptr_t)inputs, key, value)
@@ -225,16 +221,17 @@ static void facts(struct cordon_page *page, const json_t *status)
 	cordon_html(html, "</section>");
 }
 
-/* The step that waits, and the answer. The form says which step it is about, and how often that was answered before. */
+/* The step that waits, and the answer. The form has the step that it is about, and how often that was answered
+ * before. */
 static void question(struct cordon_page *page, const struct cordon_flow_run *run, const json_t *status, const char *path)
 {
-	const char *id = cordon_page_string(status, "currentStepId");
+	const char *id = cordon_json_text(status, "currentStepId");
 	size_t at = cordon_workflow_step(run->workflow, id);
 	const char *prompt = at == SIZE_MAX ? NULL : run->workflow->steps[at].prompt;
 	struct cordon_html *html = &page->html;
 
 	cordon_html(html, "<section id=\"question\" data-said=\"Step %s waits for you\">", id);
-	if (json_is_true(json_object_get(status, "pendingHumanInput"))) {
+	if (cordon_json_true(status, "pendingHumanInput")) {
 		cordon_html(html, "<div class=\"warn\"><h2>Step %s waits for your answer</h2>", id);
 		if (prompt) {
 			cordon_html(html, "<pre tabindex=\"0\" role=\"region\" aria-label=\"What is asked\">");
@@ -244,7 +241,7 @@ static void question(struct cordon_page *page, const struct cordon_flow_run *run
 		cordon_page_form(page, path, NULL);
 		cordon_html(html, "<input type=\"hidden\" name=\"step\" value=\"%s\">", id);
 		cordon_html(html, "<input type=\"hidden\" name=\"attempt\" value=\"%lld\">",
-			    number(status, "currentAttempt"));
+			    cordon_json_integer(status, "currentAttempt"));
 		cordon_html(html,
 			    "<label class=\"wide\">Note for later steps (at most %d bytes)"
 			    "<textarea name=\"note\" rows=\"3\" cols=\"60\" maxlength=\"%d\"></textarea></label>",
@@ -259,16 +256,16 @@ static void question(struct cordon_page *page, const struct cordon_flow_run *run
 static void actions(struct cordon_page *page, const json_t *status, const char *path)
 {
 	struct cordon_html *html = &page->html;
-	const char *reason = cordon_page_string(status, "terminalReason");
+	const char *reason = cordon_json_text(status, "terminalReason");
 
 	cordon_html(html, "<section id=\"actions\" aria-label=\"Actions\">");
-	if (cordon_streq(cordon_page_string(status, "nextExpectedAction"), "resume")) {
+	if (cordon_json_is(status, "nextExpectedAction", "resume")) {
 		cordon_html(html,
 			    "<p class=\"warn\">Its engine was ended before the run was. Steps that have ended are not "
 			    "repeated; one that had not ended starts again.</p>");
 		cordon_page_button(page, path, "resume", "Resume this run");
 	}
-	if (*cordon_page_string(status, "currentStepId")) {
+	if (*cordon_json_text(status, "currentStepId")) {
 		cordon_page_form(page, path, "cancel");
 		cordon_html(html,
 			    "<label class=\"inline\"><input type=\"checkbox\" name=\"sure\" value=\"yes\" required> "

@@ -4,7 +4,10 @@
  * JSON; when something comes before it (progress, a question, an acknowledgement), or nothing comes for a while, the answer
  * is a stream of events. While there is nothing to send, libmicrohttpd does not look at the connection.
  */
+#include <stdio.h>
+#include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/time.h"
 #include "mcp/internal.h"
@@ -127,14 +130,15 @@ void cordon_exchange_stream(struct cordon_exchange *exchange)
 	cordon_server_sweep_by(exchange->server, exchange->comment_due);
 }
 
-/* What mcp.md calls the order of rejection: a request that is wrong itself has a status of its own; one that fails has not. */
+/* What mcp.md calls the order of rejection: a request that is wrong itself has a status of its own; one that fails has
+ * not. */
 static int status_of(const struct cordon_exchange *exchange, const json_t *message)
 {
 	const json_t *error = json_object_get(message, "error");
 
 	if (!error)
 		return MHD_HTTP_OK;
-	switch (json_integer_value(json_object_get(error, "code"))) {
+	switch (cordon_json_integer(error, "code")) {
 	case CORDON_MCP_METHOD_NOT_FOUND:
 		return exchange->modern ? MHD_HTTP_NOT_FOUND : MHD_HTTP_OK;
 	case CORDON_MCP_PARSE_ERROR:
@@ -202,14 +206,13 @@ static const char *header(const struct cordon_exchange *exchange, const char *na
 static int join_session(struct cordon_exchange *exchange, json_t *message)
 {
 	const char *version = exchange->channel.headers->version;
-	const char *method = json_string_value(json_object_get(message, "method"));
 	const char *id = header(exchange, CORDON_SESSION_HEADER);
 
 	if (version && !cordon_mcp_speaks(version)) {
 		refuse_message(exchange, MHD_HTTP_BAD_REQUEST, message, "MCP-Protocol-Version is not supported");
 		return -EINVAL;
 	}
-	if (method && cordon_streq(method, "initialize"))
+	if (cordon_json_is(message, "method", "initialize"))
 		return 0;
 	if (!id) {
 		refuse_message(exchange, MHD_HTTP_BAD_REQUEST, message,
@@ -245,7 +248,7 @@ static void end_cancelled(const struct cordon_exchange *by)
 
 static void dispatch(struct cordon_exchange *exchange, json_t *message, const char *why)
 {
-	const char *method = json_string_value(json_object_get(message, "method"));
+	const char *method = cordon_json_string(message, "method");
 	autobuf struct cordon_buf id = CORDON_BUF(CORDON_SESSION_TEXT_MAX);
 	bool initializes = method && cordon_streq(method, "initialize") && !exchange->modern;
 

@@ -11,6 +11,7 @@
 
 #include "base/home.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -89,7 +90,7 @@ static json_t *kept_capabilities(const json_t *all)
 int cordon_session_id_make(struct cordon_server *server, const struct cordon_mcp_channel *channel,
 			   struct cordon_buf *ret_text)
 {
-	const char *name = json_string_value(json_object_get(channel->client, "name"));
+	const char *name = cordon_json_string(channel->client, "name");
 	char shown[65] = "", nonce[CORDON_SESSION_NONCE_SIZE], encoded[2 * crypto_auth_BYTES];
 	unsigned char bytes[16], mac[crypto_auth_BYTES];
 	autofree char *json = NULL;
@@ -181,9 +182,9 @@ int cordon_http_session_find(struct cordon_server *server, struct cordon_client 
 			     struct cordon_mcp_channel *channel, struct cordon_http_session **ret_session)
 {
 	json_auto_t *value = open_id(server, text, client->name);
-	const char *nonce = json_string_value(json_object_get(value, "n"));
-	const char *version = json_string_value(json_object_get(value, "v"));
-	int64_t expiry = json_integer_value(json_object_get(value, "e"));
+	const char *nonce = cordon_json_string(value, "n");
+	const char *version = cordon_json_string(value, "v");
+	int64_t expiry = cordon_json_integer(value, "e");
 	struct cordon_http_session *session;
 
 	if (!nonce || !version || expiry <= cordon_time_now() || cordon_ended_has(server, CORDON_ENDED_SESSIONS, nonce))

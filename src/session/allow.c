@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "audit/audit.h"
+#include "base/json.h"
 #include "session/control.h"
 #include "session/internal.h"
 
@@ -199,11 +200,9 @@ int cordon_session_allow(const struct cordon_store *store, const char *id, const
 /* The allowance of an approval, as it was recorded. */
 static struct cordon_allowance allowance_of(const json_t *allowance)
 {
-	const char *access = json_string_value(json_object_get(allowance, "access"));
-
-	return (struct cordon_allowance){ .host = json_string_value(json_object_get(allowance, "host")),
-					  .path = json_string_value(json_object_get(allowance, "path")),
-					  .write = access && cordon_streq(access, "write") };
+	return (struct cordon_allowance){ .host = cordon_json_string(allowance, "host"),
+					  .path = cordon_json_string(allowance, "path"),
+					  .write = cordon_json_is(allowance, "access", "write") };
 }
 
 int cordon_session_decide(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,
@@ -217,7 +216,7 @@ int cordon_session_decide(const struct cordon_store *store, const char *id, cons
 	if (r == 0 && answer->approve && record.grant) {
 		allowance = allowance_of(record.grant);
 		r = cordon_session_allow(store, record.session_id, &allowance, answer->span,
-					 json_string_value(json_object_get(record.grant, "run_id")), ret_allowed, err);
+					 cordon_json_string(record.grant, "run_id"), ret_allowed, err);
 		/* The call has nothing left to do. If it comes first, that is as good. */
 		if (r == 0 && cordon_approval_use(store, id, NULL, NULL, NULL) == 0)
 			record.state = CORDON_APPROVAL_DONE;

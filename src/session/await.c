@@ -4,18 +4,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/json.h"
 #include "session/start.h"
 
 #define ANSWER_MAX 65536
 #define LOCK_TRIES 20
 #define RETRY_MS 10
-
-static const char *text_of(const json_t *answer, const char *key)
-{
-	const char *text = json_string_value(json_object_get(answer, key));
-
-	return text ? text : "";
-}
 
 struct cordon_session_start *cordon_session_start_new(void)
 {
@@ -77,14 +71,15 @@ json_t *cordon_session_start_json(const struct cordon_session_start *start)
 void cordon_session_start_take(struct cordon_session_start *start, const json_t *value, int fd)
 {
 	struct cordon_session_answer *answer = &start->answer;
-	const char *session = text_of(value, "session_id"), *workspace = text_of(value, "workspace_id");
+	const char *session = cordon_json_text(value, "session_id"),
+		   *workspace = cordon_json_text(value, "workspace_id");
 
 	cordon_copy(answer->session_id, sizeof(answer->session_id), session, strlen(session));
 	cordon_copy(answer->workspace_id, sizeof(answer->workspace_id), workspace, strlen(workspace));
-	answer->spawned = json_is_true(json_object_get(value, "spawned"));
-	answer->workspace_created = json_is_true(json_object_get(value, "workspace_created"));
-	answer->last_event_index = json_integer_value(json_object_get(value, "last_event_index"));
-	start->due = json_integer_value(json_object_get(value, "due"));
+	answer->spawned = cordon_json_true(value, "spawned");
+	answer->workspace_created = cordon_json_true(value, "workspace_created");
+	answer->last_event_index = cordon_json_integer(value, "last_event_index");
+	start->due = cordon_json_integer(value, "due");
 	cordon_closep(&start->fd);
 	start->fd = fd;
 }
@@ -168,14 +163,14 @@ static int read_answer(struct cordon_session_start *start, struct cordon_error *
 		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL,
 				   "the session's process ended before the session began");
 	if (!json_object_get(answer, "kind")) {
-		start->answer.last_event_index = json_integer_value(json_object_get(answer, "last_event_index"));
+		start->answer.last_event_index = cordon_json_integer(answer, "last_event_index");
 		return 0;
 	}
 	/* -ENOEXEC means that the program does not exist or cannot be executed (base/exit.h). */
-	cordon_fail(err, json_is_true(json_object_get(answer, "no_exec")) ? -ENOEXEC : -ECANCELED,
-		    cordon_kind_parse(text_of(answer, "kind")), "%s", text_of(answer, "message"));
-	if (*text_of(answer, "hint"))
-		cordon_error_hint(err, "%s", text_of(answer, "hint"));
+	cordon_fail(err, cordon_json_true(answer, "no_exec") ? -ENOEXEC : -ECANCELED,
+		    cordon_kind_parse(cordon_json_text(answer, "kind")), "%s", cordon_json_text(answer, "message"));
+	if (*cordon_json_text(answer, "hint"))
+		cordon_error_hint(err, "%s", cordon_json_text(answer, "hint"));
 	return err->code;
 }
 

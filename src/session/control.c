@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "session/control.h"
 
 #define SOCKET_NAME "control"
@@ -125,9 +126,9 @@ int cordon_control_answer(int fd, json_t **ret_answer, struct cordon_error *err)
 	answer = json_loadb(line.data ? line.data : "", line.len, JSON_REJECT_DUPLICATES, NULL);
 	error = json_object_get(answer, "error");
 	if (!answer || error) {
-		const char *message = json_string_value(json_object_get(error, "message"));
+		const char *message = cordon_json_string(error, "message");
 
-		cordon_fail(err, -EINVAL, cordon_kind_parse(json_string_value(json_object_get(error, "kind"))), "%s",
+		cordon_fail(err, -EINVAL, cordon_kind_parse(cordon_json_string(error, "kind")), "%s",
 			    message ? message : "the session gave no proper answer");
 		return -EINVAL;
 	}
@@ -283,7 +284,7 @@ static bool put_answer(struct cordon_control_client *client, const json_t *reply
 static void answer(struct cordon_control *control, struct cordon_control_client *client, const char *line, size_t len)
 {
 	json_auto_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *op = json_string_value(json_object_get(request, "op"));
+	const char *op = cordon_json_string(request, "op");
 	json_auto_t *reply = op ? control->handle(control->data, client, op, request) : NULL;
 
 	if (client->number || !put_answer(client, reply))

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "session/internal.h"
 
 #define DIRECTORY "attachments"
@@ -55,14 +56,6 @@ static int place(const struct cordon_stage *stage, int dir_fd, const char *name,
 	return -EEXIST;
 }
 
-/* Returns "" when there is no such string. */
-static const char *text_of(const json_t *attachment, const char *key)
-{
-	const char *text = json_string_value(json_object_get(attachment, key));
-
-	return text ? text : "";
-}
-
 /* Judges all attachments before any of them is written, so that a refused message leaves nothing behind. */
 static int judge_all(const json_t *attachments, struct cordon_error *err)
 {
@@ -71,10 +64,10 @@ static int judge_all(const json_t *attachments, struct cordon_error *err)
 
 	json_array_foreach(attachments, i, attachment) {
 		autobuf struct cordon_buf bytes = CORDON_BUF(CORDON_MESSAGE_MAX * 4);
-		int r = judge_name(text_of(attachment, "filename"), err);
+		int r = judge_name(cordon_json_text(attachment, "filename"), err);
 
 		if (r == 0)
-			r = decode(text_of(attachment, "data"), &bytes, err);
+			r = decode(cordon_json_text(attachment, "data"), &bytes, err);
 		if (r < 0)
 			return r;
 	}
@@ -85,9 +78,9 @@ static int attach_one(const struct cordon_stage *stage, int dir_fd, const json_t
 		      struct cordon_error *err)
 {
 	autobuf struct cordon_buf bytes = CORDON_BUF(CORDON_MESSAGE_MAX * 4);
-	const char *name = text_of(attachment, "filename");
+	const char *name = cordon_json_text(attachment, "filename");
 	char placed[NAME_MAX + 1];
-	int r = decode(text_of(attachment, "data"), &bytes, err);
+	int r = decode(cordon_json_text(attachment, "data"), &bytes, err);
 
 	if (r == 0)
 		r = cordon_write_file(stage->fd, "attachment", 0644, bytes.data, bytes.len, err);

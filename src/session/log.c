@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "session/log.h"
@@ -63,7 +64,7 @@ static int read_events(int dir_fd, const char *name, struct cordon_buf *text, st
 
 static int64_t index_of(const json_t *event)
 {
-	return json_integer_value(json_object_get(event, "index"));
+	return cordon_json_integer(event, "index");
 }
 
 static void count(void *data, json_t *event)

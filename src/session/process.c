@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 
+#include "base/json.h"
 #include "base/setting.h"
 #include "base/time.h"
 #include "protect/repositories.h"
@@ -203,11 +204,10 @@ static void add_notes(struct session_process *s)
 	if (!s->record.settings.workspace_isolation && json_array_size(s->record.settings.protected_paths))
 		json_array_append_new(notes, json_string("protected_paths are ignored: the project is not isolated"));
 	json_array_foreach(s->record.allowances, i, allowance) {
-		const char *share = json_string_value(json_object_get(allowance, "share"));
+		const char *share = cordon_json_string(allowance, "share");
 
 		if (share && !cordon_allowance_within(allowance, &s->record.settings))
-			json_array_append_new(notes,
-					      json_sprintf("allowed, but not there any more, or a link now: %s", share));
+			json_array_append_new(notes, json_sprintf("allowed, but not there any more: %s", share));
 	}
 	json_decref(s->record.notes);
 	s->record.notes = notes;

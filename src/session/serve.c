@@ -4,6 +4,7 @@
 #include <sys/timerfd.h>
 
 #include "base/exit.h"
+#include "base/json.h"
 #include "config/net_setting.h"
 #include "sandbox/host/enter.h"
 #include "sandbox/host/net_process.h"
@@ -66,8 +67,8 @@ int cordon_session_send_input(struct session_process *s, const char *message, bo
 
 static json_t *on_send(struct session_process *s, const json_t *request)
 {
-	const char *message = json_string_value(json_object_get(request, "message"));
-	bool end_input = json_is_true(json_object_get(request, "end_input"));
+	const char *message = cordon_json_string(request, "message");
+	bool end_input = cordon_json_true(request, "end_input");
 	int r = message || end_input ? cordon_session_send_input(s, message, end_input) : 0;
 
 	if (r == -EPIPE)
@@ -89,7 +90,7 @@ void cordon_session_end_after(struct session_process *s, int64_t grace_ms)
 
 static json_t *on_stop(struct session_process *s, const json_t *request)
 {
-	json_int_t grace = json_integer_value(json_object_get(request, "grace_ms"));
+	json_int_t grace = cordon_json_integer(request, "grace_ms");
 
 	if (grace < 0 || grace > 86400000)
 		return failure(CORDON_KIND_USAGE, "grace_ms is out of range");
@@ -101,7 +102,7 @@ static json_t *on_child(struct session_process *s, const json_t *request)
 {
 	json_t *children = s->record.child_sessions;
 
-	if ((json_int_t)json_array_size(children) >= json_integer_value(json_object_get(request, "max")))
+	if ((json_int_t)json_array_size(children) >= cordon_json_integer(request, "max"))
 		return failure(CORDON_KIND_LIMIT,
 			       "the session has started as many sessions as it may (max_agents_per_session)");
 	json_array_append(children, json_object_get(request, "session_id"));

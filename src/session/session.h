@@ -12,6 +12,7 @@
 #ifndef CORDON_SESSION_SESSION_H
 #define CORDON_SESSION_SESSION_H
 
+#include "approval/allowance.h"
 #include "approval/approval.h"
 #include "store/store.h"
 

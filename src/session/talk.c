@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/inotify.h>
 
+#include "base/json.h"
 #include "base/time.h"
 #include "session/control.h"
 #include "session/internal.h"
@@ -45,7 +46,7 @@ int cordon_session_send(const struct cordon_store *store, const char *id, const 
 		&answer, err);
 	if (r < 0)
 		return r;
-	*ret_index = json_integer_value(json_object_get(answer, "last_event_index"));
+	*ret_index = cordon_json_integer(answer, "last_event_index");
 	return 0;
 }
 
@@ -97,9 +98,9 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 	}
 	/* Who wants at most so many gets the rest with the index of the last of them. */
 	event = max ? json_array_get(events, max - 1) : NULL;
-	more = event && json_integer_value(json_object_get(event, "index")) < last;
+	more = event && cordon_json_integer(event, "index") < last;
 	if (more)
-		last = json_integer_value(json_object_get(event, "index"));
+		last = cordon_json_integer(event, "index");
 	output = json_pack("{s:s, s:s, s:I, s:o, s:b, s:b, s:O*, s:I}", "session_id", record.id, "status",
 			   cordon_session_status_name(record.status), "last_index", (json_int_t)last, "events", events,
 			   "completed", record.status == CORDON_SESSION_COMPLETED, "failed",

@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/time.h"
 #include "store/internal.h"
+#include "base/json.h"
 
 int cordon_no_memory(struct cordon_error *err)
 {

@@ -15,6 +15,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "store/import.h"
 
 #define METADATA "metadata.json"
@@ -64,7 +65,7 @@ static int read_metadata(int dir_fd, json_t **ret_object, struct cordon_error *e
 /* Copies a time of the original, in our form. */
 static void put_time(const json_t *object, const char *key, char ret[static CORDON_TIME_SIZE])
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	const char *text = cordon_json_string(object, key);
 	int64_t ms;
 
 	if (text && cordon_time_parse(text, &ms) == 0)
@@ -191,8 +192,8 @@ static int copy_workspace(struct import *import, int src, int dst, const char *i
 static int take_external(struct import *import, const json_t *metadata, const char *id,
 			 struct cordon_workspace_request *request, struct cordon_error *err)
 {
-	const char *external = json_string_value(json_object_get(metadata, "external_id"));
-	const char *source = json_string_value(json_object_get(metadata, "source"));
+	const char *external = cordon_json_string(metadata, "external_id");
+	const char *source = cordon_json_string(metadata, "source");
 	struct cordon_error fault = { 0 };
 
 	if (source && *source && cordon_text_judge("source", source, CORDON_NAME_MAX, &fault) == 0)
@@ -428,7 +429,7 @@ static int import_single(const struct cordon_store *store, const struct cordon_s
 
 	if (r < 0)
 		return r;
-	text = json_string_value(json_object_get(metadata, "id"));
+	text = cordon_json_string(metadata, "id");
 	r = cordon_id_uuid("id of " METADATA, text ? text : "", id, err);
 	return r < 0 ? r : import_project(store, stage, dir_fd, id, given, projects, notices, err);
 }

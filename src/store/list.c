@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/time.h"
 #include "store/internal.h"
 

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/path.h"
 #include "config/policy_build.h"
 #include "config/values.h"

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/json.h"
 #include "base/resolve.h"
 #include "store/internal.h"
 
@@ -159,7 +160,7 @@ static bool matches(const void *data, const void *query)
 
 	return (!*wanted->project || cordon_streq(record->project_id, wanted->project)) &&
 	       (!*wanted->workspace || cordon_streq(record->workspace_id, wanted->workspace)) &&
-	       (!wanted->only || cordon_list_has(wanted->only, record->project_id)) &&
+	       (!wanted->only || cordon_json_has(wanted->only, record->project_id)) &&
 	       (!wanted->status || record->status == cordon_session_status_parse(wanted->status));
 }
 

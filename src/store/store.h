@@ -226,6 +226,7 @@ struct cordon_session_query {
 	const char *status;    /* active, completed or failed; NULL: all */
 	size_t limit, offset;
 	bool ids_only; /* strings instead of records */
+	bool brief;    /* without `protected`, which is long */
 	bool newest_first;
 };
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "audit/audit.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "view/patch.h"
 #include "view/show.h"
@@ -165,22 +166,16 @@ json_t *cordon_git_take_json(const struct cordon_git_take *take)
 			 (json_int_t)take->n_warned, "refs", refs, "paths", findings, "notes", notes);
 }
 
-static const char *text_at(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static int ref_line(const json_t *ref, struct cordon_buf *line)
 {
-	const char *name = text_at(ref, "name"), *old = text_at(ref, "old"), *new = text_at(ref, "new");
+	const char *name = cordon_json_text(ref, "name"), *old = cordon_json_text(ref, "old"),
+		   *new = cordon_json_text(ref, "new");
 	bool tag = strncmp(name, "refs/tags/", 10) == 0;
 	const char *shown = strncmp(name, "refs/heads/", 11) == 0 ? name + 11 : name + (strlen(name) > 5 ? 5 : 0);
 
 	if (!*old)
 		return cordon_buf_addf(line, "%s: new %s at %.*s", shown, tag ? "tag" : "branch", SHORT_ID, new);
-	if (json_is_true(json_object_get(ref, "forced")))
+	if (cordon_json_true(ref, "forced"))
 		return cordon_buf_addf(line, "%s: %.*s became %.*s, which does not contain it; the old one is %s@{1}",
 				       shown, SHORT_ID, old, SHORT_ID, new, shown);
 	return cordon_buf_addf(line, "%s: %.*s..%.*s", shown, SHORT_ID, old, SHORT_ID, new);
@@ -188,21 +183,19 @@ static int ref_line(const json_t *ref, struct cordon_buf *line)
 
 static int path_line(const json_t *path, struct cordon_buf *line)
 {
-	const char *commit = text_at(path, "commit");
+	const char *commit = cordon_json_text(path, "commit");
 
-	return cordon_buf_addf(line, "%s: %s (%s%.*s): %s",
-			       json_is_true(json_object_get(path, "refused")) ? "REFUSED" : "WARNING",
-			       text_at(path, "path"), *commit ? "commit " : "staged", SHORT_ID, commit,
-			       text_at(path, "why"));
+	return cordon_buf_addf(line, "%s: %s (%s%.*s): %s", cordon_json_true(path, "refused") ? "REFUSED" : "WARNING",
+			       cordon_json_text(path, "path"), *commit ? "commit " : "staged", SHORT_ID, commit,
+			       cordon_json_text(path, "why"));
 }
 
 void cordon_git_lines(const json_t *git, void (*tell)(void *data, const char *line), void *data)
 {
 	const json_t *paths = json_object_get(git, "paths"), *notes = json_object_get(git, "notes");
-	const json_t *refs = cordon_streq(text_at(git, "state"), "taken") ? json_object_get(git, "refs") : NULL;
+	const json_t *refs = cordon_json_is(git, "state", "taken") ? json_object_get(git, "refs") : NULL;
 	size_t shown = json_array_size(paths), i;
-	json_int_t all = json_integer_value(json_object_get(git, "refused")) +
-			 json_integer_value(json_object_get(git, "warned"));
+	json_int_t all = cordon_json_integer(git, "refused") + cordon_json_integer(git, "warned");
 	autobuf struct cordon_buf line = CORDON_BUF(4 * CORDON_PATH_MAX);
 	json_t *item;
 
@@ -223,11 +216,11 @@ void cordon_git_lines(const json_t *git, void (*tell)(void *data, const char *li
 			tell(data, line.data);
 	}
 	cordon_buf_reset(&line);
-	if (*text_at(git, "id") &&
+	if (*cordon_json_text(git, "id") &&
 	    cordon_buf_addf(
 		    &line,
 		    "Nothing was taken over. 'cordon git take %.8s' tries again, 'cordon git drop %.8s' removes the commits",
-		    text_at(git, "id"), text_at(git, "id")) == 0)
+		    cordon_json_text(git, "id"), cordon_json_text(git, "id")) == 0)
 		tell(data, line.data);
 }
 

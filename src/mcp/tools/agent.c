@@ -118,7 +118,7 @@ static void progress_text(const json_t *run, char ret_text[static PROGRESS_TEXT]
 	json_t *agents = json_object_get(run, "agents"), *agent;
 
 	json_array_foreach(agents, i, agent) {
-		const char *state = cordon_mcp_arg(agent, "state");
+		const char *state = cordon_json_string(agent, "state");
 
 		running += state && cordon_streq(state, "running");
 		ended += state && !cordon_streq(state, "running") && !cordon_streq(state, "pending");
@@ -228,9 +228,8 @@ static int add_agent(struct start *start, const char *name, const struct cordon_
 static int prepare(const json_t *args, struct start *start, struct cordon_error *err)
 {
 	const json_t *names = json_object_get(args, "agents"), *name;
-	struct cordon_agent_start how = { .command = cordon_mcp_arg(args, "shell"),
-					  .timeout_ms = (uint64_t)json_integer_value(
-						  json_object_get(args, "timeout_ms")) };
+	struct cordon_agent_start how = { .command = cordon_json_string(args, "shell"),
+					  .timeout_ms = (uint64_t)cordon_json_integer(args, "timeout_ms") };
 	size_t i;
 	int r = load(&start->agents, err);
 
@@ -276,7 +275,7 @@ static int agent_execute(struct cordon_mcp_request *request, json_t *args, json_
 
 static void end_run(const struct cordon_mcp_request *request, const json_t *result)
 {
-	(void)cordon_crew_cancel_by_name(&request->mcp->store->home, cordon_mcp_arg(result, "run"), NULL, NULL);
+	(void)cordon_crew_cancel_by_name(&request->mcp->store->home, cordon_json_string(result, "run"), NULL, NULL);
 }
 
 static int wait_for_run(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err)
@@ -340,10 +339,10 @@ static int agent_cancel(struct cordon_mcp_request *request, json_t *args, json_t
 			struct cordon_error *err)
 {
 	const struct cordon_home *home = &request->mcp->store->home;
-	const char *name = cordon_mcp_arg(args, "agent");
+	const char *name = cordon_json_string(args, "agent");
 	struct cordon_crew_info run;
 	struct cordon_job job;
-	int r = cordon_agent_find_run(home, cordon_mcp_arg(args, "run_id"), &run, err);
+	int r = cordon_agent_find_run(home, cordon_json_string(args, "run_id"), &run, err);
 
 	(void)ret_text;
 	if (r == 0 && name)

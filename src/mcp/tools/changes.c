@@ -35,7 +35,7 @@ static void named_done(struct named *named)
 /* Opens the root that an argument names; -1 when there is none. */
 static int open_root(const json_t *args, struct cordon_root *ret_root, struct cordon_error *err)
 {
-	const char *root = cordon_mcp_arg(args, "root");
+	const char *root = cordon_json_string(args, "root");
 
 	if (!root)
 		return 0;
@@ -49,8 +49,8 @@ static int open_named(const struct cordon_mcp_request *request, const json_t *ar
 		      struct cordon_error *err)
 {
 	const struct cordon_home *home = &request->mcp->store->home;
-	const char *asked = request->question ? cordon_mcp_arg(request->question->means, "view_id") : NULL;
-	const char *text = cordon_mcp_arg(args, "view_id");
+	const char *asked = request->question ? cordon_json_string(request->question->means, "view_id") : NULL;
+	const char *text = cordon_json_string(args, "view_id");
 	const json_t *paths = json_object_get(args, "paths");
 	struct cordon_root root = { .fd = -1 };
 	char id[CORDON_ID_SIZE];
@@ -183,7 +183,7 @@ static int changes_apply(struct cordon_mcp_request *request, json_t *args, json_
 		return r;
 	wanted.paths = named.paths;
 	wanted.n_paths = named.n_paths;
-	wanted.shown = cordon_mcp_arg(request->question->means, "shown");
+	wanted.shown = cordon_json_string(request->question->means, "shown");
 	r = cordon_view_apply(&named.view, &wanted, &result, err);
 	cordon_view_audit(home, &named.view, "apply", &result, r < 0 ? err : NULL);
 	if (r < 0)

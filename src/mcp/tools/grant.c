@@ -8,11 +8,11 @@
 static const char *wanted(const struct cordon_mcp_request *request, const json_t *args,
 			  struct cordon_allowance *ret_allowance)
 {
-	const char *access = cordon_mcp_arg(args, "access"), *session = cordon_mcp_arg(args, "session_id");
+	const char *session = cordon_json_string(args, "session_id");
 
-	*ret_allowance = (struct cordon_allowance){ .host = cordon_mcp_arg(args, "host"),
-						    .path = cordon_mcp_arg(args, "path"),
-						    .write = access && cordon_streq(access, "write") };
+	*ret_allowance = (struct cordon_allowance){ .host = cordon_json_string(args, "host"),
+						    .path = cordon_json_string(args, "path"),
+						    .write = cordon_json_is(args, "access", "write") };
 	return session ? session : request->mcp->options.session;
 }
 
@@ -75,7 +75,7 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 static int allow(const struct cordon_mcp_request *request, const char *id, const struct cordon_allowance *allowance,
 		 struct cordon_session_allowed *ret_allowed, struct cordon_error *err)
 {
-	const char *run = cordon_mcp_arg(request->question->grant, "run_id");
+	const char *run = cordon_json_string(request->question->grant, "run_id");
 	int r = cordon_session_allow(request->mcp->store, id, allowance, request->span, run, ret_allowed, err);
 
 	if (r < 0 && cordon_mcp_is_strange(request) && err->kind != CORDON_KIND_CONFLICT &&

@@ -60,7 +60,7 @@ static void add_word(struct start *start, const char *option, const char *value)
 
 static void add_flag(struct start *start, const json_t *args, const char *name, const char *option)
 {
-	if (json_is_true(json_object_get(args, name)))
+	if (cordon_json_true(args, name))
 		add_word(start, "", option);
 }
 
@@ -112,14 +112,14 @@ static void make_argv(struct start *start, const json_t *args)
 		add_word(start, "--prd", start->prds[i]);
 	json_array_foreach(json_object_get(args, "workspace"), i, item)
 		add_word(start, "--workspace", json_string_value(item));
-	if (json_is_true(json_object_get(args, "strict")))
+	if (cordon_json_true(args, "strict"))
 		add_word(start, "--workspace-mode", "strict");
 	add_flag(start, args, "fail_on_violation", "--fail-on-violation");
 	add_number(start, args, "max_iterations", "--max-iterations");
 	add_number(start, args, "max_workers", "--max-workers");
 	add_number(start, args, "timeout_seconds", "--timeout");
-	if (cordon_mcp_arg(args, "verify"))
-		add_word(start, "--verify", cordon_mcp_arg(args, "verify"));
+	if (cordon_json_string(args, "verify"))
+		add_word(start, "--verify", cordon_json_string(args, "verify"));
 	if (json_object_get(args, "command"))
 		add_word(start, "", "--");
 	json_array_foreach(json_object_get(args, "command"), i, item)
@@ -189,13 +189,19 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 	for (i = 0; i < start.n_prds; i++)
 		add_text(text, i ? " and of " : "Let agents do the stories of ", start.prds[i]);
 	add_text(text, ", and change and commit files in ", start.root.path);
+	json_array_foreach(json_object_get(args, "workspace"), i, item)
+		add_text(text,
+			 i				    ? ", "
+			 : cordon_json_true(args, "strict") ? " only in "
+							    : " mainly in ",
+			 json_string_value(item));
 	cordon_buf_adds(text, "? The agent is ");
 	if (!json_object_get(args, "command"))
 		cordon_buf_adds(text, "that of the settings");
 	json_array_foreach(json_object_get(args, "command"), i, item)
 		add_text(text, i ? " " : "chosen by the caller: ", json_string_value(item));
-	if (cordon_mcp_arg(args, "verify"))
-		add_text(text, ". The caller's check of results is: ", cordon_mcp_arg(args, "verify"));
+	if (cordon_json_string(args, "verify"))
+		add_text(text, ". The caller's check of results is: ", cordon_json_string(args, "verify"));
 	else
 		cordon_buf_adds(text, ". No command checks the results");
 	question->means = means(&start);
@@ -218,7 +224,7 @@ struct waiting {
 
 static bool is_running(const json_t *status)
 {
-	return cordon_streq(cordon_mcp_arg(status, "state"), "running");
+	return cordon_json_is(status, "state", "running");
 }
 
 /* Returns whether the loop that a call started has begun; then the call waits for its end. -errno when it never will. */
@@ -229,7 +235,7 @@ static int look_for_begin(struct cordon_mcp_call *call, struct waiting *waiting,
 	json_auto_t *status = NULL;
 
 	if (cordon_loop_status(home_of(&call->request), waiting->id, &status, NULL) == 0 &&
-	    json_integer_value(json_object_get(status, "pid")) == waiting->pid) {
+	    cordon_json_integer(status, "pid") == waiting->pid) {
 		waiting->what = FOR_END;
 		waiting->until = now + waiting->wait_ms;
 		call->kept = false;
@@ -253,7 +259,7 @@ static bool step(struct cordon_mcp_call *call, int64_t now)
 		r = cordon_loop_status(home_of(&call->request), waiting->id, &status, &err);
 	if (r == 0 && (!status || (is_running(status) && now < waiting->until))) {
 		if (status)
-			cordon_mcp_call_progress(call, now, cordon_mcp_arg(status, "summary"));
+			cordon_mcp_call_progress(call, now, cordon_json_string(status, "summary"));
 		json_decref(status);
 		call->due = now + LOOK_MS;
 		return false;
@@ -307,12 +313,12 @@ static int wait_with(struct cordon_mcp_request *request, const struct cordon_mcp
 static int loop_start(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		      struct cordon_error *err)
 {
-	const char *id = cordon_mcp_arg(request->question->means, "loop_id");
+	const char *id = cordon_json_string(request->question->means, "loop_id");
 	const json_t *words = json_object_get(request->question->means, "argv");
 	autofree char **argv = calloc(json_array_size(words) + 1, sizeof(*argv));
 	struct waiting waiting = { .what = FOR_BEGIN,
 				   .fd = -1,
-				   .wait_ms = 1000 * json_integer_value(json_object_get(args, "wait_seconds")) };
+				   .wait_ms = 1000 * cordon_json_integer(args, "wait_seconds") };
 	int r;
 
 	(void)ret_result, (void)ret_text;
@@ -334,8 +340,8 @@ static int loop_start(struct cordon_mcp_request *request, json_t *args, json_t *
 static int loop_status(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		       struct cordon_error *err)
 {
-	const char *id = cordon_mcp_arg(args, "loop_id");
-	json_int_t seconds = json_integer_value(json_object_get(args, "wait_seconds"));
+	const char *id = cordon_json_string(args, "loop_id");
+	json_int_t seconds = cordon_json_integer(args, "wait_seconds");
 	struct waiting waiting = { .what = FOR_END, .fd = -1, .lists = true };
 	json_t *loops = NULL;
 	int r;
@@ -358,7 +364,7 @@ static int loop_status(struct cordon_mcp_request *request, json_t *args, json_t 
 static int loop_stop(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		     struct cordon_error *err)
 {
-	const char *id = cordon_mcp_arg(args, "loop_id");
+	const char *id = cordon_json_string(args, "loop_id");
 	struct waiting waiting = { .what = FOR_END,
 				   .fd = -1,
 				   .until = cordon_time_monotonic() + (int64_t)STOP_WAIT_S * 1000 };

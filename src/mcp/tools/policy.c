@@ -39,10 +39,10 @@ static int policy_check(struct cordon_mcp_request *request, json_t *args, json_t
 	autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_PATH_MAX);
 	autobuf struct cordon_buf remedy = CORDON_BUF(4 * CORDON_PATH_MAX);
 	const struct cordon_store *store = request->mcp->store;
-	const char *project = cordon_mcp_arg(args, "project_id");
-	const char *path = cordon_mcp_arg(args, "path");
-	const char *operation = cordon_mcp_arg(args, "operation");
-	struct cordon_workspace_request wanted = { .id = cordon_mcp_arg(args, "workspace_id") };
+	const char *project = cordon_json_string(args, "project_id");
+	const char *path = cordon_json_string(args, "path");
+	const char *operation = cordon_json_string(args, "operation");
+	struct cordon_workspace_request wanted = { .id = cordon_json_string(args, "workspace_id") };
 	struct cordon_policy *policy = NULL;
 	struct cordon_decision decision;
 	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };

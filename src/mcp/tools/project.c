@@ -113,8 +113,8 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 
 	(void)ret_text;
 	json_object_del(changes, "project_id");
-	r = cordon_project_update(request->mcp->store, cordon_mcp_arg(args, "project_id"), changes, &judge, &project,
-				  &running, err);
+	r = cordon_project_update(request->mcp->store, cordon_json_string(args, "project_id"), changes, &judge,
+				  &project, &running, err);
 	if (r < 0)
 		return r;
 	*ret_result = cordon_project_json(&project);
@@ -126,7 +126,7 @@ static int project_update(struct cordon_mcp_request *request, json_t *args, json
 static int project_delete(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			  struct cordon_error *err)
 {
-	const char *id = cordon_mcp_arg(args, "project_id");
+	const char *id = cordon_json_string(args, "project_id");
 	bool deleted = false;
 	/* Nobody is asked about one that does not exist; then there is nothing to be done. */
 	int r = cordon_mcp_may(request) ? cordon_project_delete(request->mcp->store, id, &deleted, err) : 0;

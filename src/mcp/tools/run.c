@@ -21,8 +21,8 @@ static json_t *text_of(const json_t *events, const char *type)
 	json_t *event;
 
 	json_array_foreach(events, i, event) {
-		if (cordon_streq(cordon_mcp_arg(event, "type"), type) &&
-		    cordon_buf_adds(&all, cordon_mcp_arg(event, "text")) < 0)
+		if (cordon_streq(cordon_json_string(event, "type"), type) &&
+		    cordon_buf_adds(&all, cordon_json_string(event, "text")) < 0)
 			break;
 	}
 	if (all.len <= 2 * KEPT_MAX)
@@ -38,13 +38,32 @@ static json_t *text_of(const json_t *events, const char *type)
 	return json_string(cut.data);
 }
 
+static json_t *make_result(const struct cordon_mcp_call *call)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+	const struct cordon_store *store = call->request.mcp->store;
+	autosessionrecord struct cordon_session_record session = { 0 };
+	json_auto_t *output = NULL;
+	struct cordon_error err = { 0 };
+	json_t *result;
+
+	if (cordon_session_get(store, waiting->id, &session, &err) < 0 ||
+	    cordon_session_output(store, waiting->id, -1, 0, &output, &err) < 0)
+		return cordon_mcp_error_json(&err);
+	result = json_pack("{s:s, s:s, s:b, s:o, s:o}", "session_id", waiting->id, "workspace_id", session.workspace_id,
+			   "timed_out", (int)waiting->timed_out, "stdout",
+			   text_of(json_object_get(output, "events"), "stdout"), "stderr",
+			   text_of(json_object_get(output, "events"), "stderr"));
+	if (cordon_json_integer(output, "dropped_events"))
+		json_object_set(result, "dropped_events", json_object_get(output, "dropped_events"));
+	cordon_mcp_session_put_result(&session, result);
+	return json_pack("{s:o}", "result", result);
+}
+
 /* The session has ended, or its time is over: then it is stopped, and the call goes on until it has. */
 static bool over(struct cordon_mcp_call *call, const struct cordon_session_record *session, int64_t now)
 {
 	struct cordon_mcp_session_wait *waiting = call->state;
-	json_auto_t *output = NULL;
-	struct cordon_error err = { 0 };
-	json_t *result;
 
 	if (session->status == CORDON_SESSION_ACTIVE && !waiting->timed_out) {
 		waiting->timed_out = true;
@@ -52,19 +71,7 @@ static bool over(struct cordon_mcp_call *call, const struct cordon_session_recor
 		cordon_mcp_session_stop_aside(call->request.mcp, waiting->id);
 		return false;
 	}
-	if (cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, &err) < 0) {
-		cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
-		return true;
-	}
-	result = json_pack("{s:s, s:s, s:b, s:o, s:o}", "session_id", waiting->id, "workspace_id",
-			   session->workspace_id, "timed_out", (int)waiting->timed_out, "stdout",
-			   text_of(json_object_get(output, "events"), "stdout"), "stderr",
-			   text_of(json_object_get(output, "events"), "stderr"));
-	if (json_integer_value(json_object_get(output, "dropped_events")))
-		json_object_set(result, "dropped_events", json_object_get(output, "dropped_events"));
-	cordon_mcp_session_put_result(session, result);
-	cordon_mcp_tool_answer(&call->request, call->tool->name, result, NULL, NULL);
-	return true;
+	return cordon_mcp_session_answer(call, make_result);
 }
 
 static int in_workspace(struct cordon_mcp_request *request, json_t *args, int64_t wait_ms, struct cordon_error *err)

@@ -11,21 +11,21 @@ static void read_request(const struct cordon_mcp_request *request, const json_t 
 			 struct cordon_session_request *ret_wanted)
 {
 	*ret_wanted = (struct cordon_session_request){
-		.project = cordon_mcp_arg(args, "project_id"),
-		.workspace = { .id = cordon_mcp_arg(args, "workspace_id"),
-			       .external_id = cordon_mcp_arg(args, "external_id"),
-			       .source = cordon_mcp_arg(args, "source") },
-		.create_workspace = json_is_true(json_object_get(args, "create_workspace")),
-		.new_session = json_is_true(json_object_get(args, "new_session")),
+		.project = cordon_json_string(args, "project_id"),
+		.workspace = { .id = cordon_json_string(args, "workspace_id"),
+			       .external_id = cordon_json_string(args, "external_id"),
+			       .source = cordon_json_string(args, "source") },
+		.create_workspace = cordon_json_true(args, "create_workspace"),
+		.new_session = cordon_json_true(args, "new_session"),
 		.command = json_object_get(args, "command"),
-		.message = cordon_mcp_arg(args, "message"),
-		.end_input = json_is_true(json_object_get(args, "end_input")),
-		.fail_on_violation = json_is_true(json_object_get(args, "fail_on_violation")),
+		.message = cordon_json_string(args, "message"),
+		.end_input = cordon_json_true(args, "end_input"),
+		.fail_on_violation = cordon_json_true(args, "fail_on_violation"),
 		.net = json_object_get(args, "net"),
 		.context = json_object_get(args, "context"),
 		.attachments = json_object_get(args, "attachments"),
 		.parent = request->mcp->options.session ? request->mcp->options.session
-							: cordon_mcp_arg(args, "parent_session_id"),
+							: cordon_json_string(args, "parent_session_id"),
 	};
 }
 
@@ -160,15 +160,14 @@ static int session_start(struct cordon_mcp_request *request, json_t *args, json_
 {
 	(void)ret_result, (void)ret_text;
 	return cordon_mcp_session_start_call(request, &cordon_mcp_session_start, args,
-					     json_integer_value(json_object_get(args, "wait_seconds")) * 1000, NULL,
-					     err);
+					     cordon_json_integer(args, "wait_seconds") * 1000, NULL, err);
 }
 
 static int session_send(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			struct cordon_error *err)
 {
 	const struct cordon_store *store = request->mcp->store;
-	const char *id = cordon_mcp_arg(args, "session_id");
+	const char *id = cordon_json_string(args, "session_id");
 	autosessionrecord struct cordon_session_record session = { 0 };
 	struct cordon_session_request wanted;
 	struct cordon_session_answer answer = { 0 };
@@ -251,7 +250,7 @@ static int session_get(struct cordon_mcp_request *request, json_t *args, json_t 
 		       struct cordon_error *err)
 {
 	autosessionrecord struct cordon_session_record session = { 0 };
-	int r = cordon_session_get(request->mcp->store, cordon_mcp_arg(args, "session_id"), &session, err);
+	int r = cordon_session_get(request->mcp->store, cordon_json_string(args, "session_id"), &session, err);
 
 	(void)ret_text;
 	if (r == 0)
@@ -263,10 +262,10 @@ static int session_list(struct cordon_mcp_request *request, json_t *args, json_t
 			struct cordon_error *err)
 {
 	struct cordon_list_query page = { 0 };
-	struct cordon_session_query query = { .project = cordon_mcp_arg(args, "project_id"),
+	struct cordon_session_query query = { .project = cordon_json_string(args, "project_id"),
 					      .only = cordon_mcp_scope_projects(request->channel),
-					      .workspace = cordon_mcp_arg(args, "workspace_id"),
-					      .status = cordon_mcp_arg(args, "status") };
+					      .workspace = cordon_json_string(args, "workspace_id"),
+					      .status = cordon_json_string(args, "status") };
 	json_t *sessions = NULL;
 	size_t total;
 	int r;
@@ -292,7 +291,7 @@ static int session_stop(struct cordon_mcp_request *request, json_t *args, json_t
 			struct cordon_error *err)
 {
 	const struct cordon_store *store = request->mcp->store;
-	const char *id = cordon_mcp_arg(args, "session_id");
+	const char *id = cordon_json_string(args, "session_id");
 	autosessionrecord struct cordon_session_record session = { 0 };
 	int r = cordon_session_stop(store, id, (uint64_t)grace_of(args), err);
 
@@ -309,7 +308,8 @@ static int wait_for_stop(struct cordon_mcp_request *request, json_t *args, const
 			 struct cordon_error *err)
 {
 	return cordon_mcp_session_wait(request, &cordon_mcp_session_stop, CORDON_MCP_WAIT_STOP,
-				       cordon_mcp_arg(result, "session_id"), -1, 1, grace_of(args) + STOP_LIMIT_MS, err);
+				       cordon_json_string(result, "session_id"), -1, 1, grace_of(args) + STOP_LIMIT_MS,
+				       err);
 }
 
 #define SESSION_ID "\"session_id\": {\"type\": \"string\"}"

@@ -171,9 +171,9 @@ static void ended(struct cordon_mcp_call *call)
 			answer(call, end);
 			return;
 		}
-		cordon_fail(&err, -ECANCELED, cordon_kind_parse(cordon_mcp_arg(why, "kind")), "%s: %s",
+		cordon_fail(&err, -ECANCELED, cordon_kind_parse(cordon_json_string(why, "kind")), "%s: %s",
 			    json_string_value(json_array_get(json_object_get(exec->args, "command"), 0)),
-			    cordon_mcp_arg(why, "message"));
+			    cordon_json_string(why, "message"));
 	}
 	cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
 }

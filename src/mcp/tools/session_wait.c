@@ -31,8 +31,8 @@ static void end_line(struct cordon_buf *text)
 /* Adds an event, whole or not at all. */
 static int add_event(struct cordon_buf *text, const json_t *event)
 {
-	const char *type = cordon_mcp_arg(event, "type");
-	const char *bytes = cordon_mcp_arg(event, "text");
+	const char *type = cordon_json_string(event, "type");
+	const char *bytes = cordon_json_string(event, "text");
 	bool output = cordon_streq(type, "stdout") || cordon_streq(type, "stderr");
 	char mark[64];
 	size_t before = text->len;
@@ -53,12 +53,12 @@ static int add_event(struct cordon_buf *text, const json_t *event)
 
 static json_int_t index_of(const json_t *event)
 {
-	return json_integer_value(json_object_get(event, "index"));
+	return cordon_json_integer(event, "index");
 }
 
 static bool is_of(const json_t *event, const json_t *output)
 {
-	return cordon_streq(cordon_mcp_arg(event, "session_id"), cordon_mcp_arg(output, "session_id"));
+	return cordon_streq(cordon_json_string(event, "session_id"), cordon_json_string(output, "session_id"));
 }
 
 /* Returns the transcript for a person, with a last line about the session; control characters are escaped. INVARIANT:
@@ -67,8 +67,8 @@ static bool is_of(const json_t *event, const json_t *output)
 char *cordon_mcp_transcript(const json_t *output)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(TRANSCRIPT_MAX);
-	json_int_t dropped = json_integer_value(json_object_get(output, "dropped_events"));
-	json_int_t last = json_integer_value(json_object_get(output, "last_index"));
+	json_int_t dropped = cordon_json_integer(output, "dropped_events");
+	json_int_t last = cordon_json_integer(output, "last_index");
 	const json_t *events = json_object_get(output, "events"), *since;
 	const char *child;
 	size_t i, cut = 0;
@@ -85,13 +85,13 @@ char *cordon_mcp_transcript(const json_t *output)
 	}
 	text.max += LAST_LINES_MAX;
 	end_line(&text);
-	if (cut || json_is_true(json_object_get(output, "more")))
+	if (cut || cordon_json_true(output, "more"))
 		cordon_buf_addf(&text, "[cut: session_output with since_index %lld goes on]\n", (long long)last);
 	json_object_foreach((json_t *)(uintptr_t)json_object_get(output, "children_since"), child, since)
 		cordon_buf_addf(&text, "[cut: session %s goes on after index %lld]\n", child,
 				(long long)json_integer_value(since));
-	cordon_buf_addf(&text, "[session %s is %s, last_index %lld]", cordon_mcp_arg(output, "session_id"),
-			cordon_mcp_arg(output, "status"), (long long)last);
+	cordon_buf_addf(&text, "[session %s is %s, last_index %lld]", cordon_json_string(output, "session_id"),
+			cordon_json_string(output, "status"), (long long)last);
 	return cordon_buf_steal(&text);
 }
 
@@ -114,7 +114,7 @@ void cordon_mcp_cut_events(json_t *output)
 		if (is_of(event, output))
 			json_object_set_new(output, "last_index", json_integer(index_of(event) - 1));
 		else
-			json_object_set_new(children, cordon_mcp_arg(event, "session_id"),
+			json_object_set_new(children, cordon_json_string(event, "session_id"),
 					    json_integer(index_of(event) - 1));
 		json_object_set_new(output, "more", json_true());
 		json_array_remove(events, i - 1);
@@ -143,8 +143,8 @@ static void last_line(const json_t *output, char ret_line[static PROGRESS_TEXT])
 {
 	const json_t *events = json_object_get(output, "events");
 	const json_t *last = json_array_get(events, json_array_size(events) - 1);
-	const char *text = last ? cordon_mcp_arg(last, "text") : NULL;
-	const char *type = last ? cordon_mcp_arg(last, "type") : NULL;
+	const char *text = last ? cordon_json_string(last, "text") : NULL;
+	const char *type = last ? cordon_json_string(last, "type") : NULL;
 	size_t n = text ? strlen(text) : 0;
 	size_t start;
 
@@ -180,27 +180,110 @@ void cordon_mcp_session_put_result(const struct cordon_session_record *session, 
 		json_object_set_new(answer, "failed_on_violation", json_true());
 }
 
-/* Answers a start that waited for the end of the session, or until its time was over: adds the outcome to the answer of
- * the start. */
-static void answer_ended(struct cordon_mcp_call *call, const struct cordon_session_record *session)
-{
-	struct cordon_mcp_session_wait *waiting = call->state;
-	json_t *answer = cordon_session_answer_json(&waiting->answer);
-	struct cordon_error err = { 0 };
-	json_t *output = NULL;
-	char *text = NULL;
+/* ---- what is read in a child ---- */
 
-	cordon_mcp_session_put_result(session, answer);
-	if (read_output(call->request.mcp->store, waiting->id, waiting->since, 0, &output, &text, &err) == 0) {
+static json_t *work_answer(struct cordon_mcp_call *call, int *ret_fd)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+
+	(void)ret_fd;
+	return waiting->make(call);
+}
+
+static bool answer_made(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t now)
+{
+	json_t *result = json_object_get(value, "result");
+	const char *text = cordon_json_string(value, "text");
+	struct cordon_error err = { 0 };
+
+	(void)fd;
+	if (!json_is_object(value)) {
+		cordon_fail(&err, -EIO, CORDON_KIND_LIMIT,
+			    "reading the session took too much time or memory, or failed");
+		cordon_error_hint(&err, "ask for less with session_output");
+	} else if (cordon_mcp_error_read(value, &err) == 0 && !result) {
+		call->due = now + CORDON_MCP_LOOK_MS;
+		return false;
+	}
+	cordon_mcp_tool_answer(&call->request, call->tool->name, json_incref(result), text ? strdup(text) : NULL,
+			       err.code ? &err : NULL);
+	return true;
+}
+
+bool cordon_mcp_session_answer(struct cordon_mcp_call *call, json_t *(*make)(const struct cordon_mcp_call *call))
+{
+	static const struct cordon_mcp_work reads = { .work = work_answer, .done = answer_made, .reads = true };
+	struct cordon_mcp_session_wait *waiting = call->state;
+	struct cordon_error err = { 0 };
+
+	waiting->make = make;
+	if (cordon_mcp_apart(call, &reads) == 0)
+		return false;
+	cordon_fail(&err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	cordon_mcp_tool_answer(&call->request, call->tool->name, NULL, NULL, &err);
+	return true;
+}
+
+/* The answer to a start that waited for the end of the session, or until its time was over: that of the start, and the outcome. */
+static json_t *make_ended(const struct cordon_mcp_call *call)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+	const struct cordon_store *store = call->request.mcp->store;
+	autosessionrecord struct cordon_session_record session = { 0 };
+	json_auto_t *answer = cordon_session_answer_json(&waiting->answer);
+	json_auto_t *output = NULL;
+	autofree char *text = NULL;
+	struct cordon_error err = { 0 };
+
+	if (cordon_session_get(store, waiting->id, &session, &err) < 0)
+		return cordon_mcp_error_json(&err);
+	cordon_mcp_session_put_result(&session, answer);
+	if (read_output(store, waiting->id, waiting->since, 0, &output, &text, &err) == 0) {
 		json_object_set(answer, "events", json_object_get(output, "events"));
 		json_object_set(answer, "last_event_index", json_object_get(output, "last_index"));
-		if (json_integer_value(json_object_get(output, "dropped_events")))
+		if (cordon_json_integer(output, "dropped_events"))
 			json_object_set(answer, "dropped_events", json_object_get(output, "dropped_events"));
 		if (json_object_get(output, "more"))
 			json_object_set_new(answer, "more", json_true());
 	}
-	json_decref(output);
-	cordon_mcp_tool_answer(&call->request, call->tool->name, answer, text, NULL);
+	return json_pack("{s:O, s:s*}", "result", answer, "text", text);
+}
+
+/* New output, or {} when there is none and more can come. */
+static json_t *make_output(const struct cordon_mcp_call *call)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+	json_auto_t *output = NULL;
+	autofree char *text = NULL;
+	struct cordon_error err = { 0 };
+
+	if (read_output(call->request.mcp->store, waiting->id, waiting->since, waiting->max, &output, &text, &err) < 0)
+		return cordon_mcp_error_json(&err);
+	if (!waiting->last && json_array_size(json_object_get(output, "events")) == 0)
+		return json_object();
+	return json_pack("{s:O, s:s*}", "result", output, "text", text);
+}
+
+static json_t *work_progress(struct cordon_mcp_call *call, int *ret_fd)
+{
+	const struct cordon_mcp_session_wait *waiting = call->state;
+	json_auto_t *output = NULL;
+	char line[PROGRESS_TEXT];
+
+	(void)ret_fd;
+	if (cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, NULL) < 0)
+		return NULL;
+	last_line(output, line);
+	return json_string(line);
+}
+
+static bool progress_made(struct cordon_mcp_call *call, json_t *value, int *fd, int64_t now)
+{
+	(void)fd;
+	if (json_is_string(value))
+		cordon_mcp_call_progress(call, now, json_string_value(value));
+	call->due = now + CORDON_MCP_LOOK_MS;
+	return false;
 }
 
 /* Returns whether the log has grown since the last look, so that it is parsed only then. */
@@ -221,36 +304,21 @@ static bool has_grown(const struct cordon_store *store, struct cordon_mcp_sessio
 
 static void send_progress(struct cordon_mcp_call *call, int64_t now)
 {
-	struct cordon_mcp_session_wait *waiting = call->state;
-	json_auto_t *output = NULL;
-	char line[PROGRESS_TEXT];
+	static const struct cordon_mcp_work tells = { .work = work_progress, .done = progress_made, .reads = true };
 
-	if (!cordon_mcp_call_may_progress(call, now) || !has_grown(call->request.mcp->store, waiting) ||
-	    cordon_session_output(call->request.mcp->store, waiting->id, -1, 0, &output, NULL) < 0)
-		return;
-	last_line(output, line);
-	cordon_mcp_call_progress(call, now, line);
+	if (cordon_mcp_call_may_progress(call, now) && has_grown(call->request.mcp->store, call->state))
+		(void)cordon_mcp_apart(call, &tells);
 }
 
 /* Answers when there is new output, or when no more can come. */
 static bool step_output(struct cordon_mcp_call *call, bool last)
 {
 	struct cordon_mcp_session_wait *waiting = call->state;
-	struct cordon_error err = { 0 };
-	json_t *output = NULL;
-	char *text = NULL;
-	int r;
 
 	if (!last && !has_grown(call->request.mcp->store, waiting))
 		return false;
-	r = read_output(call->request.mcp->store, waiting->id, waiting->since, waiting->max, &output, &text, &err);
-	if (r == 0 && !last && json_array_size(json_object_get(output, "events")) == 0) {
-		json_decref(output);
-		free(text);
-		return false;
-	}
-	cordon_mcp_tool_answer(&call->request, "session_output", output, text, r < 0 ? &err : NULL);
-	return true;
+	waiting->last = last;
+	return cordon_mcp_session_answer(call, make_output);
 }
 
 bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now)
@@ -274,10 +342,8 @@ bool cordon_mcp_session_wait_step(struct cordon_mcp_call *call, int64_t now)
 	}
 	if (waiting->what == CORDON_MCP_WAIT_END && waiting->over)
 		return waiting->over(call, &session, now);
-	if (waiting->what == CORDON_MCP_WAIT_END) {
-		answer_ended(call, &session);
-		return true;
-	}
+	if (waiting->what == CORDON_MCP_WAIT_END)
+		return cordon_mcp_session_answer(call, make_ended);
 	if (!ended)
 		cordon_fail(&err, -ETIMEDOUT, CORDON_KIND_LIMIT, "session %s has not ended yet", waiting->id);
 	cordon_mcp_tool_answer(&call->request, call->tool->name, ended ? cordon_session_json(&session) : NULL, NULL,

@@ -34,7 +34,16 @@ struct cordon_mcp_session_wait {
 	 * Returns false to wait on. */
 	bool (*over)(struct cordon_mcp_call *call, const struct cordon_session_record *session, int64_t now);
 	bool timed_out; /* for `over` */
+	bool last;	/* CORDON_MCP_WAIT_OUTPUT: it is answered also when there is nothing new */
+	/* In a child: the answer (cordon_mcp_session_answer()). */
+	json_t *(*make)(const struct cordon_mcp_call *call);
 };
+
+/*
+ * Logs are as long as an agent likes, so they are read in a child (apart.c): `make` returns {"result": ..., "text": ...}, an error
+ * (cordon_mcp_error_json()), or {} to wait on. Returns what a step returns.
+ */
+bool cordon_mcp_session_answer(struct cordon_mcp_call *call, json_t *(*make)(const struct cordon_mcp_call *call));
 
 /* Begins a call that waits for a session. Returns NULL with err when there are too many. */
 struct cordon_mcp_call *cordon_mcp_session_wait_begin(struct cordon_mcp_request *request,

@@ -33,12 +33,12 @@ static int workflow_list(struct cordon_mcp_request *request, json_t *args, json_
 	autosettings struct cordon_settings_file *settings = NULL;
 	autoorchestratorfile struct cordon_orchestrator_file *file = NULL;
 	const struct cordon_orchestrator *orchestrator = NULL;
-	const char *wanted = cordon_mcp_arg(args, "workflow_id");
+	const char *wanted = cordon_json_string(args, "workflow_id");
 	struct cordon_workflow *workflows = NULL;
 	json_t *list;
 	size_t n = 0;
-	int r = cordon_flow_definitions(NULL, cordon_mcp_arg(args, "orchestrator_id"), &settings, &orchestrator, &file,
-					&workflows, &n, &errors);
+	int r = cordon_flow_definitions(NULL, cordon_json_string(args, "orchestrator_id"), &settings, &orchestrator,
+					&file, &workflows, &n, &errors);
 
 	(void)request, (void)ret_text;
 	if (r < 0)
@@ -62,7 +62,7 @@ struct waiting {
 /* A run that waits for a person has an answer: its client has to do something. */
 static bool settled(const json_t *status)
 {
-	const char *state = cordon_mcp_arg(status, "state");
+	const char *state = cordon_json_string(status, "state");
 
 	return !cordon_streq(state, "running") && !cordon_streq(state, "queued");
 }
@@ -75,7 +75,7 @@ static bool step_run(struct cordon_mcp_call *call, int64_t now)
 	int r = cordon_flow_status(home_of(&call->request), waiting->run, &status, &err);
 
 	if (r == 0 && !settled(status) && now < waiting->until) {
-		cordon_mcp_call_progress(call, now, cordon_mcp_arg(status, "summary"));
+		cordon_mcp_call_progress(call, now, cordon_json_string(status, "summary"));
 		json_decref(status);
 		call->due = now + LOOK_MS < waiting->until ? now + LOOK_MS : waiting->until;
 		return false;
@@ -124,8 +124,8 @@ static int workflow_run(struct cordon_mcp_request *request, json_t *args, json_t
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	json_auto_t *none = json_object();
 	const json_t *inputs = json_object_get(args, "inputs");
-	struct cordon_flow_start start = { .orchestrator = cordon_mcp_arg(args, "orchestrator_id"),
-					   .workflow = cordon_mcp_arg(args, "workflow_id"),
+	struct cordon_flow_start start = { .orchestrator = cordon_json_string(args, "orchestrator_id"),
+					   .workflow = cordon_json_string(args, "workflow_id"),
 					   .inputs = inputs ? inputs : none };
 	char run[CORDON_FLOW_RUN_SIZE] = "";
 
@@ -138,19 +138,19 @@ static int workflow_run(struct cordon_mcp_request *request, json_t *args, json_t
 
 static void end_run(const struct cordon_mcp_request *request, const json_t *result)
 {
-	(void)cordon_flow_cancel(home_of(request), cordon_mcp_arg(result, "run"), NULL);
+	(void)cordon_flow_cancel(home_of(request), cordon_json_string(result, "run"), NULL);
 }
 
 static int wait_for_run(struct cordon_mcp_request *request, json_t *args, const json_t *result, struct cordon_error *err)
 {
-	return wait_for(request, &cordon_mcp_workflow_run, cordon_mcp_arg(result, "run"),
-			json_integer_value(json_object_get(args, "wait_seconds")), err);
+	return wait_for(request, &cordon_mcp_workflow_run, cordon_json_string(result, "run"),
+			cordon_json_integer(args, "wait_seconds"), err);
 }
 
 static int workflow_status(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			   struct cordon_error *err)
 {
-	const char *wanted = cordon_mcp_arg(args, "run_id");
+	const char *wanted = cordon_json_string(args, "run_id");
 	json_t *runs = NULL, *one = NULL;
 	int r;
 
@@ -159,7 +159,7 @@ static int workflow_status(struct cordon_mcp_request *request, json_t *args, jso
 		r = cordon_flow_status(home_of(request), wanted, &one, err);
 		runs = r < 0 ? NULL : json_pack("[o]", one);
 	} else {
-		r = cordon_flow_list(home_of(request), cordon_mcp_arg(args, "orchestrator_id"), &runs, err);
+		r = cordon_flow_list(home_of(request), cordon_json_string(args, "orchestrator_id"), &runs, err);
 	}
 	if (r < 0)
 		return r;
@@ -171,8 +171,8 @@ static int workflow_logs(struct cordon_mcp_request *request, json_t *args, json_
 			 struct cordon_error *err)
 {
 	json_t *logs = NULL;
-	int r = cordon_flow_logs(home_of(request), cordon_mcp_arg(args, "run_id"), cordon_mcp_arg(args, "step"), &logs,
-				 err);
+	int r = cordon_flow_logs(home_of(request), cordon_json_string(args, "run_id"), cordon_json_string(args, "step"),
+				 &logs, err);
 
 	(void)ret_text;
 	if (r < 0)
@@ -186,7 +186,7 @@ static int find(const struct cordon_mcp_request *request, const json_t *args, ch
 		struct cordon_error *err)
 {
 	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
-	int r = cordon_flow_run_open(home_of(request), cordon_mcp_arg(args, "run_id"), &run, err);
+	int r = cordon_flow_run_open(home_of(request), cordon_json_string(args, "run_id"), &run, err);
 
 	if (r == 0)
 		memcpy(ret, run.id, sizeof(run.id));
@@ -223,20 +223,20 @@ static int workflow_resume(struct cordon_mcp_request *request, json_t *args, jso
 static int wait_for_resumed(struct cordon_mcp_request *request, json_t *args, const json_t *result,
 			    struct cordon_error *err)
 {
-	return wait_for(request, &cordon_mcp_workflow_resume, cordon_mcp_arg(result, "run"),
-			json_integer_value(json_object_get(args, "wait_seconds")), err);
+	return wait_for(request, &cordon_mcp_workflow_resume, cordon_json_string(result, "run"),
+			cordon_json_integer(args, "wait_seconds"), err);
 }
 
 static int workflow_answer(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			   struct cordon_error *err)
 {
 	const json_t *means = request->question->means;
-	const char *run = cordon_mcp_arg(means, "run_id");
+	const char *run = cordon_json_string(means, "run_id");
 	const struct cordon_flow_reply reply = {
-		.approve = cordon_streq(cordon_mcp_arg(args, "decision"), "approve"),
-		.note = cordon_mcp_arg(args, "note"),
-		.step = cordon_mcp_arg(means, "step"),
-		.attempt = (uint64_t)json_integer_value(json_object_get(means, "attempt")),
+		.approve = cordon_json_is(args, "decision", "approve"),
+		.note = cordon_json_string(args, "note"),
+		.step = cordon_json_string(means, "step"),
+		.attempt = (uint64_t)cordon_json_integer(means, "attempt"),
 	};
 	int r = cordon_flow_answer(home_of(request), run, &reply, err);
 

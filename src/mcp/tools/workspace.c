@@ -79,14 +79,14 @@ static int workspace_create(struct cordon_mcp_request *request, json_t *args, js
 			    struct cordon_error *err)
 {
 	struct cordon_workspace_request wanted = {
-		.id = cordon_mcp_arg(args, "workspace_id"),
-		.external_id = cordon_mcp_arg(args, "external_id"),
-		.source = cordon_mcp_arg(args, "source"),
+		.id = cordon_json_string(args, "workspace_id"),
+		.external_id = cordon_json_string(args, "external_id"),
+		.source = cordon_json_string(args, "source"),
 	};
 	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
 	bool created;
-	int r = cordon_workspace_create(request->mcp->store, cordon_mcp_arg(args, "project_id"), &wanted, &workspace,
-					&created, err);
+	int r = cordon_workspace_create(request->mcp->store, cordon_json_string(args, "project_id"), &wanted,
+					&workspace, &created, err);
 
 	(void)ret_text;
 	if (r < 0)
@@ -106,8 +106,8 @@ static int workspace_list(struct cordon_mcp_request *request, json_t *args, json
 
 	(void)ret_text;
 	cordon_mcp_list_query(args, &query);
-	r = cordon_workspace_list(request->mcp->store, cordon_mcp_arg(args, "project_id"), &query, &workspaces, &total,
-				  err);
+	r = cordon_workspace_list(request->mcp->store, cordon_json_string(args, "project_id"), &query, &workspaces,
+				  &total, err);
 	if (r == 0)
 		*ret_result = cordon_mcp_list_result("workspaces", workspaces, total);
 	return r;
@@ -117,8 +117,8 @@ static int workspace_get(struct cordon_mcp_request *request, json_t *args, json_
 			 struct cordon_error *err)
 {
 	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
-	int r = cordon_workspace_get(request->mcp->store, cordon_mcp_arg(args, "project_id"),
-				     cordon_mcp_arg(args, "workspace_id"), &workspace, err);
+	int r = cordon_workspace_get(request->mcp->store, cordon_json_string(args, "project_id"),
+				     cordon_json_string(args, "workspace_id"), &workspace, err);
 
 	(void)ret_text;
 	if (r == 0)
@@ -129,12 +129,13 @@ static int workspace_get(struct cordon_mcp_request *request, json_t *args, json_
 static int workspace_delete(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			    struct cordon_error *err)
 {
-	const char *id = cordon_mcp_arg(args, "workspace_id");
+	const char *id = cordon_json_string(args, "workspace_id");
 	bool deleted = false;
 	/* As with a project: nobody is asked about one that does not exist. */
-	int r = cordon_mcp_may(request) ? cordon_workspace_delete(request->mcp->store,
-								  cordon_mcp_arg(args, "project_id"), id, &deleted, err)
-					: 0;
+	int r = cordon_mcp_may(request)
+			? cordon_workspace_delete(request->mcp->store, cordon_json_string(args, "project_id"), id,
+						  &deleted, err)
+			: 0;
 
 	(void)ret_text;
 	if (r == 0)
