@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "agent/job.h"
+#include "base/child.h"
 #include "base/io.h"
 #include "base/text.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "approval/allowance.h"
 #include "base/path.h"
 #include "config/net_setting.h"
 #include "config/values.h"

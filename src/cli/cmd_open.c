@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/home.h"
 #include "base/io.h"
 #include "base/path.h"
@@ -84,25 +85,12 @@ static int start(int dir, struct cordon_error *err)
 
 	if (r < 0)
 		return r;
-	pid = fork();
+	pid = cordon_child_detach(&(struct cordon_detach){ .error_fd = log });
 	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-		if (setsid() < 0 || fork() != 0)
-			_exit(0);
-		dup2(null, 0);
-		dup2(null, 1);
-		dup2(log, 2);
-		close_range(3, ~0U, 0);
-		if (chdir("/") == 0)
-			execv(program, argv);
+		execv(program, argv);
 		_exit(127);
 	}
-	if (pid < 0)
-		return cordon_fail_errno(err, -errno, "cannot start " PROGRAM);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	return 0;
+	return pid < 0 ? cordon_fail_errno(err, (int)pid, "cannot start " PROGRAM) : 0;
 }
 
 /* Connects to the server that runs, or to one that is started now. */
@@ -179,23 +167,13 @@ static int stop(int dir, struct cordon_error *err)
 static void browse(const char *link)
 {
 	const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
-	pid_t pid;
 
 	if ((!x || !*x) && (!wayland || !*wayland))
 		return;
-	pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-		if (setsid() < 0 || fork() != 0)
-			_exit(0);
-		for (int fd = 0; fd < 3; fd++)
-			dup2(null, fd);
+	if (cordon_child_detach(&(struct cordon_detach){ .keep_cwd = true }) == 0) {
 		execlp("xdg-open", "xdg-open", link, (char *)NULL);
 		_exit(127);
 	}
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)

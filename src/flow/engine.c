@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "base/child.h"
 #include "base/io.h"
 #include "base/time.h"
 #include "crew/crew.h"

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/child.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/program.h"

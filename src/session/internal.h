@@ -4,7 +4,6 @@
 #define CORDON_SESSION_INTERNAL_H
 
 #include "session/session.h"
-#include "approval/allowance.h"
 #include "store/internal.h"
 
 /* session/files.c: puts attachments into the workspace; *ret_names is an array of their paths relative to it. */

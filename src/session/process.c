@@ -12,6 +12,7 @@
 #include "run/audit.h"
 #include "run/event_text.h"
 #include "run/result.h"
+#include "sandbox/plan/print.h"
 #include "session/process.h"
 #include "view/show.h"
 
@@ -291,10 +292,16 @@ static void record_result(struct session_process *s, const struct cordon_result 
 					  result->error.hint);
 	}
 	if (result->limit && result->state == CORDON_STATE_FAILED) {
+		bool own = result->hit_memory;
+
 		json_decref(record->error);
-		record->error = json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(CORDON_KIND_LIMIT),
-					  "message", "the run used more memory than its limit allows, and was ended",
-					  "where", "", "hint", cordon_setting_name(CORDON_SETTING_MEMORY));
+		record->error = json_pack("{s:s, s:s, s:s, s:s}", "kind", cordon_kind_name(CORDON_KIND_LIMIT), "message",
+					  own ? "the run used more memory than its limit allows, and was ended"
+					      : "a control group around the run or the machine had no more memory, and "
+						"the kernel killed the run",
+					  "where", "", "hint",
+					  own ? cordon_setting_name(CORDON_SETTING_MEMORY)
+					      : "give it more memory there");
 	}
 	if (result->error.code)
 		cordon_session_note(s, "ended", "%s: %s", cordon_state_name(result->state), result->error.message);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts cordon-session: a process that outlives the one that starts it. */
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
+#include "base/child.h"
 #include "base/program.h"
 #include "session/internal.h"
 
@@ -14,25 +13,15 @@
 _Noreturn static void exec_session(const char *program, char **argv, const int fds[static CORDON_SESSION_FD__MAX])
 {
 	int high[CORDON_SESSION_FD__MAX];
-	sigset_t none;
-	int null = open("/dev/null", O_RDWR);
 
-	/* The second fork detaches the process: the starter is not its parent and need not wait for it. */
-	if (setsid() < 0 || fork() != 0)
-		_exit(0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Copy the descriptors to high numbers first, so that dup2() below does not overwrite one that is still
 	 * needed. */
 	for (int fd = CORDON_SESSION_FD_ALIVE; fd < CORDON_SESSION_FD__MAX; fd++)
 		high[fd] = fcntl(fds[fd], F_DUPFD, 16);
-	for (int fd = 0; fd < 3; fd++)
-		dup2(null, fd);
 	for (int fd = CORDON_SESSION_FD_ALIVE; fd < CORDON_SESSION_FD__MAX; fd++)
 		dup2(high[fd], fd);
 	close_range(CORDON_SESSION_FD__MAX, ~0U, 0);
-	if (chdir("/") == 0)
-		execve(program, argv, environ);
+	execve(program, argv, environ);
 	_exit(127);
 }
 
@@ -42,7 +31,7 @@ int cordon_session_spawn(const char *id, int alive_fd, int lock_fd, int *ret_fd,
 	char *argv[] = { name, session, NULL };
 	autofd int ours = -1;
 	autofd int theirs = -1;
-	int pair[2] = { -1, -1 };
+	int pair[2] = { -1, -1 }, fds[CORDON_SESSION_FD__MAX] = { -1, -1, -1 };
 	pid_t pid;
 	int r = cordon_program_find(PROGRAM, program, err);
 
@@ -57,18 +46,14 @@ int cordon_session_spawn(const char *id, int alive_fd, int lock_fd, int *ret_fd,
 		return cordon_fail_errno(err, r, "cannot start " PROGRAM);
 	ours = pair[0];
 	theirs = pair[1];
-	pid = fork();
-	if (pid == 0) {
-		const int fds[CORDON_SESSION_FD__MAX] = {
-			[CORDON_SESSION_FD_ALIVE] = alive_fd, [CORDON_SESSION_FD_START] = theirs, [CORDON_SESSION_FD_LOCK] = lock_fd
-		};
-
+	fds[CORDON_SESSION_FD_ALIVE] = alive_fd;
+	fds[CORDON_SESSION_FD_START] = theirs;
+	fds[CORDON_SESSION_FD_LOCK] = lock_fd;
+	pid = cordon_child_detach(&(struct cordon_detach){ .kept = fds, .n_kept = CORDON_ARRAY_SIZE(fds) });
+	if (pid == 0)
 		exec_session(program, argv, fds);
-	}
 	if (pid < 0)
-		return cordon_fail_errno(err, -errno, "cannot start " PROGRAM);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+		return cordon_fail_errno(err, (int)pid, "cannot start " PROGRAM);
 	*ret_fd = cordon_steal_fd(&ours);
 	return 0;
 }

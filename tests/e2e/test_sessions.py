@@ -41,6 +41,17 @@ def test_a_message_reaches_the_standard_input_and_output_has_an_index(sessions):
     assert all(event["session_id"] == session for event in output["events"])
 
 
+def test_a_list_that_is_too_long_for_a_line_is_not_said_to_be_empty(sessions):
+    """What the host would execute is protected in the workspaces beside that of the session, too."""
+    project = sessions.create(command=["true"])
+    for i in range(8):
+        sessions.ask("workspace", "create", project, "--id", f"w{i}")
+    session = sessions.start("--workspace", "w0")["session_id"]
+    assert sessions.cordon("session", "wait", session).returncode == 0
+    assert len(json.dumps(sessions.get(session)["protected"])) > 65536
+    assert "\nprotected: (too long for a line; --json prints it)\n" in sessions.cordon("session", "get", session).stdout
+
+
 ASK = """
 import os, socket, sys
 os.chdir(sys.argv[1])
@@ -297,6 +308,38 @@ def test_what_the_host_would_execute_is_protected_unless_the_project_says_otherw
     sessions.ask("session", "stop", parent, "--grace", "100ms")
     sessions.cordon("session", "wait", sessions.start("--new-session", command=["sh", "-c", plant])["session_id"])
     assert (where / ".git/hooks/post-checkout").read_text() == (where / ".envrc").read_text() == "evil\n"
+
+
+def test_l12_the_other_workspaces_of_a_shared_project_are_held_too(sessions, box):
+    project = sessions.create()
+    for i in range(12):
+        sessions.ask("workspace", "create", project, "--id", f"w{i:02}")
+    places = {f"w{i:02}": sessions.top("workspaces", f"w{i:02}") for i in range(12)}
+    for place in places.values():
+        box.write(place / ".git/config", "[core]\n")
+        box.mkdir(place / ".git/hooks")
+        box.write(place / ".envrc", "mine\n")
+        box.write(place / "AGENTS.md", "ours\n")
+    script = "for w in ../w*; do echo evil >$w/.git/hooks/pre-commit; echo evil >$w/.envrc; echo evil >$w/.mcp.json; echo work >$w/notes; echo more >>$w/AGENTS.md; done"
+    session = sessions.start(command=["sh", "-c", script])["session_id"]
+    sessions.cordon("session", "wait", session)
+    for name, place in places.items():
+        assert not list(place.glob(".git/hooks/*")) and (place / ".envrc").read_text() == "mine\n", name
+        # Without isolation the files of the project itself stay writable.
+        assert (place / "notes").read_text() == "work\n" and (place / "AGENTS.md").read_text() == "ours\nmore\n", name
+    # Missing names are held in the first ones.
+    assert [name for name, place in places.items() if (place / ".mcp.json").exists()] == ["w08", "w09", "w10", "w11"]
+    # The status of the session names what is held.
+    held = [item["path"] if isinstance(item, dict) else item for item in sessions.get(session)["protected"]]
+    assert any("w00/.envrc" in path for path in held) and any("w11/.git/hooks" in path for path in held), held
+    # Sessions in different workspaces run side by side, also those in which less is held.
+    first = sessions.start("--new-session", "--workspace", "w00", command=["sleep", "1000"])["session_id"]
+    second = sessions.start("--new-session", "--workspace", "w11", command=["true"])["session_id"]
+    assert sessions.cordon("session", "wait", second).returncode == 0
+    sessions.ask("session", "stop", first, "--grace", "100ms")
+    sessions.ask("project", "update", project, "--no-default-protect")
+    sessions.cordon("session", "wait", sessions.start("--new-session", command=["sh", "-c", script])["session_id"])
+    assert (places["w00"] / ".git/hooks/pre-commit").read_text() == "evil\n"
 
 
 def test_a_child_in_another_workspace_of_a_shared_project_keeps_the_parents_protection(sessions, box):
