@@ -9,6 +9,7 @@
 #include "config/net_setting.h"
 #include "config/values.h"
 #include "approval/allowance.h"
+#include "state/record.h"
 
 #define RO ":ro"
 

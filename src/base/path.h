@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 
+/* For open(2) of a directory that is read. Needs <fcntl.h>. */
+#define CORDON_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 /* True when `path` is `dir` or lies below it. Both are clean (see below) and of one kind, relative or absolute;
  * "" is the root that relative paths start from, "/" holds every absolute path. */
 bool cordon_path_within(const char *path, const char *dir);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/time.h"
 #include "config/edit_file.h"
@@ -73,21 +74,11 @@ static int open_dir(struct update *update)
 	return update->dir_fd < 0 ? fail_errno(update, -errno, "open") : 0;
 }
 
-/* Polls, because a process that holds the lock for ever must not make us wait for ever. */
 static int lock(const struct update *update, int fd)
 {
-	static const struct timespec pause = { .tv_nsec = 10000000 };
+	int r = cordon_lock_within(fd, LOCK_EX, update->deadline - cordon_time_monotonic());
 
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno != EWOULDBLOCK)
-			return fail_errno(update, -errno, "lock");
-		if (cordon_time_monotonic() >= update->deadline)
-			return fail_busy(update);
-		nanosleep(&pause, NULL);
-	}
-	return 0;
+	return r == -EWOULDBLOCK ? fail_busy(update) : r < 0 ? fail_errno(update, r, "lock") : 0;
 }
 
 /* Opens the file for writing, although only the directory is written: a file that may not be changed must not be

@@ -36,6 +36,7 @@
 
 #include "base/home.h"
 #include "config/values.h"
+#include "state/kinds.h"
 
 #define CORDON_CREW_CONCURRENT_MAX 64
 #define CORDON_CREW_JOBS_MAX 10000

@@ -10,6 +10,7 @@
 #include "base/exit.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "config/net_setting.h"
@@ -56,13 +57,6 @@ bool cordon_job_state_ended(cordon_job_state state)
 
 /* ---- records ---- */
 
-static const char *text_of(const json_t *record, const char *key)
-{
-	const char *text = json_string_value(json_object_get(record, key));
-
-	return text ? text : "";
-}
-
 /* Returns NULL when there is no such record, or it cannot be read. */
 static json_t *read_record(int dir_fd, const char *name)
 {
@@ -96,22 +90,22 @@ static int write_record(int dir_fd, const char *name, json_t *record, bool durab
 static int make_held(int dir_fd, const char *name, int *ret_fd)
 {
 	autofd int fd = -1;
+	int r;
 
 	if (mkfifoat(dir_fd, name, 0600) < 0)
 		return -errno;
 	fd = openat(dir_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return -errno;
-	*ret_fd = cordon_steal_fd(&fd);
-	return 0;
+	r = fd < 0 ? -errno : cordon_lock(fd, LOCK_EX | LOCK_NB);
+	if (r == 0)
+		*ret_fd = cordon_steal_fd(&fd);
+	return r;
 }
 
-/* The lock is shared, so that two callers at the same time do not take each other for the holder. */
 bool cordon_crew_held(int dir_fd, const char *name)
 {
 	autofd int fd = openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+	return fd >= 0 && cordon_lock_is_held(fd);
 }
 
 void cordon_crew_wake(int dir_fd, const char *name)
@@ -204,16 +198,15 @@ int cordon_crew_open(const struct cordon_home *home, const char *id, int *ret_cr
 int cordon_crew_info_read(int crew_fd, struct cordon_crew_info *ret_info, struct cordon_error *err)
 {
 	json_auto_t *record = read_record(crew_fd, CREW_FILE);
-	struct cordon_crew_info info = { .max_concurrent = (unsigned int)json_integer_value(
-						 json_object_get(record, "max_concurrent")),
-					 .detached = json_is_true(json_object_get(record, "detached")) };
-	const char *id = text_of(record, "id"), *label = text_of(record, "label");
+	struct cordon_crew_info info = { .max_concurrent = (unsigned int)cordon_json_integer(record, "max_concurrent"),
+					 .detached = cordon_json_true(record, "detached") };
+	const char *id = cordon_json_text(record, "id"), *label = cordon_json_text(record, "label");
 
 	if (!record || cordon_copy(info.id, sizeof(info.id), id, strlen(id)) < 0 ||
 	    cordon_copy(info.label, sizeof(info.label), label, strlen(label)) < 0 ||
-	    cordon_time_parse(text_of(record, "created_at"), &info.created) < 0)
+	    cordon_time_parse(cordon_json_text(record, "created_at"), &info.created) < 0)
 		return cordon_fail(err, -EBADMSG, CORDON_KIND_IO, "the record of the crew is damaged");
-	info.owned = cordon_crew_held(crew_fd, CORDON_CREW_OWNER);
+	info.owned = cordon_state_kind_lives(CORDON_STATE_KIND_CREWS, crew_fd);
 	*ret_info = info;
 	return 0;
 }
@@ -359,7 +352,7 @@ int cordon_crew_policy_read(int dir_fd, const char *root, struct cordon_policy *
 
 static void take_time(const json_t *record, const char *key, int64_t *ret_ms)
 {
-	if (cordon_time_parse(text_of(record, key), ret_ms) < 0)
+	if (cordon_time_parse(cordon_json_text(record, key), ret_ms) < 0)
 		*ret_ms = 0;
 }
 
@@ -372,22 +365,22 @@ static void take_text(const char *text, char *dst, size_t size)
 
 static void take_result(const json_t *result, struct cordon_job *job)
 {
-	const json_t *code = json_object_get(result, "exit_code"), *error = json_object_get(result, "error");
+	const json_t *error = json_object_get(result, "error");
 
 	job->state = CORDON_JOB_LOST;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(of_run); i++)
-		if (cordon_streq(text_of(result, "state"), cordon_state_name((cordon_run_state)i)))
+		if (cordon_json_is(result, "state", cordon_state_name((cordon_run_state)i)))
 			job->state = of_run[i];
-	take_text(text_of(result, "session_id"), job->run_id, sizeof(job->run_id));
-	job->exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1;
-	job->signal = (int)json_integer_value(json_object_get(result, "signal"));
-	job->own_exit = (int)json_integer_value(json_object_get(result, "own_exit"));
-	job->violations = (unsigned int)json_integer_value(json_object_get(result, "violations"));
+	take_text(cordon_json_text(result, "session_id"), job->run_id, sizeof(job->run_id));
+	job->exit_code = (int)cordon_json_integer_or(result, "exit_code", -1);
+	job->signal = (int)cordon_json_integer(result, "signal");
+	job->own_exit = (int)cordon_json_integer(result, "own_exit");
+	job->violations = (unsigned int)cordon_json_integer(result, "violations");
 	take_time(result, "started_at", &job->started);
 	take_time(result, "ended_at", &job->ended);
 	if (error) {
-		job->kind = cordon_kind_parse(text_of(error, "kind"));
-		take_text(text_of(error, "message"), job->message, sizeof(job->message));
+		job->kind = cordon_kind_parse(cordon_json_text(error, "kind"));
+		take_text(cordon_json_text(error, "message"), job->message, sizeof(job->message));
 	}
 }
 
@@ -407,7 +400,7 @@ static void read_started(int dir_fd, struct cordon_job *job)
 	}
 	record = read_record(dir_fd, JOB_FILE);
 	job->state = !alive ? CORDON_JOB_LOST : record ? CORDON_JOB_RUNNING : CORDON_JOB_STARTING;
-	take_text(text_of(record, "run_id"), job->run_id, sizeof(job->run_id));
+	take_text(cordon_json_text(record, "run_id"), job->run_id, sizeof(job->run_id));
 	take_time(record, "started_at", &job->started);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "crew/crew.h"
 #include "flow/internal.h"
@@ -191,11 +192,9 @@ int cordon_flow_cancel(const struct cordon_home *home, const char *id, struct co
 static int wait_for_engine(const struct cordon_flow_run *run, struct cordon_error *err)
 {
 	autofd int fd = openat(run->fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : cordon_lock(fd, LOCK_SH);
 
-	while (fd >= 0 && flock(fd, LOCK_SH) < 0)
-		if (errno != EINTR)
-			return cordon_fail_errno(err, -errno, "cannot wait for the run %s", run->id);
-	return fd < 0 ? cordon_fail_errno(err, -errno, "cannot wait for the run %s", run->id) : 0;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot wait for the run %s", run->id) : 0;
 }
 
 int cordon_flow_wait(const struct cordon_home *home, const char *id, bool (*pause)(void *data), void *data,

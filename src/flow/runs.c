@@ -10,9 +10,11 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/listing.h"
+#include "base/lock.h"
 #include "base/time.h"
 #include "flow/internal.h"
 #include "flow/step.h"
+#include "state/kinds.h"
 
 #define VERSION 1
 #define RECORD "run.json"
@@ -20,8 +22,7 @@
 #define NEW ".new-" /* before the id of a run that nobody can see yet */
 #define RECORD_MAX ((size_t)16 << 20)
 #define RUNS_MAX 100000
-#define LOCK_TRIES 20
-#define LOCK_POLL_MS 5
+#define LOCK_MS 100
 
 void cordon_flow_run_done(struct cordon_flow_run *run)
 {
@@ -60,8 +61,9 @@ int cordon_flow_run_make(const struct cordon_home *home, json_t *record, const c
 	if (mkdirat(parent, temporary, 0700) < 0 || (fd = openat(parent, temporary, CORDON_FLOW_DIR)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot record the run");
 	lock = openat(fd, LOCK, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
-		return cordon_fail_errno(err, -errno, "cannot record the run");
+	r = lock < 0 ? -errno : cordon_lock(lock, LOCK_EX | LOCK_NB);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot record the run");
 	r = cordon_write_file(fd, RECORD, 0600, text, strlen(text), err);
 	if (r == 0 && (renameat(parent, temporary, parent, id) < 0 || fsync(parent) < 0))
 		r = cordon_fail_errno(err, -errno, "cannot record the run");
@@ -73,18 +75,13 @@ int cordon_flow_run_make(const struct cordon_home *home, json_t *record, const c
 int cordon_flow_run_lock(const struct cordon_flow_run *run, int *ret_fd, struct cordon_error *err)
 {
 	autofd int fd = openat(run->fd, LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int r = -1;
-
-	if (fd < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock the run %s", run->id);
 	/* Whoever only looks whether an engine lives has the lock for an instant. */
-	for (int tries = 0; tries < LOCK_TRIES && (r = flock(fd, LOCK_EX | LOCK_NB)) < 0 && errno == EWOULDBLOCK;
-	     tries++)
-		(void)poll(NULL, 0, LOCK_POLL_MS);
+	int r = fd < 0 ? -errno : cordon_lock_within(fd, LOCK_EX, LOCK_MS);
+
+	if (r == -EWOULDBLOCK)
+		return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run %s is under way", run->id);
 	if (r < 0)
-		return errno == EWOULDBLOCK
-			       ? cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run %s is under way", run->id)
-			       : cordon_fail_errno(err, -errno, "cannot lock the run %s", run->id);
+		return cordon_fail_errno(err, r, "cannot lock the run %s", run->id);
 	*ret_fd = cordon_steal_fd(&fd);
 	return 0;
 }
@@ -95,7 +92,7 @@ pid_t cordon_flow_engine(const struct cordon_flow_run *run)
 	char text[CORDON_DIGITS_SIZE] = "";
 	uint64_t pid = 0;
 
-	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0)
+	if (fd < 0 || !cordon_lock_is_held(fd))
 		return 0;
 	if (pread(fd, text, sizeof(text) - 1, 0) <= 0 || cordon_parse_u64(text, 1, INT32_MAX, &pid) < 0)
 		return 1; /* it lives, and has not said who it is yet */
@@ -312,27 +309,15 @@ static int remove_old(void *data, struct cordon_flow_run *run)
 }
 
 /* What is left of a run whose maker was killed before anybody could see it. Its lock says whether the maker lives. */
-static void remove_half_made(int parent)
+static int remove_half_made(void *data, int parent, const char *name)
 {
-	int listing = openat(parent, ".", CORDON_FLOW_DIR);
-	DIR *dir = listing < 0 ? NULL : fdopendir(listing);
+	autofd int fd = strncmp(name, NEW, strlen(NEW)) == 0 ? openat(parent, name, CORDON_FLOW_DIR) : -1;
+	autofd int lock = fd < 0 ? -1 : openat(fd, LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
-	if (!dir) {
-		cordon_closep(&listing);
-		return;
-	}
-	for (const struct dirent *entry; (entry = readdir(dir));) {
-		autofd int fd = -1;
-		autofd int lock = -1;
-
-		if (strncmp(entry->d_name, NEW, strlen(NEW)) != 0)
-			continue;
-		fd = openat(parent, entry->d_name, CORDON_FLOW_DIR);
-		lock = fd < 0 ? -1 : openat(fd, LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-		if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
-			(void)cordon_dirs_remove(parent, entry->d_name, NULL);
-	}
-	closedir(dir);
+	(void)data;
+	if (lock >= 0 && cordon_lock(lock, LOCK_EX | LOCK_NB) == 0)
+		(void)cordon_dirs_remove(parent, name, NULL);
+	return 0;
 }
 
 int cordon_flow_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed, struct cordon_error *err)
@@ -343,7 +328,7 @@ int cordon_flow_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *
 	if (r < 0)
 		return r;
 	r = cordon_flow_each(home, remove_old, &gc, err);
-	remove_half_made(gc.parent);
+	(void)cordon_state_kind_each(home, CORDON_STATE_KIND_WORKFLOWS, remove_half_made, NULL, NULL);
 	cordon_step_spec_gc(home);
 	cordon_closep(&gc.parent);
 	*ret_removed = gc.removed;

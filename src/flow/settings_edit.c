@@ -10,6 +10,7 @@
 
 #include "audit/audit.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/time.h"
 #include "config/edit_file.h"
@@ -486,31 +487,27 @@ static int make_file(struct changing *c, int dir_fd)
 	return r < 0 ? fail(c, &err) : 0;
 }
 
-/* Locks the directory of the file. Polls, because a process that holds the lock for ever must not make us wait for ever. */
+/* Locks the directory of the file. */
 static int lock(const struct changing *c, int *ret_fd, struct cordon_error *err)
 {
-	static const struct timespec pause = { .tv_nsec = 3000000 };
-	int64_t deadline = cordon_time_monotonic() + CORDON_SETTINGS_LOCK_MS;
 	char dir[CORDON_PATH_MAX];
 	const char *slash = strrchr(c->path, '/');
 	autofd int fd = -1;
+	int r;
 
 	if (cordon_copy(dir, sizeof(dir), c->path, slash == c->path ? 1 : (size_t)(slash - c->path)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", c->path);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return cordon_fail_errno(err, -errno, "cannot open %s", dir);
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return cordon_fail_errno(err, -errno, "cannot lock %s", dir);
-		if (cordon_time_monotonic() >= deadline) {
-			cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "%s is being changed by another process",
-				    c->path);
-			cordon_error_hint(err, "try again when it has ended");
-			return -EBUSY;
-		}
-		nanosleep(&pause, NULL);
+	r = cordon_lock_within(fd, LOCK_EX, CORDON_SETTINGS_LOCK_MS);
+	if (r == -EWOULDBLOCK) {
+		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "%s is being changed by another process", c->path);
+		cordon_error_hint(err, "try again when it has ended");
+		return -EBUSY;
 	}
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock %s", dir);
 	*ret_fd = cordon_steal_fd(&fd);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "config/policy_build.h"
 #include "flow/orchestrator_file.h"
@@ -126,7 +127,7 @@ void cordon_step_spec_gc(const struct cordon_home *home)
 		if (strncmp(entry->d_name, "run-", 4) != 0)
 			continue;
 		fd = openat(covers, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		if (fd >= 0 && cordon_lock(fd, LOCK_EX | LOCK_NB) == 0)
 			(void)cordon_dirs_remove(covers, entry->d_name, NULL);
 	}
 	closedir(dir);

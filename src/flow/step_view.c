@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/lock.h"
 #include "flow/step_view.h"
+#include "state/kinds.h"
 #include "view/apply.h"
 
 int cordon_step_view_make(const struct cordon_home *home, const char *id, struct cordon_run_spec *spec,
@@ -26,16 +28,15 @@ static int lock(const struct cordon_home *home, const char *orchestrator, int *r
 	char name[CORDON_SETTINGS_ID_MAX + 16];
 	autofd int dir = -1;
 	autofd int fd = -1;
-	int r = cordon_home_subdir(home, "flow", &dir, err);
+	int r = cordon_state_kind_open(home, CORDON_STATE_KIND_WORKFLOWS, &dir, err);
 
 	if (r < 0)
 		return r;
 	(void)cordon_concat(name, sizeof(name), ".taking-", orchestrator, (char *)NULL);
 	fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	while (fd >= 0 && (r = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
-		;
-	if (fd < 0 || r < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock the private workspace of %s", orchestrator);
+	r = fd < 0 ? -errno : cordon_lock(fd, LOCK_EX);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the private workspace of %s", orchestrator);
 	*ret_fd = cordon_steal_fd(&fd);
 	return 0;
 }

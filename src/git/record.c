@@ -9,9 +9,11 @@
 #include "audit/audit.h"
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "policy/handover.h"
 #include "git/record.h"
+#include "state/kinds.h"
 
 #define RECORDS_MAX 10000
 #define YOUNG_S 60
@@ -48,7 +50,7 @@ int cordon_git_record_make(const struct cordon_home *home, const struct cordon_p
 {
 	struct cordon_git_record record = CORDON_GIT_RECORD_NONE;
 	autofd int dir = -1;
-	int r = cordon_home_subdir(home, "git", &dir, err);
+	int r = cordon_state_kind_open(home, CORDON_STATE_KIND_COMMITS, &dir, err);
 
 	if (r < 0)
 		return r;
@@ -56,10 +58,13 @@ int cordon_git_record_make(const struct cordon_home *home, const struct cordon_p
 		return cordon_fail_errno(err, r, "cannot make an id");
 	if ((r = path_of(home, &record, err)) < 0)
 		return r;
-	if (mkdirat(dir, record.id, 0700) < 0 || (record.dir_fd = openat(dir, record.id, DIR_FLAGS)) < 0 ||
-	    flock(record.dir_fd, LOCK_EX | LOCK_NB) < 0)
-		r = cordon_fail_errno(err, -errno, "cannot make %s", record.path);
+	if (mkdirat(dir, record.id, 0700) < 0 || (record.dir_fd = openat(dir, record.id, DIR_FLAGS)) < 0)
+		r = -errno;
 	if (r == 0)
+		r = cordon_lock(record.dir_fd, LOCK_EX | LOCK_NB);
+	if (r < 0)
+		cordon_fail_errno(err, r, "cannot make %s", record.path);
+	else
 		r = write_policy(&record, policy, err);
 	if (r < 0) {
 		cordon_git_record_remove(home, &record, NULL);
@@ -189,15 +194,17 @@ int cordon_git_record_open(const struct cordon_home *home, const char *text, con
 		return r;
 	}
 	memcpy(record.id, search.found, sizeof(record.id));
-	if ((r = path_of(home, &record, err)) < 0 || (r = cordon_home_subdir(home, "git", &dir, err)) < 0)
+	if ((r = path_of(home, &record, err)) < 0 ||
+	    (r = cordon_state_kind_open(home, CORDON_STATE_KIND_COMMITS, &dir, err)) < 0)
 		return r;
 	record.dir_fd = openat(dir, record.id, DIR_FLAGS);
 	if (record.dir_fd < 0)
 		return cordon_fail_errno(err, -errno, "cannot open %s", record.path);
-	if (flock(record.dir_fd, LOCK_EX | LOCK_NB) < 0) {
-		r = errno == EWOULDBLOCK
+	r = cordon_lock(record.dir_fd, LOCK_EX | LOCK_NB);
+	if (r < 0) {
+		r = r == -EWOULDBLOCK
 			    ? cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "the run of %s has not ended", record.id)
-			    : cordon_fail_errno(err, -errno, "cannot lock %s", record.path);
+			    : cordon_fail_errno(err, r, "cannot lock %s", record.path);
 		cordon_git_record_close(&record);
 		return r;
 	}
@@ -234,38 +241,37 @@ int cordon_git_record_remove(const struct cordon_home *home, struct cordon_git_r
 	return r;
 }
 
+struct gc {
+	const struct cordon_home *home;
+	size_t removed;
+};
+
+static int collect(void *data, int dir, const char *name)
+{
+	struct gc *gc = data;
+	struct cordon_git_record record = CORDON_GIT_RECORD_NONE;
+	struct stat st;
+
+	if (!cordon_uuid_valid(name))
+		return 0;
+	memcpy(record.id, name, sizeof(record.id));
+	record.dir_fd = openat(dir, record.id, DIR_FLAGS);
+	/* A run that is just being made has no lock yet. */
+	if (record.dir_fd >= 0 && fstat(record.dir_fd, &st) == 0 && st.st_mtim.tv_sec + YOUNG_S < time(NULL) &&
+	    cordon_lock(record.dir_fd, LOCK_EX | LOCK_NB) == 0 && path_of(gc->home, &record, NULL) == 0 &&
+	    !cordon_git_changed(record.path))
+		gc->removed += cordon_git_record_remove(gc->home, &record, NULL) == 0;
+	cordon_git_record_close(&record);
+	return 0;
+}
+
 int cordon_git_record_gc(const struct cordon_home *home, size_t *ret_removed, struct cordon_error *err)
 {
-	autofd int dir = -1;
-	DIR *names = NULL;
-	size_t n = 0;
-	int r = cordon_home_subdir(home, "git", &dir, err), fd;
+	struct gc gc = { .home = home };
+	int r = cordon_state_kind_each(home, CORDON_STATE_KIND_COMMITS, collect, &gc, err);
 
-	*ret_removed = 0;
-	if (r < 0)
-		return r;
-	fd = openat(dir, ".", DIR_FLAGS);
-	if (fd < 0 || !(names = fdopendir(fd))) {
-		cordon_closep(&fd);
-		return cordon_fail_errno(err, -errno, "cannot list the records of commits");
-	}
-	for (struct dirent *entry; n < RECORDS_MAX && (entry = readdir(names)); n++) {
-		struct cordon_git_record record = CORDON_GIT_RECORD_NONE;
-		struct stat st;
-
-		if (!cordon_uuid_valid(entry->d_name))
-			continue;
-		memcpy(record.id, entry->d_name, sizeof(record.id));
-		record.dir_fd = openat(dir, record.id, DIR_FLAGS);
-		/* A run that is just being made has no lock yet. */
-		if (record.dir_fd >= 0 && fstat(record.dir_fd, &st) == 0 && st.st_mtim.tv_sec + YOUNG_S < time(NULL) &&
-		    flock(record.dir_fd, LOCK_EX | LOCK_NB) == 0 && path_of(home, &record, NULL) == 0 &&
-		    !cordon_git_changed(record.path))
-			*ret_removed += cordon_git_record_remove(home, &record, NULL) == 0;
-		cordon_git_record_close(&record);
-	}
-	closedir(names);
-	return 0;
+	*ret_removed = gc.removed;
+	return r;
 }
 
 /* Writes what was taken over, or why it was not; `failed` may be NULL. */

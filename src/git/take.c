@@ -3,12 +3,14 @@
  * asks the policy about each path. Nothing of the host changes. */
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "git/taking.h"
 #include "view/lower.h"
@@ -292,13 +294,13 @@ static int judge_all(const struct cordon_policy *policy, struct cordon_git_takin
 /* The git of a process that was killed may still be at work: it has the lock until it ends. */
 static int wait_for_git(const struct cordon_git_taking *t, struct cordon_error *err)
 {
-	int r = 0;
+	int r = cordon_lock(t->start_fd, LOCK_EX | LOCK_NB);
 
-	if (flock(t->start_fd, LOCK_EX | LOCK_NB) == 0)
+	if (r == 0)
 		return 0;
-	r = errno == EWOULDBLOCK ? cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
-					       "a git that takes over the commits of this run has not ended")
-				 : cordon_fail_errno(err, -errno, "cannot lock %s", t->record);
+	r = r == -EWOULDBLOCK ? cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
+					    "a git that takes over the commits of this run has not ended")
+			      : cordon_fail_errno(err, r, "cannot lock %s", t->record);
 	cordon_error_hint(err, "try again in a moment");
 	return r;
 }

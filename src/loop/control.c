@@ -11,6 +11,7 @@
 #include "base/child.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/program.h"
 #include "loop/control.h"
 #include "loop/internal.h"

@@ -9,6 +9,7 @@
 
 #include "audit/audit.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -403,11 +404,10 @@ static int show(const struct cordon_loop *loop, struct cordon_error *err)
 	int r;
 
 	cordon_closep(&failures);
-	while ((r = flock(loop->journal.fd, LOCK_EX)) < 0 && errno == EINTR)
-		;
-	if (r < 0 || (unlinkat(loop->dir_fd, CORDON_LOOP_STOP, 0) < 0 && errno != ENOENT))
-		return cordon_fail_errno(err, -errno, "cannot begin the loop");
-	return 0;
+	r = cordon_lock(loop->journal.fd, LOCK_EX);
+	if (r == 0 && unlinkat(loop->dir_fd, CORDON_LOOP_STOP, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot begin the loop") : 0;
 }
 
 static json_t *begin_event(const struct cordon_loop *loop)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -16,7 +17,6 @@
 #define SHIM "git"
 #define RUNNING "git-runs"
 #define RUNNING_WAIT_MS 60000 /* how long a git that a killed loop started may take to end */
-#define RUNNING_POLL_MS 10
 #define OUTPUT_MAX ((size_t)64 << 20)
 #define INDEX_MAX ((uint64_t)4 << 30)
 
@@ -51,19 +51,13 @@ static int make_shim(const struct cordon_loop *loop, struct cordon_error *err)
  * as it runs, so we wait for that. */
 static int wait_for_git(struct cordon_loop *loop, struct cordon_error *err)
 {
-	int64_t until = cordon_time_monotonic() + RUNNING_WAIT_MS;
 	autofd int fd = openat(loop->dir_fd, RUNNING, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : cordon_lock_within(fd, LOCK_EX, RUNNING_WAIT_MS);
 
-	if (fd < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock the git of the loop");
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return cordon_fail_errno(err, -errno, "cannot lock the git of the loop");
-		if (cordon_time_monotonic() > until)
-			return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
-					   "a git of the loop that was killed still runs");
-		(void)poll(NULL, 0, RUNNING_POLL_MS);
-	}
+	if (r == -EWOULDBLOCK)
+		return cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "a git of the loop that was killed still runs");
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the git of the loop");
 	loop->git.running_fd = cordon_steal_fd(&fd);
 	return 0;
 }

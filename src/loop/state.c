@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"

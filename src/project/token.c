@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "approval/approval.h"
+#include "base/lock.h"
 #include "project/token.h"
 #include "store/internal.h"
+#include "state/record.h"
 
 #define ID_BYTES 4
 #define HASH_BYTES crypto_hash_sha256_BYTES

@@ -8,6 +8,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "run/live.h"
 #include "sandbox/host/limits.h"
@@ -61,7 +62,7 @@ static const char *next_string(const struct cordon_buf *text, size_t *at)
 /* Whether the run of this record is dead: then nobody has the lock, and we get it. */
 static bool is_dead(int fd)
 {
-	return flock(fd, LOCK_EX | LOCK_NB) == 0;
+	return cordon_lock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 /* Whether this run can't change an absolute path, because the path is protected here too or not granted. */
@@ -147,14 +148,14 @@ static int make_record(const struct cordon_home *home, int dir_fd, const char *r
 
 	if (renameat2(home->state_fd, SPARE, dir_fd, run_id, RENAME_NOREPLACE) == 0) {
 		fd = openat(dir_fd, run_id, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		if (fd >= 0 && cordon_lock(fd, LOCK_EX | LOCK_NB) == 0)
 			return fd;
 		/* The run that left it has not released its lock yet. */
 		cordon_closep(&fd);
 		unlinkat(dir_fd, run_id, 0);
 	}
 	fd = openat(dir_fd, run_id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fd < 0 || cordon_lock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd < 0 ? -errno : fd;
 	cordon_closep(&fd);
 	return -EBUSY;
@@ -266,11 +267,12 @@ int cordon_live_gc(const struct cordon_home *home, struct cordon_gc_counts *ret_
 		if (record < 0)
 			continue;
 		/* A run that is just starting holds the lock of the directory until it has locked its record. */
-		if (flock(dirfd(dir), LOCK_EX) == 0 && is_dead(record) && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
+		if (cordon_lock(dirfd(dir), LOCK_EX) == 0 && is_dead(record) &&
+		    unlinkat(dirfd(dir), entry->d_name, 0) == 0)
 			counts.records++;
 		else
 			counts.live++;
-		flock(dirfd(dir), LOCK_UN);
+		(void)cordon_lock(dirfd(dir), LOCK_UN);
 		close(record);
 	}
 	closedir(dir);

@@ -12,6 +12,7 @@
 #include "base/home.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -31,10 +32,9 @@ int cordon_serve_key(const struct cordon_store *store, unsigned char ret_key[sta
 	if (r < 0)
 		return r;
 	/* Two servers that start at once have the same key: the second waits here until the first has written it. */
-	while ((r = flock(dir, LOCK_EX)) < 0 && errno == EINTR)
-		;
+	r = cordon_lock(dir, LOCK_EX);
 	if (r < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock state/serve");
+		return cordon_fail_errno(err, r, "cannot lock state/serve");
 	r = cordon_read_file(dir, KEY, O_NOFOLLOW, &text, err);
 	if (r == -ENOENT) {
 		unsigned char key[CORDON_SERVE_KEY_SIZE];

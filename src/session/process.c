@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/setting.h"
 #include "base/time.h"
 #include "protect/repositories.h"
@@ -32,7 +33,7 @@ static void report_start(struct session_process *s, const struct cordon_error *e
 		return;
 	s->start_reported = true;
 	/* Closing is not enough to release the lock, because PID 1 of the sandbox has a copy of the descriptor. */
-	flock(CORDON_SESSION_FD_LOCK, LOCK_UN);
+	(void)cordon_lock(CORDON_SESSION_FD_LOCK, LOCK_UN);
 	close(CORDON_SESSION_FD_LOCK);
 	if (text && s->start_fd >= 0 && cordon_buf_addf(&line, "%s\n", text) == 0)
 		send(s->start_fd, line.data, line.len, MSG_NOSIGNAL);

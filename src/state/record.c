@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records: JSON objects, one per file. A file is read as a whole and replaced in one step. */
+/* Reads and writes records. */
+#include "state/record.h"
+
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "base/time.h"
-#include "store/internal.h"
 #include "base/json.h"
+#include "base/path.h"
 
 int cordon_no_memory(struct cordon_error *err)
 {
@@ -27,7 +30,7 @@ int cordon_record_read(int dir_fd, const char *name, json_t **ret_record, struct
 	record = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &where);
 	if (!json_is_object(record))
 		return cordon_fail(err, -EBADMSG, CORDON_KIND_IO, "the record %s is damaged", name);
-	if (json_integer_value(json_object_get(record, "schema")) != CORDON_SCHEMA)
+	if (cordon_json_integer(record, "schema") != CORDON_SCHEMA)
 		return cordon_fail(err, -EPROTONOSUPPORT, CORDON_KIND_CONFIG,
 				   "the record %s has a schema that this version of cordon does not know", name);
 	*ret_record = cordon_steal_ptr(&record);

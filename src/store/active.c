@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/lock.h"
 #include "store/internal.h"
 
 static int open_active(const struct cordon_project *project, int *ret_fd, struct cordon_error *err)

@@ -12,37 +12,16 @@
 #include <sys/file.h>
 
 #include "state/fields.h"
+#include "base/lock.h"
+#include "base/path.h"
+#include "state/record.h"
 #include "store/store.h"
 
-#define CORDON_SCHEMA 1
-#define CORDON_RECORD_MAX (8 << 20)
 #define CORDON_PROJECT_PROFILES_MAX 8
 #define CORDON_TEMPLATE "template" /* the same: what every new workspace begins with */
 #define CORDON_HOMES "homes"	   /* below the directory of a project in state/: what belongs to one workspace */
-#define CORDON_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* lock.c. A lock is a file that is locked with flock(); closing the descriptor releases it. `operation` is LOCK_SH or
- * LOCK_EX; with LOCK_NB the result is -EWOULDBLOCK when another process has the lock. Makes the file again if it was
- * removed while we waited. */
-int cordon_lock_take(int dir_fd, const char *name, int operation, int *ret_fd, struct cordon_error *err);
-
-/* record.c. A missing record is -ENOENT with kind not_found; a newer schema is kind config. */
-int cordon_record_read(int dir_fd, const char *name, json_t **ret_record, struct cordon_error *err);
-int cordon_record_write(int dir_fd, const char *name, const json_t *record, struct cordon_error *err);
-/* The same for a struct. The caller frees what cordon_record_load() returns with the _done() of its kind. */
-int cordon_record_load(const struct cordon_record_kind *kind, int dir_fd, const char *name, void *ret_record,
-		       struct cordon_error *err);
-int cordon_record_save(const struct cordon_record_kind *kind, int dir_fd, const char *name, const void *record,
-		       struct cordon_error *err);
 extern const struct cordon_record_kind cordon_project_kind, cordon_workspace_kind, cordon_session_kind;
-/* Writes the present time, for created_at and similar fields. */
-void cordon_record_stamp(char ret_time[static CORDON_TIME_SIZE]);
-/* The names in a directory, except those that begin with a dot. Takes only names that end in `suffix` (may be NULL),
- * and cuts it off. The array has no order. */
-int cordon_record_names(int dir_fd, const char *suffix, json_t **ret_names, struct cordon_error *err);
-int cordon_no_memory(struct cordon_error *err);
-/* Opens a directory, and makes it (0700) when it is missing. Refuses a link, and a directory of another user. */
-int cordon_state_dir(int dir_fd, const char *name, int *ret_fd, struct cordon_error *err);
 
 /* An open project: its lock (if one was taken), its directory below state/, the tree that agents may see, and its
  * record. */

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/lock.h"
 #include "store/internal.h"
 
 /* Opens and locks a stage; -ENOENT when it was removed meanwhile, -EWOULDBLOCK when another process holds it. */
@@ -11,12 +12,10 @@ static int lock_stage(const struct cordon_store *store, const char *name, int op
 {
 	autofd int fd = openat(store->staging_fd, name, CORDON_OPEN_DIR);
 	struct stat held, named;
+	int r = fd < 0 ? -errno : cordon_lock(fd, operation);
 
-	if (fd < 0)
-		return -errno;
-	while (flock(fd, operation) < 0)
-		if (errno != EINTR)
-			return -errno;
+	if (r < 0)
+		return r;
 	if (fstat(fd, &held) < 0)
 		return -errno;
 	if (fstatat(store->staging_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 || named.st_ino != held.st_ino)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "view/base.h"
 #include "view/internal.h"
 #include "view/known.h"

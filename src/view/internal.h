@@ -4,6 +4,7 @@
 #define CORDON_VIEW_INTERNAL_H
 
 #include "store/internal.h"
+#include "base/lock.h"
 #include "view/view.h"
 
 #define CORDON_VIEW_POLICY "policy"

@@ -6,6 +6,7 @@
 
 #include "base/dirs.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"

@@ -1,15 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks are files that are locked with flock(): the kernel releases a lock when its holder dies. */
+/* The only file but those of the audit log that calls flock(). */
+#include "base/lock.h"
+
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 
-#include "store/internal.h"
+#include "base/time.h"
 
-static int flock_all(int fd, int operation)
+#define POLL_MS 5
+
+int cordon_lock(int fd, int operation)
 {
 	while (flock(fd, operation) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return 0;
+}
+
+int cordon_lock_within(int fd, int operation, int64_t ms)
+{
+	int64_t until = cordon_time_monotonic() + ms;
+	int r;
+
+	while ((r = cordon_lock(fd, operation | LOCK_NB)) == -EWOULDBLOCK && cordon_time_monotonic() < until)
+		(void)poll(NULL, 0, POLL_MS);
+	return r;
+}
+
+bool cordon_lock_is_held(int fd)
+{
+	int r = cordon_lock(fd, LOCK_SH | LOCK_NB);
+
+	if (r == 0)
+		(void)cordon_lock(fd, LOCK_UN);
+	return r == -EWOULDBLOCK;
 }
 
 int cordon_lock_take(int dir_fd, const char *name, int operation, int *ret_fd, struct cordon_error *err)
@@ -21,7 +46,7 @@ int cordon_lock_take(int dir_fd, const char *name, int operation, int *ret_fd, s
 
 		if (fd < 0)
 			return cordon_fail_errno(err, -errno, "cannot lock %s", name);
-		r = flock_all(fd, operation);
+		r = cordon_lock(fd, operation);
 		if (r == -EWOULDBLOCK)
 			return cordon_fail(err, r, CORDON_KIND_CONFLICT, "%s is locked by another process", name);
 		if (r < 0 || fstat(fd, &held) < 0)
