@@ -220,10 +220,29 @@ int cordon_allowances_put(json_t **allowances, const json_t *allowance, struct c
 	return json_array_append_new(*allowances, json_deep_copy(allowance)) < 0 ? cordon_no_memory(err) : 0;
 }
 
-/* A path that was removed since, or has become a link, must not keep the session from starting. */
+/* A path that was removed since must not keep the session from starting. Whatever else stands there now does: the start
+ * finds out that it is not what the person allowed. */
 static bool is_gone(const json_t *allowance)
 {
-	return json_object_get(allowance, "share") && judge_links(allowance, NULL) < 0;
+	struct cordon_share_value share = { 0 };
+	bool gone = json_object_get(allowance, "share") &&
+		    cordon_share_parse(cordon_allowance_text(allowance), &share, NULL) == 0 &&
+		    access(share.source, F_OK) < 0 && errno == ENOENT;
+
+	cordon_share_done(&share);
+	return gone;
+}
+
+int cordon_allowance_confirm(const json_t *allowance, struct cordon_error *err)
+{
+	struct cordon_share_value share = { 0 };
+	int r = json_object_get(allowance, "share") ? cordon_share_parse(cordon_allowance_text(allowance), &share, err)
+						    : 0;
+
+	if (r == 0 && share.source)
+		r = cordon_place_confirm(share.source, err);
+	cordon_share_done(&share);
+	return r;
 }
 
 int cordon_allowances_apply(const json_t *allowances, bool only_lasting, struct cordon_settings *settings,

@@ -8,6 +8,7 @@
 #define CORDON_STORE_ALLOWANCE_H
 
 #include "store/internal.h"
+#include "store/store.h"
 
 #define CORDON_ALLOWANCES_MAX 32 /* of one session; a person reads all of them */
 
@@ -23,6 +24,8 @@ bool cordon_allowance_within(const json_t *allowance, const struct cordon_settin
  * records, or contradicts another one. */
 int cordon_allowance_add(const json_t *allowance, struct cordon_settings *settings, struct cordon_error *err);
 int cordon_allowance_judge(const json_t *allowance, const struct cordon_settings *settings, struct cordon_error *err);
+/* A person said yes: keeps the identity of what stands at the path now, which alone the session gets. */
+int cordon_allowance_confirm(const json_t *allowance, struct cordon_error *err);
 
 /* The allowances of a session. Adds one that is not there; what was for one start only becomes what the new one is. -ENOSPC with
  * kind limit. */

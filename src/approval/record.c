@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The records of approvals: read, listed, found and removed. */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/time.h"
 #include "approval/internal.h"
+#include "base/json.h"
 
 #define COUNTED_MOST 100 /* records that are read to say how many wait */
 
@@ -78,7 +81,7 @@ int cordon_approval_span_parse(const char *text, cordon_approval_span *ret_span,
 
 bool cordon_approval_offers(const struct cordon_approval_record *record, cordon_approval_span span)
 {
-	return cordon_list_has(record->choices, span_names[span]);
+	return cordon_json_has(record->choices, span_names[span]);
 }
 
 void cordon_approval_record_done(struct cordon_approval_record *record)
@@ -197,7 +200,7 @@ static bool fits(const struct cordon_approval_query *query, const struct cordon_
 	if (!query)
 		return true;
 	return (!query->waiting || record->state == CORDON_APPROVAL_WAITING) &&
-	       (!query->only || cordon_list_has(query->only, record->project_id)) &&
+	       (!query->only || cordon_json_has(query->only, record->project_id)) &&
 	       (!query->session || cordon_streq(query->session, record->session_id));
 }
 

@@ -2,6 +2,10 @@
 /* cordon config: the settings file, found, judged, shown and taken over from elsewhere. */
 #include <stdio.h>
 
+#include "audit/audit.h"
+#include "base/confirmed.h"
+#include "base/path.h"
+#include "base/resolve.h"
 #include "cli/commands.h"
 #include "cli/pairs.h"
 #include "flow/edit.h"
@@ -161,7 +165,8 @@ static int run_validate(struct cordon_cli *cli, int argc, char **argv)
 	if (cordon_settings_load(args.config, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) == 0) {
 		notices.list = list = cli->json ? json_array() : NULL;
 		cordon_settings_notices(settings, tell, &notices);
-		(void)cordon_settings_check(settings, &errors);
+		if (cordon_settings_check(settings, &errors) == 0)
+			(void)cordon_settings_check_confirmed(settings, &errors);
 	}
 	code = errors.n ? cordon_cli_fail_all(cli, &errors) : CORDON_EXIT_OK;
 	if (settings && check_orchestrators(settings, fail_with, cli))
@@ -216,6 +221,56 @@ static int run_import(struct cordon_cli *cli, int argc, char **argv)
 						 (json_int_t)edited.after->n_profiles, "notices", list));
 }
 
+/* ---- confirm ---- */
+
+/* A change stands also without a log. */
+static void record_confirmed(const struct cordon_home *home, const struct cordon_named *named)
+{
+	struct cordon_audit_event event = { .type = CORDON_AUDIT_GRANT,
+					    .op = "confirm",
+					    .path = named->path,
+					    .decision = "allow",
+					    .success = CORDON_AUDIT_SUCCEEDED };
+	struct cordon_audit_ids ids = { 0 };
+	struct cordon_audit *log = NULL;
+
+	if (cordon_audit_open(home, &ids, &log, NULL) == 0)
+		(void)cordon_audit_write(log, &event, NULL);
+	cordon_audit_close(log);
+}
+
+static int run_confirm(struct cordon_cli *cli, int argc, char **argv)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	char given[CORDON_PATH_MAX], path[CORDON_PATH_MAX];
+	struct cordon_named named = { .given = given, .path = path };
+	struct cordon_error err = { 0 };
+	struct args args = { 0 };
+	autofd int fd = -1;
+	bool changed;
+	int code;
+
+	if (!begin(cli, argc, argv, 1, &args, &code))
+		return code;
+	if (!args.operand || !*args.operand)
+		return cordon_cli_usage(cli, "the path to confirm is expected");
+	if (cordon_path_absolute(args.operand, given, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	named.fd = fd = cordon_resolve_open(given, path);
+	if (fd < 0) {
+		cordon_fail_errno(&err, fd, "%s", given);
+		err.kind = fd == -ENOENT ? CORDON_KIND_NOT_FOUND : err.kind;
+		return cordon_cli_fail(cli, &err);
+	}
+	if (cordon_home_open(&home, &err) < 0 || cordon_confirmed_take(&home, &named, true, &changed, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if (changed)
+		record_confirmed(&home, &named);
+	return cordon_cli_answer_pairs(cli, changed ? "confirmed" : "confirmed already",
+				       json_pack("{s:o, s:o, s:b}", "path", cordon_cli_json_text(given), "leads_to",
+						 cordon_cli_json_text(path), "changed", changed));
+}
+
 const struct cordon_command cordon_cmd_config_validate = {
 	.name = "config validate",
 	.operands = "[FILE]",
@@ -249,4 +304,14 @@ const struct cordon_command cordon_cmd_config_import = {
 	.details = "The text of FILE becomes that of the settings, with its comments, if it is valid and there are no settings yet.\n",
 	.options = options,
 	.run = run_import,
+};
+
+const struct cordon_command cordon_cmd_config_confirm = {
+	.name = "config confirm",
+	.operands = "PATH",
+	.summary = "take what stands at a path now as what settings mean by it",
+	.details = "A path that settings name (a share, a shared area, a home, an allowance, the state of a profile) is used only\n"
+		   "while the same directory or file stands there as when you said yes to it. Look at what is there now; then\n"
+		   "this command says yes to that. PATH is written as in the settings.\n",
+	.run = run_confirm,
 };

@@ -137,5 +137,6 @@ extern const struct cordon_command cordon_cmd_config_validate;
 extern const struct cordon_command cordon_cmd_config_show;
 extern const struct cordon_command cordon_cmd_config_path;
 extern const struct cordon_command cordon_cmd_config_import;
+extern const struct cordon_command cordon_cmd_config_confirm;
 
 #endif

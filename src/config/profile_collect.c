@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "base/confirmed.h"
 #include "base/path.h"
 #include "base/resolve.h"
 #include "config/profile.h"
@@ -27,31 +28,79 @@ int cordon_profile_add_text(struct cordon_profile_use *use, char ***list, size_t
 	return 0;
 }
 
-/* Makes a directory and what leads to it below `base`; follows no link below it. */
-static int make_below(const char *base, const char *path, struct cordon_error *err)
+/* Makes a directory and what leads to it; `path` is canonical, and no link is followed. */
+static int make_path(const char *path, struct cordon_error *err)
 {
-	autofd int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autofd int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : 0;
 
-	for (const char *p = path; r == 0 && *p;) {
+	for (const char *p = path + 1; r == 0 && *p;) {
 		size_t n = strcspn(p, "/");
 		char name[NAME_MAX + 1];
 		int next;
 
-		r = cordon_copy(name, sizeof(name), p, n);
-		if (r == 0 && mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
-			r = -errno;
-		/* The user may have put a link there; then the rest is made behind it. */
-		next = r < 0 ? -1 : openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (r == 0 && next < 0)
-			r = -errno;
+		if (cordon_copy(name, sizeof(name), p, n) < 0)
+			return cordon_fail_errno(err, -ENAMETOOLONG, "cannot make %s", path);
+		next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0 && errno == ENOENT && (mkdirat(fd, name, 0700) == 0 || errno == EEXIST))
+			next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = next < 0 ? -errno : 0;
 		if (r == 0) {
 			cordon_closep(&fd);
 			fd = next;
 		}
 		p += n + strspn(p + n, "/");
 	}
-	return r < 0 ? cordon_fail_errno(err, r, "cannot make %s/%s", base, path) : 0;
+	return r < 0 ? cordon_fail_errno(err, r, "cannot make %s", path) : 0;
+}
+
+/* Refuses a path that leads through a link in a directory in which the agent of this run writes. */
+static int judge_links(const char *path, const char *in, struct cordon_error *err)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	char leads[CORDON_PATH_MAX];
+	int r = cordon_home_open(&home, err);
+
+	return r < 0 ? r : cordon_confirmed_links(&home, path, in, leads, err);
+}
+
+/*
+ * Makes a directory that is missing, whose path may lead through links that the user put there. INVARIANT: a link that an
+ * agent could have turned decides neither what a run sees nor where a directory is made. `in` is a directory in which the
+ * agent of this run writes. With `keeps`, the directory is one of the user's: what was just made is empty and ours, so nobody
+ * needs to be asked whether it may stand where another one stood.
+ */
+static int make_missing(const char *path, const char *in, bool keeps, struct cordon_error *err)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	char leads[CORDON_PATH_MAX], opened[CORDON_PATH_MAX];
+	struct cordon_named named = { .given = path, .path = opened };
+	autofd int fd = -1;
+	struct stat st;
+	int r;
+
+	if (lstat(path, &st) == 0)
+		return 0;
+	r = cordon_home_open(&home, err);
+	if (r == 0)
+		r = cordon_confirmed_links(&home, path, in, leads, err);
+	if (r == 0)
+		r = make_path(leads, err);
+	if (r < 0 || !keeps)
+		return r;
+	named.fd = fd = cordon_resolve_open(path, opened);
+	if (fd < 0 || !cordon_streq(opened, leads))
+		return cordon_fail_errno(err, fd < 0 ? fd : -ESTALE, "cannot open %s", path);
+	return cordon_confirmed_take(&home, &named, true, NULL, err);
+}
+
+/* Judges a directory that lies in `in`, where the agent of this run writes (NULL: in the user's home), and makes it if need
+ * be. What a workspace has of its own is judged by the store. */
+static int place_ready(const struct collect *c, const char *in, const char *path, bool keeps, struct cordon_error *err)
+{
+	int r = in && !c->ask->state_dir ? judge_links(path, in, err) : 0;
+
+	return r == 0 && c->ask->make ? make_missing(path, in ? in : c->ask->root, keeps && !c->ask->state_dir, err) : r;
 }
 
 /* The directory in which the state lies, and whether the caller's variable named it. */
@@ -60,7 +109,6 @@ static int find_state(const struct collect *c, const struct cordon_state_setting
 {
 	const char *named = state->variable ? getenv(state->variable) : NULL;
 	const char *base = c->ask->state_dir ? c->ask->state_dir : c->ask->run_home ? c->ask->run_home : c->ask->home;
-	struct stat st;
 
 	*ret_moved = false;
 	if (named && *named == '/' && !c->ask->state_dir && !c->ask->run_home) {
@@ -71,10 +119,8 @@ static int find_state(const struct collect *c, const struct cordon_state_setting
 					   state->variable, named);
 		*ret_moved = true;
 		if (cordon_path_join(base, state->path, usual, sizeof(usual)) < 0 || !cordon_streq(usual, clean)) {
-			if (c->ask->make && mkdir(clean, 0700) < 0 && errno != EEXIST)
-				return cordon_fail_errno(err, -errno, "cannot make %s", clean);
 			memcpy(ret, clean, strlen(clean) + 1);
-			return 0;
+			return place_ready(c, NULL, ret, true, err);
 		}
 	}
 	if (!*base)
@@ -82,7 +128,7 @@ static int find_state(const struct collect *c, const struct cordon_state_setting
 				   c->where);
 	if (cordon_path_join(base, state->path, ret, CORDON_PATH_MAX) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", state->path);
-	return c->ask->make && lstat(ret, &st) < 0 ? make_below(base, state->path, err) : 0;
+	return place_ready(c, c->ask->run_home, ret, !c->ask->run_home, err);
 }
 
 static int set_variable(const struct collect *c, const struct cordon_state_setting *state, struct cordon_error *err)
@@ -93,10 +139,16 @@ static int set_variable(const struct collect *c, const struct cordon_state_setti
 				       cordon_arena_printf(c->use->arena, "%s=%s", state->variable, state->path), err);
 }
 
+/* What lies in the run's own home is written by its agent anyway; only links count there. */
+static cordon_share_named named_by(const struct collect *c)
+{
+	return c->ask->state_dir ? CORDON_NAMED_BY_NOBODY : c->ask->run_home ? CORDON_NAMED_NOW : CORDON_NAMED_BEFORE;
+}
+
 static int add_state(const struct collect *c, const struct cordon_state_setting *state, struct cordon_error *err)
 {
 	char source[CORDON_PATH_MAX];
-	struct cordon_share share = { .source = source, .own = c->ask->state_dir != NULL };
+	struct cordon_share share = { .source = source, .own = c->ask->state_dir != NULL, .named = named_by(c) };
 	size_t n = state->hold.n + state->hold_moved.n, k = 0;
 	const char **protect = cordon_arena_alloc(c->use->arena, (n + 1) * sizeof(*protect));
 	bool moved;
@@ -139,7 +191,7 @@ static const struct cordon_share *state_around(const struct collect *c, const ch
 static int add_private(const struct collect *c, const struct cordon_setting *setting, struct cordon_error *err)
 {
 	char source[CORDON_PATH_MAX];
-	struct cordon_share share = { .source = source, .kind = CORDON_SHARE_LAYER };
+	struct cordon_share share = { .source = source, .kind = CORDON_SHARE_LAYER, .named = named_by(c) };
 	const struct cordon_share *state;
 	struct stat st;
 	int r = 0;
@@ -155,14 +207,14 @@ static int add_private(const struct collect *c, const struct cordon_setting *set
 		rest += strspn(rest, "/");
 		if (cordon_path_join(state->source, rest, source, sizeof(source)) < 0)
 			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", setting->text);
+		if (share.named == CORDON_NAMED_BEFORE)
+			share.named = CORDON_NAMED_NOW;
 		/* The layer needs a directory to lie on. */
-		if (c->ask->make && lstat(source, &st) < 0)
-			r = make_below(state->source, rest, err);
+		r = place_ready(c, state->source, source, false, err);
 	} else if (c->ask->run_home) {
 		if (cordon_path_join(c->ask->run_home, setting->text, source, sizeof(source)) < 0)
 			return cordon_fail_errno(err, -ENAMETOOLONG, "%s", setting->text);
-		if (c->ask->make && lstat(source, &st) < 0)
-			r = make_below(c->ask->run_home, setting->text, err);
+		r = place_ready(c, c->ask->run_home, source, false, err);
 	} else if (cordon_path_join(c->ask->home, setting->text, source, sizeof(source)) < 0) {
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", setting->text);
 	}
@@ -198,6 +250,7 @@ static int add_shares(const struct collect *c, struct cordon_error *err)
 		struct cordon_share share = { .source = value->source,
 					      .target = value->target,
 					      .read_only = value->read_only,
+					      .named = CORDON_NAMED_BEFORE,
 					      .where = c->where };
 
 		if (access(value->source, F_OK) == 0)

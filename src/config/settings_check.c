@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/confirmed.h"
 #include "base/path.h"
 #include "base/resolve.h"
 #include "config/profile.h"
@@ -88,7 +89,7 @@ static void check_above(struct checking *c, const struct place *place)
 			memcpy(parent, path, sizeof(path));
 		if (cordon_streq(path, c->checked))
 			break;
-		if (lstat(path, &st) < 0 ||
+		if (lstat(path, &st) < 0 || S_ISLNK(st.st_mode) || /* of a path that leads nowhere, which was reported */
 		    ((st.st_uid == geteuid() || st.st_uid == 0) && !((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))))
 			continue;
 		FAIL(c, place->node, "use a directory in which only you and root can rename",
@@ -345,5 +346,29 @@ int cordon_settings_check(const struct cordon_settings_file *settings, struct co
 		check_links(&c, &places[i]);
 	check_file(&c);
 	check_overlaps(&c);
+	return errors->n + errors->dropped > before ? -EINVAL : 0;
+}
+
+int cordon_settings_check_confirmed(const struct cordon_settings_file *settings, struct cordon_errors *errors)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	size_t before = errors->n + errors->dropped;
+	struct cordon_error err = { 0 };
+
+	if (cordon_home_open(&home, &err) < 0)
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	for (size_t i = 0; i < settings->n_areas; i++) {
+		const struct cordon_shared_area *area = &settings->areas[i];
+		const struct cordon_node *node = cordon_node_get(area->node, "path");
+		char path[CORDON_PATH_MAX];
+		autofd int fd = cordon_resolve_open(area->path, path);
+		struct cordon_named named = { .given = area->given, .path = path, .fd = fd };
+
+		node = node ? node : area->node;
+		if (fd < 0 || cordon_confirmed_check(&home, &named, NULL, &err) == 0)
+			continue; /* cordon_settings_check() has said what is missing */
+		cordon_error_prefix(&err, err.code, "the shared area %s", area->key);
+		cordon_errors_add(errors, &err, settings->doc->name, node->line, node->column);
+	}
 	return errors->n + errors->dropped > before ? -EINVAL : 0;
 }

@@ -165,6 +165,9 @@ int cordon_settings_parse(const char *path, const char *text, size_t len, struct
 			  struct cordon_errors *errors);
 /* Looks at the paths: missing areas, owners, places that no area or workspace may have, overlaps; and at domains. */
 int cordon_settings_check(const struct cordon_settings_file *settings, struct cordon_errors *errors);
+/* Finds out whether each area is what a person said yes to, or may be taken for it (base/confirmed.h). A step asks that again
+ * of what it uses, and whoever opens a private workspace of that. */
+int cordon_settings_check_confirmed(const struct cordon_settings_file *settings, struct cordon_errors *errors);
 struct cordon_settings_file *cordon_settings_free(struct cordon_settings_file *settings);
 void cordon_settings_freep(struct cordon_settings_file **settings);
 #define autosettings CORDON_CLEANUP(cordon_settings_freep)

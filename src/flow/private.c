@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/confirmed.h"
 #include "base/path.h"
 #include "flow/private.h"
 

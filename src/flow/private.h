@@ -18,7 +18,8 @@
 #define CORDON_PRIVATE_RUNS "work/runs"
 
 /* Opens the directory. With `make` it makes what is missing of its path, with mode 0700. -ENOENT of kind not_found when it
- * is missing otherwise. Refuses a directory of another user, and one that others can write to. */
+ * is missing otherwise. Refuses a directory of another user, one that others can write to, and one that is not what a
+ * person said yes to (base/confirmed.h); with `make` the first use counts as that. */
 int cordon_private_open(const struct cordon_orchestrator *orchestrator, bool make, int *ret_fd,
 			struct cordon_error *err);
 /* Makes the places where a step has its areas mounted, and takes away those of areas that are not granted any more, and

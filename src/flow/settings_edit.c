@@ -9,10 +9,12 @@
 #include <time.h>
 
 #include "audit/audit.h"
+#include "base/confirmed.h"
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "base/time.h"
+#include "base/resolve.h"
 #include "config/edit_file.h"
 #include "config/edit_yaml.h"
 #include "flow/edit.h"
@@ -382,6 +384,26 @@ static void unmake_private(const struct changing *c)
 		(void)rmdir(orchestrator->private_workspace);
 }
 
+/* A person says yes to the directory of an area: what stands there now is what orchestrators get. */
+static int confirm_area(const struct changing *c, struct cordon_error *err)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	const struct cordon_shared_area *area = NULL;
+	char path[CORDON_PATH_MAX];
+	struct cordon_named named = { .path = path };
+	autofd int fd = -1;
+	int r = cordon_settings_area(c->edited->after, c->edit->key, &area, err);
+
+	if (r == 0)
+		r = cordon_home_open(&home, err);
+	if (r < 0)
+		return r;
+	named.given = area->given;
+	named.fd = fd = cordon_resolve_open(area->path, path);
+	return fd < 0 ? cordon_fail_errno(err, fd, "%s", area->path)
+		      : cordon_confirmed_take(&home, &named, false, NULL, err);
+}
+
 /* ---- one change ---- */
 
 static const struct {
@@ -461,6 +483,8 @@ static int edit_text(void *data, const char *name, const char *text, size_t len,
 	if (r == 0 && !kinds[c->edit->kind].takes_away)
 		r = cordon_settings_check(c->edited->after, errors);
 	if (r == 0 && kinds[c->edit->kind].makes_private && make_private(c, &err) < 0)
+		r = fail(c, &err);
+	if (r == 0 && c->edit->kind == CORDON_EDIT_ADD_AREA && confirm_area(c, &err) < 0)
 		r = fail(c, &err);
 	if (r < 0)
 		return r;

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/identity.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "config/policy_build.h"
@@ -244,7 +245,10 @@ static int make_shares(struct making *making)
 		};
 	for (size_t i = 0; i < n; i++) {
 		const struct cordon_area_grant *grant = &orchestrator->grants[i];
-		struct cordon_share share = { .source = grant->area->path, .read_only = grant->read_only };
+		struct cordon_share share = { .source = grant->area->path,
+					      .as = grant->area->given,
+					      .named = CORDON_NAMED_BEFORE,
+					      .read_only = grant->read_only };
 
 		making->wheres[i] = join("the shared area ", "", grant->area->key);
 		making->targets[i] = join(orchestrator->private_workspace, "/" CORDON_PRIVATE_SHARED "/",

@@ -25,7 +25,8 @@
 #include "policy/net.h"
 #include "policy/pattern.h"
 
-#define CORDON_PROTECTED_MAX 1024
+#define CORDON_PROTECTED_MAX 4096
+#define CORDON_PROTECTED_ASKED_MAX 1024 /* of them, in the settings of a project */
 /* The `where` of a path of the built-in list; `unprotect` lifts these and no others. */
 #define CORDON_PROTECTED_BY_DEFAULT "protected by default"
 /* The `where` of a denial that nobody wrote: of a known secret (protect/secrets.h). `unprotect` lifts it. */

@@ -17,12 +17,21 @@ typedef enum cordon_share_kind {
 	CORDON_SHARE_LINK,  /* a symbolic link of the host */
 } cordon_share_kind;
 
+/* Who named the source of a share. */
+typedef enum cordon_share_named {
+	CORDON_NAMED_BY_NOBODY, /* cordon found it, or keeps it itself */
+	CORDON_NAMED_NOW,	/* a person, for this run or with this change of settings */
+	CORDON_NAMED_BEFORE,	/* settings: what is there must be what a person said yes to (base/confirmed.h) */
+} cordon_share_named;
+
 /* What a front end asks for. The pointers belong to the caller. */
 struct cordon_share {
 	const char *source; /* absolute; may lead through links, except for the last name of a link; must exist */
 	const char *target; /* absolute, or "~/..." for a place in the run's home; NULL: the same path inside */
 	bool read_only;
 	cordon_share_kind kind;
+	cordon_share_named named;
+	const char *as;	   /* the path as the settings write it, if the source is where that leads; else NULL */
 	bool own;	   /* a directory that cordon keeps for a workspace: it may lie in $CORDON_HOME */
 	bool commits;	   /* a part of the git directory of a run whose commits are taken over */
 	const char *lower; /* own: the source is what the run changes of this directory, as in a view; or NULL */
@@ -35,6 +44,11 @@ struct cordon_share {
 struct cordon_policy_share {
 	cordon_share_kind kind;
 	char *source; /* on the host, canonical; of a link: canonical up to its name */
+	/* What is there, O_PATH, opened without following links: what was judged, and the only thing that a run mounts. -1 for a
+	 * link. */
+	int fd;
+	char *named;   /* the path as settings write it, when its identity counts; else NULL */
+	bool is_known; /* that identity is on record */
 	char *given; /* the path that leads to the source through links, and is to lead there inside as well; or NULL */
 	char *link;  /* of a link: where it leads, as the host has it */
 	bool own;    /* as asked */

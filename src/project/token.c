@@ -6,7 +6,6 @@
 #include "approval/approval.h"
 #include "base/lock.h"
 #include "project/token.h"
-#include "store/internal.h"
 #include "state/record.h"
 
 #define ID_BYTES 4
@@ -122,7 +121,7 @@ int cordon_token_create(const struct cordon_store *store, const struct cordon_to
 		return r;
 	randombytes_buf(secret, sizeof(secret));
 	randombytes_buf(id, sizeof(id));
-	cordon_concat(ret_token, CORDON_TOKEN_SIZE, CORDON_TOKEN_PREFIX, NULL);
+	cordon_concat(ret_token, CORDON_TOKEN_SIZE, CORDON_TOKEN_PREFIX, (char *)NULL);
 	sodium_bin2base64(ret_token + sizeof(CORDON_TOKEN_PREFIX) - 1,
 			  CORDON_TOKEN_SIZE - sizeof(CORDON_TOKEN_PREFIX) + 1, secret, sizeof(secret),
 			  sodium_base64_VARIANT_URLSAFE_NO_PADDING);

@@ -3,8 +3,8 @@
  * Tokens of the HTTP server: state/tokens/<id>.json, one file (0600) each. A token is 256 random bits; the record has only
  * its hash, so that nobody can read a token from the disk. Removing the file revokes the token.
  */
-#ifndef CORDON_STORE_TOKEN_H
-#define CORDON_STORE_TOKEN_H
+#ifndef CORDON_PROJECT_TOKEN_H
+#define CORDON_PROJECT_TOKEN_H
 
 #include "store/store.h"
 
@@ -65,7 +65,7 @@ void cordon_tokens_done(struct cordon_tokens *tokens);
 const struct cordon_token_record *cordon_tokens_find(const struct cordon_tokens *tokens, const char *token, int64_t now);
 bool cordon_token_expired(const struct cordon_token_record *record, int64_t now);
 
-#define CORDON_TOKEN_PRINCIPAL "token:" /* and the id: who makes the calls of a token (store/approval.h) */
+#define CORDON_TOKEN_PRINCIPAL "token:" /* and the id: who makes the calls of a token (approval/approval.h) */
 
 /* Removes a token by its id or its name, which must be unique. What its calls have asked a person expires. */
 int cordon_token_revoke(const struct cordon_store *store, const char *text, char ret_id[static CORDON_ID_SIZE],

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/confirmed.h"
 #include "base/dirs.h"
 #include "base/exit.h"
 #include "base/path.h"

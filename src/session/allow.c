@@ -183,7 +183,9 @@ int cordon_session_allow(const struct cordon_store *store, const char *id, const
 							    : allowing.has_next && (allowing.has || !allowing.runs);
 	if (ret_allowed->already)
 		return 0;
-	r = audit(&allowing, span, err);
+	r = cordon_allowance_confirm(allowing.allowance, err);
+	if (r == 0)
+		r = audit(&allowing, span, err);
 	if (r == 0)
 		r = allow_now(&allowing, err);
 	if (r < 0)

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/confirmed.h"
 #include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
@@ -149,6 +150,15 @@ static int import_repository(const struct cordon_store *store, const char *dir, 
 	return *ret_projects ? 0 : cordon_no_memory(err);
 }
 
+/* INVARIANT: no link that an agent could have turned decides what is copied for every tenant. */
+static int judge_way(const struct cordon_store *store, const char *dir, const char *path, struct cordon_error *err)
+{
+	char given[CORDON_PATH_MAX];
+	int r = cordon_path_absolute(dir, given, err);
+
+	return r < 0 ? r : cordon_confirmed_way(&store->home, given, NULL, path, err);
+}
+
 int cordon_project_import(const struct cordon_store *store, const char *dir, const json_t *settings,
 			  json_t **ret_projects, json_t *notices, struct cordon_error *err)
 {
@@ -159,7 +169,9 @@ int cordon_project_import(const struct cordon_store *store, const char *dir, con
 
 	if (r < 0)
 		return r;
-	if (cordon_path_within(root.path, store->home.path) || cordon_path_within(store->home.path, root.path))
+	r = judge_way(store, dir, root.path, err);
+	if (r == 0 &&
+	    (cordon_path_within(root.path, store->home.path) || cordon_path_within(store->home.path, root.path)))
 		r = cordon_fail(err, -EINVAL, CORDON_KIND_POLICY_DENIED, "%s %s cordon's own records (%s)", root.path,
 				cordon_path_within(store->home.path, root.path) ? "holds" : "lies in", store->home.path);
 	/* The descriptor of the root is O_PATH. */

@@ -125,8 +125,8 @@ static int choose_settings(struct import *import, const json_t *metadata, json_t
 static int fill_record(struct import *import, const char *id, const json_t *metadata, struct cordon_error *err)
 {
 	struct cordon_project_record *record = &import->record;
-	const char *own = json_string_value(json_object_get(metadata, "id"));
-	const char *workspace = json_string_value(json_object_get(metadata, "default_workspace_id"));
+	const char *own = cordon_json_string(metadata, "id");
+	const char *workspace = cordon_json_string(metadata, "default_workspace_id");
 	json_auto_t *settings = json_object();
 	int r = settings ? cordon_settings_default(record, err) : cordon_no_memory(err);
 
@@ -134,6 +134,8 @@ static int fill_record(struct import *import, const char *id, const json_t *meta
 		r = choose_settings(import, metadata, settings, err);
 	if (r == 0)
 		r = cordon_settings_apply(record, settings, err);
+	if (r == 0)
+		r = cordon_places_confirm(NULL, &record->settings, err);
 	if (r < 0)
 		return r;
 	if (!record->name)

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "state/fields.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "state/record.h"
@@ -59,11 +58,12 @@ int cordon_project_commit(const struct cordon_store *store, int stage_fd, const 
 int cordon_settings_apply(struct cordon_project_record *record, const json_t *wanted, struct cordon_error *err);
 /* Fills in the defaults of all settings, and nothing else. */
 int cordon_settings_default(struct cordon_project_record *ret_record, struct cordon_error *err);
-/* places.c. Judges what agents would see of the host: profiles, shares and the home. All faults are in one message. */
-int cordon_places_judge(const struct cordon_settings *settings, struct cordon_error *err);
-/* Judges a program and its arguments, or a text; `what` names it in errors. */
+/* places.c. A person said yes to the settings: keeps the identity of what stands at each path that `before` (may be NULL)
+ * does not name (base/confirmed.h). */
+int cordon_places_confirm(const struct cordon_settings *before, const struct cordon_settings *settings,
+			  struct cordon_error *err);
+/* Judges a program and its arguments; `what` names it in errors. */
 int cordon_command_judge(const char *what, json_t *command, struct cordon_error *err);
-int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
 
 /*
  * stage.c. A stage is a directory in state/staging for one change under way. Its name says which change it is, and the
@@ -82,8 +82,8 @@ struct cordon_stage {
 /* clang-format on */
 #define autostage CORDON_CLEANUP(cordon_stage_close)
 
-/* Names: "pj.<project>" creates or deletes a project, "im.<uuid>" imports some, "up.<project>" changes one, "ws.<project>.<workspace>" creates or
- * deletes a workspace, "tmp.<uuid>" (cordon_stage_temp) holds copies only. */
+/* Names: "pj.<project>" creates or deletes a project, "im.<uuid>" imports some, "up.<project>" changes one,
+ * "ws.<project>.<workspace>" creates or deletes a workspace, "tmp.<uuid>" (cordon_stage_temp) holds copies only. */
 int cordon_stage_open(const struct cordon_store *store, const char *name, struct cordon_stage *ret_stage,
 		      struct cordon_error *err);
 int cordon_stage_temp(const struct cordon_store *store, struct cordon_stage *ret_stage, struct cordon_error *err);
@@ -122,8 +122,6 @@ struct cordon_list_source {
 	const void *wanted;
 };
 
-/* Whether an array of strings has this one. */
-bool cordon_list_has(const json_t *ids, const char *id);
 struct cordon_store_order *cordon_store_order_new(void);
 struct cordon_store_order *cordon_store_order_free(struct cordon_store_order *order);
 int cordon_record_list(const struct cordon_store *store, const struct cordon_list_source *source, json_t **ret_list,

@@ -309,25 +309,13 @@ static bool contains(const char *text, const char *part)
 	}
 }
 
-bool cordon_list_has(const json_t *ids, const char *id)
-{
-	size_t i;
-	json_t *item;
-
-	json_array_foreach(ids, i, item) {
-		if (json_is_string(item) && cordon_streq(json_string_value(item), id))
-			return true;
-	}
-	return false;
-}
-
 static bool project_matches(const void *record, const void *wanted)
 {
 	const struct cordon_project_record *project = record;
 	const struct cordon_list_query *query = wanted;
 
 	return (!query->name_contains || contains(project->name, query->name_contains)) &&
-	       (!query->only || cordon_list_has(query->only, project->id));
+	       (!query->only || cordon_json_has(query->only, project->id));
 }
 
 static json_t *show_project(const void *record)

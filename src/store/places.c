@@ -11,8 +11,10 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/confirmed.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/resolve.h"
 #include "config/policy_build.h"
 #include "config/values.h"
 #include "protect/shares.h"
@@ -208,6 +210,41 @@ int cordon_places_judge(const struct cordon_settings *settings, struct cordon_er
 	r = cordon_fail(err, first.code, first.kind, "%s", faults.data ? faults.data : first.message);
 	if (*first.hint)
 		cordon_error_hint(err, "%s", first.hint);
+	return r;
+}
+
+/* ---- a person says yes ---- */
+
+int cordon_place_confirm(const char *path, struct cordon_error *err)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	char leads[CORDON_PATH_MAX];
+	autofd int fd = cordon_resolve_open(path, leads);
+	struct cordon_named named = { .given = path, .path = leads, .fd = fd };
+	int r = fd < 0 ? cordon_fail_errno(err, fd, "%s", path) : cordon_home_open(&home, err);
+
+	return r < 0 ? r : cordon_confirmed_take(&home, &named, false, NULL, err);
+}
+
+int cordon_places_confirm(const struct cordon_settings *before, const struct cordon_settings *settings,
+			  struct cordon_error *err)
+{
+	size_t i;
+	json_t *item;
+	int r = 0;
+
+	if (is_shared_home(settings) && !(before && cordon_streq(before->home, settings->home)))
+		r = cordon_place_confirm(settings->home, err);
+	json_array_foreach(settings->shares, i, item) {
+		struct cordon_share_value share = { 0 };
+
+		if (r < 0 || (before && cordon_json_has(before->shares, json_string_value(item))))
+			continue;
+		r = cordon_share_parse(json_string_value(item), &share, err);
+		if (r == 0)
+			r = cordon_place_confirm(share.source, err);
+		cordon_share_done(&share);
+	}
 	return r;
 }
 

@@ -227,6 +227,8 @@ int cordon_project_create(const struct cordon_store *store, const json_t *settin
 
 	if (r == 0)
 		r = fill_record(wanted, &record, err);
+	if (r == 0)
+		r = cordon_places_confirm(NULL, &record.settings, err);
 	if (r < 0)
 		return r;
 	snprintf(name, sizeof(name), "pj.%s", record.id);

@@ -277,9 +277,9 @@ static int judge_protected(const char *key, json_t *value, json_t **ret_value, s
 		return wrong_type(key, "an array of paths", err);
 	if (!seen || !kept)
 		return cordon_no_memory(err);
-	if (json_array_size(value) > CORDON_PROTECTED_MAX)
+	if (json_array_size(value) > CORDON_PROTECTED_ASKED_MAX)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "%s has more than %d entries", key,
-				   CORDON_PROTECTED_MAX);
+				   CORDON_PROTECTED_ASKED_MAX);
 	json_array_foreach(value, i, item) {
 		char clean[CORDON_PATH_MAX];
 		const char *fault = path_fault(item, clean);

@@ -138,6 +138,13 @@ int cordon_project_update(const struct cordon_store *store, const char *id, cons
 /* Refuses (kind conflict) while a session runs. *ret_deleted is false when there was no such project. */
 int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err);
 
+/* Judges what agents would see of the host: profiles, shares and the home. All faults are in one message. */
+int cordon_places_judge(const struct cordon_settings *settings, struct cordon_error *err);
+/* A person said yes to this path: keeps the identity of what stands there now (base/confirmed.h). */
+int cordon_place_confirm(const char *path, struct cordon_error *err);
+/* Judges a text that somebody wrote; `what` names it in errors. */
+int cordon_text_judge(const char *what, const char *text, size_t max, struct cordon_error *err);
+
 /* From now on, messages of this process name settings as a project does (base/setting.h). For processes without a
  * command line. */
 void cordon_settings_name(void);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/listing.h"
 #include "base/path.h"
 #include "config/policy_build.h"
 #include "store/places.h"
