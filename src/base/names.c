@@ -30,6 +30,37 @@ static bool lists_all_names(int fd)
 		fs.f_type == TMPFS_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
 }
 
+static int lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+/* The bit of a name: from its first bytes, in lower case, and its length. */
+static unsigned int bit_of(const char *name, size_t n)
+{
+	unsigned int sum = (unsigned int)n;
+
+	for (size_t i = 0; i < n && i < 4; i++)
+		sum = sum * 31 + (unsigned int)lower(name[i]);
+	return sum & 255;
+}
+
+/* Notes which names a listing may have, so that most missing ones need no search. */
+static void note_starts(struct cordon_names_dir *dir)
+{
+	for (size_t at = 0; at < dir->n;) {
+		const struct dirent64 *entry = (const void *)(dir->entries + at);
+		size_t len = strlen(entry->d_name);
+		unsigned int bit = bit_of(entry->d_name, len);
+
+		for (size_t i = 0; i < len; i++)
+			if ((unsigned char)entry->d_name[i] >= 0x80)
+				memset(dir->starts, 0xff, sizeof(dir->starts));
+		dir->starts[bit / 64] |= (uint64_t)1 << bit % 64;
+		at += entry->d_reclen;
+	}
+}
+
 /* Reads all entries, or none when they do not fit. */
 static void read_entries(struct cordon_names *names, int fd, struct cordon_names_dir *dir)
 {
@@ -48,6 +79,7 @@ static void read_entries(struct cordon_names *names, int fd, struct cordon_names
 		return; /* EINVAL: the next entry does not fit */
 	dir->entries = bytes;
 	names->used += dir->n;
+	note_starts(dir);
 }
 
 /* Copies a path. The size is rounded up because entries, which are aligned, follow it. */
@@ -87,11 +119,6 @@ static const struct cordon_names_dir *find_dir(struct cordon_names *names, const
 	return dir;
 }
 
-static int lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-}
-
 /* Whether opening `name` may find this entry, also in a directory that ignores case. Any other character may be the
  * other case of one that is not ASCII. */
 static bool may_match(const char *entry, const char *name, size_t n)
@@ -114,6 +141,8 @@ static bool dir_lacks(const struct cordon_names_dir *dir, const char *name, size
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)name[i] >= 0x80)
 			return false;
+	if (!(dir->starts[bit_of(name, n) / 64] >> bit_of(name, n) % 64 & 1))
+		return true;
 	for (size_t at = 0; at < dir->n;) {
 		const struct dirent64 *entry = (const void *)(dir->entries + at);
 
@@ -140,19 +169,31 @@ bool cordon_names_lack(struct cordon_names *names, const char *path)
 	       (*rest && dir_lacks(find_dir(names, path, n), rest, strcspn(rest, "/")));
 }
 
-bool cordon_names_lack_start(struct cordon_names *names, const char *start)
+/* Whether it is certain that no name in the root has these bytes at its start, or at its end. */
+static bool lack_part(struct cordon_names *names, const char *part, bool end)
 {
 	const struct cordon_names_dir *dir = names ? find_dir(names, "", 0) : NULL;
-	size_t n = strlen(start);
+	size_t n = strlen(part);
 
 	if (!dir || !dir->entries)
 		return false;
 	for (size_t at = 0; at < dir->n;) {
 		const struct dirent64 *entry = (const void *)(dir->entries + at);
+		size_t len = strlen(entry->d_name);
 
-		if (strncmp(entry->d_name, start, n) == 0)
+		if (len >= n && memcmp(entry->d_name + (end ? len - n : 0), part, n) == 0)
 			return false;
 		at += entry->d_reclen;
 	}
 	return true;
+}
+
+bool cordon_names_lack_start(struct cordon_names *names, const char *start)
+{
+	return lack_part(names, start, false);
+}
+
+bool cordon_names_lack_end(struct cordon_names *names, const char *end)
+{
+	return lack_part(names, end, true);
 }

@@ -19,6 +19,7 @@ struct cordon_names {
 		const char *path;    /* relative to the root, one component; "" for the root itself */
 		const char *entries; /* from getdents64; NULL when the listing is not known */
 		size_t n;	     /* bytes of entries */
+		uint64_t starts[4];  /* a bit for each start that a name has; all bits when a name is not ASCII */
 	} dirs[CORDON_NAMES_DIRS];
 	size_t n_dirs;
 	size_t used; /* of bytes */
@@ -37,5 +38,7 @@ bool cordon_names_lack(struct cordon_names *names, const char *path);
 bool cordon_names_lack_first(struct cordon_names *names, const char *path);
 /* Whether it is certain that no name in the root starts with these bytes. */
 bool cordon_names_lack_start(struct cordon_names *names, const char *start);
+/* The same for the end of a name. */
+bool cordon_names_lack_end(struct cordon_names *names, const char *end);
 
 #endif

@@ -155,9 +155,14 @@ static void escaped_text_stays_on_its_line(void **state)
 		{ "\x1b]0;x\a", "\\e]0;x\\x07" },
 		{ "back\\slash", "back\\\\slash" },
 		{ "\x7f", "\\x7f" },
-		{ "\xc2\x9b", "\\u{9b}" },	 /* CSI as one character */
-		{ "\xe2\x80\xa8", "\\u{2028}" }, /* line separator */
-		{ "\xe2\x80\xae", "\\u{202e}" }, /* right-to-left override */
+		{ "\xc2\x9b", "\\u{9b}" },					     /* CSI as one character */
+		{ "\xe2\x80\xa8", "\\u{2028}" },				     /* line separator */
+		{ "\xe2\x80\xae", "\\u{202e}" },				     /* right-to-left override */
+		{ "\xe2\x81\xa0\xc2\xad\xe3\x85\xa4", "\\u{2060}\\u{ad}\\u{3164}" }, /* nothing to be seen */
+		{ "\xef\xb8\x8f\xe2\x81\xaa\xe2\xa0\x80", "\\u{fe0f}\\u{206a}\\u{2800}" },
+		{ "\xcd\x8f\xf3\xa0\x84\x80", "\\u{34f}\\u{e0100}" }, /* joins graphemes; selects a variant */
+		{ "\xe6\xbc\xa2\xe3\x80\x80 \xe2\xa0\x81",
+		  "\xe6\xbc\xa2\xe3\x80\x80 \xe2\xa0\x81" }, /* all of it is seen */
 		{ "\xff\xfe", "\\xff\\xfe" },
 		{ "\xe2\x82", "\\xe2\\x82" },
 	};
@@ -172,6 +177,19 @@ static void escaped_text_stays_on_its_line(void **state)
 		cordon_text_escape_fixed(fixed, sizeof(fixed), rows[i].raw, strlen(rows[i].raw));
 		assert_string_equal(fixed, rows[i].safe);
 	}
+}
+
+static void quoted_text_can_not_close_its_quotation(void **state)
+{
+	autobuf struct cordon_buf buf = CORDON_BUF(100), small = CORDON_BUF(6);
+
+	(void)state;
+	assert_int_equal(cordon_text_quote(&buf, "a\"b\\\n\"", 6), 0);
+	assert_string_equal(buf.data, "\"a\\\"b\\\\\\n\\\"\"");
+	assert_int_equal(cordon_text_quote(&buf, "", 0), 0);
+	assert_int_equal(cordon_buf_adds(&small, "ab"), 0);
+	assert_int_equal(cordon_text_quote(&small, "cde", 3), -E2BIG);
+	assert_string_equal(small.data, "ab");
 }
 
 static void escape_that_does_not_fit_changes_nothing(void **state)
@@ -434,6 +452,7 @@ int main(void)
 		cmocka_unit_test(every_kind_has_its_word),
 		cmocka_unit_test(utf8_takes_the_shortest_form_only),
 		cmocka_unit_test(escaped_text_stays_on_its_line),
+		cmocka_unit_test(quoted_text_can_not_close_its_quotation),
 		cmocka_unit_test(escape_that_does_not_fit_changes_nothing),
 		cmocka_unit_test(text_of_several_lines_keeps_them),
 		cmocka_unit_test(marked_text_says_whose_each_line_is),
