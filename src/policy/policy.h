@@ -50,6 +50,13 @@ struct cordon_protected {
 
 struct cordon_policy_share;
 
+/* A file of the root that has `n` other names where no agent gets to: in records of ours. */
+struct cordon_kept_names {
+	dev_t dev;
+	ino_t ino;
+	nlink_t n;
+};
+
 struct cordon_policy {
 	struct cordon_root root;
 	cordon_mode mode;
@@ -63,6 +70,8 @@ struct cordon_policy {
 	size_t n_grants;
 	struct cordon_protected *protected_paths;
 	size_t n_protected;
+	struct cordon_kept_names kept;	    /* these are no second names of a protected file */
+	uint64_t protected_sums[64];	    /* a bit for each sum that a protected path has or had */
 	char *folders;			    /* the folder list as the user wrote it, or NULL; for messages only */
 	struct cordon_policy_share *shares; /* what else of the host the agent sees (shares.h) */
 	size_t n_shares;

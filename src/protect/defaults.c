@@ -8,77 +8,11 @@
 #include "base/listing.h"
 #include "base/path.h"
 #include "base/setting.h"
+#include "protect/envrc.h"
 #include "protect/git.h"
+#include "protect/nested.h"
 
 #define BYTES_MAX (8 * 1024 * 1024)
-
-bool cordon_protect_collected(const struct cordon_protect_collector *c, const char *path)
-{
-	for (size_t i = 0; i < c->list.n; i++)
-		if (cordon_streq(c->list.paths[i], path))
-			return true;
-	return false;
-}
-
-static int append(struct cordon_protect_collector *c, const char *path)
-{
-	if (c->list.n == CORDON_PROTECT_DEFAULTS_MAX)
-		return -E2BIG;
-	if (c->list.n == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 128;
-		char **bigger = realloc(c->list.paths, cap * sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		c->list.paths = bigger;
-		c->cap = cap;
-	}
-	c->list.paths[c->list.n] = strdup(path);
-	if (!c->list.paths[c->list.n])
-		return -ENOMEM;
-	c->list.n++;
-	return 0;
-}
-
-int cordon_protect_collect(struct cordon_protect_collector *c, const char *dir, const char *name)
-{
-	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-	int r = cordon_path_join(dir, name, path, sizeof(path));
-
-	if (r < 0)
-		return r;
-	return cordon_protect_collected(c, path) ? 0 : append(c, path);
-}
-
-void cordon_protect_truncate(struct cordon_protect_collector *c, size_t n)
-{
-	while (c->list.n > n)
-		free(c->list.paths[--c->list.n]);
-}
-
-void cordon_protect_list_done(struct cordon_protect_list *list)
-{
-	for (size_t i = 0; i < list->n; i++)
-		free(list->paths[i]);
-	free(list->paths);
-	*list = (struct cordon_protect_list){ 0 };
-}
-
-enum cordon_protect_type cordon_protect_type_of(const struct cordon_protect_collector *c, const char *path)
-{
-	autofd int fd = -ENOENT;
-	struct stat st;
-
-	if (!cordon_names_lack(c->names, path))
-		fd = cordon_open_beneath(c->root->fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -ENOENT || fd == -ENOTDIR)
-		return CORDON_PROTECT_MISSING;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return CORDON_PROTECT_OTHER;
-	if (S_ISREG(st.st_mode))
-		return CORDON_PROTECT_FILE;
-	return S_ISDIR(st.st_mode) ? CORDON_PROTECT_DIR : CORDON_PROTECT_OTHER;
-}
 
 /* Whether the root is the home directory, under any name. */
 static bool is_home(const struct cordon_root *root)
@@ -106,14 +40,12 @@ static int collect_rows(struct cordon_protect_collector *c)
 	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
 
 	for (size_t i = 0; i < n; i++) {
-		enum cordon_protect_when when = rows[i].when;
-		bool only_home = when == CORDON_PROTECT_HOME || when == CORDON_PROTECT_HOME_IN_PARENT;
-		bool in_parent = when == CORDON_PROTECT_IN_PARENT || when == CORDON_PROTECT_HOME_IN_PARENT;
 		int r;
 
-		if ((only_home && !home) || (in_parent && !parent_exists(c, rows[i].path)))
+		if ((rows[i].when == CORDON_PROTECT_HOME && !home) ||
+		    (rows[i].when == CORDON_PROTECT_IN_PARENT && !parent_exists(c, rows[i].path)))
 			continue;
-		r = append(c, rows[i].path); /* the table has no duplicates */
+		r = cordon_protect_append(c, rows[i].path); /* the table has no duplicates */
 		if (r < 0)
 			return r;
 	}
@@ -149,22 +81,29 @@ static int collect_mise_named(struct cordon_protect_collector *c, const char *en
 	return 0;
 }
 
-/* Other such files are protected if they exist: another shell may have another environment. */
-static int collect_mise_present(struct cordon_protect_collector *c, const char *dir)
+static const char *const mise_files[] = { "mise.*.toml", ".mise.*.toml", NULL };
+static const char *const mise_directory_files[] = { "config.*.toml", NULL };
+static const char *const code_workspaces[] = { "*.code-workspace", NULL };
+
+/* Collects the names of a directory that match a pattern. */
+static int collect_present(struct cordon_protect_collector *c, const char *dir, const char *const *patterns)
 {
 	autofd int fd = cordon_names_lack(c->names, dir)
 				? -ENOENT
 				: cordon_open_beneath(c->root->fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CORDON_UNCLEARED struct cordon_listing listing;
 	const struct dirent64 *entry;
-	int r = 0;
+	int r = fd < 0 ? cordon_protect_unread(c, dir, fd) : 0;
 
 	cordon_listing_init(&listing, fd);
-	for (size_t read = 0;
-	     r == 0 && fd >= 0 && read < CORDON_PROTECT_ROOT_ENTRIES_MAX && (entry = cordon_listing_next(&listing));
-	     read++)
-		if (fnmatch("mise.*.toml", entry->d_name, 0) == 0 || fnmatch(".mise.*.toml", entry->d_name, 0) == 0)
-			r = cordon_protect_collect(c, dir, entry->d_name);
+	for (size_t read = 0; r == 0 && fd >= 0 && (entry = cordon_listing_next(&listing)); read++) {
+		/* An agent can put any number of names before the one that matters, in an earlier run. */
+		if (read == CORDON_PROTECT_ROOT_ENTRIES_MAX)
+			return -E2BIG;
+		for (const char *const *pattern = patterns; r == 0 && *pattern; pattern++)
+			if (fnmatch(*pattern, entry->d_name, 0) == 0)
+				r = cordon_protect_collect(c, dir, entry->d_name);
+	}
 	return r;
 }
 
@@ -174,8 +113,27 @@ static int collect_mise(struct cordon_protect_collector *c)
 	int r = environments ? collect_mise_named(c, environments) : 0;
 
 	if (r == 0 && !(cordon_names_lack_start(c->names, "mise.") && cordon_names_lack_start(c->names, ".mise.")))
-		r = collect_mise_present(c, "");
-	return r < 0 ? r : collect_mise_present(c, ".config");
+		r = collect_present(c, "", mise_files);
+	/* Other such files are protected if they exist: another shell may have another environment. */
+	if (r == 0)
+		r = collect_present(c, ".config", mise_files);
+	return r < 0 ? r : collect_present(c, "mise", mise_directory_files);
+}
+
+/* A VS Code workspace file has settings and tasks. Those that exist are protected, and the one that bears the name of the
+ * root: which other one a user opens is not known. */
+static int collect_code_workspaces(struct cordon_protect_collector *c)
+{
+	const char *name = cordon_path_base(c->root->path);
+	char own[NAME_MAX + 32];
+	int r = 0;
+
+	if (*name && strlen(name) < NAME_MAX - 16) {
+		snprintf(own, sizeof(own), "%s.code-workspace", name);
+		r = cordon_protect_collect(c, "", own);
+	}
+	return r == 0 && !cordon_names_lack_end(c->names, ".code-workspace") ? collect_present(c, "", code_workspaces)
+									     : r;
 }
 
 int cordon_protect_defaults(const struct cordon_root *root, struct cordon_protect_list *ret_list,
@@ -239,6 +197,12 @@ int cordon_protect_defaults_among(const struct cordon_root *root, struct cordon_
 	if (r == 0)
 		r = collect_mise(&c);
 	if (r == 0)
+		r = collect_code_workspaces(&c);
+	if (r == 0)
+		r = cordon_protect_envrc(&c);
+	if (r == 0)
 		r = cordon_protect_git(&c);
+	if (r == 0)
+		r = cordon_protect_nested(&c);
 	return finish(&c, r, ret_list, err);
 }

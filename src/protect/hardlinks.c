@@ -9,10 +9,12 @@
 
 #include "base/io.h"
 #include "base/resolve.h"
+#include "base/setting.h"
 #include "protect/hardlinks.h"
 
 struct search {
 	const char *path; /* the protected path, for messages */
+	const struct cordon_kept_names *kept;
 	bool copy_apart;
 	size_t entries;
 	size_t found;
@@ -24,6 +26,16 @@ static int too_large(const struct search *s, struct cordon_error *err)
 	cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "protected path %s is too large to be searched for hard links",
 		    s->path);
 	cordon_error_hint(err, "protect the files that matter instead of the whole directory");
+	return -E2BIG;
+}
+
+static int too_many(const struct search *s, struct cordon_error *err)
+{
+	cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
+		    "protected path %s has more than %d files with other names (hard links) to be copied apart",
+		    s->path, CORDON_HARDLINKS_COPIES_MAX);
+	cordon_error_hint(err, "protect the files that matter, or leave it unprotected with %s",
+			  cordon_setting_name(CORDON_SETTING_UNPROTECT));
 	return -E2BIG;
 }
 
@@ -83,10 +95,13 @@ static int copy_apart(int dir_fd, const char *name, struct cordon_error *err)
 
 static int visit(struct search *s, int dir_fd, const char *name, const struct stat *st, struct cordon_error *err)
 {
+	nlink_t kept = s->kept->ino == st->st_ino && s->kept->dev == st->st_dev ? s->kept->n : 0;
+
 	s->sockets |= S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode);
-	if (!S_ISREG(st->st_mode) || st->st_nlink < 2)
+	if (!S_ISREG(st->st_mode) || st->st_nlink < 2 + kept)
 		return 0;
-	s->found++;
+	if (++s->found > CORDON_HARDLINKS_COPIES_MAX)
+		return too_many(s, err);
 	return s->copy_apart ? copy_apart(dir_fd, name, err) : 0;
 }
 

@@ -8,9 +8,11 @@
 #define CORDON_PROTECT_HARDLINKS_H
 
 #include "base/error.h"
+#include "policy/policy.h"
 
-#define CORDON_HARDLINKS_ENTRIES_MAX 32768 /* entries read below one protected directory */
-#define CORDON_HARDLINKS_DEPTH_MAX 16
+#define CORDON_HARDLINKS_ENTRIES_MAX 1048576 /* entries read below one protected directory */
+#define CORDON_HARDLINKS_DEPTH_MAX 64
+#define CORDON_HARDLINKS_COPIES_MAX 32768	       /* files below one protected directory that are copied apart */
 #define CORDON_HARDLINKS_SIZE_MAX ((int64_t)256 << 20) /* a file larger than this is refused, not copied */
 
 /* Only looks. When there is more than a bound allows, it is an error (kind limit), because nobody can vouch for the

@@ -18,7 +18,9 @@
 #define INDEX_MAX ((size_t)256 << 20)
 #define INDEX_SMALL ((off_t)64 << 10) /* an index up to this size is read even when it did not change */
 #define GITLINKS_MAX 1024
-#define HOOKS_MAX 256  /* names read in one directory of hooks */
+#define HOOKS_MAX 256	/* names read in one directory of hooks */
+#define MODULES_MAX 256 /* names read in one directory of submodules */
+#define MODULES_DEPTH 4
 #define NAMES_MAX 512  /* bytes of the report on one repository */
 #define DIRS_MAX 65536 /* directories that wait to be read */
 #define WAIT_MS 1000   /* for the whole search, however little processor time it got */
@@ -160,6 +162,36 @@ static void look_at_hooks(struct finder *f, const char *git)
 		closedir(stream);
 }
 
+/* Whether a line of a rebase's list is a command for the shell. */
+static bool is_exec(const char *line)
+{
+	size_t n;
+
+	line += strspn(line, " \t");
+	n = strcspn(line, " \t\r\n");
+	return (n == 1 && *line == 'x') || (n == 4 && memcmp(line, "exec", n) == 0);
+}
+
+/* What a rebase that the host continues would execute. Git keeps the list while it rebases, so a run can write it. */
+static void look_at_rebase(struct finder *f, const char *git)
+{
+	static const char list[] = "rebase-merge/git-rebase-todo";
+	autobuf struct cordon_buf text = { 0 };
+	char path[CORDON_PATH_MAX];
+	int r = cordon_path_join(git, list, path, sizeof(path));
+	bool found;
+
+	if (r == 0)
+		r = read_own(f, path, true, CONFIG_MAX, &text);
+	found = r == -E2BIG;
+	for (const char *line = r == 0 ? text.data : NULL; line && !found; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		found = is_exec(line);
+	}
+	if (found)
+		add_name(f, list);
+}
+
 /* Resolves the path in a file such as commondir; false when it leads to nothing in the root. When it leads to
  * something outside, that is added to the report. */
 static bool follow(struct finder *f, const char *file, const char *prefix, const char *base, struct cordon_resolved *ret)
@@ -195,6 +227,7 @@ static void look_at_git_dir(struct finder *f, const char *git)
 	look_at_config(f, git, "config");
 	look_at_config(f, git, "config.worktree");
 	look_at_hooks(f, git);
+	look_at_rebase(f, git);
 	if (cordon_path_join(git, "commondir", path, sizeof(path)) < 0 || !follow(f, path, "", git, &common))
 		return;
 	look_at_config(f, common.path, "config");
@@ -222,6 +255,33 @@ static void look_at_repository(struct finder *f, const char *path)
 		look_at_git_dir(f, git.path);
 	if (f->names.len)
 		add_repository(f, path, false);
+}
+
+/* Git directories of submodules, in modules/NAME, where a name may hold slashes. Git on the host takes one that is there for a
+ * submodule of that name which is checked out later. */
+static void look_at_modules(struct finder *f, const char *dir, unsigned int depth)
+{
+	int fd = cordon_open_beneath(f->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	char path[CORDON_PATH_MAX], head[CORDON_PATH_MAX];
+	size_t n = 0;
+
+	if (fd >= 0 && !stream)
+		close(fd);
+	for (struct dirent *entry; stream && n++ < MODULES_MAX && (entry = readdir(stream));) {
+		struct stat st;
+
+		if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) ||
+		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0 ||
+		    cordon_path_join(path, "HEAD", head, sizeof(head)) < 0)
+			continue;
+		if (fstatat(f->policy->root.fd, head, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			look_at_repository(f, path);
+		else if (depth > 1)
+			look_at_modules(f, path, depth - 1);
+	}
+	if (stream)
+		closedir(stream);
 }
 
 /* ---- the index ---- */
@@ -424,6 +484,8 @@ void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_
 		f->cpu_end = cpu_ns() + (int64_t)us * 1000;
 		f->wall_end = cordon_time_monotonic() + WAIT_MS;
 		look_at_index(f, mark->index_fd);
+		look_at_repository(f, ".git"); /* first: the walk may end before it, among many names */
+		look_at_modules(f, ".git/modules", MODULES_DEPTH);
 		for (begin_walk(f); f->first < f->n && !deadline_passed(f); f->first++)
 			read_dir(f, f->dirs[f->first]);
 		for (size_t i = 0; i < f->n; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds the shares that a front end wants to a policy, and makes shares that show the same files agree. */
 #include "protect/shares.h"
+#include "base/confirmed.h"
 #include "base/path.h"
 
 static bool overlap(const char *a, const char *b)

@@ -2,6 +2,7 @@
 /* Records as structs: what the reader accepts, what it refuses, and that the writer writes what was read. */
 #include "unit.h"
 
+#include "protect/defaults.h"
 #include "store/internal.h"
 
 static json_t *parse(const char *text)
