@@ -57,10 +57,9 @@ static int collect_rows(struct cordon_protect_collector *c)
 static int collect_mise_named(struct cordon_protect_collector *c, const char *environments)
 {
 	static const char *const forms[][2] = {
-		{ "mise.", ".toml" },
-		{ ".mise.", ".toml" },
-		{ "mise.", ".local.toml" },
-		{ ".config/mise.", ".toml" },
+		{ "mise.", ".toml" },	     { "mise.", ".local.toml" },	{ ".mise.", ".toml" },
+		{ ".mise.", ".local.toml" }, { ".config/mise.", ".toml" },	{ ".config/mise.", ".local.toml" },
+		{ "mise/config.", ".toml" }, { "mise/config.", ".local.toml" },
 	};
 
 	while (*(environments += strspn(environments, ","))) {
@@ -151,6 +150,7 @@ static void begin(struct cordon_protect_collector *c, const struct cordon_root *
 		.worktrees_left = CORDON_PROTECT_WORKTREES_MAX,
 		.includes_left = CORDON_PROTECT_INCLUDES_MAX,
 		.bytes_left = BYTES_MAX,
+		.nested_left = CORDON_PROTECT_NESTED_MAX,
 	};
 }
 
@@ -158,16 +158,24 @@ static void begin(struct cordon_protect_collector *c, const struct cordon_root *
 static int finish(struct cordon_protect_collector *c, int r, struct cordon_protect_list *ret_list,
 		  struct cordon_error *err)
 {
+	cordon_protect_list_done(&c->git_dirs);
 	if (r >= 0) {
 		*ret_list = c->list;
 		return 0;
 	}
 	cordon_protect_list_done(&c->list);
+	if (r == -EACCES && c->closed) {
+		(void)cordon_fail_errno(err, r, "cannot list what the host would execute in %s", c->closed);
+		cordon_error_hint(err, "open it with chmod u+rx");
+		free(c->closed);
+		return r;
+	}
 	if (r != -E2BIG && r != -ENAMETOOLONG)
 		return cordon_fail_errno(err, r, "cannot list what git would execute in %s", c->root->path);
-	r = cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT,
-			"git's metadata in %s name more submodules, worktrees or files than can be protected",
-			c->root->path);
+	r = cordon_fail(
+		err, -E2BIG, CORDON_KIND_LIMIT,
+		"git's metadata and configuration for %s name more submodules, worktrees or files than can be protected",
+		c->root->path);
 	cordon_error_hint(err,
 			  "clean up .git (git worktree prune), or start with %s and name what "
 			  "matters with %s",

@@ -5,12 +5,13 @@
  * the two.
  *
  * Git's part comes from git's own metadata, with bounds, and never from a walk of the tree: the repository's config
- * and hooks, what the config includes or names (core.hooksPath, filters, ...) inside the root, and the same for its
- * submodules and linked worktrees. Everything that is read may be hostile: only regular files are read, with bounds;
+ * and hooks, what the config, the user's own and the system's include or name (core.hooksPath, filters, ...) inside
+ * the root, and the same for its submodules and linked worktrees, for repositories around the root, and for nested ones
+ * in its uppermost directories (protect/nested.h). Everything that is read may be hostile: only regular files are read, with bounds;
  * no link is followed out of the root, and nothing waits.
  *
- * A root without .git gets none of git's part: `git init` inside is normal work, and the report at the end lists
- * what it makes. A `.git` that is a link is protected as a whole. When there is more than a bound allows, the list
+ * A root without .git gets of git's part only what the user's configuration names: `git init` inside is normal work,
+ * and the report at the end lists what it makes. A `.git` that is a link is protected as a whole. When there is more than a bound allows, the list
  * becomes stricter (`.git/modules` or `.git/worktrees` as a whole) and `collapsed` is set; where that is not
  * possible, it is an error of kind limit.
  */
@@ -21,12 +22,13 @@
 #include "base/resolve.h"
 #include "policy/policy.h"
 
-#define CORDON_PROTECT_DEFAULTS_MAX 768
+#define CORDON_PROTECT_DEFAULTS_MAX 1024
 /* Directories read below .git/modules; also the most worktrees protected one by one. */
 #define CORDON_PROTECT_MODULES_MAX 256
 #define CORDON_PROTECT_WORKTREES_MAX 8192      /* worktrees read */
-#define CORDON_PROTECT_ROOT_ENTRIES_MAX 512    /* names read in the root and in .config to find mise's files */
+#define CORDON_PROTECT_ROOT_ENTRIES_MAX 262144 /* names read in the root and in .config to find files by a pattern */
 #define CORDON_PROTECT_DEPTH_MAX 8	       /* levels below .git/modules */
+#define CORDON_PROTECT_NESTED_MAX 32	       /* nested repositories that are held part by part */
 #define CORDON_PROTECT_INCLUDES_MAX 32	       /* configuration files read for one root */
 #define CORDON_PROTECT_CONFIG_MAX (256 * 1024) /* bytes of one configuration file */
 
@@ -50,7 +52,8 @@ enum cordon_protect_when {
 /* One row of the table; the documentation has the same rows. */
 struct cordon_protect_row {
 	const char *path;
-	const char *who; /* who executes it, and when */
+	const char *who;    /* who executes it, and when */
+	const char *source; /* the public documentation that says so */
 	enum cordon_protect_when when;
 };
 

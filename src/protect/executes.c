@@ -132,8 +132,7 @@ static const char *protected_row(const char *path)
 
 	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
 		for (size_t i = 0; i < n; i++)
-			if (list[i].when != CORDON_PROTECT_HOME && list[i].when != CORDON_PROTECT_HOME_IN_PARENT &&
-			    cordon_path_within(at, list[i].path))
+			if (list[i].when != CORDON_PROTECT_HOME && cordon_path_within(at, list[i].path))
 				return cordon_streq(list[i].who, "the same") ? list[i].path : list[i].who;
 	return NULL;
 }

@@ -28,8 +28,9 @@ void cordon_homes_user(char ret[static CORDON_PATH_MAX])
 		ret[0] = '\0';
 }
 
-int cordon_homes_each(int (*fn)(void *data, const char *home, uid_t uid), void *data)
+static int each(bool only_own, int (*fn)(void *data, const char *home, uid_t uid), void *data)
 {
+	uid_t own = geteuid();
 	autobuf struct cordon_buf text = CORDON_BUF(PASSWD_MAX);
 	int r = 0;
 
@@ -51,7 +52,7 @@ int cordon_homes_each(int (*fn)(void *data, const char *home, uid_t uid), void *
 			continue;
 		uid = strtoul(fields[2], NULL, 10);
 		fields[5][strcspn(fields[5], ":")] = '\0';
-		if ((uid > 0 && uid < FIRST_PERSON && uid != geteuid()) || fields[5][0] != '/' ||
+		if ((uid != own && (only_own || (uid > 0 && uid < FIRST_PERSON))) || fields[5][0] != '/' ||
 		    !cordon_homes_canonical(fields[5], path) || cordon_streq(path, "/"))
 			continue;
 		r = fn(data, path, (uid_t)uid);
@@ -59,11 +60,17 @@ int cordon_homes_each(int (*fn)(void *data, const char *home, uid_t uid), void *
 	return r;
 }
 
+int cordon_homes_each(int (*fn)(void *data, const char *home, uid_t uid), void *data)
+{
+	return each(false, fn, data);
+}
+
 static int compare_own(void *data, const char *home, uid_t uid)
 {
 	const struct cordon_root *root = data;
 
-	return uid == geteuid() && cordon_path_within(home, root->path) ? 1 : 0;
+	(void)uid;
+	return cordon_path_within(home, root->path) ? 1 : 0;
 }
 
 bool cordon_homes_own_in(const struct cordon_root *root)
@@ -81,5 +88,5 @@ bool cordon_homes_own_in(const struct cordon_root *root)
 				return false;
 		}
 	}
-	return cordon_homes_each(compare_own, (void *)(uintptr_t)root) == 1;
+	return each(true, compare_own, (void *)(uintptr_t)root) == 1;
 }

@@ -6,12 +6,14 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/setting.h"
 #include "protect/links.h"
 
 struct search {
 	struct cordon_policy *policy;
 	size_t entries;
 	const char *top; /* the protected directory that is being searched */
+	bool by_default; /* nobody asked for it */
 	struct cordon_error *err;
 };
 
@@ -19,7 +21,11 @@ static int too_large(const struct search *s)
 {
 	cordon_fail(s->err, -E2BIG, CORDON_KIND_LIMIT,
 		    "protected path %s is too large to be searched for symbolic links", s->top);
-	cordon_error_hint(s->err, "protect the files that matter instead of the whole directory");
+	if (s->by_default)
+		cordon_error_hint(s->err, "leave it unprotected with %s '%s', or choose a root that does not hold it",
+				  cordon_setting_name(CORDON_SETTING_UNPROTECT), s->top);
+	else
+		cordon_error_hint(s->err, "protect the files that matter instead of the whole directory");
 	return -E2BIG;
 }
 
@@ -145,6 +151,7 @@ int cordon_protect_links_add(struct cordon_policy *policy, struct cordon_error *
 		if (cordon_copy(dir, sizeof(dir), item->path, strlen(item->path)) < 0)
 			continue;
 		s.top = dir;
+		s.by_default = item->by_default;
 		if (item->target) {
 			r = follow(&s, dir);
 			if (r < 0)

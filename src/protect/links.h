@@ -13,8 +13,8 @@
 
 #include "policy/policy.h"
 
-#define CORDON_PROTECT_LINKS_ENTRIES_MAX 32768 /* entries read in all protected directories of a policy */
-#define CORDON_PROTECT_LINKS_DEPTH_MAX 32
+#define CORDON_PROTECT_LINKS_ENTRIES_MAX 1048576 /* entries read in all protected directories of a policy */
+#define CORDON_PROTECT_LINKS_DEPTH_MAX 64
 
 /* Must be called when all protected paths, the user's and the default ones, are in the policy. Adds paths to it,
  * marked as default. */

@@ -2,6 +2,7 @@
 /* What is protected by default, in ordinary repositories that git made and in trees that are made to mislead. */
 #include "unit.h"
 
+#include <fnmatch.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -67,7 +68,8 @@ static size_t below_git(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < list.n; i++)
-		n += strncmp(list.paths[i], ".git", 4) == 0 && strncmp(list.paths[i], ".github", 7) != 0;
+		n += strncmp(list.paths[i], ".git", 4) == 0 && strncmp(list.paths[i], ".github", 7) != 0 &&
+		     strncmp(list.paths[i], ".git-", 5) != 0;
 	return n;
 }
 
@@ -137,11 +139,15 @@ static void environments_of_mise_are_found_by_name_and_by_presence(void **state)
 	(void)state;
 	collect_all();
 	assert_has_not("mise.ci.toml");
-	make("mkdir .config; touch mise.ci.toml .mise.some.local.toml mise.toml .config/mise.x.toml other.ci.toml");
+	assert_has_not("mise/config.y.toml");
+	make("mkdir .config mise; touch mise.ci.toml .mise.some.local.toml mise.toml .config/mise.x.toml other.ci.toml "
+	     "mise/config.y.toml mise/other.y.toml");
 	collect_all();
 	assert_has("mise.ci.toml");
 	assert_has(".mise.some.local.toml");
 	assert_has(".config/mise.x.toml");
+	assert_has("mise/config.y.toml");
+	assert_has_not("mise/other.y.toml");
 	assert_has_not("other.ci.toml");
 	assert_int_equal(setenv("MISE_ENV", "prod,../x,,test", 1), 0);
 	collect_all();
@@ -149,7 +155,11 @@ static void environments_of_mise_are_found_by_name_and_by_presence(void **state)
 	assert_has("mise.prod.toml");
 	assert_has(".mise.test.toml");
 	assert_has("mise.test.local.toml");
+	assert_has(".mise.test.local.toml");
 	assert_has(".config/mise.prod.toml");
+	assert_has(".config/mise.prod.local.toml");
+	assert_has("mise/config.prod.toml");
+	assert_has("mise/config.test.local.toml");
 }
 
 static void the_home_directory_gets_its_own_rows(void **state)
@@ -167,15 +177,17 @@ static void the_home_directory_gets_its_own_rows(void **state)
 	collect_all();
 	assert_has(".bashrc");
 	assert_has(".ssh");
-	assert_has_not(".config/autostart");
+	/* A directory that the run would make itself does not matter. */
+	assert_has(".config/autostart");
+	assert_has(".local/lib");
+	assert_has(".cargo/bin");
 	assert_int_equal(chdir("w"), 0);
 }
 
 static void a_repository_gets_what_git_executes_and_stays_usable(void **state)
 {
-	static const char *const written[] = { ".git/index", ".git/HEAD",    ".git/objects",
-					       ".git/refs",  ".git/logs",    ".git/COMMIT_EDITMSG",
-					       ".git/info",  ".git/modules", ".git/worktrees" };
+	static const char *const written[] = { ".git/index", ".git/HEAD",	    ".git/objects", ".git/refs",
+					       ".git/logs",  ".git/COMMIT_EDITMSG", ".git/info",    ".git/worktrees" };
 
 	(void)state;
 	make("git init -q .");
@@ -187,6 +199,7 @@ static void a_repository_gets_what_git_executes_and_stays_usable(void **state)
 	assert_has(".git/commondir");
 	assert_has(".gitattributes");
 	assert_has(".gitmodules");
+	assert_has(".git/modules"); /* as long as it is missing */
 	assert_has("HEAD");
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(written); i++)
 		assert_has_not(written[i]);
@@ -236,9 +249,188 @@ static void configuration_names_more_of_the_tree(void **state)
 	assert_has("conf2");
 	assert_has("deep/er/conf3");
 	assert_has("deep/hooks");
-	assert_has_not("deep/none");
+	assert_has("deep/none"); /* the agent could make it */
 	assert_has_not("ssh");
 	assert_has_not("python3");
+}
+
+/* Writes the user's configuration and has it count. */
+static void write_user(const char *name, const char *text)
+{
+	char path[2 * CORDON_PATH_MAX], home[CORDON_PATH_MAX];
+
+	snprintf(home, sizeof(home), "%s/home", unit_dir);
+	snprintf(path, sizeof(path), "%s/%s", home, name);
+	unit_write(path, text);
+	assert_int_equal(setenv("HOME", home, 1), 0);
+}
+
+static void the_users_own_configuration_counts_in_every_root(void **state)
+{
+	char text[2048];
+
+	(void)state;
+	write_user(".gitconfig", "[core]\nhooksPath = .githooks\nattributesFile = conf/attr\nfsmonitor = tools/mon --x\n"
+				 "[include]\npath = more\n[includeIf \"gitdir:/nowhere/\"]\npath = ~/never\n"
+				 "[init]\ntemplateDir = template\n");
+	write_user("more", "[include]\npath = .gitconfig\n[merge \"x\"]\ndriver = ./tools/merge %O %A\n");
+	write_user("never", "[filter \"x\"]\nclean = sh tools/clean.sh\n");
+	/* Also before there is a repository. */
+	for (int round = 0; round < 2; round++) {
+		collect_all();
+		assert_has(".githooks");
+		assert_has("conf/attr");
+		assert_has("tools/mon");
+		assert_has("tools/merge");
+		assert_has("tools/clean.sh");
+		assert_has("template");
+		make("HOME=/nonexistent git init -q .");
+	}
+	assert_has_not(".git");
+	/* XDG's file, and an absolute path into the root. */
+	unit_mkdir("../home/.config");
+	unit_mkdir("../home/.config/git");
+	snprintf(text, sizeof(text), "[core]\nhooksPath = %s/w/abs\n[include]\npath = %s/w/inc\n", unit_dir, unit_dir);
+	write_user(".gitconfig", "");
+	write_user(".config/git/config", text);
+	unit_write("inc", "[core]\nsshCommand = bin/ssh -v\n");
+	collect_all();
+	assert_has("abs");
+	assert_has("inc");
+	assert_has("bin/ssh");
+	assert_has_not(".githooks");
+}
+
+static void a_users_configuration_that_is_kept_in_the_root_is_held(void **state)
+{
+	(void)state;
+	write_user("unused", "");
+	make("mkdir dot; ln -s ../w/link ../home/.gitconfig; ln -s dot/gitconfig link; echo '[core]\n hooksPath = h' >dot/gitconfig");
+	collect_all();
+	assert_has("link");
+	assert_has("dot/gitconfig");
+	assert_has("h");
+	/* Nor can it be made where it is missing. */
+	make("rm dot/gitconfig");
+	collect_all();
+	assert_has("link");
+	assert_has("dot/gitconfig");
+}
+
+static void a_hostile_users_configuration_ends_nothing(void **state)
+{
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	write_user(".gitconfig", "[include]\npath = .gitconfig\n[include]\npath = fifo\n[include]\npath = /dev/zero\n"
+				 "[core]\nhooksPath = .\n");
+	make("mkfifo ../home/fifo; HOME=/nonexistent git init -q .");
+	assert_int_equal(collect(&err), 0);
+	assert_has("pre-commit");
+	assert_has_not("");
+	make("for i in $(seq 80); do printf '[include]\npath = i%s\n' $i; : >../home/i$i; done >../home/.gitconfig");
+	assert_int_equal(collect(&err), -E2BIG);
+	assert_int_equal(err.kind, CORDON_KIND_LIMIT);
+}
+
+static void a_root_below_a_repository_holds_what_that_executes(void **state)
+{
+	(void)state;
+	make("cd ..; git init -q .; git config core.hooksPath w/hooks; git config core.fsmonitor w/tools/mon; "
+	     "git config include.path ../w/inc; git config filter.x.clean elsewhere/x");
+	unit_write("inc", "[core]\nattributesFile = w/attr\n");
+	collect_all();
+	assert_has("hooks");
+	assert_has("tools/mon");
+	assert_has("inc");
+	assert_has("attr");
+	assert_has(".gitattributes");
+	assert_has_not("elsewhere/x");
+	assert_has_not(".git/config");
+	/* The root is the directory of hooks. */
+	make("cd ..; git config core.hooksPath w");
+	collect_all();
+	assert_has("pre-commit");
+}
+
+static void nested_repositories_are_held_like_the_roots_own(void **state)
+{
+	(void)state;
+	make("git init -q .; git init -q sub; git init -q a/b/c; git init -q --bare hub.git; git init -q --bare a/hub; "
+	     "git init -q node_modules/x; git -C sub config core.fsmonitor tools/mon; git init -q a/b/c/d/e");
+	write_user(".gitconfig", "[core]\nhooksPath = .githooks\n");
+	collect_all();
+	assert_has("sub/.git/config");
+	assert_has("sub/.git/hooks");
+	assert_has("sub/.git/commondir");
+	assert_has("sub/HEAD");
+	assert_has("sub/tools/mon");
+	assert_has("sub/.githooks");
+	assert_has("a/b/c/.git/hooks");
+	assert_has("hub.git/hooks");
+	assert_has("hub.git/config");
+	assert_has("a/hub/hooks");
+	/* What lies deeper, and in the directories of package managers, is not looked for. */
+	assert_has_not("a/b/c/d/e/.git/hooks");
+	assert_has_not("node_modules/x/.git/hooks");
+	assert_has_not("sub/AGENTS.md");
+	/* Many of them are held as a whole. */
+	make("mkdir m; for i in $(seq 10 60); do mkdir -p m/$i; cp -r sub/.git m/$i/; done");
+	collect_all();
+	assert_true(list.collapsed);
+	assert_has("m/60/.git");
+	assert_has("m/10/.git/hooks");
+	assert_has_not("m/10/.git");
+}
+
+static void the_bounds_of_the_search_for_repositories_do_not_depend_on_the_tree(void **state)
+{
+	(void)state;
+	make("for i in $(seq 1000 1099); do mkdir -p $i/x; done; git init -q 1000/x; git init -q 1099/x; git init -q 1098");
+	collect_all();
+	assert_has("1000/x/.git/hooks");
+	assert_has("1098/.git/hooks");
+	assert_has_not("1099/x/.git/hooks");
+}
+
+static void what_an_envrc_reads_is_held(void **state)
+{
+	(void)state;
+	make("mkdir -p env conf tools node_modules/.bin; : >tools/gen; : >data");
+	unit_write(".envrc",
+		   "# dotenv not-this\nsource_env conf\nsource ./env/a.sh; dotenv\ndotenv_if_exists .env.local\n"
+		   "PATH_add bin\nPATH_add node_modules/.bin\nexport PATH=\"$PWD/tools/bin:$PATH\"\n"
+		   "eval \"$(tools/gen --x)\"\nuse flake\n. \"$(pwd)/last.sh\"\npath_add LD_LIBRARY_PATH lib\n");
+	unit_write("conf/.envrc", "source_env_if_exists ../.envrc\nsource_env deeper.sh\n");
+	collect_all();
+	assert_has(".envrc");
+	assert_has("conf/.envrc");
+	assert_has("env/a.sh");
+	assert_has(".env");
+	assert_has(".env.local");
+	assert_has("bin");
+	assert_has("tools/bin");
+	assert_has("tools/gen");
+	assert_has("flake.nix");
+	assert_has(".direnv");
+	assert_has("last.sh");
+	assert_has("lib");
+	assert_has("deeper.sh");
+	assert_has_not("not-this");
+	assert_has_not("data");
+	assert_has_not("node_modules/.bin");
+	make("rm .envrc; mkfifo .envrc");
+	collect_all();
+	assert_has_not(".env");
+}
+
+static void workspace_files_of_editors_are_found_by_name_and_by_presence(void **state)
+{
+	(void)state;
+	make(": >my.code-workspace");
+	collect_all();
+	assert_has("my.code-workspace");
+	assert_has("w.code-workspace");
 }
 
 static void absolute_and_home_names_count_when_they_are_inside(void **state)
@@ -301,6 +493,9 @@ static void submodules_and_worktrees_are_found_by_metadata(void **state)
 	assert_has(".git/modules/libs/one/commondir");
 	assert_has(".git/modules/two/config");
 	assert_has(".git/modules/two/modules/inner/config");
+	assert_has(".git/modules/gone");
+	assert_has(".git/modules/libs/HEAD");
+	assert_has_not(".git/modules");
 	assert_has("libs/one/.git");
 	assert_has("two/.git");
 	assert_has("two/inner/.git");
@@ -430,11 +625,10 @@ static void bounds_are_kept(void **state)
 	assert_int_equal(collect(&err), -E2BIG);
 }
 
-/* docs/protected-by-default.md has one line "| `path` | who | when |" for each row, in the order of the table. */
+/* docs/protected-by-default.md has one line "| `path` | who | when | source |" for each row, in the order of the table. */
 static void the_documented_table_is_this_one(void **state)
 {
-	static const char *const words[] = { "always", "where its directory exists", "root is the home directory",
-					     "root is the home directory, where its directory exists" };
+	static const char *const words[] = { "always", "where its directory exists", "root is the home directory" };
 	autobuf struct cordon_buf doc = CORDON_BUF(1 << 20);
 	const char *cases = getenv("CORDON_CASES"), *at, *end;
 	char path[CORDON_PATH_MAX], line[512];
@@ -450,7 +644,9 @@ static void the_documented_table_is_this_one(void **state)
 	for (size_t i = 0; i < n; i++) {
 		const char *found;
 
-		snprintf(line, sizeof(line), "\n| `%s` | %s | %s |\n", rows[i].path, rows[i].who, words[rows[i].when]);
+		snprintf(line, sizeof(line), "\n| `%s` | %s | %s | %s |\n", rows[i].path, rows[i].who,
+			 words[rows[i].when], rows[i].source);
+		assert_true(*rows[i].source);
 		found = strstr(at, line);
 		if (!found)
 			fail_msg("docs/protected-by-default.md lacks, or has in another place:%s", line);
@@ -461,6 +657,45 @@ static void the_documented_table_is_this_one(void **state)
 	for (at = doc.data; (at = strstr(at, "\n| `")) && at < end; at++)
 		lines++;
 	assert_int_equal(lines, n);
+}
+
+/* Each source of the table has one line "| source | where | state |" under "## Sources", and each such line a row. */
+static void every_source_says_whether_it_was_looked_up(void **state)
+{
+	autobuf struct cordon_buf doc = CORDON_BUF(1 << 20);
+	const char *cases = getenv("CORDON_CASES"), *sources;
+	struct cordon_error err = { 0 };
+	char path[CORDON_PATH_MAX];
+	size_t n, different = 0, lines = 0;
+	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
+
+	(void)state;
+	assert_non_null(cases);
+	snprintf(path, sizeof(path), "%s/../../docs/protected-by-default.md", cases);
+	assert_int_equal(cordon_read_file(AT_FDCWD, path, 0, &doc, &err), 0);
+	sources = strstr(doc.data, "\n## Sources\n");
+	assert_non_null(sources);
+	for (size_t i = 0; i < n; i++) {
+		char line[512];
+		const char *found;
+		size_t j = 0, length;
+
+		snprintf(line, sizeof(line), "\n| %s | ", rows[i].source);
+		found = strstr(sources, line);
+		if (!found)
+			fail_msg("Sources of docs/protected-by-default.md lacks: %s", rows[i].source);
+		length = strcspn(found + 1, "\n");
+		snprintf(line, sizeof(line), "%.*s", (int)length, found + 1);
+		if (fnmatch("| * | ?* | read |", line, 0) != 0 && fnmatch("| * | ?* | page found |", line, 0) != 0 &&
+		    fnmatch("| * |  | not looked up |", line, 0) != 0)
+			fail_msg("this source does not say whether it was looked up: %s", line);
+		while (!cordon_streq(rows[j].source, rows[i].source))
+			j++;
+		different += j == i;
+	}
+	for (const char *at = strstr(sources, "\n|---"); (at = strstr(at + 1, "\n| "));)
+		lines++;
+	assert_int_equal(lines, different);
 }
 
 #define in_tree(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -474,6 +709,14 @@ int main(void)
 		in_tree(a_repository_gets_what_git_executes_and_stays_usable),
 		in_tree(planted_names_would_be_obeyed_by_git),
 		in_tree(configuration_names_more_of_the_tree),
+		in_tree(the_users_own_configuration_counts_in_every_root),
+		in_tree(a_users_configuration_that_is_kept_in_the_root_is_held),
+		in_tree(a_hostile_users_configuration_ends_nothing),
+		in_tree(a_root_below_a_repository_holds_what_that_executes),
+		in_tree(nested_repositories_are_held_like_the_roots_own),
+		in_tree(the_bounds_of_the_search_for_repositories_do_not_depend_on_the_tree),
+		in_tree(what_an_envrc_reads_is_held),
+		in_tree(workspace_files_of_editors_are_found_by_name_and_by_presence),
 		in_tree(absolute_and_home_names_count_when_they_are_inside),
 		in_tree(nothing_makes_everything_read_only),
 		in_tree(submodules_and_worktrees_are_found_by_metadata),
@@ -482,6 +725,7 @@ int main(void)
 		in_tree(links_fifos_and_directories_in_odd_places_do_no_harm),
 		in_tree(bounds_are_kept),
 		cmocka_unit_test(the_documented_table_is_this_one),
+		cmocka_unit_test(every_source_says_whether_it_was_looked_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
