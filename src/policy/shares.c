@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/identity.h"
 #include "base/path.h"
 #include "base/setting.h"
 #include "policy/shares.h"
 
 static void free_share(struct cordon_policy_share *share)
 {
+	cordon_closep(&share->fd);
 	free(share->source);
+	free(share->named);
 	free(share->given);
 	free(share->link);
 	free(share->target);
@@ -40,24 +43,22 @@ static char *name_of(const struct cordon_policy_share *share)
 	return cordon_buf_steal(&text);
 }
 
-/* Finds the canonical path of the source, and whether it is a directory. */
-static int find_source(const char *setting, const char *source, bool home, char ret[static CORDON_PATH_MAX],
-		       bool *ret_is_directory, struct cordon_error *err)
+/* Finds the canonical path of the source and opens what is there, and finds out whether it is a directory. */
+static int find_source(struct cordon_policy_share *share, const char *source, struct cordon_error *err)
 {
-	struct cordon_root slash = { .fd = -1, .path = "/" };
-	CORDON_UNCLEARED struct cordon_resolved found;
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	const char *setting = setting_of(share->home);
 	struct stat st;
 
 	if (source[0] != '/')
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s %s: the path must be absolute", setting, source);
-	cordon_resolve(&slash, source, &found);
-	if (found.place != CORDON_PLACE_INSIDE || !found.exists ||
-	    cordon_path_join("/", found.path, ret, CORDON_PATH_MAX) < 0 || lstat(ret, &st) < 0 ||
-	    (home && !S_ISDIR(st.st_mode)))
+	share->fd = cordon_resolve_open(source, path);
+	if (share->fd < 0 || fstat(share->fd, &st) < 0 || (share->home && !S_ISDIR(st.st_mode)))
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "%s %s: no such %s", setting, source,
-				   home ? "directory" : "file or directory");
-	*ret_is_directory = S_ISDIR(st.st_mode);
-	return 0;
+				   share->home ? "directory" : "file or directory");
+	share->is_directory = S_ISDIR(st.st_mode);
+	share->source = strdup(path);
+	return share->source ? 0 : cordon_fail_errno(err, -ENOMEM, "shares");
 }
 
 /* Finds the canonical path of a link itself, and where it leads. */
@@ -115,6 +116,10 @@ static int make_policy(struct cordon_policy_share *share, struct cordon_error *e
 {
 	int r = cordon_policy_new(share->source, &share->policy, err);
 
+	/* INVARIANT: what the policy judges is what the run mounts. */
+	if (r == 0 && !cordon_same_object(share->fd, share->policy->root.fd))
+		r = cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT, "%s: something else was just put in its place",
+				share->where);
 	if (r == 0)
 		r = cordon_policy_add_grant(share->policy, "**",
 					    share->read_only ? CORDON_ACCESS_READ : CORDON_ACCESS_WRITE, share->where,
@@ -134,14 +139,12 @@ static int protect_asked(struct cordon_policy_share *share, const struct cordon_
 static int fill(struct cordon_policy_share *share, const struct cordon_policy *policy, const struct cordon_share *ask,
 		const char *at, struct cordon_error *err)
 {
-	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	int r = ask->kind == CORDON_SHARE_LINK ? find_link(share, ask->source, err)
-					       : find_source(setting_of(share->home), ask->source, share->home, path,
-							     &share->is_directory, err);
+					       : find_source(share, ask->source, err);
 
 	if (r < 0)
 		return r;
-	if ((!share->source && !(share->source = strdup(path))) || (ask->lower && !(share->lower = strdup(ask->lower))))
+	if (ask->lower && !(share->lower = strdup(ask->lower)))
 		return cordon_fail_errno(err, -ENOMEM, "shares");
 	share->where = ask->where ? strdup(ask->where) : name_of(share);
 	if (!share->where)
@@ -178,9 +181,12 @@ static int append(struct cordon_policy *policy, struct cordon_policy_share share
 int cordon_policy_add_share(struct cordon_policy *policy, const struct cordon_share *ask, bool home, const char *at,
 			    struct cordon_error *err)
 {
-	struct cordon_policy_share share = {
-		.kind = ask->kind, .read_only = ask->read_only, .home = home, .own = ask->own, .commits = ask->commits
-	};
+	struct cordon_policy_share share = { .kind = ask->kind,
+					     .fd = -1,
+					     .read_only = ask->read_only,
+					     .home = home,
+					     .own = ask->own,
+					     .commits = ask->commits };
 
 	return append(policy, share, ask, at, err);
 }
@@ -188,7 +194,7 @@ int cordon_policy_add_share(struct cordon_policy *policy, const struct cordon_sh
 int cordon_policy_add_git_share(struct cordon_policy *policy, const char *source, bool read_only,
 				struct cordon_error *err)
 {
-	return append(policy, (struct cordon_policy_share){ .read_only = read_only, .git = true },
+	return append(policy, (struct cordon_policy_share){ .fd = -1, .read_only = read_only, .git = true },
 		      &(struct cordon_share){ .source = source }, NULL, err);
 }
 
