@@ -175,9 +175,26 @@ static int add_value(struct cordon_buf *text, const char *key, const char *value
 	return r == 0 && *value ? cordon_buf_adds(text, "\"\n") : r;
 }
 
+bool cordon_plan_git_reads(const struct cordon_policy *policy)
+{
+	struct cordon_decision decision;
+
+	cordon_policy_decide(policy, ".git/index.lock", CORDON_OP_WRITE, &decision);
+	return decision.verdict == CORDON_DENY;
+}
+
+static int add_user(struct cordon_buf *text, const struct git_user *user)
+{
+	int r = *user->name || *user->email ? cordon_buf_adds(text, "[user]\n") : 0;
+
+	if (r == 0)
+		r = add_value(text, "name", user->name);
+	return r < 0 ? r : add_value(text, "email", user->email);
+}
+
 int cordon_plan_git_user(struct cordon_plan *plan, const struct cordon_policy *policy, struct cordon_error *err)
 {
-	autobuf struct cordon_buf text = CORDON_BUF((size_t)4 * VALUE_MAX + 64);
+	autobuf struct cordon_buf text = CORDON_BUF((size_t)4 * VALUE_MAX + 128);
 	char git_dir[CORDON_PATH_MAX];
 	struct git_user user = { 0 };
 	struct cordon_step *step;
@@ -190,11 +207,13 @@ int cordon_plan_git_user(struct cordon_plan *plan, const struct cordon_policy *p
 			cordon_copy(git_dir, sizeof(git_dir), policy->shares[i].source,
 				    strlen(policy->shares[i].source));
 	find(&user, git_dir);
-	if (!*user.name && !*user.email)
+	/* GIT_OPTIONAL_LOCKS does not reach all of git. */
+	if (add_user(&text, &user) < 0 ||
+	    (cordon_plan_git_reads(policy) && cordon_buf_adds(&text, "[diff]\n\tautoRefreshIndex = false\n") < 0))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	if (!text.len)
 		return 0;
-	if (cordon_buf_adds(&text, "[user]\n") < 0 || add_value(&text, "name", user.name) < 0 ||
-	    add_value(&text, "email", user.email) < 0 ||
-	    !(step = cordon_plan_step(plan, CORDON_STEP_FILE, "/etc/gitconfig")) ||
+	if (!(step = cordon_plan_step(plan, CORDON_STEP_FILE, "/etc/gitconfig")) ||
 	    !(step->text = cordon_arena_strdup(plan->arena, text.data)))
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	step->text_len = text.len;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/listing.h"
@@ -111,6 +112,33 @@ const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, 
 
 		if (strlen(guard->inside) >= n && names_equal(plan, guard->inside, path, n) &&
 		    (guard->inside[n] == '\0' || guard->inside[n] == '/'))
+			return guard;
+	}
+	return NULL;
+}
+
+const struct cordon_guard *cordon_plan_guard_above(const struct cordon_plan *plan, const char *dir, const char *path)
+{
+	size_t least = strlen(dir), len = strlen(path);
+
+	for (size_t i = 0; i < plan->n_guards; i++) {
+		const struct cordon_guard *guard = &plan->guards[i];
+		size_t n = guard->inside_len;
+
+		if (n > least && len >= n && memcmp(guard->inside, path, n) == 0 && (path[n] == '\0' || path[n] == '/'))
+			return guard;
+	}
+	return NULL;
+}
+
+const struct cordon_guard *cordon_plan_guard_of_name(const struct cordon_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->n_guards; i++) {
+		const struct cordon_guard *guard = &plan->guards[i];
+
+		if (cordon_path_within(guard->inside, path) &&
+		    (guard->state != CORDON_GUARD_ABSENT || cordon_streq(guard->inside, path) ||
+		     cordon_path_within(guard->dir, path)))
 			return guard;
 	}
 	return NULL;

@@ -133,12 +133,14 @@ typedef enum cordon_guard_state { CORDON_GUARD_PRESENT, CORDON_GUARD_ABSENT, COR
 struct cordon_guard {
 	const char *path;  /* relative to its area, as the user named it */
 	size_t len;	   /* of path */
+	uint64_t sum;	   /* of its bytes: most paths are told apart by it */
 	const char *where; /* the setting or file that asked for it, or NULL */
 	bool by_default;
 	cordon_guard_kind kind;
 	cordon_guard_state state;
 	size_t area;
 	const char *inside; /* where the agent sees it, or would */
+	size_t inside_len;  /* of inside */
 	const char *dir;    /* its deepest existing directory, inside */
 	bool hard_links;    /* it had more than one name when the plan was built; the start makes a copy of its own */
 };
@@ -258,6 +260,11 @@ int cordon_plan_guard_in(struct cordon_plan *plan, size_t area, cordon_guard_kin
 /* The boundary that has this path inside, or one that lies below it; or NULL. The agent can make, move or remove
  * neither. */
 const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, const char *path);
+/* The boundary that is this path inside, or contains it, and lies below the directory `dir`; or NULL. */
+const struct cordon_guard *cordon_plan_guard_above(const struct cordon_plan *plan, const char *dir, const char *path);
+/* The boundary because of which a name can't be moved or removed: it has this name, or lies below it. Directories that lead
+ * to a boundary are pinned when they existed at the start; those that the agent itself made later it may remove again. */
+const struct cordon_guard *cordon_plan_guard_of_name(const struct cordon_plan *plan, const char *path);
 /* Whether an inside path lies in a git directory of the host's, in which the agent makes no symbolic link: git on the host would
  * follow it and write where it leads (packed-refs, COMMIT_EDITMSG, logs). Git directories of submodules that the run adds are
  * its own. */
@@ -270,7 +277,10 @@ const struct cordon_step *cordon_plan_covering(const struct cordon_plan *plan, c
 int cordon_plan_system(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);
 /* Finds the name and the shell of the user; -ENOMEM. */
 int cordon_plan_account(struct cordon_plan *plan, const struct cordon_plan_spec *spec);
-/* Makes /etc/gitconfig with the host's user.name and user.email, if there are any. */
+/* Whether the index of the repository can't be written. `git status` and `git diff` write what they found out into it, if they
+ * can; unless they are told to leave it, that would be an attempt to change what is read-only. */
+bool cordon_plan_git_reads(const struct cordon_policy *policy);
+/* Makes /etc/gitconfig with the host's user.name and user.email, if there are any, and what git must know otherwise. */
 int cordon_plan_git_user(struct cordon_plan *plan, const struct cordon_policy *policy, struct cordon_error *err);
 /* Changes the text of a file of /etc, if it is one that says how names of hosts are resolved; it may be empty. */
 int cordon_plan_host_names(const struct cordon_plan *plan, const char *name, struct cordon_buf *text);
@@ -285,6 +295,8 @@ int cordon_plan_home(struct cordon_plan *plan, const struct cordon_plan_spec *sp
 int cordon_plan_shares(struct cordon_plan *plan, const struct cordon_plan_spec *spec, bool around,
 		       struct cordon_error *err);
 int cordon_plan_protect(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err);
+/* Refuses a plan with a boundary in a directory that folds names. */
+int cordon_plan_folding(struct cordon_plan *plan, struct cordon_error *err);
 int cordon_plan_hold(struct cordon_plan *plan, struct cordon_error *err);
 /* Masks the host's sockets and FIFOs in what the agent may only read. Call it when all other mounts are in the plan. */
 int cordon_plan_sockets(struct cordon_plan *plan, struct cordon_error *err);
