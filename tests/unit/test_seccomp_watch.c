@@ -40,7 +40,6 @@ static const struct row rows[] = {
 	{ "openat O_CREAT", SYS_openat, CHANGE, { HERE, P("a"), O_CREAT | O_WRONLY, 0600 } },
 	{ "openat O_CREAT with rubbish", SYS_openat, CHANGE, { HERE, P("a2"), RUBBISH | O_CREAT | O_WRONLY, 0600 } },
 	{ "openat O_CREAT O_DIRECTORY", SYS_openat, CHANGE, { HERE, P("a3"), O_CREAT | O_DIRECTORY, 0600 } },
-	{ "openat2", SYS_openat2, CHANGE, { HERE, P("b"), 0, 0 } },
 	{ "mkdirat", SYS_mkdirat, CHANGE, { HERE, P("c"), 0700 } },
 	{ "mknodat", SYS_mknodat, CHANGE, { HERE, P("d"), S_IFIFO | 0600, 0 } },
 	{ "symlinkat", SYS_symlinkat, CHANGE, { P("a"), HERE, P("e") } },

@@ -14,7 +14,6 @@
 /* The kernel's structure wants a pointer to writable memory, which it only reads. */
 /* clang-format off */
 #define PROGRAM(array) { .len = CORDON_ARRAY_SIZE(array), .filter = (struct sock_filter *)(uintptr_t)(array) }
-/* clang-format on */
 
 static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
 	[CORDON_SECCOMP_BASE] = PROGRAM(filter_base),
@@ -24,7 +23,10 @@ static const struct sock_fprog programs[CORDON_SECCOMP__MAX] = {
 	[CORDON_SECCOMP_PIN_CPUS] = PROGRAM(filter_pin_cpus),
 	[CORDON_SECCOMP_NO_UNIX] = PROGRAM(filter_no_unix),
 	[CORDON_SECCOMP_NO_TRUNCATE] = PROGRAM(filter_no_truncate),
+	[CORDON_SECCOMP_HAND] = PROGRAM(filter_hand),
+	[CORDON_SECCOMP_NO_XATTR] = PROGRAM(filter_no_xattr),
 };
+/* clang-format on */
 
 /* The same with sockets of NETLINK_ROUTE. */
 static const struct sock_fprog programs_with_routes[] = {

@@ -5,8 +5,9 @@
  *
  * What a filter answers:
  *   - foreign ABIs (i386 and x32 on x86-64, 32-bit on arm64): the process is killed;
- *   - a call number that it does not know, and clone3: ENOSYS, so that libc falls back to other calls;
- *   - a call that it knows and refuses: EPERM; a socket family that is not on the list: EAFNOSUPPORT;
+ *   - a call number that it does not know, clone3 and openat2: ENOSYS, so that libc falls back to other calls;
+ *   - a call that it knows and refuses: EPERM (also a mode with set-user-id or set-group-id bits, and a lease); a socket
+ *     family that is not on the list: EAFNOSUPPORT; an ioctl request that is not on the list: ENOTTY;
  *   - it compares exactly the bits of an argument that the kernel reads (the low 32 of flags, families, ioctl requests).
  */
 #ifndef CORDON_SANDBOX_INSIDE_SECCOMP_H
@@ -17,8 +18,8 @@
 enum cordon_seccomp_variant {
 	CORDON_SECCOMP_BASE, /* every run */
 	/* BASE, and a notification for every call that can change something by its path: opening with a flag that
-	 * writes, makes or truncates, openat2, mkdir, mknod, symlink, link, rename, bind, unlink, truncate, chmod,
-	 * chown, utimes, xattrs. And for landlock_restrict_self, because the watch must know which processes gave up
+	 * writes, makes or truncates, mkdir, mknod, symlink, link, rename, bind, unlink, truncate, chmod,
+	 * chown, utimes, xattrs. And for landlock_restrict_self, because the hand must know which processes gave up
 	 * rights. */
 	CORDON_SECCOMP_CHANGE,
 	/* CHANGE, and opening to read and execve. stat, access, readlink, opening with O_PATH and listing a directory
@@ -32,8 +33,11 @@ enum cordon_seccomp_variant {
 	/* In the same way, on older kernels (plan/layers.h). EACCES for socket(AF_UNIX), and for socketpair(2) of any type but
 	 * SOCK_STREAM and SOCK_SEQPACKET. */
 	CORDON_SECCOMP_NO_UNIX,
-	/* EACCES for truncate(2) and for O_TRUNC without O_WRONLY or O_RDWR, ENOSYS for openat2(2). */
+	/* EACCES for truncate(2) and for O_TRUNC without O_WRONLY or O_RDWR. */
 	CORDON_SECCOMP_NO_TRUNCATE,
+	CORDON_SECCOMP_HAND, /* the hand: BASE, openat2 and the ioctl requests of a seccomp listener */
+	/* EOPNOTSUPP for every call that sets or removes an extended attribute; where there is no hand. */
+	CORDON_SECCOMP_NO_XATTR,
 	CORDON_SECCOMP__MAX
 };
 

@@ -22,6 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "sandbox/inside/ioctl_table.h"
+#include "sandbox/inside/seccomp_code.h"
 
 #ifndef SECCOMP_RET_USER_NOTIF
 #define SECCOMP_RET_USER_NOTIF 0x7fc00000U
@@ -32,32 +36,35 @@
 #define NEW_TIME 0x00000080U	   /* CLONE_NEWTIME; for clone(2) these bits are the exit signal */
 #define X32_BIT 0x40000000U
 #define RANDOMIZE_OFF 0x0040000U /* ADDR_NO_RANDOMIZE */
-#define TTY_STI 0x5412U		 /* TIOCSTI */
-#define TTY_LINUX 0x541cU	 /* TIOCLINUX */
-#define TTY_CONS 0x541dU	 /* TIOCCONS */
-#define TTY_SETD 0x5423U	 /* TIOCSETD */
 #define PRIO_OF_USER 2U		 /* PRIO_USER */
 #define IOPRIO_OF_USER 3U	 /* IOPRIO_WHO_USER */
 #define WHITEOUT 4U		 /* RENAME_WHITEOUT */
 #define SOCKET_TYPE 0xfU	 /* SOCK_TYPE_MASK: the rest of the argument are flags */
+#define COMMANDS_END 1039U	 /* fcntl: the first command after F_SET_FILE_RW_HINT, F_GETDELEG of 6.19 */
+#define SET_IDS (S_ISUID | S_ISGID)
 
 enum action {
 	ALLOW,
-	REFUSE,	      /* EPERM */
-	ABSENT,	      /* ENOSYS: callers can do without it */
-	SOCKET,	      /* allowed when argument 0 is a family of the list, else EAFNOSUPPORT; see emit_socket() */
-	SOCKETPAIR,   /* allowed for AF_UNIX only */
-	CLONE,	      /* allowed when argument 0 asks for no new namespace */
-	UNSHARE,      /* the same, and no time namespace */
-	PERSONALITY,  /* allowed for the native one, with or without address randomisation */
-	NOT_INIT,     /* allowed when argument 0, a process, is not PID 1 */
-	PRIORITY,     /* allowed when arguments 0 and 1 name neither PID 1 nor all processes of a user */
-	IO_PRIORITY,  /* the same, with the constants of ioprio_set */
-	IOCTL,	      /* allowed for any request except those that act on somebody else's terminal */
-	RENAME_FLAGS, /* allowed when argument 4 asks for no whiteout, which would be a device node */
+	REFUSE,	       /* EPERM */
+	ABSENT,	       /* ENOSYS: callers can do without it */
+	BY_THE_HAND,   /* the same, but the hand may call it */
+	REFUSE_AGENTS, /* EPERM, but the hand may call it */
+	SOCKET,	       /* allowed when argument 0 is a family of the list, else EAFNOSUPPORT; see emit_socket() */
+	SOCKETPAIR,    /* allowed for AF_UNIX only */
+	CLONE,	       /* allowed when argument 0 asks for no new namespace */
+	UNSHARE,       /* the same, and no time namespace */
+	PERSONALITY,   /* allowed for the native one, with or without address randomisation */
+	NOT_INIT,      /* allowed when argument 0, a process, is not PID 1 */
+	PRIORITY,      /* allowed when arguments 0 and 1 name neither PID 1 nor all processes of a user */
+	IO_PRIORITY,   /* the same, with the constants of ioprio_set */
+	IOCTL,	       /* allowed for the requests of ioctl_table.h, else ENOTTY */
+	FCNTL,	       /* allowed except for leases, and for commands that are newer than this table */
+	MODE_BY_ARG_1, /* allowed when the mode in argument 1 has no set-user-id and no set-group-id bit */
+	MODE_BY_ARG_2, /* the same, with the mode in argument 2 */
+	RENAME_FLAGS,  /* allowed when argument 4 asks for no whiteout, which would be a device node */
 };
 
-/* The first variant in which the watch is notified of a call. */
+/* The first variant in which the hand is notified of a call. */
 enum watch {
 	NEVER,
 	CHANGES,	/* CHANGE and every later one */
@@ -80,27 +87,34 @@ static const struct group {
 	/* Descriptors, and files that are already open. */
 	{ ALLOW, NEVER,
 	  "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 "
-	  "fcntl flock fsync fdatasync sync syncfs sync_file_range ftruncate fallocate fadvise64 readahead sendfile "
-	  "copy_file_range splice tee vmsplice pipe pipe2 getdents getdents64 fstat fstatfs fchdir fchmod fchown "
-	  "fgetxattr flistxattr fsetxattr fremovexattr cachestat=451" },
+	  "flock fsync fdatasync sync syncfs sync_file_range ftruncate fallocate fadvise64 readahead sendfile "
+	  "copy_file_range splice tee vmsplice pipe pipe2 getdents getdents64 fstat fstatfs fchdir fchown "
+	  "fgetxattr flistxattr fremovexattr cachestat=451" },
+	/* A lease on a file stops everybody else who opens it, for 45 seconds each time. */
+	{ FCNTL, NEVER, "fcntl" },
 	/* Looking at names is not an access, because what the agent must not see is not mounted. But a learning run
 	 * needs these. */
 	{ ALLOW, LOOKS,
 	  "stat lstat newfstatat statx statfs access faccessat faccessat2 readlink readlinkat chdir getxattr lgetxattr "
 	  "listxattr llistxattr getxattrat=464 listxattrat=465" },
 	{ ALLOW, NEVER, "getcwd umask" },
-	/* Opening. openat2 has its flags in memory, which the filter can't read, so the watch is always notified of it
-	 * (below). */
+	/* A program of the caller's with a set-user-id bit would outlive the run and lend the caller's rights to every user
+	 * of the host. mkdir is not among these: the kernel ignores the bits there. What opens files is below. */
+	{ MODE_BY_ARG_1, NEVER, "fchmod" },
+	{ MODE_BY_ARG_1, CHANGES, "creat mknod chmod" },
+	{ MODE_BY_ARG_2, CHANGES, "mknodat fchmodat fchmodat2=452" },
+	/* Opening. openat2 has flags and mode in memory, where another thread can change them after whoever has judged
+	 * them: then a call that only reads makes a program with a set-user-id bit. Callers have a way without it. */
 	{ ALLOW, OPENS_BY_ARG_1, "open" },
 	{ ALLOW, OPENS_BY_ARG_2, "openat" },
+	{ BY_THE_HAND, NEVER, "openat2" },
 	/* Making names. bind makes one for a socket; renames and links give a new name to something that exists. */
-	{ ALLOW, CHANGES,
-	  "creat openat2 mkdir mkdirat mknod mknodat symlink symlinkat link linkat rename renameat bind" },
+	{ ALLOW, CHANGES, "mkdir mkdirat symlink symlinkat link linkat rename renameat bind" },
 	{ RENAME_FLAGS, CHANGES, "renameat2" },
 	/* Changing or removing what a path names. */
 	{ ALLOW, CHANGES,
-	  "truncate unlink unlinkat rmdir chmod fchmodat fchmodat2=452 chown lchown fchownat utime utimes futimesat utimensat "
-	  "setxattr lsetxattr removexattr lremovexattr setxattrat=463 removexattrat=466" },
+	  "truncate unlink unlinkat rmdir chown lchown fchownat utime utimes futimesat utimensat "
+	  "setxattr lsetxattr fsetxattr removexattr lremovexattr setxattrat=463 removexattrat=466" },
 	{ ALLOW, TOUCHES, "execve execveat" },
 	/* Waiting for descriptors, timers, file changes. */
 	{ ALLOW, NEVER,
@@ -153,8 +167,8 @@ static const struct group {
 	 * not dumpable, and since 4.8 the filter sees a call after a tracer has changed it. */
 	{ ALLOW, NEVER, "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd" },
 	/* Programs that restrict themselves further (browsers, other sandboxes). A filter on top of ours can only
-	 * refuse more: errors win over notifications, and while the watch listens the kernel gives no second listener
-	 * (EBUSY). The watch marks a process that gives up rights by Landlock, so that the hand does not give them
+	 * refuse more: errors win over notifications, and while the hand listens the kernel gives no second listener
+	 * (EBUSY). The hand marks a process that gives up rights by Landlock, so that it does not give them
 	 * back. */
 	{ ALLOW, NEVER, "seccomp landlock_create_ruleset landlock_add_rule" },
 	{ ALLOW, CHANGES, "landlock_restrict_self" },
@@ -180,8 +194,10 @@ static const struct group {
 	  "open_tree_attr=467" },
 	/* Calls that bypass the other rules: requests that no filter sees, and files by handle instead of by path. */
 	{ REFUSE, NEVER,
-	  "io_uring_setup io_uring_enter io_uring_register open_by_handle_at name_to_handle_at fanotify_init fanotify_mark "
+	  "io_uring_setup io_uring_enter io_uring_register open_by_handle_at fanotify_init fanotify_mark "
 	  "lookup_dcookie" },
+	/* The hand tells by it two files apart that had the same number in the same tick of the clock. */
+	{ REFUSE_AGENTS, NEVER, "name_to_handle_at" },
 	/* Kernel interfaces that need privileges, or through which programs have often gained them. */
 	{ REFUSE, NEVER,
 	  "bpf perf_event_open userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module "
@@ -196,7 +212,7 @@ static const struct group {
  * program would die without them. The kernel itself refuses them when they are called from anywhere else. */
 static const struct group x86_table[] = { { ALLOW, NEVER, "uretprobe=335 uprobe=336" } };
 
-enum { CALLS_MAX = 600, CODE_MAX = 4096 };
+enum { CALLS_MAX = 600 };
 
 struct call {
 	uint32_t nr;
@@ -209,42 +225,8 @@ static struct call calls[CALLS_MAX];
 static size_t n_calls;
 static uint32_t arch;
 
-struct code {
-	struct sock_filter at[CODE_MAX];
-	size_t n;
-};
-
-enum variant { BASE, CHANGE, FULL, LEARN, PIN, NO_UNIX, NO_TRUNCATE };
-
-static void fail(const char *what, const char *name)
-{
-	fprintf(stderr, "seccomp_gen: %s: %s\n", what, name);
-	exit(1);
-}
-
-static void emit(struct code *code, uint16_t op, uint8_t jt, uint8_t jf, uint32_t k)
-{
-	if (code->n == CODE_MAX)
-		fail("program too long", "more than 4096 instructions");
-	code->at[code->n++] = (struct sock_filter){ op, jt, jf, k };
-}
-
-static void emit_return(struct code *code, uint32_t k)
-{
-	emit(code, BPF_RET | BPF_K, 0, 0, k);
-}
-
-static void emit_errno(struct code *code, int error)
-{
-	emit_return(code, SECCOMP_RET_ERRNO | (uint32_t)error);
-}
-
-/* Loads the low half of an argument; the targets are little-endian (main() checks it). */
-static void emit_load_arg(struct code *code, unsigned int arg)
-{
-	emit(code, BPF_LD | BPF_W | BPF_ABS, 0, 0,
-	     (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t)));
-}
+/* HAND is BASE with what the hand does for others. */
+enum variant { HAND, BASE, CHANGE, FULL, LEARN, PIN, NO_UNIX, NO_TRUNCATE, NO_XATTR };
 
 /* Returns `yes` if argument `arg` is one of the values, else `no`. */
 static void emit_one_of(struct code *code, unsigned int arg, const uint32_t *values, size_t n, uint32_t yes, uint32_t no)
@@ -290,23 +272,40 @@ static void emit_open_unless_looking(struct code *code, unsigned int arg)
 	emit_return(code, SECCOMP_RET_ALLOW);
 }
 
+/* Goes on if argument `arg`, a mode, has no set-user-id and no set-group-id bit. */
+static void emit_mode(struct code *code, unsigned int arg)
+{
+	emit_load_arg(code, arg);
+	emit(code, BPF_JMP | BPF_JSET | BPF_K, 0, 1, SET_IDS);
+	emit_errno(code, EPERM);
+}
+
+/* The same for open, where `arg` has the flags and the next one the mode, which the kernel reads only when it may make a
+ * file. */
+static void emit_open_mode(struct code *code, unsigned int arg)
+{
+	emit_load_arg(code, arg);
+	emit(code, BPF_JMP | BPF_JSET | BPF_K, 0, 3, O_CREAT | (O_TMPFILE & ~O_DIRECTORY));
+	emit_mode(code, arg + 1);
+}
+
 static void emit_allowed(struct code *code, enum watch watch, enum variant variant)
 {
+	unsigned int flags = watch == OPENS_BY_ARG_1 ? 1 : 2;
+
 	switch (watch) {
 	case OPENS_BY_ARG_1:
 	case OPENS_BY_ARG_2:
-		if (variant == CHANGE) {
-			emit_any_bit(code, watch == OPENS_BY_ARG_1 ? 1 : 2, CHANGING_FLAGS, SECCOMP_RET_USER_NOTIF,
-				     SECCOMP_RET_ALLOW);
-			return;
-		}
-		if (variant == FULL)
-			emit_open_unless_looking(code, watch == OPENS_BY_ARG_1 ? 1 : 2);
+		emit_open_mode(code, flags);
+		if (variant == CHANGE)
+			emit_any_bit(code, flags, CHANGING_FLAGS, SECCOMP_RET_USER_NOTIF, SECCOMP_RET_ALLOW);
+		else if (variant == FULL)
+			emit_open_unless_looking(code, flags);
 		else
 			emit_return(code, variant > FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
 		return;
 	case CHANGES:
-		emit_return(code, variant == BASE ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF);
+		emit_return(code, variant <= BASE ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF);
 		return;
 	case TOUCHES:
 		emit_return(code, variant >= FULL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
@@ -337,12 +336,65 @@ static void emit_socket(struct code *code, bool routes)
 	emit_one_of(code, 0, families, 3, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Searches argument 1 in the list of requests. The kernel reads 32 bits of it. */
+static void emit_ioctl(struct code *code, enum variant variant)
+{
+	enum {
+		AGENT = sizeof(ioctl_requests) / sizeof(uint32_t),
+		ALL = AGENT + sizeof(hand_requests) / sizeof(uint32_t)
+	};
+	static struct leaf leaves[2 * ALL + 1];
+	static struct code yes, no;
+	uint32_t requests[ALL], next = 0;
+	size_t n = variant == HAND ? ALL : AGENT, n_leaves = 0;
+
+	yes.n = no.n = 0;
+	emit_return(&yes, SECCOMP_RET_ALLOW);
+	emit_errno(&no, ENOTTY);
+	memcpy(requests, ioctl_requests, sizeof(ioctl_requests));
+	memcpy(requests + AGENT, hand_requests, sizeof(hand_requests));
+	qsort(requests, n, sizeof(requests[0]), by_value);
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && requests[i] == requests[i - 1])
+			fail("twice in the table", "a request of ioctl");
+		if (requests[i] > next)
+			add_leaf(leaves, &n_leaves, next, &no);
+		add_leaf(leaves, &n_leaves, requests[i], &yes);
+		next = requests[i] + 1;
+	}
+	add_leaf(leaves, &n_leaves, next, &no);
+	emit_load_arg(code, 1);
+	emit_search(code, leaves, n_leaves);
+	free_leaves(leaves, n_leaves);
+}
+
+/* Commands below F_SETLEASE are as old as Linux. Later ones than ours may be further leases, as F_SETDELEG of 6.19 is: they
+ * do not exist. */
+static void emit_fcntl(struct code *code, uint32_t refuse)
+{
+	emit_load_arg(code, 1);
+	emit(code, BPF_JMP | BPF_JGE | BPF_K, 0, 6, F_SETLEASE);
+	emit(code, BPF_JMP | BPF_JGE | BPF_K, 0, 1, COMMANDS_END);
+	emit_errno(code, EINVAL);
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, F_SETLEASE);
+	emit_load_arg(code, 2);
+	emit(code, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, F_UNLCK);
+	emit_return(code, refuse);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
 static void emit_call(struct code *code, const struct call *call, enum variant variant, bool routes)
 {
 	static const uint32_t pairs[] = { AF_UNIX };
 	static const uint32_t personas[] = { 0, RANDOMIZE_OFF, 0xffffffffU };
 	static const uint32_t init[] = { 1 };
-	static const uint32_t tty_requests[] = { TTY_STI, TTY_LINUX, TTY_CONS, TTY_SETD };
 	const uint32_t allow = SECCOMP_RET_ALLOW, refuse = SECCOMP_RET_ERRNO | EPERM;
 
 	switch (call->action) {
@@ -354,6 +406,12 @@ static void emit_call(struct code *code, const struct call *call, enum variant v
 		return;
 	case ABSENT:
 		emit_errno(code, ENOSYS);
+		return;
+	case BY_THE_HAND:
+		emit_return(code, variant == HAND ? allow : SECCOMP_RET_ERRNO | ENOSYS);
+		return;
+	case REFUSE_AGENTS:
+		emit_return(code, variant == HAND ? allow : refuse);
 		return;
 	case SOCKET:
 		emit_socket(code, routes);
@@ -380,58 +438,21 @@ static void emit_call(struct code *code, const struct call *call, enum variant v
 		emit_not_init(code, IOPRIO_OF_USER, refuse);
 		return;
 	case IOCTL:
-		emit_one_of(code, 1, tty_requests, 4, refuse, allow);
+		emit_ioctl(code, variant);
+		return;
+	case FCNTL:
+		emit_fcntl(code, refuse);
+		return;
+	case MODE_BY_ARG_1:
+	case MODE_BY_ARG_2:
+		emit_mode(code, call->action == MODE_BY_ARG_1 ? 1 : 2);
+		emit_allowed(code, call->watch, variant);
 		return;
 	case RENAME_FLAGS:
 		emit_any_bit(code, 4, WHITEOUT, SECCOMP_RET_ERRNO | EINVAL,
-			     variant == BASE ? allow : SECCOMP_RET_USER_NOTIF);
+			     variant <= BASE ? allow : SECCOMP_RET_USER_NOTIF);
 		return;
 	}
-}
-
-/* The code for the call numbers from `first` up to that of the next leaf. */
-struct leaf {
-	uint32_t first;
-	struct code *code;
-};
-
-/* Emits a balanced search: "number >= first of the right half?" A conditional jump reaches 255 instructions, so long
- * ones use BPF_JA. */
-static void emit_search(struct code *code, const struct leaf *leaves, size_t n)
-{
-	size_t half = n / 2, jump;
-
-	if (n == 1) {
-		for (size_t i = 0; i < leaves->code->n; i++) {
-			const struct sock_filter *f = &leaves->code->at[i];
-
-			emit(code, f->code, f->jt, f->jf, f->k);
-		}
-		return;
-	}
-	emit(code, BPF_JMP | BPF_JGE | BPF_K, 0, 1, leaves[half].first);
-	jump = code->n;
-	emit(code, BPF_JMP | BPF_JA, 0, 0, 0);
-	emit_search(code, leaves, half);
-	code->at[jump].k = (uint32_t)(code->n - jump - 1);
-	emit_search(code, leaves + half, n - half);
-}
-
-static bool same_code(const struct code *a, const struct code *b)
-{
-	return a->n == b->n && memcmp(a->at, b->at, a->n * sizeof(a->at[0])) == 0;
-}
-
-static void add_leaf(struct leaf *leaves, size_t *n, uint32_t first, const struct code *made)
-{
-	if (*n > 0 && same_code(leaves[*n - 1].code, made))
-		return; /* neighbours with the same code are one range */
-	leaves[*n].first = first;
-	leaves[*n].code = malloc(sizeof(*made));
-	if (!leaves[*n].code)
-		fail("out of memory", "leaf");
-	*leaves[*n].code = *made;
-	(*n)++;
 }
 
 static void emit_entry(struct code *code)
@@ -472,8 +493,7 @@ static void build(struct code *code, enum variant variant, bool routes)
 
 	emit_entry(code);
 	emit_search(code, leaves, n);
-	for (size_t i = 0; i < n; i++)
-		free(leaves[i].code);
+	free_leaves(leaves, n);
 }
 
 /* The filter that only protects the CPU mask; the main filter kills calls of another ABI. */
@@ -550,7 +570,7 @@ static void emit_no_truncation(struct code *code, const char *name, unsigned int
 
 /*
  * The filter for runs that rest on a Landlock without a right to truncate: what may only be read could be emptied by
- * truncate(2), and by opening it for reading with O_TRUNC. openat2 keeps its flags in memory; callers have a way without it.
+ * truncate(2), and by opening it for reading with O_TRUNC.
  */
 static void build_no_truncate(struct code *code)
 {
@@ -559,12 +579,27 @@ static void build_no_truncate(struct code *code)
 	body.n = 0;
 	emit_errno(&body, EACCES);
 	emit_if_call(code, number_of("truncate"), &body);
-	body.n = 0;
-	emit_errno(&body, ENOSYS);
-	emit_if_call(code, number_of("openat2"), &body);
 	if (seccomp_syscall_resolve_name_arch(arch, "open") >= 0)
 		emit_no_truncation(code, "open", 1);
 	emit_no_truncation(code, "openat", 2);
+	emit_return(code, SECCOMP_RET_ALLOW);
+}
+
+/* The filter for runs that rest on Landlock alone, which judges no attributes: an access list opens a file to others, wherever it
+ * lies. To programs it looks like a file system that keeps none. */
+static void build_no_xattr(struct code *code)
+{
+	static const char *const names[] = { "setxattr",    "lsetxattr",    "fsetxattr",
+					     "removexattr", "lremovexattr", "fremovexattr" };
+	static const uint32_t newer[] = { 463, 466 }; /* setxattrat, removexattrat: the same everywhere */
+	static struct code body;
+
+	body.n = 0;
+	emit_errno(&body, EOPNOTSUPP);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		emit_if_call(code, number_of(names[i]), &body);
+	for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++)
+		emit_if_call(code, newer[i], &body);
 	emit_return(code, SECCOMP_RET_ALLOW);
 }
 
@@ -623,6 +658,8 @@ static void print(const char *name, enum variant variant, bool routes)
 		build_no_unix(&code);
 	else if (variant == NO_TRUNCATE)
 		build_no_truncate(&code);
+	else if (variant == NO_XATTR)
+		build_no_xattr(&code);
 	else
 		build(&code, variant, routes);
 	printf("static const struct sock_filter filter_%s[] = {\n", name);
@@ -640,6 +677,9 @@ int main(int argc, char **argv)
 		fail("libseccomp does not know this architecture", argv[1]);
 	if (!(arch & __AUDIT_ARCH_LE) || !(arch & __AUDIT_ARCH_64BIT))
 		fail("only for 64-bit little-endian machines", argv[1]);
+	/* These have requests of their own for terminals. */
+	if (arch == AUDIT_ARCH_PPC64LE || arch == AUDIT_ARCH_MIPSEL64)
+		fail("ioctl_table.h has the numbers of other machines", argv[1]);
 	add_groups(table, sizeof(table) / sizeof(table[0]));
 	if (arch == AUDIT_ARCH_X86_64)
 		add_groups(x86_table, sizeof(x86_table) / sizeof(x86_table[0]));
@@ -649,6 +689,7 @@ int main(int argc, char **argv)
 			fail("twice in the table", calls[i].name);
 
 	printf("/* Made by seccomp_gen from its table; for %s. Do not edit. */\n", argv[1]);
+	print("hand", HAND, false);
 	print("base", BASE, false);
 	print("change", CHANGE, false);
 	print("full", FULL, false);
@@ -660,5 +701,6 @@ int main(int argc, char **argv)
 	print("pin_cpus", PIN, false);
 	print("no_unix", NO_UNIX, false);
 	print("no_truncate", NO_TRUNCATE, false);
+	print("no_xattr", NO_XATTR, false);
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }
