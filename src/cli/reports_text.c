@@ -44,8 +44,7 @@ void cordon_reporter_plan(struct cordon_reporter *reporter, const struct cordon_
 
 	if (plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_cli_log(reporter->queue.cli, "INFO",
-			       "best effort: no namespaces here (%s); Landlock and seccomp alone hold the folders",
-			       strerror(-plan->tier_why));
+			       "best effort: %s; Landlock and seccomp alone hold the folders", plan->tier_why);
 	report_missing(reporter, missing);
 	if (reporter->policy->has_home)
 		cordon_cli_log(reporter->queue.cli, WORKSPACE,

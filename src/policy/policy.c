@@ -34,7 +34,6 @@ static void free_protected(struct cordon_protected *path)
 {
 	free(path->path);
 	free(path->target);
-	free(path->where);
 }
 
 void cordon_policy_truncate(struct cordon_policy *policy, size_t n_grants, size_t n_protected)
@@ -119,6 +118,17 @@ int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, c
 	return 0;
 }
 
+int cordon_policy_add_grant_in_all(struct cordon_policy *policy, const char *pattern, cordon_access access,
+				   const char *where, struct cordon_error *err)
+{
+	int r = cordon_policy_has_scope(policy) ? cordon_policy_add_grant(policy, pattern, access, where, err) : 0;
+
+	for (size_t i = 0; r == 0 && i < policy->n_fences; i++)
+		if (cordon_policy_has_scope(policy->fences[i]))
+			r = cordon_policy_add_grant(policy->fences[i], pattern, access, where, err);
+	return r;
+}
+
 int cordon_policy_grant(struct cordon_policy *policy, const char *pattern, cordon_access access,
 			struct cordon_error *err)
 {
@@ -141,7 +151,11 @@ static int look_at_protected(const struct cordon_policy *policy, const char *pat
 	new->missing = cordon_names_lack_first(policy->names, path) ||
 		       (!strchr(path, '/') && fstatat(policy->root.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
 			errno == ENOENT);
-	if (new->missing || cordon_names_lack(policy->names, path))
+	if (!new->missing && cordon_names_lack(policy->names, path)) {
+		new->missing = true;
+		new->lies_in = strcspn(path, "/");
+	}
+	if (new->missing)
 		return 0;
 	fd = cordon_open_beneath(policy->root.fd, path, O_PATH | O_CLOEXEC);
 	if (fd == -ENOENT || (fd >= 0 && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))) {
@@ -191,18 +205,45 @@ int cordon_protected_clean(const char *path, char clean[static CORDON_PATH_MAX],
 	return 0;
 }
 
+/* Copies two texts at once, because there are many; the second may be NULL. */
+static char *join_texts(const char *first, const char *second, char **ret_second)
+{
+	size_t n = strlen(first) + 1, n_second = second ? strlen(second) + 1 : 0;
+	char *texts = malloc(n + n_second);
+
+	*ret_second = NULL;
+	if (!texts)
+		return NULL;
+	memcpy(texts, first, n);
+	if (second)
+		*ret_second = memcpy(texts + n, second, n_second);
+	return texts;
+}
+
+static uint32_t sum_of(const char *path)
+{
+	uint32_t sum = 0;
+
+	for (; *path; path++)
+		sum = sum * 31 + (unsigned char)*path;
+	return sum;
+}
+
 int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,
 				struct cordon_error *err)
 {
 	struct cordon_protected new = { .by_default = by_default };
 	struct cordon_protected *paths;
 	CORDON_UNCLEARED char clean[CORDON_PATH_MAX];
+	uint64_t *known;
 	int r = cordon_protected_clean(path, clean, err);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < policy->n_protected; i++) {
-		if (cordon_streq(policy->protected_paths[i].path, clean)) {
+	new.sum = sum_of(clean);
+	known = &policy->protected_sums[new.sum / 64 % CORDON_ARRAY_SIZE(policy->protected_sums)];
+	for (size_t i = 0; *known >> new.sum % 64 & 1 && i < policy->n_protected; i++) {
+		if (policy->protected_paths[i].sum == new.sum && cordon_streq(policy->protected_paths[i].path, clean)) {
 			/* A path that the user protects counts as such, even if it is also a default. */
 			policy->protected_paths[i].by_default &= by_default;
 			return 0;
@@ -214,16 +255,16 @@ int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, 
 	r = look_at_protected(policy, clean, &new, err);
 	if (r < 0)
 		return r;
-	new.path = strdup(clean);
-	new.where = copy_where(where);
+	new.path = join_texts(clean, where, &new.where);
 	paths = grow(policy->protected_paths, policy->n_protected, sizeof(*paths));
 	if (paths)
 		policy->protected_paths = paths;
-	if (!paths || !new.path || (where && !new.where)) {
+	if (!paths || !new.path) {
 		free_protected(&new);
 		return cordon_fail_errno(err, -ENOMEM, "cannot protect %s", path);
 	}
 	paths[policy->n_protected++] = new;
+	*known |= (uint64_t)1 << new.sum % 64;
 	return 0;
 }
 

@@ -40,12 +40,14 @@ struct cordon_grant {
 };
 
 struct cordon_protected {
-	char *path;   /* clean, relative to the root, as written */
-	char *target; /* where links in it lead, inside the root; NULL when that is the same. Protected too. */
-	char *where;
+	char *path;	 /* clean, relative to the root, as written */
+	uint32_t sum;	 /* of its bytes: most paths are told apart by it */
+	char *target;	 /* where links in it lead, inside the root; NULL when that is the same. Protected too. */
+	char *where;	 /* part of the memory of `path`, or NULL */
 	bool by_default; /* from the built-in list, not from the user */
-	bool missing;	 /* its first component did not exist in the root when it was added */
-	bool is_dir;	 /* it was a directory at that time, reached without a link */
+	bool missing; /* its first component did not exist in the root when it was added, or the second one in the first: */
+	size_t lies_in; /* if missing: how many bytes of the path name a directory that existed, no link */
+	bool is_dir;	/* it was a directory at that time, reached without a link */
 };
 
 struct cordon_policy_share;
@@ -100,6 +102,12 @@ static inline const struct cordon_policy *cordon_policy_part(const struct cordon
 	return i == 0 ? policy : i <= policy->n_fences ? policy->fences[i - 1] : NULL;
 }
 
+/* The rules in reports that no policy has written (sandbox/inside/hand.h, enum cordon_hand_why). */
+#define CORDON_RULE_SELF_RESTRICTED "a program that has restricted itself makes nothing beside a boundary"
+#define CORDON_RULE_LINK_IN_GIT "no link in a git directory"
+#define CORDON_RULE_NOT_OF_RUN "the host made it during the run, beside a boundary"
+#define CORDON_RULE_OVERLAY_MARK "no attributes of overlayfs"
+
 /* "strict", "permissive"; "read", "write" */
 const char *cordon_mode_name(cordon_mode mode);
 const char *cordon_op_name(cordon_op op);
@@ -112,6 +120,9 @@ void cordon_policy_freep(struct cordon_policy **policy);
  * link that leads out of the root, is refused with kind policy_denied. */
 int cordon_policy_add_grant(struct cordon_policy *policy, const char *pattern, cordon_access access, const char *where,
 			    struct cordon_error *err);
+/* Adds a grant to the policy and to each of its fences, if they have a scope: what is granted so, no part hides. */
+int cordon_policy_add_grant_in_all(struct cordon_policy *policy, const char *pattern, cordon_access access,
+				   const char *where, struct cordon_error *err);
 int cordon_policy_add_protected(struct cordon_policy *policy, const char *path, const char *where, bool by_default,
 				struct cordon_error *err);
 /* The part of this check that needs no root; `ret_clean` gets the path in the form that a policy stores. */
@@ -155,5 +166,11 @@ int cordon_policy_explain(const struct cordon_policy *policy, const struct cordo
 /* The same for the answer of cordon_policy_check_host(). */
 int cordon_policy_explain_host(const struct cordon_policy *policy, const struct cordon_decision *decision,
 			       struct cordon_buf *ret_text, struct cordon_buf *ret_remedy);
+
+/* The protected path that lies below `path`, or NULL. */
+const char *cordon_policy_protected_below(const struct cordon_policy *policy, const char *path);
+/* The path that the policy protects, denies or makes read-only and that lies below `path`, where a file or link would take
+ * its place; or NULL. */
+const char *cordon_policy_held_below(const struct cordon_policy *policy, const char *path);
 
 #endif

@@ -27,7 +27,7 @@ static bool is_default(const struct cordon_protected *path)
 	return path->by_default && path->where && cordon_streq(path->where, CORDON_PROTECTED_BY_DEFAULT);
 }
 
-static int write_record(int fd, const struct cordon_policy *policy)
+static int write_record(int fd, const struct cordon_policy *policy, bool view)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(RECORD_MAX);
 	int r;
@@ -35,28 +35,17 @@ static int write_record(int fd, const struct cordon_policy *policy)
 	if ((r = cordon_buf_add(&text, RECORD_MAGIC, sizeof(RECORD_MAGIC))) < 0 ||
 	    (r = cordon_buf_add(&text, policy->root.path, strlen(policy->root.path) + 1)) < 0)
 		return r;
-	for (size_t i = 0; i < policy->n_protected; i++) {
+	for (size_t i = 0; !view && i < policy->n_protected; i++) {
 		const struct cordon_protected *path = &policy->protected_paths[i];
 
-		if ((r = cordon_buf_addf(&text, "%c%s%c", is_default(path) ? BY_DEFAULT : ASKED, path->path, 0)) < 0)
+		if ((r = cordon_buf_addc(&text, is_default(path) ? BY_DEFAULT : ASKED)) < 0 ||
+		    (r = cordon_buf_add(&text, path->path, strlen(path->path) + 1)) < 0)
 			return r;
 	}
 	r = cordon_write_all(fd, text.data, text.len);
 	if (r == 0 && ftruncate(fd, (off_t)text.len) < 0)
 		r = -errno;
 	return r;
-}
-
-/* The next string of a record; NULL at its end, or when the NUL is missing. */
-static const char *next_string(const struct cordon_buf *text, size_t *at)
-{
-	const char *s = text->data + *at;
-	const char *end = *at < text->len ? memchr(s, '\0', text->len - *at) : NULL;
-
-	if (!end)
-		return NULL;
-	*at += (size_t)(end - s) + 1;
-	return s;
 }
 
 /* Whether the run of this record is dead: then nobody has the lock, and we get it. */
@@ -85,7 +74,7 @@ static bool has_defaults(const struct cordon_policy *policy)
 
 /* Compares this run with one other record. Does not remove the record of a dead run, because gc finds by it what that
  * run left. */
-static int compare(int dir_fd, const char *name, const struct cordon_policy *policy, bool *ret_dead,
+static int compare(int dir_fd, const char *name, const struct cordon_policy *policy, bool view, bool *ret_dead,
 		   struct cordon_error *err)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(RECORD_MAX);
@@ -95,8 +84,8 @@ static int compare(int dir_fd, const char *name, const struct cordon_policy *pol
 
 	if (fd < 0 || cordon_read_fd(fd, name, &text, NULL) < 0 || !text.len)
 		return 0;
-	magic = next_string(&text, &at);
-	root = next_string(&text, &at);
+	magic = cordon_buf_next_string(&text, &at);
+	root = cordon_buf_next_string(&text, &at);
 	if (!magic || !cordon_streq(magic, RECORD_MAGIC) || !root ||
 	    (!cordon_path_within(root, policy->root.path) && !cordon_path_within(policy->root.path, root)))
 		return 0;
@@ -104,7 +93,7 @@ static int compare(int dir_fd, const char *name, const struct cordon_policy *pol
 		*ret_dead = true;
 		return 0;
 	}
-	while ((path = next_string(&text, &at))) {
+	while (!view && (path = cordon_buf_next_string(&text, &at))) {
 		char absolute[CORDON_PATH_MAX];
 
 		/* A run that protects the built-in list in its own root need not protect that of another root. */
@@ -121,7 +110,8 @@ static int compare(int dir_fd, const char *name, const struct cordon_policy *pol
 	return 0;
 }
 
-static int compare_all(int dir_fd, const struct cordon_policy *policy, bool *ret_dead, struct cordon_error *err)
+static int compare_all(int dir_fd, const struct cordon_policy *policy, bool view, bool *ret_dead,
+		       struct cordon_error *err)
 {
 	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -135,7 +125,7 @@ static int compare_all(int dir_fd, const struct cordon_policy *policy, bool *ret
 	}
 	for (struct dirent *entry; r == 0 && (entry = readdir(dir));)
 		if (cordon_uuid_valid(entry->d_name))
-			r = compare(dir_fd, entry->d_name, policy, ret_dead, err);
+			r = compare(dir_fd, entry->d_name, policy, view, ret_dead, err);
 	closedir(dir);
 	return r;
 }
@@ -161,7 +151,7 @@ static int make_record(const struct cordon_home *home, int dir_fd, const char *r
 	return -EBUSY;
 }
 
-int cordon_live_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,
+int cordon_live_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy, bool view,
 		      struct cordon_live_run *ret_record, struct cordon_error *err)
 {
 	autofd int dir = -1;
@@ -173,20 +163,21 @@ int cordon_live_enter(const struct cordon_home *home, const char *run_id, const 
 	if (r < 0)
 		return r;
 	/* Two runs that start at the same time must see each other's records. */
-	if (flock(dir, LOCK_EX) < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock the list of runs");
-	r = compare_all(dir, policy, &dead, err);
+	r = cordon_lock(dir, LOCK_EX);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the list of runs");
+	r = compare_all(dir, policy, view, &dead, err);
 	if (r < 0)
 		return r;
 	fd = make_record(home, dir, run_id);
 	if (fd < 0)
 		return cordon_fail_errno(err, fd, "cannot record the run %s", run_id);
-	r = write_record(fd, policy);
+	r = write_record(fd, policy, view);
 	if (r < 0) {
 		unlinkat(dir, run_id, 0);
 		return cordon_fail_errno(err, r, "cannot record the run %s", run_id);
 	}
-	flock(dir, LOCK_UN);
+	(void)cordon_lock(dir, LOCK_UN);
 	if (dead)
 		cordon_live_gc(home, &counts, NULL); /* a later run removes what this can't remove now */
 	cordon_copy(ret_record->id, sizeof(ret_record->id), run_id, strlen(run_id));

@@ -30,7 +30,7 @@ struct cordon_live_run {
 
 /* Adds a run to the list. An error of kind conflict (-EBUSY) when a live run protects what this one would not
  * protect. */
-int cordon_live_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy,
+int cordon_live_enter(const struct cordon_home *home, const char *run_id, const struct cordon_policy *policy, bool view,
 		      struct cordon_live_run *ret_record, struct cordon_error *err);
 /* Removes a run from the list. Call it before the home is closed. */
 void cordon_live_leave(struct cordon_live_run *record);

@@ -15,7 +15,10 @@
 #include "run/result.h"
 #include "sandbox/host/launch.h"
 #include "sandbox/host/metrics.h"
+#include "sandbox/host/selftest.h"
 #include "sandbox/inside/landlock.h"
+
+#define HANDS "hands" /* a file in state/, of which the hands of runs in the same root lock a part */
 
 struct run {
 	const struct cordon_run_spec *spec;
@@ -26,6 +29,8 @@ struct run {
 	char tier_tmp[sizeof(CORDON_TIER_TMP) + CORDON_UUID_SIZE]; /* the lower tier's directory, or "" */
 	struct cordon_run_audit audit;
 	struct cordon_live_run live;
+	struct cordon_repositories_mark mark;
+	struct cordon_child child;
 	struct cordon_result *result;
 };
 
@@ -60,8 +65,11 @@ static int open_audit(struct run *run, struct cordon_error *err)
 	return cordon_audit_open(&run->home, &ids, &run->audit.log, err);
 }
 
-/* Plans the run. When the machine refuses namespaces and the user asked for best effort, it plans the lower tier, with
- * a temporary directory of its own. */
+/* Plans the run. When the machine lets us set up no sandbox with namespaces and the user asked for best effort, it plans
+ * the lower tier, with a temporary directory of its own.
+ *
+ * INVARIANT: only the machine decides about the tier, never the workspace: a tree that an agent prepared so that a mount
+ * fails gets its run refused. */
 static int make_plan(struct run *run, bool dry, struct cordon_plan **ret_plan, struct cordon_error *err)
 {
 	struct cordon_plan_spec spec = { .run = run->spec,
@@ -70,9 +78,10 @@ static int make_plan(struct run *run, bool dry, struct cordon_plan **ret_plan, s
 					 .home_path = run->home.path,
 					 .home_asked = run->home.asked,
 					 .landlock_abi = cordon_landlock_abi() };
+	struct cordon_error why = { 0 };
 
-	spec.tier_why = run->spec->best_effort ? cordon_namespaces_probe() : 0;
-	if (spec.tier_why < 0) {
+	if (run->spec->best_effort && cordon_setup_probe(&why) < 0) {
+		spec.tier_why = why.message;
 		snprintf(run->tier_tmp, sizeof(run->tier_tmp), "%s%s", CORDON_TIER_TMP, run->id);
 		spec.tier = CORDON_TIER_LANDLOCK;
 		spec.tier_tmp = run->tier_tmp;
@@ -128,15 +137,14 @@ static void on_sight(void *data, const struct cordon_sight *sight)
 }
 
 /* Finds the repositories in which the run has left something that git would execute. */
-static void find_repositories(struct run *run, struct cordon_repositories_mark *mark)
+static void find_repositories(struct run *run)
 {
 	struct cordon_result *result = run->result;
 
 	if (result->changed && !run->spec->view)
 		result->repositories = calloc(1, sizeof(*result->repositories));
 	if (result->repositories)
-		cordon_repositories_find(run->spec->policy, mark, result->duration_ms, result->repositories);
-	cordon_closep(&mark->index_fd);
+		cordon_repositories_find(run->spec->policy, &run->mark, result->duration_ms, result->repositories);
 }
 
 static void fail_on_violation(struct cordon_result *result)
@@ -148,6 +156,45 @@ static void fail_on_violation(struct cordon_result *result)
 	result->own_exit = CORDON_EXIT_VIOLATION;
 }
 
+/* Keeps the identities of the paths that this run is the first to use, and remembers where its agent writes. */
+static int remember_paths(const struct run *run, struct cordon_error *err)
+{
+	const struct cordon_policy *policy = run->spec->policy;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < policy->n_shares; i++) {
+		const struct cordon_policy_share *share = &policy->shares[i];
+		struct cordon_named named = { .given = share->named, .path = share->source, .fd = share->fd };
+
+		if (share->named && !share->is_known)
+			r = cordon_confirmed_use(&run->home, &named, err);
+	}
+	/* This comes second: what one share of the run shows is not refused because of another one. */
+	if (r == 0)
+		r = cordon_written_add(&run->home, policy->root.path, err);
+	for (size_t i = 0; r == 0 && i < policy->n_shares; i++)
+		if (!policy->shares[i].read_only && policy->shares[i].kind == CORDON_SHARE_PLAIN)
+			r = cordon_written_add(&run->home, policy->shares[i].source, err);
+	return r;
+}
+
+/* Records the run. Nothing of the agent's runs before. */
+static int admit(void *data, struct cordon_error *err)
+{
+	struct run *run = data;
+	bool view = run->spec->view != NULL;
+	int r = remember_paths(run, err);
+
+	if (r == 0)
+		r = cordon_live_enter(&run->home, run->id, run->spec->policy, view, &run->live, err);
+	if (r < 0)
+		return r;
+	/* What a run in a view leaves is judged when it is applied. */
+	if (!view)
+		cordon_repositories_begin(run->spec->policy, &run->mark);
+	return cordon_run_audit_start(&run->audit, run->result->plan, err);
+}
+
 static int run_plan(struct run *run, struct cordon_error *err)
 {
 	const struct cordon_observer *theirs = run->observer;
@@ -156,30 +203,31 @@ static int run_plan(struct run *run, struct cordon_error *err)
 					    .fds = theirs->fds ? on_fds : NULL,
 					    .serve = theirs->serve ? on_serve : NULL,
 					    .sight = theirs->sight ? on_sight : NULL };
-	struct cordon_repositories_mark mark = CORDON_REPOSITORIES_MARK_NONE;
+	struct cordon_launch how = { .meter_fd = run->result->metrics ? run->result->metrics->fd : -1,
+				     .lock_fd = -1,
+				     .admit = admit,
+				     .data = run };
 	struct cordon_plan *plan = run->result->plan;
-	struct cordon_child child;
+	autofd int hands = -1;
+	struct cordon_child *child = &run->child;
 	int r = theirs->planned ? theirs->planned(theirs->data, plan, err) : 0;
 
-	if (r < 0 || (r = cordon_live_enter(&run->home, run->id, run->spec->policy, &run->live, err)) < 0)
-		return r;
-	/* What a run in a view leaves is judged when it is applied. */
-	if (!run->spec->view)
-		cordon_repositories_begin(run->spec->policy, &mark);
-	r = cordon_run_audit_start(&run->audit, plan, err);
-	if (r == 0)
-		r = cordon_launch(plan, run->spec->policy, &observer,
-				  run->result->metrics ? run->result->metrics->fd : -1, &child, err);
-	if (r < 0) {
-		cordon_closep(&mark.index_fd);
-		return r;
+	if (r == 0 && plan->n_held) {
+		hands = openat(run->home.state_fd, HANDS, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (hands < 0)
+			r = cordon_fail_errno(err, -errno, "cannot open state/" HANDS);
 	}
+	how.lock_fd = hands;
+	if (r == 0)
+		r = cordon_launch(plan, run->spec->policy, &observer, &how, child, err);
+	if (r < 0)
+		return r;
 	if (theirs->launched)
-		theirs->launched(theirs->data, &child);
-	cordon_supervise(&child, &observer, run->result);
+		theirs->launched(theirs->data, child);
+	cordon_supervise(child, &observer, run->result);
 	if (run->spec->fail_on_violation)
 		fail_on_violation(run->result);
-	find_repositories(run, &mark);
+	find_repositories(run);
 	cordon_metrics_ended(run->result->metrics);
 	cordon_run_audit_end(&run->audit, run->result);
 	return 0;

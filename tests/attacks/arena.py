@@ -3,8 +3,12 @@
 import hashlib
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
+
+from modes import WIDE, WORKSPACE, open_session
+from support import poll
 
 PROTECTED = ("AGENTS.md", ".factory", ".git/config", ".git/hooks", "deep/er/held.txt")
 
@@ -24,6 +28,7 @@ class Arena:
             "src/main.c": "int main(void) { return 0; }\n",
         })
         self.before = self.look()
+        self.session = None
 
     def look(self):
         """Everything about the protected paths: type, mode, owner, inode, times, content, names."""
@@ -52,6 +57,42 @@ class Arena:
     def py(self, script, *options, protect=True, **kw):
         return self.cordon("run", "--root", str(self.root), *(self.protect() if protect else []), *options, "--", "/usr/bin/python3",
                            "-c", PRELUDE + script, cwd=self.root, **kw)
+
+    def enter(self, mode, *settings, protect=True, modes=WIDE):
+        """From now on inside() and begin() start programs in this mode. The workspace moves to where a session has its root; of settings,
+        those that a run and a project share work in every mode."""
+        self.close()
+        settings = [*(self.protect() if protect else []), *settings]
+        if mode == "session":
+            self.session, self.root = open_session(self.box, self.cordon, self.move, *settings)
+            self.entry, self.inner = ["session", "exec", self.session, "--"], WORKSPACE
+        else:
+            self.entry, self.inner = ["run", "--root", str(self.root), *settings, *modes[mode], "--"], str(self.root)
+        if protect:
+            self.before = self.look()
+        return self
+
+    def move(self, top):
+        for path in [*self.root.iterdir()]:
+            shutil.move(path, top)
+
+    def inside(self, *words, **kw):
+        return self.cordon(*self.entry, *words, cwd=self.root, **kw)
+
+    def begin(self, *words, **kw):
+        return self.cordon.start(*self.entry, *words, cwd=self.root, **kw)
+
+    def assert_told(self, err, *words):
+        """A person was told: on standard error, or in the record, where those of a session come a little later."""
+        if self.session:
+            poll(lambda: all(word in self.cordon("audit", "--json").stdout for word in words), 10, f"{words} in the record")
+        else:
+            assert all(word in err for word in words), err
+
+    def close(self):
+        if self.session:
+            self.cordon("session", "stop", self.session, "--grace", "100ms")
+            self.session = None
 
     def bwrap(self, script, *options, program="/bin/sh", **kw):
         """The same in plain bubblewrap, with a read-only bind on the protected files: what others do."""

@@ -11,7 +11,9 @@ from arena import Arena, build_probes
 
 @pytest.fixture
 def arena(box, cordon):
-    return Arena(box, cordon)
+    made = Arena(box, cordon)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ ROUNDS = 10000
 FEWER = 2000
 HOGS = 24
 AT_ONCE = {"never": 40, "always": 10}  # sandboxes that race in the same directory while the hogs are there
-WAYS = ("open", "openat2", "mkdir", "symlink", "link", "mknod", "rename", "bind", "magic", "idle")
+WAYS = ("open", "mkdir", "symlink", "link", "mknod", "rename", "bind", "magic", "idle")
 
 
 in_rounds = pytest.mark.parametrize("rounds", [FEWER, pytest.param(ROUNDS, marks=pytest.mark.long)])
@@ -267,11 +267,6 @@ def opened(path, flags, mode=0o666, **kw):
     fd = os.open(path, flags, mode, **kw)
     try: return show(path) if not kw else None, hex(fcntl.fcntl(fd, fcntl.F_GETFL)), fcntl.fcntl(fd, fcntl.F_GETFD), os.readlink('/proc/self/fd/%d' % fd).split('/')[-1]
     finally: os.close(fd)
-def openat2(path, flags, mode=0o644, resolve=0, dir_fd=-100):
-    r = syscall(437, dir_fd, path.encode(), (ctypes.c_uint64 * 3)(flags, mode, resolve), 24)
-    if r < 0: raise OSError(-r, path)
-    os.close(r)
-    return 'made' if os.path.lexists(path) else 'elsewhere'
 C, W, X = os.O_CREAT, os.O_WRONLY, os.O_EXCL
 umask = os.umask(0)
 for mask in (0o022, 0o077, 0o000, 0o777):
@@ -284,8 +279,8 @@ os.umask(0o022)
 for i, flags in enumerate((C | os.O_RDWR, C | W | os.O_APPEND, C | W | os.O_TRUNC, C | W | X, C | os.O_RDONLY, C | W | os.O_NONBLOCK,
                            C | W | os.O_SYNC, C | W | os.O_CLOEXEC, C | W | os.O_NOFOLLOW, C | W | os.O_DSYNC, C | W | os.O_NOATIME,
                            C | W | os.O_DIRECTORY, C | os.O_PATH, W, 0o3)):
-    tell('flags %d' % i, lambda: opened('g%d' % i, flags, 0o4751))
-    tell('again %d' % i, lambda: opened('g%d' % i, flags, 0o4751))
+    tell('flags %d' % i, lambda: opened('g%d' % i, flags, 0o751))
+    tell('again %d' % i, lambda: opened('g%d' % i, flags, 0o751))
 tell('creat', lambda: os.close(syscall(85, b'creat', 0o640)) or show('creat'))
 tell('dir fd', lambda: opened('by-fd', C | W, dir_fd=os.open('.', os.O_RDONLY)))
 tell('dir slash', lambda: os.mkdir('slash/') or show('slash'))
@@ -304,12 +299,6 @@ tell('dangling', lambda: (opened('dangling', C | W)[1:], os.path.exists('new-by-
 tell('dangling excl', lambda: opened('dangling', C | W | X))
 tell('nofollow', lambda: opened('leading', C | W | os.O_NOFOLLOW))
 tell('loop', lambda: opened('loop', C | W))
-tell('openat2', lambda: openat2('o2', C | W))
-for name, resolve in (('beneath', 8), ('in root', 16), ('no links', 4), ('no magic', 2), ('no xdev', 1), ('cached', 32), ('bad', 1 << 20)):
-    tell('openat2 ' + name, lambda: openat2('o2-' + name.replace(' ', ''), C | W, 0o600, resolve))
-tell('beneath up', lambda: openat2('../up', C | W, 0o600, 8))
-tell('in root absolute', lambda: openat2('/abs', C | W, 0o600, 16, os.open('.', os.O_RDONLY)) and os.path.exists('abs'))
-tell('openat2 mode', lambda: openat2('o2-mode', C | W, 0o777777))
 tell('mknod file', lambda: os.mknod('node', 0o100640) or show('node'))
 tell('mknod socket', lambda: os.mknod('sock', 0o140640) or show('sock'))
 tell('mknod device', lambda: os.mknod('dev', 0o020640, os.makedev(1, 3)))
@@ -356,7 +345,7 @@ def made_in(arena, where, *options):
     arena.box.mkdir("repo/free")
     # Before Linux 6.10 the kernel wants a capability for a link from a descriptor alone; the hand makes it as /proc/self/fd would.
     result = arena.py(f"EMPTY_PATH = {landlock_scopes()}; os.makedirs({where!r}, exist_ok=True); os.chdir({where!r})\n" + MAKE, *options, "--net", "none", protect=False)
-    assert result.returncode == 0 and len(result.stdout.splitlines()) > 90, result
+    assert result.returncode == 0 and len(result.stdout.splitlines()) > 80, result
     return result.stdout.splitlines()
 
 
@@ -364,6 +353,9 @@ def made_in(arena, where, *options):
 def test_the_hand_makes_entries_as_the_kernel_would(arena, where):
     arena.box.write("repo/held/boundary", "")
     kernel = made_in(arena, "free")
+    for entry in os.scandir(arena.root / "free"):
+        if entry.is_dir(follow_symlinks=False):
+            os.chmod(entry.path, 0o755)  # a run does not begin beside a directory that it can't look into
     hand = made_in(arena, where, "--protect", "held/boundary", "--protect", "held/missing")
     if where == "held":
         hand[-1] = hand[-1].replace("'boundary', ", "")

@@ -303,13 +303,25 @@ def test_k20_a_home_that_stays_is_a_share_too(arena):
     assert (home / ".claude/settings.json").read_text() == "{}\n"
 
 
+def test_k20_what_one_run_closes_in_a_home_is_held_in_the_next_one(arena):
+    """Behind many other directories nobody looks for repositories in it."""
+    home = arena.box.mkdir("agent-home")
+    arena.box.write("agent-home/.claude/settings.json", "{}\n")
+    assert arena.sh("cd; mkdir $(seq -f .a%g 200); chmod 000 .claude", "--home", str(home)).returncode == 0
+    result = arena.sh("cd; chmod 755 .claude; (echo evil >.claude/settings.json) && echo planted; echo worked", "--home", str(home))
+    os.chmod(home / ".claude", 0o755)
+    assert (home / ".claude/settings.json").read_text() == "{}\n" and "planted" not in result.stdout, result
+    assert "worked" in result.stdout or result.returncode == 125 and result.stderr.count("\n") == 1, result
+    assert arena.sh("echo worked", "--home", str(home)).stdout == "worked\n"
+
+
 # ---- K18: default protection in shares ----
 
 AGENTS = {
     ".claude": (["settings.json", "settings.local.json", "hooks/stop.sh", "plugins/p/plugin.json", "commands/c.md", "agents/a.md", "CLAUDE.md"],
                 ["projects/p/session.jsonl", "todos/t.json", "history.jsonl"]),
     ".codex": (["config.toml", "hooks.json", "rules/default.rules", "prompts/p.md", "AGENTS.md"], ["sessions/s.jsonl", "history.jsonl", "log/l"]),
-    ".gemini": (["settings.json", "extensions/e/gemini-extension.json", "trustedFolders.json", "GEMINI.md"], ["tmp/t", "history/h"]),
+    ".gemini": (["settings.json", "extensions/e/gemini-extension.json", "trustedFolders.json", "GEMINI.md", "tmp/bin/rg", "history/h"], ["log/t", "sessions/l"]),
     ".config/opencode": (["opencode.json", "plugin/p.ts", "command/c.md", "agent/a.md", "AGENTS.md"], [".gitignore", "state/s"]),
 }
 

@@ -432,11 +432,21 @@ def test_k14_a_nested_repository_that_executes_is_told_without_being_asked(arena
     ("mkdir common && mv nested/.git/config common/ && cp -r nested/.git/objects nested/.git/refs common/ && echo ../../common >nested/.git/commondir && "
      "git config -f common/config core.fsmonitor x", "core.fsmonitor"),
     ("git clone -q --bare nested bare.d && git -C bare.d config core.fsmonitor x", "core.fsmonitor"),
-], ids=["hooksPath", "filter", "include", "alias", "hook", "gitfile", "link", "commondir", "bare"])
+    (f"mkdir nested/.git/rebase-merge && printf 'pick {'0' * 40}\\n\\tx touch x' >nested/.git/rebase-merge/git-rebase-todo", "nested/.git was made or changed"),
+    ("mkdir .git/rebase-merge && echo 'exec touch x' >.git/rebase-merge/git-rebase-todo", "execute: rebase-merge/git-rebase-todo"),
+], ids=["hooksPath", "filter", "include", "alias", "hook", "gitfile", "link", "commondir", "bare", "rebase", "rebase of the root"])
 def test_k14_every_way_to_have_git_execute_is_told(arena, lens, how, told):
     git_repo(arena, arena.box.path / "executed")
     result = arena.sh(f"{NEST} && {how}; sleep 0.1", *lens, protect=False)
     assert result.returncode == 0 and told in result.stderr and "has git execute" in result.stderr, result
+
+
+def test_k14_a_rebase_that_would_execute_is_told_behind_many_names(arena):
+    """A run that ends at once leaves little time to look around."""
+    git_repo(arena, arena.box.path / "executed")
+    assert arena.sh("mkdir $(seq 3000)", protect=False).returncode == 0
+    result = arena.sh("mkdir .git/rebase-merge && echo 'exec touch x' >.git/rebase-merge/git-rebase-todo", protect=False)
+    assert result.stderr.count("rebase-merge/git-rebase-todo") == 1, result
 
 
 @EITHER
@@ -444,7 +454,8 @@ def test_k14_ordinary_work_with_repositories_is_not_told(arena, lens):
     git_repo(arena, arena.box.path / "executed")
     result = arena.sh(f"{NEST} && git -C nested config core.fsmonitor false && git -C nested config alias.st status && git clone -q nested copy && "
                       f"{GIT} worktree add -q --detach wt && echo x >wt/f && git -C wt add f && {GIT} -C wt commit -q -m f && echo y >g && git add g && "
-                      f"{GIT} commit -q -m g && sleep 0.1", *lens, protect=False)
+                      f"{GIT} commit -q -m g && mkdir .git/rebase-merge && printf 'pick x exec y\\n# exec z\\n' >.git/rebase-merge/git-rebase-todo && sleep 0.1", *lens,
+                      protect=False)
     assert result.returncode == 0 and "WARNING" not in result.stderr and "gitlink" not in result.stderr, result
 
 

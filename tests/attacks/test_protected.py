@@ -135,7 +135,8 @@ attempt('through a path', lambda: os.mkdir('src/../gone'))
 attempt('absolute', lambda: os.mkdir(os.getcwd() + '/gone'))
 def tmpfile():
     t = os.open('.', os.O_TMPFILE | os.O_RDWR); os.write(t, b'evil')
-    os.link('/proc/self/fd/%d' % t, 'absent.md', follow_symlinks=True)
+    r = syscall(265, -100, b'/proc/self/fd/%d' % t, -100, b'absent.md', 0x400)  # linkat with AT_SYMLINK_FOLLOW
+    if r < 0: raise OSError(-r, '')
 attempt('tmpfile', tmpfile)
 d = os.open('.', os.O_RDONLY)
 attempt('dir fd', lambda: os.open('absent.md', os.O_CREAT | os.O_WRONLY, dir_fd=d))
@@ -334,6 +335,22 @@ def test_a14_a_later_run_must_protect_what_a_live_one_does(arena):
     first.communicate(b"\n", timeout=20)
     assert arena.sh("true", protect=False).returncode == 0
     arena.assert_unharmed()
+
+
+@pytest.mark.parametrize("views", [(True, False), (False, True), (True, True)], ids=["first", "second", "both"])
+def test_a14_a_run_in_a_view_shares_nothing_with_another_run(arena, views):
+    """Whatever they protect, both run side by side; what the other one protects on the host stays as it is."""
+    first = arena.cordon.start("run", "--root", str(arena.root), *(["--cow", "--no-summary"] if views[0] else []), *arena.protect(), "--", "sh", "-c",
+                               "echo up; read x; cat src/main.c; echo evil >AGENTS.md", cwd=arena.root, stdin=subprocess.PIPE)
+    assert first.stdout.readline() == b"up\n"
+    second = arena.sh("echo other >src/main.c && echo evil >AGENTS.md && cat AGENTS.md", *(["--cow", "--no-summary"] if views[1] else []), protect=False)
+    assert second.returncode == 0 and second.stdout == "evil\n", second
+    out, err = first.communicate(b"\n", timeout=20)
+    assert (out == b"other\n") is not views[1] and b"Read-only file system" in err, err
+    if views[1]:
+        arena.assert_unharmed()
+    else:
+        assert (arena.root / "AGENTS.md").read_text() == "evil\n"  # the second run was free to change it
 
 
 NESTED = r"""

@@ -361,7 +361,7 @@ def test_c8_best_effort_declares_what_is_not_active(arena, call, error):
     report = arena.box.path / "result.json"
     result = without(arena, {call: error}, "--rw", "src", "--best-effort", "--result", str(report), script="echo x >src/new; echo evil >AGENTS.md; cat AGENTS.md")
     assert (arena.root / "src/new").exists() and "evil" not in result.stdout, result
-    lacking = ["namespaces", "mounts", "protected_paths"] if call == "clone3" else ["landlock", "landlock_scopes"]
+    lacking = ["namespaces", "mounts", "protected_paths", "file_metadata"] if call == "clone3" else ["landlock", "landlock_scopes"]
     enforcement = json.loads(report.read_text())["enforcement"]
     assert enforcement["missing"] == lacking and enforcement["tier"] == ("landlock" if call == "clone3" else "full"), enforcement
     assert f"[INFO] best effort: not active here: {', '.join(lacking)}\n" in result.stderr, result

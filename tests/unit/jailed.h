@@ -179,7 +179,7 @@ static inline size_t jailed_call(long nr, const uint64_t args[static 6],
 	struct seccomp_notif notif = { .pid = (uint32_t)jailed, .data = { .nr = (int)nr } };
 
 	memcpy(notif.data.args, args, 6 * sizeof(args[0]));
-	return cordon_watch_read_call(&notif, touches);
+	return cordon_calls_read(&notif, touches);
 }
 
 #endif

@@ -3,7 +3,6 @@
  * memory. */
 #include "unit.h"
 
-#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -35,8 +34,6 @@ struct row {
 #define OLD(name) -1
 #endif
 
-static const struct open_how how_read = { .flags = O_RDONLY }, how_make = { .flags = O_CREAT | O_EXCL | O_WRONLY },
-			     how_path = { .flags = O_PATH | O_CREAT };
 static const struct sockaddr_un socket_named = { AF_UNIX, "socket" }, socket_deep = { AF_UNIX, "/run/socket" },
 				socket_abstract = { AF_UNIX, "\0socket" }, socket_other = { AF_INET, "socket" };
 
@@ -59,13 +56,6 @@ static const struct row rows[] = {
 	  SYS_openat,
 	  { HERE, P("a"), (long)0xdeadbeef00000000UL | O_RDONLY },
 	  { { "read", "F1", "a" } } },
-	{ "openat2 to read", SYS_openat2, { HERE, P("a"), P(&how_read), sizeof(how_read) }, { { "read", "F1", "a" } } },
-	{ "openat2 to make only",
-	  SYS_openat2,
-	  { HERE, P("a"), P(&how_make), sizeof(how_make) },
-	  { { "create", "WC1", "a" } } },
-	{ "openat2 O_PATH", SYS_openat2, { HERE, P("a"), P(&how_path), sizeof(how_path) }, { { "look", "1", "a" } } },
-	{ "openat2 without flags", SYS_openat2, { HERE, P("a"), 1, 24 }, { { "write", "W1", NULL } } },
 	{ "open to read", OLD(open), { P("a"), O_RDONLY }, { { "read", "F1", "a" } } },
 	{ "open to make", OLD(open), { P("a"), O_CREAT | O_WRONLY, 0600 }, { { "write", "WCF1", "a" } } },
 	{ "creat", OLD(creat), { P("a"), 0600 }, { { "write", "WCF1", "a" } } },
@@ -212,7 +202,7 @@ static void each_call_names_its_paths_and_what_it_does_to_them(void **state)
 		for (size_t j = 0; j < CORDON_ARRAY_SIZE(row->args); j++)
 			notif.data.args[j] = (uint64_t)row->args[j];
 		memset(touches, 0xff, sizeof(touches)); /* nothing of the previous call may be left */
-		n = cordon_watch_read_call(&notif, touches);
+		n = cordon_calls_read(&notif, touches);
 		if (n != (size_t)(row->touches[0].op != NULL) + (row->touches[1].op != NULL))
 			fail_msg("%s touches %zu paths", row->name, n);
 		for (size_t j = 0; j < n; j++)
@@ -221,29 +211,27 @@ static void each_call_names_its_paths_and_what_it_does_to_them(void **state)
 	close(DIR_FD);
 }
 
-static void an_open_keeps_its_flags_mode_and_resolve(void **state)
+static void an_open_keeps_its_flags_and_mode(void **state)
 {
-	static const struct open_how how = { .flags = O_CREAT | O_RDWR, .mode = 0640, .resolve = RESOLVE_NO_XDEV };
 	static struct cordon_touch touches[CORDON_TOUCHES_MAX];
-	struct seccomp_notif notif = { .pid = (uint32_t)getpid(), .data = { .nr = SYS_openat2 } };
+	struct seccomp_notif notif = { .pid = (uint32_t)getpid(), .data = { .nr = SYS_openat } };
 
 	(void)state;
 	notif.data.args[0] = (uint64_t)AT_FDCWD;
 	notif.data.args[1] = (uint64_t)(uintptr_t) "a";
-	notif.data.args[2] = (uint64_t)(uintptr_t)&how;
-	assert_int_equal(cordon_watch_read_call(&notif, touches), 1);
+	notif.data.args[2] = O_CREAT | O_RDWR;
+	notif.data.args[3] = 0640;
+	assert_int_equal(cordon_calls_read(&notif, touches), 1);
 	assert_int_equal(touches[0].flags, O_CREAT | O_RDWR);
 	assert_int_equal(touches[0].mode, 0640);
-	assert_int_equal(touches[0].resolve, RESOLVE_NO_XDEV);
 	assert_int_equal(touches[0].start, AT_FDCWD);
-	assert_string_equal(touches[0].path + touches[0].own, "a");
-	notif.data.nr = SYS_openat;
+	assert_true(touches[0].has_text);
+	assert_string_equal(touches[0].text, "a");
 	notif.data.args[2] = O_CREAT | O_WRONLY;
 	notif.data.args[3] = 0600;
-	assert_int_equal(cordon_watch_read_call(&notif, touches), 1);
+	assert_int_equal(cordon_calls_read(&notif, touches), 1);
 	assert_int_equal(touches[0].flags, O_CREAT | O_WRONLY);
 	assert_int_equal(touches[0].mode, 0600);
-	assert_int_equal(touches[0].resolve, 0);
 }
 
 static void a_removed_directory_has_no_name_and_can_be_left(void **state)
@@ -259,10 +247,10 @@ static void a_removed_directory_has_no_name_and_can_be_left(void **state)
 	assert_int_equal(rmdir("gone"), 0);
 	notif.data.args[0] = (uint64_t)gone;
 	notif.data.args[1] = (uint64_t)(uintptr_t) "a";
-	assert_int_equal(cordon_watch_read_call(&notif, touches), 1);
+	assert_int_equal(cordon_calls_read(&notif, touches), 1);
 	assert_true(touches[0].nameless);
 	notif.data.args[1] = (uint64_t)(uintptr_t) "../a";
-	assert_int_equal(cordon_watch_read_call(&notif, touches), 1);
+	assert_int_equal(cordon_calls_read(&notif, touches), 1);
 	assert_false(touches[0].nameless);
 	assert_non_null(getcwd(unit_dir, sizeof(unit_dir)));
 	snprintf(expected, sizeof(expected), "%s/a", unit_dir);
@@ -282,11 +270,11 @@ static void a_string_is_read_up_to_its_end_and_no_further(void **state)
 	assert_true(two != MAP_FAILED);
 	assert_int_equal(munmap(two + page, page), 0);
 	memcpy(tail, "abc", 4);
-	assert_true(cordon_watch_read_string(getpid(), (uint64_t)(uintptr_t)tail, text));
+	assert_true(cordon_calls_read_string(getpid(), (uint64_t)(uintptr_t)tail, text));
 	assert_string_equal(text, "abc");
 	tail[3] = 'd';
-	assert_false(cordon_watch_read_string(getpid(), (uint64_t)(uintptr_t)tail, text));
-	assert_false(cordon_watch_read_string(getpid(), 0, text));
+	assert_false(cordon_calls_read_string(getpid(), (uint64_t)(uintptr_t)tail, text));
+	assert_false(cordon_calls_read_string(getpid(), 0, text));
 	munmap(two, page);
 }
 
@@ -294,7 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		unit_test_in_dir(each_call_names_its_paths_and_what_it_does_to_them),
-		cmocka_unit_test(an_open_keeps_its_flags_mode_and_resolve),
+		cmocka_unit_test(an_open_keeps_its_flags_and_mode),
 		unit_test_in_dir(a_removed_directory_has_no_name_and_can_be_left),
 		cmocka_unit_test(a_string_is_read_up_to_its_end_and_no_further),
 	};

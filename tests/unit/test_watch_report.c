@@ -3,6 +3,7 @@
  * run. */
 #include "jailed.h"
 
+#include "sandbox/inside/tell.h"
 #include "sandbox/watch/report.h"
 
 #define HERE AT_FDCWD
@@ -10,7 +11,6 @@
 
 static struct cordon_policy *policy;
 static struct cordon_plan *plan;
-static struct cordon_places places;
 static struct cordon_watched of_run;
 
 /* The reports, a line each: "op path verdict reason", with '%' for the test's directory, and the count if it is more
@@ -61,7 +61,6 @@ static void begin(cordon_mode mode)
 	run.policy = policy;
 	assert_int_equal(cordon_plan_build(&spec, &plan, NULL), 0);
 	jailed_start();
-	places = (struct cordon_places){ .plan = plan, .root_fd = jailed_root, .workspace_fd = policy->root.fd };
 	of_run = (struct cordon_watched){
 		.plan = plan, .policy = policy, .observer = &observer, .forward_output = forward_output
 	};
@@ -91,6 +90,7 @@ static void call(struct cordon_reports *reports, const struct row *row)
 {
 	static struct cordon_touch touches[CORDON_TOUCHES_MAX];
 	static char text[CORDON_PATH_MAX];
+	static struct cordon_hand_message message;
 	uint64_t args[6] = { (uint64_t)HERE, row->path ? (uint64_t)(uintptr_t)first : 1, (uint64_t)row->flags };
 	size_t n;
 
@@ -103,10 +103,10 @@ static void call(struct cordon_reports *reports, const struct row *row)
 		args[4] = (uint64_t)row->flags;
 	}
 	n = jailed_call(row->nr, args, touches);
-	for (size_t i = 0; i < n; i++)
-		cordon_reports_judge(reports, i, &places, jailed, &touches[i]);
-	for (size_t i = 0; i < n; i++)
-		cordon_reports_report(reports, i, row->error);
+	if (!cordon_tell_look(plan, policy, jailed_root, jailed, touches, n, &message))
+		return;
+	message.code = row->error;
+	cordon_reports_told(reports, &message);
 }
 
 static void check(const struct row *rows, size_t n)
@@ -262,11 +262,9 @@ static void what_is_plainly_free_is_passed_at_once(void **state)
 		{ "%/ws/other/x", true, true, true, true },
 	};
 	static struct cordon_touch touch;
-	struct cordon_reports *reports;
 
 	(void)state;
 	begin(CORDON_MODE_STRICT);
-	reports = cordon_reports_new(&of_run);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(cases); i++) {
 		touch.known = cases[i].known;
 		touch.nameless = cases[i].nameless;
@@ -274,11 +272,10 @@ static void what_is_plainly_free_is_passed_at_once(void **state)
 		touch.op = cases[i].writes ? "write" : "read";
 		touch.follows = true;
 		jailed_text(cases[i].path, touch.path);
-		if (cordon_reports_skip(reports, &places, &touch) != cases[i].pass)
+		if (cordon_tell_skips(plan, policy, jailed_root, &touch) != cases[i].pass)
 			fail_msg("%s", cases[i].path);
 	}
-	assert_true(cordon_reports_skip_free(reports));
-	cordon_reports_free(reports);
+	assert_true(cordon_tell_skips_free(plan));
 	end();
 }
 
@@ -319,8 +316,8 @@ static void what_others_judged_is_folded_in_the_same_way_and_bounded(void **stat
 	*reported = '\0';
 	cordon_reports_add(reports, "write", "/ws/a", CORDON_DENY, CORDON_REASON_GRANT, "a", 2);
 	cordon_reports_add(reports, "write", "/ws/a", CORDON_DENY, CORDON_REASON_GRANT, "a", 1);
-	cordon_reports_refused(reports, "create", &guard, "/ws/AGENTS.md");
-	cordon_reports_refused(reports, "rename", NULL, "/ws/b");
+	cordon_reports_refused(reports, "create", &guard, NULL, "/ws/AGENTS.md");
+	cordon_reports_refused(reports, "rename", NULL, "self", "/ws/b");
 	assert_string_equal(reported,
 			    "write /ws/a deny grant\ncreate /ws/AGENTS.md deny deny\nrename /ws/b deny protected\n");
 	assert_int_equal(cordon_reports_count(reports), 5);

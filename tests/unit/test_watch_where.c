@@ -3,13 +3,14 @@
  * host. */
 #include "jailed.h"
 
+#include "sandbox/inside/spot.h"
+
 #define HERE AT_FDCWD
 
 static struct cordon_plan plan;
 static struct cordon_places places;
 
-/* S: the process's own tree has the directory of the path; E: the path exists; "": only the host may have it, and does
- * not. */
+/* S: the process's own tree has the directory of the path; E: the path exists there; "": only the host may have it. */
 struct row {
 	const char *name;
 	int dir;
@@ -38,7 +39,7 @@ static const struct row rows[] = {
 	{ "the directory above", HERE, "..", O_RDONLY, "SE", "%/ws" },
 	{ "a name above", HERE, "../file", O_RDONLY, "SE", "%/ws/file" },
 	{ "up and down again", HERE, "../sub/../dir/inner", O_RDONLY, "SE", "%/ws/dir/inner" },
-	{ "out of the workspace", HERE, "../../beside/secret", O_RDONLY, "E", "%/beside/secret" },
+	{ "out of the workspace", HERE, "../../beside/secret", O_RDONLY, "", "%/beside/secret" },
 	{ "out, to what nobody has", HERE, "../../beside/nothing", O_RDONLY, "", "%/beside/nothing" },
 	{ "above the root stays there", HERE, "../../../../../../../../../../../..%/ws/file", O_RDONLY, "SE",
 	  "%/ws/file" },
@@ -51,7 +52,7 @@ static const struct row rows[] = {
 	{ "a link that leads nowhere", HERE, "../dangling", O_CREAT | O_WRONLY, "S", "%/ws/nowhere" },
 	{ "a name to be made where a link stands", HERE, "../dangling", O_CREAT | O_EXCL | O_WRONLY, "SE",
 	  "%/ws/dangling" },
-	{ "a link out of the workspace", HERE, "../out", O_RDONLY, "E", "%/beside/secret" },
+	{ "a link out of the workspace", HERE, "../out", O_RDONLY, "", "%/beside/secret" },
 	{ "the link out of the workspace itself", HERE, "../out", O_RDONLY | O_NOFOLLOW, "SE", "%/ws/out" },
 	{ "a link to what is not beside it", HERE, "../away", O_CREAT | O_WRONLY, "", "%/beside/nothing" },
 	{ "a loop", HERE, "../loop", O_RDONLY, NULL, NULL },
@@ -59,7 +60,7 @@ static const struct row rows[] = {
 	{ "the loop itself", HERE, "../loop", O_RDONLY | O_NOFOLLOW, "SE", "%/ws/loop" },
 	/* Names that stand for what a process has open. */
 	{ "/proc/self/cwd", HERE, "/proc/self/cwd/here", O_RDONLY, "SE", "%/ws/sub/here" },
-	{ "/proc/self/cwd and up", HERE, "/proc/self/cwd/../../beside/secret", O_RDONLY, "E", "%/beside/secret" },
+	{ "/proc/self/cwd and up", HERE, "/proc/self/cwd/../../beside/secret", O_RDONLY, "", "%/beside/secret" },
 	{ "/proc/thread-self/cwd", HERE, "/proc/thread-self/cwd/here", O_RDONLY, "SE", "%/ws/sub/here" },
 	{ "/proc/PID/cwd", HERE, "/proc/1/cwd/here", O_RDONLY, "SE", "%/ws/sub/here" },
 	{ "/proc/self/task/TID/cwd", HERE, "/proc/self/task/1/cwd/here", O_RDONLY, "SE", "%/ws/sub/here" },
@@ -89,7 +90,7 @@ static void begin(void)
 	snprintf(ws, sizeof(ws), "%s/ws", unit_dir);
 	plan = (struct cordon_plan){ .root = ws, .at = ws };
 	jailed_start();
-	places = (struct cordon_places){ .plan = &plan, .root_fd = jailed_root, .workspace_fd = -1 };
+	places = (struct cordon_places){ .plan = &plan, .root_fd = jailed_root };
 }
 
 static bool find(const struct row *row, struct cordon_where *ret)
@@ -121,10 +122,10 @@ static void a_path_leads_where_the_kernel_would_take_it(void **state)
 		if (found)
 			snprintf(says, sizeof(says), "%s%s", where.shown ? "S" : "", where.exists ? "E" : "");
 		if (found != (row->says != NULL) ||
-		    (found &&
-		     (!cordon_streq(says, row->says) || !cordon_streq(where.host, jailed_text(row->host, expected))))) {
+		    (found && (!cordon_streq(says, row->says) ||
+			       !cordon_streq(where.inside, jailed_text(row->host, expected))))) {
 			print_error("%s: %s %s %s\n", row->name, found ? "found" : "not found", says,
-				    found ? where.host : "");
+				    found ? where.inside : "");
 			wrong++;
 		}
 	}
@@ -132,68 +133,60 @@ static void a_path_leads_where_the_kernel_would_take_it(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* When the root of the process is not known, paths are looked up on the host. */
-static void what_is_not_shown_is_looked_for_on_the_host(void **state)
-{
-	static const struct row here = { "", HERE, "here", O_RDONLY, "E", "%/ws/sub/here" };
-	static struct cordon_where where;
-	char expected[CORDON_PATH_MAX];
-
-	(void)state;
-	begin();
-	places.root_fd = -1;
-	assert_true(find(&here, &where));
-	assert_false(where.shown);
-	assert_true(where.exists);
-	assert_string_equal(where.host, jailed_text(here.host, expected));
-	jailed_end();
-}
-
 static void the_directory_of_a_name_is_found_as_the_process_finds_it(void **state)
 {
 	static const struct {
 		const char *path;
-		int result; /* -errno, or 0 */
-		const char *dir, *name;
+		const char *dir, *name; /* NULL: it can't be found, or not by us */
 	} cases[] = {
-		{ "%/ws/dir/new", 0, "%/ws/dir", "new" },
-		{ "%/ws/dir/inner", 0, "%/ws/dir", "inner" },
-		{ "%/ws/dir/new/", 0, "%/ws/dir", "new" },
-		{ "%/ws/dirlink/new", 0, "%/ws/dir", "new" },
-		{ "%/ws/link", 0, "%/ws", "link" }, /* a link at the last name is not followed */
-		{ "%/ws/dirlink", 0, "%/ws", "dirlink" },
-		{ "%/ws/sub/../new", 0, "%/ws", "new" },
-		{ "/proc/self/cwd/new", 0, "%/ws/sub", "new" },
-		{ "/proc/self/fd/40/new", 0, "%/ws/dir", "new" },
-		{ "%/ws/proclink/self/cwd/new", 0, "%/ws/sub", "new" },
-		{ "%/ws/cwdlink/new", 0, "%/ws/sub", "new" },
-		{ "/new", 0, "/", "new" },
-		{ "%/ws/no/new", -ENOENT, NULL, NULL },
-		{ "%/beside/new", -ENOENT, NULL, NULL }, /* the process does not have it */
-		{ "%/ws/file/new", -ENOTDIR, NULL, NULL },
-		{ "%/ws/loop/new", -ELOOP, NULL, NULL },
-		{ "%/ws/..", -EINVAL, NULL, NULL },
-		{ "%/ws/.", -EINVAL, NULL, NULL },
-		{ "/", -EINVAL, NULL, NULL },
-		{ "/proc/self/fd/41/new", -ENOENT, NULL, NULL },
+		{ "%/ws/dir/new", "%/ws/dir", "new" },
+		{ "%/ws/dir/inner", "%/ws/dir", "inner" },
+		{ "%/ws/dir/new/", "%/ws/dir", "new" },
+		{ "%/ws/dirlink/new", "%/ws/dir", "new" },
+		{ "%/ws/link", "%/ws", "link" }, /* a link at the last name is not followed */
+		{ "%/ws/dirlink", "%/ws", "dirlink" },
+		{ "%/ws/sub/../new", "%/ws", "new" },
+		{ "/proc/self/cwd/new", "%/ws/sub", "new" },
+		{ "/proc/self/fd/40/new", "%/ws/dir", "new" },
+		{ "%/ws/proclink/self/cwd/new", "%/ws/sub", "new" },
+		{ "%/ws/cwdlink/new", "%/ws/sub", "new" },
+		{ "/new", "/", "new" },
+		{ "%/ws/no/new", NULL, NULL },
+		{ "%/beside/new", NULL, NULL }, /* the process does not have it */
+		{ "%/ws/file/new", NULL, NULL },
+		{ "%/ws/loop/new", NULL, NULL },
+		{ "%/ws/..", NULL, NULL },
+		{ "%/ws/.", NULL, NULL },
+		{ "/", NULL, NULL },
+		{ "/proc/self/fd/41/new", NULL, NULL },
 	};
-	static char path[CORDON_PATH_MAX], dir[CORDON_PATH_MAX], expected[CORDON_PATH_MAX];
-	char name[NAME_MAX + 1];
+	static struct cordon_hand_memory memory;
+	static struct cordon_spot spot;
+	static char said[CORDON_PATH_MAX], expected[CORDON_PATH_MAX], dir[CORDON_PATH_MAX];
+	struct cordon_spots spots = { .plan = &plan, .memory = &memory };
 
 	(void)state;
 	begin();
+	spots.root_fd = jailed_root;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(cases); i++) {
-		int fd;
+		static struct cordon_touch touches[CORDON_TOUCHES_MAX];
+		const uint64_t args[6] = { (uint64_t)HERE, (uint64_t)(uintptr_t)text, O_CREAT | O_EXCL | O_WRONLY };
+		const struct cordon_spot_caller of = { .thread = jailed, .leader = jailed };
+		char link[CORDON_FD_PATH_SIZE];
+		ssize_t n;
 
-		jailed_text(cases[i].path, path);
-		fd = cordon_where_parent(&places, jailed, path, dir, name);
-		if ((fd < 0 ? fd : 0) != cases[i].result)
-			fail_msg("%s: %d", cases[i].path, fd);
-		if (fd < 0)
+		jailed_set(text, jailed_text(cases[i].path, said));
+		assert_int_equal(jailed_call(SYS_openat, args, touches), 1);
+		if (cordon_spot_find(&spots, &of, &touches[0], &spot) != (cases[i].dir != NULL))
+			fail_msg("%s", cases[i].path);
+		if (!cases[i].dir)
 			continue;
+		n = readlink(cordon_fd_path(spot.dir_fd, link), dir, sizeof(dir) - 1);
+		assert_true(n > 0);
+		dir[n] = '\0';
 		assert_string_equal(dir, jailed_text(cases[i].dir, expected));
-		assert_string_equal(name, cases[i].name);
-		close(fd);
+		assert_string_equal(spot.name, cases[i].name);
+		cordon_spot_done(&spot);
 	}
 	jailed_end();
 }
@@ -302,7 +295,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		unit_test_in_dir(a_path_leads_where_the_kernel_would_take_it),
-		unit_test_in_dir(what_is_not_shown_is_looked_for_on_the_host),
 		unit_test_in_dir(the_directory_of_a_name_is_found_as_the_process_finds_it),
 		unit_test_in_dir(only_a_way_without_links_is_plainly_within),
 		cmocka_unit_test(a_system_path_is_plain_by_its_text_alone),

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "sandbox/host/launch.h"
 #include "sandbox/host/nested.h"
 #include "sandbox/inside/detach.h"
+#include "sandbox/inside/hand.h"
 
 /* Whether a stream is a socket that is still free to reach an abstract name, of the network that the caller is in. */
 static bool can_name_sockets(int fd)
@@ -188,7 +190,27 @@ static pid_t fork_child(int *ret_pidfd)
 	return pid;
 }
 
-static int start(struct cordon_child *child, const struct copies *copies, struct cordon_error *err)
+/* Whether the run can be recorded beside the set-up: nothing of the host is touched before PID 1 mounts. */
+static bool admits_late(const struct cordon_plan *plan)
+{
+	if (plan->tier != CORDON_TIER_FULL || plan->n_second_names)
+		return false;
+	/* A control group belongs to a run that is recorded. */
+	if (plan->limits.memory_bytes || plan->limits.pids || plan->limits.cpu_millis)
+		return false;
+	for (size_t i = 0; i < plan->n_guards; i++)
+		if (plan->guards[i].hard_links)
+			return false;
+	return true;
+}
+
+static int admit(const struct cordon_launch *how, struct cordon_error *err)
+{
+	return how->admit ? how->admit(how->data, err) : 0;
+}
+
+static int start(struct cordon_child *child, const struct copies *copies, const struct cordon_launch *how,
+		 struct cordon_error *err)
 {
 	bool full = child->plan->tier == CORDON_TIER_FULL;
 	struct cordon_notice go = { .kind = CORDON_NOTICE_GO };
@@ -206,6 +228,9 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 	child->pid = full ? clone_child(0, child->limits.cgroup_fd, &child->pidfd) : fork_child(&child->pidfd);
 	if (child->pid == 0) {
 		struct cordon_inside in = { .plan = child->plan,
+					    .policy = child->policy,
+					    .memory = child->memory,
+					    .hand_lock = how->lock_fd,
 					    .argv = child->plan->argv,
 					    .candidates = child->plan->candidates,
 					    .limits = &child->limits.choice,
@@ -219,7 +244,7 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 					    .wake = child->net.wake,
 					    .go = -1,
 					    .mounts = CORDON_MOUNTS_NONE };
-		const int kept[] = { pair[1], exec[1], child->net.inside, child->net.wake };
+		const int kept[] = { pair[1], exec[1], child->net.inside, child->net.wake, how->lock_fd };
 
 		in.mounts.copied = copies->files;
 		in.mounts.n_copied = copies->n;
@@ -246,8 +271,27 @@ static int start(struct cordon_child *child, const struct copies *copies, struct
 	if (r < 0)
 		return r;
 	cordon_notice_send(child->ctl, &go, -1);
+	if (admits_late(child->plan) && (r = admit(how, err)) < 0)
+		return r;
+	if (full)
+		cordon_notice_send(child->ctl, &go, -1);
 	/* Its sockets are made inside before the agent runs, so nobody waits for it. Mostly it starts when it is due. */
 	return child->net.at_once ? cordon_net_start(&child->net, err) : 0;
+}
+
+/* Makes the memory that the hands share. Only what is used of it takes memory. */
+static int make_memory(struct cordon_child *child, struct cordon_error *err)
+{
+	void *memory;
+
+	if (!cordon_seccomp_watches(child->variant) || child->plan->tier != CORDON_TIER_FULL)
+		return 0;
+	memory = mmap(NULL, cordon_hand_memory_size(child->plan), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return cordon_fail_errno(err, -errno, "cannot make memory for the hand");
+	child->memory = memory;
+	return 0;
 }
 
 int cordon_namespaces_probe(void)
@@ -265,9 +309,18 @@ int cordon_namespaces_probe(void)
 	return r;
 }
 
+void cordon_child_reap(struct cordon_child *child)
+{
+	int status;
+
+	while (child->pid > 0 && waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	child->pid = -1;
+}
+
 int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *policy,
-		  const struct cordon_observer *observer, int meter_fd, struct cordon_child *ret_child,
-		  struct cordon_error *err)
+		  const struct cordon_observer *observer, const struct cordon_launch *how,
+		  struct cordon_child *ret_child, struct cordon_error *err)
 {
 	struct cordon_child child = { .plan = plan,
 				      .policy = policy,
@@ -281,13 +334,15 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	int r = check_streams(&plan->layers, err);
 
 	choose_filter(plan, observer->sight != NULL, &child);
+	if (r == 0 && !admits_late(plan))
+		r = admit(how, err);
 	if (r < 0)
 		return r;
 	/* Root's supplementary groups would give rights on the host's files. An ordinary user can't drop them. */
 	if (plan->uid == 0 && getgroups(0, NULL) > 0 && setgroups(0, NULL) < 0)
 		return cordon_fail_errno(err, -errno, "cannot drop supplementary groups");
 	r = cordon_net_prepare(plan, observer->sight != NULL, &child.net, err);
-	child.net.meter = meter_fd;
+	child.net.meter = how->meter_fd;
 	if (r == 0)
 		r = break_hard_links(plan, policy, observer, &copies, err);
 	if (r < 0) {
@@ -296,7 +351,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	}
 	limits.user_namespace = plan->tier == CORDON_TIER_FULL;
 	limits.best_effort = plan->best_effort;
-	limits.pids_own = 1 + (plan->n_held > 0 || plan->view);
+	limits.pids_own = 1 + cordon_seccomp_watches(child.variant);
 	r = cordon_limits_prepare(&limits, plan->run_id, &child.limits, err);
 	if (r < 0) {
 		cordon_net_stop(&child.net);
@@ -305,14 +360,20 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	clock_gettime(CLOCK_REALTIME, &child.started);
 	r = cordon_output_new(&child.output, err);
 	if (r == 0)
-		r = start(&child, &copies, err);
+		r = make_memory(&child, err);
+	if (r == 0)
+		r = start(&child, &copies, how, err);
 	if (r < 0) {
-		if (child.pid > 0)
+		if (child.pid > 0) {
 			kill(child.pid, SIGKILL);
+			cordon_child_reap(&child);
+		}
 		cordon_net_stop(&child.net);
 		cordon_output_free(child.output);
 		cordon_limits_remove(&child.limits);
 		cordon_limits_done(&child.limits);
+		if (child.memory)
+			munmap(child.memory, cordon_hand_memory_size(plan));
 		cordon_closep(&child.ctl);
 		cordon_closep(&child.exec_fd);
 		cordon_closep(&child.pidfd);

@@ -21,7 +21,9 @@ enum cordon_lens_record_kind {
 	CORDON_LENS_REFUSED = 1, /* `op` on `path` was refused */
 	CORDON_LENS_ASKED,	 /* a look-up of `path` is refused; the supervisor must find out what it was for */
 	CORDON_LENS_DROPPED,	 /* `count` records could not be sent */
-	CORDON_LENS_TOO_LARGE,	 /* the directory `path` of a view was not renamed, because too much is in it */
+	CORDON_LENS_BESIDE, /* `op` was refused: the host made `path` during the run, beside a boundary; or, where the
+				  * name is not empty, `path` is a temporary name of that boundary */
+	CORDON_LENS_TOO_LARGE, /* the directory `path` of a view was not renamed, because too much is in it */
 };
 
 enum cordon_lens_op {

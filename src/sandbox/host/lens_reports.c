@@ -17,12 +17,10 @@
 #include "sandbox/host/discarded.h"
 #include "sandbox/host/lens_record.h"
 #include "sandbox/host/lens_reports.h"
-#include "sandbox/watch/hand_ask.h"
+#include "sandbox/host/stopped.h"
 #include "sandbox/watch/report.h"
 
 #define STACK (256 << 10)
-#define CALL_TRIES 50 /* how often we look at a process that is not yet asleep in its call */
-#define CALL_PAUSE_NS 20000
 #define LOCK_MS 20
 
 struct cordon_lens_reports {
@@ -32,206 +30,8 @@ struct cordon_lens_reports {
 	struct cordon_reports *reports;
 	pthread_t thread;
 	int fd;
-	int proc_fd; /* the sandbox's own /proc, because the lens uses the sandbox's process numbers; or -1 */
+	struct cordon_stopped stopped;
 };
-
-/* What a system call does with a name, as a report says it. */
-enum action { LOOKS, OPENS, OPENS_BY_STRUCT, MAKES, TAKES, MOVES, LINKS, CHANGES, RUNS };
-
-/* Calls that are not in the list only look. `path`, `path2` and `flags` are argument numbers; NONE: there is no such
- * argument. */
-enum { NONE = -1 };
-
-static const struct call {
-	long nr;
-	enum action action;
-	signed char path, path2, flags;
-} calls[] = {
-	{ SYS_openat, OPENS, 1, NONE, 2 },
-	{ SYS_openat2, OPENS_BY_STRUCT, 1, NONE, 2 },
-	{ SYS_mkdirat, MAKES, 1, NONE, NONE },
-	{ SYS_mknodat, MAKES, 1, NONE, NONE },
-	{ SYS_symlinkat, MAKES, 2, NONE, NONE },
-	{ SYS_bind, MAKES, NONE, NONE, NONE },
-	{ SYS_linkat, LINKS, 1, 3, NONE },
-	{ SYS_renameat, MOVES, 1, 3, NONE },
-	{ SYS_renameat2, MOVES, 1, 3, NONE },
-	{ SYS_unlinkat, TAKES, 1, NONE, NONE },
-	{ SYS_execve, RUNS, 0, NONE, NONE },
-	{ SYS_execveat, RUNS, 1, NONE, NONE },
-	{ SYS_truncate, CHANGES, 0, NONE, NONE },
-	{ SYS_fchmodat, CHANGES, 1, NONE, NONE },
-	{ 452 /* fchmodat2 */, CHANGES, 1, NONE, NONE },
-	{ SYS_fchownat, CHANGES, 1, NONE, NONE },
-	{ SYS_utimensat, CHANGES, 1, NONE, NONE },
-	{ SYS_setxattr, CHANGES, 0, NONE, NONE },
-	{ SYS_lsetxattr, CHANGES, 0, NONE, NONE },
-	{ SYS_removexattr, CHANGES, 0, NONE, NONE },
-	{ SYS_lremovexattr, CHANGES, 0, NONE, NONE },
-	{ 463 /* setxattrat */, CHANGES, 1, NONE, NONE },
-	{ 466 /* removexattrat */, CHANGES, 1, NONE, NONE },
-#ifdef SYS_open /* architectures with the older calls */
-	{ SYS_open, OPENS, 0, NONE, 1 },
-	{ SYS_creat, OPENS, 0, NONE, NONE },
-	{ SYS_mkdir, MAKES, 0, NONE, NONE },
-	{ SYS_mknod, MAKES, 0, NONE, NONE },
-	{ SYS_symlink, MAKES, 1, NONE, NONE },
-	{ SYS_link, LINKS, 0, 1, NONE },
-	{ SYS_rename, MOVES, 0, 1, NONE },
-	{ SYS_unlink, TAKES, 0, NONE, NONE },
-	{ SYS_rmdir, TAKES, 0, NONE, NONE },
-	{ SYS_chmod, CHANGES, 0, NONE, NONE },
-	{ SYS_chown, CHANGES, 0, NONE, NONE },
-	{ SYS_lchown, CHANGES, 0, NONE, NONE },
-	{ SYS_utime, CHANGES, 0, NONE, NONE },
-	{ SYS_utimes, CHANGES, 0, NONE, NONE },
-	{ SYS_futimesat, CHANGES, 1, NONE, NONE },
-#endif
-};
-
-/* The call in which a process is stopped. */
-struct seen {
-	bool known;					    /* false: the process can't be read */
-	const struct call *call;			    /* NULL: a call that only looks */
-	uint64_t flags;					    /* of an open */
-	char path[CORDON_PATH_MAX], path2[CORDON_PATH_MAX]; /* as the process wrote them; "" when they can't be read */
-};
-
-static void find_proc(struct cordon_lens_reports *r)
-{
-	struct statfs fs;
-
-	r->proc_fd = cordon_inside_open_dir(r->child, "/proc");
-	if (r->proc_fd < 0 || fstatfs(r->proc_fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		cordon_closep(&r->proc_fd);
-}
-
-static int open_of(const struct cordon_lens_reports *r, uint32_t thread, const char *file)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "%u/%s", thread, file);
-	return openat(r->proc_fd, name, O_RDONLY | O_CLOEXEC);
-}
-
-/* Reads "NR ARG0 ... ARG5 SP PC"; while a process still runs, the text is "running". */
-static bool read_registers(int fd, long *ret_nr, uint64_t ret_args[static 6])
-{
-	const struct timespec pause = { .tv_nsec = CALL_PAUSE_NS };
-
-	for (int tries = 0; tries < CALL_TRIES; tries++) {
-		unsigned long long args[6];
-		char text[256];
-		ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-
-		if (n <= 0)
-			return false;
-		text[n] = '\0';
-		if (sscanf(text, /* NOLINT(cert-err34-c): the kernel wrote it, and rubbish only changes the words of a report */
-			   "%ld %llx %llx %llx %llx %llx %llx", ret_nr, &args[0], &args[1], &args[2], &args[3],
-			   &args[4], &args[5]) == 7) {
-			for (size_t i = 0; i < 6; i++)
-				ret_args[i] = args[i];
-			return true;
-		}
-		nanosleep(&pause, NULL);
-	}
-	return false;
-}
-
-/* Reads a string that may end right before an unmapped page. */
-static void read_text(int mem_fd, uint64_t address, char ret[static CORDON_PATH_MAX])
-{
-	size_t at = 0;
-
-	while (at < CORDON_PATH_MAX - 1) {
-		size_t n = 4096 - ((address + at) & 4095);
-		ssize_t got;
-
-		if (n > CORDON_PATH_MAX - 1 - at)
-			n = CORDON_PATH_MAX - 1 - at;
-		got = pread(mem_fd, ret + at, n, (off_t)(address + at));
-		if (got <= 0)
-			break;
-		if (memchr(ret + at, '\0', (size_t)got))
-			return;
-		at += (size_t)got;
-	}
-	ret[0] = '\0';
-}
-
-static void read_call(struct cordon_lens_reports *r, uint32_t thread, struct seen *ret)
-{
-	autofd int fd = -1, mem_fd = -1;
-	uint64_t args[6];
-	long nr;
-
-	ret->known = false;
-	ret->call = NULL;
-	ret->path[0] = ret->path2[0] = '\0';
-	if (r->proc_fd < 0)
-		find_proc(r);
-	fd = r->proc_fd < 0 ? -1 : open_of(r, thread, "syscall");
-	if (fd < 0 || !read_registers(fd, &nr, args))
-		return;
-	ret->known = true;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(calls) && !ret->call; i++)
-		if (calls[i].nr == nr)
-			ret->call = &calls[i];
-	if (!ret->call)
-		return;
-	mem_fd = open_of(r, thread, "mem");
-	if (ret->call->path != NONE)
-		read_text(mem_fd, args[ret->call->path], ret->path);
-	if (ret->call->path2 != NONE)
-		read_text(mem_fd, args[ret->call->path2], ret->path2);
-	ret->flags = ret->call->flags == NONE ? O_CREAT | O_WRONLY | O_TRUNC : args[ret->call->flags] & UINT32_MAX;
-	if (ret->call->action == OPENS_BY_STRUCT) {
-		struct open_how how = { 0 };
-
-		/* When it can't be read, we take it for the simplest open. */
-		if (pread(mem_fd, &how, sizeof(how.flags), (off_t)args[ret->call->flags]) < (ssize_t)sizeof(how.flags))
-			how.flags = O_RDONLY;
-		ret->flags = how.flags;
-	}
-}
-
-/* The rest of a path behind the refused name; NULL when the name is not in it. */
-static const char *rest_of(const char *path, const char *name)
-{
-	size_t len = strlen(name);
-	const char *found = NULL;
-
-	for (const char *at = path; *at;) {
-		size_t n = strcspn(at, "/");
-		const char *next = at + n + strspn(at + n, "/");
-
-		/* When the name is in the path twice, either may have been refused; we take the last, which leaves the
-		 * shortest rest. */
-		if (n == len && strncmp(at, name, n) == 0)
-			found = next;
-		at = next;
-	}
-	return found;
-}
-
-/* What an open attempts whose path ends with the refused name; NULL when it is no attempt. */
-static const char *open_attempt(uint64_t flags, bool exists)
-{
-	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
-
-	if (flags & O_PATH)
-		return NULL;
-	if (!exists)
-		return flags & O_CREAT ? "create" : NULL;
-	if ((flags & O_CREAT) && (flags & O_EXCL))
-		return NULL; /* EEXIST */
-	if ((flags & O_TMPFILE) == O_TMPFILE)
-		return "create";
-	if (!writes && (flags & O_DIRECTORY))
-		return NULL; /* a listing */
-	return writes ? "write" : "read";
-}
 
 /* Whether a path behind a refused name exists on the host; the process itself did not get so far. */
 static bool is_on_host(const struct cordon_lens_reports *r, const char *path)
@@ -247,10 +47,10 @@ static bool is_on_host(const struct cordon_lens_reports *r, const char *path)
  * What the call attempts, as the `op` of a report; NULL when it is no attempt. `name` is the refused name, `path` the
  * path that it stands for. Adds to `path` what follows the name in the path that the process wrote.
  */
-static const char *attempt_of(const struct cordon_lens_reports *r, const struct seen *seen, const char *name,
+static const char *attempt_of(const struct cordon_lens_reports *r, const struct cordon_stopped *seen, const char *name,
 			      bool exists, char path[static CORDON_PATH_MAX])
 {
-	const char *first = rest_of(seen->path, name), *second = rest_of(seen->path2, name);
+	const char *first = cordon_stopped_rest(seen->path, name), *second = cordon_stopped_rest(seen->path2, name);
 	/* Of two paths we take the one that has the name; the kernel looks up the first one first. */
 	const char *rest = first ? first : second ? second : "";
 	char clean[CORDON_PATH_MAX], whole[CORDON_PATH_MAX];
@@ -258,7 +58,7 @@ static const char *attempt_of(const struct cordon_lens_reports *r, const struct 
 	/* When we can't read the process, we report the refusal rather than leave it out. */
 	if (!seen->known)
 		return exists ? "read" : NULL;
-	if (!seen->call || (!exists && *rest))
+	if (seen->action == CORDON_STOPPED_LOOKS || (!exists && *rest))
 		return NULL;
 	/* A rest with ".." leads somewhere else: then we know only the refused name. */
 	if (*rest && cordon_path_clean(rest, clean, sizeof(clean)) == 0 &&
@@ -266,32 +66,53 @@ static const char *attempt_of(const struct cordon_lens_reports *r, const struct 
 		memcpy(path, whole, strlen(whole) + 1);
 		exists = is_on_host(r, path);
 	}
-	switch (seen->call->action) {
-	case OPENS:
-	case OPENS_BY_STRUCT:
-		return open_attempt(seen->flags, exists);
-	case MAKES:
+	switch (seen->action) {
+	case CORDON_STOPPED_OPENS:
+	case CORDON_STOPPED_OPENS_BY_STRUCT:
+		return cordon_stopped_open(seen->flags, exists);
+	case CORDON_STOPPED_MAKES:
 		return exists ? NULL : "create"; /* EEXIST */
-	case TAKES:
+	case CORDON_STOPPED_TAKES:
 		return exists ? "delete" : NULL;
-	case CHANGES:
+	case CORDON_STOPPED_CHANGES:
 		return exists ? "write" : NULL;
-	case RUNS:
+	case CORDON_STOPPED_RUNS:
 		return exists ? "execute" : NULL;
-	case MOVES:
+	case CORDON_STOPPED_MOVES:
 		return exists || second || !first ? "rename" : NULL;
-	case LINKS:
+	case CORDON_STOPPED_LINKS:
 		if (first)
 			return exists ? "read" : NULL;
 		return exists ? NULL : "create";
-	case LOOKS:
+	case CORDON_STOPPED_LOOKS:
 		break;
 	}
 	return NULL;
 }
 
-/* Reports an attempt; the caller holds the lock. The lens has refused it; here we only look up by which rule. */
-static void report(struct cordon_lens_reports *r, const char *op, const char *path)
+/* By which rule something beside a boundary was refused: that of the boundary whose temporary name it is, or, with no name of
+ * one, because the host made it. */
+static void decide_beside(const struct cordon_policy *policy, const char *path, const char *boundary,
+			  struct cordon_decision *ret)
+{
+	char beside[CORDON_PATH_MAX];
+	size_t dir = (size_t)(cordon_path_base(path) - path);
+
+	if (*boundary && dir + strlen(boundary) < sizeof(beside)) {
+		memcpy(beside, path, dir);
+		memcpy(beside + dir, boundary, strlen(boundary) + 1);
+		cordon_policy_decide(policy, beside, CORDON_OP_WRITE, ret);
+		if (ret->verdict == CORDON_DENY)
+			return;
+	}
+	ret->verdict = CORDON_DENY;
+	ret->reason = CORDON_REASON_PROTECTED;
+	ret->rule = CORDON_RULE_NOT_OF_RUN;
+}
+
+/* Reports an attempt; the caller holds the lock. The lens has refused it; here we only look up by which rule.
+ * `beside`: see CORDON_LENS_BESIDE; else NULL. */
+static void report(struct cordon_lens_reports *r, const char *op, const char *path, const char *beside)
 {
 	const struct cordon_policy *policy = r->child->policy;
 	bool reads = cordon_streq(op, "read") || cordon_streq(op, "execute");
@@ -299,13 +120,14 @@ static void report(struct cordon_lens_reports *r, const char *op, const char *pa
 	char full[CORDON_PATH_MAX];
 
 	if (path[0] == '/') {
-		/* A link leads out of the root. With CORDON_SECCOMP_FULL the watch reports it, as every other path
-		 * outside the root. */
-		if (r->child->variant != CORDON_SECCOMP_FULL)
-			cordon_reports_add(r->reports, op, path, CORDON_DENY, CORDON_REASON_OUTSIDE_ROOT, NULL, 1);
+		/* A link leads out of the root. */
+		cordon_reports_add(r->reports, op, path, CORDON_DENY, CORDON_REASON_OUTSIDE_ROOT, NULL, 1);
 		return;
 	}
-	cordon_policy_decide(policy, path, reads ? CORDON_OP_READ : CORDON_OP_WRITE, &decision);
+	if (beside)
+		decide_beside(policy, path, beside, &decision);
+	else
+		cordon_policy_decide(policy, path, reads ? CORDON_OP_READ : CORDON_OP_WRITE, &decision);
 	for (size_t i = 0; decision.verdict != CORDON_DENY && i < policy->n_protected; i++) {
 		const struct cordon_protected *protected = &policy->protected_paths[i];
 
@@ -324,7 +146,8 @@ static void report(struct cordon_lens_reports *r, const char *op, const char *pa
 /* Reports an attempt (NULL: none) and lets the lens answer. The report comes first, because the process may be refused
  * something else when it goes on. But the thread that holds the lock may itself wait for the name whose look-up waits
  * for us, so after LOCK_MS we let the lens answer and report afterwards. */
-static void conclude(struct cordon_lens_reports *r, uint64_t number, const char *op, const char *path)
+static void conclude(struct cordon_lens_reports *r, uint64_t number, const char *op, const char *path,
+		     const char *beside)
 {
 	struct timespec until;
 	bool locked;
@@ -336,32 +159,42 @@ static void conclude(struct cordon_lens_reports *r, uint64_t number, const char 
 	locked = op && pthread_mutex_timedlock(r->lock, &until) == 0;
 	if (locked) {
 		cordon_output_forward(r->child->output);
-		report(r, op, path);
+		report(r, op, path, beside);
 	}
 	(void)send(r->fd, &number, sizeof(number), MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (op && !locked) {
 		pthread_mutex_lock(r->lock);
-		report(r, op, path);
+		report(r, op, path, beside);
 	}
 	if (op)
 		pthread_mutex_unlock(r->lock);
 }
 
+/* The number of the hand that is this thread; CORDON_HANDS_MAX: none. */
+static size_t hand_of(const struct cordon_lens_reports *r, int thread)
+{
+	size_t i = 0;
+
+	while (i < CORDON_HANDS_MAX && r->watched->hands[i] != thread)
+		i++;
+	return i;
+}
+
 static void on_asked(struct cordon_lens_reports *r, const struct cordon_lens_record *record)
 {
-	static struct seen seen; /* only this thread uses it */
 	char path[CORDON_PATH_MAX];
 	const char *op;
+	size_t hand;
 
 	memcpy(path, record->texts + record->path_at, strlen(record->texts + record->path_at) + 1);
-	/* The hand does nothing else than make entries, and nobody can read its calls. */
-	if ((int)record->thread == r->watched->hand->pid) {
-		conclude(r, record->number, "create", path);
+	/* Nobody can read the calls of a hand. Mostly it only looks; and when it acts in the lens's view, it makes entries. */
+	if ((hand = hand_of(r, (int)record->thread)) < CORDON_HANDS_MAX) {
+		conclude(r, record->number, r->watched->memory->acting[hand] ? "create" : NULL, path, NULL);
 		return;
 	}
-	read_call(r, record->thread, &seen);
-	op = attempt_of(r, &seen, record->texts, record->exists, path);
-	conclude(r, record->number, op, path);
+	cordon_stopped_read(&r->stopped, record->thread);
+	op = attempt_of(r, &r->stopped, record->texts, record->exists, path);
+	conclude(r, record->number, op, path, NULL);
 }
 
 /* Whether the watch reports a change of this path. The kernel itself refuses most changes of files that may only be
@@ -384,10 +217,11 @@ static void on_refused(struct cordon_lens_reports *r, const struct cordon_lens_r
 					   [CORDON_LENS_OP_RENAME] = "rename" };
 
 	const char *path = record->texts + record->path_at;
+	const char *beside = record->kind == CORDON_LENS_BESIDE ? record->texts : NULL;
 	bool reported = record->op < CORDON_ARRAY_SIZE(ops) &&
-			!(record->op == CORDON_LENS_OP_WRITE && watch_reports(r, path));
+			!(!beside && record->op == CORDON_LENS_OP_WRITE && watch_reports(r, path));
 
-	conclude(r, record->number, reported ? ops[record->op] : NULL, path);
+	conclude(r, record->number, reported ? ops[record->op] : NULL, path, beside);
 }
 
 /* Says why a directory of a view was not renamed, as the watch does where there is no lens. */
@@ -447,9 +281,11 @@ struct cordon_lens_reports *cordon_lens_reports_start(int fd, const struct cordo
 	pthread_attr_t attr;
 
 	if (r) {
-		*r = (struct cordon_lens_reports){
-			.child = child, .watched = watched, .lock = lock, .fd = fd, .proc_fd = -1
-		};
+		*r = (struct cordon_lens_reports){ .child = child,
+						   .watched = watched,
+						   .lock = lock,
+						   .fd = fd,
+						   .stopped = { .child = child, .proc_fd = -1 } };
 		r->reports = cordon_reports_new(watched);
 	}
 	if (r && r->reports && pthread_attr_init(&attr) == 0) {
@@ -482,7 +318,7 @@ unsigned int cordon_lens_reports_end(struct cordon_lens_reports *r)
 	count = cordon_reports_count(r->reports);
 	cordon_reports_free(r->reports);
 	cordon_closep(&r->fd);
-	cordon_closep(&r->proc_fd);
+	cordon_stopped_done(&r->stopped);
 	free(r);
 	return count;
 }

@@ -16,6 +16,7 @@
 #include "sandbox/host/limits.h"
 
 #define CPU_PERIOD_US 100000
+#define PORTION ((uint64_t)1 << 20) /* more than the kernel charges to a group at once before it kills */
 #define LONG_BITS (8 * sizeof(unsigned long))
 
 /* Sets of limits, as bits. */
@@ -491,25 +492,61 @@ const char *cordon_limits_mechanism(const struct cordon_limits_state *state, enu
 	return NULL;
 }
 
+static uint64_t number_in(int fd, const char *file)
+{
+	char text[32];
+
+	return cordon_cgroup_read(fd, file, text, sizeof(text)) < 0 ? 0 : strtoull(text, NULL, 10);
+}
+
+/* v1: whether the group was ever at its own limit. The kernel tells of memory that ran out in a group around in the same
+ * way, and counts processes that it killed for that as well. It takes memory in portions, of which the last may not fit. */
+static bool was_at_limit_v1(const struct cordon_limits_state *state, int fd)
+{
+	uint64_t most = number_in(fd, "memory.max_usage_in_bytes"),
+		 with_swap = number_in(fd, "memory.memsw.max_usage_in_bytes");
+
+	return state->choice.limits.memory_bytes &&
+	       (most > with_swap ? most : with_swap) + PORTION >= state->choice.limits.memory_bytes;
+}
+
+bool cordon_limits_ran_out(const struct cordon_limits_state *state)
+{
+	uint64_t times;
+	ssize_t n;
+
+	if (state->n_groups == 0 || state->oom_fd < 0)
+		return false;
+	do
+		n = read(state->oom_fd, &times, sizeof(times));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return false;
+	for (size_t i = 0; i < state->n_groups; i++)
+		if (!state->groups[i].v2 && was_at_limit_v1(state, state->groups[i].fd))
+			return true;
+	return false;
+}
+
 void cordon_limits_hit(const struct cordon_limits_state *state, struct cordon_limits_hits *ret_hits)
 {
 	char text[4096];
 
-	*ret_hits = (struct cordon_limits_hits){ 0 };
-	/* v1 reports before it kills: when we ended the tree at once, its count shows no kill. */
-	if (state->n_groups > 0 && state->oom_fd >= 0) {
-		struct pollfd oom = { .fd = state->oom_fd, .events = POLLIN };
-
-		ret_hits->memory = poll(&oom, 1, 0) == 1;
-	}
+	/* v1 reports before it kills: if the tree was ended at once, the count below shows no kill. */
+	*ret_hits = (struct cordon_limits_hits){ .memory = cordon_limits_ran_out(state) };
 	for (size_t i = 0; i < state->n_groups; i++) {
 		int fd = state->groups[i].fd;
+		bool v2 = state->groups[i].v2;
 
-		/* A group has these files only with the controller. */
-		if (cordon_cgroup_read(fd, state->groups[i].v2 ? "memory.events" : "memory.oom_control", text,
-				       sizeof(text)) == 0 &&
-		    cordon_cgroup_value(text, "oom_kill") > 0)
-			ret_hits->memory = true;
+		/* A group has these files only with the controller. "oom" counts only what happened at the group's own
+		 * limit, "oom_kill" every process in it that was killed. */
+		if (cordon_cgroup_read(fd, v2 ? "memory.events" : "memory.oom_control", text, sizeof(text)) == 0 &&
+		    cordon_cgroup_value(text, "oom_kill") > 0) {
+			bool own = v2 ? cordon_cgroup_value(text, "oom") > 0 : was_at_limit_v1(state, fd);
+
+			ret_hits->memory |= own;
+			ret_hits->outer_memory |= !own;
+		}
 		if (cordon_cgroup_read(fd, "pids.events", text, sizeof(text)) == 0 &&
 		    cordon_cgroup_value(text, "max") > 0)
 			ret_hits->pids = true;

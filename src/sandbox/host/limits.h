@@ -47,8 +47,9 @@ struct cordon_limits_state {
 };
 
 struct cordon_limits_hits {
-	bool memory; /* memory ran out within the limit */
-	bool pids;   /* a fork was refused */
+	bool memory;	   /* the run reached its limit, and the kernel killed, or was about to */
+	bool outer_memory; /* the kernel killed for a limit of a group around, or because the machine had no more */
+	bool pids;	   /* a fork was refused */
 };
 
 /*
@@ -64,6 +65,9 @@ int cordon_limits_attach(const struct cordon_limits_state *state, pid_t pid, str
 
 /* "cgroup2", "cgroup1", "rlimit", "watcher", "affinity", or NULL when nothing enforces this limit. */
 const char *cordon_limits_mechanism(const struct cordon_limits_state *state, enum cordon_limit which);
+
+/* Clears oom_fd; whether it was readable, and the run's own limit the reason: then kill the tree. */
+bool cordon_limits_ran_out(const struct cordon_limits_state *state);
 
 /* After the end and before remove: which limits the run has reached. The kernel shows it for cgroups only. */
 void cordon_limits_hit(const struct cordon_limits_state *state, struct cordon_limits_hits *ret_hits);

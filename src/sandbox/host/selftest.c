@@ -87,6 +87,7 @@ static int prepare(int base, const char *path, struct cordon_policy **ret_policy
 static int run_captured(const struct cordon_plan *plan, const struct cordon_policy *policy, int output,
 			struct cordon_error *err)
 {
+	const struct cordon_launch how = { .meter_fd = -1, .lock_fd = -1 };
 	struct cordon_observer observer = { .event = ignore };
 	struct cordon_result result = { 0 };
 	struct cordon_child child;
@@ -95,9 +96,10 @@ static int run_captured(const struct cordon_plan *plan, const struct cordon_poli
 
 	if (dup2(output, 1) < 0)
 		return cordon_fail_errno(err, -errno, "cannot capture the self-test");
-	r = cordon_launch(plan, policy, &observer, -1, &child, err);
+	r = cordon_launch(plan, policy, &observer, &how, &child, err);
 	if (r == 0) {
 		cordon_supervise(&child, &observer, &result);
+		cordon_child_reap(&child);
 		if (result.error.code) {
 			*err = result.error;
 			r = err->code;
@@ -190,22 +192,71 @@ static int test(int base, const char *path, struct cordon_selftests *ret, struct
 	return r;
 }
 
-int cordon_selftest_run(struct cordon_selftests *ret, struct cordon_error *err)
+/* Makes a directory that nobody else has, and opens it. */
+static int make_base(char *ret_path, size_t size, struct cordon_error *err)
 {
-	char path[64], id[CORDON_UUID_SIZE];
-	struct cordon_selftests found = { 0 };
-	autofd int base = -1;
-	int r = cordon_uuid_new(id);
+	char id[CORDON_UUID_SIZE];
+	int fd, r = cordon_uuid_new(id);
 
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot prepare the self-test");
-	snprintf(path, sizeof(path), "/tmp/cordon-selftest-%s", id);
-	if (mkdir(path, 0700) < 0)
-		return cordon_fail_errno(err, -errno, "cannot make %s", path);
-	base = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = base < 0 ? cordon_fail_errno(err, -errno, "cannot open %s", path) : test(base, path, &found, err);
-	cordon_dirs_remove(AT_FDCWD, path, NULL);
+	snprintf(ret_path, size, "/tmp/cordon-selftest-%s", id);
+	if (mkdir(ret_path, 0700) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make %s", ret_path);
+	fd = open(ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	r = cordon_fail_errno(err, -errno, "cannot open %s", ret_path);
+	rmdir(ret_path);
+	return r;
+}
+
+int cordon_selftest_run(struct cordon_selftests *ret, struct cordon_error *err)
+{
+	struct cordon_selftests found = { 0 };
+	char path[64];
+	autofd int base = make_base(path, sizeof(path), err);
+	int r = base < 0 ? base : test(base, path, &found, err);
+
+	if (base >= 0)
+		cordon_dirs_remove(AT_FDCWD, path, NULL);
 	if (r == 0)
 		*ret = found;
+	return r;
+}
+
+int cordon_setup_probe(struct cordon_error *ret_why)
+{
+	char path[64], id[CORDON_UUID_SIZE], sh[] = "/bin/sh", c[] = "-c", nothing[] = ":";
+	char *argv[] = { sh, c, nothing, NULL };
+	struct cordon_run_spec run = { .argv = argv, .net = CORDON_NET_HOST };
+	struct cordon_plan_spec spec = { .run = &run, .run_id = id, .landlock_abi = cordon_landlock_abi() };
+	struct cordon_policy *policy = NULL;
+	struct cordon_plan *plan = NULL;
+	struct cordon_error err = { 0 };
+	autofd int base = make_base(path, sizeof(path), &err);
+	autofd int output = memfd_create("cordon-selftest", MFD_CLOEXEC);
+	int r = base < 0 || output < 0 ? -EIO : cordon_uuid_new(id);
+
+	if (r == 0)
+		r = cordon_policy_new(path, &policy, &err);
+	run.policy = policy;
+	/* Which layers the kernel has is judged elsewhere; here only what namespaces are for counts. */
+	run.best_effort = true;
+	if (r == 0)
+		r = cordon_plan_build(&spec, &plan, &err);
+	if (r == 0) {
+		r = run_captured(plan, policy, output, &err);
+		if (err.kind == CORDON_KIND_KERNEL_UNSUPPORTED || err.kind == CORDON_KIND_IO)
+			*ret_why = err;
+		else
+			r = 0;
+	} else {
+		r = 0;
+	}
+	cordon_plan_free(plan);
+	cordon_policy_free(policy);
+	if (base >= 0)
+		cordon_dirs_remove(AT_FDCWD, path, NULL);
 	return r;
 }

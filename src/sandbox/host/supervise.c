@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,7 +23,6 @@
 #include "sandbox/host/metrics.h"
 #include "sandbox/host/net_reports.h"
 #include "sandbox/host/terminal.h"
-#include "sandbox/watch/hand_ask.h"
 #include "sandbox/watch/watch.h"
 
 #define LENS_GRACE_MS 1000
@@ -32,17 +32,15 @@ struct supervisor {
 	struct cordon_child *child;
 	const struct cordon_observer *observer;
 	struct cordon_result *result;
-	pthread_mutex_t lock; /* we hold it except while we wait (sandbox/watch/watch.h) */
+	pthread_mutex_t lock; /* we hold it except while we wait; the thread that hears the lens takes it */
 	struct cordon_watch *watches[1 + CORDON_ENTER_MAX]; /* of the agent, and of programs that were started later */
 	struct cordon_terminal *terminal;
 	struct cordon_lens_process lens;
-	struct cordon_hand hand;
 	struct cordon_watched watched;
 	struct cordon_lens_reports *lens_reports;
 	int signals;
-	int own;	  /* a directory of the private file systems, or -1 */
-	bool own_is_home; /* it is the private home */
-	struct cordon_open_ids open_ids;
+	int own;		      /* a directory of the private file systems, or -1 */
+	bool own_is_home;	      /* it is the private home */
 	int view;		      /* what the lens shows instead of the host's tree, or -1 */
 	struct cordon_memory *memory; /* NULL unless we limit the memory ourselves */
 	sigset_t old_mask;
@@ -198,10 +196,12 @@ static void on_left(const struct supervisor *s, const struct cordon_notice *noti
 /* True when the watch has taken the listener. */
 static bool add_watch(struct supervisor *s, int listener)
 {
-	for (size_t i = 0; listener >= 0 && i < CORDON_ARRAY_SIZE(s->watches); i++) {
+	for (size_t i = 0; listener >= 0 && s->watched.memory && i < CORDON_ARRAY_SIZE(s->watches); i++) {
 		if (s->watches[i])
 			continue;
-		s->watches[i] = cordon_watch_new(&s->watched, listener, &s->lock);
+		s->watched.memory->runs[i] = false;
+		s->watched.memory->last[i] = 0;
+		s->watches[i] = cordon_watch_new(&s->watched, listener, (uint32_t)i);
 		return s->watches[i] != NULL;
 	}
 	return false;
@@ -211,24 +211,9 @@ static void end_watch(struct supervisor *s, size_t i)
 {
 	if (!s->watches[i])
 		return;
-	cordon_watch_stop(s->watches[i]);
-	s->result->changed |= cordon_watch_changed(s->watches[i]);
+	cordon_watch_hear(s->watches[i]);
 	s->result->violations += cordon_watch_count(s->watches[i]);
 	s->watches[i] = cordon_watch_free(s->watches[i]);
-}
-
-/* When the watch can't start, it is freed, which closes the listener: then trapped calls fail with ENOSYS instead of
- * waiting for ever. */
-static void on_watch(struct supervisor *s, size_t i, short revents)
-{
-	int r = cordon_watch_wake(s->watches[i], revents);
-
-	if (r < 0 && !s->result->error.code)
-		cordon_fail(&s->result->error, r, CORDON_KIND_IO, "cannot start the watch: %s", strerror(-r));
-	if (r < 0)
-		end_tree(s);
-	if (r <= 0)
-		end_watch(s, i);
 }
 
 static void on_notice(struct supervisor *s, const struct cordon_notice *notice, int fd)
@@ -476,7 +461,7 @@ static void loop(struct supervisor *s)
 		TERMINAL,
 		OUTPUT = TERMINAL + 2,
 		WATCH = OUTPUT + 2,
-		N = WATCH + 1 + CORDON_ENTER_MAX
+		N = WATCH + CORDON_WATCH_FDS * (1 + CORDON_ENTER_MAX)
 	};
 	struct pollfd fds[N + CORDON_OBSERVER_FDS];
 
@@ -490,7 +475,7 @@ static void loop(struct supervisor *s)
 		size_t n_more;
 
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
-			fds[WATCH + i] = cordon_watch_poll(s->watches[i]);
+			cordon_watch_poll(s->watches[i], &fds[WATCH + CORDON_WATCH_FDS * i]);
 		fds[NET] = (struct pollfd){ .fd = cordon_net_poll(&s->child->net), .events = POLLIN };
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
 		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
@@ -504,8 +489,8 @@ static void loop(struct supervisor *s)
 		if (fds[CTL].revents && !on_ctl(s))
 			fds[CTL].fd = -1;
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
-			if (fds[WATCH + i].revents)
-				on_watch(s, i, fds[WATCH + i].revents);
+			if (s->watches[i] && !cordon_watch_serve(s->watches[i], &fds[WATCH + CORDON_WATCH_FDS * i]))
+				end_watch(s, i);
 		if (fds[NET].revents)
 			on_net(s);
 		if (fds[EXEC].revents)
@@ -513,7 +498,7 @@ static void loop(struct supervisor *s)
 		serve_caller(s, fds + N, n_more);
 		if (fds[SIGNALS].revents)
 			on_signals(s);
-		if (fds[OOM].revents)
+		if (fds[OOM].revents && cordon_limits_ran_out(&s->child->limits))
 			on_memory(s);
 		watch_memory(s);
 		if (s->terminal)
@@ -592,21 +577,25 @@ static void report_limits(struct supervisor *s)
 
 static void finish(struct supervisor *s)
 {
-	int status;
-
 	on_ctl(s); /* receive the last notices */
-	while (waitpid(s->child->pid, &status, may_leave(s) ? WNOHANG : 0) < 0 && errno == EINTR)
-		;
+	if (!may_leave(s))
+		cordon_child_reap(s->child);
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_lower_tier_kill_all(SIGKILL); /* there is no pid namespace that ends them */
 	cordon_output_forward(s->child->output);
 	cordon_net_end(&s->child->net, s->observer, s->result);
-	cordon_lens_stop(&s->lens); /* before the watch, which may just be waiting for the lens */
+	cordon_lens_stop(&s->lens);
 	s->result->violations += cordon_lens_reports_end(s->lens_reports);
 	cordon_metrics_net(s->result->metrics, &s->child->net.usage);
 	cordon_metrics_lens(s->result->metrics, &s->lens.usage);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 		end_watch(s, i);
+	if (s->watched.memory) {
+		s->result->changed |= s->watched.memory->changed;
+		if (s->watched.meter)
+			s->watched.meter->watch_events += s->watched.memory->calls;
+		munmap(s->watched.memory, cordon_hand_memory_size(s->child->plan));
+	}
 	if (s->terminal)
 		cordon_terminal_end(s->terminal);
 	s->child->output->terminal = NULL;
@@ -618,12 +607,10 @@ static void finish(struct supervisor *s)
 	s->result->discarded = s->own_is_home ? cordon_discarded_count(s->own) : 0;
 	cordon_closep(&s->own);
 	cordon_closep(&s->view);
-	free(s->open_ids.dirs);
 	s->memory = cordon_memory_free(s->memory);
 	cordon_limits_remove(&s->child->limits);
 	cordon_limits_done(&s->child->limits);
 	cordon_closep(&s->child->ctl);
-	cordon_closep(&s->hand.fd);
 	cordon_closep(&s->child->exec_fd);
 	cordon_closep(&s->child->pidfd);
 	cordon_closep(&s->signals);
@@ -659,25 +646,20 @@ void cordon_supervise(struct cordon_child *child, const struct cordon_observer *
 				.own = -1,
 				.view = -1,
 				.lens = CORDON_LENS_PROCESS_NONE,
-				.lock = PTHREAD_MUTEX_INITIALIZER,
-				.hand = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ctl = child->ctl } };
+				.lock = PTHREAD_MUTEX_INITIALIZER };
 	uint64_t begun = now_ms();
 
 	record_layers(child, result);
-	s.watched = (struct cordon_watched){
-		.plan = child->plan,
-		.policy = child->policy,
-		.workspace_fd = child->policy->root.fd,
-		.observer = observer,
-		.hand = &s.hand,
-		.open_ids = &s.open_ids,
-		.filters = 1 + (child->limits.choice.by[CORDON_LIMIT_CPUS] == CORDON_LIMITS_BY_AFFINITY) +
-			   child->plan->layers.differs[CORDON_DIFFERENCE_UNIX_SOCKETS] +
-			   child->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE],
-		.forward_output = forward_output,
-		.meter = result->metrics ? &result->metrics->meters[CORDON_METER_SUPERVISOR] : NULL,
-		.data = child
-	};
+	s.watched = (struct cordon_watched){ .plan = child->plan,
+					     .policy = child->policy,
+					     .workspace_fd = child->policy->root.fd,
+					     .observer = observer,
+					     .memory = child->memory,
+					     .ctl = child->ctl,
+					     .forward_output = forward_output,
+					     .meter = result->metrics ? &result->metrics->meters[CORDON_METER_SUPERVISOR]
+								      : NULL,
+					     .data = child };
 	pthread_mutex_lock(&s.lock);
 	begin(&s);
 	loop(&s);

@@ -19,6 +19,7 @@
 #include "base/resolve.h"
 #include "base/sys.h"
 #include "sandbox/inside/detach.h"
+#include "sandbox/inside/hand.h"
 #include "sandbox/inside/inside.h"
 #include "sandbox/inside/landlock.h"
 #include "sandbox/inside/network.h"
@@ -51,7 +52,7 @@ static void make_network(struct cordon_inside *in)
 		close(fd);
 }
 
-/* PID 1 signals twice: when the tree is built, and when it has left the host's tree and network. */
+/* PID 1 signals twice: when the tree is built, and when it has left the host's network and tree. */
 static void wait_for_init(const struct cordon_inside *in)
 {
 	eventfd_t go;
@@ -59,6 +60,18 @@ static void wait_for_init(const struct cordon_inside *in)
 	/* The wait always ends: when PID 1 dies, the kernel kills us. */
 	if (in->peer >= 0 && eventfd_read(in->go, &go) < 0)
 		cordon_inside_fail(in, -errno, "wait for", "the tree");
+}
+
+/*
+ * Whether PID 1 has left the host's network and unmounted the host's tree. That tree lies over ours until then, so that ".." of
+ * the root leads there. The kernel tells PID 1 later, when no processor looks at the tree any more: nobody has to wait for that.
+ */
+static bool has_left_host(void)
+{
+	struct stat root, above;
+
+	return stat("/", &root) == 0 && stat("/..", &above) == 0 && root.st_dev == above.st_dev &&
+	       root.st_ino == above.st_ino;
 }
 
 /* Opens a terminal for the agent in the sandbox's own devpts and sends its master to the supervisor. */
@@ -123,55 +136,54 @@ static int allow(const struct cordon_inside *in, int ruleset, int fd, enum cordo
 	return cordon_landlock_allow(ruleset, in->landlock_abi, fd, rights);
 }
 
-int cordon_agent_ruleset(const struct cordon_inside *in)
+/* Notes which directory this is, for the hand: it recognises directories by their numbers. Only the agent's own process
+ * does it, before any program has run. */
+static void note_dir(const struct cordon_inside *in, size_t id, const struct stat *st)
 {
-	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int ruleset, r;
-
-	if (root < 0)
-		cordon_inside_fail(in, -errno, "open", "/");
-	ruleset = cordon_landlock_begin(in->landlock_abi);
-	if (ruleset < 0)
-		cordon_inside_fail(in, ruleset, "begin", "the Landlock domain");
-	r = allow(in, ruleset, root, CORDON_LANDLOCK_LIST);
-	if (r < 0)
-		cordon_inside_fail(in, r, "Landlock rule", "/");
-	for (size_t i = 0; i < in->plan->n_steps; i++) {
-		const struct cordon_step *step = &in->plan->steps[i];
-		int rights = rights_class(step);
-		int fd;
-
-		if (rights < 0)
-			continue;
-		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
-		r = fd < 0 ? fd : allow(in, ruleset, fd, (enum cordon_landlock_class)rights);
-		if (r < 0)
-			cordon_inside_fail(in, r, "Landlock rule", step->path);
-		close(fd);
-	}
-	close(root);
-	return ruleset;
+	if (in->number == 0 && in->memory && S_ISDIR(st->st_mode))
+		in->memory->ids[id] = (struct cordon_dir_id){ st->st_dev, st->st_ino };
 }
 
-/* The rules of the second layer: the agent itself makes entries in everything that it may write, except the held
- * directories. */
-static int make_second_ruleset(const struct cordon_inside *in)
+/* The rights of the second layer at a step: the agent itself makes, writes and removes entries in everything that it may
+ * write, except the held directories. */
+static int second_class(const struct cordon_step *step)
+{
+	if (step->right == CORDON_RIGHT_DEVICE)
+		return CORDON_LANDLOCK_WRITE_FILES;
+	return step->right == CORDON_RIGHT_WRITE && !(step->flags & CORDON_STEP_HELD) ? CORDON_LANDLOCK_MAKE : -1;
+}
+
+/* The rules of both layers at one step; `second` is -1 without a second layer. */
+static int add_step(const struct cordon_inside *in, int root, int first, int second, size_t i)
+{
+	const struct cordon_step *step = &in->plan->steps[i];
+	int rights = rights_class(step), more = second < 0 ? -1 : second_class(step);
+	bool bind = second >= 0 && step->kind == CORDON_STEP_BIND &&
+		    !(step->flags & (CORDON_STEP_SYSTEM | CORDON_STEP_HELD));
+	bool noted = more == CORDON_LANDLOCK_MAKE || (bind && more < 0);
+	struct stat st;
+	int fd, r = 0;
+
+	if (rights < 0 && more < 0 && !bind)
+		return 0;
+	fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return rights < 0 && more < 0 ? 0 : fd;
+	if (rights >= 0)
+		r = allow(in, first, fd, (enum cordon_landlock_class)rights);
+	if (r == 0 && more >= 0)
+		r = allow(in, second, fd, (enum cordon_landlock_class)more);
+	if (r == 0 && noted && fstat(fd, &st) == 0)
+		note_dir(in, cordon_hand_step_id(in->plan, i), &st);
+	close(fd);
+	return r;
+}
+
+static int add_open_dirs(const struct cordon_inside *in, int root, int ruleset)
 {
 	const struct cordon_plan *plan = in->plan;
-	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int ruleset = cordon_landlock_begin_second(in->landlock_abi);
-	int r = root < 0 ? -errno : ruleset < 0 ? ruleset : 0;
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
-		const struct cordon_step *step = &plan->steps[i];
-		int fd;
-
-		if (step->right != CORDON_RIGHT_WRITE || (step->flags & CORDON_STEP_HELD))
-			continue;
-		fd = cordon_open_beneath(root, step->path + 1, O_PATH | O_CLOEXEC);
-		r = fd < 0 ? fd : allow(in, ruleset, fd, CORDON_LANDLOCK_MAKE);
-		cordon_closep(&fd);
-	}
 	for (size_t i = 0; r == 0 && i < plan->n_open_dirs; i++) {
 		const struct cordon_open_dir *dir = &plan->open_dirs[i];
 		int fd = cordon_open_beneath(root, dir->path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -180,14 +192,60 @@ static int make_second_ruleset(const struct cordon_inside *in)
 		/* INVARIANT: only a directory of which the plan saw that it contains no boundary gets this right. When
 		 * another one has its name by now, the hand makes the entries. In a view directories have other numbers,
 		 * but there boundaries go by their names alone, and these are not below this directory. */
-		if (fd >= 0 && fstat(fd, &st) == 0 && (plan->view || (st.st_dev == dir->dev && st.st_ino == dir->ino)))
+		if (fd >= 0 && fstat(fd, &st) == 0 && (plan->view || (st.st_dev == dir->dev && st.st_ino == dir->ino))) {
 			r = allow(in, ruleset, fd, dir->no_links ? CORDON_LANDLOCK_MAKE_NO_LINKS : CORDON_LANDLOCK_MAKE);
+			note_dir(in, cordon_hand_open_id(plan, i), &st);
+		}
+		cordon_closep(&fd);
+	}
+	return r;
+}
+
+/* What the second layer has beside the steps. */
+static void finish_second(const struct cordon_inside *in, int root, int ruleset)
+{
+	const struct cordon_plan *plan = in->plan;
+	int r = add_open_dirs(in, root, ruleset);
+
+	for (size_t i = 0; r == 0 && i < plan->n_held; i++) {
+		int fd = cordon_open_beneath(root, plan->held[i].path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		struct stat st;
+
+		if (fd >= 0 && fstat(fd, &st) == 0)
+			note_dir(in, cordon_hand_held_id(plan, i), &st);
 		cordon_closep(&fd);
 	}
 	if (r < 0)
 		cordon_inside_fail(in, r, "hold", "the directories of boundaries");
+	if (in->number == 0 && in->memory)
+		in->memory->n_ids = cordon_hand_n_ids(plan);
+}
+
+/* Makes the rulesets of both layers; the second one only where directories are held. */
+static void make_rulesets(const struct cordon_inside *in, int *ret_first, int *ret_second)
+{
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int first, second = -1, r;
+
+	if (root < 0)
+		cordon_inside_fail(in, -errno, "open", "/");
+	first = cordon_landlock_begin(in->landlock_abi);
+	if (first < 0)
+		cordon_inside_fail(in, first, "begin", "the Landlock domain");
+	if (in->plan->n_held && (second = cordon_landlock_begin_second(in->landlock_abi)) < 0)
+		cordon_inside_fail(in, second, "hold", "the directories of boundaries");
+	/* The tree is ours. In the lower tier it is the host's, of which only what a rule names can be listed. */
+	r = in->plan->tier == CORDON_TIER_FULL ? allow(in, first, root, CORDON_LANDLOCK_LIST) : 0;
+	if (r < 0)
+		cordon_inside_fail(in, r, "Landlock rule", "/");
+	for (size_t i = 0; i < in->plan->n_steps; i++)
+		if ((r = add_step(in, root, first, second, i)) < 0)
+			cordon_inside_fail(in, r, "Landlock rule", in->plan->steps[i].path);
+	if (second >= 0)
+		finish_second(in, root, second);
 	close(root);
-	return ruleset;
+	*ret_first = first;
+	*ret_second = second;
 }
 
 /* Opens /dev/null for each closed standard stream; the next file that is opened would get its number otherwise. */
@@ -232,9 +290,9 @@ static void pass_view_start(const struct timespec *start)
 		nanosleep(&pause, NULL);
 }
 
-static void install_filter(const struct cordon_inside *in)
+/* Installs the system call filter. Returns its listener, or -1. */
+static int install_filter(const struct cordon_inside *in)
 {
-	struct cordon_notice notice = { .kind = CORDON_NOTICE_STARTED, .code = n_rules };
 	int listener = -1;
 	int r = 0;
 
@@ -244,12 +302,23 @@ static void install_filter(const struct cordon_inside *in)
 		r = cordon_seccomp_install(CORDON_SECCOMP_NO_UNIX, NULL);
 	if (r == 0 && in->plan->layers.differs[CORDON_DIFFERENCE_TRUNCATE])
 		r = cordon_seccomp_install(CORDON_SECCOMP_NO_TRUNCATE, NULL);
+	/* Where no hand judges the names of attributes, none can be set: some mean something to the next view. */
+	if (r == 0 && !cordon_seccomp_watches(in->variant))
+		r = cordon_seccomp_install(CORDON_SECCOMP_NO_XATTR, NULL);
 	if (r == 0)
 		r = in->plan->net ? cordon_seccomp_install_with_routes(in->variant, &listener)
 				  : cordon_seccomp_install(in->variant, &listener);
 	if (r < 0)
 		cordon_inside_fail(in, r, "install", "the system call filter");
-	r = cordon_notice_send(in->ctl, &notice, listener);
+	return listener;
+}
+
+/* Tells the supervisor that the program is about to run, and hands it the listener. */
+static void tell_start(const struct cordon_inside *in, int listener)
+{
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_STARTED, .code = n_rules };
+	int r = cordon_notice_send(in->ctl, &notice, listener);
+
 	if (r < 0)
 		cordon_inside_fail(in, r, "hand over", "the system call listener");
 	if (listener >= 0)
@@ -273,7 +342,8 @@ _Noreturn static void run_program(const struct cordon_inside *in)
 _Noreturn void cordon_agent(struct cordon_inside *in)
 {
 	int ruleset = -1, second = -1;
-	int r;
+	int r, listener;
+	bool left;
 
 	/* A session of its own, also without a terminal: the agent can't signal the caller's or type into its
 	 * terminal. */
@@ -301,9 +371,7 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	if (chdir(in->plan->cwd) < 0 && chdir(in->plan->at) < 0)
 		cordon_inside_fail(in, -errno, "enter", in->plan->cwd);
 	if (in->landlock_abi)
-		ruleset = cordon_agent_ruleset(in);
-	if (in->landlock_abi && in->plan->n_held)
-		second = make_second_ruleset(in);
+		make_rulesets(in, &ruleset, &second);
 	r = cordon_caps_keep_now(0);
 	if (r < 0)
 		cordon_inside_fail(in, r, "drop", "capabilities");
@@ -311,12 +379,17 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 		cordon_inside_fail(in, r, "enforce", "the Landlock domain");
 	if (second >= 0 && (r = cordon_landlock_enforce(second, in->landlock_abi)) < 0)
 		cordon_inside_fail(in, r, "enforce", "the held directories");
-	wait_for_init(in);
 	/* The exec closes whatever the caller left open. Our own descriptors are close-on-exec from the beginning. */
 	if (syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		cordon_inside_fail(in, -errno, "close", "inherited descriptors");
 	if (in->plan->view)
 		pass_view_start(&in->plan->view_since);
-	install_filter(in);
+	left = has_left_host();
+	/* The kernel takes its time to translate the filter. What we do from here on is allowed by every variant, without
+	 * a trap. */
+	listener = install_filter(in);
+	if (!left)
+		wait_for_init(in);
+	tell_start(in, listener);
 	run_program(in);
 }

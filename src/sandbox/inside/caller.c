@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads from /proc what the watch must know about a caller before the hand acts for it. */
+/* Reads from /proc what the hand must know about a caller before the hand acts for it. */
 #include <fcntl.h>
-#include <stdio.h>
 
 #include "sandbox/inside/caller.h"
+#include "sandbox/inside/calls.h"
 
 #define MARK 0x100UL /* the bit that dumps shared DAX mappings: off by default, and it means nothing else */
 
 static int open_proc(pid_t pid, const char *name, int flags)
 {
-	char path[64];
+	char path[CORDON_PROC_PATH_SIZE];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return open(path, flags | O_CLOEXEC);
+	return open(cordon_proc_path(pid, name, path), flags | O_CLOEXEC);
 }
 
 /* Reads a /proc file from its beginning, each time again. */
@@ -66,16 +65,20 @@ bool cordon_caller_read(struct cordon_caller_files *files, pid_t pid, struct cor
 	return read_files(files, ret_caller);
 }
 
-bool cordon_caller_mark(pid_t pid)
+bool cordon_caller_mark(int proc_fd, pid_t pid)
 {
-	autofd int fd = open_proc(pid, "coredump_filter", O_RDWR);
-	char text[64];
-	int n;
+	char path[CORDON_PROC_PATH_SIZE];
+	autofd int fd = openat(proc_fd, cordon_proc_path(pid, "coredump_filter", path) + strlen("/proc/"),
+			       O_RDWR | O_CLOEXEC);
+	char text[64], digits[CORDON_DIGITS_SIZE];
+	size_t n;
 
 	if (!read_all(fd, text, sizeof(text)))
 		return false;
-	n = snprintf(text, sizeof(text), "0x%lx\n", strtoul(text, NULL, 16) | MARK);
-	return pwrite(fd, text, (size_t)n, 0) == n;
+	/* The kernel reads decimal digits as well. */
+	cordon_concat(text, sizeof(text), cordon_digits(strtoul(text, NULL, 16) | MARK, digits), "\n", (char *)NULL);
+	n = strlen(text);
+	return pwrite(fd, text, n, 0) == (ssize_t)n;
 }
 
 unsigned int cordon_caller_own_filters(void)

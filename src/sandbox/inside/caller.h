@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the watch must know about a process before the hand acts for it. The hand must not act for a process that has
+ * What the hand must know about a process before the hand acts for it. The hand must not act for a process that has
  * given up rights which the hand still has. A program inside may add seccomp filters, which the kernel counts, and
- * Landlock layers, which it does not count. So the watch marks a process before it adds a Landlock layer: with a bit of
+ * Landlock layers, which it does not count. So the hand marks a process before it adds a Landlock layer: with a bit of
  * its coredump_filter, which nobody inside can write and which the process passes on over fork and exec.
  */
-#ifndef CORDON_SANDBOX_WATCH_CALLER_H
-#define CORDON_SANDBOX_WATCH_CALLER_H
+#ifndef CORDON_SANDBOX_INSIDE_CALLER_H
+#define CORDON_SANDBOX_INSIDE_CALLER_H
 
 #include <sys/types.h>
 
@@ -36,9 +36,9 @@ void cordon_caller_files_done(struct cordon_caller_files *files);
 
 /* False when the process is gone or its files can't be read. */
 bool cordon_caller_read(struct cordon_caller_files *files, pid_t pid, struct cordon_caller *ret_caller);
-/* Marks a process that is about to give up rights by Landlock. False when it can't be marked; then the call must
- * fail. */
-bool cordon_caller_mark(pid_t pid);
+/* Marks a process that is about to give up rights by Landlock. `proc_fd` is a /proc that can be written. False when the
+ * process can't be marked; then the call must fail. */
+bool cordon_caller_mark(int proc_fd, pid_t pid);
 /* The number of seccomp filters of the calling process itself. */
 unsigned int cordon_caller_own_filters(void);
 

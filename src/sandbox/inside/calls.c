@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows which system calls name paths, and reads those paths from a process that is stopped in such a call. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,7 +17,6 @@ enum { CWD = -1, NONE = -2 };
 
 typedef enum cordon_call_kind {
 	CALL_OPEN,   /* what it does depends on its argument `flags` */
-	CALL_OPEN2,  /* the same, with the flags in memory: struct open_how */
 	CALL_CREATE, /* makes the name */
 	CALL_DELETE,
 	CALL_RENAME, /* removes one name, makes another */
@@ -39,7 +37,6 @@ struct call {
 
 static const struct call calls[] = {
 	{ SYS_openat, CALL_OPEN, 0, 1, NONE, NONE, 2 },
-	{ SYS_openat2, CALL_OPEN2, 0, 1, NONE, NONE, 2 },
 	{ SYS_mkdirat, CALL_CREATE, 0, 1, NONE, NONE, NONE },
 	{ SYS_mknodat, CALL_CREATE, 0, 1, NONE, NONE, NONE },
 	{ SYS_symlinkat, CALL_CREATE, 1, 2, NONE, NONE, NONE },
@@ -97,7 +94,18 @@ static const struct call calls[] = {
 #endif
 };
 
-static bool read_memory(pid_t pid, uint64_t address, void *into, size_t n)
+const char *const cordon_touch_ops[] = { "read", "write", "create", "delete", "rename", "execute", "look", NULL };
+
+const char *cordon_proc_path(pid_t pid, const char *what, char ret[static CORDON_PROC_PATH_SIZE])
+{
+	char digits[CORDON_DIGITS_SIZE];
+
+	cordon_concat(ret, CORDON_PROC_PATH_SIZE, "/proc/", cordon_digits((uint32_t)pid, digits), "/", what,
+		      (char *)NULL);
+	return ret;
+}
+
+bool cordon_calls_read_memory(pid_t pid, uint64_t address, void *into, size_t n)
 {
 	struct iovec local = { into, n };
 	struct iovec remote = { (void *)(uintptr_t)address, n };
@@ -107,7 +115,7 @@ static bool read_memory(pid_t pid, uint64_t address, void *into, size_t n)
 
 /* The string may end right before an unmapped page, so we never read into the next page unless the string goes on
  * there. Nearly all strings are short, so the first read asks for SHORT_PATH bytes only. */
-bool cordon_watch_read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX])
+bool cordon_calls_read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX])
 {
 	size_t at = 0, most = SHORT_PATH;
 
@@ -118,22 +126,25 @@ bool cordon_watch_read_string(pid_t pid, uint64_t address, char ret[static CORDO
 			n = most;
 		if (n > CORDON_PATH_MAX - at)
 			n = CORDON_PATH_MAX - at;
-		if (!read_memory(pid, address + at, ret + at, n))
+		if (!cordon_calls_read_memory(pid, address + at, ret + at, n)) {
+			errno = EFAULT;
 			return false;
+		}
 		if (memchr(ret + at, '\0', n))
 			return true;
 		at += n;
 		most = CORDON_PATH_MAX;
 	}
+	errno = ENAMETOOLONG;
 	return false;
 }
 
 static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PATH_MAX])
 {
-	char link[64];
+	char link[CORDON_PROC_PATH_SIZE];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/%d/%s", (int)pid, what);
+	cordon_proc_path(pid, what, link);
 	n = readlink(link, ret, CORDON_PATH_MAX - 1);
 	if (n <= 0 || ret[0] != '/')
 		return false;
@@ -145,10 +156,10 @@ static bool read_link_of(pid_t pid, const char *what, char ret[static CORDON_PAT
  * removed. */
 static bool is_removed(pid_t pid, const char *what)
 {
-	char link[64];
+	char link[CORDON_PROC_PATH_SIZE];
 	struct stat st;
 
-	snprintf(link, sizeof(link), "/proc/%d/%s", (int)pid, what);
+	cordon_proc_path(pid, what, link);
 	return stat(link, &st) == 0 && st.st_nlink == 0;
 }
 
@@ -160,7 +171,7 @@ static bool leave_removed(pid_t pid, const char *what, char name[static CORDON_P
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-	char start[64], link[CORDON_FD_PATH_SIZE], way[CORDON_PATH_MAX];
+	char start[CORDON_PROC_PATH_SIZE], link[CORDON_FD_PATH_SIZE], way[CORDON_PATH_MAX];
 	const char *last = cordon_path_base(name);
 	autofd int from = -1, to = -1;
 	ssize_t n;
@@ -168,7 +179,7 @@ static bool leave_removed(pid_t pid, const char *what, char name[static CORDON_P
 	if (last == name || !*last || cordon_streq(last, ".") || cordon_streq(last, "..") ||
 	    cordon_copy(way, sizeof(way), name, (size_t)(last - name)) < 0)
 		return false;
-	snprintf(start, sizeof(start), "/proc/%d/%s", (int)pid, what);
+	cordon_proc_path(pid, what, start);
 	from = open(start, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	to = from < 0 ? -1 : cordon_sys_openat2(from, way, &how, sizeof(how));
 	n = to < 0 ? -1 : readlink(cordon_fd_path(to, link), base, CORDON_PATH_MAX - 1);
@@ -185,13 +196,12 @@ static bool leave_removed(pid_t pid, const char *what, char name[static CORDON_P
 static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 {
 	CORDON_UNCLEARED char name[CORDON_PATH_MAX], base[CORDON_PATH_MAX];
-	char what[24] = "cwd";
+	char what[CORDON_DIGITS_SIZE + 4] = "cwd", digits[CORDON_DIGITS_SIZE];
 
 	memcpy(name, touch->path, strlen(touch->path) + 1);
 	if (dir != AT_FDCWD)
-		snprintf(what, sizeof(what), "fd/%d", dir);
+		cordon_concat(what, sizeof(what), "fd/", cordon_digits((uint32_t)dir, digits), (char *)NULL);
 	touch->direct = *name && !strchr(name, '/') && !cordon_streq(name, ".") && !cordon_streq(name, "..");
-	touch->start = dir;
 	errno = 0;
 	if (!read_link_of(pid, what, base)) {
 		touch->deep = touch->direct && errno == ENAMETOOLONG;
@@ -206,24 +216,28 @@ static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 		touch->deep = touch->direct;
 		return false;
 	}
-	touch->own = strlen(touch->path) - strlen(name);
 	return true;
 }
 
 /* Reads the path that the process named and makes it absolute, as the process sees it. */
 static bool read_path(const struct seccomp_notif *notif, int dir_arg, int path_arg, struct cordon_touch *touch)
 {
-	int dir = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
-
-	return cordon_watch_read_string((pid_t)notif->pid, notif->data.args[path_arg], touch->path) &&
-	       (touch->path[0] == '/' || read_start((pid_t)notif->pid, dir, touch));
+	touch->start = dir_arg >= 0 ? (int)notif->data.args[dir_arg] : AT_FDCWD;
+	if (!cordon_calls_read_string((pid_t)notif->pid, notif->data.args[path_arg], touch->text)) {
+		touch->too_long = errno == ENAMETOOLONG;
+		touch->text[0] = '\0'; /* what was read has no end */
+		return false;
+	}
+	touch->has_text = true;
+	memcpy(touch->path, touch->text, strlen(touch->text) + 1);
+	return touch->path[0] == '/' || read_start((pid_t)notif->pid, touch->start, touch);
 }
 
 static bool is_empty(const struct seccomp_notif *notif, int path_arg)
 {
 	char first;
 
-	return read_memory((pid_t)notif->pid, notif->data.args[path_arg], &first, 1) && !first;
+	return cordon_calls_read_memory((pid_t)notif->pid, notif->data.args[path_arg], &first, 1) && !first;
 }
 
 static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_touch *touch)
@@ -234,11 +248,13 @@ static bool read_socket_path(const struct seccomp_notif *notif, struct cordon_to
 	size_t n = len > (int)sizeof(address) ? sizeof(address) : (size_t)len;
 
 	if (len <= (int)sizeof(address.sun_family) || len > (int)sizeof(address) ||
-	    !read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
+	    !cordon_calls_read_memory((pid_t)notif->pid, notif->data.args[1], &address, n))
 		return false;
 	if (address.sun_family != AF_UNIX || !address.sun_path[0])
 		return false;
 	memcpy(name, address.sun_path, sizeof(address.sun_path)); /* sun_path need not end with a NUL */
+	memcpy(touch->text, name, sizeof(name));
+	touch->has_text = true;
 	if (name[0] == '/')
 		touch->known = cordon_copy(touch->path, sizeof(touch->path), name, strlen(name)) == 0;
 	else
@@ -316,10 +332,9 @@ static const struct call *find(long nr)
 	return NULL;
 }
 
-size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX])
+size_t cordon_calls_read(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX])
 {
 	const struct call *call = find(notif->data.nr);
-	struct open_how how = { 0 };
 	size_t n = 1;
 
 	if (!call)
@@ -327,10 +342,12 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
 		touches[i].op = "write";
 		touches[i].writes = true;
-		touches[i].flags = touches[i].mode = touches[i].resolve = touches[i].own = 0;
+		touches[i].flags = touches[i].mode = 0;
 		touches[i].directory = touches[i].deep = touches[i].if_missing = false;
 		touches[i].creates = touches[i].known = touches[i].follows = touches[i].direct = touches[i].nameless = false;
-		touches[i].path[0] = '\0';
+		touches[i].start = AT_FDCWD;
+		touches[i].has_text = touches[i].too_long = false;
+		touches[i].path[0] = touches[i].text[0] = '\0';
 	}
 	if (call->kind == CALL_BIND) {
 		touches[0].op = "create";
@@ -347,14 +364,6 @@ size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_t
 	case CALL_OPEN:
 		open_touch(&touches[0], open_flags(notif, call));
 		touches[0].mode = notif->data.args[(call->flags == NONE ? 0 : call->flags) + 1];
-		break;
-	case CALL_OPEN2:
-		if (read_memory((pid_t)notif->pid, notif->data.args[2], &how, sizeof(how)))
-			open_touch(&touches[0], how.flags);
-		else
-			touches[0].known = false;
-		touches[0].mode = how.mode;
-		touches[0].resolve = how.resolve;
 		break;
 	case CALL_CREATE:
 		touches[0].op = "create";

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows which system calls name paths, in which arguments, and what they do to them; reads those paths from the memory
  * of a process that is stopped in such a call. */
-#ifndef CORDON_SANDBOX_WATCH_CALLS_H
-#define CORDON_SANDBOX_WATCH_CALLS_H
+#ifndef CORDON_SANDBOX_INSIDE_CALLS_H
+#define CORDON_SANDBOX_INSIDE_CALLS_H
 
 #include <linux/seccomp.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -18,22 +19,33 @@ struct cordon_touch {
 	bool nameless;	 /* the path starts from a descriptor of something that has no name */
 	bool if_missing; /* an open that makes a missing file, and only reads a file that exists */
 	bool deep;	 /* one name in a directory whose path is too long; `path` is the name alone */
-	int start;	 /* the descriptor from which the path starts, or AT_FDCWD */
+	bool has_text;	 /* `text` could be read */
+	bool too_long;	 /* it could not, because it is longer than any path */
+	int start;	 /* the descriptor from which a relative path starts, or AT_FDCWD */
 	bool directory;	 /* the call makes a directory, and nothing else */
 	bool direct;	 /* `path` is one name in a directory whose true path the kernel gave */
 	uint64_t flags;	 /* of an open, as the kernel reads them; else 0 */
 	uint64_t mode;
-	uint64_t resolve;	    /* of openat2 */
-	size_t own;		    /* where the text of the process itself begins in `path` */
-	char path[CORDON_PATH_MAX]; /* absolute, as the process sees it, not yet resolved */
+	char text[CORDON_PATH_MAX]; /* what the process wrote, copied once */
+	char path[CORDON_PATH_MAX]; /* absolute, as the process sees it, not yet resolved; for reports */
 };
 
 #define CORDON_TOUCHES_MAX 2
 
-/* Fills up to two touches and returns how many; 0 for a call that acts on no path, such as a bind without one. */
-size_t cordon_watch_read_call(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX]);
+/* All values of `op`; NULL behind the last one. */
+#define CORDON_TOUCH_OPS 7
+extern const char *const cordon_touch_ops[];
 
+/* "/proc/PID/what". */
+#define CORDON_PROC_PATH_SIZE 96
+const char *cordon_proc_path(pid_t pid, const char *what, char ret[static CORDON_PROC_PATH_SIZE]);
+
+/* Fills up to two touches and returns how many; 0 for a call that acts on no path, such as a bind without one. */
+size_t cordon_calls_read(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX]);
+
+/* Copies memory of a process; false unless all of it could be read. */
+bool cordon_calls_read_memory(pid_t pid, uint64_t address, void *into, size_t n);
 /* Reads a string from the memory of a process, as it is now. False when it can't be read or is too long. */
-bool cordon_watch_read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX]);
+bool cordon_calls_read_string(pid_t pid, uint64_t address, char ret[static CORDON_PATH_MAX]);
 
 #endif

@@ -30,7 +30,7 @@
 struct init {
 	struct cordon_inside *in;
 	pid_t agent;
-	pid_t hand; /* 0: none */
+	pid_t hands[CORDON_HANDS_MAX]; /* per listener; 0: none */
 	struct cordon_door door;
 	int signals;
 	int mount_table;
@@ -245,19 +245,41 @@ static void check(struct init *init)
 	renew(init);
 }
 
-/* Whether this is our only child. False also when the kernel does not list children. */
-static bool is_only_child(pid_t pid)
+static bool is_hand(const struct init *init, pid_t pid)
 {
-	int fd = open("/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
-	char text[32];
+	for (size_t i = 0; i < CORDON_HANDS_MAX; i++)
+		if (pid && init->hands[i] == pid)
+			return true;
+	return false;
+}
+
+static bool has_hand(const struct init *init)
+{
+	for (size_t i = 0; i < CORDON_HANDS_MAX; i++)
+		if (init->hands[i])
+			return true;
+	return false;
+}
+
+/* Whether hands are our only children. False also when there is no hand, or the kernel does not list children. */
+static bool only_hands_left(const struct init *init)
+{
+	int fd = has_hand(init) ? open("/proc/self/task/1/children", O_RDONLY | O_CLOEXEC) : -1;
+	char text[CORDON_HANDS_MAX * CORDON_DIGITS_SIZE];
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	pid_t first = 0;
-	ssize_t i = 0;
+	bool any = false;
 
 	cordon_closep(&fd);
-	for (; i < n && text[i] >= '0' && text[i] <= '9'; i++)
-		first = first * 10 + (text[i] - '0');
-	return n > 0 && first == pid && i + 1 == n;
+	for (ssize_t i = 0; i < n; i++) {
+		pid_t pid = 0;
+
+		for (; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+			pid = pid * 10 + (text[i] - '0');
+		if (!is_hand(init, pid))
+			return false;
+		any = true;
+	}
+	return any && n < (ssize_t)sizeof(text);
 }
 
 /* Ends the processes that the agent left; true when none is left. The kernel ends those that can't die now when we
@@ -268,8 +290,8 @@ static bool end_the_rest(const struct init *init)
 	sigset_t child;
 	pid_t left;
 
-	if (init->hand && is_only_child(init->hand))
-		return true; /* the hand has nobody to serve any more; the kernel ends it when we end */
+	if (only_hands_left(init))
+		return true; /* they have nobody to serve any more; the kernel ends them when we end */
 
 	/* Every process inside descends from us: when we have no children, none is left. kill(-1) makes the kernel look
 	 * through every process of the host, so we do not call it when it is not needed. */
@@ -300,8 +322,9 @@ static void reap(struct init *init)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		struct cordon_notice notice = { .kind = CORDON_NOTICE_EXITED, .code = status };
 
-		if (pid == init->hand)
-			init->hand = 0;
+		for (size_t i = 0; i < CORDON_HANDS_MAX; i++)
+			if (init->hands[i] == pid)
+				init->hands[i] = 0;
 		if (pid != init->agent) {
 			cordon_door_reaped(&init->door, init->in, pid, status);
 			continue;
@@ -328,19 +351,18 @@ static void on_signal(struct init *init)
 		check(init);
 }
 
-/* The supervisor waits for the hand with its first request. When the hand does not start, the supervisor refuses the
- * call. */
-static void start_hand(struct init *init, int socket)
+/* When the hand does not start, its end of the socket is closed, and the supervisor refuses the call. */
+static void start_hand(struct init *init, int socket, uint32_t number)
 {
-	pid_t pid = fork();
+	pid_t pid = number < CORDON_HANDS_MAX && init->in->memory ? fork() : -1;
 
 	if (pid == 0) {
 		setrlimit(RLIMIT_NOFILE, &init->in->nofile);
-		cordon_hand(init->in, socket);
+		cordon_hand(init->in, socket, number);
 	}
 	close(socket);
 	if (pid > 0)
-		init->hand = pid;
+		init->hands[number] = pid;
 }
 
 static void on_notice(struct init *init)
@@ -354,7 +376,7 @@ static void on_notice(struct init *init)
 	if (r != 1)
 		return;
 	if (notice.kind == CORDON_NOTICE_HAND && fd >= 0) {
-		start_hand(init, fd);
+		start_hand(init, fd, notice.index);
 		return;
 	}
 	if (notice.kind == CORDON_NOTICE_TERMINATE) {
@@ -487,6 +509,9 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 	if (init.guarding)
 		keep = (uint64_t)1 << CAP_SYS_ADMIN | (uint64_t)1 << CAP_DAC_READ_SEARCH |
 		       (uint64_t)in->plan->enterable << CAP_SETPCAP;
+	/* The hand reads the calls of the agent's processes. */
+	if (in->memory)
+		keep |= (uint64_t)1 << CAP_SYS_PTRACE;
 	r = cordon_caps_keep(keep);
 	if (r < 0)
 		cordon_inside_fail(in, r, "drop", "capabilities of init");

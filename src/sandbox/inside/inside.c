@@ -190,7 +190,7 @@ static void signal_agent(const struct cordon_inside *in)
 		cordon_inside_fail(in, -errno, "start", "the agent's process");
 }
 
-/* Joins the agent's network, so that the agent sees nothing of the host's through us; then lets its program start. */
+/* Joins the agent's network, so that the agent sees nothing of the host's through us. */
 static void join_agent(struct cordon_inside *in)
 {
 	struct cordon_notice notice;
@@ -203,8 +203,6 @@ static void join_agent(struct cordon_inside *in)
 		cordon_inside_fail(in, fd < 0 ? -EBADF : -errno, "join", "the network of the agent");
 	if (fd >= 0)
 		close(fd);
-	signal_agent(in);
-	close(in->go);
 	close(in->peer);
 }
 
@@ -229,15 +227,20 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 		cordon_inside_fail(in, r, "make read-only the file behind", cordon_detach_name(stream));
 	in->umask = umask(0);
 	agent = fork_agent(in);
+	/* INVARIANT: no mount before the run is recorded, and nothing of the agent's runs before the mounts. */
+	wait_for_go(in);
 	r = cordon_mounts_apply(in->plan, serve_lens, in, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
 	/* From here on the agent's process can open paths of the new tree; it goes on while we unmount the host's
 	 * tree. */
 	signal_agent(in);
+	/* INVARIANT: this comes first, because the agent's program may start as soon as the host's tree is gone. */
+	join_agent(in);
 	r = cordon_mounts_leave(&fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
-	join_agent(in);
+	signal_agent(in);
+	close(in->go);
 	cordon_init(in, agent);
 }

@@ -18,8 +18,14 @@
 #include "sandbox/inside/seccomp.h"
 #include "sandbox/plan/plan.h"
 
+struct cordon_hand_memory;
+struct cordon_policy;
+
 struct cordon_inside {
 	const struct cordon_plan *plan;
+	const struct cordon_policy *policy; /* for the hand, which says what is worth a report */
+	struct cordon_hand_memory *memory;  /* what the hands of the run share; NULL when nothing is watched */
+	int hand_lock;			    /* a file of which the hands of all runs in this root lock a byte, or -1 */
 	const struct cordon_limits_choice *limits;
 	enum cordon_seccomp_variant variant;
 	unsigned int landlock_abi;
@@ -53,9 +59,6 @@ void cordon_lower_tier_kill_all(int signal);
 _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent);
 /* Runs in the agent's process: applies all layers, then execs. Never returns. */
 _Noreturn void cordon_agent(struct cordon_inside *in);
-/* A ruleset with the Landlock rules that the agent and the hand have in common. */
-int cordon_agent_ruleset(const struct cordon_inside *in);
-
 /*
  * The first of three measures against nested user namespaces; seccomp and Landlock are the others. The agent's process
  * calls it while it waits for the tree, because it may take long: every user namespace of the host has an entry of its

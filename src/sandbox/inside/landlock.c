@@ -41,6 +41,8 @@
  * may make. */
 #define FS_MAKE (FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER)
 #define FS_WRITE (FS_READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE | FS_TRUNCATE)
+/* What a held directory withholds. */
+#define FS_SECOND (FS_MAKE | FS_WRITE_FILE | FS_TRUNCATE | FS_REMOVE_DIR | FS_REMOVE_FILE)
 
 struct ruleset_attr {
 	uint64_t handled_fs;
@@ -57,8 +59,9 @@ static const uint64_t class_rights[CORDON_LANDLOCK__MAX] = {
 	[CORDON_LANDLOCK_LIST] = FS_READ_DIR,
 	[CORDON_LANDLOCK_READ] = FS_READ,
 	[CORDON_LANDLOCK_WRITE] = FS_WRITE,
-	[CORDON_LANDLOCK_MAKE] = FS_MAKE,
-	[CORDON_LANDLOCK_MAKE_NO_LINKS] = (FS_MAKE & ~FS_MAKE_SYM) | FS_MAKE_BLOCK,
+	[CORDON_LANDLOCK_MAKE] = FS_SECOND,
+	[CORDON_LANDLOCK_MAKE_NO_LINKS] = (FS_SECOND & ~FS_MAKE_SYM) | FS_MAKE_BLOCK,
+	[CORDON_LANDLOCK_WRITE_FILES] = FS_WRITE_FILE | FS_TRUNCATE,
 	[CORDON_LANDLOCK_NODE] = FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
 	[CORDON_LANDLOCK_DEVICE] = FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
 };
@@ -109,7 +112,7 @@ int cordon_landlock_begin_second(unsigned int abi)
 {
 	/* The kernel moves a directory only to where it gets no right that it had not. The first layer gives nobody the right to
 	 * make a device, so this one can use it as a mark. */
-	return begin(abi, FS_MAKE | FS_MAKE_BLOCK);
+	return begin(abi, FS_SECOND | FS_MAKE_BLOCK);
 }
 
 int cordon_landlock_allow(int ruleset_fd, unsigned int abi, int path_fd, enum cordon_landlock_class rights)

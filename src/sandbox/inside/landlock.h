@@ -25,7 +25,9 @@ enum cordon_landlock_class {
 	CORDON_LANDLOCK_DEVICE, /* read, write and ioctl device nodes: one node, or a directory of them such as
 	                           devpts; nothing can be created */
 	CORDON_LANDLOCK_NODE,	/* the same for one node, which is no directory */
-	CORDON_LANDLOCK_MAKE,	/* the part of WRITE that makes entries, and nothing else; for the second layer */
+	CORDON_LANDLOCK_MAKE,	/* the part of WRITE that makes, writes and removes entries, and nothing else; for the
+				   second layer, as the next two */
+	CORDON_LANDLOCK_WRITE_FILES, /* only the part that writes and truncates; for devices */
 	CORDON_LANDLOCK_MAKE_NO_LINKS, /* MAKE without symbolic links, and so that no directory comes in from, or leaves to, one
 					  that has MAKE: then it could bring links along, or get some and come back */
 	CORDON_LANDLOCK__MAX
@@ -37,8 +39,8 @@ unsigned int cordon_landlock_abi(void);
 /* A new ruleset for this ABI; a close-on-exec descriptor. -EOPNOTSUPP for ABI 0. */
 int cordon_landlock_begin(unsigned int abi);
 
-/* A ruleset for a second layer that handles only making entries, and moving them between directories. In a held
- * directory the agent does not have this right; the hand, which has only the first layer, does. */
+/* A ruleset for a second layer that handles only making, writing and removing entries, and moving them between directories.
+ * In a held directory the agent does not have these rights; the hand, which has no layer, does. */
 int cordon_landlock_begin_second(unsigned int abi);
 
 /* Grants a class of rights on what `path_fd` is (O_PATH is enough) and everything below it. Rights that only

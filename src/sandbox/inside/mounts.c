@@ -244,6 +244,34 @@ static int bind_step(const struct applier *a, const struct cordon_step *step)
 	return put(source, target, step->flags & CORDON_STEP_IS_DIR ? AT_RECURSIVE : 0, bind_attributes(step), 0);
 }
 
+/* Makes a FUSE file system: PID 1 does it, because it has the right to, and somebody outside serves it. The device must be opened in the
+ * user namespace that mounts it. Only who serves may keep the device, so that the file system ends with that process.
+ *
+ * "rootmode" is what the kernel judges by while it has no attributes of the root. It throws the first ones away when it hears of
+ * a change in the root before they arrive. The mode grants nothing: who serves judges every name, and works with the rights of
+ * the user. */
+static int make_fuse(const struct applier *a, bool default_permissions, int *ret_device)
+{
+	autofd int device = cordon_open_beneath(a->slash_fd, "dev/fuse", O_RDWR | O_CLOEXEC);
+	char fd[CORDON_DIGITS_SIZE], uid[CORDON_DIGITS_SIZE], gid[CORDON_DIGITS_SIZE];
+	const char *options[] = {
+		"fd", NULL, "rootmode", "40777", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL
+	};
+	int fs;
+
+	if (device < 0)
+		return device;
+	options[1] = cordon_digits((uint64_t)device, fd);
+	options[5] = cordon_digits(a->plan->uid, uid);
+	options[7] = cordon_digits(a->plan->gid, gid);
+	if (!default_permissions)
+		options[8] = NULL;
+	fs = make_fs("fuse", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (fs >= 0)
+		*ret_device = cordon_steal_fd(&device);
+	return fs;
+}
+
 static int private_step(const struct applier *a, const struct cordon_step *step)
 {
 	autofd int here = open_inside(a->m, step->path);
@@ -386,40 +414,14 @@ static int mount_queues(const struct applier *a, const char *path)
 	return r == -ENODEV ? 0 : r;
 }
 
-static int mount_fs(const struct applier *a, const char *type, const char *const *options, unsigned int attributes,
-		    const char *path)
-{
-	autofd int fs = make_fs(type, options, attributes);
-	autofd int target = -1;
-
-	if (fs < 0)
-		return fs;
-	target = open_inside(a->m, path);
-	return target < 0 ? target : attach(fs, target);
-}
-
-/* Mounts what the lens shows. We mount it, because we have the right to, and cordon-lens serves it from outside, where
- * the workspace is. The device must be opened in the user namespace that mounts it. Only cordon-lens may keep the
- * device, so that the view ends when cordon-lens dies.
- *
- * "rootmode" is what the kernel judges by while it has no attributes of the root from cordon-lens. It throws the first
- * ones away when it hears of a change in the root before they arrive. The mode grants nothing: cordon-lens judges every
- * name, and works with the rights of the user. */
+/* Mounts what the lens shows. */
 static int lens_step(const struct applier *a, const struct cordon_step *step)
 {
-	autofd int device = cordon_open_beneath(a->slash_fd, "dev/fuse", O_RDWR | O_CLOEXEC);
-	char fd[CORDON_DIGITS_SIZE], uid[CORDON_DIGITS_SIZE], gid[CORDON_DIGITS_SIZE];
-	const char *options[] = {
-		"fd", NULL, "rootmode", "40777", "user_id", NULL, "group_id", NULL, "default_permissions", NULL, NULL
-	};
-	int r;
+	autofd int target = open_inside(a->m, step->path);
+	autofd int device = -1;
+	autofd int fs = target < 0 ? target : make_fuse(a, true, &device);
+	int r = fs < 0 ? fs : attach(fs, target);
 
-	if (device < 0)
-		return device;
-	options[1] = cordon_digits((uint64_t)device, fd);
-	options[5] = cordon_digits(a->plan->uid, uid);
-	options[7] = cordon_digits(a->plan->gid, gid);
-	r = mount_fs(a, "fuse", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, step->path);
 	return r < 0 ? r : a->serve_lens(a->data, cordon_steal_fd(&device), a->m->view_fd);
 }
 

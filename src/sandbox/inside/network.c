@@ -366,7 +366,7 @@ int cordon_network_open(const struct cordon_net_list *list, int socket, int wake
 {
 	struct batch batch = { .socket = socket, .wake = wake };
 	int loopback = loopback_up();
-	bool v6;
+	bool v6 = false;
 	int r;
 
 	*ret_what = "the loopback interface";

@@ -10,13 +10,13 @@
 
 typedef enum cordon_notice_kind {
 	/* From the supervisor to the processes inside. */
-	CORDON_NOTICE_GO,	  /* the limits are in place: begin */
+	CORDON_NOTICE_GO, /* the limits are in place: begin; a second time: the run is recorded, build the tree */
 	CORDON_NOTICE_LENS_READY, /* cordon-lens answers: go on */
 	CORDON_NOTICE_TERMINATE,  /* send SIGTERM to every process inside */
 	CORDON_NOTICE_STREAM,	  /* brings a standard stream for the next ENTER; code: which of 0, 1, 2 */
 	CORDON_NOTICE_ENTER,	  /* start program `index`; brings a file with its paths and arguments */
 	CORDON_NOTICE_LEAVE,	  /* kill program `index` */
-	CORDON_NOTICE_HAND,	  /* start the hand; brings its end of a socket (sandbox/inside/hand.h) */
+	CORDON_NOTICE_HAND, /* start the hand of listener `index`; brings its end of a socket (sandbox/inside/hand.h) */
 	/* From the processes inside to the supervisor; index is the number of the program, 0 for the agent. */
 	CORDON_NOTICE_FAILED,  /* set-up failed: code, what, object; the run is refused */
 	CORDON_NOTICE_NO_EXEC, /* the program could not be started: code, object */

@@ -80,7 +80,7 @@ int cordon_inside_changes_make(const struct cordon_step *step, int slash_fd, int
 
 	if (lower < 0 || fds < 0)
 		return lower < 0 ? lower : -errno;
-	if (cordon_concat(path, sizeof(path), step->source + 1, CORDON_OVERLAY_WORK, NULL) < 0)
+	if (cordon_concat(path, sizeof(path), step->source + 1, CORDON_OVERLAY_WORK, (char *)NULL) < 0)
 		return -ENAMETOOLONG;
 	work = cordon_open_beneath(slash_fd, path, DIRECTORY);
 	return work < 0 ? work : cordon_overlay_make(fds, &lower, 1, upper, work, attributes_of(lower));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch finds out where a path that the agent named leads. */
+/* The hand finds out where a path that the agent named leads, for the reports. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/resolve.h"
 #include "base/sys.h"
 #include "sandbox/inside/where.h"
+
+#define RESOLVE_TRIES 64
 
 const char *const cordon_watch_system[] = { "/usr",  "/etc",  "/lib", "/lib64", "/lib32", "/libx32", "/bin",
 					    "/sbin", "/proc", "/dev", "/sys",	"/run",	  NULL };
@@ -102,6 +103,7 @@ static bool replace_dev(char path[static CORDON_PATH_MAX])
 	CORDON_UNCLEARED char link[CORDON_PATH_MAX];
 	const char *p = path, *name, *after;
 	size_t n = component(&p);
+	char digits[CORDON_DIGITS_SIZE];
 	int r = -1;
 
 	if (!is_word(p, n, "dev"))
@@ -110,26 +112,25 @@ static bool replace_dev(char path[static CORDON_PATH_MAX])
 	n = component(&name);
 	after = name + n;
 	if (is_word(name, n, "fd"))
-		r = snprintf(link, sizeof(link), "/proc/self/fd%s", after);
+		r = cordon_concat(link, sizeof(link), "/proc/self/fd", after, (char *)NULL);
 	for (int i = 0; i < 3; i++)
 		if (is_word(name, n, streams[i]))
-			r = snprintf(link, sizeof(link), "/proc/self/fd/%d%s", i, after);
-	if (r < 0 || (size_t)r >= sizeof(link))
+			r = cordon_concat(link, sizeof(link), "/proc/self/fd/", cordon_digits((unsigned int)i, digits),
+					  after, (char *)NULL);
+	if (r < 0)
 		return false;
-	memcpy(path, link, (size_t)r + 1);
+	memcpy(path, link, strlen(link) + 1);
 	return true;
 }
 
 /* The process that /proc/self means for a thread. */
 static pid_t leader_of(pid_t tid)
 {
-	char path[40], text[512];
+	char path[CORDON_PROC_PATH_SIZE], text[512];
+	int fd = open(cordon_proc_path(tid, "status", path), O_RDONLY | O_CLOEXEC);
 	const char *at;
 	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	cordon_closep(&fd);
 	if (n <= 0)
@@ -145,23 +146,25 @@ static bool follow_process_link(int root_fd, pid_t tid, const struct proc_names 
 				char ret[static CORDON_PATH_MAX])
 {
 	const char *last = names->at[names->n - 1] + names->len[names->n - 1];
-	char link[CORDON_PATH_MAX];
+	char link[CORDON_PATH_MAX], process[CORDON_DIGITS_SIZE], text[NAME_MAX + 1], digits[CORDON_DIGITS_SIZE];
+	const char *number = process;
 	struct stat st;
-	int base = AT_FDCWD, r;
+	int base = AT_FDCWD;
 	ssize_t got;
 
+	if (cordon_copy(text, sizeof(text), names->at[what], (size_t)(last - names->at[what])) < 0)
+		return false;
 	if (strspn(names->at[0], "0123456789") > 0) {
 		/* It is a number of the run's own pid namespace, so only the run's own /proc knows it. */
 		base = root_fd;
-		r = snprintf(link, sizeof(link), "proc/%.*s/%.*s", (int)names->len[0], names->at[0],
-			     (int)(last - names->at[what]), names->at[what]);
+		if (cordon_copy(process, sizeof(process), names->at[0], names->len[0]) < 0)
+			return false;
 	} else {
-		pid_t pid = is_word(names->at[0], names->len[0], "self") ? leader_of(tid) : tid;
-
-		r = snprintf(link, sizeof(link), "/proc/%d/%.*s", (int)pid, (int)(last - names->at[what]),
-			     names->at[what]);
+		number = cordon_digits((uint32_t)(is_word(names->at[0], names->len[0], "self") ? leader_of(tid) : tid),
+				       digits);
 	}
-	if (r < 0 || (size_t)r >= sizeof(link) || (base != AT_FDCWD && base < 0))
+	if (base == -1 || cordon_concat(link, sizeof(link), base == AT_FDCWD ? "/" : "", "proc/", number, "/", text,
+					(char *)NULL) < 0)
 		return false;
 	got = readlinkat(base, link, ret, CORDON_PATH_MAX - 1);
 	if (got <= 0 || ret[0] != '/')
@@ -205,13 +208,17 @@ static replacement replace_process_link(int root_fd, pid_t pid, char path[static
 	return cordon_path_join(target, rest + strspn(rest, "/"), path, CORDON_PATH_MAX) == 0 ? REPLACED : NAMELESS;
 }
 
+/* The kernel answers EAGAIN for a path with ".." while anybody on the machine renames or mounts something. */
 static int open_resolving(int root_fd, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = { .flags = (uint64_t)(unsigned int)(O_PATH | O_CLOEXEC | flags),
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve };
+	int fd = -1;
 
-	errno = EBADF;
-	return root_fd < 0 ? -1 : cordon_sys_openat2(root_fd, path, &how, sizeof(how));
+	errno = root_fd < 0 ? EBADF : EAGAIN;
+	for (int tries = 0; fd < 0 && errno == EAGAIN && tries < RESOLVE_TRIES; tries++)
+		fd = cordon_sys_openat2(root_fd, path, &how, sizeof(how));
+	return fd;
 }
 
 static int open_inside(int root_fd, const char *path, int flags)
@@ -219,18 +226,29 @@ static int open_inside(int root_fd, const char *path, int flags)
 	return open_resolving(root_fd, path, flags, 0);
 }
 
+/* When a path went through /proc/self, that was we, and not the process that named it. */
+static bool name_self(char path[static CORDON_PATH_MAX])
+{
+	CORDON_UNCLEARED char rest[CORDON_PATH_MAX];
+	char own[CORDON_PROC_PATH_SIZE];
+	size_t n = strlen(cordon_proc_path(getpid(), "", own)) - 1; /* without the slash */
+
+	if (strncmp(path, own, n) != 0 || (path[n] && path[n] != '/'))
+		return true;
+	memcpy(rest, path + n, strlen(path + n) + 1);
+	return cordon_concat(path, CORDON_PATH_MAX, "/proc/self", rest, (char *)NULL) == 0;
+}
+
 /* The path of what is open. */
 static bool name_of(int fd, char ret[static CORDON_PATH_MAX])
 {
-	char link[32];
-	ssize_t n;
+	char link[CORDON_FD_PATH_SIZE];
+	ssize_t n = readlink(cordon_fd_path(fd, link), ret, CORDON_PATH_MAX - 1);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, CORDON_PATH_MAX - 1);
 	if (n <= 0 || ret[0] != '/')
 		return false;
 	ret[n] = '\0';
-	return true;
+	return name_self(ret);
 }
 
 /* Cuts the last component off into `ret_name`; false when there is none that could be a name. */
@@ -264,8 +282,9 @@ static finding find_by_parent(int root_fd, char path[static CORDON_PATH_MAX], bo
 	memcpy(dir, path, strlen(path) + 1);
 	if (!split(dir, name) || (fd = open_inside(root_fd, dir, O_DIRECTORY)) < 0)
 		return LOST;
+	/* What a mask hides may be there: only the host's tree says it. */
 	if (name_of(fd, dir) && cordon_path_join(dir, name, ret, CORDON_PATH_MAX) == 0)
-		taken = faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? FOUND : MISSING;
+		taken = faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? FOUND : errno == EACCES ? LOST : MISSING;
 	n = taken == FOUND && follow ? readlinkat(fd, name, target, sizeof(target) - 1) : -1;
 	close(fd);
 	if (n <= 0)
@@ -274,32 +293,43 @@ static finding find_by_parent(int root_fd, char path[static CORDON_PATH_MAX], bo
 	return cordon_path_join(target[0] == '/' ? "" : dir, target, path, CORDON_PATH_MAX) == 0 ? AGAIN : LOST;
 }
 
+/* Opens the longest part of a path that can be opened and is followed by a name: its true path, and its length. */
+static int open_stem(int root_fd, const char *path, char ret[static CORDON_PATH_MAX], size_t *ret_len)
+{
+	size_t len = strlen(path);
+	int fd = -1;
+
+	memcpy(ret, path, len + 1);
+	while (fd < 0 && len > 0) {
+		while (len > 0 && ret[len - 1] == '/')
+			len--;
+		while (len > 0 && ret[len - 1] != '/')
+			len--;
+		ret[len] = '\0';
+		fd = len ? open_inside(root_fd, ret, O_DIRECTORY) : -1;
+	}
+	*ret_len = len;
+	if (fd >= 0 && !name_of(fd, ret))
+		cordon_closep(&fd);
+	return fd;
+}
+
 /* Resolves the longest part of a path that can be opened. When the next name is a link, replaces it by its target.
  * False when that changes nothing. */
 static bool expand_once(int root_fd, char path[static CORDON_PATH_MAX])
 {
 	CORDON_UNCLEARED char stem[CORDON_PATH_MAX], name[CORDON_PATH_MAX], target[CORDON_PATH_MAX], part[NAME_MAX + 1];
-	size_t len = strlen(path), n;
+	size_t len, n;
 	const char *rest;
 	ssize_t got = -1;
-	int fd = -1;
+	int fd = open_stem(root_fd, path, name, &len);
 
-	memcpy(stem, path, len + 1);
-	while (fd < 0 && len > 0) {
-		while (len > 0 && stem[len - 1] == '/')
-			len--;
-		while (len > 0 && stem[len - 1] != '/')
-			len--;
-		stem[len] = '\0';
-		fd = len ? open_inside(root_fd, stem, O_DIRECTORY) : -1;
-	}
-	if (fd < 0 || !name_of(fd, name)) {
-		cordon_closep(&fd);
+	if (fd < 0)
 		return false;
-	}
 	rest = path + len;
 	n = component(&rest);
-	if (cordon_copy(part, sizeof(part), rest, n) == 0 && *part)
+	/* The links of processes are not ours to read. */
+	if (cordon_copy(part, sizeof(part), rest, n) == 0 && *part && !cordon_path_within(name, "/proc"))
 		got = readlinkat(fd, part, target, sizeof(target) - 1);
 	close(fd);
 	if (got > 0) {
@@ -327,39 +357,6 @@ static bool reach_process_link(int root_fd, char path[static CORDON_PATH_MAX])
 		return true;
 	}
 	return false;
-}
-
-int cordon_where_parent(const struct cordon_places *places, pid_t pid, char path[static CORDON_PATH_MAX],
-			char ret_dir[static CORDON_PATH_MAX], char ret_name[static NAME_MAX + 1])
-{
-	for (unsigned int links = 0; links < CORDON_LINKS_MAX; links++) {
-		int fd, r;
-
-		if (may_be_process_link(path)) {
-			replacement replaced = replace_process_link(places->root_fd, pid, path);
-
-			if (replaced == REPLACED)
-				continue;
-			if (replaced == NAMELESS)
-				return -ENOENT;
-		}
-		memcpy(ret_dir, path, strlen(path) + 1);
-		if (!split(ret_dir, ret_name))
-			return -EINVAL;
-		fd = open_inside(places->root_fd, ret_dir, O_DIRECTORY);
-		r = -errno;
-		if (fd >= 0 && name_of(fd, ret_dir))
-			return fd;
-		if (fd >= 0) {
-			close(fd);
-			return -ENOENT;
-		}
-		/* A link may lead to a link of a process, which only we can follow. */
-		if (!reach_process_link(places->root_fd, ret_dir) ||
-		    cordon_path_join(ret_dir, ret_name, path, CORDON_PATH_MAX) < 0)
-			return r;
-	}
-	return -ELOOP;
 }
 
 static finding find_inside(int root_fd, pid_t pid, char path[static CORDON_PATH_MAX], bool follow,
@@ -407,18 +404,18 @@ bool cordon_where_plainly_within(const struct cordon_places *places, const struc
 {
 	const struct cordon_plan *plan = places->plan;
 	const char *rest = touch->path + strlen(plan->at);
-	/* INVARIANT: the watch never waits for the lens, which may be slow or dead: it looks at the directory behind
-	 * the lens's view. */
-	int base = plan->lens ? places->workspace_fd : places->root_fd;
-	const char *way = plan->lens ? rest : touch->path;
 	bool there;
 
 	if (!cordon_path_within(touch->path, plan->at) || has_dotdot(touch->path))
 		return false;
-	if (touch->direct) {
-		there = find_direct(base, way, touch->follows, ret) != LOST;
+	/* The lens judges and reports by what it is asked for: we ask it for nothing. */
+	if (plan->lens) {
+		there = true;
+	} else if (touch->direct) {
+		there = find_direct(places->root_fd, touch->path, touch->follows, ret) != LOST;
 	} else {
-		int fd = open_resolving(base, way, touch->follows ? 0 : O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+		int fd = open_resolving(places->root_fd, touch->path, touch->follows ? 0 : O_NOFOLLOW,
+					RESOLVE_NO_SYMLINKS);
 
 		there = fd >= 0 || errno == ENOENT;
 		if (fd >= 0)
@@ -445,33 +442,53 @@ bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, ch
 	return cordon_copy(ret, CORDON_PATH_MAX, inside, strlen(inside)) == 0;
 }
 
-/* Finds a path that the sandbox does not show. It follows the host's links, so that a report names the file that was
- * meant. */
-static bool find_outside(const struct cordon_plan *plan, const char *path, bool follow, struct cordon_where *ret)
+/* Finds the path of what the sandbox does not show: resolves the part that it shows, and adds the rest as it was written.
+ * Nobody looks at the host's tree for it. */
+static bool find_hidden(int root_fd, const char *path, char ret[static CORDON_PATH_MAX])
 {
-	struct cordon_root slash = { .fd = -1, .path = "/" };
-	struct cordon_resolved resolved;
-	char asked[CORDON_PATH_MAX], name[NAME_MAX + 1] = "";
+	CORDON_UNCLEARED char way[CORDON_PATH_MAX], stem[CORDON_PATH_MAX], rest[CORDON_PATH_MAX];
+	const char *p;
+	size_t len, n;
+	bool loops;
+	char first;
+	int fd;
 
-	if (!cordon_where_to_host(plan, path, asked) || (!follow && !split(asked, name)))
+	memcpy(way, path, strlen(path) + 1);
+	for (unsigned int links = 0; expand_once(root_fd, way); links++)
+		if (may_be_process_link(way) || links == CORDON_LINKS_MAX)
+			return false;
+	fd = open_stem(root_fd, way, stem, &len);
+	if (fd < 0)
 		return false;
-	cordon_resolve(&slash, asked, &resolved);
-	if (resolved.place != CORDON_PLACE_INSIDE || cordon_path_join("/", resolved.path, asked, sizeof(asked)) < 0 ||
-	    cordon_path_join(asked, name, ret->host, sizeof(ret->host)) < 0)
-		return false;
-	ret->shown = false;
-	ret->exists = follow ? resolved.exists : faccessat(AT_FDCWD, ret->host, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	return true;
+	p = way + len;
+	n = component(&p);
+	/* A link that leads to itself leads nowhere. */
+	loops = cordon_copy(rest, sizeof(rest), p, n) == 0 && *rest && readlinkat(fd, rest, &first, 1) >= 0;
+	close(fd);
+	/* Behind a name that is not there, ".." leads nowhere. */
+	return !loops && cordon_path_clean(way + len, rest, sizeof(rest)) == 0 &&
+	       cordon_path_join(stem, rest, ret, CORDON_PATH_MAX) == 0;
+}
+
+static mode_t type_of(int root_fd, const char *path, bool follow)
+{
+	struct stat st;
+
+	return fstatat(root_fd, *path ? path + strspn(path, "/") : ".", &st,
+		       (follow ? 0 : AT_SYMLINK_NOFOLLOW) | AT_EMPTY_PATH) == 0
+		       ? st.st_mode & S_IFMT
+		       : 0;
 }
 
 bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,
 		       struct cordon_where *ret)
 {
-	const struct cordon_plan *plan = places->plan;
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	replacement replaced = REPLACED;
 	finding found = LOST;
 
+	ret->type = 0;
+	ret->unseen = false;
 	if (touch->nameless)
 		return false;
 	memcpy(path, touch->path, strlen(touch->path) + 1);
@@ -480,32 +497,25 @@ bool cordon_where_find(const struct cordon_places *places, pid_t pid, const stru
 		replaced = replace_process_link(places->root_fd, pid, path);
 	if (replaced == NAMELESS)
 		return false;
-	if (plan->lens && cordon_path_within(path, plan->at)) {
-		if (!find_outside(plan, path, touch->follows, ret))
-			return false;
-		memcpy(ret->inside, ret->host, strlen(ret->host) + 1);
-		ret->shown = cordon_path_within(ret->host, plan->root);
-		return true;
+	/* The lens judges and reports by what it is asked for: we ask it for nothing, but take the path as it is written. */
+	if (places->plan->lens && cordon_path_within(path, places->plan->at) && !has_dotdot(path)) {
+		ret->shown = true;
+		ret->exists = false;
+		ret->unseen = true;
+		return cordon_path_clean(path, ret->inside, CORDON_PATH_MAX) == 0;
 	}
 	if (touch->direct && cordon_streq(path, touch->path))
 		found = find_direct(places->root_fd, path, touch->follows, ret->inside);
 	if (found == LOST)
 		found = find_inside(places->root_fd, pid, path, touch->follows, ret->inside);
-	switch (found) {
-	case FOUND:
-		ret->shown = ret->exists = true;
-		return cordon_where_to_host(plan, ret->inside, ret->host);
-	case MISSING:
+	if (found == FOUND || found == MISSING) {
 		ret->shown = true;
-		ret->exists = false;
-		return cordon_where_to_host(plan, ret->inside, ret->host);
-	case AGAIN:
-	case LOST:
-		break;
+		ret->exists = found == FOUND;
+		if (ret->exists)
+			ret->type = type_of(places->root_fd, ret->inside, false);
+		return true;
 	}
+	ret->shown = ret->exists = false;
 	/* The host's own /proc has other numbers for the run's processes. */
-	if (cordon_path_within(path, "/proc") || !find_outside(plan, path, touch->follows, ret))
-		return false;
-	memcpy(ret->inside, has_dotdot(path) ? ret->host : path, strlen(has_dotdot(path) ? ret->host : path) + 1);
-	return true;
+	return !cordon_path_within(path, "/proc") && find_hidden(places->root_fd, path, ret->inside);
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out where a path that the agent named leads. It looks from outside the sandbox, and opens everything with
- * O_PATH. */
-#ifndef CORDON_SANDBOX_WATCH_WHERE_H
-#define CORDON_SANDBOX_WATCH_WHERE_H
+/* Finds out where a path that the agent named leads, for reports only. The hand looks, in the agent's own tree, and opens
+ * everything with O_PATH. */
+#ifndef CORDON_SANDBOX_INSIDE_WHERE_H
+#define CORDON_SANDBOX_INSIDE_WHERE_H
 
 #include <limits.h>
 
-#include "sandbox/plan/plan.h"
 #include "sandbox/inside/calls.h"
+#include "sandbox/plan/plan.h"
 
 struct cordon_where {
 	bool shown;  /* the agent's tree has at least its directory; false: only the host's tree may have it */
-	bool exists; /* the path exists: inside when `shown`, else on the host */
-	char inside[CORDON_PATH_MAX]; /* absolute, as the agent sees it */
-	char host[CORDON_PATH_MAX];   /* the same path on the host */
+	bool exists; /* the path exists inside */
+	bool unseen; /* nobody looked whether it exists: it is the lens's */
+	mode_t type; /* the file type of what exists */
+	char inside[CORDON_PATH_MAX]; /* absolute, as the agent sees it, resolved as far as its tree goes */
 };
 
 /* The directories whose files programs always read, NULL-terminated; docs/watch.md has the same list. */
@@ -31,8 +32,7 @@ bool cordon_where_to_host(const struct cordon_plan *plan, const char *inside, ch
 /* The directories from which paths are looked up. */
 struct cordon_places {
 	const struct cordon_plan *plan;
-	int root_fd;	  /* the root directory of the agent's processes, or -1 */
-	int workspace_fd; /* the workspace's own root on the host, or that of its view */
+	int root_fd; /* the root directory of the agent's processes, or -1 */
 };
 
 /* A quick test with at most two system calls, which suffices for most calls of a build: true when a path leads through
@@ -40,11 +40,6 @@ struct cordon_places {
  * False means that the test does not know. */
 bool cordon_where_plainly_within(const struct cordon_places *places, const struct cordon_touch *touch,
 				 char ret[static CORDON_PATH_MAX]);
-
-/* Opens the directory of the last name of a path, as the process would find it: returns a descriptor (O_PATH) with its
- * true path inside and that name; or -errno. Changes `path`. Follows no link at the last name. */
-int cordon_where_parent(const struct cordon_places *places, pid_t pid, char path[static CORDON_PATH_MAX],
-			char ret_dir[static CORDON_PATH_MAX], char ret_name[static NAME_MAX + 1]);
 
 /* Finds where the path of a touch leads. False for what has no name, such as a pipe or a removed file. */
 bool cordon_where_find(const struct cordon_places *places, pid_t pid, const struct cordon_touch *touch,

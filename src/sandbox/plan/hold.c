@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the held directories. Landlock withholds from the agent the right to make entries in the directory where the
- * name of a boundary stands or would appear, and in every directory above it. In the other subdirectories the agent has
- * that right, so this file lists them. It lists the held directories only and walks no tree.
+ * Finds the held directories. Landlock withholds from the agent the right to make, write and remove entries in the
+ * directory where the name of a boundary stands or would appear, and in every directory above it. In the other
+ * subdirectories the agent has that right, so this file lists them. It lists the held directories only and walks no tree.
  */
 #include <fcntl.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -16,6 +15,7 @@
 #include "sandbox/plan/plan.h"
 
 #define BELOW_MAX 256
+#define KEPT_OPEN 32	 /* held directories that stay open until they are listed */
 #define ENTRIES_MAX 1024 /* we look at no more in a held directory, so that a start costs the same in every tree */
 
 /* The deepest directory of a boundary's path that exists, as a path inside. */
@@ -63,10 +63,12 @@ int cordon_plan_guard_in(struct cordon_plan *plan, size_t area, cordon_guard_kin
 	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
 	struct cordon_guard *guard;
 	size_t len = strlen(path);
+	uint64_t sum = cordon_held_name_sum(path);
+	uint64_t *known = &plan->guard_sums[sum / 64 % CORDON_ARRAY_SIZE(plan->guard_sums)];
 
-	for (size_t i = 0; i < plan->n_guards; i++) {
+	for (size_t i = 0; *known >> sum % 64 & 1 && i < plan->n_guards; i++) {
 		guard = &plan->guards[i];
-		if (guard->len != len || guard->area != area || memcmp(guard->path, path, len) != 0)
+		if (guard->sum != sum || guard->area != area || !cordon_streq(guard->path, path))
 			continue;
 		if (ret_guard)
 			*ret_guard = &plan->guards[i];
@@ -76,7 +78,8 @@ int cordon_plan_guard_in(struct cordon_plan *plan, size_t area, cordon_guard_kin
 		return cordon_fail(err, -E2BIG, CORDON_KIND_LIMIT, "a run has more than %d boundaries",
 				   CORDON_GUARDS_MAX);
 	if (plan->n_guards == plan->cap_guards) {
-		plan->cap_guards = plan->cap_guards ? 2 * plan->cap_guards : 64;
+		/* Mostly there is one for each path that is protected in the workspace, and few others. */
+		plan->cap_guards = plan->cap_guards ? 2 * plan->cap_guards : plan->areas[0].policy->n_protected + 64;
 		plan->guards = cordon_arena_grow(plan->arena, plan->guards, plan->n_guards, plan->cap_guards,
 						 sizeof(*plan->guards));
 		if (!plan->guards)
@@ -85,22 +88,19 @@ int cordon_plan_guard_in(struct cordon_plan *plan, size_t area, cordon_guard_kin
 	if (cordon_path_join(plan->areas[area].at, path, inside, sizeof(inside)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
 	guard = &plan->guards[plan->n_guards];
-	*guard = (struct cordon_guard){ .kind = kind, .state = state, .area = area, .len = len };
+	*guard = (struct cordon_guard){ .kind = kind, .state = state, .area = area, .len = len, .sum = sum };
 	guard->path = cordon_arena_strdup(plan->arena, path);
 	guard->inside = cordon_arena_strdup(plan->arena, inside);
+	guard->inside_len = strlen(inside);
 	guard->dir = dir ? known_dir(plan, &plan->areas[area], dir, dir_len)
 			 : existing_dir(plan, &plan->areas[area], path);
 	if (!guard->path || !guard->inside || !guard->dir)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	plan->n_guards++;
+	*known |= (uint64_t)1 << sum % 64;
 	if (ret_guard)
 		*ret_guard = guard;
 	return 0;
-}
-
-static bool names_equal(const struct cordon_plan *plan, const char *a, const char *b, size_t n)
-{
-	return plan->fold_case ? strncasecmp(a, b, n) == 0 : strncmp(a, b, n) == 0;
 }
 
 const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, const char *path)
@@ -110,7 +110,7 @@ const struct cordon_guard *cordon_plan_guard_at(const struct cordon_plan *plan, 
 	for (size_t i = 0; i < plan->n_guards; i++) {
 		const struct cordon_guard *guard = &plan->guards[i];
 
-		if (strlen(guard->inside) >= n && names_equal(plan, guard->inside, path, n) &&
+		if (guard->inside_len >= n && memcmp(guard->inside, path, n) == 0 &&
 		    (guard->inside[n] == '\0' || guard->inside[n] == '/'))
 			return guard;
 	}
@@ -147,13 +147,18 @@ const struct cordon_guard *cordon_plan_guard_of_name(const struct cordon_plan *p
 bool cordon_plan_in_git_dir(const struct cordon_plan *plan, const char *path)
 {
 	static const char mark[] = "/commondir"; /* a default boundary of each git directory, and of nothing else */
-	size_t end = sizeof(mark) - 1;
+	const size_t end = sizeof(mark) - 1;
 
 	for (size_t i = 0; i < plan->n_guards; i++) {
-		const char *inside = plan->guards[i].inside;
-		size_t n = strlen(inside);
+		const struct cordon_guard *guard = &plan->guards[i];
+		const char *inside = guard->inside;
+		size_t n;
 
-		if (!plan->guards[i].by_default || n <= end || !cordon_streq(inside + n - end, mark))
+		/* Most names are told apart by the last byte of their path. */
+		if (!guard->by_default || guard->len < end - 1 || guard->path[guard->len - 1] != 'r')
+			continue;
+		n = strlen(inside);
+		if (n <= end || !cordon_streq(inside + n - end, mark))
 			continue;
 		n -= end;
 		if (strncmp(path, inside, n) == 0 && path[n] == '/' && strncmp(path + n, "/modules/", 9) != 0)
@@ -179,11 +184,38 @@ static bool is_writable(const struct cordon_plan *plan, const char *path)
 }
 
 /* Opens the host's directory behind an inside path, beneath the directory that the policy of the area judged. */
-static int open_held(const struct cordon_area *area, const char *inside)
+static int open_held(const struct cordon_area *area, const char *inside, int flags)
 {
 	const char *path = inside + strlen(area->at);
 
-	return cordon_open_beneath(area->policy->root.fd, path + strspn(path, "/"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return cordon_open_beneath(area->policy->root.fd, path + strspn(path, "/"), flags | O_DIRECTORY | O_CLOEXEC);
+}
+
+/*
+ * Looks at a directory that is to be held. Returns 1, 0 when it is not there, or an error.
+ *
+ * INVARIANT: a directory that can't be read is held or refused, never left out. An agent has its owner's id: it closes a
+ * directory in one run (chmod 311 .git) and opens it in the next one.
+ */
+static int look_at_held(const struct cordon_area *area, const char *path, struct stat *ret_st, int *ret_fd,
+			struct cordon_error *err)
+{
+	autofd int fd = open_held(area, path, O_PATH), readable = -1;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return 0;
+	if (fd < 0 || fstat(fd, ret_st) < 0)
+		return cordon_fail_errno(err, fd < 0 ? fd : -errno, "cannot look at directory %s of a boundary", path);
+	readable = ret_st->st_uid == geteuid() ? open_held(area, path, O_RDONLY) : -1;
+	if (readable >= 0 || ret_st->st_uid != geteuid()) {
+		*ret_fd = readable >= 0 ? cordon_steal_fd(&readable) : -1;
+		return 1;
+	}
+	(void)cordon_fail_errno(err, readable,
+				"cannot read directory %s, in which the name of a boundary stands or would appear",
+				path);
+	cordon_error_hint(err, "open it with chmod u+rx");
+	return readable;
 }
 
 static struct cordon_open_dir *add_open_dir(struct cordon_plan *plan, size_t *cap)
@@ -223,46 +255,123 @@ static bool is_mounted(const struct cordon_step *const *below, size_t n, const c
 	return false;
 }
 
-/* Lists the directories in a held one that contain no boundary. */
-static int list_open_dirs(struct cordon_plan *plan, const struct cordon_area *area, const struct cordon_held *held,
+/* Adds a subdirectory that contains no boundary. */
+static int add_listed_dir(struct cordon_plan *plan, const struct cordon_held *held, const char *path, ino_t ino,
 			  size_t *cap, struct cordon_error *err)
 {
-	autofd int fd = open_held(area, held->path);
+	struct cordon_open_dir *dir = add_open_dir(plan, cap);
+
+	/* The number that a listing gives is that of the directory beneath a mount. When something is mounted on the
+	 * directory, the comparison at the start fails and the hand makes the entries. */
+	if (dir)
+		*dir = (struct cordon_open_dir){ cordon_arena_strdup(plan->arena, path), held->dev, ino,
+						 cordon_plan_in_git_dir(plan, path) };
+	if (!dir || !dir->path)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	plan->n_open_dirs++;
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+uint64_t cordon_held_name_sum(const char *name)
+{
+	uint64_t sum = 0xcbf29ce484222325ULL;
+
+	for (; *name; name++)
+		sum = (sum ^ (unsigned char)*name) * 0x100000001b3ULL;
+	return sum;
+}
+
+static uint64_t *keep_sorted(struct cordon_plan *plan, uint64_t *values, size_t n)
+{
+	uint64_t *kept = cordon_arena_grow(plan->arena, NULL, 0, n, sizeof(*values));
+
+	qsort(values, n, sizeof(*values), by_number);
+	if (kept)
+		memcpy(kept, values, n * sizeof(*values));
+	return kept;
+}
+
+static int keep_entries(struct cordon_plan *plan, struct cordon_held *held, uint64_t *numbers, uint64_t *names,
+			size_t n, struct cordon_error *err)
+{
+	held->n_entries = n;
+	if (!n)
+		return 0;
+	held->entries = keep_sorted(plan, numbers, n);
+	held->names = keep_sorted(plan, names, n);
+	return held->entries && held->names ? 0 : cordon_fail_errno(err, -ENOMEM, "plan");
+}
+
+/* Lists a held directory: the directories in it that contain no boundary, and, where the name of a boundary stands or would
+ * appear in it, the numbers of all that is there. */
+static int list_held(struct cordon_plan *plan, const struct cordon_area *area, struct cordon_held *held, size_t *cap,
+		     struct cordon_error *err)
+{
+	autofd int fd = held->fd >= 0 || !held->ino ? held->fd : open_held(area, held->path, O_RDONLY);
+	CORDON_UNCLEARED uint64_t numbers[CORDON_HELD_ENTRIES_MAX], names[CORDON_HELD_ENTRIES_MAX];
 	CORDON_UNCLEARED struct cordon_listing listing;
 	const struct dirent64 *entry;
 	const struct cordon_step *below[BELOW_MAX];
 	size_t listed = 0, entries = 0, n_below = find_below(plan, held->path, below);
+	size_t most = held->boundary ? CORDON_HELD_ENTRIES_MAX : ENTRIES_MAX;
 	int r = 0;
 
-	if (fd < 0 || n_below > CORDON_ARRAY_SIZE(below))
-		return 0; /* we can't list it, or too much is mounted in it: the hand makes all entries below it */
+	held->fd = -1;
+	if (fd < 0)
+		return 0; /* we can't list it: the hand makes all entries below it */
+	held->listed_ns = now_ns();
 	cordon_listing_init(&listing, fd);
-	while (r == 0 && listed < CORDON_OPEN_DIRS_MAX && entries++ < ENTRIES_MAX &&
-	       (entry = cordon_listing_next(&listing))) {
+	for (; r == 0 && entries < most && (entry = cordon_listing_next(&listing)); entries++) {
 		CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-		struct cordon_open_dir *dir;
 		struct stat st;
 
+		numbers[entries] = entry->d_ino;
+		names[entries] = cordon_held_name_sum(entry->d_name);
+		/* When too much is mounted in it, the hand makes all entries. */
+		if (entries >= ENTRIES_MAX || listed == CORDON_OPEN_DIRS_MAX || n_below > CORDON_ARRAY_SIZE(below) ||
+		    (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+			continue;
 		if (entry->d_type == DT_UNKNOWN &&
 		    (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)))
-			continue;
-		if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
 			continue;
 		if (cordon_path_join(held->path, entry->d_name, path, sizeof(path)) < 0 || is_held(plan, path) ||
 		    is_mounted(below, n_below, path))
 			continue;
-		dir = add_open_dir(plan, cap);
-		/* The number that a listing gives is that of the directory beneath a mount. When something is mounted
-		 * on the directory, the comparison at the start fails and the hand makes the entries. */
-		if (dir)
-			*dir = (struct cordon_open_dir){ cordon_arena_strdup(plan->arena, path), held->dev,
-							 entry->d_ino, cordon_plan_in_git_dir(plan, path) };
-		if (!dir || !dir->path)
-			r = cordon_fail_errno(err, -ENOMEM, "plan");
-		else
-			plan->n_open_dirs++, listed++;
+		r = add_listed_dir(plan, held, path, entry->d_ino, cap, err);
+		listed++;
 	}
-	return r;
+	return r == 0 && held->boundary ? keep_entries(plan, held, numbers, names, entries, err) : r;
+}
+
+/* Finds out what kind of directory a held one is. */
+static void describe_held(const struct cordon_plan *plan, struct cordon_held *held, const struct cordon_area *area)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	size_t n = strlen(held->path);
+
+	for (size_t i = 0; !held->boundary && i < plan->n_guards; i++) {
+		const char *inside = plan->guards[i].inside;
+
+		held->boundary = cordon_streq(plan->guards[i].dir, held->path) ||
+				 ((size_t)(strrchr(inside, '/') - inside) == n && memcmp(inside, held->path, n) == 0);
+	}
+	held->git = cordon_path_join(held->path, "x", path, sizeof(path)) == 0 && cordon_plan_in_git_dir(plan, path);
+	held->all_known = plan->view && area == &plan->areas[0];
 }
 
 static int add_held(struct cordon_plan *plan, const struct cordon_held *held, size_t *cap)
@@ -289,14 +398,23 @@ static int hold_upwards(struct cordon_plan *plan, const struct cordon_area *area
 		autofd int fd = -1;
 		struct stat st;
 		char *slash;
+		int r;
 
 		if (is_held(plan, path))
 			return 0; /* then all directories above it are held as well */
-		if (is_writable(plan, path) && (fd = open_held(area, path)) >= 0 && fstat(fd, &st) == 0) {
-			struct cordon_held new = { cordon_arena_strdup(plan->arena, path), st.st_dev, st.st_ino };
+		r = is_writable(plan, path) ? look_at_held(area, path, &st, &fd, err) : 0;
+		if (r < 0)
+			return r;
+		if (r == 1) {
+			struct cordon_held new = { .path = cordon_arena_strdup(plan->arena, path),
+						   .dev = st.st_dev,
+						   .ino = st.st_ino,
+						   .fd = plan->n_held < KEPT_OPEN ? fd : -1 };
 
 			if (!new.path || add_held(plan, &new, cap) < 0)
 				return cordon_fail_errno(err, -ENOMEM, "plan");
+			if (new.fd >= 0)
+				fd = -1;
 		}
 		if (cordon_streq(path, area->at) || !(slash = strrchr(path, '/')))
 			return 0;
@@ -324,7 +442,7 @@ static int mark_held(struct cordon_plan *plan, struct cordon_step *step, size_t 
 	step->flags |= CORDON_STEP_HELD;
 	if (is_held(plan, step->path))
 		return 0;
-	return add_held(plan, &(struct cordon_held){ .path = step->path }, cap) < 0
+	return add_held(plan, &(struct cordon_held){ .path = step->path, .fd = -1 }, cap) < 0
 		       ? cordon_fail_errno(err, -ENOMEM, "plan")
 		       : 0;
 }
@@ -352,9 +470,15 @@ int cordon_plan_hold(struct cordon_plan *plan, struct cordon_error *err)
 			continue; /* the lens judges every name itself */
 		r = hold_upwards(plan, &plan->areas[guard->area], guard->dir, &cap_held, err);
 	}
-	for (size_t i = 0; r == 0 && i < plan->n_held; i++)
-		r = list_open_dirs(plan, area_of(plan, plan->held[i].path), &plan->held[i], &cap_dirs, err);
+	for (size_t i = 0; r == 0 && i < plan->n_held; i++) {
+		const struct cordon_area *area = area_of(plan, plan->held[i].path);
+
+		describe_held(plan, &plan->held[i], area);
+		r = list_held(plan, area, &plan->held[i], &cap_dirs, err);
+	}
 	for (size_t i = 0; r == 0 && i < plan->n_steps; i++)
 		r = mark_held(plan, &plan->steps[i], &cap_held, err);
+	for (size_t i = 0; i < plan->n_held; i++)
+		cordon_closep(&plan->held[i].fd);
 	return r;
 }

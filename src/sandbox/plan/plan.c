@@ -432,7 +432,9 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 	plan->uid = geteuid();
 	plan->gid = getegid();
 	plan->tier = spec->tier;
-	plan->tier_why = spec->tier_why;
+	plan->tier_why = spec->tier_why ? cordon_arena_strdup(plan->arena, spec->tier_why) : NULL;
+	if (spec->tier_why && !plan->tier_why)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
 	plan->hostname = "cordon";
 	plan->mode = spec->run->policy->mode;
 	plan->terminal = spec->run->terminal;
@@ -453,10 +455,13 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 		return (r = cordon_plan_lower_tier(plan, spec, err)) < 0 ? r : plan_cwd(plan, spec, err);
 	if ((r = cordon_plan_system(plan, spec, err)) < 0 || (r = cordon_plan_shares(plan, spec, true, err)) < 0 ||
 	    (r = cordon_plan_scope(plan, spec, err)) < 0 || (r = cordon_plan_shares(plan, spec, false, err)) < 0 ||
-	    (r = cordon_plan_protect(plan, spec, err)) < 0 || (r = cordon_plan_sockets(plan, err)) < 0 ||
-	    (r = cordon_plan_hold(plan, err)) < 0 || (r = plan_cwd(plan, spec, err)) < 0)
+	    (r = cordon_plan_protect(plan, spec, err)) < 0 || (r = cordon_plan_folding(plan, err)) < 0 ||
+	    (r = cordon_plan_sockets(plan, err)) < 0 || (r = cordon_plan_hold(plan, err)) < 0 ||
+	    (r = plan_cwd(plan, spec, err)) < 0)
 		return r;
-	return order_steps(plan) < 0 ? cordon_fail_errno(err, -ENOMEM, "plan") : 0;
+	if (order_steps(plan) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	return 0;
 }
 
 int cordon_plan_build(const struct cordon_plan_spec *spec, struct cordon_plan **ret_plan, struct cordon_error *err)

@@ -24,8 +24,9 @@
 
 #define CORDON_MOUNTS_MAX 4096
 #define CORDON_ENV_MAX 1024
-#define CORDON_PLACEHOLDERS_MAX 256 /* per directory: names beside a granted folder that are shown as unreadable */
-#define CORDON_OPEN_DIRS_MAX 48	    /* per held directory: subdirectories in which the agent itself makes entries */
+#define CORDON_PLACEHOLDERS_MAX 256  /* per directory: names beside a granted folder that are shown as unreadable */
+#define CORDON_OPEN_DIRS_MAX 48	     /* per held directory: subdirectories in which the agent itself makes entries */
+#define CORDON_HELD_ENTRIES_MAX 4096 /* per directory of a boundary: what was in it at the start is known by number */
 #define CORDON_AREAS_MAX 64
 #define CORDON_GUARDS_MAX 4096
 #define CORDON_NET_INJECT_PORT 900 /* of the first endpoint with a credential; a port that the agent can't bind */
@@ -35,7 +36,7 @@ struct cordon_plan_spec {
 	const struct cordon_run_spec *run; /* the build adds protected names and grants to its policy */
 	const char *run_id;
 	cordon_tier tier;
-	int tier_why;		   /* lower tier: why there are no namespaces, a negative errno */
+	const char *tier_why;	   /* lower tier: why there is no full one, a clause */
 	const char *tier_tmp;	   /* lower tier: the host directory that serves as /tmp and home */
 	unsigned int landlock_abi; /* of this kernel; 0: none */
 	const char *cwd;	/* the caller's directory on the host; the agent starts in it, if it lies in the root */
@@ -145,13 +146,31 @@ struct cordon_guard {
 	bool hard_links;    /* it had more than one name when the plan was built; the start makes a copy of its own */
 };
 
+/* A protected path that the agent does not see, and of which a file had more than one name when the plan was built: the
+ * agent may see the other name, so the start makes a copy of its own. */
+struct cordon_second_name {
+	const char *path; /* relative to its area */
+	size_t area;
+};
+
 /* A directory in which a boundary's name stands or would appear, or one above such a directory. Landlock withholds the
- * right to make entries in it; the hand makes those with other names (sandbox/inside/hand.h). */
+ * right to make, write and remove entries in it; the hand does it for those with other names (sandbox/inside/hand.h). */
 struct cordon_held {
 	const char *path; /* inside */
 	dev_t dev;
 	ino_t ino;
+	int fd;		    /* open only while the plan is built, or -1 */
+	bool boundary;	    /* the name of a boundary stands in this very directory, or would appear in it */
+	bool git;	    /* it is, or lies in, a git directory of the host's */
+	bool all_known;	    /* in a view: what is changed in it is not the host's */
+	uint64_t *entries;  /* of a boundary's directory: the inode numbers of what was in it, sorted */
+	uint64_t *names;    /* the sums of their names, sorted */
+	size_t n_entries;   /* CORDON_HELD_ENTRIES_MAX: there may be more */
+	uint64_t listed_ns; /* when they were listed: what was born later was not there */
 };
+
+/* A sum of a name, by which a name that stood in a directory at the start is known again. */
+uint64_t cordon_held_name_sum(const char *name);
 
 /* A directory in a held one that contains no boundary: the agent itself makes entries in it and below. In directories
  * beyond CORDON_OPEN_DIRS_MAX, and in those that are made during the run, the hand makes them. */
@@ -167,7 +186,7 @@ struct cordon_plan {
 	int slash_fd; /* the host's root directory; open only while the plan is built */
 	int root_fd;  /* the workspace that the policy opened and judged; valid only while the plan is built */
 	cordon_tier tier;
-	int tier_why; /* lower tier: why there are no namespaces, a negative errno */
+	const char *tier_why; /* lower tier: why there is no full one, a clause; else NULL */
 	struct cordon_layers layers;
 	const char *tmp; /* inside: the value of TMPDIR and TEMP_DIR */
 	const char *run_id;
@@ -203,13 +222,15 @@ struct cordon_plan {
 	size_t cap_steps;
 	struct cordon_guard *guards;
 	size_t n_guards;
+	uint64_t guard_sums[64]; /* a bit for each sum that the path of a guard has */
+	struct cordon_second_name *second_names;
+	size_t n_second_names;
 	size_t cap_guards;
 	struct cordon_held *held;
 	size_t n_held;
 	struct cordon_open_dir *open_dirs;
 	size_t n_open_dirs;
-	bool fold_case; /* the file system of an area treats names that differ only in case as one name */
-	char **env;	/* NULL-terminated */
+	char **env; /* NULL-terminated */
 	size_t n_env;
 	char **argv;	   /* NULL-terminated */
 	char **candidates; /* full paths to try for argv[0], NULL-terminated */

@@ -21,15 +21,14 @@
 #include "protect/hardlinks.h"
 #include "sandbox/plan/plan.h"
 
-#ifndef FS_CASEFOLD_FL
-#define FS_CASEFOLD_FL 0x40000000
-#endif
-
 struct protect {
 	struct cordon_plan *plan;
 	size_t area;
 	const struct cordon_policy *policy; /* of the area */
 	cordon_access root_access; /* the rights at the root of the area, in which most missing names would appear */
+	const char *where;	   /* of the boundary that was added last; part of the plan */
+	char dir[NAME_MAX + 1];	   /* the directory in the root that was looked at last, or "" */
+	cordon_access dir_access;  /* the rights there */
 };
 
 static const struct cordon_area *area_of(const struct protect *p)
@@ -383,23 +382,6 @@ static int hide_records(struct protect *p, const char *home, struct cordon_error
 	return 0;
 }
 
-/* Whether AGENTS.md and agents.md are one name here. On ext4 and f2fs each directory has a flag for it; FAT and SMB
- * always ignore case. */
-static bool folds_case(const struct cordon_root *root)
-{
-	static const long folding[] = { 0x4d44, 0x2011bab0, 0x5346544e, 0x7366746e, 0xff534d42, 0xfe534d42 };
-	autofd int fd = openat(root->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	unsigned int flags = 0;
-	struct statfs fs;
-
-	if (fd < 0 || fstatfs(fd, &fs) < 0)
-		return false;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(folding); i++)
-		if (fs.f_type == folding[i])
-			return true;
-	return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL);
-}
-
 /* Pins the directories that lead to the boundaries of grants and shares, as we do for protected paths. */
 static int pin_boundaries(struct protect *p, struct cordon_error *err)
 {
@@ -431,25 +413,45 @@ static bool is_replaced(const struct cordon_policy *policy, const char *path)
 	return false;
 }
 
+/* Whether the first n bytes of a path, one component, still name a directory. Many names in one directory follow each
+ * other, so it is asked once for all of them. */
+static bool is_dir(struct protect *p, const char *path, size_t n)
+{
+	struct stat st;
+
+	if (n && strncmp(p->dir, path, n) == 0 && p->dir[n] == '\0')
+		return true;
+	if (cordon_copy(p->dir, sizeof(p->dir), path, n) == 0 && n &&
+	    fstatat(p->policy->root.fd, p->dir, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)) {
+		p->dir_access = access_of(p, p->dir);
+		return true;
+	}
+	p->dir[0] = '\0';
+	return n == 0;
+}
+
+/* `missing`: the policy found no such name. PID 1 finds one that was made since then, as it finds later ones. */
+static int protect_asked(struct protect *p, const struct cordon_protected *asked, struct cordon_error *err)
+{
+	if (asked->missing && is_dir(p, asked->path, asked->lies_in))
+		return protect_absent(p, asked, asked->path, p->dir, err);
+	return protect_path(p, asked, asked->path, 0, err);
+}
+
 static int protect_area(struct protect *p, struct cordon_error *err)
 {
 	int r = 0;
 
 	p->root_access = access_of(p, "");
+	p->dir[0] = '\0';
 	for (size_t i = 0; r == 0 && i < p->policy->n_protected; i++) {
 		const struct cordon_protected *asked = &p->policy->protected_paths[i];
 
-		if (is_replaced(p->policy, asked->path))
-			continue;
-		/* `missing`: the policy found no such name. PID 1 finds one that was made since then, as it finds later
-		 * ones. */
-		r = asked->missing ? protect_absent(p, asked, asked->path, "", err)
-				   : protect_path(p, asked, asked->path, 0, err);
+		if (!is_replaced(p->policy, asked->path))
+			r = protect_asked(p, asked, err);
 	}
 	if (r == 0)
 		r = pin_boundaries(p, err);
-	if (p->plan->n_guards && folds_case(&p->policy->root))
-		p->plan->fold_case = true;
 	return r;
 }
 

@@ -12,8 +12,8 @@
 static int judge(const struct cordon_plan *plan, const struct cordon_run_spec *run, struct cordon_error *err)
 {
 	if (plan->tier != CORDON_TIER_FULL)
-		return cordon_fail(err, -ENOTSUP, CORDON_KIND_KERNEL_UNSUPPORTED,
-				   "a view needs namespaces, which this machine refuses: %s", strerror(-plan->tier_why));
+		return cordon_fail(err, -ENOTSUP, CORDON_KIND_KERNEL_UNSUPPORTED, "a view needs a full sandbox: %s",
+				   plan->tier_why);
 	if (run->view[0] != '/')
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "the directory of a view must be absolute: %s",
 				   run->view);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watch decides which of the accesses that it sees are reported, and counts repetitions. */
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/move_dir.h"
 #include "base/path.h"
-#include "base/sys.h"
 #include "protect/secrets.h"
+#include "sandbox/inside/where.h"
+#include "sandbox/watch/outside.h"
 #include "sandbox/watch/report.h"
-
-/* The rule in a report about a program that gave up rights of its own, so that the hand makes nothing for it. */
-#define CORDON_RULE_SELF_RESTRICTED "a program that has restricted itself makes nothing beside a boundary"
 
 #define INDEX_SIZE (2 * CORDON_WATCH_REPORTS) /* at most half of it is used, so that a search is short */
 
@@ -34,7 +31,6 @@ struct judged {
 
 struct cordon_reports {
 	const struct cordon_watched *watched;
-	bool root_in_system; /* the workspace itself lies in a system directory: the text of a path is not enough */
 	unsigned int count;
 	unsigned int untold; /* violations beyond the bound */
 	size_t n;
@@ -42,7 +38,6 @@ struct cordon_reports {
 	uint16_t index[INDEX_SIZE];		   /* position + 1; 0: free */
 	uint64_t moves[CORDON_WATCH_MOVES];	   /* hashes of the directories that were not renamed */
 	size_t n_moves;
-	struct cordon_where where;
 	struct judged judged[CORDON_TOUCHES_MAX];
 };
 
@@ -60,7 +55,6 @@ struct cordon_reports *cordon_reports_new(const struct cordon_watched *watched)
 	if (!reports)
 		return NULL;
 	reports->watched = watched;
-	reports->root_in_system = cordon_where_is_system(watched->plan->at);
 	return reports;
 }
 
@@ -175,10 +169,10 @@ static cordon_reason reason_of(const struct cordon_guard *guard)
 }
 
 void cordon_reports_refused(struct cordon_reports *reports, const char *op, const struct cordon_guard *guard,
-			    const char *path)
+			    const char *rule, const char *path)
 {
 	struct report found = { .op = op,
-				.rule = guard ? guard->path : CORDON_RULE_SELF_RESTRICTED,
+				.rule = guard ? guard->path : rule,
 				.verdict = CORDON_DENY,
 				.reason = guard ? reason_of(guard) : CORDON_REASON_PROTECTED };
 	CORDON_UNCLEARED char host[CORDON_PATH_MAX];
@@ -186,10 +180,14 @@ void cordon_reports_refused(struct cordon_reports *reports, const char *op, cons
 	add_violation(reports, &found, cordon_where_to_host(reports->watched->plan, path, host) ? host : path);
 }
 
-bool cordon_reports_skip_free(const struct cordon_reports *reports)
-{
-	return reports->watched->plan->mode == CORDON_MODE_STRICT;
-}
+/* A path of a call, where it leads, and what the host has there. */
+struct place {
+	const char *op;
+	const struct cordon_hand_touch *touch;
+	const char *inside;
+	bool exists; /* inside, or on the host where the sandbox does not show it */
+	char host[CORDON_PATH_MAX];
+};
 
 /* Whether this directory exists only inside, as a parent of what is mounted in it: listing it shows nothing of the
  * host. */
@@ -202,10 +200,9 @@ static bool leads_to_mounts(const struct cordon_plan *plan, const char *inside)
 }
 
 /* Corrects the policy's verdict on a path outside the root: the policy does not know what the plan put there. */
-static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct cordon_where *where,
-				    const struct cordon_touch *touch, cordon_verdict verdict)
+static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct place *place, cordon_verdict verdict)
 {
-	const struct cordon_step *step = cordon_plan_covering(plan, where->inside);
+	const struct cordon_step *step = cordon_plan_covering(plan, place->inside);
 
 	if (step && step->kind == CORDON_STEP_MASK)
 		return CORDON_DENY;
@@ -213,73 +210,19 @@ static cordon_verdict judge_outside(const struct cordon_plan *plan, const struct
 	 * only the host has is an attempt to reach the host's file. A program that makes a directory is an exception:
 	 * it may be making the parents of its own file, and some programs try the deepest one first. */
 	if (step && step->kind == CORDON_STEP_PRIVATE)
-		return where->shown || touch->directory ? CORDON_ALLOW : CORDON_DENY;
+		return place->touch->shown || place->touch->directory ? CORDON_ALLOW : CORDON_DENY;
 	/* It is a share, or it is what a learning run sees of the host. */
 	if (step && (step->kind == CORDON_STEP_BIND || step->right != CORDON_RIGHT_NONE))
-		return touch->writes && step->right != CORDON_RIGHT_WRITE ? CORDON_DENY : CORDON_ALLOW;
+		return place->touch->writes && step->right != CORDON_RIGHT_WRITE ? CORDON_DENY : CORDON_ALLOW;
 	/* It is a parent of a mount, or a path that does not exist on the host either. */
-	if (!touch->writes && (leads_to_mounts(plan, where->inside) || !where->exists))
+	if (!place->touch->writes && (leads_to_mounts(plan, place->inside) || !place->exists))
 		return CORDON_ALLOW;
 	return verdict;
 }
 
-static bool moves_or_removes(const struct cordon_touch *touch)
+static bool moves_or_removes(const char *op)
 {
-	return cordon_streq(touch->op, "delete") || cordon_streq(touch->op, "rename");
-}
-
-/*
- * The boundary because of which a name can't be moved or removed: it has this name, or lies below it. Directories that
- * lead to a boundary are pinned when they existed at the start. Those that the agent itself made later it may remove
- * again.
- */
-static const struct cordon_guard *guard_of_name(const struct cordon_plan *plan, const char *inside)
-{
-	for (size_t i = 0; i < plan->n_guards; i++) {
-		const struct cordon_guard *guard = &plan->guards[i];
-
-		if (cordon_path_within(guard->inside, inside) &&
-		    (guard->state != CORDON_GUARD_ABSENT || cordon_streq(guard->inside, inside) ||
-		     cordon_path_within(guard->dir, inside)))
-			return guard;
-	}
-	return NULL;
-}
-
-/* Whether the call would move or remove a name that leads to a boundary. `path` is relative to the workspace. */
-static bool is_guarded(const struct cordon_plan *plan, const struct cordon_touch *touch, const char *path)
-{
-	CORDON_UNCLEARED char inside[CORDON_PATH_MAX];
-
-	return moves_or_removes(touch) && cordon_path_join(plan->at, path, inside, sizeof(inside)) == 0 &&
-	       guard_of_name(plan, inside);
-}
-
-bool cordon_reports_skip(const struct cordon_reports *reports, const struct cordon_places *places,
-			 const struct cordon_touch *touch)
-{
-	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
-	CORDON_UNCLEARED struct cordon_decision decision;
-	uint64_t begun;
-
-	if (!touch->known || touch->nameless)
-		return touch->nameless;
-	if (!reports->root_in_system && cordon_where_plainly_system(touch->path))
-		return true;
-	if (!cordon_where_plainly_within(places, touch, path))
-		return false;
-	begun = reports->watched->meter ? cordon_meter_now() : 0;
-	cordon_policy_decide(reports->watched->policy, path, touch->writes ? CORDON_OP_WRITE : CORDON_OP_READ,
-			     &decision);
-	measure(reports->watched, begun);
-	return decision.verdict == CORDON_ALLOW && !is_guarded(reports->watched->plan, touch, path);
-}
-
-static bool is_dir(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return cordon_streq(op, "delete") || cordon_streq(op, "rename");
 }
 
 /*
@@ -288,12 +231,11 @@ static bool is_dir(const char *path)
  * refuses without asking the lens. (sandbox/host/lens_reports.c leaves the other changes of such files to us, because a
  * touch does not say which of them it is.)
  */
-static bool lens_reports(const struct cordon_policy *policy, const char *path, const struct cordon_where *where,
-			 const struct cordon_touch *touch)
+static bool lens_reports(const struct cordon_policy *policy, const char *path, const struct place *place)
 {
 	CORDON_UNCLEARED struct cordon_decision decision;
 
-	if (!cordon_streq(touch->op, "write") || !where->exists)
+	if (!cordon_streq(place->op, "write") || !place->exists)
 		return true;
 	cordon_policy_decide(policy, path, CORDON_OP_READ, &decision);
 	return decision.verdict == CORDON_DENY;
@@ -304,7 +246,8 @@ static bool parent_exists(const char *host)
 	CORDON_UNCLEARED char dir[CORDON_PATH_MAX];
 	const char *name = cordon_path_base(host);
 
-	return cordon_copy(dir, sizeof(dir), host, (size_t)(name - host)) == 0 && is_dir(*dir ? dir : "/");
+	return cordon_copy(dir, sizeof(dir), host, (size_t)(name - host)) == 0 &&
+	       cordon_outside_is_dir(*dir ? dir : "/");
 }
 
 /* Whether a missing name lies in a directory that the agent may not read: then the refusal concerns the directory. */
@@ -324,27 +267,26 @@ static bool parent_is_refused(const struct cordon_plan *plan, const struct cordo
 
 /* Whether the kernel answers without asking any rule: the path does not exist, it exists already, or its directory is
  * missing. */
-static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_policy *policy,
-			  const struct cordon_where *where, const struct cordon_touch *touch, bool within)
+static bool is_no_attempt(const struct cordon_plan *plan, const struct cordon_policy *policy, const struct place *place,
+			  bool within)
 {
-	bool exists = where->exists || faccessat(AT_FDCWD, where->host, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	bool exists = place->exists || cordon_outside_exists(place->host);
 
-	if (touch->creates && where->shown && where->exists)
-		return cordon_streq(touch->op, "create"); /* EEXIST */
+	if (place->touch->creates && place->touch->shown && place->exists)
+		return cordon_streq(place->op, "create"); /* EEXIST */
 	if (exists)
 		return false;
-	if (touch->creates)
-		return !where->shown && !parent_exists(where->host);
-	return !within || !parent_is_refused(plan, policy, where->host);
+	if (place->touch->creates)
+		return !place->touch->shown && !parent_exists(place->host);
+	return !within || !parent_is_refused(plan, policy, place->host);
 }
 
 /* Whether the call only lists a directory that leads to a grant. */
 static bool lists_parent_of_grant(const struct cordon_plan *plan, const struct cordon_policy *policy,
-				  const struct cordon_where *where, const struct cordon_touch *touch, const char *path,
-				  const struct cordon_decision *decision)
+				  const struct place *place, const char *path, const struct cordon_decision *decision)
 {
-	return decision->reason == CORDON_REASON_NO_GRANT && plan->mode == CORDON_MODE_STRICT && !touch->writes &&
-	       cordon_policy_leads(policy, path) && is_dir(where->host);
+	return decision->reason == CORDON_REASON_NO_GRANT && plan->mode == CORDON_MODE_STRICT && !place->touch->writes &&
+	       cordon_policy_leads(policy, path) && (S_ISDIR(place->touch->type) || cordon_outside_is_dir(place->host));
 }
 
 static void keep(const struct cordon_reports *reports, struct judged *judged, const struct report *found,
@@ -364,28 +306,17 @@ static bool is_refused(const struct judged *judged)
 
 /* Denies moving or removing a name that leads to a boundary, and finds its rule; the agent may write into it all the
  * same. */
-static void judge_name(const struct cordon_plan *plan, const struct cordon_where *where,
-		       const struct cordon_touch *touch, struct cordon_decision *decision)
+static void judge_name(const struct cordon_plan *plan, const struct place *place, struct cordon_decision *decision)
 {
 	const struct cordon_guard *guard = NULL;
 
-	if (where->exists && moves_or_removes(touch))
-		guard = guard_of_name(plan, where->inside);
+	if (place->exists && moves_or_removes(place->op))
+		guard = cordon_plan_guard_of_name(plan, place->inside);
 	if (!guard)
 		return;
 	decision->verdict = CORDON_DENY;
 	decision->reason = reason_of(guard);
 	decision->rule = guard->path;
-}
-
-/* Whether a path that cordon_reports_skip() accepted does not exist. */
-static bool is_missing(const struct cordon_places *places, const struct cordon_touch *touch)
-{
-	struct stat st;
-
-	return !places->plan->lens && places->root_fd >= 0 &&
-	       fstatat(places->root_fd, touch->path + strspn(touch->path, "/"), &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-	       errno == ENOENT;
 }
 
 static bool is_secret_in_home(const char *name)
@@ -400,82 +331,62 @@ static bool is_secret_in_home(const char *name)
 
 /* Whether a call means to read a secret of the user: one that is missing in the private home of the run, and that the
  * user's own home has. Other names that only the user's home has are no attempt: every shell looks for its settings. */
-static bool means_secret(const struct cordon_plan *plan, const struct cordon_where *where,
-			 const struct cordon_touch *touch, char ret_host[static CORDON_PATH_MAX])
+static bool means_secret(const struct cordon_plan *plan, const struct place *place,
+			 char ret_host[static CORDON_PATH_MAX])
 {
 	const char *home = getenv("HOME"), *name;
 	const struct cordon_step *step;
 
-	if (touch->writes || touch->creates || where->exists || !home || *home != '/' ||
-	    !cordon_path_within(where->inside, plan->home))
+	if (place->touch->writes || place->touch->creates || place->touch->exists || !home || *home != '/' ||
+	    !cordon_path_within(place->inside, plan->home))
 		return false;
-	step = cordon_plan_covering(plan, where->inside);
-	name = where->inside + strlen(plan->home);
+	step = cordon_plan_covering(plan, place->inside);
+	name = place->inside + strlen(plan->home);
 	name += strspn(name, "/");
 	return step && step->kind == CORDON_STEP_PRIVATE && is_secret_in_home(name) &&
-	       cordon_path_join(home, name, ret_host, CORDON_PATH_MAX) == 0 &&
-	       faccessat(AT_FDCWD, ret_host, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	       cordon_path_join(home, name, ret_host, CORDON_PATH_MAX) == 0 && cordon_outside_exists(ret_host);
 }
 
-void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,
-			  const struct cordon_touch *touch)
+static void fill_resolved(const struct cordon_plan *plan, const struct place *place, bool within,
+			  struct cordon_resolved *ret)
+{
+	const char *path = place->host;
+
+	if (within) {
+		path += strlen(plan->root);
+		path += strspn(path, "/");
+	}
+	ret->place = within ? CORDON_PLACE_INSIDE : CORDON_PLACE_OUTSIDE;
+	ret->exists = place->exists;
+	memcpy(ret->path, path, strlen(path) + 1);
+}
+
+/* Judges a path of which the hand has said where it leads. */
+static void judge_place(struct cordon_reports *reports, struct judged *judged, struct place *place)
 {
 	const struct cordon_plan *plan = reports->watched->plan;
 	const struct cordon_policy *policy = reports->watched->policy;
-	struct cordon_where *where = &reports->where;
-	struct report found = { .op = touch->op };
-	struct cordon_resolved resolved = { .place = CORDON_PLACE_OUTSIDE };
-	struct cordon_decision decision;
 	CORDON_UNCLEARED char secret[CORDON_PATH_MAX];
-	bool within, writes = touch->writes;
+	struct report found = { .op = place->op };
+	struct cordon_resolved resolved;
+	struct cordon_decision decision;
+	bool within = cordon_path_within(place->host, plan->root), writes = place->touch->writes;
 	uint64_t begun;
 
-	reports->judged[i].pending = reports->judged[i].missing = false;
-	/* A call that is refused for its first path is not reported for its second one. */
-	if (cordon_streq(touch->op, "look") ||
-	    (i == 1 && (reports->judged[0].missing || is_refused(&reports->judged[0]))))
-		return;
-	/* No rule can name so long a path; and with RESOLVE_CACHED the kernel makes nothing and the program calls
-	 * again. */
-	if (touch->deep || (touch->creates && (touch->resolve & RESOLVE_CACHED)))
-		return;
-	if (!touch->known) {
-		found.verdict = plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_WARN : CORDON_DENY;
-		found.reason = CORDON_REASON_UNRESOLVABLE;
-		keep(reports, &reports->judged[i], &found, "(unreadable)");
-		return;
-	}
-	if (cordon_reports_skip(reports, places, touch)) {
-		/* A call that moves or links a missing name fails, whatever its second path is. */
-		reports->judged[i].missing = i == 0 && !touch->creates && is_missing(places, touch);
-		return;
-	}
-	if (!cordon_where_find(places, pid, touch, where))
-		return;
-	if (means_secret(plan, where, touch, secret)) {
+	if (means_secret(plan, place, secret)) {
 		found.verdict = CORDON_DENY;
 		found.reason = CORDON_REASON_OUTSIDE_ROOT;
-		keep(reports, &reports->judged[i], &found, secret);
+		keep(reports, judged, &found, secret);
 		return;
 	}
-	within = cordon_path_within(where->host, plan->root);
-	if (is_no_attempt(plan, policy, where, touch, within)) {
-		reports->judged[i].missing = !touch->creates;
+	if (is_no_attempt(plan, policy, place, within)) {
+		judged->missing = !place->touch->creates;
 		return;
 	}
-	if (!within && cordon_where_is_system(where->inside))
+	if (!within && cordon_where_is_system(place->inside))
 		return;
-	if (within) {
-		const char *rest = where->host + strlen(plan->root);
-
-		resolved.place = CORDON_PLACE_INSIDE;
-		rest += strspn(rest, "/");
-		memcpy(resolved.path, rest, strlen(rest) + 1);
-	} else {
-		memcpy(resolved.path, where->host, strlen(where->host) + 1);
-	}
-	resolved.exists = where->exists;
-	if (touch->if_missing && where->exists) {
+	fill_resolved(plan, place, within, &resolved);
+	if (place->touch->if_missing && place->exists) {
 		writes = false;
 		found.op = "read";
 	}
@@ -483,22 +394,49 @@ void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct
 	cordon_policy_judge(policy, &resolved, writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
 	measure(reports->watched, begun);
 	if (within && decision.verdict != CORDON_DENY)
-		judge_name(plan, where, touch, &decision);
+		judge_name(plan, place, &decision);
 	if (!within && decision.verdict != CORDON_ALLOW)
-		decision.verdict = judge_outside(plan, where, touch, decision.verdict);
+		decision.verdict = judge_outside(plan, place, decision.verdict);
 	else if (within &&
-		 ((plan->lens && decision.verdict == CORDON_DENY && lens_reports(policy, resolved.path, where, touch)) ||
-		  lists_parent_of_grant(plan, policy, where, touch, resolved.path, &decision)))
+		 ((plan->lens && decision.verdict == CORDON_DENY && lens_reports(policy, resolved.path, place)) ||
+		  lists_parent_of_grant(plan, policy, place, resolved.path, &decision)))
 		return;
 	if (decision.verdict == CORDON_ALLOW)
 		return;
-	if (touch->creates && !cordon_streq(touch->op, "rename") && !where->exists &&
-	    faccessat(AT_FDCWD, where->host, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	if (place->touch->creates && !cordon_streq(place->op, "rename") && !place->exists &&
+	    !cordon_outside_exists(place->host))
 		found.op = "create";
 	found.verdict = decision.verdict;
 	found.reason = decision.reason;
 	found.rule = decision.rule;
-	keep(reports, &reports->judged[i], &found, where->host);
+	keep(reports, judged, &found, place->host);
+}
+
+void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct cordon_hand_touch *touch,
+			  const char *inside)
+{
+	struct judged *judged = &reports->judged[i];
+	struct place place = { .op = cordon_touch_ops[touch->op], .touch = touch, .inside = inside };
+	struct report found = { .op = place.op, .reason = CORDON_REASON_UNRESOLVABLE };
+
+	judged->pending = judged->missing = false;
+	/* A call that is refused for its first path is not reported for its second one; and one that moves or links a
+	 * missing name fails, whatever its second path is. */
+	if (i == 1 && (reports->judged[0].missing || is_refused(&reports->judged[0])))
+		return;
+	if (touch->plain) {
+		judged->missing = i == 0 && !touch->creates && !touch->exists;
+		return;
+	}
+	if (!touch->known) {
+		found.verdict = reports->watched->plan->mode == CORDON_MODE_PERMISSIVE ? CORDON_WARN : CORDON_DENY;
+		keep(reports, judged, &found, "(unreadable)");
+		return;
+	}
+	if (inside[0] != '/' || !cordon_where_to_host(reports->watched->plan, inside, place.host))
+		return;
+	place.exists = touch->shown && !touch->unseen ? touch->exists : cordon_outside_exists(place.host);
+	judge_place(reports, judged, &place);
 }
 
 bool cordon_reports_pending(const struct cordon_reports *reports)
@@ -524,6 +462,82 @@ void cordon_reports_report(struct cordon_reports *reports, size_t i, int error)
 	if (judged->pending && happened)
 		add_violation(reports, &judged->found, judged->path);
 	judged->pending = false;
+}
+
+/* Adds a path to what a learning run uses. */
+static void add_sight(const struct cordon_reports *reports, const struct cordon_hand_touch *touch, const char *inside)
+{
+	const struct cordon_plan *plan = reports->watched->plan;
+	const struct cordon_observer *observer = reports->watched->observer;
+	struct cordon_sight sight = { .op = cordon_touch_ops[touch->op],
+				      .writes = touch->writes,
+				      .creates = touch->creates,
+				      .linked = touch->linked,
+				      .type = touch->exists ? touch->type : 0 };
+	CORDON_UNCLEARED char host[CORDON_PATH_MAX];
+
+	if (!observer->sight || inside[0] != '/' || !cordon_where_to_host(plan, inside, host))
+		return;
+	if (!touch->shown)
+		sight.type = cordon_outside_type(host);
+	sight.place = cordon_path_within(host, plan->root) ? CORDON_PLACE_INSIDE : CORDON_PLACE_OUTSIDE;
+	sight.path = host;
+	if (sight.place == CORDON_PLACE_INSIDE) {
+		sight.path += strlen(plan->root);
+		sight.path += strspn(sight.path, "/");
+	}
+	sight.linked = sight.linked && sight.place == CORDON_PLACE_INSIDE;
+	observer->sight(observer->data, &sight);
+}
+
+/* Reports a deed that the hand refused. */
+static void add_refusal(struct cordon_reports *reports, const struct cordon_hand_message *message, const char *path)
+{
+	const struct cordon_plan *plan = reports->watched->plan;
+	const char *op = cordon_touch_ops[message->touches[0].op];
+	const struct cordon_guard *guard = NULL;
+	const char *rule = CORDON_RULE_NOT_OF_RUN;
+
+	if (message->code >= 0 && (size_t)message->code < plan->n_guards)
+		guard = &plan->guards[message->code];
+	else if (message->code == CORDON_HAND_SELF_RESTRICTED)
+		rule = CORDON_RULE_SELF_RESTRICTED;
+	else if (message->code == CORDON_HAND_LINK_IN_GIT)
+		rule = CORDON_RULE_LINK_IN_GIT;
+	else if (message->code == CORDON_HAND_OVERLAY_MARK)
+		rule = CORDON_RULE_OVERLAY_MARK;
+	reports->watched->forward_output(reports->watched->data);
+	cordon_reports_refused(reports, op, guard, rule, path);
+}
+
+void cordon_reports_told(struct cordon_reports *reports, const struct cordon_hand_message *message)
+{
+	const char *first = message->n ? message->texts + message->touches[0].path_at : "";
+
+	switch ((cordon_hand_kind)message->kind) {
+	case CORDON_HAND_TOUCHES:
+		for (uint32_t i = 0; i < message->n; i++)
+			cordon_reports_judge(reports, i, &message->touches[i],
+					     message->texts + message->touches[i].path_at);
+		for (uint32_t i = 0; i < message->n; i++)
+			cordon_reports_report(reports, i, message->code);
+		break;
+	case CORDON_HAND_SIGHTS:
+		for (uint32_t i = 0; i < message->n; i++)
+			add_sight(reports, &message->touches[i], message->texts + message->touches[i].path_at);
+		break;
+	case CORDON_HAND_REFUSED:
+		if (message->n)
+			add_refusal(reports, message, first);
+		break;
+	case CORDON_HAND_TOO_LARGE:
+		if (message->n)
+			cordon_reports_too_large(reports, first);
+		break;
+	case CORDON_HAND_HELLO:
+	case CORDON_HAND__MAX:
+		break;
+	}
 }
 
 void cordon_reports_too_large(struct cordon_reports *reports, const char *path)

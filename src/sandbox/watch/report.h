@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides which of the accesses that the watch sees are reported to the observer, and how often: each distinct one
+ * Decides which of the accesses that the hand tells of are reported to the observer, and how often: each distinct one
  * once, when it happens; a repeated one again at the end, with its count; and those beyond the bound as one number. So
  * an agent that repeats something without end costs a fixed amount of memory and lines.
  */
@@ -8,7 +8,6 @@
 #define CORDON_SANDBOX_WATCH_REPORT_H
 
 #include "sandbox/watch/watched.h"
-#include "sandbox/inside/where.h"
 
 #define CORDON_WATCH_REPORTS 512 /* distinct reports that are sent, and remembered to count repetitions */
 
@@ -19,26 +18,19 @@ struct cordon_reports *cordon_reports_new(const struct cordon_watched *watched);
 /* Reports the counts first. Accepts NULL; always returns NULL. */
 struct cordon_reports *cordon_reports_free(struct cordon_reports *reports);
 
-/* A quick test: true when this touch is certainly not reported. May be called before or after the call, and from any
- * thread. */
-bool cordon_reports_skip(const struct cordon_reports *reports, const struct cordon_places *places,
-			 const struct cordon_touch *touch);
-/* Whether nothing is reported of places where the agent itself makes entries. A mode that warns does report them. */
-bool cordon_reports_skip_free(const struct cordon_reports *reports);
-/* Judges path `i` of a call before the call continues: a path that starts from an open descriptor of the process can be
- * resolved only while the process is stopped. */
-void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct cordon_places *places, pid_t pid,
-			  const struct cordon_touch *touch);
+/* Takes a message of the hand, whose texts end within it. */
+void cordon_reports_told(struct cordon_reports *reports, const struct cordon_hand_message *message);
+/* Its parts. Judges path `i` of a call; `inside` is where it leads. */
+void cordon_reports_judge(struct cordon_reports *reports, size_t i, const struct cordon_hand_touch *touch,
+			  const char *inside);
 /* Whether one of the judged paths is to be reported. */
 bool cordon_reports_pending(const struct cordon_reports *reports);
-/* Reports path `i` if it was judged as refused or warned of. The caller has made sure that the judged process was the
- * one that called. `error` is what the call returned, 0 or -errno; CORDON_ERROR_UNKNOWN when it continues and the
- * kernel has yet to answer. */
-#define CORDON_ERROR_UNKNOWN 1
+/* Reports path `i` if it was judged as refused or warned of. `error` is what the call returned, 0 or -errno;
+ * CORDON_ERROR_UNKNOWN when it continues and the kernel has yet to answer. */
 void cordon_reports_report(struct cordon_reports *reports, size_t i, int error);
-/* Reports that making or moving `path` (inside) was refused for a boundary; NULL: because the program had given up rights. */
+/* Reports that making, changing or moving `path` (inside) was refused for a boundary; NULL: because of `rule`. */
 void cordon_reports_refused(struct cordon_reports *reports, const char *op, const struct cordon_guard *guard,
-			    const char *path);
+			    const char *rule, const char *path);
 /* Adds what the lens has judged: reports it, or counts it as a repetition. `op` and `rule` are borrowed until
  * cordon_reports_free(); `count` is how often it happened. */
 void cordon_reports_add(struct cordon_reports *reports, const char *op, const char *path, cordon_verdict verdict,

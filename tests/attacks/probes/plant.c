@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -44,14 +43,12 @@ static void *flip(void *unused)
 
 static int make(void)
 {
-	struct open_how how = { .flags = O_CREAT | O_WRONLY, .mode = 0644 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, r;
 
-	if (strcmp(way, "open") == 0 || strcmp(way, "magic") == 0 || strcmp(way, "idle") == 0)
+	if (strcmp(way, "open") == 0 || strcmp(way, "magic") == 0 || strcmp(way, "idle") == 0 ||
+	    strcmp(way, "absolute") == 0)
 		fd = (int)syscall(SYS_openat, AT_FDCWD, buffer, O_CREAT | O_WRONLY, 0644);
-	else if (strcmp(way, "openat2") == 0)
-		fd = (int)syscall(SYS_openat2, AT_FDCWD, buffer, &how, sizeof(how));
 	else if (strcmp(way, "mkdir") == 0)
 		return mkdir(buffer, 0755);
 	else if (strcmp(way, "symlink") == 0)
@@ -86,7 +83,9 @@ static int stands(const char *path)
 int main(int argc, char **argv)
 {
 	long rounds = argc == 4 ? atol(argv[2]) : 0, ended = 0, made = 0;
+	const char *prefix = "";
 	struct sched_param none = { 0 };
+	char here[128];
 	struct timespec now;
 	pthread_t thread;
 
@@ -98,8 +97,12 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(good, sizeof(good), "harmless-%d-%ld", getpid(), now.tv_nsec);
 	snprintf(moved, sizeof(moved), "src/moved-%d-%ld", getpid(), now.tv_nsec);
-	snprintf(bad_path, sizeof(bad_path), "%s%s", strcmp(way, "magic") == 0 ? "/proc/self/cwd/" : "", bad);
-	snprintf(good_path, sizeof(good_path), "%s%s", strcmp(way, "magic") == 0 ? "/proc/self/cwd/" : "", good);
+	if (strcmp(way, "magic") == 0)
+		prefix = "/proc/self/cwd/";
+	else if (strcmp(way, "absolute") == 0 && getcwd(here, sizeof(here) - 1))
+		prefix = strcat(here, "/");
+	snprintf(bad_path, sizeof(bad_path), "%s%s", prefix, bad);
+	snprintf(good_path, sizeof(good_path), "%s%s", prefix, good);
 	if (strcmp(way, "idle") == 0 && sched_setscheduler(0, SCHED_IDLE, &none) < 0)
 		return 2;
 	memcpy(buffer, good_path, sizeof(buffer));
