@@ -285,6 +285,7 @@ void lens_invalidator_stop(struct lens *lens)
 {
 	cordon_closep(&lens->invalidator_fd);
 	cordon_closep(&lens->content_fd);
-	if (lens->invalidator > 0)
-		(void)waitpid(lens->invalidator, NULL, 0);
+	/* The supervisor may send SIGTERM just now. */
+	while (lens->invalidator > 0 && waitpid(lens->invalidator, NULL, 0) < 0 && errno == EINTR)
+		;
 }

@@ -37,14 +37,16 @@ bool lens_judge_forbidden(const struct lens *lens, const char *path)
 }
 
 /* Whether a protected path lies at or below the path. Such a directory must stay where it is, and only the host may
- * make it. */
-static bool holds_protected(const struct lens *lens, const char *path)
+ * make it: a link would lead the protected path elsewhere. With `asked`, only paths that somebody asked for count. */
+static bool holds_protected(const struct lens *lens, const char *path, bool asked)
 {
 	const struct cordon_policy *policy = lens->policy;
 
 	for (size_t i = 0; i < policy->n_protected; i++) {
 		const struct cordon_protected *protected = &policy->protected_paths[i];
 
+		if (asked && protected->by_default)
+			continue;
 		if (cordon_path_within(protected->path, path) ||
 		    (protected->target && cordon_path_within(protected->target, path)))
 			return true;
@@ -60,53 +62,68 @@ bool lens_judge_leads_write(const struct lens *lens, const char *path)
 int lens_judge_change(const struct lens *lens, const char *path, bool directory, enum lens_change change)
 {
 	static const int protected_answer[] = {
-		[LENS_CREATE] = -EACCES,
-		[LENS_REMOVE] = -EBUSY,
-		[LENS_MODIFY] = -EROFS,
+		[LENS_CREATE] = -EACCES,   [LENS_REMOVE] = -EBUSY,     [LENS_MODIFY] = -EROFS,
+		[LENS_MAKE_DIR] = -EACCES, [LENS_REMOVE_DIR] = -EBUSY,
 	};
 	struct cordon_decision decision;
 	bool write = allowed(lens, path, CORDON_OP_WRITE, &decision);
 
-	if (decision.reason == CORDON_REASON_PROTECTED || (change != LENS_MODIFY && holds_protected(lens, path)))
+	/* An empty directory of the built-in list (.github) may come and go: the names below it are judged for
+	 * themselves. */
+	if (decision.reason == CORDON_REASON_PROTECTED ||
+	    (change != LENS_MODIFY && holds_protected(lens, path, change == LENS_MAKE_DIR || change == LENS_REMOVE_DIR)))
 		return protected_answer[change];
 	if (write || (directory && change != LENS_MODIFY && lens_judge_leads_write(lens, path)))
 		return 0;
 	return lens_judge(lens, path) == LENS_READ ? -EROFS : -EACCES;
 }
 
-/* Whether the text of a link, taken literally, is a name that the run may know. */
-static bool known_by_text(const struct lens *lens, const char *text)
+/* Adds the names of a path to an absolute one, taken literally. */
+static size_t add_names(const char *text, char *path, size_t len)
 {
-	const char *root = lens->policy->root.path;
-	char path[CORDON_PATH_MAX];
-	size_t len = 0, n;
-
-	if (*text == '/') {
-		n = strlen(root);
-		if (strncmp(text, root, n) != 0 || (text[n] && text[n] != '/'))
-			return false;
-		text += n;
-	}
-	for (; *text; text += n + (text[n] == '/')) {
+	for (size_t n; *text; text += n + (text[n] == '/')) {
 		n = strcspn(text, "/");
 		if (n == 0 || (n == 1 && text[0] == '.'))
 			continue;
 		if (n == 2 && text[0] == '.' && text[1] == '.') {
-			if (len == 0)
-				return false;
 			while (len > 0 && path[--len] != '/')
 				;
 			continue;
 		}
-		if (len + n + 2 > sizeof(path))
-			return false;
-		if (len)
-			path[len++] = '/';
+		path[len++] = '/';
 		memcpy(path + len, text, n);
 		len += n;
 	}
-	path[len] = '\0';
-	return lens_judge(lens, path) != LENS_HIDDEN;
+	return len;
+}
+
+/* Where the text of a link leads, taken literally: an absolute path, "" for the root directory. */
+static void literal_path(const struct lens *lens, const char *joined, char ret[static 2 * CORDON_PATH_MAX])
+{
+	size_t len = joined[0] == '/' ? 0 : add_names(lens->policy->root.path, ret, 0);
+
+	ret[add_names(joined, ret, len)] = '\0';
+}
+
+/* Whether the text of a link, taken literally, is a name that the run may know. */
+static bool known_by_text(const struct lens *lens, const char *joined)
+{
+	const char *root = lens->policy->root.path;
+	char path[2 * CORDON_PATH_MAX];
+	size_t n = strlen(root);
+
+	literal_path(lens, joined, path);
+	return cordon_path_within(path, root) && lens_judge(lens, path + n + (path[n] == '/')) != LENS_HIDDEN;
+}
+
+/* Whether the run has file systems of its own there. To us the same text means something else: /proc/self is
+ * ourselves. */
+static bool is_private(const struct lens *lens, const char *joined)
+{
+	char path[2 * CORDON_PATH_MAX];
+
+	literal_path(lens, joined, path);
+	return cordon_path_within(path, "/proc") || cordon_path_within(path, "/dev");
 }
 
 /* Puts the text of a link behind the directory of the link. It uses the text that was read before, and does not read
@@ -139,6 +156,13 @@ static bool is_shown(const struct lens *lens, const char *path)
 	return false;
 }
 
+/* Whether the link at this path may lead to what the run can read anyway: its name need not be in scope, but nobody may
+ * have denied it. */
+static bool may_lead_out(const struct lens *lens, const char *path)
+{
+	return lens_judge(lens, path) >= LENS_READ || !lens_judge_forbidden(lens, path);
+}
+
 bool lens_judge_link(const struct lens *lens, const char *path, const char *target)
 {
 	struct cordon_resolved resolved;
@@ -148,6 +172,10 @@ bool lens_judge_link(const struct lens *lens, const char *path, const char *targ
 
 	if (!join_target(path, target, joined))
 		return false;
+	/* The kernel follows such a link inside. Where it leads back into the view, it asks for every name on the
+	 * way. */
+	if (is_private(lens, joined))
+		return may_lead_out(lens, path);
 	cordon_resolve(&lens->policy->root, joined, &resolved);
 	/* A link that leads in a circle leads nowhere. The kernel will find that out: it asks for every name on the
 	 * way, and we judge each. */
@@ -156,10 +184,9 @@ bool lens_judge_link(const struct lens *lens, const char *path, const char *targ
 	cordon_policy_judge(lens->policy, &resolved, CORDON_OP_READ, &decision);
 	if (decision.verdict != CORDON_DENY)
 		return true;
-	/* The kernel follows the link in the run's own tree (venv/bin/python -> /usr/bin/python3), where the run can
-	 * read its target anyway. So the name of the link need not be in scope, but nobody may have denied it. */
+	/* The kernel follows the link in the run's own tree (venv/bin/python -> /usr/bin/python3). */
 	if (resolved.place == CORDON_PLACE_OUTSIDE && is_shown(lens, resolved.path))
-		return lens_judge(lens, path) >= LENS_READ || !lens_judge_forbidden(lens, path);
+		return may_lead_out(lens, path);
 	if (resolved.place != CORDON_PLACE_INSIDE || !cordon_policy_leads(lens->policy, resolved.path))
 		return false;
 	/* The target leads to something granted only if it is a directory, or may become one. */
@@ -191,12 +218,12 @@ static bool part_uniform(const struct cordon_policy *part, const char *path)
 }
 
 /* The same for the whole policy. Then nobody needs to look at what lies below the path. */
-static bool uniform(const struct lens *lens, const char *path)
+bool lens_judge_uniform(const struct lens *lens, const char *path)
 {
 	const struct cordon_policy *part;
 	struct cordon_decision decision;
 
-	if (!allowed(lens, path, CORDON_OP_WRITE, &decision) || holds_protected(lens, path))
+	if (!allowed(lens, path, CORDON_OP_WRITE, &decision) || holds_protected(lens, path, false))
 		return false;
 	for (size_t i = 0; (part = cordon_policy_part(lens->policy, i)); i++)
 		if (!part_uniform(part, path))
@@ -209,30 +236,30 @@ struct budget {
 	size_t entries, levels;
 };
 
-static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
+static int judge_below(struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
 		       struct budget *left);
 
-static int judge_entry(const struct lens *lens, DIR *dir, const struct dirent *entry, const char *from, const char *to,
+static int judge_entry(struct lens *lens, DIR *dir, const struct dirent *entry, const char *from, const char *to,
 		       struct budget *left)
 {
 	char from_path[CORDON_PATH_MAX], to_path[CORDON_PATH_MAX];
-	struct stat st;
+	struct statx stx;
 	bool directory;
 
 	if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
 		return 0;
-	if (left->entries-- == 0 || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (left->entries-- == 0 || lens_stat(dirfd(dir), entry->d_name, &stx) < 0 ||
 	    cordon_path_join(from, entry->d_name, from_path, sizeof(from_path)) < 0 ||
 	    cordon_path_join(to, entry->d_name, to_path, sizeof(to_path)) < 0)
 		return -EXDEV;
-	directory = S_ISDIR(st.st_mode);
+	directory = S_ISDIR(stx.stx_mode);
 	if (lens_judge_change(lens, from_path, directory, LENS_REMOVE) < 0 ||
-	    lens_judge_change(lens, to_path, directory, LENS_CREATE) < 0)
+	    lens_judge_change(lens, to_path, directory, LENS_CREATE) < 0 || !lens_known(lens, from_path, &stx))
 		return -EXDEV;
 	return directory ? judge_below(lens, dirfd(dir), entry->d_name, from_path, to_path, left) : 0;
 }
 
-static int judge_below(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
+static int judge_below(struct lens *lens, int dir_fd, const char *name, const char *from, const char *to,
 		       struct budget *left)
 {
 	int fd = left->levels ? openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -259,11 +286,11 @@ static int judge_below(const struct lens *lens, int dir_fd, const char *name, co
 	return r;
 }
 
-int lens_judge_move(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to)
+int lens_judge_move(struct lens *lens, int dir_fd, const char *name, const char *from, const char *to)
 {
 	struct budget left = { .entries = LENS_MOVE_MAX, .levels = LENS_MOVE_LEVELS };
 
-	if (uniform(lens, from) && uniform(lens, to))
+	if (lens_judge_uniform(lens, from) && lens_judge_uniform(lens, to))
 		return 0;
 	return judge_below(lens, dir_fd, name, from, to, &left);
 }

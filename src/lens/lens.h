@@ -45,6 +45,9 @@
 #define LENS_MOVE_LEVELS 64	      /* levels below that directory: each costs stack and a descriptor */
 #define LENS_STALE_MAX 4096	      /* nodes waiting to be dropped from the kernel's caches */
 #define LENS_SHOWN_MAX (1u << 20)     /* bytes of the names that the run sees outside the root */
+#define LENS_MADE_MAX (1u << 21)      /* files that are remembered because the run made them beside a boundary */
+#define LENS_LISTED_DIRS 64	      /* directories of boundaries whose names are remembered at the start */
+#define LENS_LISTED_NAMES 4096	      /* names remembered of each */
 #define LENS_REFUSALS_MAX 256	      /* refused requests whose answers wait for the supervisor */
 
 /* How long an answer stays valid in the kernel, in seconds: where fanotify reports the host's changes, and where it
@@ -129,6 +132,16 @@ struct lens_listing {
 	_Alignas(8) char entries[32768];
 };
 
+/* known.c: what the run made beside boundaries, which names were there when the lens started, and when that was. */
+struct lens_known {
+	struct lens_id *made; /* hashed; `size` slots, the number 0 is free */
+	size_t size, n_made;
+	uint64_t *names; /* sums of a directory's identity and a name in it, sorted */
+	size_t n_names;
+	int64_t started; /* CLOCK_BOOTTIME, ns */
+	int64_t offset; /* of CLOCK_REALTIME from it: the smallest one seen, which a clock that is set back makes smaller */
+};
+
 struct lens_delayed;
 
 /* A refused request, which is answered when the supervisor has seen the record of it. */
@@ -161,6 +174,7 @@ struct lens {
 	struct lens_recent recent[LENS_RECENT];
 	struct lens_handle handles[LENS_HANDLES_MAX]; /* at number % LENS_HANDLES_MAX */
 	uint64_t last_handle;
+	struct lens_known known;
 	char *bytes; /* LENS_REQUEST_MAX, for reads */
 	/* delayed.c: used by the serving thread only */
 	struct lens_delayed *delayed, **delayed_end;
@@ -188,8 +202,9 @@ struct lens {
 	bool invalidator_gone; /* the invalidator is gone: nobody can correct what the kernel caches */
 };
 
-/* What a request wants to do to a name. The refusal depends on it. */
-enum lens_change { LENS_CREATE, LENS_REMOVE, LENS_MODIFY };
+/* What a request wants to do to a name. The refusal depends on it. An empty directory is made and removed as such; what
+ * comes or goes by a rename is created or removed. */
+enum lens_change { LENS_CREATE, LENS_REMOVE, LENS_MODIFY, LENS_MAKE_DIR, LENS_REMOVE_DIR };
 
 /* ---- judge.c: the rights of paths; pure except that it reads links ---- */
 
@@ -210,7 +225,24 @@ bool lens_judge_link(const struct lens *lens, const char *path, const char *targ
 bool lens_judge_resolve(const struct lens *lens, const char *path, const char *target, struct cordon_resolved *ret);
 /* A directory may move only if everything below it is writable under both names. Returns 0, or -EXDEV so that
  * programs copy instead. */
-int lens_judge_move(const struct lens *lens, int dir_fd, const char *name, const char *from, const char *to);
+int lens_judge_move(struct lens *lens, int dir_fd, const char *name, const char *from, const char *to);
+/* Whether everything at and below the path may be written, now and later. */
+bool lens_judge_uniform(const struct lens *lens, const char *path);
+
+/* ---- known.c: what the run may change beside a boundary ---- */
+
+/* Reads the names in the directories of boundaries. After lens_nodes_init(). */
+void lens_known_init(struct lens *lens);
+/* Whether the policy's right to write the path counts for this file: false for what the host made during the run beside
+ * a boundary. */
+bool lens_known(struct lens *lens, const char *path, const struct statx *stx);
+/* The run made the file at this path, or moved it there. */
+void lens_known_made(struct lens *lens, const char *path, const struct statx *stx);
+/* The file is gone. */
+void lens_known_drop(struct lens *lens, const struct lens_id *id);
+/* Whether the path is a predictable temporary name of something in the same directory that the run
+ * may not write; `ret` gets the name of that. */
+bool lens_temp_of_boundary(const struct lens *lens, int dir_fd, const char *path, char ret[static NAME_MAX + 1]);
 
 /* ---- node.c: the table, paths, verified opens ---- */
 
@@ -248,6 +280,8 @@ void lens_recent_drop(struct lens *lens, const struct lens_node *node);
 
 bool lens_id_equal(const struct lens_id *a, const struct lens_id *b);
 struct lens_id lens_id_of(const struct statx *stx);
+/* Whether the root is a view of the run, which nobody else changes. */
+bool lens_in_view(void);
 /* Whether what has a name of the node, which `stx` describes, is its file. */
 bool lens_node_is(const struct lens_node *node, const struct statx *stx);
 /* A directory was moved entry by entry: gives the nodes of it and of the directories below it the numbers of the new
@@ -267,8 +301,6 @@ void lens_handle_drop(struct lens *lens, uint64_t number);
 /* Returns a new descriptor for writing, which the caller must close. */
 int lens_file_write(struct lens *lens, struct lens_node *node, uint64_t handle);
 void lens_file_close(struct lens *lens, struct lens_node *node);
-/* Opens the file of an O_PATH descriptor. */
-int lens_reopen(int path_fd, int flags);
 
 /* ---- attr.c ---- */
 
@@ -296,10 +328,6 @@ void lens_op_statfs(fuse_req_t req, fuse_ino_t ino);
 
 /* The rights of the file under a name of an open directory; LENS_HIDDEN when there is none. */
 enum lens_rights lens_rights(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name);
-/* Judges and looks up one name of an open directory, and counts a lookup. Returns 0, -ENOENT for a name that may be
- * made, or the refusal. */
-int lens_lookup(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd, const char *name,
-		struct fuse_entry_param *ret);
 /* Fills in the entry of something that was just made under (parent, name). */
 int lens_entry_made(struct lens *lens, const struct fuse_ctx *ctx, struct lens_node *parent, int dir_fd,
 		    const char *name, struct fuse_entry_param *ret);
@@ -338,9 +366,6 @@ void lens_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void lens_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
 void lens_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to_parent, const char *to_name,
 		    unsigned int flags);
-/* Called before a name is removed: returns an O_PATH descriptor of its node if the kernel still refers to it, else
- * -1. */
-int lens_pin(struct lens *lens, struct lens_node *parent, int dir_fd, const char *name);
 
 /* ---- temp_names.c ---- */
 
@@ -391,6 +416,9 @@ void lens_delayed_wait(const struct lens *lens);
 /* Reports to the supervisor that the policy refused a change of `path`. Not for refusals that are only differences
  * from the host's file system. */
 void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *path);
+/* Reports a change that was refused because the host made the file during the run, beside a boundary; or, with the name
+ * of a boundary, because the path is a temporary name of it. Returns -EACCES. */
+int lens_report_beside(struct lens *lens, enum cordon_lens_op op, const char *path, const char *boundary);
 /* Reports that a directory was not renamed, because too much is in it (base/move_dir.h). */
 void lens_report_too_large(struct lens *lens, const char *path);
 /* Answers a request with an error. If a refusal was reported during this request, the answer waits until the

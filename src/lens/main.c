@@ -472,6 +472,7 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 	r = lens.bytes ? lens_nodes_init(&lens) : -ENOMEM;
 	if (r < 0)
 		return cordon_fail_errno(err, r, "cannot begin the view");
+	lens_known_init(&lens);
 	r = catch_signals(err);
 	if (r < 0)
 		return r;

@@ -9,6 +9,8 @@
 #include "base/path.h"
 #include "lens/lens.h"
 
+#define NOT_OF_RUN EKEYREJECTED /* the policy allows it, and known.c does not; no file system answers so */
+
 bool lens_id_equal(const struct lens_id *a, const struct lens_id *b)
 {
 	return a->ino == b->ino && a->dev == b->dev && a->born == b->born;
@@ -19,6 +21,11 @@ bool lens_id_equal(const struct lens_id *a, const struct lens_id *b)
  * get another number later. But nobody else changes the view, so what has a name that we know is the file that we know.
  */
 static bool in_view;
+
+bool lens_in_view(void)
+{
+	return in_view;
+}
 
 struct lens_id lens_id_of(const struct statx *stx)
 {
@@ -362,7 +369,7 @@ void lens_node_renumber(struct lens *lens, struct lens_node *dir)
 }
 
 /* Opens what stands under a path now, as an O_PATH descriptor, if it is the file of the node. */
-static int open_verified(struct lens *lens, const struct lens_node *node, const char *path)
+static int open_verified(struct lens *lens, const struct lens_node *node, const char *path, bool write)
 {
 	autofd int fd = cordon_open_beneath(lens->root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct statx stx;
@@ -374,7 +381,9 @@ static int open_verified(struct lens *lens, const struct lens_node *node, const 
 	r = lens_stat(fd, "", &stx);
 	if (r < 0)
 		return r;
-	return lens_node_is(node, &stx) ? cordon_steal_fd(&fd) : -ESTALE;
+	if (!lens_node_is(node, &stx))
+		return -ESTALE;
+	return write && !lens_known(lens, path, &stx) ? -NOT_OF_RUN : cordon_steal_fd(&fd);
 }
 
 /* Why a file may not be written; never 0. */
@@ -398,11 +407,11 @@ static int open_by_name(struct lens *lens, struct lens_node *node, const struct 
 	if (rights < LENS_WRITE && lens_temp_name_find_file(lens, name->parent, name->text, &node->id))
 		rights = LENS_WRITE;
 	if (write && (rights < LENS_WRITE || (!node->writable && !S_ISDIR(node->type))))
-		return refusal(lens, path);
+		return rights < LENS_WRITE ? refusal(lens, path) : -NOT_OF_RUN;
 	/* The kernel knows a link whose own name is hidden only because of what it leads to. */
 	if (!S_ISLNK(node->type) && rights < (S_ISDIR(node->type) ? LENS_LEADS : LENS_READ))
 		return -EACCES;
-	return open_verified(lens, node, path);
+	return open_verified(lens, node, path, write);
 }
 
 int lens_open_node(struct lens *lens, struct lens_node *node, bool write)
@@ -434,6 +443,9 @@ int lens_open_to_change(struct lens *lens, struct lens_node *node)
 	int fd = lens_open_node(lens, node, true);
 	char path[CORDON_PATH_MAX];
 
+	if (fd == -NOT_OF_RUN)
+		return lens_path(lens, node, path) < 0 ? -EACCES
+						       : lens_report_beside(lens, CORDON_LENS_OP_WRITE, path, NULL);
 	if (fd < 0 && lens_path(lens, node, path) == 0 && lens_judge_change(lens, path, false, LENS_MODIFY) == fd)
 		lens_report_change(lens, CORDON_LENS_OP_WRITE, path);
 	return fd;

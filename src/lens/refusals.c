@@ -56,7 +56,8 @@ static bool fill(struct cordon_lens_record *record, const char *name, const char
 	return true;
 }
 
-static void report(struct lens *lens, enum cordon_lens_record_kind kind, enum cordon_lens_op op, const char *path)
+static void report(struct lens *lens, enum cordon_lens_record_kind kind, enum cordon_lens_op op, const char *name,
+		   const char *path)
 {
 	CORDON_UNCLEARED struct cordon_lens_record record;
 
@@ -68,7 +69,7 @@ static void report(struct lens *lens, enum cordon_lens_record_kind kind, enum co
 	record.op = op;
 	record.exists = true;
 	record.number = lens->last_record + 1;
-	if (lens->n_refusals == LENS_REFUSALS_MAX || !fill(&record, "", path) || !send_record(lens, &record)) {
+	if (lens->n_refusals == LENS_REFUSALS_MAX || !fill(&record, name, path) || !send_record(lens, &record)) {
 		lens->missed++;
 		return;
 	}
@@ -79,12 +80,20 @@ void lens_report_change(struct lens *lens, enum cordon_lens_op op, const char *p
 {
 	if (lens->meter)
 		cordon_meter_count(&lens->meter->lens_denied);
-	report(lens, CORDON_LENS_REFUSED, op, path);
+	report(lens, CORDON_LENS_REFUSED, op, "", path);
+}
+
+int lens_report_beside(struct lens *lens, enum cordon_lens_op op, const char *path, const char *boundary)
+{
+	if (lens->meter)
+		cordon_meter_count(&lens->meter->lens_denied);
+	report(lens, CORDON_LENS_BESIDE, op, boundary ? boundary : "", path);
+	return -EACCES;
 }
 
 void lens_report_too_large(struct lens *lens, const char *path)
 {
-	report(lens, CORDON_LENS_TOO_LARGE, CORDON_LENS_OP_RENAME, path);
+	report(lens, CORDON_LENS_TOO_LARGE, CORDON_LENS_OP_RENAME, "", path);
 }
 
 /* Delays an answer until the supervisor has seen the record with that number. */

@@ -57,6 +57,19 @@ def test_agent_cannot_access_files_outside_scope_by_name(cordon, repo):
     assert (repo / "src/build.sh").read_text() == "sh\n"
 
 
+@pytest.mark.parametrize("scope", [["--within", "src"], ["--rw", "src/**/*.ts", "--within", "src", "--within", "src/deep,src/a.ts"]])
+def test_a_share_in_the_root_is_there_though_a_fence_hides_its_place(cordon, box, repo, scope):
+    box.write("data/x", "shared\n")
+    (repo / "docs/data").mkdir()
+    box.own(repo / "docs/data")
+    share = ["--share", f"{box.path}/data:{repo}/docs/data"]
+    result = sh(cordon, "cat docs/data/x; echo new >docs/data/new; ls docs; cat src/a.ts; cat docs/d.md; echo x >docs/d.md", "--lens", "always",
+                *share, *scope, cwd=repo)
+    assert result.stdout == "shared\ndata\na\n" and result.stderr.count(DENIED) >= 2, result
+    assert (box.path / "data/new").read_text() == "new\n" and (repo / "docs/d.md").read_text() == "d\n"
+    assert os.listdir(repo / "docs/data") == []
+
+
 def test_read_only_scope_by_name_prevents_modifications(cordon, repo):
     result = sh(cordon, "cat src/a.ts; echo x >src/a.ts; rm -f src/a.ts; mv src/a.ts src/b.ts; chmod 600 src/a.ts; echo x >src/n.ts", "--ro",
                 "src/**/*.ts", cwd=repo)
@@ -155,3 +168,40 @@ def test_no_start_is_refused_while_the_host_works_in_the_root(cordon, box, repo)
     finally:
         child.kill()
         child.wait()
+
+
+MAKE = """
+mkdir -p .github/ISSUE_TEMPLATE .vscode && echo x >.github/ISSUE_TEMPLATE/x.md && echo 1 >.vscode/extensions.json && rm .vscode/extensions.json && rmdir .vscode && echo made
+mkdir .github/hooks; mkdir .vscode && echo 2 >.vscode/tasks.json; ln -s /tmp .vscode/mcp.json; rmdir .vscode
+mkdir staged && echo 3 >staged/tasks.json && mv staged .vscode; ln -s staged .vscode; echo 4 >.vscode; mv .github moved
+mkdir empty && mv -T empty .vscode; true
+"""
+
+
+@pytest.mark.parametrize("lens", ["auto", "always"])
+def test_a_directory_above_protected_names_can_be_made_and_they_can_not(cordon, repo, lens):
+    result = sh(cordon, MAKE, "--lens", lens, cwd=repo)
+    assert result.stdout == "made\n", result
+    assert sorted(str(path.relative_to(repo)) for path in (repo / ".github").rglob("*")) == [".github/ISSUE_TEMPLATE", ".github/ISSUE_TEMPLATE/x.md"]
+    assert not (repo / ".vscode").is_symlink() and not (repo / ".vscode").exists() and not (repo / "moved").exists(), result
+    assert (repo / "staged/tasks.json").exists() and result.stderr.count("Permission denied") >= 6 and "Device or resource busy" in result.stderr, result
+
+
+FOLLOW = """
+cd src; echo hello >data
+ln -s /proc/self/fd/0 a; ln -s /dev/fd/0 b; ln -s //dev/./stdin c; ln -s /proc/self/cwd/data d; ln -s /proc/self/comm e; ln -s /dev/null f; ln -s ../../../../../../proc/thread-self/comm g
+for link in a b c d e f g; do echo text | cat $link && readlink $link; done; echo x >f
+ln -s /proc/self/cwd/../secret h; ln -s /proc/self/root/etc/../$OUTSIDE i; cat h; cat i; true
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--lens", "always"], ["--lens", "always", "--cow", "--no-summary"]], ids=["plain", "lens", "view"])
+def test_links_to_the_processes_and_devices_of_the_run_lead_where_they_do_without_a_lens(cordon, box, repo, options):
+    """And back into the workspace, where each name is judged, and to nothing of the host."""
+    box.write("repo/secret", "hidden\n")
+    outside = box.write("outside", "hidden\n")
+    result = sh(cordon, f"OUTSIDE={outside}; {FOLLOW}", "--deny", "secret", *options, cwd=repo)
+    expected = ["text", "/proc/self/fd/0", "text", "/dev/fd/0", "text", "//dev/./stdin", "hello", "/proc/self/cwd/data", "cat", "/proc/self/comm", "/dev/null", "cat",
+                "../../../../../../proc/thread-self/comm"]
+    assert result.stdout.splitlines() == expected, result
+    assert "/proc/self/" not in result.stderr.replace("/proc/self/cwd/../secret", "") and f"{repo}/src/data" not in result.stderr, result

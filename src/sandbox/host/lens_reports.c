@@ -2,19 +2,13 @@
 /* A thread of the supervisor receives the lens's refusals, finds out which system call asked for each, and reports the
  * attempts. */
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/path.h"
 #include "base/resolve.h"
-#include "sandbox/host/discarded.h"
 #include "sandbox/host/lens_record.h"
 #include "sandbox/host/lens_reports.h"
 #include "sandbox/host/stopped.h"
@@ -267,7 +261,7 @@ static void *receive(void *data)
 			continue;
 		if (record.kind == CORDON_LENS_ASKED)
 			on_asked(r, &record);
-		else if (record.kind == CORDON_LENS_REFUSED)
+		else if (record.kind == CORDON_LENS_REFUSED || record.kind == CORDON_LENS_BESIDE)
 			on_refused(r, &record);
 		else if (record.kind == CORDON_LENS_TOO_LARGE)
 			on_too_large(r, &record);
