@@ -19,7 +19,7 @@ static json_t *differs_json(const struct cordon_doctor *d)
 	for (size_t i = 0; i < CORDON_DIFFERENCE__MAX; i++) {
 		if (!d->layers.differs[i])
 			continue;
-		cordon_difference_remedy((cordon_difference)i, remedy);
+		cordon_difference_remedy(&d->layers, (cordon_difference)i, remedy);
 		json_array_append_new(array, json_pack("{s:s, s:s}", "what",
 						       cordon_difference_text((cordon_difference)i), "use", remedy));
 	}
@@ -36,7 +36,7 @@ static void print_machine(const struct cordon_doctor *d)
 	for (size_t i = 0; i < CORDON_DIFFERENCE__MAX; i++) {
 		if (!d->layers.differs[i])
 			continue;
-		cordon_difference_remedy((cordon_difference)i, remedy);
+		cordon_difference_remedy(&d->layers, (cordon_difference)i, remedy);
 		printf("  %-26s %s; use %s\n", "on this kernel", cordon_difference_text((cordon_difference)i), remedy);
 	}
 	/* Most agents need two or three hosts; the default is everything that this machine reaches. */

@@ -54,7 +54,7 @@ static void meaning_section(struct cordon_page *page, const struct cordon_doctor
 	for (size_t i = 0; i < CORDON_DIFFERENCE__MAX; i++) {
 		if (!d->layers.differs[i])
 			continue;
-		cordon_difference_remedy((cordon_difference)i, remedy);
+		cordon_difference_remedy(&d->layers, (cordon_difference)i, remedy);
 		cordon_html(html, "<dt>On this kernel</dt><dd>%s; use %s</dd>",
 			    cordon_difference_text((cordon_difference)i), remedy);
 	}

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from arena import PRELUDE, answers
-from support import landlock_scopes
+from support import CLONE3, REFUSING, landlock_scopes
 
 SCOPES = landlock_scopes()
 
@@ -234,20 +234,6 @@ def test_what_may_only_be_read_is_truncated_in_no_way(arena):
 
 
 # The lower tier: no namespaces, and so no read-only mounts.
-REFUSE = """
-import ctypes, os, struct, sys
-code = [struct.pack('HBBI', 0x20, 0, 0, 0), struct.pack('HBBI', 0x15, 0, 1, 435), struct.pack('HBBI', 0x06, 0, 0, 0x50000 | 1),
-        struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000)]
-text = ctypes.create_string_buffer(b''.join(code))
-program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', len(code), ctypes.addressof(text)))
-libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl(38, 1, 0, 0, 0)
-if libc.prctl(22, 2, program, 0, 0) != 0:
-    sys.exit('no filter')
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
 def test_without_namespaces_too_nothing_is_truncated_and_no_socket_reached(arena, services):
     (arena.root / "docs").mkdir()
     (arena.root / "docs/read.txt").write_text("kept\n")
@@ -258,7 +244,7 @@ for word, flags in (('read', os.O_RDONLY), ('none', 3), ('write', os.O_WRONLY)):
 attempt('truncate', lambda: os.truncate('docs/read.txt', 0))
 attempt('written', lambda: os.close(os.open('src/main.c', os.O_WRONLY | os.O_TRUNC)))
 """
-    result = arena.box.run("/usr/bin/python3", "-c", REFUSE, arena.cordon.path, "run", "--root", str(arena.root), "--best-effort", "--rw", "src", "--ro", "docs",
+    result = arena.box.run(*REFUSING, CLONE3, "EPERM", arena.cordon.path, "run", "--root", str(arena.root), "--best-effort", "--rw", "src", "--ro", "docs",
                            "--no-default-protect", "--", "/usr/bin/python3", "-c", PRELUDE + script, cwd=arena.root)
     found = answers(result)
     assert found.pop("written") == "done" and (arena.root / "src/main.c").read_text() == "", result

@@ -13,8 +13,8 @@ static const struct {
 	[CORDON_DIFFERENCE_UNIX_SOCKETS] = { "on the host's network, sockets of the AF_UNIX family are refused (pairs of stream or "
 					     "SOCK_SEQPACKET sockets are not)",
 					     "Linux 6.12", CORDON_SETTING_NET_NONE, NULL },
-	[CORDON_DIFFERENCE_TRUNCATE] = { "without namespaces, truncate(2) and openat2(2) are refused", "Linux 6.2",
-					 CORDON_SETTING__MAX, "user namespaces" },
+	[CORDON_DIFFERENCE_TRUNCATE] = { "without namespaces, truncate(2) is refused", "Linux 6.2", CORDON_SETTING__MAX,
+					 "user namespaces" },
 	[CORDON_DIFFERENCE_SIGNALS] = { "the agent of a session and the commands that enter it can signal each other",
 					"Linux 6.12", CORDON_SETTING__MAX, NULL },
 	[CORDON_DIFFERENCE_RENAME] = { "files can't be renamed or linked from one directory to another", "Linux 5.19",
@@ -26,12 +26,18 @@ const char *cordon_difference_text(cordon_difference difference)
 	return differences[difference].text;
 }
 
-void cordon_difference_remedy(cordon_difference difference, char ret[static CORDON_REMEDY_SIZE])
+void cordon_difference_remedy(const struct cordon_layers *layers, cordon_difference difference,
+			      char ret[static CORDON_REMEDY_SIZE])
 {
 	cordon_setting setting = differences[difference].setting;
 	const char *other = setting < CORDON_SETTING__MAX ? cordon_setting_name(setting)
 							  : differences[difference].instead;
 
+	/* There no kernel brings sockets back, and no network of its own can be had. */
+	if (layers->lower && difference == CORDON_DIFFERENCE_UNIX_SOCKETS) {
+		snprintf(ret, CORDON_REMEDY_SIZE, "user namespaces");
+		return;
+	}
 	snprintf(ret, CORDON_REMEDY_SIZE, "%s%s%s or newer", other ? other : "", other ? ", or " : "",
 		 differences[difference].kernel);
 }
@@ -56,8 +62,9 @@ int cordon_layers_choose(const struct cordon_layers_spec *spec, struct cordon_la
 		.landlock_abi = abi,
 		.scopes = abi >= CORDON_LANDLOCK_ABI_SCOPES,
 		.scopes_held = abi >= (full ? CORDON_LANDLOCK_ABI_REQUIRED : CORDON_LANDLOCK_ABI_SCOPES),
+		.lower = !full,
 		.differs = {
-			[CORDON_DIFFERENCE_UNIX_SOCKETS] = abi < CORDON_LANDLOCK_ABI_SCOPES && !(full && spec->own_network),
+			[CORDON_DIFFERENCE_UNIX_SOCKETS] = !full || (abi < CORDON_LANDLOCK_ABI_SCOPES && !spec->own_network),
 			/* Elsewhere what may only be read is mounted read-only. */
 			[CORDON_DIFFERENCE_TRUNCATE] = abi > 0 && abi < CORDON_LANDLOCK_ABI_TRUNCATE && !full,
 			/* Both are in one pid namespace, each in a Landlock domain of its own. */

@@ -4,7 +4,8 @@
  *
  * Linux 6.12 (ABI 6) keeps signals and abstract sockets in a Landlock domain. Before that the pid namespace keeps signals in, and
  * a network namespace of the run's own keeps abstract sockets in. On the host's network nothing does: no filter can tell abstract
- * names from others, because they stand in memory. So there the run gets no socket that could name one.
+ * names from others, because they stand in memory. So there the run gets no socket that could name one. The lower tier gets none
+ * on any kernel: it has no mounts, so every service of the host that listens on a path would be in reach.
  */
 #ifndef CORDON_SANDBOX_PLAN_LAYERS_H
 #define CORDON_SANDBOX_PLAN_LAYERS_H
@@ -25,7 +26,7 @@ typedef enum cordon_tier {
 /* What a program in the run meets, and would not meet on a newer kernel. */
 typedef enum cordon_difference {
 	CORDON_DIFFERENCE_UNIX_SOCKETS, /* no socket(AF_UNIX), and of socketpair(AF_UNIX) streams and SOCK_SEQPACKET only */
-	CORDON_DIFFERENCE_TRUNCATE,	/* no truncate(2), no openat2(2), no O_TRUNC without a right to write */
+	CORDON_DIFFERENCE_TRUNCATE,	/* no truncate(2), no O_TRUNC without a right to write */
 	CORDON_DIFFERENCE_SIGNALS,	/* programs that enter the run later and the agent can signal each other */
 	CORDON_DIFFERENCE_RENAME,	/* nothing moves from one directory to another */
 	CORDON_DIFFERENCE__MAX
@@ -35,6 +36,7 @@ struct cordon_layers {
 	unsigned int landlock_abi;
 	bool scopes;	  /* Landlock keeps signals and abstract sockets in */
 	bool scopes_held; /* it does, or namespaces and the filter do what it would */
+	bool lower;	  /* the lower tier */
 	bool differs[CORDON_DIFFERENCE__MAX];
 };
 
@@ -49,9 +51,10 @@ struct cordon_layers_spec {
 /* -EOPNOTSUPP when the kernel lacks a layer that every run must have and best effort was not asked for. */
 int cordon_layers_choose(const struct cordon_layers_spec *spec, struct cordon_layers *ret, struct cordon_error *err);
 
-/* A sentence without its full stop, and what one would use instead, as text. */
+/* A sentence without its full stop, and what one would use instead in runs with these layers, as text. */
 #define CORDON_REMEDY_SIZE 80
 const char *cordon_difference_text(cordon_difference difference);
-void cordon_difference_remedy(cordon_difference difference, char ret[static CORDON_REMEDY_SIZE]);
+void cordon_difference_remedy(const struct cordon_layers *layers, cordon_difference difference,
+			      char ret[static CORDON_REMEDY_SIZE]);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans the lower tier, which serves machines without namespaces (a locked-down container) and only on request.
- * Landlock and seccomp enforce folder scopes on the host's own tree. Nothing can be mounted, so protected paths inside
- * a writable folder are not protected, and the agent can see other processes; the result, stderr and the audit say so.
+ * Landlock and seccomp enforce folder scopes on the host's own tree. Nothing can be mounted, so what is protected by
+ * default inside a writable folder is not protected, and the agent can see other processes; the result, stderr and the
+ * audit say so. What somebody asked for by name and Landlock can't hold is refused.
  */
 #include "base/path.h"
 #include "base/setting.h"
@@ -51,6 +52,30 @@ static int boundary(void *data, const char *path, cordon_access access, cordon_a
 	return rule(plan, host, access == CORDON_ACCESS_READ ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
 }
 
+/* Refuses a run of which somebody asked that a path in a writable folder be protected. */
+static int refuse_protected(const struct cordon_plan *plan, const struct cordon_policy *policy, struct cordon_error *err)
+{
+	char host[CORDON_PATH_MAX];
+
+	for (size_t i = 0; i < policy->n_protected; i++) {
+		const struct cordon_protected *p = &policy->protected_paths[i];
+
+		if (p->by_default || cordon_path_join(plan->root, p->path, host, sizeof(host)) < 0)
+			continue;
+		for (size_t j = 0; j < plan->n_steps; j++) {
+			if (plan->steps[j].right != CORDON_RIGHT_WRITE || !cordon_path_within(host, plan->steps[j].path))
+				continue;
+			cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
+				    "protected path %s lies in a writable folder, where Landlock alone can't hold it",
+				    p->path);
+			cordon_error_hint(
+				err, "allow user namespaces (see 'cordon doctor'), or grant only the folders beside it");
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
 /* The git directory of a worktree is not asked for; it does not come along here. */
 static bool asks_for_shares(const struct cordon_policy *policy)
 {
@@ -58,6 +83,19 @@ static bool asks_for_shares(const struct cordon_policy *policy)
 		if (!policy->shares[i].git)
 			return true;
 	return false;
+}
+
+/* The agent has the caller's own terminal, and programs open /dev/stdout. It gets no other terminal of the user's, in which
+ * it could read what is typed. */
+static int terminal_rules(struct cordon_plan *plan, struct cordon_error *err)
+{
+	char name[CORDON_PATH_MAX];
+	int r = 0;
+
+	for (int fd = 0; r == 0 && fd < 3; fd++)
+		if (ttyname_r(fd, name, sizeof(name)) == 0)
+			r = system_rule(plan, name, CORDON_RIGHT_DEVICE, err);
+	return r;
 }
 
 int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_plan_spec *spec, struct cordon_error *err)
@@ -80,11 +118,14 @@ int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_plan_sp
 						"/etc/localtime",
 						"/etc/ssl/certs",
 						"/proc" };
-	static const char *const devices[] = { "/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
-					       "/dev/urandom", "/dev/tty",  "/dev/pts" };
+	static const char *const devices[] = { "/dev/null",   "/dev/zero",    "/dev/full",
+					       "/dev/random", "/dev/urandom", "/dev/tty" };
 	const struct cordon_policy *part;
 	int r = 0;
 
+	if (!plan->layers.landlock_abi)
+		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
+				   "without namespaces and without Landlock nothing holds the folders of a run");
 	if (plan->mode == CORDON_MODE_PERMISSIVE)
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "permissive mode needs namespaces, which this machine refuses");
@@ -107,12 +148,16 @@ int cordon_plan_lower_tier(struct cordon_plan *plan, const struct cordon_plan_sp
 	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(devices); i++)
 		r = system_rule(plan, devices[i], CORDON_RIGHT_DEVICE, err);
 	if (r == 0)
+		r = terminal_rules(plan, err);
+	if (r == 0)
 		r = rule(plan, spec->tier_tmp, CORDON_RIGHT_WRITE, err);
 	if (r == 0)
 		r = cordon_plan_boundaries(plan, spec->run->policy, boundary, plan, err);
+	if (r == 0)
+		r = refuse_protected(plan, spec->run->policy, err);
 	if (r == 0 &&
 	    cordon_plan_note(plan, "best effort: without namespaces; Landlock and seccomp alone hold the folders, "
-				   "protected paths inside them are not protected") < 0)
+				   "what is protected by default inside them is not protected") < 0)
 		r = cordon_fail_errno(err, -ENOMEM, "plan");
 	return r;
 }
