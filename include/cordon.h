@@ -179,6 +179,7 @@ struct cordon_run_spec {
 	const char *project_id;
 	const char *workspace_id;
 	const char *orchestrator_id;
+	bool leave_init; /* cordon_run() may return while PID 1 of the run still ends; then the result's `init` is to be waited for */
 };
 
 typedef enum cordon_run_state {
@@ -191,7 +192,11 @@ typedef enum cordon_run_state {
 } cordon_run_state;
 
 /* Which system calls of the run are watched. */
-typedef enum cordon_watching { CORDON_WATCHING_NOTHING, CORDON_WATCHING_CHANGES, CORDON_WATCHING_ALL } cordon_watching;
+typedef enum cordon_watching {
+	CORDON_WATCHING_NOTHING,
+	CORDON_WATCHING_CHANGES,
+	CORDON_WATCHING_ALL
+} cordon_watching;
 
 struct cordon_plan;
 struct cordon_repositories;
@@ -213,9 +218,10 @@ struct cordon_result {
 	cordon_watching watching;
 	const char *memory_by, *pids_by, *cpus_by; /* what enforces each limit ("cgroup2", "watcher", ...), or NULL */
 	bool hit_memory, hit_pids;		   /* limits that the run has reached */
-	bool hit_tmp;				   /* the private file systems had no room left at the end */
-	const char *limit;			   /* the limit that ended the run: "memory" or "timeout"; or NULL */
-	bool changed;		     /* the run may have changed files: the watch saw such a call, or was off */
+	bool hit_outer_memory; /* the kernel killed a process of the run for memory, and not for the run's own limit */
+	bool hit_tmp;	       /* the private file systems had no room left at the end */
+	const char *limit;     /* what ended the run: "memory", "outer_memory" or "timeout"; or NULL */
+	bool changed;	       /* the run may have changed files: the watch saw such a call, or was off */
 	unsigned int violations;     /* accesses that were refused or warned of, as far as they were watched */
 	unsigned int discarded;	     /* files that were in the private home at the end, up to 10,000 */
 	unsigned int protected_lost; /* boundaries that the host replaced */
@@ -228,7 +234,8 @@ struct cordon_result {
 	struct cordon_plan *plan;  /* what was enforced; NULL when there was no plan; owned by the result */
 	struct cordon_metrics *metrics; /* what cordon itself cost, when the run was to be measured; else NULL; owned */
 	struct cordon_repositories *repositories; /* what git would execute of what the run left, or NULL; owned */
-	char *git; /* what became of its commits, a JSON object; NULL when nothing was looked at; owned */
+	char *git;  /* what became of its commits, a JSON object; NULL when nothing was looked at; owned */
+	pid_t init; /* our child that is ending, for the caller to wait for; 0 unless the spec has `leave_init` */
 };
 
 /* What happens during a run, and which fields of the event say more. Strings are borrowed. */

@@ -28,6 +28,14 @@ static int limit_text(const struct cordon_event *event, struct cordon_buf *ret_t
 	if (cordon_streq(event->op, "memory"))
 		return cordon_buf_addf(ret_text, "the run used more memory than %s (%s), and was ended", size,
 				       cordon_setting_name(CORDON_SETTING_MEMORY));
+	if (cordon_streq(event->op, "outer_memory"))
+		return cordon_buf_addf(ret_text,
+				       "the kernel killed processes of the run for memory%s%s%s%s%s: a control group around "
+				       "it or the machine had no more",
+				       event->limit ? ", though it had not reached its own limit of " : "",
+				       event->limit ? size : "", event->limit ? " (" : "",
+				       event->limit ? cordon_setting_name(CORDON_SETTING_MEMORY) : "",
+				       event->limit ? ")" : "");
 	if (cordon_streq(event->op, "pids"))
 		return cordon_buf_addf(ret_text, "the run wanted more than %" PRIu64 " processes and threads (%s)",
 				       event->limit, cordon_setting_name(CORDON_SETTING_PIDS));

@@ -3,9 +3,16 @@
 #include "run/metrics.h"
 #include "sandbox/plan/plan.h"
 
-static double ms(uint64_t from_ns, uint64_t to_ns)
+static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
 {
-	return to_ns > from_ns ? (double)((to_ns - from_ns) / 1000) / 1000.0 : 0.0;
+	return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+}
+
+/* One division of a whole number of microseconds, so that it reads back as the same number wherever it was printed with
+ * fewer digits. */
+static double ms(uint64_t us)
+{
+	return (double)us / 1000.0;
 }
 
 static bool is_mount(cordon_step_kind kind)
@@ -50,19 +57,20 @@ static json_t *net_json(const struct cordon_metrics *metrics)
 			 (json_int_t)net->net_refused, "us_p50",
 			 (double)cordon_histogram_percentile(&net->connect, 50) / 1000.0, "us_p99",
 			 (double)cordon_histogram_percentile(&net->connect, 99) / 1000.0, "cpu_ms",
-			 (double)metrics->net_cpu_us / 1000.0);
+			 ms(metrics->net_cpu_us));
 }
 
 /* The time before the program began and after it ended, and the processor time that cordon's processes used between. */
 static double overhead_ms(const struct cordon_metrics *metrics)
 {
-	double between = (double)(metrics->helper_cpu_us) / 1000.0;
+	uint64_t between_us = metrics->helper_cpu_us;
 
 	if (!metrics->started_ns || !metrics->exited_ns)
-		return ms(metrics->begun_ns, metrics->ended_ns);
+		return ms(us_between(metrics->begun_ns, metrics->ended_ns));
 	if (metrics->cpu_exited_us > metrics->cpu_started_us)
-		between += (double)(metrics->cpu_exited_us - metrics->cpu_started_us) / 1000.0;
-	return ms(metrics->begun_ns, metrics->started_ns) + ms(metrics->exited_ns, metrics->ended_ns) + between;
+		between_us += metrics->cpu_exited_us - metrics->cpu_started_us;
+	return ms(us_between(metrics->begun_ns, metrics->started_ns) +
+		  us_between(metrics->exited_ns, metrics->ended_ns) + between_us);
 }
 
 json_t *cordon_metrics_json(const struct cordon_result *result)
@@ -73,7 +81,8 @@ json_t *cordon_metrics_json(const struct cordon_result *result)
 	bool net = result->launched && result->plan && result->plan->net;
 
 	return json_pack("{s:o, s:i, s:i, s:o, s:o, s:{s:I, s:I}, s:o, s:f, s:I}", "startup_ms",
-			 metrics->started_ns ? json_real(ms(metrics->begun_ns, metrics->started_ns)) : json_null(),
+			 metrics->started_ns ? json_real(ms(us_between(metrics->begun_ns, metrics->started_ns)))
+					     : json_null(),
 			 "mounts", count_mounts(result->plan), "landlock_rules", (int)metrics->landlock_rules, "decide",
 			 decide_json(metrics), "lens", lens ? lens_json(metrics) : json_null(), "watch", "events",
 			 (json_int_t)watch->watch_events, "dropped", (json_int_t)watch->watch_dropped, "net",

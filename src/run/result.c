@@ -20,7 +20,7 @@ static json_t *time_json(const struct timespec *ts)
 
 /* The layers that a run may have. A run is refused when a layer can't be applied, so a run that started has all of
  * them, except those of which a best-effort run knew before that the machine lacks them. */
-enum { LAYERS = 8 };
+enum { LAYERS = 9 };
 
 struct layer {
 	const char *name;
@@ -35,6 +35,8 @@ static void find_layers(cordon_tier tier, const struct cordon_layers *chosen, st
 		{ "namespaces", full, full },
 		{ "mounts", full, full },
 		{ "protected_paths", full, full },
+		/* Modes, owners and times of files outside the scope: Landlock judges none of them. */
+		{ "file_metadata", full, full },
 		{ "landlock", chosen->landlock_abi > 0, chosen->landlock_abi > 0 },
 		{ "landlock_scopes", chosen->scopes, chosen->scopes_held },
 		{ "seccomp", true, true }, /* no run starts without this and the next two */
@@ -57,10 +59,12 @@ json_t *cordon_missing_json(const struct cordon_plan *plan)
 	return missing;
 }
 
-static json_t *enforcement_json(const struct cordon_result *result)
+json_t *cordon_result_enforcement(const struct cordon_result *result)
 {
 	static const char *const watching[] = {
-		[CORDON_WATCHING_NOTHING] = "off", [CORDON_WATCHING_CHANGES] = "changes", [CORDON_WATCHING_ALL] = "all accesses"
+		[CORDON_WATCHING_NOTHING] = "off",
+		[CORDON_WATCHING_CHANGES] = "changes",
+		[CORDON_WATCHING_ALL] = "all accesses",
 	};
 	bool launched = result->launched, full = launched && result->plan->tier == CORDON_TIER_FULL;
 	json_t *missing = launched ? cordon_missing_json(result->plan) : json_array();
@@ -105,8 +109,9 @@ static void add_plan(json_t *object, const struct cordon_result *result)
 
 	json_object_set_new(object, "limits", cordon_plan_limits_json(result->plan, result->launched ? by : NULL));
 	json_object_set_new(object, "limits_hit",
-			    json_pack("{s:b, s:b, s:b, s:b}", "memory", result->hit_memory, "pids", result->hit_pids,
-				      "timeout", result->state == CORDON_STATE_TIMEOUT, "tmp", result->hit_tmp));
+			    json_pack("{s:b, s:b, s:b, s:b, s:b}", "memory", result->hit_memory, "outer_memory",
+				      result->hit_outer_memory, "pids", result->hit_pids, "timeout",
+				      result->state == CORDON_STATE_TIMEOUT, "tmp", result->hit_tmp));
 	if (result->limit)
 		json_object_set_new(object, "limit", json_string(result->limit));
 	if (result->offline)
@@ -129,7 +134,7 @@ json_t *cordon_result_json(const struct cordon_result *result)
 				   (json_int_t)usage->ru_stime.tv_sec * 1000 + usage->ru_stime.tv_usec / 1000,
 				   "max_rss_bytes", (json_int_t)usage->ru_maxrss * 1024, "protected_events", "lost",
 				   (int)result->protected_lost, "made", (int)result->protected_made, "enforcement",
-				   enforcement_json(result));
+				   cordon_result_enforcement(result));
 
 	json_t *repositories = cordon_result_repositories(result);
 

@@ -9,6 +9,8 @@
 
 /* These return new references; NULL when there is no memory. */
 json_t *cordon_result_json(const struct cordon_result *result);
+/* The part of it that says which layers enforce the policy. */
+json_t *cordon_result_enforcement(const struct cordon_result *result);
 /* [{"path": ..., "executes": ..., "gitlink": ...}]; NULL when there are none. */
 json_t *cordon_result_repositories(const struct cordon_result *result);
 /* The names of the layers that such a run does not have and that no other layer replaces; empty unless the run is best

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits: what they count, what they say, and that they end the run and nothing else."""
 import json
+import os
+import pathlib
+import subprocess
+
+import pytest
 
 from support import descendants, poll
 
@@ -156,3 +161,55 @@ def test_a_full_private_file_system_is_said_and_one_that_is_not_full_is_not(box,
     for script in ("head -c 7M /dev/zero >/tmp/fill", "head -c 20M /dev/zero >/tmp/fill 2>/dev/null; rm /tmp/fill", "head -c 20M /dev/zero >fill"):
         result = cordon("run", "--tmp-size", "8M", "--", "sh", "-c", script, cwd=repo)
         assert (result.returncode, result.stderr) == (0, ""), result
+
+
+@pytest.fixture
+def around(who):
+    """A control group with 100 MiB, in which the caller may make others. It is made by root, as a container's is."""
+    if os.getuid() != 0:
+        pytest.skip("the tests run as an ordinary user, who cannot make a control group")
+    v1 = pathlib.Path("/sys/fs/cgroup/memory")
+    group = (v1 if v1.is_dir() else pathlib.Path("/sys/fs/cgroup")) / f"cordon-outer-{os.getpid()}-{who.name}"
+    if not v1.is_dir():
+        (group.parent / "cgroup.subtree_control").write_text("+memory")
+    group.mkdir()
+    for path in (group, *group.iterdir()):
+        os.chown(path, who.uid, who.gid)
+    limits = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes") if v1.is_dir() else ("memory.max", "memory.swap.max")
+    for name, value in zip(limits, (100 << 20, 100 << 20 if v1.is_dir() else 0)):
+        if (group / name).exists():
+            (group / name).write_text(str(value))
+    yield group
+    for path in (*[p for p in group.iterdir() if p.is_dir()], group):
+        poll(lambda: not (path / "cgroup.procs").read_text(), what="an empty group")
+        path.rmdir()
+
+
+def run_in(group, box, *command, cwd):
+    """Runs it as the caller. Only root may move a process of its own into the group."""
+    join = 'echo $$ >"$0/cgroup.procs" && u=$1 g=$2 && shift 2 && exec setpriv --reuid="$u" --regid="$g" --clear-groups -- "$@"'
+    return subprocess.run(["sh", "-c", join, str(group), str(box.who.uid), str(box.who.gid), *command], cwd=cwd, env=box.environment(), capture_output=True,
+                          text=True, timeout=60, check=False)
+
+
+TAKE_200 = "import mmap\nm = mmap.mmap(-1, 200 << 20)\nfor i in range(0, len(m), 4096): m[i] = 1\nprint('had it')"
+
+
+def test_a_kill_by_a_group_around_is_not_blamed_on_the_limit_of_the_run(box, cordon, around):
+    repo = box.mkdir("repo")
+    result = run_in(around, box, cordon.path, "run", "--memory", "400M", "--summary", "--result", str(box.path / "result"), "--", "python3", "-c", TAKE_200, cwd=repo)
+    value = json.loads((box.path / "result").read_text())
+    assert value["limits"]["memory"]["mechanism"] in ("cgroup1", "cgroup2") and result.returncode == 137 and value["signal"] == 9, (value, result)
+    assert value["limits_hit"]["outer_memory"] and not value["limits_hit"]["memory"] and value["limit"] == "outer_memory", value
+    assert "had not reached its own limit of 400 MiB (--memory)" in result.stderr and "used more memory than" not in result.stderr, result
+    events = [json.loads(line) for line in cordon("audit", "--json").stdout.splitlines()]
+    assert [event["op"] for event in events if event["event"] == "limit"] == ["outer_memory"], events
+
+
+def test_inside_a_group_with_room_the_limit_of_the_run_is_still_its_own(box, cordon, around):
+    repo = box.mkdir("repo")
+    result = run_in(around, box, cordon.path, "run", "--memory", "32M", "--result", str(box.path / "result"), "--", "python3", "-c", TAKE_200, cwd=repo)
+    value = json.loads((box.path / "result").read_text())
+    assert result.returncode == 137 and value["limit"] == "memory" and value["limits_hit"]["memory"] and not value["limits_hit"]["outer_memory"], (value, result)
+    result = run_in(around, box, cordon.path, "run", "--memory", "80M", "--", "python3", "-c", "print('fine')", cwd=repo)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "fine\n", ""), result

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/dirs.h"
 #include "sandbox/host/limits.h"
 #include "sandbox/inside/seccomp.h"
 
@@ -573,6 +574,53 @@ static int clean_up_dir(void **state)
 
 #define limits_test(name) cmocka_unit_test_teardown(name, clean_up)
 
+static void put(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* What the kernel would show of a group, in files of our own. */
+static void who_killed_for_memory_is_told_apart(void **state)
+{
+	static const struct {
+		bool v2;
+		const char *events, *most, *swap;
+		bool memory, outer;
+	} cases[] = {
+		{ true, "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\n", "", "", true, false },
+		{ true, "low 0\nhigh 0\nmax 9\noom 0\noom_kill 3\noom_group_kill 1\n", "", "", false, true },
+		{ true, "low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n", "", "", false, false },
+		{ false, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "67108864\n", "0\n", true, false },
+		{ false, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "60000000\n", "67000000\n", true, false },
+		{ false, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "60000000\n", "61000000\n", false, true },
+		{ false, "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", "67108864\n", "67108864\n", false, false },
+	};
+	char path[] = "/tmp/cordon-unit-XXXXXX";
+	int dir;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(cases); i++) {
+		struct cordon_limits_state fake = { .n_groups = 1, .oom_fd = -1 };
+		struct cordon_limits_hits hits;
+
+		fake.choice.limits.memory_bytes = 64 * MIB;
+		fake.groups[0] = (struct cordon_cgroup){ .fd = dir, .v2 = cases[i].v2 };
+		put(dir, cases[i].v2 ? "memory.events" : "memory.oom_control", cases[i].events);
+		put(dir, "memory.max_usage_in_bytes", cases[i].most);
+		put(dir, "memory.memsw.max_usage_in_bytes", cases[i].swap);
+		cordon_limits_hit(&fake, &hits);
+		assert_int_equal(hits.memory, cases[i].memory);
+		assert_int_equal(hits.outer_memory, cases[i].outer);
+	}
+	close(dir);
+	assert_int_equal(cordon_dirs_remove(AT_FDCWD, path, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -588,6 +636,7 @@ int main(void)
 		limits_test(gc_removes_what_is_gone_and_spares_the_rest),
 		cmocka_unit_test_setup_teardown(a_directory_of_another_file_system_is_no_cgroup, unit_setup,
 						clean_up_dir),
+		cmocka_unit_test(who_killed_for_memory_is_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

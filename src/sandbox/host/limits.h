@@ -42,8 +42,8 @@ struct cordon_limits_state {
 	size_t n_groups;
 	int own_group_fd; /* v2: our own group, when we had to move into a group below it; or -1 */
 	int cgroup_fd;	  /* for CLONE_INTO_CGROUP, or -1; borrowed from groups */
-	int oom_fd; /* v1 memory: readable when memory has run out, then kill the tree; or -1. Never read it, because
-	                  hit() polls it again. v2 needs none: the kernel ends the whole group */
+	int oom_fd; /* v1 memory: readable when memory has run out, here or in a group around; or -1. v2 needs none: the
+	             * kernel ends the whole group */
 };
 
 struct cordon_limits_hits {
