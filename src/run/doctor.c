@@ -25,6 +25,9 @@ static void find_ends(struct cordon_doctor *d)
 	if (missing) {
 		state = p[CORDON_PROBE_LANDLOCK].ok && p[CORDON_PROBE_SECCOMP].ok ? "best effort only" : "does not work";
 		why = missing;
+	} else if (d->tested && d->error.code) {
+		state = p[CORDON_PROBE_LANDLOCK].ok && p[CORDON_PROBE_SECCOMP].ok ? "best effort only" : "does not work";
+		why = "no sandbox can be set up";
 	} else if (d->tested && !d->tests.ok) {
 		state = "does not work";
 		why = "the self-test failed";
@@ -63,17 +66,20 @@ static void find_machine(struct cordon_doctor *d)
 {
 	const struct cordon_probe *p = d->probes;
 	bool lower = p[CORDON_PROBE_LANDLOCK].ok && p[CORDON_PROBE_SECCOMP].ok;
-	bool full = lower && p[CORDON_PROBE_NAMESPACES].ok && p[CORDON_PROBE_MOUNT_API].ok;
-	struct cordon_layers_spec spec = { .tier = p[CORDON_PROBE_NAMESPACES].ok ? CORDON_TIER_FULL
-										 : CORDON_TIER_LANDLOCK,
+	bool set_up = p[CORDON_PROBE_NAMESPACES].ok && p[CORDON_PROBE_MOUNT_API].ok && !(d->tested && d->error.code);
+	bool held = !d->tested || d->error.code ||
+		    d->tests.ok; /* else a run would be set up, and not hold its promises */
+	struct cordon_layers_spec spec = { .tier = set_up ? CORDON_TIER_FULL : CORDON_TIER_LANDLOCK,
 					   .best_effort = true,
 					   .enterable = true,
 					   .landlock_abi = cordon_landlock_abi() };
 
-	d->tier = full ? "full" : lower ? "landlock" : "none";
+	d->tier = !lower || (set_up && !held) ? "none" : set_up ? "full" : "landlock";
 	for (size_t i = 0; i < CORDON_PROBE__MAX && !d->change; i++)
 		if (p[i].required && !p[i].ok)
 			d->change = p[i].fix;
+	if (!d->change && d->tested && d->error.code)
+		d->change = "allow this user what the self-test was refused";
 	cordon_layers_choose(&spec, &d->layers, NULL); /* with best effort it refuses nothing */
 }
 

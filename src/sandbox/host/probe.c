@@ -193,7 +193,7 @@ void cordon_probe_all(struct cordon_probe ret[static CORDON_PROBE__MAX])
 					    .required = true,
 					    .fix = "Linux 5.19 or newer with landlock in the lsm= list" },
 		[CORDON_PROBE_SECCOMP] = { .name = "seccomp",
-					   .needed_by = "every run; its listener the watch",
+					   .needed_by = "every run; its listener the hand",
 					   .required = true,
 					   .fix = "a kernel with CONFIG_SECCOMP_FILTER" },
 		[CORDON_PROBE_MOUNT_API] = { .name = "mounts by descriptor",
