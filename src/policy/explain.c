@@ -83,6 +83,21 @@ static void append_grant(struct sentence *s, cordon_op op, const char *path)
 	append_setting_for(s, op == CORDON_OP_WRITE ? CORDON_SETTING_RW : CORDON_SETTING_RO, path);
 }
 
+/* What helps against a rule that is the mode in which the run has the repository, and no path that somebody listed.
+ * False when the rule is another one. */
+static bool append_git_remedy(struct sentence *remedy, const struct cordon_decision *d, cordon_op op)
+{
+	const char *git = cordon_setting_name(CORDON_SETTING_GIT);
+	size_t n = strlen(git);
+
+	if (!d->rule_where || strncmp(d->rule_where, git, n) != 0 || d->rule_where[n] != ' ')
+		return false;
+	append(remedy, "use ");
+	append(remedy, git);
+	append(remedy, op == CORDON_OP_WRITE ? " commit" : " read");
+	return true;
+}
+
 /* The part of the policy that decided: the policy itself, or one of its fences. */
 static const struct cordon_policy *decider(const struct cordon_policy *policy, const struct cordon_decision *d)
 {
@@ -145,6 +160,8 @@ static void explain_grant(const struct cordon_policy *policy, const struct cordo
 		append_fence_remedy(remedy, d);
 	} else if (part->read_only) {
 		append(remedy, "use a policy that is not read-only");
+	} else if (append_git_remedy(remedy, d, op)) {
+		return;
 	} else if (is_grant_for_path(d)) {
 		append(remedy, "grant it for writing (");
 		append(remedy, cordon_setting_name(CORDON_SETTING_RW));
@@ -159,6 +176,7 @@ static void explain_share(const struct cordon_policy_share *share, const struct 
 			  struct sentence *text, struct sentence *remedy)
 {
 	bool denied = d->verdict == CORDON_DENY;
+	size_t n = strlen(share->where);
 
 	append_path(text, d->resolved);
 	append(text, denied ? " may not be " : " may be ");
@@ -167,6 +185,12 @@ static void explain_share(const struct cordon_policy_share *share, const struct 
 	append_escaped(text, share->where);
 	if (share->git) {
 		append(remedy, denied ? "grant .git for writing" : "deny .git");
+		return;
+	}
+	if (denied && (n < 3 || !cordon_streq(share->where + n - 3, ":ro"))) {
+		append(remedy, "let ");
+		append_escaped(remedy, share->where);
+		append(remedy, " be written");
 		return;
 	}
 	append(remedy, denied ? "share it without :ro" : "leave the share out");
@@ -196,10 +220,17 @@ static void explain_protected(const struct cordon_policy *policy, const struct c
 	}
 	append_rule(text, d);
 	append(text, " is protected against every change");
-	if (found && found->by_default) {
+	if (cordon_streq(d->rule, CORDON_RULE_NOT_OF_RUN)) {
+		append(remedy, "change it in the next run, or put such files into a subdirectory");
+		return;
+	}
+	/* A rule that is no path of the policy's is one that nobody can lift. */
+	if (!found || found->by_default) {
 		append(remedy, "change it from outside");
 		return;
 	}
+	if (append_git_remedy(remedy, d, CORDON_OP_WRITE))
+		return;
 	append(remedy, "take it off the protected paths: ");
 	append_rule(remedy, d);
 }
@@ -261,7 +292,7 @@ int cordon_policy_explain(const struct cordon_policy *policy, const struct cordo
 		append(&text, ", and a denial always wins");
 		if (decision->rule_where && cordon_streq(decision->rule_where, CORDON_DENIED_BY_DEFAULT)) {
 			append_setting(&remedy, CORDON_SETTING_UNPROTECT, decision->rule);
-		} else {
+		} else if (!append_git_remedy(&remedy, decision, op)) {
 			append(&remedy, "remove or narrow that deny, ");
 			append_rule(&remedy, decision);
 		}

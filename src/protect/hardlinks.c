@@ -162,9 +162,10 @@ static int search(struct search *s, int root_fd, struct cordon_error *err)
 	return search_dir(s, fd, 0, err);
 }
 
-int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, bool *ret_sockets, struct cordon_error *err)
+int cordon_hardlinks_find(int root_fd, const char *path, const struct cordon_kept_names *kept, bool *ret_found,
+			  bool *ret_sockets, struct cordon_error *err)
 {
-	struct search s = { .path = path };
+	struct search s = { .path = path, .kept = kept };
 	int r = search(&s, root_fd, err);
 
 	if (r == 0)
@@ -172,9 +173,10 @@ int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, bool *
 	return r;
 }
 
-int cordon_hardlinks_break(int root_fd, const char *path, size_t *ret_count, struct cordon_error *err)
+int cordon_hardlinks_break(int root_fd, const char *path, const struct cordon_kept_names *kept, size_t *ret_count,
+			   struct cordon_error *err)
 {
-	struct search s = { .path = path, .copy_apart = true };
+	struct search s = { .path = path, .kept = kept, .copy_apart = true };
 	int r = search(&s, root_fd, err);
 
 	if (r == 0)

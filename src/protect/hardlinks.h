@@ -15,10 +15,12 @@
 #define CORDON_HARDLINKS_COPIES_MAX 32768	       /* files below one protected directory that are copied apart */
 #define CORDON_HARDLINKS_SIZE_MAX ((int64_t)256 << 20) /* a file larger than this is refused, not copied */
 
-/* Only looks. When there is more than a bound allows, it is an error (kind limit), because nobody can vouch for the
+/* Only looks. Names that `kept` counts are none. When there is more than a bound allows, it is an error (kind limit), because nobody can vouch for the
  * rest. *ret_sockets says whether there is a socket or a FIFO. */
-int cordon_hardlinks_find(int root_fd, const char *path, bool *ret_found, bool *ret_sockets, struct cordon_error *err);
+int cordon_hardlinks_find(int root_fd, const char *path, const struct cordon_kept_names *kept, bool *ret_found,
+			  bool *ret_sockets, struct cordon_error *err);
 /* Copies apart the files that cordon_hardlinks_find() finds; *ret_count is how many. */
-int cordon_hardlinks_break(int root_fd, const char *path, size_t *ret_count, struct cordon_error *err);
+int cordon_hardlinks_break(int root_fd, const char *path, const struct cordon_kept_names *kept, size_t *ret_count,
+			   struct cordon_error *err);
 
 #endif

@@ -406,6 +406,7 @@ RULES = {
     "a grant for reading": (("--ro", "other"), "write('other/o')", "other (--ro)", "--rw 'other/o'"),
     "a denial": (("--deny", "lib/a"), "read('lib/a')", "lib/a (--deny)", "deny"),
     "a protected path": (("--protect", "lib/a"), "write('lib/a')", "lib/a (--protect)", "protect"),
+    "a temporary name": (("--protect", "lib/a"), "do(os.open, 'lib/.a.swp', os.O_WRONLY | os.O_CREAT)", "lib/a (--protect), as a temporary name of it", "protect"),
     "outside": ((), "read({out!r} + '/f')", None, "root"),
 }
 
@@ -552,7 +553,7 @@ def test_a_watched_run_ends_in_the_middle_of_a_storm(box, repo, cordon, way):
 
 
 def test_the_document_lists_the_system_directories_of_the_code():
-    code = (TOP / "src/sandbox/watch/where.c").read_text()
+    code = (TOP / "src/sandbox/inside/where.c").read_text()
     listed = re.search(r"cordon_watch_system\[\] = \{(.*?)NULL", code, re.DOTALL).group(1)
     document = (TOP / "docs/watch.md").read_text()
     section = document.split("## System directories", 1)[1].split("\n## ", 1)[0]

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support import TOP
+from support import MOUNT_CALLS, REFUSING, TOP
 
 
 def sh(cordon, script, *options, **kw):
@@ -161,6 +161,13 @@ def test_best_effort_carries_folder_scopes_and_says_so(nested, repo):
     assert any('"best_effort":true' in line for line in lines), lines
 
 
+def test_git_works_in_the_lower_tier_beside_a_configuration_of_the_system(nested, box):
+    box.write("home/.gitconfig", "[user]\n\tname = Ada\n")  # the outer run makes an /etc/gitconfig of it
+    result = nested("grep -c Ada /etc/gitconfig; cordon run --best-effort --workspace lib --workspace-mode strict --no-default-protect -- "
+                    "sh -c 'cat /etc/gitconfig; cd lib && git init -q && git status --porcelain && git config --get user.name; echo $?'")
+    assert result.stdout == "1\n?? a\n1\n" and "cat: /etc/gitconfig: Permission denied" in result.stderr, result
+
+
 def test_best_effort_refuses_what_landlock_cannot_hold(nested):
     result = nested("cordon run --best-effort --rw lib --ro lib/a -- true; echo $?; cordon run --best-effort --net none -- true; echo $?")
     assert result.stdout == "125\n125\n"
@@ -170,3 +177,50 @@ def test_best_effort_ends_the_whole_tree(nested):
     result = nested("cordon run --best-effort --timeout 1s --grace 200ms -- sh -c 'setsid sleep 77 & trap \"\" TERM; while :; do sleep 0.1; done'; "
                     "echo $?; sleep 0.3; pgrep -x sleep | wc -l")
     assert result.stdout.splitlines() == ["124", "0"], result
+
+
+@pytest.mark.parametrize("call, error", [(call, "EPERM") for call in MOUNT_CALLS] + [("move_mount", "EACCES")])
+def test_best_effort_takes_the_lower_tier_where_no_sandbox_can_be_set_up(box, cordon, repo, call, error):
+    """Namespaces can be made there, and what comes next is refused, as AppArmor does it."""
+    refused = [*REFUSING, MOUNT_CALLS[call], error, cordon.path, "run"]
+    plain = box.run(*refused, "--", "true", cwd=repo)
+    assert plain.returncode == 125 and "cannot set up the sandbox" in plain.stderr, plain
+    script = "echo in >lib/made; cat lib/a; echo out >docs/no; true"
+    result = box.run(*refused, "--best-effort", "--workspace", "lib", "--workspace-mode", "strict", "--no-default-protect", "--result", str(box.path / "result"),
+                     "--", "sh", "-c", script, cwd=repo)
+    assert result.returncode == 0 and result.stdout == "a\n" and (repo / "lib/made").exists() and not (repo / "docs/no").exists(), result
+    assert "best effort: cannot set up the sandbox" in result.stderr and "Landlock and seccomp alone hold the folders" in result.stderr, result
+    enforcement = json.loads((box.path / "result").read_text())["enforcement"]
+    assert enforcement["tier"] == "landlock" and {"namespaces", "mounts"} <= set(enforcement["missing"]), enforcement
+    assert [event["detail"]["tier"] for event in map(json.loads, cordon("audit", "--json").stdout.splitlines()) if "tier" in event.get("detail", {})][-1] == "landlock"
+    for options in (["--cow"], ["--net", "none"], ["--rw", "lib", "--ro", "lib/a"], ["--protect", "AGENTS.md"], ["--deny", "lib/a"], ["--rw", "lib/*.ts"]):
+        result = box.run(*refused, "--best-effort", *options, "--", "touch", "lib/ran", cwd=repo)
+        assert result.returncode == 125 and not (repo / "lib/ran").exists(), (options, result)
+    assert not list(box.path.parent.glob("cordon-selftest-*"))
+
+
+def test_best_effort_leaves_the_tier_to_the_machine_and_not_to_the_tree(cordon, box, repo):
+    """A tree for which the set-up fails gets its run refused, and not a weaker one."""
+    result = cordon("run", "--best-effort", "--result", str(box.path / "result"), "--", "true", cwd=repo)
+    assert result.returncode == 0 and json.loads((box.path / "result").read_text())["enforcement"]["tier"] == "full", result
+    replace = "import os, sys\nwhile True:\n os.rename('lib', 'x')\n os.mkdir('lib')\n os.rmdir('lib')\n os.rename('x', 'lib')\n"
+    racer = box.start("/usr/bin/python3", "-c", replace, cwd=repo)
+    tiers = []
+    for _ in range(40):
+        (box.path / "result").unlink(missing_ok=True)
+        result = cordon("run", "--best-effort", "--rw", "lib", "--no-default-protect", "--result", str(box.path / "result"), "--", "true", cwd=repo)
+        if result.returncode == 0:
+            tiers.append(json.loads((box.path / "result").read_text())["enforcement"]["tier"])
+    racer.kill()
+    assert set(tiers) <= {"full"}
+
+
+@pytest.mark.parametrize("call", ["fsmount", "mount_setattr"])
+def test_doctor_names_no_tier_that_its_self_test_could_not_set_up(box, cordon, call):
+    result = box.run(*REFUSING, MOUNT_CALLS[call], "EPERM", cordon.path, "doctor", "--json")
+    value = result.json()
+    assert result.returncode == 1 and value["tier"] == "landlock" and not value["ok"] and "cannot set up the sandbox" in value["self_test"]["error"], value
+    assert {end["name"]: end["state"] for end in value["front_ends"]}["run, folder scopes"] == "best effort only" and value["change"], value
+    text = box.run(*REFUSING, MOUNT_CALLS[call], "EPERM", cordon.path, "doctor").stdout
+    assert "lower (Landlock and seccomp only)" in text and "recommended" not in text, text
+    assert cordon("doctor", "--json").json()["tier"] == "full"

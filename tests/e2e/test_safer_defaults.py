@@ -57,11 +57,28 @@ def test_a_home_directory_is_no_root_unless_somebody_says_so(box, cordon, home):
     assert cordon("run", "--", "true", cwd=home, env={"HOME": str(box.tmp)}).returncode == 0  # it is not the home of this caller
 
 
+def test_a_large_toolchain_in_the_home_is_protected_and_refuses_no_run(box, cordon, home):
+    """Deep stands for large here, because it is quickly made: the bounds are far beyond what toolchains have."""
+    deep = box.write(f"home/.rustup/{'d/' * 40}file", "tool")
+    assert box.run("ln", "-s", home / "project/tool", deep.with_name("link")).returncode == 0
+    result = cordon("run", "--root", ".", "--", "sh", "-c", f"echo x >{deep}; echo x >project/tool; echo x >project/other", cwd=home)
+    assert ".rustup (protected by default)" in result.stderr and "project/tool (a link in .rustup leads here)" in result.stderr, result
+    assert deep.read_text() == "tool" and not (home / "project/tool").exists() and (home / "project/other").exists()
+    # Beyond a bound nobody can vouch for the rest, and the message says what can be done.
+    box.mkdir(f"home/.rustup/{'d/' * 70}")
+    result = cordon("run", "--root", ".", "--", "true", cwd=home)
+    assert result.returncode == 125 and "protected path .rustup is too large to be searched" in result.stderr, result
+    assert "leave it unprotected with --unprotect '.rustup', or choose a root that does not hold it" in result.stderr, result
+    assert cordon("run", "--root", ".", "--unprotect", ".rustup", "--", "true", cwd=home).returncode == 0
+
+
 def test_a_home_that_is_the_root_hides_known_secrets_and_shows_the_rest(box, cordon, home):
     found, result = read_all(cordon, "--root", str(home), cwd=home)
     assert found == set(PLAIN), result
     warning = f"[WORKSPACE] WARNING: the root {home} is or contains your home directory: known secrets in it are hidden, everything else is in reach\n"
-    assert result.stderr == warning, result
+    assert result.stderr.startswith(warning) and result.stderr.count("BLOCKED") == len(SECRETS), result
+    for name in SECRETS:
+        assert f"File: {home / name}\n[WORKSPACE]   Operation: read\n" in result.stderr, result
     # The same above the home, through a link to it, and through a lens.
     found, result = read_all(cordon, "--root", str(box.path), base=str(home), cwd=box.path)
     assert found == set(PLAIN) and "WARNING: the root" in result.stderr, result

@@ -86,16 +86,47 @@ static void remember_copy(struct copies *copies, const struct cordon_plan *plan,
 	}
 }
 
-/* Replaces each protected file that has more than one name by a copy, so that no other name leads to its inode. */
+/* Replaces each file at a protected path that has more than one name by a copy, and says so. */
+static int break_hard_link(const struct cordon_policy *area, const char *path, const char *inside,
+			   const struct cordon_observer *observer, struct stat *ret_st, struct cordon_error *err)
+{
+	struct cordon_event event = { .kind = CORDON_EVENT_HARD_LINK, .path = inside, .held = true };
+	size_t count;
+	int r = cordon_hardlinks_break(area->root.fd, path, &area->kept, &count, err);
+
+	if (r < 0)
+		return cordon_error_prefix(err, r, "protected path %s", path);
+	if (fstatat(area->root.fd, path, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cordon_fail_errno(err, -errno, "cannot stat protected path %s", path);
+	event.count = (unsigned int)count;
+	observer->event(observer->data, &event);
+	return 0;
+}
+
+static const struct cordon_policy *policy_of(const struct cordon_plan *plan, const struct cordon_policy *policy,
+					     size_t area)
+{
+	return area == 0 ? policy : plan->areas[area].policy;
+}
+
+/* Leaves no other name that leads to the inode of a protected file. */
 static int break_hard_links(const struct cordon_plan *plan, const struct cordon_policy *policy,
 			    const struct cordon_observer *observer, struct copies *copies, struct cordon_error *err)
 {
-	for (size_t i = 0; i < plan->n_guards; i++) {
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < plan->n_second_names; i++) {
+		const struct cordon_second_name *name = &plan->second_names[i];
+		char inside[CORDON_PATH_MAX];
+
+		r = cordon_path_join(plan->areas[name->area].at, name->path, inside, sizeof(inside)) < 0
+			    ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", name->path)
+			    : break_hard_link(policy_of(plan, policy, name->area), name->path, inside, observer, &st,
+					      err);
+	}
+	for (size_t i = 0; r == 0 && i < plan->n_guards; i++) {
 		const struct cordon_guard *guard = &plan->guards[i];
-		struct cordon_event event = { .kind = CORDON_EVENT_HARD_LINK, .path = guard->inside, .held = true };
-		struct stat st;
-		size_t count;
-		int r, root_fd;
 
 		/* In a view a change through another name makes a copy of that name. */
 		if (!guard->hard_links || (plan->view && guard->area == 0))
@@ -103,17 +134,12 @@ static int break_hard_links(const struct cordon_plan *plan, const struct cordon_
 		if (!copies->files &&
 		    !(copies->files = calloc(plan->n_steps + 1, sizeof(*copies->files)))) /* one per step at most */
 			return cordon_fail_errno(err, -ENOMEM, "cannot copy protected files apart");
-		root_fd = guard->area == 0 ? policy->root.fd : plan->areas[guard->area].policy->root.fd;
-		r = cordon_hardlinks_break(root_fd, guard->path, &count, err);
-		if (r < 0)
-			return cordon_error_prefix(err, r, "protected path %s", guard->path);
-		if (fstatat(root_fd, guard->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return cordon_fail_errno(err, -errno, "cannot stat protected path %s", guard->path);
-		remember_copy(copies, plan, guard->inside, &st);
-		event.count = (unsigned int)count;
-		observer->event(observer->data, &event);
+		r = break_hard_link(policy_of(plan, policy, guard->area), guard->path, guard->inside, observer, &st,
+				    err);
+		if (r == 0)
+			remember_copy(copies, plan, guard->inside, &st);
 	}
-	return 0;
+	return r;
 }
 
 /* Permissive mode reports reads outside the scope too, and so does a policy that asks for it; else the watch sees only

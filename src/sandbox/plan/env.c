@@ -128,13 +128,18 @@ static int pass_on(struct cordon_plan *plan, const char *const *names, size_t n)
 
 /* Passes on how to show colours and, where there is a network, how to reach it. What the user put into the variables of
  * a proxy, maybe a password, the agent gets as well. */
-static int set_common(struct cordon_plan *plan)
+static int set_common(struct cordon_plan *plan, const struct cordon_policy *policy)
 {
 	static const char *const colours[] = { "COLORTERM", "NO_COLOR" };
 	static const char *const proxies[] = { "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 					       "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY" };
 	int r = pass_on(plan, colours, CORDON_ARRAY_SIZE(colours));
 
+	if (r == 0 && cordon_plan_git_reads(policy))
+		r = set_pair(plan, "GIT_OPTIONAL_LOCKS", "0");
+	/* Landlock hides what /etc/gitconfig says, and not that it exists: git ends when it can't read it. */
+	if (r == 0 && plan->tier == CORDON_TIER_LANDLOCK)
+		r = set_pair(plan, "GIT_CONFIG_NOSYSTEM", "1");
 	/* The proxy of the host is for cordon-net: the run reaches every host that it may reach directly. */
 	if (r < 0 || plan->net)
 		return r;
@@ -240,7 +245,7 @@ static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 	    (r = set_pair(plan, "TERM", term && *term ? term : "dumb")) < 0 ||
 	    (r = set_pair(plan, "LANG", lang && *lang ? lang : "C.UTF-8")) < 0 ||
 	    (r = set_pair(plan, "TMPDIR", plan->tmp)) < 0 || (r = set_pair(plan, "TEMP_DIR", plan->tmp)) < 0 ||
-	    (r = spec->run->agent ? set_agent(plan, spec->run) : set_common(plan)) < 0)
+	    (r = spec->run->agent ? set_agent(plan, spec->run) : set_common(plan, spec->run->policy)) < 0)
 		return r;
 	for (size_t i = 0; i < spec->run->n_keep_env; i++)
 		if ((r = keep(plan, spec->run->keep_env[i])) < 0)

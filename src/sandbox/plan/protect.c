@@ -9,11 +9,8 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "base/arena.h"
 #include "base/path.h"
@@ -110,8 +107,12 @@ static int add_guard(struct protect *p, const struct cordon_protected *asked, co
 	if (r < 0)
 		return r;
 	guard->by_default = asked->by_default;
-	if (asked->where && !(guard->where = cordon_arena_strdup(p->plan->arena, asked->where)))
+	/* Most have it in common. */
+	if (asked->where && (!p->where || !cordon_streq(p->where, asked->where)))
+		p->where = cordon_arena_strdup(p->plan->arena, asked->where);
+	if (asked->where && !p->where)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
+	guard->where = asked->where ? p->where : NULL;
 	if (ret_guard)
 		*ret_guard = guard;
 	return 0;
@@ -121,9 +122,10 @@ static int add_guard(struct protect *p, const struct cordon_protected *asked, co
 static int protect_absent(struct protect *p, const struct cordon_protected *asked, const char *path, const char *dir,
 			  struct cordon_error *err)
 {
+	cordon_access access = !*dir ? p->root_access : dir == p->dir ? p->dir_access : access_of(p, dir);
 	int r;
 
-	if ((p->area == 0 && p->plan->lens) || (*dir ? access_of(p, dir) : p->root_access) != CORDON_ACCESS_WRITE)
+	if ((p->area == 0 && p->plan->lens) || access != CORDON_ACCESS_WRITE)
 		return 0; /* the lens judges the name, or the agent can't make anything there */
 	r = add_guard(p, asked, path, strlen(dir), CORDON_GUARD_ABSENT, NULL, err);
 	return r == 0 && *dir ? pin_ancestors(p, dir, true, err) : r;
@@ -135,6 +137,30 @@ static int refuse(const struct cordon_protected *asked, const char *why, struct 
 	if (asked->where)
 		cordon_error_where(err, asked->where, 0, 0);
 	return -EINVAL;
+}
+
+/* The agent does not see the path. Another name of it, in a directory that the agent may write, would be a way to change
+ * it. */
+static int protect_unseen(struct protect *p, const char *path, const struct stat *st, struct cordon_error *err)
+{
+	struct cordon_plan *plan = p->plan;
+	struct cordon_second_name *names;
+	bool found = S_ISREG(st->st_mode) && st->st_nlink > 1, sockets;
+	int r = 0;
+
+	if (p->area == 0 && plan->view)
+		return 0; /* a second name is another file in a view */
+	if (S_ISDIR(st->st_mode))
+		r = cordon_hardlinks_find(p->policy->root.fd, path, &p->policy->kept, &found, &sockets, err);
+	if (r < 0 || !found)
+		return r;
+	names = cordon_arena_grow(plan->arena, plan->second_names, plan->n_second_names, plan->n_second_names + 1,
+				  sizeof(*names));
+	if (!names || !(names[plan->n_second_names].path = cordon_arena_strdup(plan->arena, path)))
+		return cordon_fail_errno(err, -ENOMEM, "plan");
+	names[plan->n_second_names++].area = p->area;
+	plan->second_names = names;
+	return 0;
 }
 
 static int protect_present(struct protect *p, const struct cordon_protected *asked, const char *path,
@@ -149,7 +175,7 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
 		return refuse(asked, "is a FIFO, socket or device, which a read-only mount does not hold", err);
 	if (access_of(p, path) == CORDON_ACCESS_NONE)
-		return 0; /* the agent does not see it at all */
+		return protect_unseen(p, path, st, err);
 	if (cordon_path_join(area_of(p)->source, path, source, sizeof(source)) < 0 ||
 	    cordon_path_join(area_of(p)->at, path, inside, sizeof(inside)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
@@ -162,7 +188,7 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 	else if (r == 0 && p->area == 0 && p->plan->view)
 		sockets = true; /* a second name is another file in a view; where sockets are looked for, there may be some */
 	else if (r == 0)
-		r = cordon_hardlinks_find(p->policy->root.fd, path, &guard->hard_links, &sockets, err);
+		r = cordon_hardlinks_find(p->policy->root.fd, path, &p->policy->kept, &guard->hard_links, &sockets, err);
 	if (r < 0 || (p->area == 0 && p->plan->lens))
 		return r;
 	/* It needs no Landlock rule of its own: the agent may at least read the directory around it, and the mount is

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/identity.h"
 #include "base/overlay.h"
 #include "base/path.h"
 #include "base/setting.h"
@@ -113,19 +114,20 @@ static int guard_target(struct cordon_plan *plan, const char *target, struct cor
 				 err);
 }
 
-/* Grants the mount point of a share to cordon-lens, which knows nothing of shares and would not show it. The share
- * covers everything below the mount point, so the grant gives nothing else. */
+/* Grants the mount point of a share to cordon-lens, which knows nothing of shares and would not show it: in the policy
+ * and in each of its fences, because all of them must allow it. The share covers everything below the mount point, so
+ * the grant gives nothing else. */
 static int grant_target_to_lens(const struct cordon_plan *plan, struct cordon_policy *policy,
 				const struct cordon_policy_share *share, struct cordon_error *err)
 {
 	autofree char *pattern = NULL;
 
-	if (!plan->lens || !share->in_root || !cordon_policy_has_scope(policy))
+	if (!plan->lens || !share->in_root)
 		return 0;
 	pattern = cordon_pattern_quote(share->in_root);
 	if (!pattern)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
-	return cordon_policy_add_grant(policy, pattern, CORDON_ACCESS_READ, share->where, err);
+	return cordon_policy_add_grant_in_all(policy, pattern, CORDON_ACCESS_READ, share->where, err);
 }
 
 /* Makes one link of the host inside, at the same place. Where the agent sees the host's own directory, or something else
@@ -172,9 +174,29 @@ static int show_layer(struct cordon_plan *plan, const struct cordon_policy_share
 	return r;
 }
 
+/* INVARIANT: a run mounts what the policy opened and judged. The descriptor stays open until that is done, so that nothing
+ * else can get the number of its inode. */
+static int check_object(const struct cordon_plan *plan, const struct cordon_policy_share *share, size_t first,
+			struct cordon_error *err)
+{
+	struct stat st;
+
+	if (fstat(share->fd, &st) < 0)
+		return cordon_fail_errno(err, -errno, "%s", share->where);
+	for (size_t i = first; i < plan->n_steps; i++) {
+		const struct cordon_step *step = &plan->steps[i];
+
+		if (step->kind == CORDON_STEP_BIND && (step->dev != st.st_dev || step->ino != st.st_ino))
+			return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+					   "%s: something else was just put in its place", share->where);
+	}
+	return 0;
+}
+
 static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, const struct cordon_policy_share *share,
 		const char *target, struct cordon_error *err)
 {
+	size_t first = plan->n_steps;
 	int r = check_records(spec, share, err);
 
 	if (r < 0)
@@ -191,6 +213,8 @@ static int show(struct cordon_plan *plan, const struct cordon_plan_spec *spec, c
 				     CORDON_STEP_SHARE | (share->read_only ? CORDON_STEP_READ_ONLY : 0) |
 					     (share->commits && !share->in_root ? CORDON_STEP_NO_SOCKETS : 0),
 				     share->read_only ? CORDON_RIGHT_READ : CORDON_RIGHT_WRITE, err);
+	if (r == 0)
+		r = check_object(plan, share, first, err);
 	if (r == 0 && share->lower &&
 	    !(plan->steps[plan->n_steps - 1].text = cordon_arena_strdup(plan->arena, share->lower)))
 		r = cordon_fail_errno(err, -ENOMEM, "plan");
