@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "approval/allowance.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "config/net_setting.h"
 #include "config/values.h"
-#include "approval/allowance.h"
 #include "state/record.h"
 
 #define RO ":ro"
@@ -59,8 +59,8 @@ int cordon_allowance_make(const struct cordon_allowance *wanted, json_t **ret_al
 
 const char *cordon_allowance_text(const json_t *allowance)
 {
-	const char *host = json_string_value(json_object_get(allowance, "host"));
-	const char *share = json_string_value(json_object_get(allowance, "share"));
+	const char *host = cordon_json_string(allowance, "host");
+	const char *share = cordon_json_string(allowance, "share");
 
 	return host ? host : share ? share : "";
 }
@@ -94,7 +94,7 @@ static bool share_within(const char *inner, const char *outer)
 
 bool cordon_allowance_within(const json_t *allowance, const struct cordon_settings *settings)
 {
-	const char *host = json_string_value(json_object_get(allowance, "host"));
+	const char *host = cordon_json_string(allowance, "host");
 	size_t i;
 	json_t *item;
 
@@ -144,7 +144,7 @@ static json_t *with_share(const json_t *shares, const char *share)
 static int change_of(const json_t *allowance, const struct cordon_settings *settings, json_t **ret_change,
 		     struct cordon_error *err)
 {
-	const char *host = json_string_value(json_object_get(allowance, "host"));
+	const char *host = cordon_json_string(allowance, "host");
 	json_t *change = host ? json_pack("{s:o}", "net", with_host(settings->net, host))
 			      : json_pack("{s:o}", "shares",
 					  with_share(settings->shares, cordon_allowance_text(allowance)));
@@ -210,7 +210,7 @@ int cordon_allowances_put(json_t **allowances, const json_t *allowance, struct c
 	json_array_foreach(*allowances, i, item) {
 		if (!cordon_streq(cordon_allowance_text(item), cordon_allowance_text(allowance)))
 			continue;
-		if (!json_is_true(json_object_get(allowance, "once")))
+		if (!cordon_json_true(allowance, "once"))
 			json_object_del(item, "once");
 		return 0;
 	}
@@ -253,7 +253,7 @@ int cordon_allowances_apply(const json_t *allowances, bool only_lasting, struct 
 	int r = 0;
 
 	json_array_foreach(allowances, i, item) {
-		if (r == 0 && !is_gone(item) && !(only_lasting && json_is_true(json_object_get(item, "once"))))
+		if (r == 0 && !is_gone(item) && !(only_lasting && cordon_json_true(item, "once")))
 			r = cordon_allowance_add(item, settings, err);
 	}
 	return r;
@@ -262,15 +262,25 @@ int cordon_allowances_apply(const json_t *allowances, bool only_lasting, struct 
 void cordon_allowances_used(json_t *allowances)
 {
 	for (size_t i = json_array_size(allowances); i-- > 0;)
-		if (json_is_true(json_object_get(json_array_get(allowances, i), "once")))
+		if (cordon_json_true(json_array_get(allowances, i), "once"))
 			json_array_remove(allowances, i);
 }
 
-int cordon_allowance_change(const struct cordon_project_record *project, const json_t *allowance, json_t **ret_changes,
-			    struct cordon_error *err)
+/* What the allowance changes in the settings as they are now; nothing when they have it already. */
+static int change_project(const void *allowance, const struct cordon_project_record *project, json_t **ret_changes,
+			  struct cordon_error *err)
 {
 	if (!cordon_allowance_within(allowance, &project->settings))
 		return change_of(allowance, &project->settings, ret_changes, err);
 	*ret_changes = json_object();
 	return *ret_changes ? 0 : cordon_no_memory(err);
+}
+
+int cordon_project_allow(const struct cordon_store *store, const char *id, const json_t *allowance,
+			 struct cordon_error *err)
+{
+	autoprojectrecord struct cordon_project_record project = { 0 };
+	const struct cordon_settings_change change = { .make = change_project, .data = allowance };
+
+	return cordon_project_change(store, id, &change, NULL, &project, NULL, err);
 }

@@ -4,10 +4,9 @@
  * settings say. An allowance is an object in the form that settings have: {"host": "example.org:443"} or {"share": "/data:ro"};
  * with "once": true it counts for the next start of a session only.
  */
-#ifndef CORDON_STORE_ALLOWANCE_H
-#define CORDON_STORE_ALLOWANCE_H
+#ifndef CORDON_APPROVAL_ALLOWANCE_H
+#define CORDON_APPROVAL_ALLOWANCE_H
 
-#include "store/internal.h"
 #include "store/store.h"
 
 #define CORDON_ALLOWANCES_MAX 32 /* of one session; a person reads all of them */
@@ -36,10 +35,7 @@ int cordon_allowances_apply(const json_t *allowances, bool only_lasting, struct 
 /* Removes those that were for one start. */
 void cordon_allowances_used(json_t *allowances);
 
-/* The changes of settings that an allowance means for a project; an empty object when it has it already. */
-int cordon_allowance_change(const struct cordon_project_record *project, const json_t *allowance, json_t **ret_changes,
-			    struct cordon_error *err);
-/* project.c: writes an allowance into the settings of a project. */
+/* Writes an allowance into the settings of a project. */
 int cordon_project_allow(const struct cordon_store *store, const char *id, const json_t *allowance,
 			 struct cordon_error *err);
 

@@ -3,25 +3,15 @@
 #include <sodium.h>
 #include <stdio.h>
 
+#include "approval/internal.h"
 #include "audit/audit.h"
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "approval/internal.h"
-
-#define HASH_BYTES crypto_hash_sha256_BYTES
-#define HASH_TEXT (2 * HASH_BYTES + 1)
-
-static void hash_text(const char *text, char ret_hex[static HASH_TEXT])
-{
-	unsigned char hash[HASH_BYTES];
-
-	crypto_hash_sha256(hash, (const unsigned char *)text, strlen(text));
-	sodium_bin2hex(ret_hex, HASH_TEXT, hash, sizeof(hash));
-}
 
 /* The text of an array is the same only if all of its parts are. */
-static int make_digest(const struct cordon_approval_ask *ask, char ret_digest[static HASH_TEXT],
+static int make_digest(const struct cordon_approval_ask *ask, char ret_digest[static CORDON_DIGEST_SIZE],
 		       struct cordon_error *err)
 {
 	/* jansson takes no const value; we change nothing through it. */
@@ -32,7 +22,7 @@ static int make_digest(const struct cordon_approval_ask *ask, char ret_digest[st
 
 	if (!text)
 		return cordon_no_memory(err);
-	hash_text(text, ret_digest);
+	cordon_digest(text, strlen(text), ret_digest);
 	return 0;
 }
 
@@ -219,7 +209,7 @@ int cordon_approval_ask(const struct cordon_store *store, const struct cordon_ap
 			struct cordon_approval_record *ret_record, bool *ret_new, struct cordon_error *err)
 {
 	autoapproval struct cordon_approval_record record = { 0 };
-	char digest[HASH_TEXT], who[HASH_TEXT];
+	char digest[CORDON_DIGEST_SIZE], who[CORDON_DIGEST_SIZE];
 	json_auto_t *names = NULL;
 	autofd int dir = -1;
 	autofd int lock = -1;
@@ -235,7 +225,7 @@ int cordon_approval_ask(const struct cordon_store *store, const struct cordon_ap
 	if (r < 0)
 		return r;
 	if (!find_same(dir, names, digest, ask, &record)) {
-		hash_text(ask->principal, who);
+		cordon_digest(ask->principal, strlen(ask->principal), who);
 		is_new = true;
 		r = make_room(dir, names, who, CORDON_APPROVALS_EACH_MAX, err);
 		if (r == 0)
@@ -332,7 +322,7 @@ int cordon_approval_use(const struct cordon_store *store, const char *id, const 
 			struct cordon_approval_record *ret_record, struct cordon_error *err)
 {
 	autoapproval struct cordon_approval_record record = { 0 };
-	char digest[HASH_TEXT] = "";
+	char digest[CORDON_DIGEST_SIZE] = "";
 	autofd int dir = -1;
 	autofd int lock = -1;
 	int r = begin(store, &dir, &lock, err);
@@ -363,7 +353,7 @@ int cordon_approval_use(const struct cordon_store *store, const char *id, const 
 int cordon_approvals_withdraw(const struct cordon_store *store, const char *principal, struct cordon_error *err)
 {
 	json_auto_t *names = NULL;
-	char who[HASH_TEXT];
+	char who[CORDON_DIGEST_SIZE];
 	autofd int dir = -1;
 	autofd int lock = -1;
 	size_t i;
@@ -372,7 +362,7 @@ int cordon_approvals_withdraw(const struct cordon_store *store, const char *prin
 
 	if (r == 0)
 		r = cordon_record_names(dir, CORDON_APPROVAL_SUFFIX, &names, err);
-	hash_text(principal, who);
+	cordon_digest(principal, strlen(principal), who);
 	json_array_foreach(names, i, name) {
 		autoapproval struct cordon_approval_record record = { 0 };
 

@@ -13,8 +13,8 @@
  * Every question, answer and use is in the audit log; what cannot be recorded there is not done. No sandbox sees state/, so
  * the agent that asks can't answer. The directory can be watched with inotify: each change is a rename to <id>.json.
  */
-#ifndef CORDON_STORE_APPROVAL_H
-#define CORDON_STORE_APPROVAL_H
+#ifndef CORDON_APPROVAL_APPROVAL_H
+#define CORDON_APPROVAL_APPROVAL_H
 
 #include "store/store.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files about approvals share. */
-#ifndef CORDON_STORE_APPROVAL_INTERNAL_H
-#define CORDON_STORE_APPROVAL_INTERNAL_H
+/* What the files about the records of approvals share. */
+#ifndef CORDON_APPROVAL_INTERNAL_H
+#define CORDON_APPROVAL_INTERNAL_H
 
 #include "approval/approval.h"
-#include "store/internal.h"
+#include "base/lock.h"
+#include "state/record.h"
 
 #define CORDON_APPROVAL_SUFFIX ".json"
 /*

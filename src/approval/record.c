@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/time.h"
 #include "approval/internal.h"
 #include "base/json.h"
+#include "base/time.h"
+#include "state/kinds.h"
 
 #define COUNTED_MOST 100 /* records that are read to say how many wait */
 
@@ -103,7 +104,7 @@ json_t *cordon_approval_json(const struct cordon_approval_record *record)
 
 int cordon_approval_dir(const struct cordon_home *home, int *ret_fd, struct cordon_error *err)
 {
-	return cordon_home_subdir(home, CORDON_APPROVALS_DIR, ret_fd, err);
+	return cordon_state_kind_open(home, CORDON_STATE_KIND_APPROVALS, ret_fd, err);
 }
 
 static int no_approval(const char *text, struct cordon_error *err)
@@ -331,22 +332,11 @@ int cordon_approval_find(const struct cordon_store *store, const char *text, cha
 }
 
 /* Temporary files of writers that were killed. Every writer holds the lock, so none of them is in use. */
-static int remove_temporary(int dir_fd, struct cordon_error *err)
+static int remove_temporary(void *data, int dir_fd, const char *name)
 {
-	int fd = openat(dir_fd, ".", CORDON_OPEN_DIR);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!dir) {
-		r = cordon_fail_errno(err, -errno, "cannot list the approvals");
-		cordon_closep(&fd);
-		return r;
-	}
-	while ((entry = readdir(dir)))
-		if (strncmp(entry->d_name, ".cordon-", strlen(".cordon-")) == 0)
-			unlinkat(dir_fd, entry->d_name, 0);
-	closedir(dir);
+	(void)data;
+	if (strncmp(name, ".cordon-", strlen(".cordon-")) == 0)
+		unlinkat(dir_fd, name, 0);
 	return 0;
 }
 
@@ -363,7 +353,7 @@ int cordon_approvals_gc(const struct cordon_home *home, int64_t keep_ms, size_t 
 	if (r == 0)
 		r = cordon_lock_take(dir, "lock", LOCK_EX, &lock, err);
 	if (r == 0)
-		r = remove_temporary(dir, err);
+		r = cordon_state_kind_each(home, CORDON_STATE_KIND_APPROVALS, remove_temporary, NULL, err);
 	if (r == 0)
 		r = cordon_record_names(dir, CORDON_APPROVAL_SUFFIX, &names, err);
 	json_array_foreach(names, i, name) {

@@ -7,6 +7,8 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/text.h"
+#include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/records.h"
 #include "session/session.h"
@@ -299,8 +301,9 @@ const struct cordon_command cordon_cmd_approvals_approve = {
 	.name = "approvals approve",
 	.operands = "APPROVAL",
 	.summary = "allow the call that was asked about, once",
-	.details = "APPROVAL is at least 8 characters of an id, or latest, which is shown and asked about first. The first answer\n"
-		   "counts, be it here, on the page or in the client. A client that waits goes on; another has to call again.\n",
+	.details = "The question is shown, and asked about. APPROVAL is at least 8 characters of an id, or latest. The first answer counts,\n"
+		   "be it here, on the page or in the client. A client that waits goes on; another has to call again. The approval dies\n"
+		   "with the settings that the question is about.\n",
 	.options = approve_options,
 	.run = run_approve,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts a question to a person and goes on with the answer. The question is a record (store/approval.h), which decides: the
+ * Puts a question to a person and goes on with the answer. The question is a record (approval/approval.h), which decides: the
  * page and the terminal answer it there, and the client's answer is written into it like theirs.
  *
  *     modern   the client gets an input_required result and calls again; the record may have been answered by then
@@ -63,13 +63,13 @@ bool cordon_mcp_state_holds(const struct cordon_mcp_request *request, const char
 
 /* ---- the question ---- */
 
-/* Who makes the call. */
-static const char *principal_of(const struct cordon_mcp_request *request, char ret_text[static CORDON_ID_SIZE + 16])
+const char *cordon_mcp_principal(const struct cordon_mcp_request *request,
+				 char ret_text[static CORDON_MCP_PRINCIPAL_SIZE])
 {
 	if (request->mcp->options.session)
-		snprintf(ret_text, CORDON_ID_SIZE + 16, "session:%s", request->mcp->options.session);
+		snprintf(ret_text, CORDON_MCP_PRINCIPAL_SIZE, "session:%s", request->mcp->options.session);
 	else
-		snprintf(ret_text, CORDON_ID_SIZE + 16, "%s",
+		snprintf(ret_text, CORDON_MCP_PRINCIPAL_SIZE, "%s",
 			 request->channel->principal ? request->channel->principal : "local");
 	return ret_text;
 }
@@ -147,16 +147,16 @@ static json_t *form(const struct cordon_mcp_question *question)
  * that was closed is no answer. */
 static void take_answer(const struct cordon_mcp_request *request, const char *id, const json_t *given)
 {
-	const char *action = cordon_mcp_arg(given, "action");
+	const char *action = cordon_json_string(given, "action");
 	const json_t *content = json_object_get(given, "content");
-	const char *span = cordon_mcp_arg(content, "for");
-	char principal[CORDON_ID_SIZE + 16];
+	const char *span = cordon_json_string(content, "for");
+	char principal[CORDON_MCP_PRINCIPAL_SIZE];
 	struct cordon_approval_answer answer = { .on = CORDON_APPROVAL_BY_CLIENT,
-						 .by = principal_of(request, principal) };
+						 .by = cordon_mcp_principal(request, principal) };
 
 	if (!action || (!cordon_streq(action, "accept") && !cordon_streq(action, "decline")))
 		return;
-	answer.approve = cordon_streq(action, "accept") && json_is_true(json_object_get(content, "approve"));
+	answer.approve = cordon_streq(action, "accept") && cordon_json_true(content, "approve");
 	if (span && cordon_approval_span_parse(span, &answer.span, NULL) < 0)
 		answer.approve = false;
 	cordon_approval_answer(request->mcp->store, id, &answer, NULL, NULL);
@@ -290,14 +290,14 @@ static void drop_waiting(struct cordon_mcp_call *call)
 int cordon_mcp_approval_use(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
 			    const struct cordon_mcp_question *question, const char *id, struct cordon_error *err)
 {
-	char principal[CORDON_ID_SIZE + 16];
+	char principal[CORDON_MCP_PRINCIPAL_SIZE];
 	struct cordon_approval_ask ask;
 	/* What the call would do may have changed while it waited; then the person was asked about something else. Whoever
 	 * approves a grant puts it into effect, and then the tool only has to say so. */
 	int r = tool == &cordon_mcp_grant_request ? CORDON_MCP_APPROVED : -ESTALE;
 
 	if (question) {
-		ask = about(request, tool, args, question, principal_of(request, principal));
+		ask = about(request, tool, args, question, cordon_mcp_principal(request, principal));
 		r = use(request, id, &ask, err);
 	}
 	if (r == -ESTALE)
@@ -437,8 +437,8 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 		       const struct cordon_mcp_question *question, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	autoapproval struct cordon_approval_record record = { 0 };
-	char principal[CORDON_ID_SIZE + 16];
-	struct cordon_approval_ask ask = about(request, tool, args, question, principal_of(request, principal));
+	char principal[CORDON_MCP_PRINCIPAL_SIZE];
+	struct cordon_approval_ask ask = about(request, tool, args, question, cordon_mcp_principal(request, principal));
 	enum asks how = asks(request);
 	struct cordon_error err = { 0 };
 	bool fresh = false;
@@ -457,7 +457,7 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
 		return 0;
 	}
 	if (fresh)
-		cordon_mcp_notice(request->mcp, &record);
+		cordon_approval_notice(request->mcp->store, &record, &request->mcp->notice_due);
 	if (how != ASKS)
 		return refuse(request, tool, how, record.id, ret_result, fault);
 	return request->modern ? ask_modern(request, tool, args, question, record.id, ret_result, fault)

@@ -4,6 +4,7 @@
 #define CORDON_MCP_INTERNAL_H
 
 #include "approval/approval.h"
+#include "approval/notice.h"
 #include "audit/audit.h"
 #include "base/buf.h"
 #include "base/json.h"
@@ -269,6 +270,10 @@ void cordon_mcp_question_done(struct cordon_mcp_question *question);
 /* question.c: calls `ask` of the tool, if it has one. *ret_asks is whether a person must approve the call. */
 int cordon_mcp_look(const struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
 		    struct cordon_mcp_question *question, bool *ret_asks, struct cordon_error *err);
+/* approval.c: who makes the call. */
+#define CORDON_MCP_PRINCIPAL_SIZE (CORDON_ID_SIZE + 16)
+const char *cordon_mcp_principal(const struct cordon_mcp_request *request,
+				 char ret_text[static CORDON_MCP_PRINCIPAL_SIZE]);
 /* Whether the call may do what needs an approval: a person has approved it, or the operator has consented in advance. */
 bool cordon_mcp_may(const struct cordon_mcp_request *request);
 /* For the tools about projects: `ask`, and what cordon_project_update() calls under the lock of the project. */
@@ -276,8 +281,18 @@ int cordon_mcp_ask_settings(const struct cordon_mcp_request *request, const json
 			    struct cordon_mcp_question *question, struct cordon_error *err);
 int cordon_mcp_ask_delete(const struct cordon_mcp_request *request, const json_t *args,
 			  struct cordon_mcp_question *question, struct cordon_error *err);
-int cordon_mcp_judge_settings(const void *request, const struct cordon_settings *before,
-			      const struct cordon_settings *after, struct cordon_error *err);
+int cordon_mcp_judge_settings(const void *data, const struct cordon_project_record *before,
+			      const struct cordon_project_record *after, struct cordon_error *err);
+/* Adds to the question which settings it is about, and to `means` their digest, under "settings". */
+int cordon_mcp_question_settings(struct cordon_mcp_question *question, const char *digest, struct cordon_error *err);
+
+/*
+ * tools/project.c: a project's record for whoever asks. The agent of a session learns what is published, and a token that may not change
+ * settings learns no values of variables, which may be secrets: only their names.
+ */
+json_t *cordon_mcp_project_json(const struct cordon_mcp_request *request, const struct cordon_project_record *project);
+/* The same for a list of records, which are changed; it may be NULL. */
+void cordon_mcp_hide_values(const struct cordon_mcp_request *request, json_t *projects);
 
 /* approval.c: puts the question. Returns CORDON_MCP_APPROVED when a person has said yes, and sets request->approved and span; 0 with
  * a result to send (the question, or the refusal); CORDON_MCP_LATER when a call waits for the answer; -EPROTO with the fault. */
@@ -288,9 +303,6 @@ int cordon_mcp_approve(struct cordon_mcp_request *request, const struct cordon_m
  * CORDON_MCP_APPROVED, -EAGAIN while it waits, or another negative errno with err. */
 int cordon_mcp_approval_use(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, const json_t *args,
 			    const struct cordon_mcp_question *question, const char *id, struct cordon_error *err);
-/* notice.c: tells the desktop that an approval begins to wait, now or with others a second later. */
-void cordon_mcp_notice(struct cordon_mcp *mcp, const struct cordon_approval_record *record);
-void cordon_mcp_notice_work(struct cordon_mcp *mcp, int64_t now);
 /* The watcher calls it for each record of an approval that changed; NULL: for all. */
 void cordon_mcp_approval_changed(struct cordon_mcp *mcp, const char *id);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server object: made with its store, called when something is due, freed by its transport. */
 #include <limits.h>
+#include <malloc.h>
 #include <sodium.h>
 #include <sys/epoll.h>
 
@@ -113,7 +114,7 @@ void cordon_mcp_work(struct cordon_mcp *mcp)
 
 	cordon_mcp_watcher_work(mcp, now);
 	cordon_mcp_calls_work(mcp, now);
-	cordon_mcp_notice_work(mcp, now);
+	cordon_approval_notice_work(mcp->store, now, &mcp->notice_due);
 	cordon_mcp_apart_reap(mcp);
 }
 

@@ -125,6 +125,9 @@ int cordon_net_list_narrow(struct cordon_net_list *list, const struct cordon_net
  * and what is freer. */
 int cordon_net_list_within(const struct cordon_net_list *inner, const struct cordon_net_list *outer,
 			   struct cordon_error *err);
+/* All rules and credentials for which `inner` is not within `outer`. It is no list when `inner` is none. */
+int cordon_net_list_excess(const struct cordon_net_list *inner, const struct cordon_net_list *outer,
+			   struct cordon_net_list *ret_more);
 /* The rules in their one form, joined by commas; "" for an empty list. */
 int cordon_net_list_text(const struct cordon_net_list *list, struct cordon_buf *ret_text);
 

@@ -302,30 +302,55 @@ static int freer(struct cordon_error *err, const char *what)
 			   *what ? ": " : "", what);
 }
 
+static bool allows_rule(const struct cordon_net_list *list, const struct cordon_net_rule *rule)
+{
+	for (size_t i = 0; list->listed && i < list->n; i++)
+		if (cordon_net_rule_within(rule, &list->rules[i]))
+			return true;
+	return !list->listed;
+}
+
+static bool has_inject(const struct cordon_net_list *list, const struct cordon_net_inject *inject)
+{
+	for (size_t i = 0; i < list->n_inject; i++)
+		if (same_inject(inject, &list->inject[i]))
+			return true;
+	return false;
+}
+
 int cordon_net_list_within(const struct cordon_net_list *inner, const struct cordon_net_list *outer,
 			   struct cordon_error *err)
 {
 	if (outer->listed && !inner->listed)
 		return freer(err, "");
-	for (size_t i = 0; outer->listed && i < inner->n; i++) {
-		bool found = false;
-
-		for (size_t j = 0; !found && j < outer->n; j++)
-			found = cordon_net_rule_within(&inner->rules[i], &outer->rules[j]);
-		if (!found)
+	for (size_t i = 0; i < inner->n; i++)
+		if (!allows_rule(outer, &inner->rules[i]))
 			return freer(err, inner->rules[i].text);
-	}
-	for (size_t i = 0; i < inner->n_inject; i++) {
-		bool found = false;
-
-		for (size_t j = 0; !found && j < outer->n_inject; j++)
-			found = same_inject(&inner->inject[i], &outer->inject[j]);
-		if (!found)
+	for (size_t i = 0; i < inner->n_inject; i++)
+		if (!has_inject(outer, &inner->inject[i]))
 			return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED,
 					   "it would use more credentials: %s at %s", inner->inject[i].from_env,
 					   inner->inject[i].host);
-	}
 	return 0;
+}
+
+int cordon_net_list_excess(const struct cordon_net_list *inner, const struct cordon_net_list *outer,
+			   struct cordon_net_list *ret_more)
+{
+	struct cordon_net_list more = { .listed = inner->listed };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < inner->n; i++)
+		if (!allows_rule(outer, &inner->rules[i]))
+			r = cordon_net_list_add(&more, &inner->rules[i], inner->rules[i].where, NULL);
+	for (size_t i = 0; r == 0 && i < inner->n_inject; i++)
+		if (!has_inject(outer, &inner->inject[i]))
+			r = append_inject(&more, &inner->inject[i]);
+	if (r < 0)
+		cordon_net_list_done(&more);
+	else
+		*ret_more = more;
+	return r;
 }
 
 int cordon_net_list_text(const struct cordon_net_list *list, struct cordon_buf *ret_text)

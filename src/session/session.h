@@ -150,12 +150,6 @@ int cordon_session_decide(const struct cordon_store *store, const char *id, cons
 			  struct cordon_approval_record *ret_record, struct cordon_session_allowed *ret_allowed,
 			  struct cordon_error *err);
 
-/* Whether there is a desktop: the environment names a message bus of the user's session. */
-bool cordon_desktop_exists(void);
-/* Shows a notice there: runs notify-send of the PATH, if there is one, with the text as one argument after "--", and waits for
- * nothing. */
-void cordon_desktop_notice(const char *text);
-
 /* Waits until the session has ended; -ETIMEDOUT after timeout_ms (UINT64_MAX: no time limit). */
 int cordon_session_wait(const struct cordon_store *store, const char *id, uint64_t timeout_ms, struct cordon_error *err);
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "approval/allowance.h"
 #include "base/dirs.h"
 #include "store/internal.h"
 
@@ -306,27 +305,28 @@ int cordon_project_preview(const struct cordon_project_record *project, const js
 	return 0;
 }
 
-/* Makes the changes, or those that the allowance means for the settings as they are now. */
-static int update(const struct cordon_store *store, const char *id, const json_t *changes, const json_t *allowance,
-		  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
-		  json_t **ret_running, struct cordon_error *err)
+int cordon_project_change(const struct cordon_store *store, const char *id, const struct cordon_settings_change *change,
+			  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
+			  json_t **ret_running, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autoprojectrecord struct cordon_project_record before = { 0 };
 	autostage struct cordon_stage stage = CORDON_STAGE_NONE;
 	json_auto_t *running = NULL;
-	json_auto_t *allowed = NULL;
+	json_auto_t *changes = NULL;
 	char name[CORDON_ID_SIZE + 8];
 	int r = cordon_project_hold(store, id, LOCK_EX, &project, err);
 
-	if (r == 0 && allowance)
-		r = cordon_allowance_change(&project.record, allowance, &allowed, err);
-	if (r == 0 && judge)
+	if (r == 0)
+		r = change->make(change->data, &project.record, &changes, err);
+	if (r == 0)
 		r = copy_record(&project.record, &before, err);
 	if (r == 0)
-		r = cordon_settings_apply(&project.record, allowance ? allowed : changes, err);
+		r = cordon_settings_apply(&project.record, changes, err);
 	if (r == 0 && judge)
-		r = judge->judge(judge->data, &before.settings, &project.record.settings, err);
+		r = judge->judge(judge->data, &before, &project.record, err);
+	if (r == 0)
+		r = cordon_places_confirm(&before.settings, &project.record.settings, err);
 	if (r == 0)
 		r = cordon_active_list(store, &project, NULL, &running, err);
 	if (r < 0)
@@ -350,19 +350,24 @@ static int update(const struct cordon_store *store, const char *id, const json_t
 	return 0;
 }
 
+/* The changes that the caller named, whatever the settings are. */
+static int named_changes(const void *changes, const struct cordon_project_record *project, json_t **ret_changes,
+			 struct cordon_error *err)
+{
+	(void)project;
+	(void)err;
+	/* jansson takes no const value; nobody changes it. */
+	*ret_changes = json_incref((json_t *)(uintptr_t)changes);
+	return 0;
+}
+
 int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
 			  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
 			  json_t **ret_running, struct cordon_error *err)
 {
-	return update(store, id, changes, NULL, judge, ret_project, ret_running, err);
-}
+	const struct cordon_settings_change change = { .make = named_changes, .data = changes };
 
-int cordon_project_allow(const struct cordon_store *store, const char *id, const json_t *allowance,
-			 struct cordon_error *err)
-{
-	autoprojectrecord struct cordon_project_record project = { 0 };
-
-	return update(store, id, NULL, allowance, NULL, &project, NULL, err);
+	return cordon_project_change(store, id, &change, judge, ret_project, ret_running, err);
 }
 
 int cordon_project_delete(const struct cordon_store *store, const char *id, bool *ret_deleted, struct cordon_error *err)

@@ -199,6 +199,19 @@ json_t *cordon_project_json(const struct cordon_project_record *record)
 	return cordon_fields_write(&cordon_project_kind, record, false);
 }
 
+int cordon_project_digest(const struct cordon_project_record *record, char ret_digest[static CORDON_DIGEST_SIZE])
+{
+	json_auto_t *object = cordon_project_json(record);
+	autofree char *text = NULL;
+
+	json_object_del(object, "updated_at");
+	text = object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	if (!text)
+		return -ENOMEM;
+	cordon_digest(text, strlen(text), ret_digest);
+	return 0;
+}
+
 json_t *cordon_project_public_json(const struct cordon_project_record *record)
 {
 	return cordon_fields_write(&cordon_project_kind, record, true);

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "config/values.h"
@@ -133,6 +134,8 @@ void cordon_workspace_record_done(struct cordon_workspace_record *record);
 void cordon_session_record_done(struct cordon_session_record *record);
 
 /* Return what others see of a record, a new reference; NULL when there is no memory. People see all of a project. */
+/* The digest of all that a record says but when it was changed; -ENOMEM. */
+int cordon_project_digest(const struct cordon_project_record *record, char ret_digest[static CORDON_DIGEST_SIZE]);
 json_t *cordon_project_json(const struct cordon_project_record *record);
 json_t *cordon_project_public_json(const struct cordon_project_record *record); /* as it is published */
 json_t *cordon_workspace_json(const struct cordon_workspace_record *record);

@@ -124,8 +124,8 @@ int cordon_project_preview(const struct cordon_project_record *project, const js
 
 /* Judges a change of settings under the lock with which it is made: a negative errno with err, and nothing is changed. */
 struct cordon_settings_judge {
-	int (*judge)(const void *data, const struct cordon_settings *before, const struct cordon_settings *after,
-		     struct cordon_error *err);
+	int (*judge)(const void *data, const struct cordon_project_record *before,
+		     const struct cordon_project_record *after, struct cordon_error *err);
 	const void *data;
 };
 /*
@@ -133,6 +133,15 @@ struct cordon_settings_judge {
  * `ret_running` (may be NULL) lists the ids of running sessions, which keep the settings that they started with.
  */
 int cordon_project_update(const struct cordon_store *store, const char *id, const json_t *changes,
+			  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
+			  json_t **ret_running, struct cordon_error *err);
+/* The same with changes that depend on the settings as they are: `make` finds them out under the lock. */
+struct cordon_settings_change {
+	int (*make)(const void *data, const struct cordon_project_record *project, json_t **ret_changes,
+		    struct cordon_error *err);
+	const void *data;
+};
+int cordon_project_change(const struct cordon_store *store, const char *id, const struct cordon_settings_change *change,
 			  const struct cordon_settings_judge *judge, struct cordon_project_record *ret_project,
 			  json_t **ret_running, struct cordon_error *err);
 /* Refuses (kind conflict) while a session runs. *ret_deleted is false when there was no such project. */

@@ -2,10 +2,11 @@
 /* The records of approvals: the first answer wins, an approval is used once, and no client can fill the store. */
 #include <sys/wait.h>
 
+#include "approval/internal.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/time.h"
-#include "approval/internal.h"
+#include "state/kinds.h"
 #include "unit.h"
 
 static struct cordon_store store = CORDON_STORE_NONE;
@@ -285,10 +286,14 @@ static void approvals_are_found_and_removed(void **state)
 	assert_int_equal(cordon_approvals_load(&store, &waiting, &some, NULL), 0);
 	assert_int_equal(some.n, 1);
 	assert_string_equal(some.items[0].id, two);
-	assert_int_equal(cordon_approvals_gc(&store.home, CORDON_APPROVALS_KEEP_MS, &removed, NULL), 0);
+	assert_int_equal(cordon_approvals_gc(&store.home, cordon_state_kinds[CORDON_STATE_KIND_APPROVALS].keep_ms,
+					     &removed, NULL),
+			 0);
 	assert_int_equal(removed, 0);
-	set_time(one, "expires_at", cordon_time_now() - CORDON_APPROVALS_KEEP_MS - 1);
-	assert_int_equal(cordon_approvals_gc(&store.home, CORDON_APPROVALS_KEEP_MS, &removed, NULL), 0);
+	set_time(one, "expires_at", cordon_time_now() - cordon_state_kinds[CORDON_STATE_KIND_APPROVALS].keep_ms - 1);
+	assert_int_equal(cordon_approvals_gc(&store.home, cordon_state_kinds[CORDON_STATE_KIND_APPROVALS].keep_ms,
+					     &removed, NULL),
+			 0);
 	assert_int_equal(removed, 1);
 	assert_int_equal(cordon_approval_find(&store, beginning, found, NULL), -ENOENT);
 	assert_int_equal(state_of(two), CORDON_APPROVAL_WAITING);

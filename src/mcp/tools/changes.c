@@ -7,7 +7,6 @@
 #include "view/patch.h"
 #include "view/show.h"
 
-#define REFS_SHOWN 5
 #define DIFF_MAX ((size_t)256 << 10) /* bytes of text for a model */
 #define PATHS_MAX 1000
 #define CHANGES_MAX 1000 /* items of a list for a model */
@@ -210,7 +209,8 @@ static int changes_discard(struct cordon_mcp_request *request, json_t *args, jso
 	return r;
 }
 
-/* Adds to the question what a person must know: how much, what goes, and what the host would execute. */
+/* Adds to the question what a person must know: how much, what goes, and all that the host would execute. Nothing is cut: a question
+ * that is too long is refused, and the client names paths. */
 static void describe(const struct cordon_apply_result *result, struct cordon_buf *question)
 {
 	size_t files = 0, deleted = 0, shown = 0, executed = 0;
@@ -223,15 +223,17 @@ static void describe(const struct cordon_apply_result *result, struct cordon_buf
 	cordon_buf_addf(question, " %zu files change, %zu of them are deleted.", files, deleted);
 	if (executed)
 		cordon_buf_addf(question, " The host would execute %zu of them:", executed);
-	for (size_t i = 0; i < result->applied.n && shown < 10; i++) {
+	for (size_t i = 0; i < result->applied.n; i++) {
 		const struct cordon_apply_item *item = &result->applied.item[i];
 
 		if (!item->who)
 			continue;
 		cordon_buf_adds(question, shown++ ? ", " : " ");
-		cordon_text_escape(question, item->path, strlen(item->path));
+		cordon_text_quote(question, item->path, strlen(item->path));
 		cordon_buf_addf(question, " (%s)", item->who);
 	}
+	if (executed)
+		cordon_buf_adds(question, ".");
 }
 
 /* Commits come with the files. */
@@ -240,15 +242,13 @@ static void describe_commits(const struct cordon_git_take *take, struct cordon_b
 	if (!take || take->state != CORDON_GIT_READY)
 		return;
 	cordon_buf_addf(question, " %zu new commits are taken over", take->n_commits);
-	for (size_t i = 0; i < take->n_refs && i < REFS_SHOWN; i++) {
+	for (size_t i = 0; i < take->n_refs; i++) {
 		const struct cordon_git_ref *ref = &take->refs[i];
 
 		cordon_buf_adds(question, i ? ", " : ": ");
-		cordon_text_escape(question, ref->name, strlen(ref->name));
+		cordon_text_quote(question, ref->name, strlen(ref->name));
 		cordon_buf_adds(question, ref->forced ? " is rewritten" : *ref->old ? " moves" : " is new");
 	}
-	if (take->n_refs > REFS_SHOWN)
-		cordon_buf_addf(question, " and %zu refs more", take->n_refs - REFS_SHOWN);
 	cordon_buf_adds(question, ".");
 }
 
@@ -261,7 +261,7 @@ static int begin_question(const struct named *named, const char *before, const c
 	question->means = json_pack("{s:s}", "view_id", named->view.record.id);
 	if (!question->means ||
 	    cordon_buf_addf(&question->text, "%s %s %s ", before, named->view.record.id, between) < 0 ||
-	    cordon_text_escape(&question->text, root, strlen(root)) < 0 || cordon_buf_adds(&question->text, "?") < 0)
+	    cordon_text_quote(&question->text, root, strlen(root)) < 0 || cordon_buf_adds(&question->text, "?") < 0)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
 	return 0;
 }

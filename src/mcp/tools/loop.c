@@ -158,7 +158,7 @@ static int prepare(const json_t *args, struct start *start, struct cordon_error 
 static void add_text(struct cordon_buf *text, const char *before, const char *value)
 {
 	cordon_buf_adds(text, before);
-	cordon_text_escape(text, value, strlen(value));
+	cordon_text_quote(text, value, strlen(value));
 }
 
 /* The command line and the id of the loop are what the tool then starts: it does not look again where names lead. */

@@ -71,24 +71,71 @@ static int project_create(struct cordon_mcp_request *request, json_t *args, json
 	return 0;
 }
 
+/* Replaces the values of an object by null: the names stay. */
+static void hide(json_t *object)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(object, name, value)
+		json_object_set_new(object, name, json_null());
+}
+
+/* Servers of the agent's get variables and headers, too. */
+static void hide_servers(json_t *servers)
+{
+	const char *name;
+	json_t *server;
+
+	json_object_foreach(servers, name, server) {
+		hide(json_object_get(server, "env"));
+		hide(json_object_get(server, "headers"));
+	}
+}
+
+void cordon_mcp_hide_values(const struct cordon_mcp_request *request, json_t *projects)
+{
+	size_t i;
+	json_t *project;
+
+	if (!cordon_mcp_is_strange(request))
+		return;
+	json_array_foreach(projects, i, project) {
+		hide(json_object_get(project, "env"));
+		hide_servers(json_object_get(json_object_get(project, "agent"), "mcp_servers"));
+		hide_servers(json_object_get(project, "mcp_servers"));
+	}
+}
+
+json_t *cordon_mcp_project_json(const struct cordon_mcp_request *request, const struct cordon_project_record *project)
+{
+	json_auto_t *list = NULL;
+	json_t *record;
+
+	if (request->mcp->options.session)
+		return cordon_project_public_json(project);
+	list = json_pack("[o]", cordon_project_json(project));
+	record = json_array_get(list, 0);
+	cordon_mcp_hide_values(request, list);
+	return json_incref(record);
+}
+
 static int project_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 		       struct cordon_error *err)
 {
 	autoprojectrecord struct cordon_project_record project = { 0 };
-	int r = cordon_project_get(request->mcp->store, cordon_mcp_arg(args, "project_id"), &project, err);
+	int r = cordon_project_get(request->mcp->store, cordon_json_string(args, "project_id"), &project, err);
 
 	(void)ret_text;
-	/* The agent of a session learns what is published, and no paths of the host. */
 	if (r == 0)
-		*ret_result = request->mcp->options.session ? cordon_project_public_json(&project)
-							    : cordon_project_json(&project);
+		*ret_result = cordon_mcp_project_json(request, &project);
 	return r;
 }
 
 static int project_list(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			struct cordon_error *err)
 {
-	struct cordon_list_query query = { .name_contains = cordon_mcp_arg(args, "name_contains"),
+	struct cordon_list_query query = { .name_contains = cordon_json_string(args, "name_contains"),
 					   .only = cordon_mcp_scope_projects(request->channel) };
 	json_t *projects = NULL;
 	size_t total;
@@ -97,6 +144,7 @@ static int project_list(struct cordon_mcp_request *request, json_t *args, json_t
 	(void)ret_text;
 	cordon_mcp_list_query(args, &query);
 	r = cordon_project_list(request->mcp->store, &query, &projects, &total, err);
+	cordon_mcp_hide_values(request, projects);
 	if (r == 0)
 		*ret_result = cordon_mcp_list_result("projects", projects, total);
 	return r;

@@ -11,8 +11,7 @@
 #include "flow/orchestrator_file.h"
 #include "mcp/tools.h"
 
-#define LOOK_MS 100	  /* between two looks at a run that a call waits for */
-#define PROMPT_SHOWN 2000 /* bytes of a prompt that a person reads in the question */
+#define LOOK_MS 100 /* between two looks at a run that a call waits for */
 
 static int no_memory(struct cordon_error *err)
 {
@@ -244,21 +243,29 @@ static int workflow_answer(struct cordon_mcp_request *request, json_t *args, jso
 	return r < 0 ? r : cordon_flow_status(home_of(request), run, ret_result, err);
 }
 
-/* What a person reads of the step: it is as long as they like to read, and the page shows all of it. */
+/* What a person reads of the step: all of it. */
 static int describe_step(const struct cordon_flow_run *run, const char *step, struct cordon_buf *text)
 {
 	size_t at = cordon_workflow_step(run->workflow, step);
 	const char *prompt = at == SIZE_MAX ? NULL : run->workflow->steps[at].prompt;
-	size_t n = prompt ? strlen(prompt) : 0, shown = n;
 
-	if (!n)
+	if (!prompt || !*prompt)
 		return 0;
-	if (shown > PROMPT_SHOWN)
-		for (shown = PROMPT_SHOWN; shown && ((unsigned char)prompt[shown] & 0xc0) == 0x80; shown--)
-			;
-	if (cordon_buf_adds(text, " It asks: ") < 0 || cordon_text_escape(text, prompt, shown) < 0)
-		return -ENOMEM;
-	return shown < n ? cordon_buf_addf(text, " [and %zu bytes more]", n - shown) : 0;
+	return cordon_buf_adds(text, " It asks: ") < 0 || cordon_text_quote(text, prompt, strlen(prompt)) < 0 ? -ENOMEM
+													      : 0;
+}
+
+/* Whether the step that the arguments name is the one that waits. */
+static int check_named(const char *run, const char *step, long long attempt, const json_t *args,
+		       struct cordon_error *err)
+{
+	const char *named = cordon_json_string(args, "step");
+
+	if (cordon_streq(named, step) && cordon_json_integer(args, "attempt") == attempt)
+		return 0;
+	return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+			   "the run %s has gone on since: now step %s waits for an answer, attempt %lld", run, step,
+			   attempt);
 }
 
 /* A step that waits for a person is answered by a person, who reads which it is. INVARIANT: the answer is for this attempt of
@@ -267,22 +274,25 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 	       struct cordon_error *err)
 {
 	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
-	bool approves = cordon_streq(cordon_mcp_arg(args, "decision"), "approve");
-	const char *note = cordon_mcp_arg(args, "note"), *step;
+	bool approves = cordon_json_is(args, "decision", "approve");
+	const char *note = cordon_json_string(args, "note"), *step;
 	struct cordon_buf *text = &question->text;
 	json_auto_t *status = NULL;
 	long long attempt;
-	int r = cordon_flow_run_open(home_of(request), cordon_mcp_arg(args, "run_id"), &run, err);
+	int r = cordon_flow_run_open(home_of(request), cordon_json_string(args, "run_id"), &run, err);
 
 	if (r == 0)
 		r = cordon_flow_status(home_of(request), run.id, &status, err);
 	if (r < 0)
 		return r;
-	step = cordon_mcp_arg(status, "currentStepId");
-	if (!step || !json_is_true(json_object_get(status, "pendingHumanInput")))
+	step = cordon_json_string(status, "currentStepId");
+	if (!step || !cordon_json_true(status, "pendingHumanInput"))
 		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
-				   run.id, cordon_mcp_arg(status, "state"));
-	attempt = json_integer_value(json_object_get(status, "currentAttempt"));
+				   run.id, cordon_json_string(status, "state"));
+	attempt = cordon_json_integer(status, "currentAttempt");
+	r = check_named(run.id, step, attempt, args, err);
+	if (r < 0)
+		return r;
 	question->means = json_pack("{s:s, s:s, s:I}", "run_id", run.id, "step", step, "attempt", (json_int_t)attempt);
 	r = question->means
 		    ? cordon_buf_addf(text, "%s the step %s of %s (workflow %s of %s), which waits for a person?",
@@ -294,7 +304,7 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 		r = describe_step(&run, step, text);
 	if (r == 0 && note && *note &&
 	    (cordon_buf_adds(text, " The note for later steps is: ") < 0 ||
-	     cordon_text_escape(text, note, strlen(note)) < 0))
+	     cordon_text_quote(text, note, strlen(note)) < 0))
 		r = -ENOMEM;
 	return r < 0 ? no_memory(err) : 0;
 }

@@ -173,12 +173,12 @@ def test_the_first_answer_counts_wherever_it_is_given(caller, cordon):
         id = waiting(cordon)["id"]
         result = call.answer(said)
         assert bool(result.get("isError")) == (said is NO) and projects(cordon) == made
-        late = cordon("approvals", "deny" if said is YES else "approve", id, "--json")
+        late = cordon("approvals", *(["deny"] if said is YES else ["approve", "--yes"]), id, "--json")
         assert late.returncode == 1 and late.json("stderr")["kind"] == "conflict" and "(client)" in late.json("stderr")["message"]
     # The terminal says yes, then no; the client comes too late.
     for verb, made in (("approve", 2), ("deny", 2)):
         call = Call(caller)
-        answered = cordon("approvals", verb, waiting(cordon)["id"], "--json")
+        answered = cordon("approvals", verb, *(["--yes"] if verb == "approve" else []), waiting(cordon)["id"], "--json")
         assert answered.returncode == 0 and answered.json()["answered_on"] == "terminal"
         result = call.go_on()
         assert bool(result.get("isError")) == (verb == "deny") and projects(cordon) == made
@@ -199,7 +199,7 @@ def test_a_form_that_is_closed_is_no_answer(caller, cordon):
     result = call.answer({"action": "cancel"})
     id = waiting(cordon)["id"][:8]
     assert result["isError"] and f"approvals approve {id}" in result["content"][0]["text"] and projects(cordon) == 0
-    assert cordon("approvals", "approve", id).returncode == 0
+    assert cordon("approvals", "approve", "--yes", id).returncode == 0
     assert not calls(caller)["isError"] and projects(cordon) == 1
 
 
@@ -217,7 +217,7 @@ def test_a_kill_between_question_and_answer_loses_nothing(caller, cordon):
     again = Call(caller)
     assert waiting(cordon)["id"] == id and again.message == call.message, "it is the same question"
     caller.kill()
-    assert cordon("approvals", "approve", id).returncode == 0
+    assert cordon("approvals", "approve", "--yes", id).returncode == 0
     if isinstance(caller, Http) and caller.modern:  # The state of the first call is good for the server's next life, too.
         assert not call.go_on().get("isError") and projects(cordon) == 1
     else:
@@ -228,7 +228,7 @@ def test_an_approval_is_for_one_call_of_one_client_and_expires(caller, cordon, b
     call = Call(caller)
     id = waiting(cordon)["id"]
     age(box, id, expires_at="2020-01-01T00:00:00.000Z")
-    late = cordon("approvals", "approve", id, "--json")
+    late = cordon("approvals", "approve", "--yes", id, "--json")
     assert late.returncode == 1 and late.json("stderr")["kind"] == "conflict" and "expired" in late.json("stderr")["message"]
     result = call.answer(YES)
     assert result["isError"] and "expired" in result["content"][0]["text"] and projects(cordon) == 0
@@ -238,19 +238,19 @@ def test_an_approval_is_for_one_call_of_one_client_and_expires(caller, cordon, b
     other = ARGS | {"name": "q"}
     if caller.modern:
         other_call = Call(caller, other)
-        assert cordon("approvals", "approve", id).returncode == 0
+        assert cordon("approvals", "approve", "--yes", id).returncode == 0
         other_call.asked["requestState"] = call.asked["requestState"]
         wrong = caller.send(other, requestState=call.asked["requestState"])
         assert caller.receive(lambda m: m.get("id") == wrong)["error"]["code"] == -32602
     else:
-        assert cordon("approvals", "approve", id).returncode == 0
+        assert cordon("approvals", "approve", "--yes", id).returncode == 0
         assert not call.go_on().get("isError") and projects(cordon) == 1
         Call(caller, other)
     if caller.modern:
         # Approved and not used in time: the question is put again.
         age(box, id, expires_at="2020-01-01T00:00:00.000Z")
         assert call.go_on()["isError"] and projects(cordon) == 0
-    assert [one["question"].count("project q?") for one in approvals(cordon)] == [1]
+    assert [one["question"].count('project "q"?') for one in approvals(cordon)] == [1]
 
 
 def test_a_client_that_cannot_ask_calls_again_after_the_approval(cordon, raw):
@@ -267,12 +267,12 @@ def test_a_client_that_cannot_ask_calls_again_after_the_approval(cordon, raw):
     id = waiting(cordon)["id"]
     shown = cordon("approvals", "show", id[:8]).stdout
     assert "state: waiting" in shown and "principal: local" in shown and "tool: project_create" in shown
-    assert cordon("approvals", "approve", id[:8]).returncode == 0
+    assert cordon("approvals", "approve", "--yes", id[:8]).returncode == 0
     assert call(ARGS | {"name": "q"})["error"]["code"] == -32021 and projects(cordon) == 0, "other arguments"
     assert call()["result"]["structuredContent"]["name"] == "p" and projects(cordon) == 1
     assert call()["error"]["code"] == -32021 and projects(cordon) == 1, "once"
     # A denial stands for the same call.
-    (id,) = [one["id"] for one in approvals(cordon) if "project p?" in one["question"]]
+    (id,) = [one["id"] for one in approvals(cordon) if 'project "p"?' in one["question"]]
     assert cordon("approvals", "deny", id).returncode == 0
     for _ in range(2):
         denied = call()["result"]["structuredContent"]["error"]
@@ -283,9 +283,9 @@ def test_a_client_that_cannot_ask_calls_again_after_the_approval(cordon, raw):
     old.initialize()
     arguments = ARGS | {"name": "old"}
     refused = old.ask(1, "tools/call", {**params, "arguments": arguments}, modern=False)["result"]
-    (id,) = [one["id"] for one in approvals(cordon) if "project old?" in one["question"]]
+    (id,) = [one["id"] for one in approvals(cordon) if 'project "old"?' in one["question"]]
     assert refused["isError"] and f"cordon approvals approve {id[:8]}" in refused["content"][0]["text"]
-    assert cordon("approvals", "approve", id).returncode == 0
+    assert cordon("approvals", "approve", "--yes", id).returncode == 0
     done = old.ask(2, "tools/call", {**params, "arguments": arguments}, modern=False)["result"]
     assert not done.get("isError") and projects(cordon) == 2
 
@@ -301,7 +301,7 @@ def test_an_approval_counts_for_one_principal(cordon):
         assert asked["error"]["code"] == -32021
         one = waiting(cordon)
         assert re.fullmatch("token:[0-9a-f]{8}", one["principal"])
-        assert cordon("approvals", "approve", one["id"]).returncode == 0
+        assert cordon("approvals", "approve", "--yes", one["id"]).returncode == 0
         assert server.modern("tools/call", params, token=tokens[1]).json()["error"]["code"] == -32021 and projects(cordon) == 0
         assert waiting(cordon)["principal"] != one["principal"]
         assert server.modern("tools/call", params, token=tokens[0]).json()["result"] and projects(cordon) == 1
@@ -332,12 +332,12 @@ def test_a_revoked_token_takes_what_it_asked_along(cordon, box):
             server.modern("tools/call", params(victim), token=token, capabilities=capabilities)
         asked = approvals(cordon)
         assert len(asked) == 4
-        assert cordon("approvals", "approve", asked[3]["id"]).returncode == 0
+        assert cordon("approvals", "approve", "--yes", asked[3]["id"]).returncode == 0
         assert cordon("token", "revoke", "leaver").returncode == 0
         poll(lambda: server.modern("tools/list", token=token).status == 401, PATIENT, "the token to be gone")
         there.ended()
         for one in asked[:3]:
-            late = cordon("approvals", "approve", one["id"], "--json")
+            late = cordon("approvals", "approve", "--yes", one["id"], "--json")
             assert late.returncode == 1 and "expired" in late.json("stderr")["message"], late
         assert approvals(cordon) == [] and {one["state"] for one in approvals(cordon, "--all")} == {"expired"}
         # A token that has expired, or whose file is gone, has nobody who withdraws its questions. The calls have ended all the same.
@@ -356,7 +356,7 @@ def test_a_revoked_token_takes_what_it_asked_along(cordon, box):
         poll(lambda: server.modern("tools/list", token=token).status == 401, PATIENT, "the token to be gone")
         streams[0].ended()
         for one in approvals(cordon):
-            assert cordon("approvals", "approve", one["id"]).returncode == 0
+            assert cordon("approvals", "approve", "--yes", one["id"]).returncode == 0
         for _ in range(10):
             assert server.modern("tools/list", token=token).status == 401
         assert server.process.poll() is None and projects(cordon) == 4
@@ -414,14 +414,14 @@ def test_the_command_line_takes_beginnings_and_shows_what_latest_is(cordon, raw,
     one, two = approvals(cordon)
     assert cordon("approvals", "list", "-q").stdout.split() == [one["id"][:8], two["id"][:8]]
     for wrong, status in (("zzzzzzzz", 1), ("abc", 2), ("../../tokens", 1), (one["id"][:6], 2), (one["id"].replace(one["id"][9], "z"), 1)):
-        assert cordon("approvals", "approve", wrong).returncode == status, wrong
-    assert cordon("approvals", "approve", one["id"][:8], "--for", "policy").returncode == 2
+        assert cordon("approvals", "approve", "--yes", wrong).returncode == status, wrong
+    assert cordon("approvals", "approve", "--yes", one["id"][:8], "--for", "policy").returncode == 2
     assert cordon("approvals", "approve", "latest").returncode == 2, "not without a terminal"
     assert cordon("approvals", "show", "latest", "--json").json()["id"] == two["id"]
     assert cordon("completion", "--ids", "approvals", "--", one["id"][:3]).stdout.startswith(one["id"][:8] + "\tproject_create")
     for typed, status, state in ((b"n\n", 1, "waiting"), (b"y\n", 0, "approved")):
         tty = Terminal(box, cordon.path, "approvals", "approve", "latest", cwd=box.path)
-        assert b"project b?" in tty.expect(b"Approve this? [y/N] ")
+        assert b'project "b"?' in tty.expect(b"Approve this? [y/N] ")
         tty.type(typed)
         assert tty.process.wait(PATIENT) == status
         tty.close()
@@ -435,7 +435,7 @@ def test_list_follow_prints_what_begins_to_wait(cordon, raw):
     server = raw()
     for name in "ab":
         server.ask(name, "tools/call", {"name": "project_create", "arguments": ARGS | {"name": name}})
-        assert f"project {name}?" in json.loads(following.stdout.readline())["question"]
+        assert f'project "{name}"?' in json.loads(following.stdout.readline())["question"]
     following.terminate()
     following.wait(PATIENT)
 

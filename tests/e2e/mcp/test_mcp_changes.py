@@ -15,7 +15,7 @@ def test_the_question_names_the_commits_that_come_with_a_view(connect, cordon, b
     applied = client.tool("changes_apply", view_id="latest", root=str(tree))
     assert applied["git"]["state"] == "taken" and {ref["name"] for ref in applied["git"]["refs"]} == {"refs/heads/main", "refs/heads/topic", "refs/tags/v1"}
     questions = "\n".join(str(note) for note in client.notes)
-    assert "2 new commits are taken over: refs/heads/main moves, refs/heads/topic moves, refs/tags/v1 is new." in questions, questions
+    assert '2 new commits are taken over: "refs/heads/main" moves, "refs/heads/topic" moves, "refs/tags/v1" is new.' in questions, questions
     assert box.run("git", "log", "--format=%s", "topic", cwd=tree).stdout == "other\none\n"
 
 
@@ -44,7 +44,7 @@ def test_nothing_leaves_a_view_without_a_persons_consent(connect, box):
     assert {item["path"] for item in applied["changed"]} == {"Makefile", "old"}
     assert (tree / "Makefile").read_text() == "all:\n" and not (tree / "old").exists() and not (tree / "plain").exists()
     questions = "\n".join(str(note) for note in client.notes)
-    assert f"to {tree}? 2 files change, 1 of them are deleted. The host would execute 1 of them: Makefile (make)" in questions
+    assert f'to "{tree}"? 2 files change, 1 of them are deleted. The host would execute 1 of them: "Makefile" (make)' in questions
     box.write("root/plain", "host\n")
     assert client.refused("changes_apply", view_id=view.id)["kind"] == "conflict"
     assert client.tool("changes_discard", view_id=view.id) == {"view_id": view.id, "discarded": True} and not view.dir.exists()

@@ -58,7 +58,7 @@ def test_an_agent_asks_and_only_a_person_outside_can_answer(agent, raw, cordon):
     assert error(refused)["kind"] == "policy_denied" and f"cordon approvals approve {one['id'][:8]}" in error(refused)["hint"]
     assert one["principal"] == f"session:{agent.session}" and (one["session_id"], one["project_id"]) == (agent.session, agent.project)
     assert one["choices"] == ["once", "session", "policy"] and 'The agent says: "to read the data"' in one["question"]
-    assert f"read {agent.data} of the host" in one["widens"] and f"session {agent.session} of project p more?" in one["question"]
+    assert f'read "{agent.data}" of the host' in one["widens"] and f'session {agent.session} of project "p" more?' in one["question"]
     # What its client makes of elicitation is no answer, in either era.
     for more in ({"inputResponses": {"approve": YES}}, {"inputResponses": {"approve": YES}, "requestState": one["id"] + ".9.00"}):
         forged = server.ask("g", "tools/call", {"name": "grant_request", "arguments": agent.want, **more}, capabilities=FORMS)["result"]
@@ -73,7 +73,7 @@ def test_an_agent_asks_and_only_a_person_outside_can_answer(agent, raw, cordon):
     inside = cordon("session", "exec", agent.session, "--", "sh", "-c", f"ls {home}/state/approvals {home}; cat {home}/state/approvals/{one['id']}.json; CORDON_HOME={home} {cordon.path} approvals approve {one['id']}")
     assert inside.returncode != 0 and one["id"] not in inside.stdout and agent.waiting()["state"] == "waiting"
     # A person approves for the session: it is so at once, and the next call says what that means.
-    done = cordon("approvals", "approve", one["id"], "--for", "session", "--json").json()
+    done = cordon("approvals", "approve", "--yes", one["id"], "--for", "session", "--json").json()
     assert (done["state"], done["effective"], done["span"]) == ("done", "next_start", "session")
     told = grant(server, **agent.want)["structuredContent"]
     assert told["allowed"] == f"{agent.data}:ro" and told["effective"] == "next_start" and "next start" in told["note"]
@@ -105,7 +105,7 @@ def test_an_agent_learns_nothing_about_the_host_from_a_question(agent, raw, cord
         answers.add(str(refused).replace(id[:8], "ID"))
         if path == agent.data:
             continue
-        tried = cordon("approvals", "approve", id, "--for", "policy", "--json")
+        tried = cordon("approvals", "approve", "--yes", id, "--for", "policy", "--json")
         assert tried.returncode == 1 and "approved, but not in effect" in tried.json("stderr")["message"]
         told = error(grant(server, path=str(path), reason="r"))
         assert told["message"] == "this can't be allowed on this host" and str(box.state) not in str(told)
@@ -123,11 +123,11 @@ def test_an_approval_for_a_run_ends_with_it(agent, raw, cordon):
     one = agent.waiting()
     agent.stop()
     agent.start()
-    late = cordon("approvals", "approve", one["id"], "--json")
+    late = cordon("approvals", "approve", "--yes", one["id"], "--json")
     assert late.returncode == 1 and "has ended" in late.json("stderr")["message"]
     assert error(grant(server, **agent.want))["kind"] == "policy_denied", "the new run asks anew"
     assert agent.waiting()["id"] != one["id"]
-    assert cordon("approvals", "approve", agent.waiting()["id"]).returncode == 0
+    assert cordon("approvals", "approve", "--yes", agent.waiting()["id"]).returncode == 0
     for readable in (True, False):
         agent.stop()
         agent.start()
@@ -141,7 +141,7 @@ def test_a_person_chooses_how_long_in_the_client(agent, raw, cordon):
     asked = server.receive()["result"]
     form = asked["inputRequests"]["approve"]["params"]
     assert form["requestedSchema"]["properties"]["for"]["enum"] == ["once", "session", "policy"]
-    assert form["message"].endswith("The agent says: \"so 'that' it works\\e[1m\\u{202e}\"")
+    assert form["message"].endswith("The agent says: \"so \\\"that\\\" it works\\e[1m\\u{202e}\"")
     done = server.ask("g", "tools/call", {"name": "grant_request", "arguments": want, "requestState": asked["requestState"], "inputResponses": {"approve": YES}}, capabilities=FORMS)["result"]
     assert done["structuredContent"] == {"session_id": agent.session, "allowed": "b.example.com:443", "effective": "now", "for": "policy"}
     assert cordon("project", "get", agent.project, "--json").json()["net"] == ["a.example.com", "b.example.com:443"]
@@ -150,7 +150,7 @@ def test_a_person_chooses_how_long_in_the_client(agent, raw, cordon):
     old.initialize(capabilities=FORMS)
     old.request("g", "tools/call", {"name": "grant_request", "arguments": want | {"host": "c.example.com"}}, modern=False)
     assert old.receive()["method"] == "elicitation/create"
-    assert cordon("approvals", "approve", agent.waiting()["id"], "--json").json()["effective"] == "now"
+    assert cordon("approvals", "approve", "--yes", agent.waiting()["id"], "--json").json()["effective"] == "now"
     assert old.receive()["method"] == "notifications/cancelled"
     assert old.receive()["result"]["structuredContent"]["effective"] == "now"
     assert "c.example.com:443" in cordon("session", "get", agent.session, "--json").json()["net"]
@@ -176,7 +176,7 @@ def test_who_may_not_change_settings_can_ask_but_not_answer(agent, cordon):
         session = server.initialize(FORMS, token=tokens["run"])
         assert error(server.legacy(session, "tools/call", params, token=tokens["run"]).json()["result"])["kind"] == "policy_denied"
         (one,) = [a for a in cordon("approvals", "list", "--json").json() if a["principal"] == agent_of(cordon, "run")]
-        assert cordon("approvals", "approve", one["id"], "--for", "session").returncode == 0
+        assert cordon("approvals", "approve", "--yes", one["id"], "--for", "session").returncode == 0
         assert server.result("tools/call", params, token=tokens["run"])["structuredContent"]["effective"] == "next_start"
     finally:
         assert server.stop() == 0

@@ -111,8 +111,8 @@ def test_no_loop_starts_without_a_persons_consent(loop, raw, connect, box):
     done = client.tool("loop_start", prds=["prd.json", "second.json"], command=["sh", "-c", "echo \x1b[2J"], verify="true", wait_seconds=60)
     assert done["state"] == "done", done
     question = "\n".join(str(note) for note in client.notes)
-    assert f"the stories of {loop.top}/prd.json and of {loop.top}/second.json, and change and commit files in {loop.top}?" in question and "chosen by the caller: sh -c echo" in question
-    assert "check of results is: true" in question and "\x1b" not in question
+    assert f'the stories of "{loop.top}/prd.json" and of "{loop.top}/second.json", and change and commit files in "{loop.top}"?' in question and 'chosen by the caller: "sh" "-c" "echo' in question
+    assert 'check of results is: "true"' in question and "\x1b" not in question
     client.close()
 
     server = raw("--approved", cwd=loop.top)

@@ -32,7 +32,7 @@ def test_no_grant_changes_without_a_persons_consent(connect, box):
         assert client.tool(name, **args)["changed"] is True
     assert client.tool("shared_grant", **calls[1][1])["changed"] is False
     questions = "\n".join(str(note) for note in client.notes)
-    assert f"Make {docs} of the host a shared area, docs" in questions and f"Let the agents of o read the shared area docs ({docs})?" in questions
+    assert f'Make "{docs}" of the host a shared area, "docs"' in questions and f'Let the agents of "o" read the shared area "docs" ("{docs}")?' in questions
     listed = client.tool("orchestrator_list")
     assert listed["orchestrators"][0]["shared_access"] == [{"name": "docs", "path": str(docs), "access": "read-only", "cross_domain": False}]
     assert client.refused("shared_remove", key="docs")["kind"] == "conflict"
@@ -48,11 +48,11 @@ def test_no_step_that_waits_for_a_person_is_answered_without_one(connect, box, c
     desk.define(human("check", on_approve="two"), step("two", 'echo done > "$RUN/done"', workspace_mode="run_workspace"))
     client = connect("v1", approve=False)
     run = client.tool("workflow_run", orchestrator_id="desk", workflow_id="flow", inputs={}, wait_seconds=30)["runId"]
-    assert client.refused("workflow_answer", run_id=run, decision="approve")["kind"] == "policy_denied"
+    assert client.refused("workflow_answer", run_id=run, step="check", decision="approve")["kind"] == "policy_denied"
     assert desk.status(run)["state"] == "waiting" and not (desk.directory(run) / "done").exists()
     client.close()
     client = connect("v1", approve=True)
-    client.tool("workflow_answer", run_id=run, decision="approve")
+    client.tool("workflow_answer", run_id=run, step="check", decision="approve")
     poll(lambda: desk.status(run)["state"] == "succeeded", 60)
     assert (desk.directory(run) / "done").read_text() == "done\n"
     client.close()

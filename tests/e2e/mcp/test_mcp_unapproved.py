@@ -39,7 +39,7 @@ def waiting(cordon):
 
 def approve(cordon):
     (one,) = waiting(cordon)
-    assert cordon("approvals", "approve", one["id"]).returncode == 0
+    assert cordon("approvals", "approve", "--yes", one["id"]).returncode == 0
     return one["question"]
 
 
@@ -203,7 +203,7 @@ def test_an_answer_is_for_the_step_that_a_person_read_of(cordon, raw, box):
     run = desk.begin()
     poll(lambda: desk.status(run)["state"] == "waiting", 60)
     server = raw()
-    arguments = {"run_id": run, "decision": "approve"}
+    arguments = {"run_id": run, "step": "draft", "decision": "approve"}
 
     def answers():
         return [event["step"] for event in desk.journal(run) if event["event"] == "answer"]
@@ -212,9 +212,12 @@ def test_an_answer_is_for_the_step_that_a_person_read_of(cordon, raw, box):
     question = approve(cordon)
     assert "the step draft of" in question and "look at it" in question
     # Somebody else answers the step; what was approved is not for the next one.
-    assert cordon("workflow", "approve", run).returncode == 0
+    assert cordon("workflow", "approve", run, "--step", "draft").returncode == 0
     poll(lambda: desk.status(run)["state"] == "waiting" and desk.status(run)["currentStepId"] == "production", 60)
-    assert kind(call(server, "workflow_answer", **arguments)) == "asked" and answers() == ["draft"]
+    assert kind(call(server, "workflow_answer", **arguments)) == "conflict" and answers() == ["draft"] and waiting(cordon) == []
+    for wrong in ({"step": "draft"}, {"step": "production", "attempt": 1}, {"step": "ship"}):
+        assert kind(call(server, "workflow_answer", **arguments | wrong)) == "conflict"
+    assert kind(call(server, "workflow_answer", **arguments | {"step": "production"})) == "asked" and answers() == ["draft"]
     (two,) = waiting(cordon)
     assert "the step production of" in two["question"]
     assert cordon("approvals", "deny", two["id"]).returncode == 0
@@ -223,10 +226,10 @@ def test_an_answer_is_for_the_step_that_a_person_read_of(cordon, raw, box):
     poll(lambda: desk.status(other)["state"] == "waiting", 60)
 
     def change():
-        assert cordon("workflow", "approve", other).returncode == 0
+        assert cordon("workflow", "approve", other, "--step", "draft").returncode == 0
         poll(lambda: desk.status(other)["state"] == "waiting" and desk.status(other)["currentStepId"] == "production", 60)
 
-    assert kind(Between(server, cordon, box)(change, "workflow_answer", run_id=other, decision="approve")) == "conflict"
+    assert kind(Between(server, cordon, box)(change, "workflow_answer", run_id=other, step="draft", decision="approve")) == "conflict"
     assert [event["step"] for event in desk.journal(other) if event["event"] == "answer"] == ["draft"]
     for one in (run, other):
         assert cordon("workflow", "cancel", one).returncode == 0
