@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/pairs.h"
+#include "cli/workflow_step.h"
 #include "flow/flow.h"
 #include "flow/orchestrator_file.h"
 
@@ -553,17 +554,24 @@ static int run_resume(struct cordon_cli *cli, int argc, char **argv)
 	return answer(cli, &args, "workflow resumed");
 }
 
+/* INVARIANT: the answer is for the step that was named or shown. If another one waits by then, nothing happens. */
 static int decide(struct cordon_cli *cli, int argc, char **argv, bool approve)
 {
-	struct cordon_flow_reply reply = { .approve = approve };
+	autoflow struct cordon_flow_run run = CORDON_FLOW_RUN_NONE;
+	struct cordon_flow_reply reply;
+	struct cordon_cli_step answered = { 0 };
 	struct cordon_error err = { 0 };
 	int code;
 	ARGS;
 
 	if (!begin(cli, argc, argv, 1, 1, &args, &code))
 		return code;
-	reply.note = args.note;
-	if (cordon_flow_answer(&args.home, args.operands[0], &reply, &err) < 0)
+	if (cordon_flow_run_open(&args.home, args.operands[0], &run, &err) < 0)
+		return cordon_cli_fail(cli, &err);
+	if ((code = cordon_cli_step_choose(cli, &args.home, &run, args.step, approve, &answered)) != 0)
+		return code;
+	reply = (struct cordon_flow_reply){ approve, args.note, answered.step, answered.attempt };
+	if (cordon_flow_answer(&args.home, run.id, &reply, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	return answer(cli, &args, approve ? "step approved" : "step rejected");
 }

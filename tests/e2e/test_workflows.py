@@ -339,19 +339,19 @@ def test_a_person_approves_or_rejects_a_waiting_step(desk, cordon):
     assert desk.status(run)["pendingHumanInput"] and desk.status(run)["engine"] is None
     refused = cordon("workflow", "resume", run)
     assert refused.returncode == 1 and "waits for a person" in refused.stderr
-    assert cordon("workflow", "reject", run, "--note", "again").returncode == 0
+    assert cordon("workflow", "reject", run, "--step", "check", "--note", "again").returncode == 0
     poll(lambda: desk.status(run)["state"] == "waiting" and desk.status(run)["steps"][0]["attempts"] == 2, 60)
-    done = cordon("workflow", "approve", run, "--note", "fine {{inputs.x}}", "--wait")
+    done = cordon("workflow", "approve", run, "--step", "check:1", "--note", "fine {{inputs.x}}", "--wait")
     assert done.returncode == 0 and "state=succeeded" in done.stdout, done
     assert (desk.directory(run) / "end").read_text() == "approve fine {{inputs.x}}\n" and (desk.directory(run) / "plans").read_text() == "x\nx\n"
-    assert cordon("workflow", "approve", run).returncode == 1
+    assert cordon("workflow", "approve", run, "--step", "check").returncode == 1
 
 
 def test_a_rejection_without_a_way_on_fails_the_run(desk, cordon):
     desk.define(human("check"))
     run = desk.begin()
     poll(lambda: desk.status(run)["state"] == "waiting", 60)
-    assert cordon("workflow", "reject", run, "--wait").returncode == 1 and desk.status(run)["terminalReason"] == "rejected"
+    assert cordon("workflow", "reject", run, "--step", "check", "--wait").returncode == 1 and desk.status(run)["terminalReason"] == "rejected"
 
 
 def test_a_prompt_file_its_context_and_a_command_with_prompt_file(box, cordon):
@@ -445,7 +445,7 @@ def test_a_run_keeps_the_definition_that_it_began_with(desk, cordon):
     run = desk.begin()
     poll(lambda: desk.status(run)["state"] == "waiting", 60)
     desk.define(human("check", on_approve="two"), step("two", 'echo new > "$RUN/x"'))
-    assert cordon("workflow", "approve", run, "--wait").returncode == 0 and (desk.directory(run) / "x").read_text() == "old\n"
+    assert cordon("workflow", "approve", run, "--step", "check", "--wait").returncode == 0 and (desk.directory(run) / "x").read_text() == "old\n"
 
 
 def test_the_next_step_sees_grants_as_they_are_then(desk, cordon):
@@ -454,7 +454,7 @@ def test_the_next_step_sees_grants_as_they_are_then(desk, cordon):
     run = desk.begin()
     poll(lambda: desk.status(run)["state"] == "waiting", 60)
     desk.grant()
-    assert cordon("workflow", "approve", run, "--wait").returncode == 0
+    assert cordon("workflow", "approve", run, "--step", "check", "--wait").returncode == 0
     assert (desk.private / "seen").read_text() == "text of docs\n" and "docs" not in (desk.private / "after").read_text()
 
 
