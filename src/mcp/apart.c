@@ -28,7 +28,7 @@
 #define CHILDREN_MAX 64	   /* at once; further calls wait */
 #define CHILDREN_OF_ONE 16 /* of one client */
 #define ABOUT_SIZE 128
-#define RETRY_MS 20
+#define RETRY_MS 1000 /* a child that waits for its turn is begun when another has ended; this is for all other cases */
 #define REAP_MS 200
 
 /* What the server says to the child at the end. */
@@ -37,6 +37,7 @@ enum { TAKEN = 't', CANCELLED = 'c' };
 struct cordon_mcp_child {
 	struct cordon_mcp_child *next;
 	const struct cordon_mcp_work *work;
+	struct cordon_mcp_call *call; /* while it waits for its turn */
 	char principal[CORDON_ID_SIZE + 16];
 	char about[ABOUT_SIZE]; /* what it changes, or "" */
 	pid_t pid;		/* 0: it waits for its turn */
@@ -207,12 +208,33 @@ static bool has_earlier(const struct cordon_mcp_child *child)
 	return false;
 }
 
+/* A place is free: the call that has waited longest, of those whose client has room, goes on at once. The list begins with the newest. */
+static void wake(struct cordon_mcp *mcp)
+{
+	const struct cordon_mcp_child *asked = NULL; /* neighbours are often of one client: its room is counted once */
+	struct cordon_mcp_child *oldest = NULL;
+	bool room = false;
+
+	for (struct cordon_mcp_child *child = mcp->children; child; child = child->next) {
+		if (child->pid || !child->call || child->call->due == 0) /* one that goes on already has its place */
+			continue;
+		if (!asked || !cordon_streq(asked->principal, child->principal))
+			room = has_room(mcp, child);
+		asked = child;
+		if (room && !has_earlier(child))
+			oldest = child;
+	}
+	if (oldest)
+		oldest->call->due = 0;
+}
+
 static int start(struct cordon_mcp_call *call, struct cordon_mcp_child *child)
 {
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
+	child->call = NULL;
 	child->pid = fork();
 	if (child->pid == 0)
 		be_child(call, child->work, pair[1]);
@@ -232,6 +254,7 @@ int cordon_mcp_apart(struct cordon_mcp_call *call, const struct cordon_mcp_work 
 	call->child = new_child(call->request.mcp, work, call->request.channel->principal);
 	if (!call->child)
 		return -ENOMEM;
+	call->child->call = call;
 	if (call->about)
 		(void)cordon_copy(call->child->about, sizeof(call->child->about), call->about, strlen(call->about));
 	call->child->kept = call->kept;
@@ -294,6 +317,7 @@ static bool finish(struct cordon_mcp_call *call, int r, int64_t now)
 	} else {
 		unlink_child(call->request.mcp, child);
 	}
+	wake(call->request.mcp);
 	return work->done(call, value, &passed, now);
 }
 
@@ -322,6 +346,7 @@ void cordon_mcp_apart_leave(struct cordon_mcp_call *call, bool cancel)
 	call->child = NULL;
 	if (!child->pid) {
 		unlink_child(call->request.mcp, child);
+		wake(call->request.mcp); /* others may have waited for it */
 		return;
 	}
 	if (child->work->reads)
@@ -353,12 +378,17 @@ void cordon_mcp_aside(struct cordon_mcp *mcp, void (*work)(const struct cordon_s
 void cordon_mcp_apart_reap(struct cordon_mcp *mcp)
 {
 	struct cordon_mcp_child *next;
+	size_t freed = 0;
 
 	for (struct cordon_mcp_child *child = mcp->children; child; child = next) {
 		next = child->next;
-		if (child->left && waitpid(child->pid, NULL, WNOHANG) != 0)
-			unlink_child(mcp, child);
+		if (!child->left || waitpid(child->pid, NULL, WNOHANG) == 0)
+			continue;
+		freed += !child->over;
+		unlink_child(mcp, child);
 	}
+	while (freed--)
+		wake(mcp);
 }
 
 int64_t cordon_mcp_apart_due(const struct cordon_mcp *mcp, int64_t now)

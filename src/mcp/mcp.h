@@ -24,6 +24,8 @@
 #define CORDON_MCP_LEGACY "2025-11-25"
 
 #define CORDON_MCP_MESSAGE_MAX ((size_t)4 << 20)
+#define CORDON_MCP_VALUES_MAX 65536 /* of JSON in one message */
+#define CORDON_MCP_DEPTH_MAX 128
 #define CORDON_MCP_CALLS_MAX 4096
 #define CORDON_MCP_LISTENS_MAX 4096
 #define CORDON_MCP_LISTEN_URIS_MAX 256
@@ -71,6 +73,9 @@ struct cordon_mcp_options {
 	const char *toolset;	  /* serve only these: names of tools or their first words, with commas; NULL: manage */
 	bool approved;		  /* the operator consented in advance to deletions and to settings that widen access */
 };
+
+/* Parses a message, whose values are bounded; else NULL, and where->text says why. */
+json_t *cordon_mcp_parse(const char *text, size_t n, json_error_t *ret_where);
 
 int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_options *options,
 		   struct cordon_mcp **ret_mcp, struct cordon_error *err);

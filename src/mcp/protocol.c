@@ -303,10 +303,51 @@ void cordon_mcp_take(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel,
 	}
 }
 
+/*
+ * Whether the text has few enough values, and none too deep. Each of them takes many times its bytes in memory, so this is counted before
+ * the text is parsed: there are at most as many values as commas and opening brackets, and one more.
+ */
+static bool is_bounded(const char *text, size_t n)
+{
+	size_t values = 1, depth = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+
+		if (quoted) {
+			i += c == '\\';
+			quoted = c != '"';
+		} else if (c == '"') {
+			quoted = true;
+		} else if (c == '[' || c == '{') {
+			values++;
+			depth++;
+		} else if (c == ',') {
+			values++;
+		} else if ((c == ']' || c == '}') && depth) {
+			depth--;
+		}
+		if (values > CORDON_MCP_VALUES_MAX || depth > CORDON_MCP_DEPTH_MAX)
+			return false;
+	}
+	return true;
+}
+
+json_t *cordon_mcp_parse(const char *text, size_t n, json_error_t *ret_where)
+{
+	if (is_bounded(text, n))
+		return json_loadb(text, n, JSON_REJECT_DUPLICATES, ret_where);
+	*ret_where = (json_error_t){ .line = -1, .column = -1 };
+	snprintf(ret_where->text, sizeof(ret_where->text), "more than %d values, or more than %d levels",
+		 CORDON_MCP_VALUES_MAX, CORDON_MCP_DEPTH_MAX);
+	return NULL;
+}
+
 void cordon_mcp_message(struct cordon_mcp *mcp, struct cordon_mcp_channel *channel, const char *text, size_t n)
 {
 	json_error_t where;
-	json_auto_t *message = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
+	json_auto_t *message = cordon_mcp_parse(text, n, &where);
 
 	cordon_mcp_take(mcp, channel, message, where.text);
 }

@@ -157,12 +157,12 @@ def test_a_token_without_admin_answers_no_question_itself(box, cordon, server):
 
     for run in (desk.begin() for _ in range(2)):
         poll(lambda: desk.status(run)["state"] == "waiting", PATIENT)
-        for arguments in ({"run_id": run, "decision": "approve"}, {"run_id": run, "decision": "reject", "note": "n"}):
+        for arguments in ({"run_id": run, "step": "check", "decision": "approve"}, {"run_id": run, "step": "check", "decision": "reject", "note": "n"}):
             result = answer(token, "workflow_answer", arguments)
             assert result["isError"] and "whom this client can't speak for" in result["content"][0]["text"]
         assert desk.status(run)["state"] == "waiting" and not [event for event in desk.journal(run) if event["event"] == "answer"]
         assert answer(token, "grant_request", {"session_id": session, "path": str(box.mkdir("data")), "reason": "r"})["isError"]
     assert {one["state"] for one in cordon("approvals", "list", "--all", "--json").json()} == {"waiting"}
-    assert not answer(admin, "workflow_answer", {"run_id": run, "decision": "approve"}).get("isError")
+    assert not answer(admin, "workflow_answer", {"run_id": run, "step": "check", "decision": "approve"}).get("isError")
     assert [event["step"] for event in desk.journal(run) if event["event"] == "answer"] == ["check"]
     server.did("session_stop", session_id=session)
