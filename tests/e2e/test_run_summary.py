@@ -63,7 +63,7 @@ def test_what_the_host_may_execute_is_named(cordon, repo):
 
 
 def test_a_folder_that_was_made_unreadable_is_named(box, cordon, repo):
-    box.mkdir("repo/old", mode=0o311)
+    box.mkdir("repo/node_modules/old", mode=0o311)
     time.sleep(0.05)
     lines = summary(cordon, repo, "mkdir -p node_modules/.bin; echo x >node_modules/.bin/tool; chmod 755 node_modules/.bin/tool; chmod 311 node_modules/.bin")
     told = "  created node_modules/.bin/tool (npm and its relatives)" if box.who.is_root else "1 folder that changed can't be read: node_modules/.bin"
