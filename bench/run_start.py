@@ -100,13 +100,22 @@ def crun_bundle(context, made):
 ONE_CGROUP_VERSION = ["unshare", "-m", "sh", "-c", 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"', "sh"]
 
 
-def medians(context, commands, rounds, wrapper=()):
-    """Median microseconds by name, measured in turns."""
+def figures(context, commands, rounds, wrapper=()):
+    """What spawn_bench says of each command, by name, measured in turns: microseconds and processor time."""
     words = []
     for name, command in commands.items():
         words += [";"] * bool(words) + [name, *command]
     done = run([*wrapper, context.program("spawn_bench"), str(rounds), *words])
-    return {row.split("\t")[0]: float(row.split("\t")[1]) for row in done.stdout.decode().splitlines()}
+    found = {}
+    for row in done.stdout.decode().splitlines():
+        name, median, tenth, _ninetieth, _multiple, least, processor = row.split("\t")
+        found[name] = {"median": float(median), "tenth": float(tenth), "least": float(least), "cpu": float(processor)}
+    return found
+
+
+def medians(context, commands, rounds, wrapper=()):
+    """Median microseconds by name."""
+    return {name: found["median"] for name, found in figures(context, commands, rounds, wrapper).items()}
 
 
 def works(command):

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
@@ -17,8 +16,8 @@
 #define RECORD_MAGIC "cordon-run 2"
 #define SPARE "spare-run" /* a file in state/ that the next run takes as its record */
 
-/* A record is a list of strings, each with a NUL at its end: the magic, the root, then the protected paths. Each path
- * has a letter in front of it, which says whether the user asked for it or it is on the built-in list. */
+/* A record is a list of strings, each with a NUL at its end: the magic, the root, then the protected paths, of which that
+ * of a run in a view has none. Each path has a letter in front of it, which says whether the user asked for it or it is on the built-in list. */
 #define ASKED 'a'
 #define BY_DEFAULT 'd'
 

@@ -6,7 +6,8 @@
  *
  * Runs whose roots overlap must agree on what is protected: a later run is refused unless it can't change anything that
  * an earlier one protects in the later one's root (cordon_policy_holds()). Paths of the built-in list count only when
- * the later run does not protect the built-in list itself.
+ * the later run does not protect the built-in list itself. A run in a view neither asks nor is asked: what it writes goes
+ * into a layer of its own, so it shares nothing with another run that either could change.
  */
 #ifndef CORDON_RUN_LIVE_H
 #define CORDON_RUN_LIVE_H

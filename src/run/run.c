@@ -35,7 +35,7 @@ struct run {
 };
 
 /* clang-format off */
-#define RUN(spec_) { .spec = (spec_), .home = CORDON_HOME_NONE, .live = CORDON_LIVE_RUN_NONE }
+#define RUN(spec_) { .spec = (spec_), .home = CORDON_HOME_NONE, .live = CORDON_LIVE_RUN_NONE, .mark = CORDON_REPOSITORIES_MARK_NONE }
 /* clang-format on */
 
 static int open_run(struct run *run, struct cordon_error *err)
@@ -268,7 +268,14 @@ int cordon_run(const struct cordon_run_spec *spec, const struct cordon_observer 
 	cordon_audit_close(run.audit.log);
 	if (run.tier_tmp[0])
 		cordon_dirs_remove(AT_FDCWD, run.tier_tmp, NULL);
+	cordon_closep(&run.mark.index_fd);
 	cordon_live_leave(&run.live);
 	cordon_home_done(&run.home);
+	/* INVARIANT: when we return, no process of the run exists any more; at most PID 1 still does, which has nothing left to do
+	 * but to end, and only for a caller that waits for it. */
+	if (spec->leave_init && run.child.pid > 0)
+		ret_result->init = run.child.pid;
+	else
+		cordon_child_reap(&run.child);
 	return r;
 }

@@ -99,6 +99,23 @@ def test_background_processes_end_with_the_agent(cordon, repo):
     assert not processes_with(marker.encode())
 
 
+def own_children():
+    """All children of the tests, zombies too: they adopt whatever a run leaves, because they are a subreaper."""
+    return {int(pid) for task in os.listdir("/proc/self/task") for pid in open(f"/proc/self/task/{task}/children", encoding="ascii").read().split()}
+
+
+@pytest.mark.parametrize("options", [[], ["--net", "none"], ["--net", "localhost:9"], ["--cow"], ["--lens", "always"], ["--pids", "50"]],
+                         ids=["plain", "own network", "list of hosts", "view", "lens", "limit"])
+def test_no_process_of_a_run_exists_when_cordon_run_has_returned(cordon, repo, options):
+    """PID 1, the hand, the lens and the network: none lives, and none waits to be reaped."""
+    before = own_children()
+    for _ in range(10):
+        assert sh(cordon, "echo made >made; rm made; (sleep 1000 &); true", *options, cwd=repo).returncode == 0
+        assert own_children() <= before
+    assert cordon("run", *options, "--", "no-such-program", cwd=repo).returncode == 127
+    assert own_children() <= before
+
+
 def test_the_death_of_the_supervisor_ends_everything(cordon, repo, leftovers):
     marker = new_marker()
     process = cordon.start("run", "--pids", "50", "--", "sh", "-c", f"setsid sleep {marker} & echo up; sleep {marker}", cwd=repo)

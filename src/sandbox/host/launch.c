@@ -45,11 +45,10 @@ static int check_streams(const struct cordon_layers *layers, struct cordon_error
 
 		if (flags < 0 || fstat(fd, &st) < 0)
 			continue; /* it is closed, and will be /dev/null */
-		if (!layers->scopes && S_ISSOCK(st.st_mode) && can_name_sockets(fd))
-			return cordon_fail(
-				err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
-				"%s is a socket by which the agent could reach services of the host on this kernel",
-				cordon_detach_name(fd));
+		if ((!layers->scopes || layers->lower) && S_ISSOCK(st.st_mode) && can_name_sockets(fd))
+			return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
+					   "%s is a socket by which the agent could reach services of the host%s",
+					   cordon_detach_name(fd), layers->lower ? "" : " on this kernel");
 		if (!S_ISDIR(st.st_mode) && !(flags & O_PATH))
 			continue;
 		return cordon_fail(err, -EISDIR, CORDON_KIND_POLICY_DENIED,
@@ -142,19 +141,37 @@ static int break_hard_links(const struct cordon_plan *plan, const struct cordon_
 	return r;
 }
 
-/* Permissive mode reports reads outside the scope too, and so does a policy that asks for it; else the watch sees only
+/* Permissive mode reports reads outside the scope too, and so does a policy that asks for it; else the hand sees only
  * changes. */
-static bool reports_reads(const struct cordon_plan *plan, const struct cordon_policy *policy)
+static bool traps_reads(const struct cordon_plan *plan, const struct cordon_policy *policy)
 {
 	return plan->mode == CORDON_MODE_PERMISSIVE || policy->reports_reads;
 }
 
+/* Whether a rule may refuse a change of something that the agent sees. Through the lens the kernel itself refuses to open for
+ * writing what may only be read, so that only a trap tells of it. */
+static bool refuses_changes(const struct cordon_plan *plan)
+{
+	if (plan->n_guards || plan->view || plan->lens)
+		return true;
+	for (size_t i = 0; i < plan->n_steps; i++) {
+		const struct cordon_step *step = &plan->steps[i];
+
+		if (step->kind == CORDON_STEP_BIND && step->flags & CORDON_STEP_READ_ONLY &&
+		    (step->flags & CORDON_STEP_SHARE || cordon_path_within(step->path, plan->at)))
+			return true;
+	}
+	return false;
+}
+
 static void choose_filter(const struct cordon_plan *plan, bool learning, struct cordon_child *child)
 {
-	child->variant = learning			      ? CORDON_SECCOMP_LEARN
-			 : reports_reads(plan, child->policy) ? CORDON_SECCOMP_FULL
-			 : plan->n_guards || plan->view	      ? CORDON_SECCOMP_CHANGE
-							      : CORDON_SECCOMP_BASE;
+	/* The lower tier has no process of ours beside the agent that could see as much as the agent and no more. */
+	child->variant = plan->tier != CORDON_TIER_FULL	    ? CORDON_SECCOMP_BASE
+			 : learning			    ? CORDON_SECCOMP_LEARN
+			 : traps_reads(plan, child->policy) ? CORDON_SECCOMP_FULL
+			 : refuses_changes(plan)	    ? CORDON_SECCOMP_CHANGE
+							    : CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
 		child->terminal[fd] = plan->terminal && isatty(fd);
 }

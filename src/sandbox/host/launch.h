@@ -3,7 +3,8 @@
  * Starts a planned run and supervises it to its end.
  *
  *   cordon_launch()     clones into new namespaces; the child builds the sandbox, forks the agent and stays as PID 1
- *   cordon_supervise()  handles time-out, signals, terminal, watch and limits; returns when nothing of the run is left
+ *   cordon_supervise()  handles time-out, signals, terminal, watch and limits; returns when PID 1 is alone and ending
+ *   cordon_child_reap() returns when it has ended, too: then nothing of the run is left
  *
  * The calling process becomes the supervisor: it handles signals for the run, and its death ends the run.
  */

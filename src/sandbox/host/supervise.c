@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
 #include "base/exit.h"
 #include "base/time.h"
@@ -26,7 +25,6 @@
 #include "sandbox/watch/watch.h"
 
 #define LENS_GRACE_MS 1000
-#define LOCK_MS 100
 
 struct supervisor {
 	struct cordon_child *child;
@@ -384,31 +382,12 @@ static int time_to_wait(const struct supervisor *s)
 	return !until ? -1 : until <= now ? 0 : until - now > 60000 ? 60000 : (int)(until - now);
 }
 
-/* Whether we may leave before PID 1 has ended. Its end takes long because the kernel removes its mounts, and nobody has
- * to wait for that. But a cgroup can be removed only when it is empty, and the lens must serve its view as long as a
- * process may use it. */
+/* Whether we may clean up before PID 1 has ended. Its end takes long because the kernel removes its mounts; meanwhile we
+ * do our part, and cordon_child_reap() waits for it at last. But a cgroup can be removed only when it is empty, and the
+ * lens must serve its view as long as a process may use it. */
 static bool may_leave(const struct supervisor *s)
 {
 	return s->empty && !s->child->limits.n_groups && s->lens.pid <= 0;
-}
-
-/* Takes the lock. The watch may hold it while it follows a link of the agent that leads into the view of a lens that
- * hangs. When the run must end meanwhile, we kill the lens, so that the watch gets an error and releases the lock. */
-static void take_lock(struct supervisor *s)
-{
-	struct pollfd signals = { .fd = s->signals, .events = POLLIN };
-	struct timespec until;
-
-	for (;;) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += LOCK_MS * 1000000L;
-		until.tv_sec += until.tv_nsec / 1000000000L;
-		until.tv_nsec %= 1000000000L;
-		if (pthread_mutex_timedlock(&s->lock, &until) == 0)
-			return;
-		if (s->lens.pidfd >= 0 && ((s->deadline && now_ms() >= s->deadline) || poll(&signals, 1, 0) == 1))
-			syscall(SYS_pidfd_send_signal, s->lens.pidfd, SIGKILL, NULL, 0);
-	}
 }
 
 /* Where no control group limits the memory, we look at it from time to time. */
@@ -420,7 +399,7 @@ static void watch_memory(struct supervisor *s)
 		return;
 	pthread_mutex_unlock(&s->lock); /* nobody has to wait for it */
 	used = cordon_memory_look(s->memory, s->own);
-	take_lock(s);
+	pthread_mutex_lock(&s->lock);
 	if (used > s->child->plan->limits.memory_bytes)
 		on_memory(s);
 }
@@ -432,7 +411,7 @@ static int wait_for(struct supervisor *s, struct pollfd *fds, size_t n, int ms)
 
 	pthread_mutex_unlock(&s->lock);
 	r = poll(fds, n, ms) < 0 && errno != EINTR ? -errno : 0;
-	take_lock(s);
+	pthread_mutex_lock(&s->lock);
 	return r;
 }
 
@@ -520,8 +499,8 @@ static void conclude(struct supervisor *s)
 	struct cordon_ending ending = { .exit_code = -1 };
 
 	/* Whatever the agent did when it got no more memory, and however many of its processes the kernel had killed
-	 * by then: a run that has reached this limit was killed. */
-	if (result->hit_memory) {
+	 * by then: a run that has reached this limit was killed. If the kernel killed PID 1 for another one, too. */
+	if (result->hit_memory || (result->hit_outer_memory && !s->exited)) {
 		s->exited = false;
 		s->killed = true;
 	}
@@ -548,7 +527,11 @@ static void conclude(struct supervisor *s)
 			: s->cancelled_by	 ? CORDON_STATE_CANCELLED
 			: result->exit_code == 0 ? CORDON_STATE_COMPLETED
 						 : CORDON_STATE_FAILED;
-	result->limit = s->timed_out ? "timeout" : result->hit_memory && !s->cancelled_by ? "memory" : NULL;
+	result->limit = s->timed_out				    ? "timeout"
+			: s->cancelled_by			    ? NULL
+			: result->hit_memory			    ? "memory"
+			: result->hit_outer_memory && ending.signal ? "outer_memory"
+								    : NULL;
 	result->own_exit = cordon_exit_of_ending(&ending);
 }
 
@@ -564,6 +547,9 @@ static void report_limits(struct supervisor *s)
 	if (hits.memory && !result->hit_memory)
 		report_limit(s, "memory", s->child->plan->limits.memory_bytes);
 	result->hit_memory |= hits.memory;
+	result->hit_outer_memory = hits.outer_memory && !result->hit_memory;
+	if (result->hit_outer_memory)
+		report_limit(s, "outer_memory", s->child->plan->limits.memory_bytes);
 	result->hit_pids = hits.pids;
 	if (hits.pids)
 		report_limit(s, "pids", s->child->plan->limits.pids);
