@@ -68,16 +68,14 @@ static void put_time(const struct timespec *time, char ret[static CORDON_TIME_SI
 /* Records which layers enforce the policy and what they protect, in the form that the result of a run has. */
 static void put_layers(struct session_process *s, const struct cordon_result *result)
 {
-	json_auto_t *report = cordon_result_json(result);
-	json_t *enforcement = json_object_get(report, "enforcement"), *protected = json_object_get(report, "protected");
+	json_decref(s->record.enforcement);
+	s->record.enforcement = cordon_result_enforcement(result);
+	if (result->plan) {
+		json_auto_t *protected = cordon_plan_protected_json(result->plan);
 
-	if (enforcement) {
-		json_decref(s->record.enforcement);
-		s->record.enforcement = json_incref(enforcement);
-	}
-	if (protected) {
 		json_decref(s->record.protected);
-		s->record.protected = json_incref(protected);
+		s->record.protected = cordon_protected_pack(protected);
+		cordon_protected_table(s->record.protected_table);
 	}
 }
 

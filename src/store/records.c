@@ -159,6 +159,7 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("started_at", TEXT, started_at) },
 	{ SESSION("enforcement", OBJECT, enforcement) },
 	{ SESSION("protected", ARRAY, protected) },
+	{ SESSION("protected_table", TEXT, protected_table), .hidden = true },
 	{ SESSION("exit_code", CODE, exit_code), ENDED },
 	{ SESSION("signal", CODE, signal), ENDED },
 	{ SESSION("ended_at", TEXT, ended_at), ENDED },
@@ -222,9 +223,42 @@ json_t *cordon_workspace_json(const struct cordon_workspace_record *record)
 	return cordon_fields_write(&cordon_workspace_kind, record, true);
 }
 
+/* A session that was started by another version may have names in its list that this version can't derive. */
+static int add_unlisted_note(json_t *object, size_t n)
+{
+	json_t *notes = json_object_get(object, "notes");
+
+	if (!notes) {
+		notes = json_array();
+		if (json_object_set_new(object, "notes", notes) < 0)
+			return -1;
+	}
+	return json_array_append_new(notes,
+				     json_sprintf("%zu missing names that are protected by default are not listed: "
+						  "another version of cordon started the session",
+						  n));
+}
+
 json_t *cordon_session_json(const struct cordon_session_record *record)
 {
-	return cordon_fields_write(&cordon_session_kind, record, true);
+	json_auto_t *object = cordon_fields_write(&cordon_session_kind, record, true);
+	const json_t *items = json_object_get(object, "protected");
+	size_t unlisted = 0;
+
+	if (items && json_object_set_new(object, "protected",
+					 cordon_protected_unpack(items, record->protected_table, &unlisted)) < 0)
+		return NULL;
+	if (unlisted && add_unlisted_note(object, unlisted) < 0)
+		return NULL;
+	return cordon_steal_ptr(&object);
+}
+
+json_t *cordon_session_brief_json(const struct cordon_session_record *record)
+{
+	struct cordon_session_record brief = *record;
+
+	brief.protected = NULL;
+	return cordon_fields_write(&cordon_session_kind, &brief, true);
 }
 
 const char *cordon_session_status_name(cordon_session_status status)

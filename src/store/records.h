@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "config/values.h"
 #include "policy/net.h"
+#include "store/protected.h"
 
 #define CORDON_ID_SIZE 65 /* a workspace id has up to 64 characters, a UUID 36 */
 
@@ -114,10 +115,11 @@ struct cordon_session_record {
 	json_t *git_result;	      /* object, as `git` in the result of a run; or NULL */
 	int64_t pid;
 	char started_at[CORDON_TIME_SIZE];
-	json_t *enforcement;	   /* object, as in the result of a run */
-	json_t *protected;	   /* array, likewise */
-	bool ended;		   /* the next five fields are known */
-	int64_t exit_code, signal; /* -1: none */
+	json_t *enforcement;				   /* object, as in the result of a run */
+	json_t *protected;				   /* array, likewise, in its short form (store/protected.h) */
+	char protected_table[CORDON_PROTECTED_TABLE_SIZE]; /* which the short form is made with; "" for an older record */
+	bool ended;					   /* the next five fields are known */
+	int64_t exit_code, signal;			   /* -1: none */
 	char ended_at[CORDON_TIME_SIZE];
 	int64_t duration_ms, violations;
 	bool failed_on_violation;
@@ -140,6 +142,7 @@ json_t *cordon_project_json(const struct cordon_project_record *record);
 json_t *cordon_project_public_json(const struct cordon_project_record *record); /* as it is published */
 json_t *cordon_workspace_json(const struct cordon_workspace_record *record);
 json_t *cordon_session_json(const struct cordon_session_record *record);
+json_t *cordon_session_brief_json(const struct cordon_session_record *record); /* without `protected` */
 
 const char *cordon_session_status_name(cordon_session_status status);
 const char *cordon_session_state_name(cordon_session_state state);

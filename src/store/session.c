@@ -169,6 +169,11 @@ static json_t *show(const void *record)
 	return cordon_session_json(record);
 }
 
+static json_t *show_brief(const void *record)
+{
+	return cordon_session_brief_json(record);
+}
+
 /* A name that is not a session id is not a session, so it is left out of the list, as is a session that is removed
  * meanwhile. */
 static int load(const struct cordon_store *store, const char *name, void *ret_record, struct cordon_error *err)
@@ -196,7 +201,7 @@ int cordon_session_list(const struct cordon_store *store, const struct cordon_se
 		.ids_only = query->ids_only,
 		.newest_first = query->newest_first,
 		.path = "/record.json",
-		.show = show,
+		.show = query->brief ? show_brief : show,
 		.load = query->status && cordon_streq(query->status, "active") ? load_running : load,
 		.matches = matches,
 		.wanted = &wanted,

@@ -2,6 +2,7 @@
 /* Records as structs: what the reader accepts, what it refuses, and that the writer writes what was read. */
 #include "unit.h"
 
+#include "base/io.h"
 #include "protect/defaults.h"
 #include "store/internal.h"
 
@@ -203,6 +204,154 @@ static void every_status_has_its_name(void **state)
 	assert_int_equal(cordon_session_status_parse("lost"), CORDON_SESSION__MAX);
 }
 
+static void add_entry(json_t *entries, const char *path, const char *state, bool by_default, const char *where,
+		      bool links)
+{
+	assert_int_equal(json_array_append_new(entries, json_pack("{s:s, s:s, s:b, s:s?, s:b}", "path", path, "state",
+								  state, "by_default", by_default, "where", where,
+								  "hard_links", links)),
+			 0);
+}
+
+static void add_rows(json_t *entries, const char *dir, size_t first, size_t end)
+{
+	size_t n;
+	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
+	char path[512];
+
+	for (size_t i = first; i < end && i < n; i++) {
+		snprintf(path, sizeof(path), "%s%s", dir, rows[i].path);
+		add_entry(entries, path, "absent", true, "protected by default", false);
+	}
+}
+
+/* Packs, expects this number of items, and expects the same text after unpacking. */
+static void expect_packed(const json_t *entries, size_t n)
+{
+	char table[CORDON_PROTECTED_TABLE_SIZE];
+	json_auto_t *items = cordon_protected_pack(entries);
+	json_auto_t *again = NULL;
+	autofree char *before = json_dumps(entries, JSON_COMPACT);
+	autofree char *after = NULL;
+	size_t unlisted = 1;
+
+	cordon_protected_table(table);
+	assert_int_equal(json_array_size(items), n);
+	again = cordon_protected_unpack(items, table, &unlisted);
+	after = json_dumps(again, JSON_COMPACT);
+	assert_string_equal(after, before);
+	assert_int_equal(unlisted, 0);
+}
+
+static void what_is_protected_is_packed_and_comes_back_in_its_order(void **state)
+{
+	json_auto_t *entries = json_array();
+	size_t rows;
+
+	(void)state;
+	cordon_protect_rows(&rows);
+	expect_packed(entries, 0);
+	add_rows(entries, "", 0, rows);
+	expect_packed(entries, 1);
+	add_rows(entries, "a/b/", 3, 50); /* another directory: another run */
+	expect_packed(entries, 2);
+	add_rows(entries, "a/b/", 50, 60); /* goes on */
+	expect_packed(entries, 2);
+	add_rows(entries, "a/b/", 59, 61); /* a row twice */
+	expect_packed(entries, 3);
+	add_rows(entries, "c/", 7, 8); /* one name stays a name */
+	add_entry(entries, "c/.git/hooks", "present", true, "protected by default", false);
+	add_entry(entries, ".git", "link", true, "protected by default", false);
+	add_rows(entries, "c/", 8, 10);
+	expect_packed(entries, 7);
+	/* Whatever says more than a state and a path stays as it is, between rows that would go on. */
+	add_entry(entries, "AGENTS.md", "absent", false, "protected_paths", false);
+	add_rows(entries, "c/", 10, 12);
+	add_entry(entries, ".envrc", "present", true, "protected by default", true);
+	add_entry(entries, ".envrc", "absent", true, NULL, false);
+	add_entry(entries, "cordon.yaml", "absent", true, "elsewhere", false);
+	add_entry(entries, "cordon.yml", "absent", false, "protected by default", false);
+	add_entry(entries, "cordon.json", "2-5 x", true, "protected by default", false);
+	add_entry(entries, "/cordon.json", "absent", true, "protected by default", false);
+	add_entry(entries, "a b/0-3 c", "absent", true, "protected by default", false);
+	add_entry(entries, "", "absent", true, "protected by default", false);
+	assert_int_equal(json_array_append_new(entries, json_pack("{s:s}", "path", ".envrc")), 0);
+	expect_packed(entries, 18);
+}
+
+static void rows_of_another_table_are_counted_and_not_listed(void **state)
+{
+	static const char text[] =
+		"{\"session_id\": \"s\", \"project_id\": \"p\", \"workspace_id\": \"w\", \"status\": \"active\","
+		" \"state\": \"running\", \"turns\": [], \"child_sessions\": [], \"protected\": [\"0-9 \","
+		" \"absent HEAD\", \"4-8 a/b\", {\"path\": \"x\"}], \"protected_table\": \"0123456789abcdef\"}";
+	autosessionrecord struct cordon_session_record record = { 0 };
+	json_auto_t *object = parse(text);
+	json_auto_t *shown = NULL;
+	json_auto_t *again = NULL;
+
+	(void)state;
+	assert_int_equal(cordon_fields_read(&cordon_session_kind, object, &record, NULL), 0);
+	shown = cordon_session_json(&record);
+	assert_int_equal(json_array_size(json_object_get(shown, "protected")), 2);
+	assert_null(json_object_get(shown, "protected_table"));
+	assert_non_null(
+		strstr(json_string_value(json_array_get(json_object_get(shown, "notes"), 0)), "15 missing names"));
+	/* The record itself keeps them, and has no such note. */
+	again = cordon_fields_write(&cordon_session_kind, &record, false);
+	assert_true(json_equal(json_object_get(again, "protected"), json_object_get(object, "protected")));
+	assert_null(json_object_get(again, "notes"));
+	json_decref(shown);
+	cordon_protected_table(record.protected_table);
+	shown = cordon_session_json(&record);
+	assert_int_equal(json_array_size(json_object_get(shown, "protected")), 17);
+	assert_null(json_object_get(shown, "notes"));
+	json_decref(shown);
+	shown = cordon_session_brief_json(&record);
+	assert_null(json_object_get(shown, "protected"));
+}
+
+static void damaged_items_are_left_out(void **state)
+{
+	json_auto_t *items = parse(
+		"[\"\", \"absent\", \"0-\", \"0-1\", \"-1 x\", \"3-2 x\", \"0-99999 \", \"18446744073709551615-0 \","
+		" \"0-18446744073709551616 \", 7, null, [], \"present a\"]");
+	json_auto_t *entries = NULL;
+	char table[CORDON_PROTECTED_TABLE_SIZE];
+	size_t unlisted = 0;
+
+	(void)state;
+	cordon_protected_table(table);
+	entries = cordon_protected_unpack(items, table, &unlisted);
+	/* "-1 x" has the form of a state that this version does not know. */
+	assert_int_equal(json_array_size(entries), 2);
+	assert_int_equal(unlisted, 11);
+}
+
+/* A record as the version before the short form wrote it. */
+static void a_record_with_the_long_form_is_read_and_packed_without_loss(void **state)
+{
+	autosessionrecord struct cordon_session_record record = { 0 };
+	autobuf struct cordon_buf text = CORDON_BUF(1 << 20);
+	json_auto_t *object = NULL;
+	json_auto_t *shown = NULL;
+	json_auto_t *packed = NULL;
+	char path[512];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/session-record.json", getenv("CORDON_CASES"));
+	assert_int_equal(cordon_read_file(AT_FDCWD, path, 0, &text, NULL), 0);
+	object = parse(text.data);
+	assert_int_equal(cordon_fields_read(&cordon_session_kind, object, &record, NULL), 0);
+	shown = cordon_session_json(&record);
+	assert_true(json_array_size(record.protected) > 100);
+	assert_true(json_equal(json_object_get(shown, "protected"), json_object_get(object, "protected")));
+	assert_int_equal(json_array_size(json_object_get(shown, "notes")), 0);
+	packed = cordon_protected_pack(record.protected);
+	assert_true(json_array_size(packed) < 30);
+	expect_packed(record.protected, json_array_size(packed));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +364,10 @@ int main(void)
 		cmocka_unit_test(a_record_without_what_it_needs_is_damaged),
 		cmocka_unit_test(settings_are_copied_completely_and_share_nothing),
 		cmocka_unit_test(every_status_has_its_name),
+		cmocka_unit_test(what_is_protected_is_packed_and_comes_back_in_its_order),
+		cmocka_unit_test(rows_of_another_table_are_counted_and_not_listed),
+		cmocka_unit_test(damaged_items_are_left_out),
+		cmocka_unit_test(a_record_with_the_long_form_is_read_and_packed_without_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
