@@ -16,6 +16,7 @@
 #ifndef CORDON_AGENT_AGENT_H
 #define CORDON_AGENT_AGENT_H
 
+#include "base/digest.h"
 #include "base/home.h"
 #include "config/policy_file.h"
 #include "policy/policy.h"
@@ -25,7 +26,6 @@
 #define CORDON_AGENT_COMMAND_MAX 256 /* words */
 #define CORDON_AGENTS_JSON "agents.json"
 #define CORDON_AGENTS_YAML ".agent/agents.yaml"
-#define CORDON_AGENT_HASH_SIZE 65 /* SHA-256 in hexadecimal digits and a NUL */
 
 /* One agent. Strings and lists belong to the file; a `where` of NULL means that the file does not set the value. What an
  * agent has from the one that it extends is filled in. */
@@ -61,9 +61,9 @@ struct cordon_agent {
 
 struct cordon_agents {
 	struct cordon_document *doc;
-	struct cordon_root root;	   /* of the repository; patterns are relative to it */
-	char path[CORDON_PATH_MAX];	   /* of the file, absolute */
-	char hash[CORDON_AGENT_HASH_SIZE]; /* of its content */
+	struct cordon_root root;       /* of the repository; patterns are relative to it */
+	char path[CORDON_PATH_MAX];    /* of the file, absolute */
+	char hash[CORDON_DIGEST_SIZE]; /* of its content */
 	bool trusted;
 	struct cordon_agent *items; /* in the order of the file */
 	size_t n;

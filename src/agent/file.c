@@ -6,6 +6,7 @@
 
 #include "agent/internal.h"
 #include "agent/trust.h"
+#include "base/digest.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "config/suggest.h"
@@ -39,14 +40,6 @@ int cordon_agents_format(const char *path, cordon_format *ret_format, struct cor
 	return 0;
 }
 
-static void hash_of(const char *text, size_t len, char ret[static CORDON_AGENT_HASH_SIZE])
-{
-	unsigned char sum[crypto_hash_sha256_BYTES];
-
-	crypto_hash_sha256(sum, (const unsigned char *)text, len);
-	sodium_bin2hex(ret, CORDON_AGENT_HASH_SIZE, sum, sizeof(sum));
-}
-
 /* `root` is NULL when there is none to compare scopes in; otherwise it becomes that of the agents. */
 static int parse(const char *name, cordon_format format, const char *text, size_t len, struct cordon_root *root,
 		 struct cordon_agents **ret_agents, struct cordon_errors *errors)
@@ -61,7 +54,7 @@ static int parse(const char *name, cordon_format format, const char *text, size_
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
 	}
 	agents->root.fd = -1;
-	hash_of(text, len, agents->hash);
+	cordon_digest(text, len, agents->hash);
 	r = cordon_document_parse(name, format, text, len, CORDON_CONFIG_DEPTH_MAX, &agents->doc, errors);
 	if (r < 0)
 		return r;

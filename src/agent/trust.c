@@ -14,7 +14,7 @@
 #define RECORD_MAX 16384
 
 /* The root is a part of the key, because it decides what the scopes of the file mean. */
-static void key_of(const struct cordon_agents *agents, char ret[static CORDON_AGENT_HASH_SIZE])
+static void key_of(const struct cordon_agents *agents, char ret[static CORDON_DIGEST_SIZE])
 {
 	unsigned char sum[crypto_hash_sha256_BYTES];
 	crypto_hash_sha256_state state;
@@ -23,16 +23,15 @@ static void key_of(const struct cordon_agents *agents, char ret[static CORDON_AG
 	crypto_hash_sha256_update(&state, (const unsigned char *)agents->root.path, strlen(agents->root.path) + 1);
 	crypto_hash_sha256_update(&state, (const unsigned char *)agents->path, strlen(agents->path));
 	crypto_hash_sha256_final(&state, sum);
-	sodium_bin2hex(ret, CORDON_AGENT_HASH_SIZE, sum, sizeof(sum));
+	sodium_bin2hex(ret, CORDON_DIGEST_SIZE, sum, sizeof(sum));
 }
 
 bool cordon_agents_trusted(const struct cordon_agents *agents)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(RECORD_MAX);
 	autohome struct cordon_home home = CORDON_HOME_NONE;
-	char key[CORDON_AGENT_HASH_SIZE];
+	char key[CORDON_DIGEST_SIZE];
 	autofd int dir = -1;
-	const char *hash;
 	json_t *record;
 	bool trusted;
 
@@ -41,8 +40,7 @@ bool cordon_agents_trusted(const struct cordon_agents *agents)
 	    cordon_read_file(dir, key, O_NOFOLLOW, &text, NULL) < 0)
 		return false;
 	record = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, NULL);
-	hash = json_string_value(json_object_get(record, "sha256"));
-	trusted = hash && cordon_streq(hash, agents->hash);
+	trusted = cordon_json_is(record, "sha256", agents->hash);
 	json_decref(record);
 	return trusted;
 }
@@ -51,7 +49,7 @@ int cordon_agents_trust(struct cordon_agents *agents, bool trust, struct cordon_
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	autobuf struct cordon_buf path = CORDON_BUF(4 * CORDON_PATH_MAX);
-	char key[CORDON_AGENT_HASH_SIZE], now[CORDON_TIME_SIZE];
+	char key[CORDON_DIGEST_SIZE], now[CORDON_TIME_SIZE];
 	autofree char *text = NULL;
 	autofd int dir = -1;
 	json_t *record;

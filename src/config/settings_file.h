@@ -36,6 +36,7 @@
 #ifndef CORDON_CONFIG_SETTINGS_FILE_H
 #define CORDON_CONFIG_SETTINGS_FILE_H
 
+#include "base/digest.h"
 #include "config/policy_file.h"
 
 #define CORDON_SETTINGS_FILE "config.yaml"

@@ -34,8 +34,8 @@ struct cordon_settings_edit {
 	const char *id, *key, *path, *text, *domain, *channel;
 	bool read_only, cross_domain;
 	bool keep_running; /* REVOKE: nothing that holds the area ends */
-	/* The directory of the area `key` that a person was shown, escaped (base/text.h), or "" when there was none; NULL: nobody
-	 * was. When it is another now, nothing changes: -ESTALE, kind conflict. */
+	/* The digest of the settings that a person was asked about; NULL: nobody was. When they are others now, nothing changes:
+	 * -ESTALE, kind conflict. */
 	const char *shown;
 };
 
