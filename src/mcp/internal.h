@@ -340,8 +340,6 @@ const json_t *cordon_mcp_scope_projects(const struct cordon_mcp_channel *channel
 bool cordon_mcp_scope_has(const json_t *projects, const char *id);
 /* The scope that a tool needs; -ENOENT when it has no line in the table. */
 int cordon_mcp_scope_of(const char *tool, cordon_token_scope *ret_scope);
-/* tools.c: whether the server offers the tool at all. */
-bool cordon_mcp_offers(const struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool);
 int cordon_mcp_toolset_check(const struct cordon_mcp *mcp, struct cordon_error *err);
 
 /* mcp/tools/session.c: returns a session's output as text. */

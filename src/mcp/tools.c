@@ -6,6 +6,111 @@
 #include "mcp/internal.h"
 #include "mcp/methods.h"
 
+/* ---- old names ---- */
+
+/*
+ * Accepts the spellings of older clients: earlier names of tools, one tool with an `action`, `prompt` for `message`, and
+ * the original's settings of a project.
+ */
+
+static const struct {
+	const char *from, *to;
+} names[] = {
+	{ "session_spawn", "session_start" },
+	{ "session_message", "session_send" },
+	{ "session_events", "session_output" },
+	{ "session_end", "session_stop" },
+};
+
+static const struct {
+	const char *tool, *action, *to;
+} actions[] = {
+	{ "project", "create", "project_create" },     { "project", "list", "project_list" },
+	{ "project", "get", "project_get" },	       { "project", "update", "project_update" },
+	{ "project", "delete", "project_delete" },     { "workspace", "create", "workspace_create" },
+	{ "workspace", "list", "workspace_list" },     { "workspace", "get", "workspace_get" },
+	{ "workspace", "delete", "workspace_delete" }, { "session", "start", "session_start" },
+	{ "session", "spawn", "session_start" },       { "session", "send", "session_send" },
+	{ "session", "message", "session_send" },      { "session", "exec", "session_exec" },
+	{ "session", "output", "session_output" },     { "session", "events", "session_output" },
+	{ "session", "get", "session_get" },	       { "session", "list", "session_list" },
+	{ "session", "stop", "session_stop" },	       { "session", "end", "session_stop" },
+};
+
+static int by_action(const char **name, json_t **args, struct cordon_error *err)
+{
+	const char *action = cordon_json_string(*args, "action");
+	autobuf struct cordon_buf valid = CORDON_BUF(512);
+	bool known = false;
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(actions); i++) {
+		json_t *rest;
+
+		if (!cordon_streq(actions[i].tool, *name))
+			continue;
+		known = true;
+		if (!action || !cordon_streq(actions[i].action, action)) {
+			cordon_buf_addf(&valid, "%s%s", valid.len ? ", " : "", actions[i].action);
+			continue;
+		}
+		rest = json_copy(*args);
+		if (!rest)
+			return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+		json_object_del(rest, "action");
+		json_decref(*args);
+		*args = rest;
+		*name = actions[i].to;
+		return 0;
+	}
+	if (!known)
+		return 0;
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s needs an action: %s", *name, valid.data);
+}
+
+/* The original's names of settings. The tool reports what has no effect (tools/project.c). */
+static int alias_settings(json_t **args, struct cordon_error *err)
+{
+	json_t *renamed = json_copy(*args);
+
+	if (!renamed || cordon_original_settings(renamed, NULL) < 0) {
+		json_decref(renamed);
+		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	}
+	json_decref(*args);
+	*args = renamed;
+	return 0;
+}
+
+/* Earlier spellings, which are accepted and not listed. Replaces *name and *args (a new reference). Returns
+ * -EINVAL with err for an unknown action. */
+static int mcp_alias(const char **name, json_t **args, struct cordon_error *err)
+{
+	json_t *prompt;
+	int r = by_action(name, args, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(names); i++)
+		if (cordon_streq(names[i].from, *name))
+			*name = names[i].to;
+	if (cordon_streq(*name, "project_create") || cordon_streq(*name, "project_update"))
+		return alias_settings(args, err);
+	prompt = json_object_get(*args, "prompt");
+	if (prompt && (cordon_streq(*name, "session_start") || cordon_streq(*name, "session_send"))) {
+		json_t *renamed = json_copy(*args);
+
+		if (!renamed ||
+		    (!json_object_get(renamed, "message") && json_object_set(renamed, "message", prompt) < 0))
+			return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+		json_object_del(renamed, "prompt");
+		json_decref(*args);
+		*args = renamed;
+	}
+	return 0;
+}
+
+/* ---- tools ---- */
+
 #define LIST_TTL_MS 3600000
 #define USUAL "manage" /* the toolset of a server that is told of none */
 
@@ -56,7 +161,8 @@ static bool is_in_set(const char *set, const struct cordon_mcp_tool *tool)
 	return false;
 }
 
-bool cordon_mcp_offers(const struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool)
+/* Whether the server offers the tool at all. */
+static bool mcp_offers(const struct cordon_mcp *mcp, const struct cordon_mcp_tool *tool)
 {
 	return is_in_set(mcp->options.toolset ? mcp->options.toolset : USUAL, tool);
 }
@@ -95,7 +201,7 @@ int cordon_mcp_tools_list(struct cordon_mcp_request *request, json_t **ret_resul
 		const struct cordon_mcp_tool *tool = request->mcp->offer->tools[i];
 		const json_t *schemas = schemas_of(request->mcp, tool);
 
-		if (!cordon_mcp_offers(request->mcp, tool) || !cordon_mcp_scope_shows(request->channel, tool->name))
+		if (!mcp_offers(request->mcp, tool) || !cordon_mcp_scope_shows(request->channel, tool->name))
 			continue;
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O, s:O*, s:{s:b, s:b, s:b, s:b}}", "name",
 						      tool->name, "title", tool->title, "description", tool->description,
@@ -176,7 +282,7 @@ void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char
 static const struct cordon_mcp_tool *find(const struct cordon_mcp *mcp, const char *name)
 {
 	for (size_t i = 0; mcp->offer->tools[i]; i++)
-		if (cordon_streq(mcp->offer->tools[i]->name, name) && cordon_mcp_offers(mcp, mcp->offer->tools[i]))
+		if (cordon_streq(mcp->offer->tools[i]->name, name) && mcp_offers(mcp, mcp->offer->tools[i]))
 			return mcp->offer->tools[i];
 	return NULL;
 }
@@ -244,7 +350,7 @@ void cordon_mcp_tool_run(struct cordon_mcp_request *request, const struct cordon
 
 int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	const char *name = json_string_value(json_object_get(request->params, "name"));
+	const char *name = cordon_json_string(request->params, "name");
 	json_t *given = json_object_get(request->params, "arguments");
 	json_auto_t *args = given ? json_incref(given) : json_object();
 	const struct cordon_mcp_tool *tool;
@@ -254,7 +360,7 @@ int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_resul
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "tools/call needs the name of a tool");
 	if (!json_is_object(args))
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "arguments must be an object");
-	if (cordon_mcp_alias(&name, &args, &err) < 0) {
+	if (mcp_alias(&name, &args, &err) < 0) {
 		*ret_result = cordon_mcp_tool_result(NULL, NULL, &err);
 		return 0;
 	}

@@ -4,6 +4,7 @@
 #define CORDON_MCP_TOOLS_H
 
 #include "mcp/internal.h"
+#include "mcp/schemas.h"
 
 extern const struct cordon_mcp_tool cordon_mcp_project_create, cordon_mcp_project_list, cordon_mcp_project_get,
 	cordon_mcp_project_update, cordon_mcp_project_delete, cordon_mcp_workspace_create, cordon_mcp_workspace_list,
@@ -16,12 +17,6 @@ extern const struct cordon_mcp_tool cordon_mcp_project_create, cordon_mcp_projec
 	cordon_mcp_workflow_logs, cordon_mcp_workflow_cancel, cordon_mcp_workflow_resume, cordon_mcp_workflow_answer,
 	cordon_mcp_changes_list, cordon_mcp_changes_diff, cordon_mcp_changes_apply, cordon_mcp_changes_discard,
 	cordon_mcp_loop_start, cordon_mcp_loop_status, cordon_mcp_loop_stop, cordon_mcp_grant_request, cordon_mcp_run;
-
-/* A list has at most this many records unless the client asks for more. */
-#define CORDON_MCP_LIST_DEFAULT 100
-#define CORDON_MCP_LIST_INPUT                                                                                          \
-	"\"limit\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 100},"                     \
-	"\"offset\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 100000, \"default\": 0}"
 
 void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query);
 /* Returns {"<key>": records, "total": n}; takes records. */

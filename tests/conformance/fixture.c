@@ -46,7 +46,7 @@ static json_t *text_contents(const char *uri, const char *mime, json_t *text)
 
 static int resources_read(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	const char *uri = cordon_mcp_arg(request->params, "uri");
+	const char *uri = cordon_json_string(request->params, "uri");
 	const char *id = uri && strncmp(uri, TEMPLATE, strlen(TEMPLATE)) == 0 ? uri + strlen(TEMPLATE) : "";
 	int n = (int)strcspn(id, "/");
 
@@ -96,8 +96,8 @@ static json_t *user_text(json_t *text)
 static json_t *prompt_messages(struct cordon_mcp_request *request, const char *name)
 {
 	const json_t *args = json_object_get(request->params, "arguments");
-	const char *one = cordon_mcp_arg(args, "arg1"), *two = cordon_mcp_arg(args, "arg2");
-	const char *uri = cordon_mcp_arg(args, "resourceUri");
+	const char *one = cordon_json_string(args, "arg1"), *two = cordon_json_string(args, "arg2");
+	const char *uri = cordon_json_string(args, "resourceUri");
 
 	if (cordon_streq(name, "test_simple_prompt"))
 		return json_pack("[o]", user_text(json_string("This is a simple prompt for testing.")));
@@ -119,8 +119,8 @@ static json_t *prompt_messages(struct cordon_mcp_request *request, const char *n
 static int prompts_get(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
 	const json_t *answer = json_object_get(json_object_get(request->params, "inputResponses"), "user_context");
-	const char *context = cordon_mcp_arg(json_object_get(answer, "content"), "context");
-	const char *name = cordon_mcp_arg(request->params, "name");
+	const char *context = cordon_json_string(json_object_get(answer, "content"), "context");
+	const char *name = cordon_json_string(request->params, "name");
 	json_t *messages = name ? prompt_messages(request, name) : NULL;
 
 	if (name && cordon_streq(name, "test_input_required_result_prompt")) {
@@ -143,8 +143,8 @@ static int prompts_get(struct cordon_mcp_request *request, json_t **ret_result, 
 
 static int complete(struct cordon_mcp_request *request, json_t **ret_result, struct cordon_mcp_fault *fault)
 {
-	const char *prompt = cordon_mcp_arg(json_object_get(request->params, "ref"), "name");
-	const char *prefix = cordon_mcp_arg(json_object_get(request->params, "argument"), "value");
+	const char *prompt = cordon_json_string(json_object_get(request->params, "ref"), "name");
+	const char *prefix = cordon_json_string(json_object_get(request->params, "argument"), "value");
 
 	if (!prompt || !cordon_streq(prompt, "test_prompt_with_arguments") || !prefix)
 		return cordon_mcp_fail(fault, CORDON_MCP_INVALID_PARAMS, "nothing to complete");

@@ -127,7 +127,7 @@ static void answered(struct cordon_mcp_call *call, const json_t *result)
 	autofree char *content = json_dumps(json_object_get(result, "content"), JSON_COMPACT);
 
 	cordon_buf_addf(&text, "Elicitation completed: action=%s, content=%s",
-			result ? cordon_mcp_arg(result, "action") : "error", content ? content : "none");
+			result ? cordon_json_string(result, "action") : "error", content ? content : "none");
 	cordon_mcp_send_result(&call->request, text_result(text.data));
 }
 
@@ -159,7 +159,7 @@ static int elicit(struct cordon_mcp_request *request, const char *message, const
 static void sampled(struct cordon_mcp_call *call, const json_t *result)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(65536);
-	const char *said = cordon_mcp_arg(json_object_get(result, "content"), "text");
+	const char *said = cordon_json_string(json_object_get(result, "content"), "text");
 
 	cordon_buf_addf(&text, "LLM response: %s", said ? said : "none");
 	cordon_mcp_send_result(&call->request, text_result(text.data));
@@ -182,7 +182,8 @@ static int sampling(struct cordon_mcp_request *request, json_t *args, json_t **r
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_USAGE, "the client has no model");
 	call = cordon_mcp_call_ask(request, "sampling/createMessage",
 				   json_pack("{s:[{s:s, s:{s:s, s:s}}], s:i}", "messages", "role", "user", "content",
-					     "type", "text", "text", cordon_mcp_arg(args, "prompt"), "maxTokens", 100));
+					     "type", "text", "text", cordon_json_string(args, "prompt"), "maxTokens",
+					     100));
 	if (!call)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "too many calls");
 	call->answered = sampled;
@@ -195,7 +196,7 @@ static int elicitation(struct cordon_mcp_request *request, json_t *args, json_t 
 		       struct cordon_error *err)
 {
 	(void)ret_result, (void)ret_text;
-	return elicit(request, cordon_mcp_arg(args, "message"),
+	return elicit(request, cordon_json_string(args, "message"),
 		      "{\"type\": \"object\", \"required\": [\"username\", \"email\"], \"properties\": {"
 		      "\"username\": {\"type\": \"string\", \"description\": \"User's response\"},"
 		      "\"email\": {\"type\": \"string\", \"description\": \"User's email address\"}}}",
@@ -269,7 +270,7 @@ json_t *fixture_ask(const struct cordon_mcp_request *request, const char *name, 
 static bool holds(const struct cordon_mcp_request *request, const char *name, int step)
 {
 	json_auto_t *about = json_pack("{s:i}", "step", step);
-	const char *state = cordon_mcp_arg(request->params, "requestState");
+	const char *state = cordon_json_string(request->params, "requestState");
 
 	return state && cordon_mcp_state_holds(request, name, about, state);
 }
@@ -278,9 +279,9 @@ static bool holds(const struct cordon_mcp_request *request, const char *name, in
 static const char *field(const struct cordon_mcp_request *request, const char *key, const char *name)
 {
 	const json_t *answer = json_object_get(json_object_get(request->params, "inputResponses"), key);
-	const char *action = cordon_mcp_arg(answer, "action");
+	const char *action = cordon_json_string(answer, "action");
 
-	return action && cordon_streq(action, "accept") ? cordon_mcp_arg(json_object_get(answer, "content"), name)
+	return action && cordon_streq(action, "accept") ? cordon_json_string(json_object_get(answer, "content"), name)
 							: NULL;
 }
 
@@ -303,7 +304,7 @@ static int ask_name(struct cordon_mcp_request *request, json_t *args, json_t **r
 static int ask_with_state(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			  struct cordon_error *err)
 {
-	const char *name = cordon_mcp_arg(request->params, "name");
+	const char *name = cordon_json_string(request->params, "name");
 
 	(void)args, (void)ret_text, (void)err;
 	if (json_object_get(request->params, "requestState") && !holds(request, name, 1))

@@ -302,24 +302,15 @@ static int ask_apply(const struct cordon_mcp_request *request, const json_t *arg
 		       : 0;
 }
 
-#define VIEW                                                                                                                      \
-	"\"view_id\": {\"type\": \"string\", \"description\": \"An id, its first characters, or latest (then root is needed)\"}," \
-	"\"root\": {\"type\": \"string\", \"description\": \"Absolute path of the root\"}"
-#define PATHS                                                                                                          \
-	"\"paths\": {\"type\": \"array\", \"maxItems\": 1000, \"items\": {\"type\": \"string\"}, \"description\": \"Relative to the root; default: all\"}"
-#define LIST(key) "\"" key "\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}"
-
 const struct cordon_mcp_tool cordon_mcp_changes_list = {
 	.name = "changes_list",
 	.title = "List changes",
 	.apart = true,
 	.description =
 		"List the copy-on-write views, oldest first: what runs changed and nobody has applied yet, and what was applied.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
-		 "\"root\": {\"type\": \"string\", \"description\": \"Absolute path; default: views of every root\"}, " CORDON_MCP_LIST_INPUT
-		 "}}",
-	.output = "{" LIST("changes") ", \"total\": {\"type\": \"integer\"}}",
-	.always = "[\"changes\", \"total\"]",
+	.input = CORDON_INPUT_CHANGES_LIST,
+	.output = CORDON_OUTPUT_CHANGES_LIST,
+	.always = CORDON_ALWAYS_CHANGES_LIST,
 	.read_only = true,
 	.idempotent = true,
 	.call = changes_list,
@@ -331,12 +322,9 @@ const struct cordon_mcp_tool cordon_mcp_changes_diff = {
 	.apart = true,
 	.description = "Show what a view changed: a list, and a diff in git's format. What the host would execute later comes first. If "
 		       "truncated, name paths.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
-		 "," PATHS "}}",
-	.output = "{\"view_id\": {\"type\": \"string\"}, " LIST("changes") ", " LIST(
-		"left_out") ", \"diff\": {\"type\": \"string\"},"
-			    "\"total\": {\"type\": \"integer\"}, \"truncated\": {\"type\": \"boolean\"}}",
-	.always = "[\"view_id\", \"changes\", \"left_out\", \"diff\", \"truncated\"]",
+	.input = CORDON_INPUT_CHANGES_DIFF,
+	.output = CORDON_OUTPUT_CHANGES_DIFF,
+	.always = CORDON_ALWAYS_CHANGES_DIFF,
 	.read_only = true,
 	.idempotent = true,
 	.call = changes_diff,
@@ -348,11 +336,9 @@ const struct cordon_mcp_tool cordon_mcp_changes_apply = {
 	.apart = true,
 	.description = "Bring the changes of a view into the host's tree, all or nothing. Needs a person's approval. Paths that the policy of "
 		       "the run does not allow, and conflicts with the host's own changes, are named.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
-		 "," PATHS "}}",
-	.output = "{\"view_id\": {\"type\": \"string\"}, " LIST("changed") ", " LIST("conflicts") ", " LIST("refused") ", " LIST(
-		"left_out") ", \"git\": {\"type\": \"object\", \"description\": \"What became of its commits\"}}",
-	.always = "[\"view_id\", \"changed\", \"left_out\"]",
+	.input = CORDON_INPUT_CHANGES_APPLY,
+	.output = CORDON_OUTPUT_CHANGES_APPLY,
+	.always = CORDON_ALWAYS_CHANGES_APPLY,
 	.destructive = true,
 	.ask = ask_apply,
 	.call = changes_apply,
@@ -363,10 +349,9 @@ const struct cordon_mcp_tool cordon_mcp_changes_discard = {
 	.title = "Discard changes",
 	.apart = true,
 	.description = "Remove a view with its changes. Needs a person's approval. What was applied stays.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"view_id\"], \"properties\": {" VIEW
-		 "}}",
-	.output = "{\"view_id\": {\"type\": \"string\"}, \"discarded\": {\"type\": \"boolean\"}}",
-	.always = "[\"view_id\", \"discarded\"]",
+	.input = CORDON_INPUT_CHANGES_DISCARD,
+	.output = CORDON_OUTPUT_CHANGES_DISCARD,
+	.always = CORDON_ALWAYS_CHANGES_DISCARD,
 	.destructive = true,
 	.ask = ask_discard,
 	.call = changes_discard,

@@ -16,20 +16,6 @@ static const char *wanted(const struct cordon_mcp_request *request, const json_t
 	return session ? session : request->mcp->options.session;
 }
 
-/* The reason is the agent's own text; it stands in quotes, which it can't close. */
-static void add_reason(struct cordon_buf *question, const char *reason)
-{
-	size_t at;
-
-	cordon_buf_adds(question, " The agent says: \"");
-	at = question->len;
-	cordon_text_escape(question, reason, strlen(reason));
-	for (; at < question->len; at++)
-		if (question->data[at] == '"')
-			question->data[at] = '\'';
-	cordon_buf_adds(question, "\"");
-}
-
 /* What the session has already is no question. To a strange caller, who must not learn from us what the host has, everything
  * that can be written is one, whether or not it exists. */
 static int ask(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
@@ -39,7 +25,7 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 	autoprojectrecord struct cordon_project_record project = { 0 };
 	struct cordon_session_allowed allowed = { 0 };
 	struct cordon_allowance allowance;
-	const char *id = wanted(request, args, &allowance);
+	const char *id = wanted(request, args, &allowance), *reason = cordon_json_string(args, "reason");
 	int r;
 
 	if (!id)
@@ -53,15 +39,16 @@ static int ask(const struct cordon_mcp_request *request, const json_t *args, str
 	else
 		cordon_buf_addf(&question->widens, "the session could %s ",
 				allowance.write ? "read and change" : "read");
-	cordon_text_escape(&question->widens, allowed.text,
-			   strlen(allowed.text) - (allowance.host || allowance.write ? 0 : strlen(":ro")));
+	cordon_text_quote(&question->widens, allowed.text,
+			  strlen(allowed.text) - (allowance.host || allowance.write ? 0 : strlen(":ro")));
 	if (allowance.path)
 		cordon_buf_adds(&question->widens, " of the host, from its next start on");
 	cordon_buf_addf(&question->text, "Allow session %s of project ", session.id);
 	if (cordon_project_get(request->mcp->store, session.project_id, &project, NULL) == 0)
-		cordon_text_escape(&question->text, project.name, strlen(project.name));
+		cordon_text_quote(&question->text, project.name, strlen(project.name));
 	cordon_buf_addf(&question->text, " more? Then %s.", question->widens.data);
-	add_reason(&question->text, cordon_mcp_arg(args, "reason"));
+	cordon_buf_adds(&question->text, " The agent says: ");
+	cordon_text_quote(&question->text, reason, strlen(reason));
 	memcpy(question->project, session.project_id, sizeof(question->project));
 	question->grant = allowance.host ? json_pack("{s:s, s:s, s:s}", "session_id", session.id, "run_id",
 						     session.run_id, "host", allowance.host)
@@ -118,16 +105,9 @@ const struct cordon_mcp_tool cordon_mcp_grant_request = {
 		"Ask a person to allow a session a host or a path of the host. A host counts at once if the session has a list of "
 		"hosts; a path counts from its next start. If the answer says that an approval waits, call again with the same "
 		"arguments later.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"reason\"], \"properties\": {"
-		 "\"session_id\": {\"type\": \"string\", \"description\": \"Default: the caller's own\"},"
-		 "\"host\": {\"type\": \"string\", \"maxLength\": 300, \"description\": \"example.org:443\"},"
-		 "\"path\": {\"type\": \"string\", \"maxLength\": 4000, \"description\": \"Absolute\"},"
-		 "\"access\": {\"type\": \"string\", \"enum\": [\"read\", \"write\"], \"default\": \"read\"},"
-		 "\"reason\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 500, \"description\": \"For the person\"}}}",
-	.output = "{\"session_id\": {\"type\": \"string\"}, \"allowed\": {\"type\": \"string\"},"
-		  "\"effective\": {\"type\": \"string\", \"enum\": [\"now\", \"next_start\"]}, \"for\": {\"type\": \"string\"},"
-		  "\"note\": {\"type\": \"string\"}}",
-	.always = "[\"session_id\", \"allowed\", \"effective\"]",
+	.input = CORDON_INPUT_GRANT_REQUEST,
+	.output = CORDON_OUTPUT_GRANT_REQUEST,
+	.always = CORDON_ALWAYS_GRANT_REQUEST,
 	.idempotent = true,
 	.open_world = true,
 	.ask = ask,

@@ -98,16 +98,9 @@ const struct cordon_mcp_tool cordon_mcp_policy_check = {
 		"Say whether an agent in a workspace may read or write a path, which rule decides, and what would change it. "
 		"Nothing is touched. Absolute paths are as the agent sees them (/workspace/...), relative ones start where "
 		"it starts.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"path\"], \"properties\": {"
-		 "\"project_id\": {\"type\": \"string\"},"
-		 "\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"
-		 "\"path\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 4095},"
-		 "\"operation\": {\"type\": \"string\", \"enum\": [\"read\", \"write\"], \"default\": \"write\"}}}",
-	.output = "{\"path\": {\"type\": \"string\"}, \"operation\": {\"type\": \"string\"},"
-		  "\"verdict\": {\"type\": \"string\", \"enum\": [\"allow\", \"warn\", \"deny\", \"outside\"]},"
-		  "\"reason\": {\"type\": \"string\"}, \"rule\": {\"type\": \"string\"}, \"explanation\": {\"type\": \"string\"},"
-		  "\"suggestion\": {\"type\": \"string\"}}",
-	.always = "[\"path\", \"operation\", \"verdict\", \"reason\", \"explanation\"]",
+	.input = CORDON_INPUT_POLICY_CHECK,
+	.output = CORDON_OUTPUT_POLICY_CHECK,
+	.always = CORDON_ALWAYS_POLICY_CHECK,
 	.read_only = true,
 	.idempotent = true,
 	.call = policy_check,

@@ -3,50 +3,6 @@
 #include "mcp/internal.h"
 #include "mcp/tools.h"
 
-/* The settings of create and update; the store checks the values. Only create names defaults: a model would fill them in
- * when it updates, and so reset what it was not asked to change. */
-#define WITH_DEFAULT(value) ", \"default\": " value
-#define NO_DEFAULT(value) ""
-/* The explanations are in the schema of create; every model pays for each byte of the list. */
-#define EXPLAINED(text) ", \"description\": \"" text "\""
-#define NOT_EXPLAINED(text) ""
-/* clang-format off */
-#define SETTINGS(DEFAULT, SAY) \
-	"\"description\": {\"type\": \"string\", \"maxLength\": 16384}," \
-	"\"workspace_isolation\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Agents see only their own workspace, at /workspace") "}," \
-	"\"protected_paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" DEFAULT("[]") SAY("Relative to the workspace; agents can read but not change them. Isolated projects only") "}," \
-	"\"default_protection\": {\"type\": \"boolean\"" DEFAULT("true") SAY("Keep agents from changing what the host would execute later, such as git hooks") "}," \
-	"\"remote_url\": {\"type\": \"string\"" SAY("Remote of the repository in the default workspace") "}," \
-	"\"agent_command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Program and arguments that sessions run") "}," \
-	"\"net\": {\"type\": [\"string\", \"array\", \"object\"], \"items\": {\"type\": \"string\"}" DEFAULT("\"host\"") SAY("host, none, profile, or the hosts that agents reach: [\\\"api.example.com\\\", \\\"github.com:22/tcp\\\"]") "}," \
-	"\"profile\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Profiles of the agent's program, such as claude") "}," \
-	"\"shares\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Host directories for all agents: DIR[:PATH][:ro]") "}," \
-	"\"home\": {\"type\": \"string\"" DEFAULT("\"private\"") SAY("private: new for each session; workspace: stays, one each; DIR of the host: one for all") "}," \
-	"\"env\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}," \
-	"\"env_pass\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}" SAY("Variables taken from the server's environment") "}," \
-	"\"cow\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Sessions work in copy-on-write views, whose changes a person applies") "}," \
-	"\"git\": {\"type\": \"string\", \"enum\": [\"default\", \"none\", \"read\", \"commit\"]" DEFAULT("\"default\"") SAY("The repository of the workspace: hidden, read-only, or a copy whose commits are checked and taken over") "}," \
-	"\"best_effort\": {\"type\": \"boolean\"" DEFAULT("false") SAY("Start sessions although a protection is missing") "}," \
-	"\"limits\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": {" \
-	"\"max_sessions\": {\"type\": \"integer\"}, \"max_recursion_depth\": {\"type\": \"integer\"}," \
-	"\"max_agents_per_session\": {\"type\": \"integer\"}, \"timeout_seconds\": {\"type\": \"integer\"}," \
-	"\"memory_bytes\": {\"type\": \"integer\"}, \"pids\": {\"type\": \"integer\"}," \
-	"\"max_cost_usd\": {\"type\": \"number\"" SAY("Told to the agent, not enforced") "}}}," \
-	"\"model\": {\"type\": \"string\"}, \"autonomy\": {\"type\": \"string\"}, \"reasoning\": {\"type\": \"string\"}," \
-	"\"disabled_tools\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}," \
-	"\"mcp_servers\": {\"type\": \"object\"}, \"permissions\": {\"type\": \"object\"}"
-/* clang-format on */
-
-#define PROJECT_ID "\"project_id\": {\"type\": \"string\"}"
-
-/* The rest are the settings. */
-#define RECORD                                                                                                         \
-	"\"id\": {\"type\": \"string\"}, \"name\": {\"type\": \"string\"},"                                            \
-	"\"default_workspace_id\": {\"type\": \"string\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"          \
-	"\"protected_paths\": {\"type\": \"array\"}, \"limits\": {\"type\": \"object\"}, \"notices\": {\"type\": \"array\"}"
-
-#define ALWAYS "[\"id\", \"name\", \"workspace_isolation\", \"protected_paths\", \"default_workspace_id\"]"
-
 /* Puts what had no effect in the arguments as the client wrote them into the result. */
 static void put_notices(const struct cordon_mcp_request *request, json_t *result)
 {
@@ -191,11 +147,9 @@ const struct cordon_mcp_tool cordon_mcp_project_create = {
 	.apart = true,
 	.description = "Create a project with its default workspace. Returns the record; keep its id. A project lives until it is "
 		       "deleted. Settings that are wider than the defaults need a person's approval.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], \"properties\": {"
-		 "\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256},"
-		 "\"init_git\": {\"type\": \"boolean\", \"default\": true}," SETTINGS(WITH_DEFAULT, EXPLAINED) "}}",
-	.output = "{" RECORD "}",
-	.always = ALWAYS,
+	.input = CORDON_INPUT_PROJECT_CREATE,
+	.output = CORDON_OUTPUT_PROJECT_CREATE,
+	.always = CORDON_ALWAYS_PROJECT_CREATE,
 	.ask = cordon_mcp_ask_settings,
 	.call = project_create,
 };
@@ -204,10 +158,9 @@ const struct cordon_mcp_tool cordon_mcp_project_get = {
 	.name = "project_get",
 	.title = "Get project",
 	.description = "Show a project's record and settings, workspace_isolation and protected_paths among them.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
-		 "}}",
-	.output = "{" RECORD "}",
-	.always = ALWAYS,
+	.input = CORDON_INPUT_PROJECT_GET,
+	.output = CORDON_OUTPUT_PROJECT_GET,
+	.always = CORDON_ALWAYS_PROJECT_GET,
 	.read_only = true,
 	.idempotent = true,
 	.call = project_get,
@@ -217,11 +170,9 @@ const struct cordon_mcp_tool cordon_mcp_project_list = {
 	.name = "project_list",
 	.title = "List projects",
 	.description = "List projects, oldest first.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
-		 "\"name_contains\": {\"type\": \"string\", \"description\": \"Part of the name, ignoring case\"}," CORDON_MCP_LIST_INPUT
-		 "}}",
-	.output = "{\"projects\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
-	.always = "[\"projects\", \"total\"]",
+	.input = CORDON_INPUT_PROJECT_LIST,
+	.output = CORDON_OUTPUT_PROJECT_LIST,
+	.always = CORDON_ALWAYS_PROJECT_LIST,
 	.read_only = true,
 	.idempotent = true,
 	.call = project_list,
@@ -234,12 +185,9 @@ const struct cordon_mcp_tool cordon_mcp_project_update = {
 	.ordered_by = "project_id",
 	.description = "Change settings (see project_create) for sessions that start from now on; what is not named stays. Running sessions keep what they "
 		       "started with and are listed. Settings that widen access need a person's approval.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
-		 ", \"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 256}," SETTINGS(NO_DEFAULT,
-												      NOT_EXPLAINED) "}}",
-	.output = "{" RECORD
-		  ", \"sessions_with_earlier_settings\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}",
-	.always = ALWAYS,
+	.input = CORDON_INPUT_PROJECT_UPDATE,
+	.output = CORDON_OUTPUT_PROJECT_UPDATE,
+	.always = CORDON_ALWAYS_PROJECT_UPDATE,
 	.destructive = true,
 	.idempotent = true,
 	.ask = cordon_mcp_ask_settings,
@@ -253,10 +201,9 @@ const struct cordon_mcp_tool cordon_mcp_project_delete = {
 	.ordered_by = "project_id",
 	.description = "Delete a project with all its workspaces and files. Needs a person's approval; refused while a session runs. "
 		       "Deleting one that does not exist succeeds.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" PROJECT_ID
-		 "}}",
-	.output = "{\"project_id\": {\"type\": \"string\"}, \"deleted\": {\"type\": \"boolean\"}}",
-	.always = "[\"project_id\", \"deleted\"]",
+	.input = CORDON_INPUT_PROJECT_DELETE,
+	.output = CORDON_OUTPUT_PROJECT_DELETE,
+	.always = CORDON_ALWAYS_PROJECT_DELETE,
 	.destructive = true,
 	.idempotent = true,
 	.ask = cordon_mcp_ask_delete,

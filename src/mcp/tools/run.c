@@ -7,11 +7,8 @@
 #include "base/text.h"
 #include "mcp/tools/session_wait.h"
 
-#define TIMEOUT_SECONDS 60
 #define STOP_LIMIT_MS 60000
 #define KEPT_MAX ((size_t)64 << 10) /* bytes of a stream's beginning that are kept, and of its end */
-#define DIGITS(n) #n
-#define TEXT(n) DIGITS(n)
 
 /* Returns what one stream wrote; of long output the beginning and the end. */
 static json_t *text_of(const json_t *events, const char *type)
@@ -92,7 +89,6 @@ static int run(struct cordon_mcp_request *request, json_t *args, json_t **ret_re
 	       struct cordon_error *err)
 {
 	static const char *const of_workspace[] = { "project_id", "workspace_id", "net", "fail_on_violation" };
-	const json_t *timeout = json_object_get(args, "timeout_seconds");
 	bool in_session = json_object_get(args, "session_id") != NULL;
 
 	(void)ret_result, (void)ret_text;
@@ -105,7 +101,9 @@ static int run(struct cordon_mcp_request *request, json_t *args, json_t **ret_re
 		return cordon_mcp_session_exec_call(request, &cordon_mcp_run, args, err);
 	if (!json_object_get(args, "project_id"))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "project_id or session_id is required");
-	return in_workspace(request, args, 1000 * (timeout ? json_integer_value(timeout) : TIMEOUT_SECONDS), err);
+	return in_workspace(request, args,
+			    1000 * cordon_json_integer_or(args, "timeout_seconds", CORDON_DEFAULT_RUN_TIMEOUT_SECONDS),
+			    err);
 }
 
 const struct cordon_mcp_tool cordon_mcp_run = {
@@ -115,19 +113,9 @@ const struct cordon_mcp_tool cordon_mcp_run = {
 		"Run a command inside a sandbox and return its output and exit_code when it has ended: in a workspace of a project "
 		"(default: its default one), or in a session that runs. It is stopped when its time is over (timed_out) or the call is "
 		"cancelled. Of long output the beginning and the end are returned.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"command\"], \"properties\": {"
-		 "\"project_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"session_id\": {\"type\": \"string\"},"
-		 "\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"Program and arguments; no shell\"},"
-		 "\"input\": {\"type\": \"string\", \"description\": \"Text for its standard input\"},"
-		 "\"timeout_seconds\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 3600, \"default\": " TEXT(
-			 TIMEOUT_SECONDS) "},"
-					  "\"net\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"Reach only these hosts of those that the project allows\"},"
-					  "\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"It has failed if it was refused or warned of something\"}}}",
-	.output = "{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"}, \"status\": {\"type\": \"string\"},"
-		  "\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"timed_out\": {\"type\": \"boolean\"},"
-		  "\"stdout\": {\"type\": \"string\"}, \"stderr\": {\"type\": \"string\"}, \"violations\": {\"type\": \"integer\"},"
-		  "\"dropped_events\": {\"type\": \"integer\"}}",
-	.always = "[\"session_id\", \"timed_out\", \"stdout\", \"stderr\"]",
+	.input = CORDON_INPUT_RUN,
+	.output = CORDON_OUTPUT_RUN,
+	.always = CORDON_ALWAYS_RUN,
 	.open_world = true,
 	.extra = true,
 	.call = run,

@@ -216,34 +216,49 @@ static void add_children(const struct cordon_store *store, const struct cordon_s
 	}
 }
 
+static int64_t since_of(const json_t *args)
+{
+	return cordon_json_integer_or(args, "since_index", CORDON_DEFAULT_SESSION_OUTPUT_SINCE_INDEX);
+}
+
+static size_t max_of(const json_t *args)
+{
+	return (size_t)cordon_json_integer(args, "max_events");
+}
+
 static int session_output(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			  struct cordon_error *err)
 {
 	const struct cordon_store *store = request->mcp->store;
-	const char *id = cordon_mcp_arg(args, "session_id");
-	const json_t *from = json_object_get(args, "since_index");
-	int64_t since = from ? json_integer_value(from) : -1;
-	size_t max = (size_t)json_integer_value(json_object_get(args, "max_events"));
-	json_int_t wait = json_integer_value(json_object_get(args, "wait_seconds"));
+	const char *id = cordon_json_string(args, "session_id");
+	json_int_t wait = cordon_json_integer(args, "wait_seconds");
 	autosessionrecord struct cordon_session_record session = { 0 };
 	json_t *output = NULL;
 	int r = cordon_session_get(store, id, &session, err);
 
 	if (r == 0)
-		r = cordon_session_output(store, id, since, max, &output, err);
+		r = cordon_session_output(store, id, since_of(args), max_of(args), &output, err);
 	if (r < 0)
 		return r;
 	if (wait && json_array_size(json_object_get(output, "events")) == 0 && session.status == CORDON_SESSION_ACTIVE) {
 		json_decref(output);
-		return cordon_mcp_session_wait(request, &cordon_mcp_session_output, CORDON_MCP_WAIT_OUTPUT, session.id,
-					       since, max, wait * 1000, err);
+		*ret_result = json_pack("{s:s}", "session_id", session.id);
+		return CORDON_MCP_LATER;
 	}
-	if (json_is_true(json_object_get(args, "include_children")))
+	if (cordon_json_true(args, "include_children"))
 		add_children(store, &session, output);
 	cordon_mcp_cut_events(output);
 	*ret_text = cordon_mcp_transcript(output);
 	*ret_result = output;
 	return 0;
+}
+
+static int wait_for_output(struct cordon_mcp_request *request, json_t *args, const json_t *result,
+			   struct cordon_error *err)
+{
+	return cordon_mcp_session_wait(request, &cordon_mcp_session_output, CORDON_MCP_WAIT_OUTPUT,
+				       cordon_json_string(result, "session_id"), since_of(args), max_of(args),
+				       cordon_json_integer(args, "wait_seconds") * 1000, err);
 }
 
 static int session_get(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
@@ -312,50 +327,6 @@ static int wait_for_stop(struct cordon_mcp_request *request, json_t *args, const
 				       err);
 }
 
-#define SESSION_ID "\"session_id\": {\"type\": \"string\"}"
-
-#define WHERE                                                                                                                                              \
-	"\"project_id\": {\"type\": \"string\"},"                                                                                                          \
-	"\"workspace_id\": {\"type\": \"string\", \"description\": \"Default: the project's default workspace\"},"                                         \
-	"\"create_workspace\": {\"type\": \"boolean\", \"default\": false},"                                                                               \
-	"\"new_session\": {\"type\": \"boolean\", \"default\": false,"                                                                                     \
-	" \"description\": \"Do not resume the latest session of the workspace\"},"                                                                        \
-	"\"external_id\": {\"type\": \"string\", \"maxLength\": 1024}, \"source\": {\"type\": \"string\", \"maxLength\": 256},"                            \
-	"\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"},"                                                                            \
-	" \"description\": \"Default: the project's agent_command\"},"                                                                                     \
-	"\"end_input\": {\"type\": \"boolean\", \"default\": false, \"description\": \"Close its standard input afterwards\"},"                            \
-	"\"fail_on_violation\": {\"type\": \"boolean\", \"default\": false, \"description\": \"It has failed if it was refused or warned of something\"}," \
-	"\"net\": {\"type\": [\"string\", \"array\"], \"items\": {\"type\": \"string\"},"                                                                  \
-	" \"description\": \"Reach only these hosts of those that the project allows\"},"                                                                  \
-	"\"context\": {\"type\": \"object\", \"description\": \"Given to the agent as CORDON_CONTEXT\"},"                                                  \
-	"\"attachments\": {\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"object\","                                                       \
-	" \"required\": [\"filename\", \"data\"], \"additionalProperties\": false, \"properties\": {"                                                      \
-	"\"filename\": {\"type\": \"string\"}, \"content_type\": {\"type\": \"string\"},"                                                                  \
-	"\"data\": {\"type\": \"string\", \"description\": \"base64\"}}}},"                                                                                \
-	"\"parent_session_id\": {\"type\": \"string\"}"
-
-#define WAIT "\"wait_seconds\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 3600, \"default\": 0"
-
-/* With wait_seconds there are also duration_ms, violations and failed_on_violation. */
-#define ANSWER                                                                                                         \
-	"{\"session_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"},"                           \
-	"\"spawned\": {\"type\": \"boolean\"}, \"workspace_created\": {\"type\": \"boolean\"},"                        \
-	"\"last_event_index\": {\"type\": \"integer\"}, \"status\": {\"type\": \"string\"},"                           \
-	"\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"}, \"events\": {\"type\": \"array\"}, \"more\": {\"type\": \"boolean\"}}"
-
-#define ANSWER_ALWAYS                                                                                                  \
-	"[\"session_id\", \"workspace_id\", \"spawned\", \"workspace_created\", \"last_event_index\", \"status\"]"
-
-#define RECORD                                                                                                         \
-	"{\"session_id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"},"                             \
-	"\"workspace_id\": {\"type\": \"string\"},"                                                                    \
-	"\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]},"                       \
-	"\"state\": {\"type\": \"string\"}, \"workspace_isolation\": {\"type\": \"boolean\"},"                         \
-	"\"protected_paths\": {\"type\": \"array\"}, \"enforcement\": {\"type\": \"object\"}}"
-
-#define RECORD_ALWAYS                                                                                                  \
-	"[\"session_id\", \"project_id\", \"workspace_id\", \"status\", \"workspace_isolation\", \"protected_paths\"]"
-
 const struct cordon_mcp_tool cordon_mcp_session_start = {
 	.name = "session_start",
 	.title = "Start session",
@@ -364,11 +335,9 @@ const struct cordon_mcp_tool cordon_mcp_session_start = {
 		"of the workspace is resumed. Returns when the program runs, or with wait_seconds when it has ended or the "
 		"time is over; cancelling then stops it. A session lives until its program ends or session_stop; its record "
 		"stays for session_output.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" WHERE
-		 ","
-		 "\"message\": {\"type\": \"string\", \"description\": \"Goes to its standard input\"}," WAIT "}}}",
-	.output = ANSWER,
-	.always = ANSWER_ALWAYS,
+	.input = CORDON_INPUT_SESSION_START,
+	.output = CORDON_OUTPUT_SESSION_START, /* with wait_seconds also duration_ms, violations, failed_on_violation */
+	.always = CORDON_ALWAYS_SESSION_START,
 	.open_world = true,
 	.call = session_start,
 };
@@ -380,10 +349,9 @@ const struct cordon_mcp_tool cordon_mcp_session_send = {
 	.ordered_by = "session_id",
 	.description = "Send a line to a session's standard input: to session_id, or to the latest session of a workspace, which is "
 		       "started when it does not run.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"message\"], \"properties\": {" SESSION_ID
-		 "," WHERE ", \"message\": {\"type\": \"string\"}}}",
-	.output = ANSWER,
-	.always = ANSWER_ALWAYS,
+	.input = CORDON_INPUT_SESSION_SEND,
+	.output = CORDON_OUTPUT_SESSION_SEND,
+	.always = CORDON_ALWAYS_SESSION_SEND,
 	.open_world = true,
 	.call = session_send,
 	.then = send_or_start,
@@ -392,34 +360,26 @@ const struct cordon_mcp_tool cordon_mcp_session_send = {
 const struct cordon_mcp_tool cordon_mcp_session_output = {
 	.name = "session_output",
 	.title = "Read session output",
+	.apart = true,
 	.description =
 		"Read what a session wrote and what happened to it, after since_index (-1: all of the last 1000 events). With "
 		"wait_seconds it waits for something new. `more`: the result was cut; ask again from last_index, and children from children_since.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
-		 ","
-		 "\"since_index\": {\"type\": \"integer\", \"minimum\": -1, \"default\": -1},"
-		 "\"max_events\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000},"
-		 "\"include_children\": {\"type\": \"boolean\", \"default\": false}," WAIT "}}}",
-	.output = "{\"session_id\": {\"type\": \"string\"}, \"status\": {\"type\": \"string\"}, \"last_index\": {\"type\": \"integer\"},"
-		  "\"events\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"index\": {\"type\": \"integer\"},"
-		  "\"type\": {\"type\": \"string\"}, \"text\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"},"
-		  "\"session_id\": {\"type\": \"string\"}}}},"
-		  "\"completed\": {\"type\": \"boolean\"}, \"failed\": {\"type\": \"boolean\"}, \"error\": {\"type\": \"object\"},"
-		  "\"dropped_events\": {\"type\": \"integer\"}, \"more\": {\"type\": \"boolean\"}}",
-	.always = "[\"session_id\", \"status\", \"last_index\", \"events\", \"completed\", \"failed\", \"dropped_events\"]",
+	.input = CORDON_INPUT_SESSION_OUTPUT,
+	.output = CORDON_OUTPUT_SESSION_OUTPUT,
+	.always = CORDON_ALWAYS_SESSION_OUTPUT,
 	.read_only = true,
 	.idempotent = true,
 	.call = session_output,
+	.then = wait_for_output,
 };
 
 const struct cordon_mcp_tool cordon_mcp_session_get = {
 	.name = "session_get",
 	.title = "Get session",
 	.description = "Show how a session stands, what it was started with and what holds it.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
-		 "}}",
-	.output = RECORD,
-	.always = RECORD_ALWAYS,
+	.input = CORDON_INPUT_SESSION_GET,
+	.output = CORDON_OUTPUT_SESSION_GET,
+	.always = CORDON_ALWAYS_SESSION_GET,
 	.read_only = true,
 	.idempotent = true,
 	.call = session_get,
@@ -429,12 +389,9 @@ const struct cordon_mcp_tool cordon_mcp_session_list = {
 	.name = "session_list",
 	.title = "List sessions",
 	.description = "List sessions, oldest first.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
-		 "\"project_id\": {\"type\": \"string\"}, \"workspace_id\": {\"type\": \"string\"},"
-		 "\"status\": {\"type\": \"string\", \"enum\": [\"active\", \"completed\", \"failed\"]}, " CORDON_MCP_LIST_INPUT
-		 "}}",
-	.output = "{\"sessions\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
-	.always = "[\"sessions\", \"total\"]",
+	.input = CORDON_INPUT_SESSION_LIST,
+	.output = CORDON_OUTPUT_SESSION_LIST,
+	.always = CORDON_ALWAYS_SESSION_LIST,
 	.read_only = true,
 	.idempotent = true,
 	.call = session_list,
@@ -446,11 +403,9 @@ const struct cordon_mcp_tool cordon_mcp_session_stop = {
 	.apart = true,
 	.description = "End a session with everything in it: SIGTERM, then SIGKILL after grace_seconds. Returns its record when it has "
 		       "ended; one that has ended already is fine.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\"], \"properties\": {" SESSION_ID
-		 ","
-		 "\"grace_seconds\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 300, \"default\": 5}}}",
-	.output = RECORD,
-	.always = RECORD_ALWAYS,
+	.input = CORDON_INPUT_SESSION_STOP,
+	.output = CORDON_OUTPUT_SESSION_STOP,
+	.always = CORDON_ALWAYS_SESSION_STOP,
 	.destructive = true,
 	.idempotent = true,
 	.call = session_stop,

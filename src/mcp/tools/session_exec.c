@@ -9,13 +9,9 @@
 #include "mcp/internal.h"
 #include "mcp/tools/session_wait.h"
 
-#define TIMEOUT_SECONDS 60
 #define KEPT_MAX ((size_t)64 << 10) /* bytes of a stream's beginning that are kept, and of its end */
 #define STEP_MAX                                                                                                       \
 	((size_t)512 << 10) /* bytes of a stream that one step reads, so that no command keeps the server busy */
-#define INPUT_MAX 1048576
-#define DIGITS(n) #n
-#define TEXT(n) DIGITS(n)
 
 /* What a stream wrote: its beginning and its end. */
 struct kept {
@@ -203,14 +199,15 @@ static bool step(struct cordon_mcp_call *call, int64_t now)
 
 static int begin(const struct cordon_mcp_request *request, json_t *args, struct exec *exec, struct cordon_error *err)
 {
-	const json_t *timeout = json_object_get(args, "timeout_seconds");
 	autosessionrecord struct cordon_session_record session = { 0 };
-	int r = cordon_session_get(request->mcp->store, cordon_mcp_arg(args, "session_id"), &session, err);
+	int r = cordon_session_get(request->mcp->store, cordon_json_string(args, "session_id"), &session, err);
 
 	if (r < 0)
 		return r;
 	exec->args = json_incref(args);
-	exec->until = cordon_time_monotonic() + 1000 * (timeout ? json_integer_value(timeout) : TIMEOUT_SECONDS);
+	exec->until = cordon_time_monotonic() +
+		      1000 * cordon_json_integer_or(args, "timeout_seconds",
+						    CORDON_DEFAULT_SESSION_EXEC_TIMEOUT_SECONDS);
 	cordon_copy(exec->id, sizeof(exec->id), session.id, strlen(session.id));
 	r = cordon_session_exec_begin(request->mcp->store, session.id, json_object_get(args, "command"), &exec->command,
 				      err);
@@ -268,16 +265,9 @@ const struct cordon_mcp_tool cordon_mcp_session_exec = {
 		"Run another command inside a session that runs, held by the same layers as its agent, and return its output and "
 		"exit_code. It is killed when its time is over (timed_out), the call is cancelled or the session ends. Of long output "
 		"the beginning and the end are returned.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"session_id\", \"command\"], \"properties\": {"
-		 "\"session_id\": {\"type\": \"string\"},"
-		 "\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"Program and arguments; no shell\"},"
-		 "\"input\": {\"type\": \"string\", \"maxLength\": " TEXT(
-			 INPUT_MAX) ", \"description\": \"Its standard input\"},"
-				    "\"timeout_seconds\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 3600, \"default\": " TEXT(
-					    TIMEOUT_SECONDS) "}}}",
-	.output = "{\"session_id\": {\"type\": \"string\"}, \"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": \"integer\"},"
-		  "\"timed_out\": {\"type\": \"boolean\"}, \"stdout\": {\"type\": \"string\"}, \"stderr\": {\"type\": \"string\"}}",
-	.always = "[\"session_id\", \"timed_out\", \"stdout\", \"stderr\"]",
+	.input = CORDON_INPUT_SESSION_EXEC,
+	.output = CORDON_OUTPUT_SESSION_EXEC,
+	.always = CORDON_ALWAYS_SESSION_EXEC,
 	.open_world = true,
 	.call = session_exec,
 };

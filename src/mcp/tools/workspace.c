@@ -55,25 +55,14 @@ const struct cordon_mcp_tool *const cordon_mcp_tools[] = {
 
 void cordon_mcp_list_query(const json_t *args, struct cordon_list_query *query)
 {
-	const json_t *limit = json_object_get(args, "limit");
-
-	query->limit = limit ? (size_t)json_integer_value(limit) : CORDON_MCP_LIST_DEFAULT;
-	query->offset = (size_t)json_integer_value(json_object_get(args, "offset"));
+	query->limit = (size_t)cordon_json_integer_or(args, "limit", CORDON_DEFAULT_WORKSPACE_LIST_LIMIT);
+	query->offset = (size_t)cordon_json_integer(args, "offset");
 }
 
 json_t *cordon_mcp_list_result(const char *key, json_t *records, size_t total)
 {
 	return json_pack("{s:o, s:I}", key, records, "total", (json_int_t)total);
 }
-
-#define IDS                                                                                                            \
-	"\"project_id\": {\"type\": \"string\"},"                                                                      \
-	"\"workspace_id\": {\"type\": \"string\", \"description\": \"1 to 64 of a-z, 0-9 and '-'; upper case is folded\"}"
-
-#define RECORD                                                                                                            \
-	"\"id\": {\"type\": \"string\"}, \"project_id\": {\"type\": \"string\"}, \"created_at\": {\"type\": \"string\"}," \
-	"\"last_session_at\": {\"type\": \"string\"}, \"external_id\": {\"type\": \"string\"},"                           \
-	"\"source\": {\"type\": \"string\"}"
 
 static int workspace_create(struct cordon_mcp_request *request, json_t *args, json_t **ret_result, char **ret_text,
 			    struct cordon_error *err)
@@ -151,12 +140,9 @@ const struct cordon_mcp_tool cordon_mcp_workspace_create = {
 		"Create a workspace, or return the one that exists (by workspace_id, else by external_id and source) and touch "
 		"nothing. The project's AGENTS.md (isolated projects) and .factory are copied into a new one. It lives until "
 		"it is deleted.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {" IDS
-		 ","
-		 "\"external_id\": {\"type\": \"string\", \"maxLength\": 1024, \"description\": \"Whose workspace it is, elsewhere\"},"
-		 "\"source\": {\"type\": \"string\", \"maxLength\": 256, \"description\": \"Where external_id comes from\"}}}",
-	.output = "{" RECORD ", \"created\": {\"type\": \"boolean\"}}",
-	.always = "[\"id\", \"project_id\", \"created_at\", \"created\"]",
+	.input = CORDON_INPUT_WORKSPACE_CREATE,
+	.output = CORDON_OUTPUT_WORKSPACE_CREATE,
+	.always = CORDON_ALWAYS_WORKSPACE_CREATE,
 	.idempotent = true,
 	.call = workspace_create,
 };
@@ -165,10 +151,9 @@ const struct cordon_mcp_tool cordon_mcp_workspace_list = {
 	.name = "workspace_list",
 	.title = "List workspaces",
 	.description = "List the workspaces of a project, oldest first.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\"], \"properties\": {"
-		 "\"project_id\": {\"type\": \"string\"}, " CORDON_MCP_LIST_INPUT "}}",
-	.output = "{\"workspaces\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"total\": {\"type\": \"integer\"}}",
-	.always = "[\"workspaces\", \"total\"]",
+	.input = CORDON_INPUT_WORKSPACE_LIST,
+	.output = CORDON_OUTPUT_WORKSPACE_LIST,
+	.always = CORDON_ALWAYS_WORKSPACE_LIST,
 	.read_only = true,
 	.idempotent = true,
 	.call = workspace_list,
@@ -178,10 +163,9 @@ const struct cordon_mcp_tool cordon_mcp_workspace_get = {
 	.name = "workspace_get",
 	.title = "Get workspace",
 	.description = "Show a workspace's record.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"workspace_id\"],"
-		 "\"properties\": {" IDS "}}",
-	.output = "{" RECORD "}",
-	.always = "[\"id\", \"project_id\", \"created_at\"]",
+	.input = CORDON_INPUT_WORKSPACE_GET,
+	.output = CORDON_OUTPUT_WORKSPACE_GET,
+	.always = CORDON_ALWAYS_WORKSPACE_GET,
 	.read_only = true,
 	.idempotent = true,
 	.call = workspace_get,
@@ -193,10 +177,9 @@ const struct cordon_mcp_tool cordon_mcp_workspace_delete = {
 	.apart = true,
 	.description = "Delete a workspace with all its files. Needs a person's approval; refused for the default workspace and while a "
 		       "session runs in it. Deleting one that does not exist succeeds.",
-	.input = "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"project_id\", \"workspace_id\"],"
-		 "\"properties\": {" IDS "}}",
-	.output = "{\"workspace_id\": {\"type\": \"string\"}, \"deleted\": {\"type\": \"boolean\"}}",
-	.always = "[\"workspace_id\", \"deleted\"]",
+	.input = CORDON_INPUT_WORKSPACE_DELETE,
+	.output = CORDON_OUTPUT_WORKSPACE_DELETE,
+	.always = CORDON_ALWAYS_WORKSPACE_DELETE,
 	.destructive = true,
 	.idempotent = true,
 	.ask = cordon_mcp_ask_delete,

@@ -340,7 +340,7 @@ def test_the_log_of_a_day_is_read_in_bounded_time_and_says_what_is_not_there(raw
         return text.splitlines(), time.monotonic() - began
 
     server.ask(1, "tools/call", {"name": "project_get", "arguments": {"project_id": MISSING}})
-    (file,) = poll(lambda: list((box.state / "state/audit").glob("*.jsonl")), what="the audit log")
+    (file,) = poll(lambda: list((box.state / "state/audit/calls").glob("*.jsonl")), what="the audit log")
     today = time.strftime("%Y-%m-%d", time.gmtime())
     assert read("2001-01-01")[0] == [] and len(read(today)[0]) == 1
     line = file.read_text().splitlines()[-1]

@@ -147,7 +147,7 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("workflow_status", run_id=flow)
     use("workflow_status", orchestrator_id="desk")
     use("workflow_logs", run_id=flow)
-    use("workflow_answer", run_id=flow, decision="reject", note="again")
+    use("workflow_answer", run_id=flow, step="look", decision="reject", note="again")
     use("workflow_cancel", run_id=flow)
     desk.define(step("wait", "test -e go || sleep 600"))
     flow = use("workflow_run", orchestrator_id="desk")["runId"]
@@ -169,7 +169,7 @@ def test_every_tool_answers_as_its_schema_says_and_its_text_is_the_whole_answer(
     use("project_delete", project_id=project)
     failures = {}
     for name in tools:
-        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "session_exec": {"session_id": MISSING, "command": ["true"]}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}, "workflow_answer": {"run_id": "run-none", "decision": "approve"}}
+        needs = {"project_create": {"name": ""}, "policy_check": {"project_id": MISSING, "path": "x"}, "session_send": {"session_id": MISSING, "message": "m"}, "session_exec": {"session_id": MISSING, "command": ["true"]}, "project_list": {"limit": -1}, "session_list": {"project_id": "x"}, "workflow_answer": {"run_id": "run-none", "step": "s", "decision": "approve"}}
         arguments = needs.get(name, {"session_id": MISSING} if name.startswith("session_") and name != "session_start" else {"project_id": "x"})
         failures[name] = call(server, name, **arguments)
         assert failures[name]["isError"] is True and failures[name]["structuredContent"]["error"]["kind"], name

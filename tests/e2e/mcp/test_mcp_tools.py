@@ -140,7 +140,7 @@ def test_what_agents_would_see_of_the_host_is_for_a_person_to_decide(connect, bo
         assert client.refused("project_update", project_id=made, **change)["kind"] == "policy_denied", change
     assert client.tool("project_list")["total"] == 1
     questions = "\n".join(str(note) for note in client.notes)
-    for words in (f"read and change {docs} of the host", f"read {docs} of the host", f"all workspaces would share one home, {docs}", "of profile node"):
+    for words in (f'read and change "{docs}" of the host', f'read "{docs}" of the host', f'all workspaces would share one home, "{docs}"', 'of the profiles "node"'):
         assert words in questions, (words, questions)
     client.close()
     client = connect("v1", approve=True)
