@@ -27,8 +27,8 @@
 #define CORDON_AGENTS_JSON "agents.json"
 #define CORDON_AGENTS_YAML ".agent/agents.yaml"
 
-/* One agent. Strings and lists belong to the file; a `where` of NULL means that the file does not set the value. What an
- * agent has from the one that it extends is filled in. */
+/* One agent. Strings and lists belong to the file; a `where` of NULL means that the file does not set the value. What
+ * an agent has from the one that it extends is filled in. */
 struct cordon_agent {
 	const char *name;
 	const char *role;				/* "unknown" when the file does not say */
@@ -45,17 +45,9 @@ struct cordon_agent {
 	struct cordon_setting extends; /* the same */
 	/* A list only narrows, so it counts without trust; the hosts of a profile and credentials need it. */
 	struct cordon_net_setting net;
-	uint64_t timeout_ms, memory_bytes, pids, cpu_millis; /* 0: no limit */
-	bool best_effort;
-	const char *best_effort_where;
-	bool cow; /* its runs work in copy-on-write views; this only narrows, so it counts without trust */
-	const char *cow_where;
-	/* What it may do with the repository. Only paths of the scope are taken over, so it counts without trust, as the scope
-	 * does. */
-	cordon_git_mode git;
-	const char *git_where;
-	bool editor_temps; /* true unless the file says false */
-	const char *editor_temps_where;
+	/* Numbers, words and flags. `best_effort` needs trust; `cow` and limits only narrow, and of `git` only paths
+	 * of the scope are taken over, so they count without it. */
+	struct cordon_recipe_values values;
 	const struct cordon_node *node; /* in the document */
 };
 
@@ -70,10 +62,10 @@ struct cordon_agents {
 };
 
 /*
- * Finds and reads the file of a repository: `config` if it is not NULL (a path, relative to the current directory), else
- * agents.json or .agent/agents.yaml in the root; both is an error. `root` is where to look, or NULL: the top level of the
- * repository around the current directory. Without a file the error is of kind not_found. All errors of the file are
- * found in one pass. Looks up whether it is trusted.
+ * Finds and reads the file of a repository: `config` if it is not NULL (a path, relative to the current directory),
+ * else agents.json or .agent/agents.yaml in the root; both is an error. `root` is where to look, or NULL: the top
+ * level of the repository around the current directory. Without a file the error is of kind not_found. All errors of
+ * the file are found in one pass. Looks up whether it is trusted.
  */
 int cordon_agents_load(const char *root, const char *config, struct cordon_agents **ret_agents,
 		       struct cordon_errors *errors);
@@ -103,12 +95,6 @@ int cordon_agent_role_check(const char *role, struct cordon_error *err);
  * enforces it yet, with the place and one sentence. */
 void cordon_agent_notices(const struct cordon_agents *agents, const struct cordon_agent *agent,
 			  void (*tell)(void *data, const char *where, const char *text), void *data);
-
-/* Builds the policy of an agent: strict, with reports of all refused accesses. `profile` is its profile, or NULL; it must
- * grant nothing in the repository, because the scope does that. */
-int cordon_agent_policy(const struct cordon_agents *agents, const struct cordon_agent *agent,
-			struct cordon_policy_file *profile, struct cordon_policy **ret_policy,
-			struct cordon_errors *errors);
 
 /* The roles that a file may name; others are allowed, too. */
 struct cordon_agent_role {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds, opens and parses the file of agents. */
 #include <fcntl.h>
-#include <sodium.h>
 #include <strings.h>
 
 #include "agent/internal.h"
@@ -89,23 +88,13 @@ int cordon_agents_root(const char *root, struct cordon_root *ret_root, struct co
 	return r < 0 && root ? cordon_error_prefix(err, r, "root") : r;
 }
 
-static int make_absolute(const char *path, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
-{
-	char cwd[CORDON_PATH_MAX] = "";
-
-	if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-		return cordon_fail_errno(err, -errno, "cannot tell the current directory");
-	return cordon_path_join(cwd, path, ret, CORDON_PATH_MAX) < 0 ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", path)
-								     : 0;
-}
-
 int cordon_agents_find(const struct cordon_root *root, const char *config, char ret_path[static CORDON_PATH_MAX],
 		       struct cordon_error *err)
 {
 	bool json, yaml;
 
 	if (config)
-		return make_absolute(config, ret_path, err);
+		return cordon_path_absolute(config, ret_path, err);
 	json = faccessat(root->fd, CORDON_AGENTS_JSON, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	yaml = faccessat(root->fd, CORDON_AGENTS_YAML, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (json && yaml) {

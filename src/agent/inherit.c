@@ -25,14 +25,21 @@ static void refuse(const struct inheriting *h, const struct cordon_agent *agent,
 			 agent->extends.text, why);
 }
 
-/* Takes the parent's limit where there is none. 0 means no limit. */
-static void inherit_limit(const struct inheriting *h, const struct cordon_agent *agent, const char *key,
-			  uint64_t *limit, uint64_t of_parent)
+/* Takes numbers, words and flags of the parent where there are none. */
+static void inherit_values(const struct inheriting *h, struct cordon_agent *agent, const struct cordon_agent *parent)
 {
-	if (!*limit)
-		*limit = of_parent;
-	else if (of_parent && *limit > of_parent)
-		refuse(h, agent, key, "the limit is higher");
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
+		const char *key = cordon_recipe_rows[id].agent, *why = NULL;
+
+		if (!key)
+			continue;
+		if (!agent->values.where[id]) {
+			agent->values.of[id] = parent->values.of[id];
+			agent->values.where[id] = parent->values.where[id];
+		} else if (!cordon_recipe_narrow_value(&agent->values, &parent->values, id, &why)) {
+			refuse(h, agent, cordon_recipe_limit(key) ? "limits" : key, why);
+		}
+	}
 }
 
 static bool lists(const struct cordon_setting_list *list, const char *text)
@@ -108,40 +115,13 @@ static int take_over(const struct inheriting *h, struct cordon_agent *agent, con
 	agent->model = agent->model ? agent->model : parent->model;
 	agent->instructions = agent->instructions ? agent->instructions : parent->instructions;
 	agent->command = agent->command ? agent->command : parent->command;
-	inherit_limit(h, agent, "timeout", &agent->timeout_ms, parent->timeout_ms);
-	inherit_limit(h, agent, "limits", &agent->memory_bytes, parent->memory_bytes);
-	inherit_limit(h, agent, "limits", &agent->pids, parent->pids);
-	inherit_limit(h, agent, "limits", &agent->cpu_millis, parent->cpu_millis);
+	inherit_values(h, agent, parent);
 	inherit_names(h, agent, parent);
 	inherit_net(h, agent, parent);
 	if (!agent->profile.text)
 		agent->profile = parent->profile;
 	else if (!parent->profile.text || !cordon_streq(agent->profile.text, parent->profile.text))
 		refuse(h, agent, "profile", parent->profile.text ? parent->profile.text : "that has none");
-	if (!agent->best_effort_where) {
-		agent->best_effort = parent->best_effort;
-		agent->best_effort_where = parent->best_effort_where;
-	} else if (agent->best_effort && !parent->best_effort) {
-		refuse(h, agent, "best_effort", "that needs every layer");
-	}
-	if (!agent->cow_where) {
-		agent->cow = parent->cow;
-		agent->cow_where = parent->cow_where;
-	} else if (!agent->cow && parent->cow) {
-		refuse(h, agent, "cow", "that works in a view");
-	}
-	if (!agent->git_where) {
-		agent->git = parent->git;
-		agent->git_where = parent->git_where;
-	} else if (!cordon_git_within(agent->git, parent->git)) {
-		refuse(h, agent, "git", cordon_git_mode_name(parent->git));
-	}
-	if (!agent->editor_temps_where) {
-		agent->editor_temps = parent->editor_temps;
-		agent->editor_temps_where = parent->editor_temps_where;
-	} else if (agent->editor_temps && !parent->editor_temps) {
-		refuse(h, agent, "editor_temps", "that allows none");
-	}
 	return inherit_env(h, agent, parent);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an agent to the specification of its run. */
+/* From an agent to the recipe of its run. */
 #include "agent/job.h"
-#include "protect/shares.h"
+#include "agent/internal.h"
 
 static int fail(struct cordon_errors *errors, int code, cordon_kind kind, const char *name, const char *what,
 		const char *hint)
@@ -14,85 +14,69 @@ static int fail(struct cordon_errors *errors, int code, cordon_kind kind, const 
 	return cordon_errors_add(errors, &err, NULL, 0, 0);
 }
 
-static int add_variable(struct cordon_agent_job *job, const char *name, const char *value)
+/* Loads the profile, which only a trusted file may name. It must grant nothing in the repository, because the scope
+ * does that. */
+static int load_profile(const struct cordon_agents *agents, struct cordon_agent_job *job, struct cordon_errors *errors)
 {
-	size_t size = strlen(name) + strlen(value) + 2;
-	char *text = malloc(size);
-
-	if (!text || cordon_concat(text, size, name, "=", value, (char *)NULL) < 0) {
-		free(text);
-		return -ENOMEM;
-	}
-	job->env[job->n_env++] = text;
-	return 0;
-}
-
-/* Loads the profile, which only a trusted file may name. *ret_file stays NULL without one. */
-static int load_profile(const struct cordon_agents *agents, const struct cordon_agent *agent,
-			struct cordon_profile_dirs *dirs, struct cordon_policy_file **ret_file,
-			struct cordon_errors *errors)
-{
+	const struct cordon_agent *agent = job->agent;
 	struct cordon_error err = { 0 };
 	struct cordon_errors found CORDON_CLEANUP(cordon_errors_done) = { 0 };
+	struct cordon_policy_file *file = NULL;
 	int r;
 
 	if (!agent->profile.text || !agents->trusted)
 		return 0;
-	cordon_profile_dirs_find(dirs);
-	r = cordon_profile_load(dirs, agent->profile.text, ret_file, &found);
+	r = cordon_recipe_find_dirs(&job->recipe, &err);
+	if (r < 0)
+		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	r = cordon_profile_load(job->recipe.dirs, agent->profile.text, &file, &found);
 	for (size_t i = 0; r < 0 && i < found.n; i++) {
 		err = found.items[i];
 		cordon_errors_add(errors, &err, *err.where ? NULL : agents->doc->name, agent->profile.line,
 				  agent->profile.column);
 	}
+	if (r < 0)
+		return r;
+	if (file->rw.n || file->ro.n || file->workspace.n)
+		r = cordon_fail(&err, -EPERM, CORDON_KIND_POLICY_DENIED,
+				"the profile %s grants paths of the repository, which the scope of %s has to do",
+				agent->profile.text, agent->name);
+	if (cordon_recipe_add_profile(&job->recipe, agent->profile.text, file, err.code ? NULL : &err) < 0 && r == 0)
+		r = err.code;
+	return r < 0 ? cordon_errors_add(errors, &err, NULL, 0, 0) : 0;
+}
+
+/* INVARIANT: an agent has a scope. A policy without grants would mean the whole repository. */
+static int add_scope(struct cordon_agent_job *job, struct cordon_error *err)
+{
+	const struct cordon_agent *agent = job->agent;
+	int r = agent->read.n + agent->write.n
+			? 0
+			: cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG, "the agent %s has no scope", agent->name);
+
+	for (size_t i = 0; r == 0 && i < agent->read.n; i++)
+		r = cordon_recipe_add_rule(&job->recipe, CORDON_RULE_READ, agent->read.items[i].text,
+					   agent->read.items[i].where, err);
+	for (size_t i = 0; r == 0 && i < agent->write.n; i++)
+		r = cordon_recipe_add_rule(&job->recipe, CORDON_RULE_WRITE, agent->write.items[i].text,
+					   agent->write.items[i].where, err);
 	return r;
 }
 
-/* Adds to the policy what the profile shows of the host: its program, and the directories that it keeps state in. */
-static int use_profile(const struct cordon_agents *agents, struct cordon_agent_job *job,
-		       const struct cordon_policy_file *file, const struct cordon_profile_dirs *dirs, bool make,
-		       struct cordon_errors *errors)
-{
-	struct cordon_profile_ask ask = {
-		.home = dirs->home, .path = getenv("PATH"), .root = agents->root.path, .make = make
-	};
-	struct cordon_error err = { 0 };
-	int r = cordon_profile_collect(file, job->agent->profile.text, &ask, &job->profile, &err);
-
-	if (r == 0)
-		r = cordon_shares_add(job->policy, job->profile.shares, job->profile.n_shares, NULL, NULL, true, &err);
-	if (r < 0)
-		return cordon_errors_add(errors, &err, NULL, 0, 0);
-	job->spec.keep_env = job->profile.keep_env;
-	job->spec.n_keep_env = job->profile.n_keep_env;
-	job->spec.home_env = job->profile.home_env;
-	job->spec.n_home_env = job->profile.n_home_env;
-	job->spec.path = job->profile.path;
-	return 0;
-}
-
-/* The plan sets the variables that every agent has. These come after them: those of the profile, what the file defines, then
- * what it passes on from the caller, which only a trusted file may do. */
-static int make_env(const struct cordon_agents *agents, struct cordon_agent_job *job)
+/* The plan sets the variables that every agent has. These come after them and those of the profile: what the file
+ * defines, then what it passes on from the caller, which only a trusted file may do. */
+static int add_env(const struct cordon_agents *agents, struct cordon_agent_job *job, struct cordon_error *err)
 {
 	const struct cordon_agent *agent = job->agent;
 	int r = 0;
 
-	job->env = calloc(job->profile.n_env + agent->n_env + agent->env_pass.n + 1, sizeof(*job->env));
-	if (!job->env)
-		return -ENOMEM;
-	for (size_t i = 0; i < job->profile.n_env; i++) {
-		job->env[job->n_env] = strdup(job->profile.env[i]);
-		if (!job->env[job->n_env++])
-			return -ENOMEM;
-	}
 	for (size_t i = 0; r == 0 && i < agent->n_env; i++)
-		r = add_variable(job, agent->env[i].name, agent->env[i].value);
+		r = cordon_recipe_add_env(&job->recipe, agent->env[i].name, agent->env[i].value, err);
 	for (size_t i = 0; r == 0 && agents->trusted && i < agent->env_pass.n; i++) {
 		const char *value = getenv(agent->env_pass.items[i].text);
 
 		if (value)
-			r = add_variable(job, agent->env_pass.items[i].text, value);
+			r = cordon_recipe_add_env(&job->recipe, agent->env_pass.items[i].text, value, err);
 	}
 	return r;
 }
@@ -102,83 +86,74 @@ static int choose_command(struct cordon_agent_job *job, const struct cordon_agen
 	static char shell[] = "sh", option[] = "-c";
 
 	if (start->argv || !start->command) {
-		job->spec.argv = start->argv ? start->argv : job->agent->command;
+		job->recipe.spec.argv = start->argv ? start->argv : job->agent->command;
 		return 0;
 	}
 	job->shell_argv[0] = shell;
 	job->shell_argv[1] = option;
 	job->shell_argv[2] = strdup(start->command);
-	job->spec.argv = job->shell_argv;
+	job->recipe.spec.argv = job->shell_argv;
 	return job->shell_argv[2] ? 0 : -ENOMEM;
 }
 
-/* Narrows what the agent reaches to what the caller asks for. */
-static int narrow_net(struct cordon_agent_job *job, const char *net, struct cordon_errors *errors)
+static void fill_spec(const struct cordon_agents *agents, const struct cordon_agent_start *start,
+		      struct cordon_agent_job *job)
 {
-	struct cordon_net_list list = { 0 };
-	struct cordon_error err = { 0 };
-	int r = cordon_net_option(net, "net", &job->policy->net, &list, &err);
+	struct cordon_run_spec *spec = &job->recipe.spec;
 
-	if (r == 0)
-		r = cordon_net_list_narrow(&job->policy->net, &list, &err);
-	cordon_net_list_done(&list);
-	return r < 0 ? cordon_errors_add(errors, &err, NULL, 0, 0) : 0;
+	spec->cwd = agents->root.path;
+	spec->in_temp = start->in_temp;
+	spec->agent = job->agent->name;
+	spec->agent_role = job->agent->role;
 }
 
 int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordon_agent *agent,
 			  const struct cordon_agent_start *start, struct cordon_agent_job *ret_job,
 			  struct cordon_errors *errors)
 {
-	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *profile = NULL;
-	struct cordon_agent_job job = { .agent = agent };
-	struct cordon_profile_dirs dirs;
+	const struct cordon_net_setting net = cordon_agent_net(agents, agent);
+	struct cordon_agent_job job = { .agent = agent,
+					.recipe = { .root = agents->root.path,
+						    .values = agent->values,
+						    .file_path = agents->path,
+						    .net = &net,
+						    .net_within = start->net,
+						    .reports_reads = true,
+						    .without_settings = true,
+						    .without_worktree = true } };
+	struct cordon_error err = { 0 };
 	int r = choose_command(&job, start);
 
+	if (!agents->trusted)
+		cordon_recipe_set_value(&job.recipe, CORDON_RECIPE_BEST_EFFORT, false);
+	if (start->timeout_ms)
+		cordon_recipe_set_value(&job.recipe, CORDON_RECIPE_TIMEOUT, start->timeout_ms);
 	if (r < 0)
 		r = fail(errors, r, CORDON_KIND_LIMIT, agent->name, "needs more memory", NULL);
-	else if (!job.spec.argv)
+	else if (!job.recipe.spec.argv)
 		r = fail(errors, -EINVAL, CORDON_KIND_USAGE, agent->name, "has no command",
 			 "give one, or add \"command\" to the file");
 	else
-		r = load_profile(agents, agent, &dirs, &profile, errors);
+		r = load_profile(agents, &job, errors);
+	if (r == 0 && ((r = add_scope(&job, &err)) < 0 || (r = add_env(agents, &job, &err)) < 0))
+		cordon_errors_add(errors, &err, NULL, 0, 0);
 	if (r == 0)
-		r = cordon_agent_policy(agents, agent, profile, &job.policy, errors);
-	if (r == 0 && start->net)
-		r = narrow_net(&job, start->net, errors);
-	if (r == 0 && profile)
-		r = use_profile(agents, &job, profile, &dirs, !start->dry, errors);
-	if (r == 0 && make_env(agents, &job) < 0)
-		r = fail(errors, -ENOMEM, CORDON_KIND_LIMIT, agent->name, "needs more memory", NULL);
+		r = cordon_recipe_compile(&job.recipe, start->dry ? CORDON_RECIPE_PLANS : CORDON_RECIPE_STARTS, errors);
 	if (r < 0) {
 		cordon_agent_job_done(&job);
 		return r;
 	}
-	job.spec.policy = job.policy;
-	job.spec.cwd = agents->root.path;
-	job.spec.in_temp = start->in_temp;
-	job.spec.env = job.env;
-	job.spec.n_env = job.n_env;
-	job.spec.net = job.policy && cordon_net_list_is_none(&job.policy->net) ? CORDON_NET_NONE : CORDON_NET_HOST;
-	job.spec.memory_bytes = agent->memory_bytes;
-	job.spec.pids = agent->pids;
-	job.spec.cpu_millis = agent->cpu_millis;
-	job.spec.timeout_ms = start->timeout_ms ? start->timeout_ms : agent->timeout_ms;
-	job.spec.best_effort = agent->best_effort && agents->trusted;
-	job.spec.agent = agent->name;
-	job.spec.agent_role = agent->role;
+	job.recipe.net = NULL;
+	fill_spec(agents, start, &job);
 	*ret_job = job;
-	if (job.spec.argv == job.shell_argv)
-		ret_job->spec.argv = ret_job->shell_argv;
+	if (job.recipe.spec.argv == job.shell_argv)
+		ret_job->recipe.spec.argv = ret_job->shell_argv;
 	return 0;
 }
 
 void cordon_agent_job_done(struct cordon_agent_job *job)
 {
-	for (size_t i = 0; i < job->n_env; i++)
-		free(job->env[i]);
-	free(job->env);
 	free(job->shell_argv[2]);
-	cordon_profile_use_done(&job->profile);
-	cordon_policy_free(job->policy);
+	cordon_recipe_done(&job->recipe);
 	*job = (struct cordon_agent_job){ 0 };
 }

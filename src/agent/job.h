@@ -7,8 +7,8 @@
 #define CORDON_AGENT_JOB_H
 
 #include "agent/agent.h"
-#include "config/profile.h"
 #include "crew/crew.h"
+#include "recipe/recipe.h"
 
 #define CORDON_AGENT_LABEL "agents "  /* the label of a crew of agents: this, then the root */
 #define CORDON_AGENT_OUTPUT_MAX 65536 /* bytes of stdout and of stderr in a result: the last ones */
@@ -23,15 +23,11 @@ struct cordon_agent_start {
 	bool dry;	     /* nothing will be started: make no directories for the state of a profile */
 };
 
-/* Everything that the run of one agent needs. It owns what `spec` refers to, and refers to agents. */
+/* Everything that the run of one agent needs. It owns what the recipe refers to, and refers to agents. */
 struct cordon_agent_job {
 	const struct cordon_agent *agent;
-	struct cordon_run_spec spec;
-	struct cordon_policy *policy;
+	struct cordon_recipe recipe;
 	char *shell_argv[4];
-	char **env;
-	size_t n_env;
-	struct cordon_profile_use profile; /* what the agent's profile gives */
 };
 
 /* An agent without a command, when none is given, is an error of kind usage. */

@@ -20,7 +20,8 @@ typedef int read_fn(struct reading *reading, const struct cordon_node *node, con
 struct key {
 	const char *name;
 	read_fn *read;
-	size_t slot; /* of the value in struct cordon_agent */
+	size_t slot;	     /* of the value in struct cordon_agent */
+	cordon_recipe_id id; /* of a value that the table of a run has */
 };
 
 #define SLOT(member) offsetof(struct cordon_agent, member)
@@ -107,31 +108,6 @@ static int read_reference(struct reading *reading, const struct cordon_node *nod
 	}
 	*setting = (struct cordon_setting){ .text = node->text, .line = node->line, .column = node->column };
 	return cordon_reader_where(&reading->in, node, &setting->where);
-}
-
-static int read_bool(struct reading *reading, const struct cordon_node *node, const struct key *key)
-{
-	struct cordon_agent *agent = reading->agent;
-	const char **where = key->slot == SLOT(editor_temps) ? &agent->editor_temps_where
-			     : key->slot == SLOT(cow)	     ? &agent->cow_where
-							     : &agent->best_effort_where;
-
-	if (!cordon_reader_bool(&reading->in, node, key->name, slot_of(reading, key)))
-		return 0;
-	return cordon_reader_where(&reading->in, node, where);
-}
-
-static int read_git(struct reading *reading, const struct cordon_node *node, const struct key *key)
-{
-	struct cordon_error err = { 0 };
-
-	if (!cordon_reader_text(&reading->in, node, key->name))
-		return 0;
-	if (cordon_git_parse(node->text, slot_of(reading, key), &err) < 0) {
-		cordon_error_prefix(&err, err.code, "%s", key->name);
-		return cordon_reader_refuse(&reading->in, node, &err, CORDON_READER_WHOLE);
-	}
-	return cordon_reader_where(&reading->in, node, &reading->agent->git_where);
 }
 
 /* ---- scopes ---- */
@@ -402,60 +378,60 @@ static int parse_timeout(const char *text, uint64_t *ret_ms, struct cordon_error
 	return 0;
 }
 
-static int read_limit(struct reading *reading, const struct cordon_node *node, const struct key *key)
+static int parse_git(const char *text, uint64_t *ret_value, struct cordon_error *err)
 {
-	int (*parse)(const char *, uint64_t *, struct cordon_error *) = key->slot == SLOT(timeout_ms) ? parse_timeout
-									: key->slot == SLOT(memory_bytes)
-										? cordon_memory_parse
-									: key->slot == SLOT(pids) ? cordon_pids_parse
-												  : cordon_cpus_parse;
-	struct cordon_error err = { 0 };
+	int r = cordon_recipe_rows[CORDON_RECIPE_GIT].parse(text, ret_value, err);
 
-	if (node->type == CORDON_NODE_BAD)
-		return 0;
-	if (node->type != CORDON_NODE_SCALAR)
-		return cordon_node_fail(reading->in.doc, node, reading->in.errors, NULL, "%s must be a number, not %s",
-					key->name, cordon_node_describe(reading->in.doc, node)),
-		       0;
-	if (parse(node->text, slot_of(reading, key), &err) < 0)
-		return cordon_reader_refuse(&reading->in, node, &err, CORDON_READER_WHOLE);
-	return 0;
+	return r < 0 ? cordon_error_prefix(err, r, "git") : 0;
+}
+
+/* A number, a word or a flag. A time without a unit is one in milliseconds here. */
+static int read_value(struct reading *reading, const struct cordon_node *node, const struct key *key)
+{
+	cordon_recipe_parse_fn *parse = key->id == CORDON_RECIPE_TIMEOUT ? parse_timeout
+					: key->id == CORDON_RECIPE_GIT	 ? parse_git
+									 : NULL;
+
+	return cordon_recipe_read(&reading->in, node, key->name, key->id, parse, &reading->agent->values);
 }
 
 static int read_limits(struct reading *reading, const struct cordon_node *node, const struct key *key);
 
 /* clang-format off */
-static const struct key limit_keys[] = {
-	{ "memory_bytes", read_limit, SLOT(memory_bytes) },
-	{ "pids", read_limit, SLOT(pids) },
-	{ "cpu", read_limit, SLOT(cpu_millis) },
-};
-
-static const struct key agent_keys[] = {
-	{ "name", read_name, 0 },
-	{ "role", read_role, 0 },
-	{ "description", read_text, SLOT(description) },
-	{ "scope", read_scope, 0 },
-	{ "model", read_text, SLOT(model) },
-	{ "instructions", read_text, SLOT(instructions) },
-	{ "command", read_command, 0 },
-	{ "env", read_env, 0 },
-	{ "env_pass", read_env_pass, 0 },
-	{ "profile", read_reference, SLOT(profile) },
-	{ "extends", read_reference, SLOT(extends) },
-	{ "timeout", read_limit, SLOT(timeout_ms) },
-	{ "limits", read_limits, 0 },
-	{ "net", read_net, 0 },
-	{ "best_effort", read_bool, SLOT(best_effort) },
-	{ "cow", read_bool, SLOT(cow) },
-	{ "git", read_git, SLOT(git) },
-	{ "editor_temps", read_bool, SLOT(editor_temps) },
+static const struct key own_keys[] = {
+	{ .name = "name", .read = read_name },
+	{ .name = "role", .read = read_role },
+	{ .name = "description", .read = read_text, .slot = SLOT(description) },
+	{ .name = "scope", .read = read_scope },
+	{ .name = "model", .read = read_text, .slot = SLOT(model) },
+	{ .name = "instructions", .read = read_text, .slot = SLOT(instructions) },
+	{ .name = "command", .read = read_command },
+	{ .name = "env", .read = read_env },
+	{ .name = "env_pass", .read = read_env_pass },
+	{ .name = "profile", .read = read_reference, .slot = SLOT(profile) },
+	{ .name = "extends", .read = read_reference, .slot = SLOT(extends) },
+	{ .name = "limits", .read = read_limits },
+	{ .name = "net", .read = read_net },
 };
 /* clang-format on */
 
+#define KEYS_MAX (CORDON_ARRAY_SIZE(own_keys) + CORDON_RECIPE__MAX)
+
+/* Adds the keys of the table of a run, those below `limits` or the others. */
+static size_t add_rows(bool limits, struct key *keys, size_t n)
+{
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
+		const char *name = cordon_recipe_rows[id].agent, *below = name ? cordon_recipe_limit(name) : NULL;
+
+		if (name && (below != NULL) == limits)
+			keys[n++] = (struct key){ .name = below ? below : name, .read = read_value, .id = id };
+	}
+	return n;
+}
+
 static int read_keys(struct reading *reading, const struct cordon_node *mapping, const struct key *keys, size_t n)
 {
-	const char *names[CORDON_ARRAY_SIZE(agent_keys)];
+	const char *names[KEYS_MAX];
 	int r = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -476,9 +452,11 @@ static int read_keys(struct reading *reading, const struct cordon_node *mapping,
 
 static int read_limits(struct reading *reading, const struct cordon_node *node, const struct key *key)
 {
+	struct key keys[KEYS_MAX];
+
 	if (!cordon_reader_collection(&reading->in, node, CORDON_NODE_MAPPING, key->name))
 		return 0;
-	return read_keys(reading, node, limit_keys, CORDON_ARRAY_SIZE(limit_keys));
+	return read_keys(reading, node, keys, add_rows(true, keys, 0));
 }
 
 /* ---- the file ---- */
@@ -486,12 +464,14 @@ static int read_limits(struct reading *reading, const struct cordon_node *node, 
 static int read_agent(struct reading *reading, const struct cordon_node *node)
 {
 	struct cordon_agent *agent = reading->agent;
+	struct key keys[KEYS_MAX];
 	int r;
 
-	*agent = (struct cordon_agent){ .role = "unknown", .editor_temps = true, .node = node };
+	memcpy(keys, own_keys, sizeof(own_keys));
+	*agent = (struct cordon_agent){ .role = "unknown", .node = node };
 	if (!cordon_reader_collection(&reading->in, node, CORDON_NODE_MAPPING, "an agent"))
 		return 0;
-	r = read_keys(reading, node, agent_keys, CORDON_ARRAY_SIZE(agent_keys));
+	r = read_keys(reading, node, keys, add_rows(false, keys, CORDON_ARRAY_SIZE(own_keys)));
 	if (r < 0)
 		return r;
 	if (!cordon_node_get(node, "name"))

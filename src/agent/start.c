@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the runs of agents: in the calling process, or in one that nobody waits for. */
 #include <fcntl.h>
-#include <sys/wait.h>
 
 #include "agent/job.h"
 #include "base/child.h"
 #include "base/io.h"
 #include "base/text.h"
 
-#define KEPT_PER_JOB 128
+#define KEPT_PER_JOB 640 /* two for each share, and those of the root and the fences */
 
 int cordon_agent_crew(const struct cordon_agents *agents, const struct cordon_agent_job *jobs, size_t n,
 		      const struct cordon_crew_options *options, int input, struct cordon_crew **ret_crew,
@@ -26,9 +25,9 @@ int cordon_agent_crew(const struct cordon_agents *agents, const struct cordon_ag
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct cordon_job_spec job = {
 			.name = jobs[i].agent->name,
-			.run = jobs[i].spec,
-			.cow = jobs[i].agent->cow,
-			.git = jobs[i].agent->git,
+			.run = jobs[i].recipe.spec,
+			.cow = cordon_recipe_value(&jobs[i].recipe.values, CORDON_RECIPE_COW),
+			.git = (cordon_git_mode)cordon_recipe_value(&jobs[i].recipe.values, CORDON_RECIPE_GIT),
 			.input = input,
 		};
 
@@ -44,29 +43,6 @@ int cordon_agent_crew(const struct cordon_agents *agents, const struct cordon_ag
 
 /* ---- detached ---- */
 
-/* Gives up the streams and descriptors of the caller, except what the jobs need. A server's connections are among
- * them: its client must see their end when the server ends. */
-static int leave_caller(const struct cordon_agent_job *jobs, size_t n, int report)
-{
-	size_t max = n * KEPT_PER_JOB + 1, kept = 0;
-	autofree int *fds = calloc(max, sizeof(*fds));
-	int null;
-
-	if (!fds)
-		return -ENOMEM;
-	setsid();
-	fds[kept++] = report;
-	for (size_t i = 0; i < n; i++)
-		cordon_crew_needs(jobs[i].policy, fds, max, &kept);
-	cordon_close_except(fds, kept);
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			return -errno;
-	cordon_closep(&null);
-	return 0;
-}
-
 /* This runs in the owner of a detached crew. It reports the id of the run, or why there is none, and then stays until the
  * last agent has ended: it starts those that still wait. */
 static _Noreturn void own(const struct cordon_agents *agents, const struct cordon_agent_job *jobs, size_t n,
@@ -76,12 +52,8 @@ static _Noreturn void own(const struct cordon_agents *agents, const struct cordo
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	struct cordon_crew *crew = NULL;
 	struct cordon_error err = { 0 };
-	int r = leave_caller(jobs, n, report);
+	int r = cordon_agent_crew(agents, jobs, n, &options, 0, &crew, &err);
 
-	if (r < 0)
-		cordon_fail_errno(&err, r, "cannot detach");
-	else
-		r = cordon_agent_crew(agents, jobs, n, &options, 0, &crew, &err);
 	if (cordon_write_all(report, &err, sizeof(err)) < 0 ||
 	    (r == 0 && cordon_write_all(report, cordon_crew_id(crew), CORDON_UUID_SIZE) < 0))
 		_exit(1);
@@ -111,23 +83,21 @@ int cordon_agents_detach(const struct cordon_agents *agents, const struct cordon
 			 unsigned int max_concurrent, char ret_run[static CORDON_UUID_SIZE], struct cordon_error *err)
 {
 	struct cordon_error theirs = { 0 };
+	/* Nothing else of the caller's: of a server's connections a client must see the end when the server ends. */
+	size_t max = n * KEPT_PER_JOB + 1, kept = 0;
+	autofree int *fds = calloc(max, sizeof(*fds));
 	int ends[2];
 	pid_t pid;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return cordon_fail_errno(err, -errno, "cannot detach");
-	pid = fork();
-	if (pid == 0) {
-		/* A second fork, so that the caller need not wait for the owner. */
-		pid = fork();
-		if (pid == 0)
-			own(agents, jobs, n, max_concurrent, ends[1]);
-		_exit(pid < 0);
-	}
+	if (!fds || pipe2(ends, O_CLOEXEC) < 0)
+		return cordon_fail_errno(err, fds ? -errno : -ENOMEM, "cannot detach");
+	fds[kept++] = ends[1];
+	for (size_t i = 0; i < n; i++)
+		cordon_crew_needs(jobs[i].recipe.policy, fds, max, &kept);
+	pid = cordon_child_detach(&(struct cordon_detach){ .keep_cwd = true, .kept = fds, .n_kept = kept });
+	if (pid == 0)
+		own(agents, jobs, n, max_concurrent, ends[1]);
 	close(ends[1]);
-	if (pid > 0)
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
 	if (pid < 0 || !read_all(ends[0], &theirs, sizeof(theirs)) ||
 	    (!theirs.code && !read_all(ends[0], ret_run, CORDON_UUID_SIZE)))
 		cordon_fail(&theirs, -EIO, CORDON_KIND_INTERNAL, "the process that starts the agents has ended");

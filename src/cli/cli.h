@@ -13,31 +13,10 @@
 
 #include "base/buf.h"
 #include "base/exit.h"
+#include "base/option.h"
 #include "config/errors.h"
 
-/* What an option's argument is; completion uses it. */
-enum cordon_arg {
-	CORDON_ARG_NONE,
-	CORDON_ARG_TEXT,
-	CORDON_ARG_FILE,
-	CORDON_ARG_DIR,
-	CORDON_ARG_CHOICE,
-	CORDON_ARG_PROFILE,
-	CORDON_ARG_HOSTS, /* hosts, or one of the words that follow in `meta` */
-};
-
-struct cordon_option {
-	const char *name; /* without dashes; NULL ends the table */
-	char letter;	  /* short form, or 0 */
-	enum cordon_arg arg;
-	const char *meta; /* what help calls the argument: "PATTERN"; for CHOICE "read|write" */
-	const char *help; /* one line */
-	int key;	  /* what the callback gets; CORDON_KEY_COMMON and above are reserved */
-};
-
 #define CORDON_OPTIONS_MAX 64
-#define CORDON_KEY_SCOPE 900   /* the options of scope.h */
-#define CORDON_KEY_COMMON 1000 /* --json, --quiet, --help */
 
 struct cordon_cli;
 
@@ -56,6 +35,7 @@ struct cordon_cli {
 	bool json;	  /* --json was given; set by the option parser for every command */
 	bool quiet;	  /* so was --quiet: print no log lines, and of records the ids only */
 	int failure_exit; /* what cordon_cli_fail() returns: 1, or 125 for commands that start an agent */
+	pid_t last;	  /* a child that is ending, for which main() waits at last; 0: none */
 };
 
 /* The options that every command has: --json, --quiet, --help. The parser, help and completions append them to each table. */

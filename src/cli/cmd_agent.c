@@ -179,10 +179,15 @@ static json_t *limits_json(const struct cordon_agent *agent)
 {
 	json_t *limits = json_object();
 
-	set_number(limits, "memory_bytes", agent->memory_bytes);
-	set_number(limits, "pids", agent->pids);
-	if (agent->cpu_millis)
-		json_object_set_new(limits, "cpu", json_real((double)agent->cpu_millis / 1000));
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
+		const char *key = cordon_recipe_rows[id].agent, *name = key ? cordon_recipe_limit(key) : NULL;
+		uint64_t value = agent->values.of[id];
+
+		if (name && id != CORDON_RECIPE_CPUS)
+			set_number(limits, name, value);
+		else if (name && value)
+			json_object_set_new(limits, name, json_real((double)value / 1000));
+	}
 	return limits;
 }
 
@@ -207,10 +212,11 @@ static json_t *agent_json(const struct cordon_agents *agents, const struct cordo
 	set_text(object, "profile", agent->profile.text);
 	set_text(object, "extends", agent->extends.text);
 	json_object_set_new(object, "net", net_json(&agent->net));
-	set_number(object, "timeout_ms", agent->timeout_ms);
+	set_number(object, "timeout_ms", agent->values.of[CORDON_RECIPE_TIMEOUT]);
 	json_object_set_new(object, "limits", limits_json(agent));
-	json_object_set_new(object, "best_effort", json_boolean(agent->best_effort));
-	json_object_set_new(object, "editor_temps", json_boolean(agent->editor_temps));
+	json_object_set_new(object, "best_effort", json_boolean(agent->values.of[CORDON_RECIPE_BEST_EFFORT]));
+	json_object_set_new(object, "editor_temps",
+			    json_boolean(cordon_recipe_value(&agent->values, CORDON_RECIPE_EDITOR_TEMPS)));
 	json_object_set_new(object, "trusted", json_boolean(agents->trusted));
 	cordon_agent_notices(agents, agent, add_notice, notices);
 	json_object_set_new(object, "notices", notices);
@@ -323,7 +329,7 @@ static void print_wishes(const struct cordon_agents *agents)
 		for (size_t k = 0; k < agent->net.n_inject; k++)
 			printf("%s: may use the credential in %s at %s\n", agent->name, agent->net.inject[k].from_env,
 			       agent->net.inject[k].host);
-		if (agent->best_effort)
+		if (agent->values.of[CORDON_RECIPE_BEST_EFFORT])
 			printf("%s: runs with fewer layers where the kernel lacks some\n", agent->name);
 	}
 }

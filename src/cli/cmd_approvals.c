@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/inotify.h>
-#include <termios.h>
 
 #include "base/json.h"
 #include "base/path.h"
@@ -13,10 +12,13 @@
 #include "cli/records.h"
 #include "session/session.h"
 
-enum { OPT_ALL = 1, OPT_FOLLOW, OPT_FOR };
+#define INDENT "    "
+#define SHORT_LINE 72 /* columns of a field that stands beside its name */
+
+enum { OPT_ALL = 1, OPT_FOLLOW, OPT_FOR, OPT_YES };
 
 struct args {
-	bool all, follow;
+	bool all, follow, yes;
 	cordon_approval_span span;
 	struct cordon_store store;
 	char id[CORDON_ID_SIZE];
@@ -28,7 +30,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 
 	if (key == OPT_FOR)
 		return cordon_approval_span_parse(arg, &args->span, err);
-	*(key == OPT_ALL ? &args->all : &args->follow) = true;
+	*(key == OPT_ALL ? &args->all : key == OPT_YES ? &args->yes : &args->follow) = true;
 	return 0;
 }
 
@@ -44,37 +46,38 @@ static void args_done(struct args *args)
 
 /* ---- list ---- */
 
-/* For people, an id is as long as it must be to be typed. */
-static json_t *shortened(const struct cordon_cli *cli, const struct cordon_approval_record *record)
+/* The texts of a record were escaped when it was written, and are printed as they are: escaping them again would tear their quotation
+ * marks open. On a terminal the whole question stands below its line; nothing of it is cut off. */
+static void print_approval(const struct cordon_cli *cli, const struct cordon_approval_record *record)
 {
-	json_t *object = cordon_approval_json(record);
-
-	if (object && !cli->json)
-		json_object_set_new(object, "id", json_stringn(record->id, CORDON_APPROVAL_SHORT));
-	return object;
+	if (cli->quiet) {
+		printf("%.*s\n", CORDON_APPROVAL_SHORT, record->id);
+	} else if (isatty(STDOUT_FILENO)) {
+		printf("%.*s  %s  %s  %s\n", CORDON_APPROVAL_SHORT, record->id,
+		       cordon_approval_state_name(record->state), record->created_at, record->principal);
+		cordon_cli_wrap(stdout, INDENT, record->question);
+	} else {
+		printf("%.*s\t%s\t%s\t%s\t%s\n", CORDON_APPROVAL_SHORT, record->id,
+		       cordon_approval_state_name(record->state), record->created_at, record->principal,
+		       record->question);
+	}
 }
 
 static int print_approvals(const struct cordon_cli *cli, const struct args *args, struct cordon_error *err)
 {
-	static const struct cordon_column columns[] = {
-		{ "id", "ID" },		{ "state", "STATE" },	    { "created_at", "SINCE" },
-		{ "principal", "WHO" }, { "question", "QUESTION" }, { NULL, NULL },
-	};
 	const struct cordon_approval_query query = { .waiting = !args->all };
 	autoapprovals struct cordon_approvals found = { 0 };
 	json_auto_t *records = json_array();
 	int r = cordon_approvals_load(&args->store, &query, &found, err);
 
 	for (size_t i = 0; r == 0 && i < found.n; i++)
-		if (json_array_append_new(records, shortened(cli, &found.items[i])) < 0)
+		if (!cli->json)
+			print_approval(cli, &found.items[i]);
+		else if (json_array_append_new(records, cordon_approval_json(&found.items[i])) < 0)
 			r = cordon_fail_errno(err, -ENOMEM, "cannot list the approvals");
-	if (r < 0)
-		return r;
-	if (cli->json)
+	if (r == 0 && cli->json)
 		cordon_cli_print_json(cli, json_incref(records));
-	else
-		cordon_cli_print_table(cli, columns, records);
-	return 0;
+	return r;
 }
 
 /* Prints one line for each approval that waits and has not been printed. */
@@ -96,8 +99,8 @@ static int print_new(const struct cordon_cli *cli, const struct cordon_store *st
 
 			json_dumpf(object, stdout, JSON_COMPACT);
 			putchar('\n');
-		} else if (cli->quiet) {
-			printf("%.*s\n", CORDON_APPROVAL_SHORT, record->id);
+		} else if (cli->quiet || isatty(STDOUT_FILENO)) {
+			print_approval(cli, record);
 		} else {
 			printf("%.*s\t%s\t%s\n", CORDON_APPROVAL_SHORT, record->id, record->principal, record->question);
 		}
@@ -178,6 +181,50 @@ static int begin(struct cordon_cli *cli, int argc, char **argv, struct args *arg
 	return 0;
 }
 
+/* Replaces a text by its escaped form. */
+static int escape(char **text)
+{
+	autobuf struct cordon_buf escaped = CORDON_BUF(8 * CORDON_APPROVAL_TEXT_MAX);
+	int r = cordon_text_escape(&escaped, *text, strlen(*text));
+
+	if (r < 0)
+		return r;
+	free(*text);
+	*text = cordon_buf_steal(&escaped);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* Prints a record: as JSON with --json, its id with --quiet, else one line per field, of which a terminal cuts nothing. Takes the
+ * reference. */
+static int print_fields(const struct cordon_cli *cli, json_t *object)
+{
+	const char *key, *id = cordon_json_string(object, "id");
+	json_t *value;
+
+	if (cli->json)
+		return cordon_cli_print_json(cli, object);
+	if (cli->quiet)
+		printf("%.*s\n", CORDON_APPROVAL_SHORT, id);
+	json_object_foreach(object, key, value) {
+		autofree char *text = json_is_string(value) ? strdup(json_string_value(value))
+							    : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+		if (cli->quiet || !text)
+			continue;
+		if (!cordon_text_safe(text, strlen(text)) && escape(&text) < 0)
+			continue;
+		printf("%s:", key);
+		if (strlen(key) + strlen(text) + 3 < SHORT_LINE || !isatty(STDOUT_FILENO)) {
+			printf(" %s\n", text);
+		} else {
+			putchar('\n');
+			cordon_cli_wrap(stdout, INDENT, text);
+		}
+	}
+	json_decref(object);
+	return CORDON_EXIT_OK;
+}
+
 static int run_show(struct cordon_cli *cli, int argc, char **argv)
 {
 	autoargs struct args args = ARGS_NONE;
@@ -190,42 +237,42 @@ static int run_show(struct cordon_cli *cli, int argc, char **argv)
 		return status;
 	if (cordon_approval_get(&args.store, args.id, &record, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	return cordon_cli_answer(cli, cordon_approval_json(&record));
+	return print_fields(cli, cordon_approval_json(&record));
 }
 
-/* Shows the question and asks. What was typed before it is no answer. */
+/* Shows the question and asks. */
 static bool confirm(const struct cordon_approval_record *record)
 {
-	char answer[16] = "";
-
-	fprintf(stderr, "%.*s %s: %s\n", CORDON_APPROVAL_SHORT, record->id, record->principal, record->question);
-	(void)tcflush(STDIN_FILENO, TCIFLUSH);
-	fprintf(stderr, "Approve this? [y/N] ");
-	fflush(stderr);
-	if (!fgets(answer, sizeof(answer), stdin))
-		fputc('\n', stderr);
-	answer[strcspn(answer, "\r\n")] = '\0';
-	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+	fprintf(stderr, "%.*s %s (%s) asks:\n", CORDON_APPROVAL_SHORT, record->id, record->principal, record->tool);
+	cordon_cli_wrap(stderr, INDENT, record->question);
+	return cordon_cli_confirm("Approve this?");
 }
 
 /*
  * INVARIANT: nothing is approved that the person has not seen. Between a list and the answer an agent can ask for something
- * else, so what "latest" means is shown first; and few characters of an id may by then be those of another question.
+ * else, so the question is shown first; a program says --yes and the id, which belongs to one question for ever. Few characters of an id
+ * may by then be those of another question.
  */
 static int judge(const struct cordon_cli *cli, const struct args *args, const char *text)
 {
 	autoapproval struct cordon_approval_record record = { 0 };
 	struct cordon_error err = { 0 };
+	bool latest = cordon_streq(text, "latest");
 
-	if (!cordon_streq(text, "latest"))
-		return strlen(text) >= CORDON_APPROVAL_SHORT
-			       ? 0
-			       : cordon_cli_usage(cli, "say %d characters of the id", CORDON_APPROVAL_SHORT);
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return cordon_cli_usage(cli, "without a terminal, say the id: latest may be another one by now");
+	if (!latest && strlen(text) < CORDON_APPROVAL_SHORT)
+		return cordon_cli_usage(cli, "say %d characters of the id", CORDON_APPROVAL_SHORT);
+	if (latest && (args->yes || !cordon_cli_can_ask()))
+		return cordon_cli_usage(cli, "say the id: latest may be another one by now");
+	if (args->yes)
+		return 0;
+	if (!cordon_cli_can_ask())
+		return cordon_cli_usage(cli,
+					"there is no terminal to ask on: read 'cordon approvals show %.8s', then say --yes",
+					args->id);
 	if (cordon_approval_get(&args->store, args->id, &record, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	if (confirm(&record))
+	/* One that was answered is no question; the answer will say so. */
+	if (record.state != CORDON_APPROVAL_WAITING || confirm(&record))
 		return 0;
 	cordon_fail(&err, -ECANCELED, CORDON_KIND_CONFLICT, "not approved; approval %.8s still waits", record.id);
 	return cordon_cli_fail(cli, &err);
@@ -250,12 +297,12 @@ static int answer(struct cordon_cli *cli, int argc, char **argv, bool approve)
 	given.span = args.span;
 	if (cordon_session_decide(&args.store, args.id, &given, &record, &allowed, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	object = shortened(cli, &record);
+	object = cordon_approval_json(&record);
 	if (approve && record.grant)
 		json_object_set_new(object, "effective", json_string(allowed.now ? "now" : "next_start"));
 	if (approve && record.grant && !allowed.now)
 		cordon_cli_log(cli, "INFO", CORDON_SESSION_ALLOWED_LATER);
-	return cordon_cli_answer(cli, object);
+	return print_fields(cli, object);
 }
 
 static int run_approve(struct cordon_cli *cli, int argc, char **argv)
@@ -278,6 +325,7 @@ static const struct cordon_option list_options[] = {
 
 static const struct cordon_option approve_options[] = {
 	{ "for", 0, CORDON_ARG_CHOICE, "once|session|policy", "how long a grant counts; default: once", OPT_FOR },
+	{ "yes", 'y', CORDON_ARG_NONE, NULL, "do not ask: whoever says this has read the question", OPT_YES },
 	{ 0 },
 };
 

@@ -174,9 +174,10 @@ static bool begin(struct cordon_cli *cli, int argc, char **argv, unsigned int fl
 	}
 	if (r == 0 && argc - first > 1)
 		r = place_paths(args, argc - first - 1, argv + first + 1, &err);
-	if (r < 0)
-		*ret_exit = cordon_cli_fail(cli, &err);
-	return r == 0;
+	if (r == 0)
+		return true;
+	*ret_exit = cordon_cli_fail(cli, &err);
+	return false;
 }
 
 /* ---- list, show, diff ---- */

@@ -3,15 +3,14 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
 #include "cli/stream.h"
 #include "cli/verdict.h"
 
 enum { KEY_OP, KEY_STDIN, KEY_STDIN0 };
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_OPTIONS,
-	CORDON_SHARE_OPTIONS,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_QUESTIONS),
 	{ "op", 0, CORDON_ARG_CHOICE, "read|write|connect",
 	  "what is to be done; connect asks about hosts (default: write if anything may be written)", KEY_OP },
 	{ "stdin", 0, CORDON_ARG_NONE, NULL, "read paths from standard input, one a line", KEY_STDIN },
@@ -20,7 +19,7 @@ static const struct cordon_option options[] = {
 };
 
 struct args {
-	struct cordon_run_options run;
+	struct cordon_recipe recipe;
 	const char *op;
 	bool stream;
 	char separator;
@@ -30,8 +29,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_run_options_own(key))
-		return cordon_run_options_set(&args->run, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	if (key == KEY_OP)
 		args->op = arg;
 	else
@@ -91,7 +90,6 @@ static int check_operands(struct check *check, int n, char **paths)
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct check check = { .cli = cli };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
@@ -103,10 +101,11 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	if (!args->stream && first == argc)
 		return cordon_cli_usage(cli, "no path to check");
 	check.separator = args->separator;
-	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
+	args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
+	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_ASKS);
 	if (r)
 		return r;
-	cordon_asker_init(&check.asker, policy, cordon_default_op(policy, args->op));
+	cordon_asker_init(&check.asker, args->recipe.policy, cordon_default_op(args->recipe.policy, args->op));
 	check.asker.connect = cordon_op_connects(args->op);
 	r = args->stream ? cordon_stream_run(cli, args->separator, begin, answer, &check)
 			 : check_operands(&check, argc - first, argv + first);
@@ -116,10 +115,10 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .run.table = options, .separator = '\n' };
+	struct args args = { .separator = '\n' };
 	int r = run_with(cli, &args, argc, argv);
 
-	cordon_run_options_done(&args.run);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 
@@ -128,8 +127,8 @@ const struct cordon_command cordon_cmd_check = {
 	.operands = "PATH...",
 	.summary = "say whether paths or hosts are allowed",
 	.details = "Prints 'allow PATH' or 'deny PATH' for each, in order; a relative PATH is relative to the root.\n"
-		   "Judges as in strict mode unless --workspace-mode, the policy file or WORKSPACE_MODE says permissive,\n"
-		   "and then prints 'warn PATH' for what is let through with a warning. With --op connect each PATH is a\n"
+		   "Judges in the mode that 'cordon run' would have with the same options, and in permissive mode prints\n"
+		   "'warn PATH' for what is let through with a warning. With --op connect each PATH is a\n"
 		   "HOST[:PORT], and --net or the policy file says what is allowed; no name is looked up.\n"
 		   "\n"
 		   "Exit status: 0 all are allowed, 1 one is not, 2 wrong usage. With --stdin or --stdin0: 0 when every\n"

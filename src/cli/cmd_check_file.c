@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
+#include "cli/recipe_options.h"
 #include "cli/stream.h"
 #include "cli/verdict.h"
 #include "config/policy_build.h"
@@ -12,9 +13,7 @@
 enum { KEY_OP, KEY_STDIN, KEY_STDIN0 };
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
-	CORDON_SCOPE_MODE_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_FOLDERS | CORDON_RECIPE_OF_MODES),
 	{ "op", 0, CORDON_ARG_CHOICE, "read|write", "the operation a warning names (default: write)", KEY_OP },
 	{ "stdin", 0, CORDON_ARG_NONE, NULL, "read files from standard input, one a line", KEY_STDIN },
 	{ "stdin0", 'z', CORDON_ARG_NONE, NULL, "the same, with NUL after each file and each answer", KEY_STDIN0 },
@@ -22,7 +21,7 @@ static const struct cordon_option options[] = {
 };
 
 struct args {
-	struct cordon_scope scope;
+	struct cordon_recipe recipe;
 	cordon_op op;
 	bool stream;
 	char separator;
@@ -32,8 +31,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	if (key == KEY_OP)
 		args->op = cordon_streq(arg, "read") ? CORDON_OP_READ : CORDON_OP_WRITE;
 	else
@@ -134,7 +133,7 @@ static int check_files(const struct cordon_manager *ws, const struct args *args,
 	int r;
 
 	if (ws->disabled)
-		cordon_manager_report_disabled(ws->cli, &ws->root);
+		cordon_manager_report_disabled(ws->cli, ws->root.path);
 	r = make_policy(ws, &policy);
 	if (r)
 		return r;
@@ -158,7 +157,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "no file to check");
 	if (argc - first > files + 1)
 		return cordon_cli_usage(cli, "too many arguments: %s", argv[first + files + 1]);
-	r = cordon_manager_open(cli, &args.scope, first + files < argc ? argv[first + files] : NULL, &ws);
+	r = cordon_manager_open(cli, &args.recipe, first + files < argc ? argv[first + files] : NULL, &ws);
 	if (r)
 		return r;
 	r = check_files(&ws, &args, argv[first]);

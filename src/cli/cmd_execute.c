@@ -269,7 +269,7 @@ static int print_plans(struct execution *x)
 		struct cordon_error err = { 0 };
 		autofree char *text = NULL;
 
-		if (cordon_run_plan(&x->jobs[i].spec, &plan, &err) < 0) {
+		if (cordon_run_plan(&x->jobs[i].recipe.spec, &plan, &err) < 0) {
 			cordon_error_prefix(&err, err.code, "%s", name_of(x, i));
 			code = cordon_cli_fail(x->cli, &err);
 			continue;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/git_take.h"
-#include "cli/scope.h"
+#include "cli/recipe_options.h"
 #include "policy/folders.h"
 #include "view/show.h"
 
@@ -17,14 +17,14 @@
 enum { KEY_STAGED = 1, KEY_UNPUSHED, KEY_PRE_PUSH, KEY_FORCE };
 
 static const struct cordon_option check_options[] = {
-	CORDON_SCOPE_OPTIONS,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_GIT),
 	{ "staged", 0, CORDON_ARG_NONE, NULL, "judge what is staged, as a pre-commit hook does", KEY_STAGED },
 	{ "unpushed", 0, CORDON_ARG_NONE, NULL, "judge every commit of RANGE that no remote has", KEY_UNPUSHED },
 	{ 0 },
 };
 
 struct check_args {
-	struct cordon_scope scope;
+	struct cordon_recipe recipe;
 	struct cordon_git_check ask;
 	bool staged;
 };
@@ -33,8 +33,8 @@ static int set_check(void *data, int key, const char *arg, struct cordon_error *
 {
 	struct check_args *args = data;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	args->staged |= key == KEY_STAGED;
 	args->ask.unpushed |= key == KEY_UNPUSHED;
 	return 0;
@@ -44,7 +44,9 @@ static int set_check(void *data, int key, const char *arg, struct cordon_error *
 static bool is_refused(const struct check_args *args, const struct cordon_git_take *take,
 		       const struct cordon_policy *policy)
 {
-	bool says = args->scope.mode || (args->scope.file && args->scope.file->mode_where);
+	const struct cordon_recipe *recipe = &args->recipe;
+	bool says = recipe->values.where[CORDON_RECIPE_MODE] ||
+		    (recipe->file && recipe->file->values.where[CORDON_RECIPE_MODE]);
 
 	return take->n_refused || (take->n_warned && !(says && policy->mode == CORDON_MODE_PERMISSIVE));
 }
@@ -70,7 +72,7 @@ static int print_check(struct cordon_cli *cli, const struct check_args *args, co
 
 static int check_with(struct cordon_cli *cli, struct check_args *args, int argc, char **argv)
 {
-	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	struct cordon_policy *policy;
 	struct cordon_git_take *take = NULL;
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set_check, args, &first, &err);
@@ -80,10 +82,10 @@ static int check_with(struct cordon_cli *cli, struct check_args *args, int argc,
 	if (args->staged ? first != argc : first + 1 != argc)
 		return cordon_cli_usage(cli, args->staged ? "--staged takes no range" : "give one range, or --staged");
 	args->ask.range = args->staged ? NULL : argv[first];
-	args->scope.folder_mode = CORDON_MODE_STRICT;
-	r = cordon_scope_build(cli, &args->scope, &policy);
+	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_ASKS);
 	if (r)
 		return r;
+	policy = args->recipe.policy;
 	if (cordon_git_check(policy, &args->ask, &take, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	r = print_check(cli, args, take, policy);
@@ -96,7 +98,7 @@ static int check(struct cordon_cli *cli, int argc, char **argv)
 	struct check_args args = { 0 };
 	int r = check_with(cli, &args, argc, argv);
 
-	cordon_scope_done(&args.scope);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 
@@ -116,7 +118,7 @@ const struct cordon_command cordon_cmd_git_check = {
 /* ---- cordon git install-hook ---- */
 
 static const struct cordon_option hook_options[] = {
-	CORDON_SCOPE_OPTIONS,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_GIT),
 	{ "pre-push", 0, CORDON_ARG_NONE, NULL, "judge commits before a push (default: before each commit)",
 	  KEY_PRE_PUSH },
 	{ "force", 0, CORDON_ARG_NONE, NULL, "replace a hook that is there", KEY_FORCE },
@@ -124,7 +126,7 @@ static const struct cordon_option hook_options[] = {
 };
 
 struct hook_args {
-	struct cordon_scope scope;
+	struct cordon_recipe recipe;
 	struct cordon_buf command;
 	bool pre_push, force;
 	int code;
@@ -144,36 +146,29 @@ static int add_word(struct cordon_buf *text, const char *word)
 static int set_hook(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct hook_args *args = data;
-	char word[64];
 
 	if (key == KEY_PRE_PUSH || key == KEY_FORCE) {
 		args->pre_push |= key == KEY_PRE_PUSH;
 		args->force |= key == KEY_FORCE;
 		return 0;
 	}
-	for (const struct cordon_option *o = hook_options; o->name; o++) {
-		char path[CORDON_PATH_MAX];
+	if (key != CORDON_KEY_RECIPE + CORDON_RECIPE_ROOT) {
+		bool file = key == CORDON_KEY_RECIPE + CORDON_RECIPE_POLICY && arg[0] != '/';
+		char path[CORDON_PATH_MAX], cwd[CORDON_PATH_MAX];
 
-		if (o->key != key || key == CORDON_SCOPE_ROOT)
-			continue;
-		snprintf(word, sizeof(word), "--%s", o->name);
 		/* The hook runs in the top directory, wherever the file was named. */
-		if (key == CORDON_SCOPE_POLICY && arg[0] != '/') {
-			char cwd[CORDON_PATH_MAX];
-
-			if (!getcwd(cwd, sizeof(cwd)) || cordon_path_join(cwd, arg, path, sizeof(path)) < 0)
-				return cordon_fail_errno(err, -errno, "--policy %s", arg);
-		}
-		if (add_word(&args->command, word) < 0 ||
-		    (arg && add_word(&args->command, key == CORDON_SCOPE_POLICY && arg[0] != '/' ? path : arg) < 0))
+		if (file && (!getcwd(cwd, sizeof(cwd)) || cordon_path_join(cwd, arg, path, sizeof(path)) < 0))
+			return cordon_fail_errno(err, -errno, "--policy %s", arg);
+		if (add_word(&args->command, cordon_recipe_rows[key - CORDON_KEY_RECIPE].dashed) < 0 ||
+		    (arg && add_word(&args->command, file ? path : arg) < 0))
 			return cordon_fail_errno(err, -ENOMEM, "options");
 	}
-	return cordon_scope_set(&args->scope, key, arg, err);
+	return cordon_cli_set(&args->recipe, key, arg, err);
 }
 
 static int hook_with(struct cordon_cli *cli, struct hook_args *args, int argc, char **argv)
 {
-	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
+	struct cordon_policy *policy;
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX], program[CORDON_PATH_MAX];
 	const char *name;
 	struct cordon_error err = { 0 };
@@ -191,10 +186,10 @@ static int hook_with(struct cordon_cli *cli, struct hook_args *args, int argc, c
 	if (first != argc)
 		return cordon_cli_usage(cli, "unexpected argument: %s", argv[first]);
 	/* A mistake in the options is reported now, and not at the first commit. */
-	args->scope.folder_mode = CORDON_MODE_STRICT;
-	r = cordon_scope_build(cli, &args->scope, &policy);
+	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_ASKS);
 	if (r)
 		return r;
+	policy = args->recipe.policy;
 	name = args->pre_push ? "pre-push" : "pre-commit";
 	if (cordon_git_install_hook(&policy->root, name, args->command.data, args->force, path, &err) < 0)
 		return cordon_cli_fail(cli, &err);
@@ -211,7 +206,7 @@ static int install_hook(struct cordon_cli *cli, int argc, char **argv)
 	struct hook_args args = { .command = CORDON_BUF((size_t)256 << 10) };
 	int r = hook_with(cli, &args, argc, argv);
 
-	cordon_scope_done(&args.scope);
+	cordon_recipe_done(&args.recipe);
 	cordon_buf_done(&args.command);
 	return r;
 }
@@ -258,12 +253,12 @@ static int open_record(struct cordon_cli *cli, int argc, char **argv, bool needs
 
 static int take(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_cli_git git = CORDON_CLI_GIT_NONE;
-	int r = open_record(cli, argc, argv, false, &git.home, &git.record);
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_git_record record = CORDON_GIT_RECORD_NONE;
+	int r = open_record(cli, argc, argv, false, &home, &record);
 
 	if (r == 0)
-		r = cordon_cli_git_end(cli, &git) ? CORDON_EXIT_OK : CORDON_EXIT_NO;
-	cordon_home_done(&git.home);
+		r = cordon_cli_git_take(cli, &home, &record) ? CORDON_EXIT_OK : CORDON_EXIT_NO;
 	return r < 0 ? CORDON_EXIT_OK : r;
 }
 

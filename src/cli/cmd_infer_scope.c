@@ -2,20 +2,20 @@
 /* cordon infer-scope: prints the fileScope patterns of a list of folders. */
 #include "cli/commands.h"
 #include "cli/manager.h"
+#include "cli/recipe_options.h"
 #include "config/prd.h"
 
 enum { KEY_WITH_FOLDER };
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_FOLDERS),
 	{ "with-folder", 0, CORDON_ARG_NONE, NULL, "add the folder itself ('lib/') behind its patterns",
 	  KEY_WITH_FOLDER },
 	{ 0 },
 };
 
 struct args {
-	struct cordon_scope scope;
+	struct cordon_recipe recipe;
 	unsigned int flags;
 };
 
@@ -23,8 +23,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	args->flags |= CORDON_SCOPE_WITH_FOLDER;
 	return 0;
 }
@@ -35,7 +35,7 @@ static int infer(struct cordon_cli *cli, const struct cordon_manager *ws, unsign
 	json_t *patterns = NULL;
 
 	if (ws->disabled)
-		cordon_manager_report_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, ws->root.path);
 	if (cordon_manager_infer(ws, flags, &patterns, &err) < 0) {
 		if (err.kind != CORDON_KIND_POLICY_DENIED)
 			return cordon_cli_fail(cli, &err);
@@ -56,7 +56,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one list of folders is expected, not %d arguments", argc - first);
-	r = cordon_manager_open(cli, &args.scope, first < argc ? argv[first] : NULL, &ws);
+	r = cordon_manager_open(cli, &args.recipe, first < argc ? argv[first] : NULL, &ws);
 	if (r)
 		return r;
 	r = infer(cli, &ws, args.flags);

@@ -7,12 +7,13 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "cli/commands.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
+#include "cli/reports.h"
 #include "learn/learned.h"
 
 #define DEFAULT_OUTPUT "cordon.yaml"
 
-enum { KEY_OUTPUT, KEY_FORCE, KEY_NO_PATTERNS };
+enum { KEY_OUTPUT, KEY_FORCE, KEY_NO_PATTERNS, KEY_REPORTS };
 
 static const struct cordon_option options[] = {
 	{ "output", 'o', CORDON_ARG_FILE, "FILE", "where the policy goes; - is stdout (default: " DEFAULT_OUTPUT ")",
@@ -20,21 +21,21 @@ static const struct cordon_option options[] = {
 	{ "force", 'f', CORDON_ARG_NONE, NULL, "replace a file that exists", KEY_FORCE },
 	{ "no-patterns", 0, CORDON_ARG_NONE, NULL, "grant folders and single files only, which need no lens",
 	  KEY_NO_PATTERNS },
-	CORDON_SCOPE_ROOT_OPTION,
-	{ "deny", 0, CORDON_ARG_FILE, "PATTERN", "neither read nor written, now and later (repeatable)",
-	  CORDON_SCOPE_DENY },
-	{ "protect", 0, CORDON_ARG_FILE, "PATH", "never changes, now and later (repeatable)", CORDON_SCOPE_PROTECT },
-	{ "unprotect", 0, CORDON_ARG_FILE, "PATH", "lift one default protection, now and later (repeatable)",
-	  CORDON_SCOPE_UNPROTECT },
-	{ "no-default-protect", 0, CORDON_ARG_NONE, NULL, "leave what the host would execute unprotected",
-	  CORDON_SCOPE_NO_DEFAULT_PROTECT },
-	CORDON_SCOPE_PROFILE_OPTION,
-	CORDON_RUN_OPTIONS,
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_DENY, "deny", CORDON_ARG_FILE, "PATTERN",
+			     "neither read nor written, now and later (repeatable)"),
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_PROTECT, "protect", CORDON_ARG_FILE, "PATH",
+			     "never changes, now and later (repeatable)"),
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_UNPROTECT, "unprotect", CORDON_ARG_FILE, "PATH",
+			     "lift one default protection, now and later (repeatable)"),
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_LEARN),
+	CORDON_REPORTS_OPTION(KEY_REPORTS),
 	{ 0 },
 };
 
 struct args {
-	struct cordon_run_options run;
+	struct cordon_recipe recipe;
+	cordon_reports_when reports;
+	const char *reports_path;
 	const char *output;
 	bool force, no_patterns;
 };
@@ -53,8 +54,10 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_run_options_own(key))
-		return cordon_run_options_set(&args->run, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
+	if (key == KEY_REPORTS)
+		return cordon_reports_parse(arg, &args->reports, &args->reports_path, err);
 	if (key == KEY_OUTPUT)
 		args->output = arg;
 	args->force |= key == KEY_FORCE;
@@ -164,24 +167,17 @@ static void report_learned(const struct learner *learner, const struct cordon_re
 }
 
 /* Collects the rules that the user gave as options; the policy file repeats them. */
-static int gather_rules(const struct cordon_scope *scope, struct cordon_policy_rule **ret_rules, size_t *ret_n)
+static int gather_rules(const struct cordon_recipe *recipe, struct cordon_policy_rule **ret_rules, size_t *ret_n)
 {
-	static const struct {
-		int key;
-		cordon_rule_kind kind;
-	} kinds[] = { { CORDON_SCOPE_DENY, CORDON_RULE_DENY },
-		      { CORDON_SCOPE_PROTECT, CORDON_RULE_PROTECT },
-		      { CORDON_SCOPE_UNPROTECT, CORDON_RULE_UNPROTECT } };
-	struct cordon_policy_rule *rules = calloc(scope->n_rules + 1, sizeof(*rules));
+	struct cordon_policy_rule *rules = calloc(recipe->n_rules + 1, sizeof(*rules));
 	size_t n = 0;
 
 	if (!rules)
 		return -ENOMEM;
-	for (size_t i = 0; i < scope->n_rules; i++)
-		for (size_t k = 0; k < CORDON_ARRAY_SIZE(kinds); k++)
-			if (scope->rules[i].key == kinds[k].key)
-				rules[n++] = (struct cordon_policy_rule){ .kind = kinds[k].kind,
-									  .text = scope->rules[i].text };
+	for (size_t i = 0; i < recipe->n_rules; i++)
+		if (recipe->rules[i].kind != CORDON_RULE_NET)
+			rules[n++] = (struct cordon_policy_rule){ .kind = recipe->rules[i].kind,
+								  .text = recipe->rules[i].text };
 	*ret_rules = rules;
 	*ret_n = n;
 	return 0;
@@ -189,18 +185,19 @@ static int gather_rules(const struct cordon_scope *scope, struct cordon_policy_r
 
 static int make_text(struct learner *learner, struct cordon_buf *ret_text, struct cordon_error *err)
 {
-	const struct cordon_run_options *asked = &learner->args->run;
+	const struct cordon_recipe *asked = &learner->args->recipe;
 	struct cordon_learned_from from = { .run = &asked->spec,
-					    .no_default_protection = asked->scope.no_default_protect,
+					    .no_default_protection = !cordon_recipe_value(&asked->values,
+											  CORDON_RECIPE_DEFAULT_PROTECT),
 					    .shares = asked->home || asked->n_shares,
 					    .program = &learner->program,
 					    .output = to_stdout(learner->args) ? NULL : learner->args->output };
 	autobuf struct cordon_buf profiles = CORDON_BUF(4096);
 	struct cordon_policy_rule *rules = NULL;
-	int r = gather_rules(&asked->scope, &rules, &from.n_rules);
+	int r = gather_rules(asked, &rules, &from.n_rules);
 
-	for (size_t i = 0; r == 0 && i < asked->scope.n_profiles; i++)
-		r = cordon_buf_addf(&profiles, "%s%s", i ? "," : "", asked->scope.profile_names[i]);
+	for (size_t i = 0; r == 0 && i < asked->n_profiles; i++)
+		r = cordon_buf_addf(&profiles, "%s%s", i ? "," : "", asked->profile_names[i]);
 	from.profiles = profiles.data;
 	from.rules = rules;
 	r = r < 0 ? cordon_fail_errno(err, r, "learned policy")
@@ -235,7 +232,7 @@ static int conclude(struct learner *learner, const struct cordon_result *result)
 static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
 	struct learner *learner = data;
-	const struct cordon_run_options *asked = &learner->args->run;
+	const struct args *asked = learner->args;
 	int r = open_output(learner, err);
 
 	if (r == 0)
@@ -264,7 +261,7 @@ static int start(struct learner *learner)
 			       "/dev/fuse can't be used: only folders and single files are granted");
 	if (cordon_learned_init(&learner->learned, learner->policy, named, &err) < 0)
 		return cordon_cli_fail(learner->cli, &err);
-	cordon_run(&learner->args->run.spec, &observer, &result, NULL);
+	cordon_run(&learner->args->recipe.spec, &observer, &result, NULL);
 	cordon_reporter_result(&learner->reporter, &result);
 	cordon_report_queue_flush(&learner->reporter.queue);
 	cordon_report_queue_next_line(&learner->reporter.queue);
@@ -276,7 +273,7 @@ static int start(struct learner *learner)
 /* A program that is no part of the system: the run finds it by its name, and the policy shows what it consists of. */
 static int find_program(struct learner *learner, struct cordon_error *err)
 {
-	struct cordon_run_spec *spec = &learner->args->run.spec;
+	struct cordon_run_spec *spec = &learner->args->recipe.spec;
 	struct cordon_profile_ask ask = { .home = "", .path = getenv("PATH"), .root = learner->policy->root.path };
 	int r = cordon_profile_program(spec->argv[0], "the program", &ask, &learner->program, err);
 
@@ -295,13 +292,14 @@ static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char 
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (first == argc)
 		return cordon_cli_usage(cli, "no command to learn from");
-	args->run.scope.mode = "permissive";
-	args->run.spec.argv = argv + first;
-	args->run.spec.terminal = true;
-	args->run.spec.learns = true;
-	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_STARTS, &learner.policy);
+	(void)cordon_recipe_set(&args->recipe, CORDON_RECIPE_MODE, "permissive", "learn", &err);
+	args->recipe.spec.argv = argv + first;
+	args->recipe.spec.terminal = true;
+	args->recipe.spec.learns = true;
+	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_STARTS);
 	if (r)
 		return r;
+	learner.policy = args->recipe.policy;
 	cordon_reporter_init(&learner.reporter, cli, learner.policy);
 	learner.reporter.omit_warnings = true;
 	r = find_program(&learner, &err) < 0 ? cordon_cli_fail(cli, &err) : start(&learner);
@@ -309,18 +307,17 @@ static int learn_with(struct cordon_cli *cli, struct args *args, int argc, char 
 	cordon_learned_done(&learner.learned);
 	cordon_reporter_done(&learner.reporter);
 	cordon_closep(&learner.output_dir);
-	cordon_policy_free(learner.policy);
 	return r;
 }
 
 static int learn(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .run.table = options, .output = DEFAULT_OUTPUT };
+	struct args args = { .output = DEFAULT_OUTPUT };
 	int r;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
 	r = learn_with(cli, &args, argc, argv);
-	cordon_run_options_done(&args.run);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 

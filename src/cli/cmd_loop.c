@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/loop_view.h"
 #include "cli/manager.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
 #include "config/extent.h"
 #include "loop/control.h"
 #include "loop/loop.h"
@@ -40,22 +40,21 @@ static const struct cordon_option options[] = {
 	{ "verify", 0, CORDON_ARG_TEXT, "COMMAND", "a result counts only if this exits with 0, run with sh -c", OPT_VERIFY },
 	{ "confirm", 0, CORDON_ARG_NONE, NULL, "show each result and ask before it is taken over", OPT_CONFIRM },
 	{ "no-views", 0, CORDON_ARG_NONE, NULL, "let the agent change the tree itself; excludes --parallel", OPT_NO_VIEWS },
-	{ "git", 0, CORDON_ARG_CHOICE, "none|read|commit", "the repository: not there, read-only, or commits are taken over (default)", CORDON_RUN_GIT },
-	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL, "a call that was refused or warned of something has failed", CORDON_RUN_FAIL_ON_VIOLATION },
+	{ "git", 0, CORDON_ARG_CHOICE, "none|read|commit", "the repository: not there, read-only, or commits are taken over (default)", CORDON_KEY_RECIPE + CORDON_RECIPE_GIT },
+	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL, "a call that was refused or warned of something has failed", CORDON_KEY_RECIPE + CORDON_RECIPE_FAIL_ON_VIOLATION },
 	{ "file-scope", 0, CORDON_ARG_CHOICE, "off|warn|enforce", "the fileScope of stories (default: enforce in strict mode)", OPT_FILE_SCOPE },
 	{ "update-scope", 0, CORDON_ARG_CHOICE, "off|suggest|write", "new file types in inferred fileScopes (default: suggest)", OPT_UPDATE_SCOPE },
 	{ "log-dir", 0, CORDON_ARG_DIR, "DIR", "put a copy of each call's logs there", OPT_LOG_DIR },
 	{ "metrics", 0, CORDON_ARG_FILE, "FILE", "write what the loop cost to FILE, as an object", OPT_METRICS },
 	{ "disable-workspace-checks", 0, CORDON_ARG_NONE, NULL, "the repository is the scope, whatever the folders are", OPT_UNCHECKED },
 	{ "verbose", 'v', CORDON_ARG_NONE, NULL, "print what agents write, too", OPT_VERBOSE },
-	CORDON_SCOPE_OPTIONS,
-	CORDON_CALL_OPTIONS,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_LOOP),
 	{ 0 },
 };
 /* clang-format on */
 
 struct args {
-	struct cordon_run_options run;
+	struct cordon_recipe recipe;
 	const char *prds[CORDON_LOOP_PRDS_MAX];
 	size_t n_prds;
 	unsigned int iterations, workers;
@@ -129,8 +128,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	return cordon_run_options_own(key) ? cordon_run_options_set(&args->run, key, arg, err)
-					   : set_own(args, key, arg, err);
+	return cordon_recipe_owns(key) ? cordon_cli_set(&args->recipe, key, arg, err) : set_own(args, key, arg, err);
 }
 
 /* ---- what the loop gets ---- */
@@ -138,7 +136,7 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 struct looping {
 	struct cordon_cli *cli;
 	struct args *args;
-	struct cordon_policy *policy; /* of the options alone */
+	const struct cordon_policy *policy; /* of the options alone */
 	struct cordon_settings_file *settings;
 	struct cordon_home home;
 	struct cordon_loop_options options;
@@ -162,7 +160,6 @@ static void looping_done(struct looping *l)
 		cordon_extent_done(&l->extents[i]);
 	}
 	cordon_settings_freep(&l->settings);
-	cordon_policy_free(l->policy);
 	cordon_home_done(&l->home);
 }
 
@@ -175,7 +172,7 @@ static int make_policy(void *data, const struct cordon_loop_scope *scope, struct
 	cordon_mode mode = !scope->prd || scope->strict ? CORDON_MODE_STRICT : scope->prd->mode;
 	const char *list = !scope->prd ? NULL : l->lists[i] ? l->lists[i] : "";
 	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
-	int r = cordon_scope_again(&l->args->run.scope, l->policy->root.path, list, mode, &policy, err);
+	int r = cordon_recipe_again(&l->args->recipe, list, mode, &policy, err);
 
 	/* What the preset of a PRD protects holds for all its stories, and for runs beside them. */
 	for (size_t k = 0; r == 0 && k < l->options.n_prds; k++)
@@ -184,7 +181,7 @@ static int make_policy(void *data, const struct cordon_loop_scope *scope, struct
 				r = cordon_policy_add_protected(policy, p->protected_paths.items[n].text,
 								p->protected_paths.items[n].where, false, err);
 	if (r == 0)
-		r = cordon_run_options_share(&l->args->run, policy, err);
+		r = cordon_recipe_share(&l->args->recipe, policy, err);
 	if (r == 0)
 		*ret_policy = cordon_steal_ptr(&policy);
 	return r;
@@ -217,16 +214,12 @@ static int choose_agent(struct looping *l, char **argv, struct cordon_error *err
 	}
 	l->options.argv = provider->command;
 	if (provider->profile)
-		r = cordon_run_options_set(&l->args->run, CORDON_SCOPE_PROFILE, provider->profile, err);
+		r = cordon_recipe_set(&l->args->recipe, CORDON_RECIPE_PROFILE, provider->profile, "profile", err);
 	for (size_t i = 0; r == 0 && i < provider->env_pass.n; i++)
-		r = cordon_run_options_set(&l->args->run, CORDON_RUN_KEEP_ENV, provider->env_pass.items[i].text, err);
-	for (size_t i = 0; r == 0 && i < provider->n_env; i++) {
-		autobuf struct cordon_buf text = CORDON_BUF(1 << 20);
-
-		if (cordon_buf_addf(&text, "%s=%s", provider->env[i].name, provider->env[i].value) < 0)
-			return cordon_fail_errno(err, -ENOMEM, "the environment of the agent");
-		r = cordon_run_options_set(&l->args->run, CORDON_RUN_ENV, text.data, err);
-	}
+		r = cordon_recipe_set(&l->args->recipe, CORDON_RECIPE_KEEP_ENV, provider->env_pass.items[i].text,
+				      "env_pass", err);
+	for (size_t i = 0; r == 0 && i < provider->n_env; i++)
+		r = cordon_recipe_add_env(&l->args->recipe, provider->env[i].name, provider->env[i].value, err);
 	return r;
 }
 
@@ -250,16 +243,18 @@ static int name_prd(struct looping *l, size_t i, const char *name, struct cordon
 }
 
 /* Joins the lists of all --workspace to one, or takes that of the variable; NULL when there is none. */
-static char *folder_list(const struct looping *l, const struct cordon_manager_env *env)
+static char *folder_list(const struct looping *l, const struct cordon_recipe_variables *env)
 {
-	const struct cordon_scope *scope = &l->args->run.scope;
+	const struct cordon_recipe *recipe = &l->args->recipe;
 	autobuf struct cordon_buf list = CORDON_BUF(1u << 21);
-	bool scoped = scope->policy_path;
+	bool scoped = recipe->policy_path;
 
-	for (size_t i = 0; i < scope->n_rules; i++) {
-		scoped |= scope->rules[i].key == CORDON_SCOPE_RW || scope->rules[i].key == CORDON_SCOPE_RO;
-		if (scope->rules[i].key == CORDON_SCOPE_WORKSPACE &&
-		    cordon_buf_addf(&list, "%s%s", list.len ? "," : "", scope->rules[i].text) < 0)
+	for (size_t i = 0; i < recipe->n_rules; i++) {
+		cordon_rule_kind kind = recipe->rules[i].kind;
+
+		scoped |= kind == CORDON_RULE_WRITE || kind == CORDON_RULE_READ;
+		if (kind == CORDON_RULE_FOLDERS &&
+		    cordon_buf_addf(&list, "%s%s", list.len ? "," : "", recipe->rules[i].text) < 0)
 			return NULL;
 	}
 	if (!list.len && !scoped && env->folders && cordon_buf_adds(&list, env->folders) < 0)
@@ -268,19 +263,21 @@ static char *folder_list(const struct looping *l, const struct cordon_manager_en
 }
 
 /* The mode that options, variables, a policy file or a preset ask for. */
-static bool mode_is_given(const struct looping *l, const struct cordon_manager_env *env)
+static bool mode_is_given(const struct looping *l, const struct cordon_recipe_variables *env)
 {
-	const struct cordon_scope *scope = &l->args->run.scope;
+	const struct cordon_recipe *recipe = &l->args->recipe;
 
-	return scope->mode || env->has_mode || (scope->file && scope->file->mode_where) ||
-	       cordon_preset_with_mode(scope->preset);
+	return recipe->values.where[CORDON_RECIPE_MODE] || env->has_mode ||
+	       (recipe->file && recipe->file->values.where[CORDON_RECIPE_MODE]) ||
+	       cordon_preset_with_mode(recipe->preset);
 }
 
 /* Finds the folders and the mode of a PRD: what options and variables say, and the PRD can only narrow that. */
-static int find_folders(struct looping *l, size_t i, const struct cordon_manager_env *env, struct cordon_errors *errors)
+static int find_folders(struct looping *l, size_t i, const struct cordon_recipe_variables *env,
+			struct cordon_errors *errors)
 {
 	struct cordon_extent *ws = &l->extents[i];
-	const struct cordon_scope *scope = &l->args->run.scope;
+	const struct cordon_recipe *recipe = &l->args->recipe;
 	struct cordon_loop_prd *prd = &l->prds[i];
 	bool off = env->disabled || l->args->unchecked, given = mode_is_given(l, env);
 	autofree char *list = off ? NULL : folder_list(l, env);
@@ -289,8 +286,8 @@ static int find_folders(struct looping *l, size_t i, const struct cordon_manager
 
 	if (r == 0 && list)
 		r = cordon_extent_narrow_list(ws, &l->policy->root, list, errors);
-	if (r == 0 && scope->preset_name && !off)
-		r = cordon_extent_narrow_preset(ws, &l->policy->root, l->settings, scope->preset_name, errors);
+	if (r == 0 && recipe->preset_name && !off)
+		r = cordon_extent_narrow_preset(ws, &l->policy->root, l->settings, recipe->preset_name, errors);
 	if (r == 0 && !off)
 		r = cordon_extent_narrow_prd(ws, &l->policy->root, read, l->settings, errors);
 	if (r < 0)
@@ -331,7 +328,7 @@ static int report(const struct looping *l, const struct cordon_errors *errors)
 static int open_prds(struct looping *l)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	struct cordon_manager_env env;
+	struct cordon_recipe_variables env;
 	struct cordon_error err = { 0 };
 
 	if (cordon_manager_env(&env, &err) < 0)
@@ -392,7 +389,7 @@ static int fill_options(struct looping *l, struct cordon_error *err)
 	char cwd[CORDON_PATH_MAX];
 
 	o->root = l->policy->root.path;
-	o->spec = args->run.spec;
+	o->spec = args->recipe.spec;
 	o->spec.policy = NULL;
 	o->spec.timeout_ms = o->spec.timeout_ms ? o->spec.timeout_ms : CORDON_LOOP_TIMEOUT_MS;
 	o->verify = args->verify;
@@ -400,7 +397,7 @@ static int fill_options(struct looping *l, struct cordon_error *err)
 	o->workers = count_workers(l);
 	o->confirm = args->confirm;
 	o->no_views = args->no_views;
-	o->git = args->run.git;
+	o->git = (cordon_git_mode)cordon_recipe_value(&args->recipe.values, CORDON_RECIPE_GIT);
 	o->file_scope = args->file_scope;
 	o->update_scope = args->update_scope;
 	o->observer = (struct cordon_loop_observer){ .data = &l->view,
@@ -486,8 +483,9 @@ static int run_with(struct cordon_cli *cli, struct looping *l, int argc, char **
 		return cordon_cli_usage(cli, "--no-views and --confirm exclude each other");
 	if (choose_agent(l, argv + first, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	l->args->run.scope.folder_mode = CORDON_MODE_PERMISSIVE;
-	r = cordon_run_options_policy(cli, &l->args->run, CORDON_RUN_STARTS, &l->policy);
+	l->args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
+	r = cordon_cli_compile(cli, &l->args->recipe, CORDON_RECIPE_STARTS);
+	l->policy = l->args->recipe.policy;
 	if (r)
 		return r;
 	r = open_prds(l);
@@ -502,7 +500,7 @@ static int run_with(struct cordon_cli *cli, struct looping *l, int argc, char **
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .run.table = options };
+	struct args args = { 0 };
 	struct looping *l = calloc(1, sizeof(*l));
 	struct cordon_error err = { 0 };
 	int r;
@@ -516,7 +514,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 	r = run_with(cli, l, argc, argv);
 	looping_done(l);
 	free(l);
-	cordon_run_options_done(&args.run);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
+#include "cli/recipe_options.h"
 #include "loop/control.h"
 #include "loop/loop.h"
 
@@ -13,12 +14,12 @@ enum { OPT_PRD = 1, OPT_IN };
 static const struct cordon_option options[] = {
 	{ "prd", 0, CORDON_ARG_FILE, "FILE", "as in 'cordon loop' (default: prd.json; repeatable)", OPT_PRD },
 	{ "in", 0, CORDON_ARG_FILE, "FILE", "the PRD that has the stories, where several have", OPT_IN },
-	CORDON_SCOPE_ROOT_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_ROOTS),
 	{ 0 },
 };
 
 struct args {
-	struct cordon_scope scope;
+	struct cordon_recipe recipe;
 	struct cordon_root root;
 	struct cordon_home home;
 	char *prds[CORDON_LOOP_PRDS_MAX]; /* canonical */
@@ -32,7 +33,7 @@ static void args_done(struct args *args)
 	for (size_t i = 0; i < args->n_prds; i++)
 		free(args->prds[i]);
 	free(args->in);
-	cordon_scope_done(&args->scope);
+	cordon_recipe_done(&args->recipe);
 	cordon_root_done(&args->root);
 	cordon_home_done(&args->home);
 }
@@ -42,8 +43,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 	struct args *args = data;
 	int r;
 
-	if (cordon_scope_owns(key))
-		return cordon_scope_set(&args->scope, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	if (key == OPT_IN)
 		return args->in ? cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--in is given twice")
 				: cordon_loop_prd_path(arg, &args->in, err);
@@ -57,13 +58,12 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 /* Finds out which loop is meant, as 'cordon loop' does. */
 static int find_loop(struct args *args, struct cordon_error *err)
 {
-	struct cordon_manager_env env;
-	int r = cordon_manager_env(&env, err);
+	int r = cordon_manager_env(&args->recipe.variables, err);
 
 	if (r == 0 && !args->n_prds)
 		r = set(args, OPT_PRD, CORDON_LOOP_PRD, err);
 	if (r == 0)
-		r = cordon_scope_open_root(&args->scope, env.root, &args->root, err);
+		r = cordon_recipe_open_root(&args->recipe, &args->root, err);
 	if (r == 0)
 		r = cordon_home_open(&args->home, err);
 	return r < 0 ? r

@@ -5,12 +5,12 @@
 
 #include "cli/commands.h"
 #include "cli/links.h"
+#include "cli/recipe_options.h"
 
 #define NOTE "Links are a convenience and protect nothing; 'cordon run --workspace' holds the boundary"
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_FOLDERS),
 	{ 0 },
 };
 
@@ -37,7 +37,7 @@ static int mount_folders(struct cordon_cli *cli, const struct cordon_manager *ws
 	if (r)
 		return r;
 	if (ws->disabled)
-		cordon_manager_report_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, ws->root.path);
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		r = -errno;
 	if (r == 0) {

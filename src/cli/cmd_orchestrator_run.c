@@ -90,7 +90,7 @@ static int print_plan(struct cordon_cli *cli, const struct cordon_step_spec *ste
 	struct cordon_error err = { 0 };
 	autofree char *text = NULL;
 
-	if (cordon_run_plan(&step->spec, &plan, &err) < 0)
+	if (cordon_run_plan(&step->recipe.spec, &plan, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	text = cli->json ? cordon_plan_to_json(plan) : cordon_plan_to_text(plan);
 	cordon_plan_free(plan);
@@ -116,9 +116,9 @@ static int start(struct cordon_cli *cli, struct cordon_step_spec *step, struct c
 	autofree char *text = NULL;
 	int code;
 
-	cordon_reporter_init(reporter, cli, step->policy);
-	step->spec.terminal = true;
-	(void)cordon_run(&step->spec, &observer, &result, NULL);
+	cordon_reporter_init(reporter, cli, step->recipe.policy);
+	step->recipe.spec.terminal = true;
+	(void)cordon_run(&step->recipe.spec, &observer, &result, NULL);
 	cordon_reporter_result(reporter, &result);
 	cordon_report_queue_flush(&reporter->queue);
 	cordon_report_queue_next_line(&reporter->queue);

@@ -209,10 +209,10 @@ static int deps(struct cordon_cli *cli, int argc, char **argv)
 		r = needs && users ? cordon_prd_mark_deps(prd, story, needs) : -ENOMEM;
 		if (r == 0 && cli->json)
 			r = mark_users(prd, story, users);
-		if (r < 0)
+		if (r != 0)
 			cordon_fail_errno(&err, r, "%s", path);
 	}
-	return r < 0 ? cordon_cli_fail(cli, &err) : print_deps(cli, prd, story, needs, users);
+	return r == 0 ? print_deps(cli, prd, story, needs, users) : cordon_cli_fail(cli, &err);
 }
 
 static int check_cycles(struct cordon_cli *cli, int argc, char **argv)

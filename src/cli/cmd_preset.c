@@ -104,7 +104,7 @@ static void show_value(struct showing *showing, const char *key, const char *tex
 static void show_list(struct showing *showing, const char *key, const struct cordon_setting_list *list,
 		      const struct cordon_preset *from, const char *otherwise)
 {
-	autofree char *text = from ? join(list) : NULL;
+	autofree char *text = from && list ? join(list) : NULL;
 
 	show_value(showing, key, from ? (*text ? text : "-") : otherwise, from ? texts(list) : json_null(), from,
 		   from && list->n ? list->items[0].where

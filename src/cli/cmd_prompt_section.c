@@ -6,22 +6,20 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
 #include "config/prompt_section.h"
 #include "policy/shares.h"
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
-	{ "policy", 0, CORDON_ARG_FILE, "FILE", "describe the policy of a cordon.yaml or .json instead of folders",
-	  CORDON_SCOPE_POLICY },
-	CORDON_SCOPE_PROFILE_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_SECTION),
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_POLICY, "policy", CORDON_ARG_FILE, "FILE",
+			     "describe the policy of a cordon.yaml or .json instead of folders"),
 	{ 0 },
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	return cordon_run_options_set(data, key, arg, err);
+	return cordon_cli_set(data, key, arg, err);
 }
 
 static int print_section(struct cordon_cli *cli, const struct cordon_manager *ws)
@@ -36,7 +34,7 @@ static int print_section(struct cordon_cli *cli, const struct cordon_manager *ws
 
 	/* A section with the word ENABLED would be wrong. */
 	if (ws->disabled)
-		cordon_manager_report_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, ws->root.path);
 	else
 		r = cordon_prompt_section(&section, &buf);
 	if (r < 0) {
@@ -146,23 +144,22 @@ static int write_policy(const struct cordon_policy *policy, struct cordon_buf *b
 	return r < 0 ? r : add_shares(buf, policy);
 }
 
-static int describe_policy(struct cordon_cli *cli, struct cordon_run_options *asked)
+static int describe_policy(struct cordon_cli *cli, struct cordon_recipe *asked)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	autobuf struct cordon_buf buf = CORDON_BUF(8u << 20);
 	struct cordon_error err = { 0 };
-	int r = cordon_run_options_policy(cli, asked, CORDON_RUN_ASKS, &policy);
+	int r = cordon_cli_compile(cli, asked, CORDON_RECIPE_ASKS);
 
 	if (r)
 		return r;
-	r = write_policy(policy, &buf);
+	r = write_policy(asked->policy, &buf);
 	if (r < 0) {
 		cordon_fail_errno(&err, r, "prompt section");
 		return cordon_cli_fail(cli, &err);
 	}
 	if (cli->json)
 		return cordon_cli_print_json(cli, json_pack("{s:b, s:s, s:s}", "enabled", true, "mode",
-							    cordon_mode_name(policy->mode), "section", buf.data));
+							    cordon_mode_name(asked->policy->mode), "section", buf.data));
 	fwrite(buf.data, 1, buf.len, stdout);
 	return CORDON_EXIT_OK;
 }
@@ -174,7 +171,7 @@ static bool is_mode(const char *s)
 	return cordon_mode_parse(s, &mode, NULL) == 0;
 }
 
-static int run_with(struct cordon_cli *cli, struct cordon_run_options *asked, int argc, char **argv)
+static int run_with(struct cordon_cli *cli, struct cordon_recipe *asked, int argc, char **argv)
 {
 	struct cordon_manager ws;
 	struct cordon_error err = { 0 };
@@ -183,7 +180,7 @@ static int run_with(struct cordon_cli *cli, struct cordon_run_options *asked, in
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
-	if (asked->scope.policy_path || asked->scope.n_rules)
+	if (asked->policy_path || asked->profile_lists.n)
 		return first < argc ? cordon_cli_usage(cli, "folders and a policy can't be described together")
 				    : describe_policy(cli, asked);
 	if (argc - first > 2)
@@ -193,11 +190,11 @@ static int run_with(struct cordon_cli *cli, struct cordon_run_options *asked, in
 		return cordon_cli_usage(cli, "MODE is strict or permissive, not %s", argv[first + 1]);
 	/* A single argument is the list of folders, unless the variable or a preset has the folders and the argument is a mode. */
 	if (argc - first == 2 ||
-	    (argc - first == 1 && is_mode(argv[first]) && (asked->scope.preset_name || getenv("WORKSPACE_FOLDERS"))))
-		asked->scope.mode = argv[argc - 1];
-	if (argc - first == 2 || (argc - first == 1 && !asked->scope.mode))
+	    (argc - first == 1 && is_mode(argv[first]) && (asked->preset_name || getenv("WORKSPACE_FOLDERS"))))
+		(void)cordon_recipe_set(asked, CORDON_RECIPE_MODE, argv[argc - 1], "MODE", &err);
+	if (argc - first == 2 || (argc - first == 1 && !asked->values.where[CORDON_RECIPE_MODE]))
 		folders = argv[first];
-	r = cordon_manager_open(cli, &asked->scope, folders, &ws);
+	r = cordon_manager_open(cli, asked, folders, &ws);
 	if (r)
 		return r;
 	r = print_section(cli, &ws);
@@ -207,10 +204,10 @@ static int run_with(struct cordon_cli *cli, struct cordon_run_options *asked, in
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_run_options asked = { .table = options, .scope.folder_mode = CORDON_MODE_PERMISSIVE };
+	struct cordon_recipe asked = { .folder_mode = CORDON_MODE_PERMISSIVE };
 	int r = run_with(cli, &asked, argc, argv);
 
-	cordon_run_options_done(&asked);
+	cordon_recipe_done(&asked);
 	return r;
 }
 

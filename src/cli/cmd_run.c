@@ -7,7 +7,8 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/git_take.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
+#include "cli/reports.h"
 #include "cli/run_summary.h"
 #include "cli/view_summary.h"
 #include "config/profile.h"
@@ -19,6 +20,7 @@
 
 enum {
 	KEY_DRY_RUN = 1,
+	KEY_REPORTS,
 	KEY_RESULT,
 	KEY_SUMMARY,
 	KEY_NO_SUMMARY,
@@ -26,18 +28,8 @@ enum {
 };
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_OPTIONS,
-	CORDON_RUN_OPTIONS,
-	{ "lens", 0, CORDON_ARG_CHOICE, "auto|always|never",
-	  "judge names at every operation (default: where a pattern needs it)", CORDON_RUN_LENS },
-	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "run with fewer layers where the kernel lacks some",
-	  CORDON_RUN_BEST_EFFORT },
-	{ "cow", 0, CORDON_ARG_NONE, NULL, "work in a copy-on-write view; apply or discard its changes afterwards",
-	  CORDON_RUN_COW },
-	{ "git", 0, CORDON_ARG_CHOICE, "none|read|commit",
-	  "the repository: not there, read-only, or its own copy whose commits are taken over", CORDON_RUN_GIT },
-	{ "fail-on-violation", 0, CORDON_ARG_NONE, NULL,
-	  "exit with 3 when the command succeeds but was refused or warned of something", CORDON_RUN_FAIL_ON_VIOLATION },
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_RUN),
+	CORDON_REPORTS_OPTION(KEY_REPORTS),
 	{ "dry-run", 0, CORDON_ARG_NONE, NULL, "print the plan and start nothing", KEY_DRY_RUN },
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
 	{ "metrics", 0, CORDON_ARG_FILE, "FILE", "measure what cordon itself costs, and write it to FILE as JSON",
@@ -49,7 +41,9 @@ static const struct cordon_option options[] = {
 };
 
 struct args {
-	struct cordon_run_options run;
+	struct cordon_recipe recipe;
+	cordon_reports_when reports;
+	const char *reports_path;
 	const char *result;
 	const char *metrics;
 	bool dry_run;
@@ -60,8 +54,10 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_run_options_own(key))
-		return cordon_run_options_set(&args->run, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
+	if (key == KEY_REPORTS)
+		return cordon_reports_parse(arg, &args->reports, &args->reports_path, err);
 	if (key == KEY_RESULT)
 		args->result = arg;
 	else if (key == KEY_METRICS)
@@ -76,12 +72,13 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 struct run {
 	struct cordon_cli *cli;
 	struct args *args;
-	struct cordon_policy *policy;
+	const struct cordon_policy *policy; /* of the recipe */
 	struct cordon_reporter reporter;
 	struct cordon_run_summary summary;
-	struct cordon_home home; /* open only for a view */
-	struct cordon_view view; /* of --cow */
-	struct cordon_cli_git git;
+	struct cordon_home home; /* open only for a view or commits */
+	struct cordon_view_work work;
+	struct cordon_view view; /* of --cow, after the run; open only if it has changes */
+	char git_id[CORDON_ID_SIZE];
 	/* The directories of --result and --metrics, opened before the agent starts, so that the agent cannot replace them by
 	 * links. */
 	int result_fd;
@@ -106,7 +103,7 @@ static int open_dir_of(const char *path, int *ret_fd, struct cordon_error *err)
 static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
 	struct run *run = data;
-	const struct cordon_run_options *asked = &run->args->run;
+	const struct args *asked = run->args;
 	int r = open_dir_of(run->args->result, &run->result_fd, err);
 
 	if (r == 0)
@@ -137,7 +134,7 @@ static void on_event(void *data, const struct cordon_event *event)
 /* Says where the program is on the host, and the line that works, when it is not there inside. */
 static void hint_at_program(const struct run *run, struct cordon_error *err)
 {
-	const char *name = run->args->run.spec.argv[0];
+	const char *name = run->args->recipe.spec.argv[0];
 	struct cordon_profile_dirs dirs;
 	char path[CORDON_PATH_MAX], profile[CORDON_PATH_MAX];
 	bool own;
@@ -161,7 +158,7 @@ static int print_plan(struct run *run)
 	struct cordon_plan *plan = NULL;
 	struct cordon_error err = { 0 };
 	autofree char *text = NULL;
-	int r = cordon_run_plan(&run->args->run.spec, &plan, &err);
+	int r = cordon_view_plan(&run->home, &run->args->recipe.spec, &run->work, &plan, &err);
 
 	if (r == 0)
 		r = on_planned(run, plan, &err);
@@ -234,38 +231,37 @@ static bool wants_summary(const struct run *run, const struct cordon_result *res
 	return run->args->summary == KEY_SUMMARY || isatty(STDERR_FILENO);
 }
 
-/* Makes the view in which the run works. A dry run makes none and names a place where one would be. */
-static int begin_view(struct run *run, struct cordon_error *err)
+/* Says what the run is to work in. */
+static int prepare_work(struct run *run, struct cordon_error *err)
 {
-	struct cordon_run_spec *spec = &run->args->run.spec;
-	struct cordon_view_request request = { .policy = run->policy,
-					       .argv = spec->argv,
-					       .git = cordon_view_git_of(run->git.mode) };
-	int r;
+	const struct cordon_recipe_values *values = &run->args->recipe.values;
+	cordon_git_mode git = (cordon_git_mode)cordon_recipe_value(values, CORDON_RECIPE_GIT);
+	bool cow = cordon_recipe_value(values, CORDON_RECIPE_COW);
 
-	if (!run->args->run.cow)
-		return 0;
-	r = cordon_home_open(&run->home, err);
-	if (r == 0 && run->args->dry_run)
-		r = cordon_path_join(run->home.path, "state/views/ID", run->view.path, sizeof(run->view.path)) < 0
-			    ? cordon_fail_errno(err, -ENAMETOOLONG, "view")
-			    : 0;
-	else if (r == 0)
-		r = cordon_view_create(&run->home, &request, &run->view, err);
-	spec->view = r == 0 ? run->view.path : NULL;
-	return r;
+	run->work = (struct cordon_view_work){ .policy = run->args->recipe.policy,
+					       .cow = cow,
+					       .git = cordon_cli_git_choose(run->cli, run->policy, git, cow),
+					       .git_chosen = git == CORDON_GIT_DEFAULT,
+					       .ret_git_id = run->git_id };
+	return cow || run->work.git == CORDON_GIT_COMMIT ? cordon_home_open(&run->home, err) : 0;
 }
 
-/* Records the end of a view, and removes one in which nothing changed. */
-static void end_view(struct run *run, struct cordon_result *result)
+/* Opens the view of the run again, to say what is in it. */
+static void open_view(struct run *run, const struct cordon_result *result)
 {
 	struct cordon_error err = { 0 };
-	bool removed = false, keep = run->view.dir_fd >= 0 && cordon_git_changed(run->view.path);
 
-	if (run->view.dir_fd >= 0 && cordon_view_end(&run->home, &run->view, result->run_id, keep, &removed, &err) < 0)
+	if (*result->view_id && cordon_view_open(&run->home, result->view_id, &run->view, &err) < 0)
 		cordon_cli_fail(run->cli, &err);
-	if (removed)
-		result->view_id[0] = '\0';
+}
+
+/* Prints what became of commits. */
+static void report_git(struct run *run, const struct cordon_result *result)
+{
+	json_auto_t *git = result->git ? json_loads(result->git, 0, NULL) : NULL;
+
+	if (git)
+		cordon_cli_git_report(run->cli, run->git_id, git);
 }
 
 static int start(struct run *run)
@@ -275,10 +271,14 @@ static int start(struct run *run)
 	};
 	struct cordon_report_queue *queue = &run->reporter.queue;
 	struct cordon_result result;
-	int r = cordon_run(&run->args->run.spec, &observer, &result, NULL);
 	bool carries_error = false;
+	int r;
 
-	end_view(run, &result);
+	/* What a view keeps is looked at when nothing of the run is left. */
+	run->args->recipe.spec.leave_init = !run->work.cow && run->work.git != CORDON_GIT_COMMIT;
+	(void)cordon_view_run(&run->home, &run->args->recipe.spec, &run->work, &observer, &result, NULL);
+	run->cli->last = result.init;
+	open_view(run, &result);
 	hint_at_program(run, &result.error);
 	cordon_reporter_result(&run->reporter, &result);
 	write_metrics(run, &result);
@@ -291,15 +291,13 @@ static int start(struct run *run)
 	}
 	if (wants_summary(run, &result)) {
 		cordon_report_queue_next_line(queue);
-		cordon_run_summary_end(&run->summary, run->cli, run->policy, run->args->run.cow ? &run->view : NULL,
-				       &result);
+		cordon_run_summary_end(&run->summary, run->cli, run->policy, run->work.cow ? &run->view : NULL, &result);
 	} else if (run->view.dir_fd >= 0 && !run->cli->json && !run->cli->quiet && run->args->summary != KEY_NO_SUMMARY) {
 		cordon_report_queue_next_line(queue);
 		cordon_view_notice(run->cli, &run->view);
 	}
+	report_git(run, &result);
 	r = result.own_exit;
-	if (!cordon_cli_git_end(run->cli, &run->git) && run->args->run.spec.fail_on_violation && r == 0)
-		r = CORDON_EXIT_VIOLATION;
 	cordon_result_done(&result);
 	return r;
 }
@@ -332,7 +330,6 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 			   .args = args,
 			   .home = CORDON_HOME_NONE,
 			   .view = CORDON_VIEW_NONE,
-			   .git = CORDON_CLI_GIT_NONE,
 			   .result_fd = -1,
 			   .metrics_fd = -1 };
 	struct cordon_error err = { 0 };
@@ -342,46 +339,38 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (first == argc)
 		return cordon_cli_usage(cli, "no command to run");
-	args->run.scope.folder_mode = CORDON_MODE_PERMISSIVE;
-	args->run.spec.argv = argv + first;
-	args->run.spec.terminal = true;
-	args->run.spec.measure = args->metrics;
-	r = cordon_run_options_policy(cli, &args->run, args->dry_run ? CORDON_RUN_PLANS : CORDON_RUN_STARTS,
-				      &run.policy);
+	args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
+	args->recipe.spec.argv = argv + first;
+	args->recipe.spec.terminal = true;
+	args->recipe.spec.measure = args->metrics;
+	r = cordon_cli_compile(cli, &args->recipe, args->dry_run ? CORDON_RECIPE_PLANS : CORDON_RECIPE_STARTS);
+	run.policy = args->recipe.policy;
 	if (r == 0 && !args->dry_run)
 		r = ask_hooks(cli, run.policy);
-	if (r) {
-		cordon_policy_free(run.policy);
+	if (r)
 		return r;
-	}
 	cordon_reporter_init(&run.reporter, cli, run.policy);
-	cordon_cli_git_choose(cli, &run.git, run.policy, args->run.git, args->run.cow);
-	/* A view stores the policy before it is changed for the repository. */
-	if (begin_view(&run, &err) < 0 ||
-	    cordon_cli_git_begin(&run.git, run.policy, run.view.dir_fd >= 0 ? run.view.path : NULL, args->run.spec.at,
-				 &err) < 0)
+	if (prepare_work(&run, &err) < 0)
 		r = cordon_cli_fail(cli, &err);
 	else
 		r = args->dry_run ? print_plan(&run) : start(&run);
-	cordon_cli_git_drop(&run.git);
 	cordon_view_close(&run.view);
 	cordon_home_done(&run.home);
 	cordon_run_summary_done(&run.summary);
 	cordon_reporter_done(&run.reporter);
 	cordon_closep(&run.result_fd);
 	cordon_closep(&run.metrics_fd);
-	cordon_policy_free(run.policy);
 	return r;
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .run.table = options };
+	struct args args = { 0 };
 	int r;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
 	r = run_with(cli, &args, argc, argv);
-	cordon_run_options_done(&args.run);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 

@@ -304,6 +304,7 @@ static int run_list(struct cordon_cli *cli, int argc, char **argv)
 	if (!begin(cli, argc, argv, 0, 1, &args, &first, &store, &code) ||
 	    !find_place(cli, &store, first < argc ? argv[first] : NULL, &args, &code))
 		return code;
+	args.query.brief = !cli->json;
 	if (cordon_session_list(&store, &args.query, &sessions, &total, &err) < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json)

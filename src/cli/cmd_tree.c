@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/manager.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
 #include "config/net_setting.h"
 #include "policy/shares.h"
 #include "run/tree.h"
@@ -13,15 +13,14 @@
 enum { KEY_DEPTH, KEY_ALL };
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_OPTIONS,
-	CORDON_SHARE_OPTIONS,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_QUESTIONS),
 	{ "depth", 'd', CORDON_ARG_TEXT, "N", "levels to show (default 3)", KEY_DEPTH },
 	{ "all", 'a', CORDON_ARG_NONE, NULL, "fold nothing, leave nothing out", KEY_ALL },
 	{ 0 },
 };
 
 struct args {
-	struct cordon_run_options run;
+	struct cordon_recipe recipe;
 	uint64_t depth;
 	bool depth_given;
 	bool all;
@@ -31,8 +30,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_run_options_own(key))
-		return cordon_run_options_set(&args->run, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	if (key == KEY_ALL) {
 		args->all = true;
 		return 0;
@@ -229,7 +228,6 @@ static int show(struct tree *t, struct cordon_tree_spec *spec)
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
 	struct tree t = { .cli = cli, .colour = cordon_cli_colour(STDOUT_FILENO) };
@@ -239,10 +237,11 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one path is expected, not %d", argc - first);
-	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
+	args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
+	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_ASKS);
 	if (r)
 		return r;
-	t.policy = spec.policy = policy;
+	t.policy = spec.policy = args->recipe.policy;
 	spec.depth = args->depth_given ? args->depth : args->all ? 0 : CORDON_TREE_DEPTH;
 	spec.path = first < argc ? argv[first] : ".";
 	return show(&t, &spec);
@@ -250,10 +249,10 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .run.table = options };
+	struct args args = { 0 };
 	int r = run_with(cli, &args, argc, argv);
 
-	cordon_run_options_done(&args.run);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 

@@ -4,10 +4,10 @@
 
 #include "cli/commands.h"
 #include "cli/links.h"
+#include "cli/recipe_options.h"
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_FOLDERS),
 	{ 0 },
 };
 
@@ -44,7 +44,7 @@ static int unmount_folders(struct cordon_cli *cli, const struct cordon_manager *
 	if (r)
 		return r;
 	if (ws->disabled)
-		cordon_manager_report_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, ws->root.path);
 	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		cordon_fail_errno(&err, -errno, "cannot open directory %s", dir);

@@ -2,17 +2,17 @@
 /* cordon update-prd: gives a fileScope to the stories of a PRD that lack one. */
 #include "cli/commands.h"
 #include "cli/manager.h"
+#include "cli/recipe_options.h"
 #include "config/prd.h"
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_FOLDERS),
 	{ 0 },
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	return cordon_scope_set(data, key, arg, err);
+	return cordon_cli_set(data, key, arg, err);
 }
 
 static int report(struct cordon_cli *cli, const char *prd, const struct cordon_prd_changes *changes)
@@ -41,7 +41,7 @@ static int update(struct cordon_cli *cli, const struct cordon_manager *ws, const
 
 	/* A workspace that is disabled infers nothing. */
 	if (ws->disabled) {
-		cordon_manager_report_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, ws->root.path);
 		return report(cli, prd, &changes);
 	}
 	if (cordon_manager_check_folders(cli, &ws->root, &ws->folders) > 0)
@@ -56,10 +56,10 @@ static int update(struct cordon_cli *cli, const struct cordon_manager *ws, const
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_scope scope = { 0 };
+	struct cordon_recipe recipe = { 0 };
 	struct cordon_manager ws;
 	struct cordon_error err = { 0 };
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &scope, &first, &err);
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &recipe, &first, &err);
 	const char *folders = NULL;
 
 	if (r != 0)
@@ -68,7 +68,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return cordon_cli_usage(cli, "a list of folders and a PRD are expected, not %d arguments", argc - first);
 	if (argc - first == 2)
 		folders = argv[first];
-	r = cordon_manager_open(cli, &scope, folders, &ws);
+	r = cordon_manager_open(cli, &recipe, folders, &ws);
 	if (r)
 		return r;
 	r = update(cli, &ws, argv[argc - 1]);

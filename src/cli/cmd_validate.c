@@ -2,17 +2,16 @@
 /* cordon validate: checks that the folders of a workspace exist inside the repository. */
 #include "cli/commands.h"
 #include "cli/manager.h"
+#include "cli/recipe_options.h"
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_ROOT_OPTION,
-	CORDON_SCOPE_PRESET_OPTION,
-	CORDON_SCOPE_MODE_OPTION,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_FOLDERS | CORDON_RECIPE_OF_MODES),
 	{ 0 },
 };
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	return cordon_scope_set(data, key, arg, err);
+	return cordon_cli_set(data, key, arg, err);
 }
 
 /* Checks one folder, reports the outcome, and adds it to the array. */
@@ -37,7 +36,7 @@ static int validate(struct cordon_cli *cli, const struct cordon_manager *ws)
 	size_t bad = 0;
 
 	if (ws->disabled)
-		cordon_manager_report_disabled(cli, &ws->root);
+		cordon_manager_report_disabled(cli, ws->root.path);
 	else
 		cordon_manager_announce(ws);
 	for (size_t i = 0; i < ws->folders.n; i++)
@@ -60,21 +59,21 @@ static int validate(struct cordon_cli *cli, const struct cordon_manager *ws)
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct cordon_scope scope = { 0 };
+	struct cordon_recipe recipe = { 0 };
 	struct cordon_manager ws;
 	struct cordon_error err = { 0 };
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &scope, &first, &err);
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &recipe, &first, &err);
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first > 1)
 		return cordon_cli_usage(cli, "one list of folders is expected, not %d arguments", argc - first);
-	if (first == argc && !scope.preset_name && !getenv("WORKSPACE_FOLDERS") && !getenv("WORKSPACE_ENABLED")) {
+	if (first == argc && !recipe.preset_name && !getenv("WORKSPACE_FOLDERS") && !getenv("WORKSPACE_ENABLED")) {
 		cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "no folders: give FOLDERS or set WORKSPACE_FOLDERS");
 		cordon_error_hint(&err, "'cordon agent validate' and 'cordon config validate' check files");
 		return cordon_cli_fail(cli, &err);
 	}
-	r = cordon_manager_open(cli, &scope, first < argc ? argv[first] : NULL, &ws);
+	r = cordon_manager_open(cli, &recipe, first < argc ? argv[first] : NULL, &ws);
 	if (r)
 		return r;
 	r = validate(cli, &ws);

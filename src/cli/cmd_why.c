@@ -4,21 +4,20 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/run_options.h"
+#include "cli/recipe_options.h"
 #include "cli/verdict.h"
 
 enum { KEY_OP };
 
 static const struct cordon_option options[] = {
-	CORDON_SCOPE_OPTIONS,
-	CORDON_SHARE_OPTIONS,
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_QUESTIONS),
 	{ "op", 0, CORDON_ARG_CHOICE, "read|write|connect",
 	  "what is to be done (default: connect for HOST:PORT, else write if that may be)", KEY_OP },
 	{ 0 },
 };
 
 struct args {
-	struct cordon_run_options run;
+	struct cordon_recipe recipe;
 	const char *op;
 };
 
@@ -26,8 +25,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
-	if (cordon_run_options_own(key))
-		return cordon_run_options_set(&args->run, key, arg, err);
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	args->op = arg;
 	return 0;
 }
@@ -97,7 +96,6 @@ static int explain(struct cordon_cli *cli, const struct cordon_policy *policy, c
 
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, args, &first, &err);
 
@@ -105,18 +103,19 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first != 1)
 		return cordon_cli_usage(cli, "one path is expected, not %d", argc - first);
-	r = cordon_run_options_policy(cli, &args->run, CORDON_RUN_ASKS, &policy);
+	args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
+	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_ASKS);
 	if (r)
 		return r;
-	return explain(cli, policy, args->op, argv[first]);
+	return explain(cli, args->recipe.policy, args->op, argv[first]);
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)
 {
-	struct args args = { .run.table = options };
+	struct args args = { 0 };
 	int r = run_with(cli, &args, argc, argv);
 
-	cordon_run_options_done(&args.run);
+	cordon_recipe_done(&args.recipe);
 	return r;
 }
 

@@ -38,6 +38,8 @@ static const struct cordon_option logs_options[] = {
 	{ 0 },
 };
 static const struct cordon_option answer_options[] = {
+	{ "step", 0, CORDON_ARG_TEXT, "STEP[:ATTEMPT]", "answer this step, or nothing (default: show it and ask)",
+	  OPT_STEP },
 	{ "note", 0, CORDON_ARG_TEXT, "TEXT", "what later steps read as the step's feedback", OPT_NOTE },
 	{ "wait", 0, CORDON_ARG_NONE, NULL, "wait until the run has ended", OPT_WAIT },
 	{ 0 },

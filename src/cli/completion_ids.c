@@ -2,6 +2,7 @@
 /* Prints names and ids for the completions of shells: one per line, and after a tab what tells it from the others. */
 #include <stdio.h>
 
+#include "approval/approval.h"
 #include "audit/query.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -11,7 +12,6 @@
 #include "config/settings_file.h"
 #include "crew/crew.h"
 #include "flow/flow.h"
-#include "approval/approval.h"
 #include "view/view.h"
 
 #define RUNS_SHOWN 50

@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "cli/links.h"
+#include "cli/recipe_options.h"
 
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -281,23 +282,23 @@ json_t *cordon_links_json(const struct cordon_links *links)
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
-	return cordon_scope_set(data, key, arg, err);
+	return cordon_cli_set(data, key, arg, err);
 }
 
 int cordon_links_command(struct cordon_cli *cli, int argc, char **argv,
 			 int (*act)(struct cordon_cli *cli, const struct cordon_manager *ws, const char *dir))
 {
-	struct cordon_scope scope = { 0 };
+	struct cordon_recipe recipe = { 0 };
 	struct cordon_manager ws;
 	struct cordon_error err = { 0 };
-	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &scope, &first, &err);
+	int first, r = cordon_cli_parse(cli, argc, argv, 0, set, &recipe, &first, &err);
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (argc - first < 1 || argc - first > 2)
 		return cordon_cli_usage(cli, "a list of folders and a directory are expected, not %d arguments",
 					argc - first);
-	r = cordon_manager_open(cli, &scope, argc - first == 2 ? argv[first] : NULL, &ws);
+	r = cordon_manager_open(cli, &recipe, argc - first == 2 ? argv[first] : NULL, &ws);
 	if (r)
 		return r;
 	r = act(cli, &ws, argv[argc - 1]);

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "base/title.h"
 #include "cli/cli.h"
@@ -360,6 +361,13 @@ static void fill_streams(void)
 	cordon_closep(&fd);
 }
 
+/* Waits for PID 1 of a run, whose mounts the kernel takes its time to remove. */
+static void wait_for_last(pid_t pid)
+{
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct cordon_command none = { .name = "", .operands = "", .summary = "" };
@@ -371,19 +379,23 @@ int main(int argc, char **argv)
 	 * nothing. */
 	mallopt(M_TOP_PAD, 1 << 20);
 	mallopt(M_TRIM_THRESHOLD, 16 << 20);
-	mallopt(M_ARENA_MAX, 1); /* the thread of the watch allocates next to nothing and needs no arena of its own */
+	mallopt(M_ARENA_MAX,
+		1); /* the thread that hears the lens allocates next to nothing and needs no arena of its own */
 	cordon_title_init(argc, argv);
 	cordon_cli_name_settings();
 	fill_streams();
 	/* A closed pipe is then an error of write(2) and not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
 	r = dispatch(&cli, argc, argv);
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (fflush(stdout) == 0 && !ferror(stdout)) {
+		wait_for_last(cli.last);
 		return r;
+	}
 	/* A reader that closed the pipe needs no message. Other errors, such as a full disk, do. */
 	if (errno != EPIPE) {
 		cordon_fail_errno(&err, -errno, "cannot write to standard output");
 		cordon_cli_fail(&cli, &err);
 	}
+	wait_for_last(cli.last);
 	return r ? r : cli.failure_exit;
 }

@@ -29,10 +29,10 @@ static int parse_enabled(const char *value, bool *ret_enabled, struct cordon_err
 	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "WORKSPACE_ENABLED is true or false, not %s", value);
 }
 
-int cordon_manager_env(struct cordon_manager_env *ret_env, struct cordon_error *err)
+int cordon_manager_env(struct cordon_recipe_variables *ret_env, struct cordon_error *err)
 {
 	const char *mode = variable("WORKSPACE_MODE"), *enabled = variable("WORKSPACE_ENABLED");
-	struct cordon_manager_env env = {
+	struct cordon_recipe_variables env = {
 		.folders = variable("WORKSPACE_FOLDERS"),
 		.root = variable("WORKSPACE_REPO_ROOT"),
 		.has_mode = mode,
@@ -105,31 +105,32 @@ static int use_preset(struct cordon_manager *ws, const char *name, struct cordon
 	return r;
 }
 
-int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_scope *scope, const char *folders,
+int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_recipe *recipe, const char *folders,
 			struct cordon_manager *ret_manager)
 {
 	struct cordon_manager ws = { .cli = cli, .root.fd = -1, .mode = CORDON_MODE_PERMISSIVE };
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	struct cordon_manager_env env;
+	struct cordon_recipe named = { .root = recipe->root };
+	struct cordon_recipe_variables env;
 	struct cordon_error err = { 0 };
 	int r = cordon_manager_env(&env, &err);
 
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
-	if (folders && scope->preset_name)
+	if (folders && recipe->preset_name)
 		return cordon_cli_usage(cli, "give FOLDERS or --preset, not both");
-	if (!folders && !scope->preset_name)
+	if (!folders && !recipe->preset_name)
 		folders = env.folders;
 	ws.disabled = env.disabled;
-	if (!folders && !scope->preset_name && !ws.disabled)
+	if (!folders && !recipe->preset_name && !ws.disabled)
 		return cordon_cli_usage(cli, "no folders: give FOLDERS or set WORKSPACE_FOLDERS");
-	if (scope->mode)
-		r = cordon_mode_parse(scope->mode, &ws.mode, &err);
+	if (recipe->values.where[CORDON_RECIPE_MODE])
+		ws.mode = (cordon_mode)recipe->values.of[CORDON_RECIPE_MODE];
 	else if (env.has_mode)
 		ws.mode = env.mode;
-	if (r == 0)
-		r = cordon_scope_open_root(scope, env.root, &ws.root, &err);
-	if (r == 0 && scope->preset_name && use_preset(&ws, scope->preset_name, &errors) < 0) {
+	named.variables = env;
+	r = cordon_recipe_open_root(&named, &ws.root, &err);
+	if (r == 0 && recipe->preset_name && use_preset(&ws, recipe->preset_name, &errors) < 0) {
 		cordon_manager_done(&ws);
 		return cordon_cli_fail_all(cli, &errors);
 	}
@@ -204,11 +205,11 @@ void cordon_manager_report_access(const struct cordon_cli *cli, cordon_mode mode
 		cordon_cli_workspace_log(cli, "  Leads to: %s", resolved);
 }
 
-void cordon_manager_report_disabled(const struct cordon_cli *cli, const struct cordon_root *root)
+void cordon_manager_report_disabled(const struct cordon_cli *cli, const char *root)
 {
 	cordon_cli_notice(cli,
 			  "Workspace checks are disabled (WORKSPACE_ENABLED=false): the repository is the scope, %s",
-			  root->path);
+			  root);
 }
 
 static int outside(const char *folder, struct cordon_error *err)

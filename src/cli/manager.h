@@ -7,20 +7,11 @@
 #define CORDON_CLI_MANAGER_H
 
 #include "cli/cli.h"
-#include "cli/scope.h"
 #include "policy/folders.h"
+#include "recipe/recipe.h"
 
-/* The values of the variables; an empty one counts as unset. */
-struct cordon_manager_env {
-	const char *folders; /* WORKSPACE_FOLDERS, or NULL */
-	const char *root;    /* WORKSPACE_REPO_ROOT, or NULL */
-	bool has_mode;
-	cordon_mode mode; /* WORKSPACE_MODE */
-	bool disabled;	  /* WORKSPACE_ENABLED is false, 0, no or off */
-};
-
-/* Returns an error of kind usage for a value that is not known. */
-int cordon_manager_env(struct cordon_manager_env *ret_env, struct cordon_error *err);
+/* Reads the variables; an empty one counts as unset. Returns an error of kind usage for a value that is not known. */
+int cordon_manager_env(struct cordon_recipe_variables *ret_env, struct cordon_error *err);
 
 /* What 'validate' and the other commands for folder workspaces work on. */
 struct cordon_manager {
@@ -35,7 +26,7 @@ struct cordon_manager {
 };
 
 /* `folders` is the operand or NULL; then the folders are those of --preset or of the variable. Prints every error and returns an exit code, or 0. */
-int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_scope *scope, const char *folders,
+int cordon_manager_open(const struct cordon_cli *cli, const struct cordon_recipe *recipe, const char *folders,
 			struct cordon_manager *ret_manager);
 void cordon_manager_done(struct cordon_manager *manager);
 
@@ -50,7 +41,7 @@ void cordon_manager_report_folder(const struct cordon_cli *cli, const struct cor
 void cordon_manager_report_access(const struct cordon_cli *cli, cordon_mode mode, const char *file, cordon_op op,
 				  const char *folders, const char *resolved);
 /* Reports that the checks are disabled and the repository is the scope. */
-void cordon_manager_report_disabled(const struct cordon_cli *cli, const struct cordon_root *root);
+void cordon_manager_report_disabled(const struct cordon_cli *cli, const char *root);
 
 /* Infers the fileScope patterns of the folders, or of the repository when the checks are disabled. A folder need not
  * exist. Flags and errors are those of config/prd.h. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "config/recipe_table.h"
 #include "config/suggest.h"
 
 #define HELP_COLUMN 30
@@ -16,13 +17,26 @@ const struct cordon_option cordon_common_options[] = {
 	{ 0 },
 };
 
+/* Adds the options of the rows that name one of these commands. */
+static size_t add_rows(unsigned int commands, const struct cordon_option **all, size_t n)
+{
+	for (size_t i = 0; i < CORDON_RECIPE__MAX && n < CORDON_OPTIONS_MAX; i++)
+		if (cordon_recipe_rows[i].commands & commands)
+			all[n++] = &cordon_recipe_rows[i].option;
+	return n;
+}
+
 size_t cordon_cli_options(const struct cordon_command *command,
 			  const struct cordon_option *ret_all[static CORDON_OPTIONS_MAX])
 {
 	size_t n = 0;
 
-	for (const struct cordon_option *o = command->options; o && o->name && n < CORDON_OPTIONS_MAX; o++)
-		ret_all[n++] = o;
+	for (const struct cordon_option *o = command->options; o && o->name && n < CORDON_OPTIONS_MAX; o++) {
+		if (*o->name)
+			ret_all[n++] = o;
+		else
+			n = add_rows((unsigned int)o->key, ret_all, n);
+	}
 	for (const struct cordon_option *o = cordon_common_options; o->name && n < CORDON_OPTIONS_MAX; o++)
 		ret_all[n++] = o;
 	return n;

@@ -11,6 +11,7 @@
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct cordon_pairs_args *args = data;
+	size_t text = (size_t)(key - CORDON_KEY_TEXT(0));
 
 	(void)err;
 	if (key == CORDON_KEY_CONFIG)
@@ -19,8 +20,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		args->table = true;
 	else if (key >= CORDON_KEY_FLAG(0))
 		args->flag[key - CORDON_KEY_FLAG(0)] = true;
-	else
-		args->text[key - CORDON_KEY_TEXT(0)] = arg;
+	else if (text < CORDON_ARRAY_SIZE(args->text))
+		args->text[text] = arg;
 	return 0;
 }
 

@@ -27,7 +27,11 @@ static void cell(const json_t *value, struct cordon_buf *ret_text)
 		dumped = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 		text = dumped;
 	}
-	if (!text || cordon_text_escape(ret_text, text, strlen(text)) < 0 || ret_text->len == 0)
+	if (!text || cordon_text_escape(ret_text, text, strlen(text)) < 0) {
+		cordon_buf_reset(ret_text);
+		cordon_buf_adds(ret_text, "(too long for a line; --json prints it)");
+	}
+	if (ret_text->len == 0)
 		cordon_buf_adds(ret_text, "-");
 }
 

@@ -19,7 +19,8 @@ int cordon_reports_parse(const char *s, cordon_reports_when *ret_when, const cha
 		*ret_when = CORDON_REPORTS_FILE;
 		*ret_path = s + sizeof(file) - 1;
 	} else {
-		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s is none of now, end and file:PATH", s);
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "--reports: %s is none of now, end and file:PATH",
+				   s);
 	}
 	return 0;
 }

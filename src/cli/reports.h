@@ -16,8 +16,14 @@ typedef enum cordon_reports_when {
 	CORDON_REPORTS_FILE,
 } cordon_reports_when;
 
-/* Parses "now", "end" or "file:PATH"; *ret_path points into the text. */
+/* Parses "now", "end" or "file:PATH"; *ret_path points into the text. Errors name the option. */
 int cordon_reports_parse(const char *s, cordon_reports_when *ret_when, const char **ret_path, struct cordon_error *err);
+
+#define CORDON_REPORTS_OPTION(key)                                                                                     \
+	{                                                                                                              \
+		"reports", 0, CORDON_ARG_TEXT, "now|end|file:PATH",                                                    \
+			"when or where reports are printed (default: end on a terminal, else now)", key                \
+	}
 
 struct cordon_reporter {
 	struct cordon_report_queue queue;

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/setting.h"
 #include "cli/reports.h"
+#include "policy/temp_names.h"
 #include "protect/repositories.h"
 #include "run/event_text.h"
 #include "run/result.h"
@@ -79,9 +80,34 @@ static void decide(const struct cordon_policy *policy, const struct cordon_event
 	ret->reason = event->reason;
 	ret->rule = event->rule;
 	ret->rule_where = NULL;
+	for (size_t i = 0; event->rule && i < policy->n_protected; i++)
+		if (cordon_streq(policy->protected_paths[i].path, event->rule))
+			ret->rule_where = policy->protected_paths[i].where;
 }
 
-/* Reports which rule refused, and what would lift it. */
+static bool is_base_of(void *path, const char *name, size_t n)
+{
+	const char *base = cordon_path_base(path);
+
+	return strlen(base) == n && memcmp(base, name, n) == 0;
+}
+
+/* Reports which rule refused. Of a name beside a boundary it says why that boundary's rule is about it. */
+static void report_rule(struct cordon_reporter *reporter, const struct cordon_event *event,
+			const struct cordon_decision *d)
+{
+	autofree char *rule = strdup(d->rule);
+	const char *name = cordon_path_base(event->path);
+
+	cordon_report_queue_line(&reporter->queue, WORKSPACE, "  Rule: %s%s%s%s%s", d->rule, d->rule_where ? " (" : "",
+				 d->rule_where ? d->rule_where : "", d->rule_where ? ")" : "",
+				 d->reason == CORDON_REASON_PROTECTED && rule &&
+						 cordon_temp_predictable(name, is_base_of, rule)
+					 ? ", as a temporary name of it"
+					 : "");
+}
+
+/* Reports by which rule something was refused, and what would lift that. */
 static void report_remedy(struct cordon_reporter *reporter, const struct cordon_event *event)
 {
 	autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_PATH_MAX), remedy = CORDON_BUF(4 * CORDON_PATH_MAX);
@@ -97,9 +123,7 @@ static void report_remedy(struct cordon_reporter *reporter, const struct cordon_
 	    !decision.rule)
 		return;
 	if (decision.rule)
-		cordon_report_queue_line(&reporter->queue, WORKSPACE, "  Rule: %s%s%s%s", decision.rule,
-					 decision.rule_where ? " (" : "",
-					 decision.rule_where ? decision.rule_where : "", decision.rule_where ? ")" : "");
+		report_rule(reporter, event, &decision);
 	if (cordon_policy_explain(reporter->policy, &decision, op, &text, &remedy) == 0 && remedy.len)
 		cordon_report_queue_line(&reporter->queue, WORKSPACE, "  To allow it: %s", remedy.data);
 }

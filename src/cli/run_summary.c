@@ -83,7 +83,7 @@ static void print_changes(const struct cordon_cli *cli, const struct cordon_chan
 static void print_refused(const struct cordon_run_summary *summary, const struct cordon_cli *cli,
 			  const struct cordon_policy *policy, const struct cordon_result *result)
 {
-	/* Only a full watch sees every refused attempt. */
+	/* Only these see every refused attempt. */
 	bool watched = result->watching == CORDON_WATCHING_ALL;
 
 	if (summary->refused)

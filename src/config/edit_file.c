@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edits a file in one atomic step. The lock is flock() on the file itself, which leaves no file behind. Because the file
+ * Edits a file in one atomic step. The lock is on the file itself, which leaves no file behind. Because the file
  * is replaced, a process that gets the lock checks whether the name still means the file that it locked.
  */
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/io.h"
 #include "base/lock.h"

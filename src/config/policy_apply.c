@@ -121,11 +121,10 @@ int cordon_policy_file_apply(const struct cordon_policy_file *file, struct cordo
 		policy->folders = folders;
 		policy->reports_reads = true;
 	}
-	if (file->mode_where)
-		cordon_policy_set_mode(policy, file->mode);
-	if (file->read_only)
-		policy->read_only = true;
-	policy->no_editor_temps |= !file->editor_temps;
+	if (file->values.where[CORDON_RECIPE_MODE])
+		cordon_policy_set_mode(policy, (cordon_mode)file->values.of[CORDON_RECIPE_MODE]);
+	policy->read_only |= cordon_recipe_value(&file->values, CORDON_RECIPE_READ_ONLY);
+	policy->no_editor_temps |= !cordon_recipe_value(&file->values, CORDON_RECIPE_EDITOR_TEMPS);
 	return 0;
 }
 

@@ -112,10 +112,9 @@ static void add_rule(struct build *b, const struct cordon_policy_rule *rule)
 	case CORDON_RULE_PROTECT:
 		r = cordon_policy_add_protected(b->policy, rule->text, rule->where, false, &err);
 		break;
-	case CORDON_RULE_NET: /* taken together in net_build.c */
+	case CORDON_RULE_NET:	    /* taken together in net_build.c */
+	case CORDON_RULE_UNPROTECT: /* handled when the built-in list is added */
 		break;
-	case CORDON_RULE_UNPROTECT:
-		break; /* handled when the built-in list is added */
 	}
 	if (r < 0)
 		report_rule(b, &err, rule);
@@ -254,24 +253,34 @@ static bool is_lifted(const struct lifted *lifted, const char *path)
 	return false;
 }
 
+/* Whether a path of the list exists, or lies in a git directory. */
+static bool is_present(const struct cordon_root *place, struct cordon_names *names, const char *path)
+{
+	return strncmp(path, ".git/", 5) == 0 || strstr(path, "/.git/") ||
+	       (!cordon_names_lack(names, path) && faccessat(place->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
 /* Adds the built-in list of a directory in the root: the list that it would have if it were the root. */
-static int protect_below(struct build *b, const char *dir, const struct lifted *lifted, struct cordon_error *err)
+static int protect_below(struct build *b, const char *dir, bool only_present, const struct lifted *lifted,
+			 struct cordon_error *err)
 {
 	struct cordon_root place = { .fd = cordon_open_beneath(b->policy->root.fd, dir,
 							       O_PATH | O_DIRECTORY | O_CLOEXEC) };
+	CORDON_UNCLEARED struct cordon_names names;
 	struct cordon_protect_list list = { 0 };
 	int r = 0;
 
 	if (place.fd < 0)
 		return place.fd == -ENOENT ? 0 : cordon_fail_errno(err, place.fd, "cannot open %s", dir);
+	cordon_names_init(&names, place.fd);
 	if (cordon_path_join(b->policy->root.path, dir, place.path, sizeof(place.path)) < 0)
 		r = cordon_fail_errno(err, -ENAMETOOLONG, "%s", dir);
 	if (r == 0)
-		r = cordon_protect_defaults(&place, &list, err);
+		r = cordon_protect_defaults_among(&place, &names, &list, err);
 	for (size_t i = 0; r == 0 && i < list.n; i++) {
 		char path[CORDON_PATH_MAX];
 
-		if (is_lifted(lifted, list.paths[i]))
+		if (is_lifted(lifted, list.paths[i]) || (only_present && !is_present(&place, &names, list.paths[i])))
 			continue;
 		r = cordon_path_join(dir, list.paths[i], path, sizeof(path)) < 0
 			    ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", dir)
@@ -305,7 +314,8 @@ static int hide_secret(struct build *b, const char *path, struct cordon_error *e
 /* Finds the secrets before what the user lifts is judged. */
 static int find_secrets(struct build *b, struct cordon_error *err)
 {
-	bool asked = b->spec->deny_secrets || (b->spec->file && b->spec->file->deny_secrets);
+	bool asked = b->spec->deny_secrets ||
+		     (b->spec->file && cordon_recipe_value(&b->spec->file->values, CORDON_RECIPE_DENY_SECRETS));
 
 	if (b->spec->shows_secrets)
 		return 0;
@@ -323,7 +333,7 @@ static void add_defaults(struct build *b)
 	int r = 0;
 
 	for (size_t i = 0; (file = file_of(b->spec, i)); i++)
-		off |= !file->default_protect;
+		off |= !cordon_recipe_value(&file->values, CORDON_RECIPE_DEFAULT_PROTECT);
 	cordon_names_init(&names, b->policy->root.fd);
 	b->policy->names = &names;
 	if (!off)
@@ -338,7 +348,8 @@ static void add_defaults(struct build *b)
 			r = cordon_policy_add_protected(b->policy, list.paths[i], CORDON_PROTECTED_BY_DEFAULT, true,
 							&err);
 	for (size_t i = 0; r == 0 && !off && i < b->spec->n_defaults_below; i++)
-		r = protect_below(b, b->spec->defaults_below[i], &lifted, &err);
+		r = protect_below(b, b->spec->defaults_below[i],
+				  i >= b->spec->n_defaults_below - b->spec->n_present_below, &lifted, &err);
 	for (size_t i = 0; r == 0 && i < b->secrets.n; i++)
 		if (!is_lifted(&lifted, b->secrets.paths[i]))
 			r = hide_secret(b, b->secrets.paths[i], &err);

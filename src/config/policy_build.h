@@ -55,6 +55,9 @@ struct cordon_policy_spec {
 	 * is not isolated. A missing one has nothing to protect. */
 	const char *const *defaults_below;
 	size_t n_defaults_below;
+	/* The last ones of them, this many, have only what exists there now, and what git would execute: too many names
+	 * would have to be held otherwise. */
+	size_t n_present_below;
 };
 
 /* Whether a policy file lies in the root, by its own path or by where that leads; also when it can't be told. */

@@ -20,26 +20,6 @@ static int read_version(struct cordon_policy_reader *reader, const struct cordon
 	return 0;
 }
 
-static int read_bool(struct cordon_policy_reader *reader, const struct cordon_node *node,
-		     const struct cordon_policy_key *key)
-{
-	if (!cordon_reader_bool(&reader->in, node, key->name, cordon_policy_slot(reader, key->slot)))
-		return 0;
-	return cordon_reader_where(&reader->in, node, cordon_policy_slot(reader, key->where));
-}
-
-static int read_mode(struct cordon_policy_reader *reader, const struct cordon_node *node,
-		     const struct cordon_policy_key *key)
-{
-	struct cordon_error err;
-
-	if (!cordon_reader_text(&reader->in, node, key->name))
-		return 0;
-	if (cordon_mode_parse(node->text, &reader->file->mode, &err) < 0)
-		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-	return cordon_reader_where(&reader->in, node, &reader->file->mode_where);
-}
-
 static int read_net(struct cordon_policy_reader *reader, const struct cordon_node *node,
 		    const struct cordon_policy_key *key)
 {
@@ -47,28 +27,12 @@ static int read_net(struct cordon_policy_reader *reader, const struct cordon_nod
 	return cordon_net_read(&reader->in, node, reader->trust->credentials, &reader->file->net);
 }
 
-static int read_lens(struct cordon_policy_reader *reader, const struct cordon_node *node,
-		     const struct cordon_policy_key *key)
+/* A number, a word or a flag. */
+static int read_value(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		      const struct cordon_policy_key *key)
 {
-	struct cordon_error err;
-
-	if (!cordon_reader_text(&reader->in, node, key->name))
-		return 0;
-	if (cordon_lens_parse(node->text, &reader->file->lens, &err) < 0)
-		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-	return cordon_reader_where(&reader->in, node, &reader->file->lens_where);
-}
-
-static int read_git(struct cordon_policy_reader *reader, const struct cordon_node *node,
-		    const struct cordon_policy_key *key)
-{
-	struct cordon_error err;
-
-	if (!cordon_reader_text(&reader->in, node, key->name))
-		return 0;
-	if (cordon_git_parse(node->text, &reader->file->git, &err) < 0)
-		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-	return cordon_reader_where(&reader->in, node, &reader->file->git_where);
+	return cordon_recipe_read(&reader->in, node, key->name, (cordon_recipe_id)(key->row - cordon_recipe_rows), NULL,
+				  &reader->file->values);
 }
 
 /* Checks of one text. */
@@ -293,84 +257,71 @@ static int read_shares(struct cordon_policy_reader *reader, const struct cordon_
 	return 0;
 }
 
-/* Reads a number with or without a unit, with or without quotes, in either format. */
-static int read_limit(struct cordon_policy_reader *reader, const struct cordon_node *node,
-		      const struct cordon_policy_key *key)
-{
-	struct cordon_error err;
+static int read_limits(struct cordon_policy_reader *reader, const struct cordon_node *node,
+		       const struct cordon_policy_key *key);
 
-	if (node->type == CORDON_NODE_BAD)
-		return 0;
-	if (node->type != CORDON_NODE_SCALAR) {
-		cordon_node_fail(reader->in.doc, node, reader->in.errors, NULL, "%s must be a number, not %s",
-				 key->name, cordon_node_describe(reader->in.doc, node));
-		return 0;
-	}
-	if (key->limit(node->text, cordon_policy_slot(reader, key->slot), &err) < 0)
-		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
-	return 0;
-}
-
-static const struct cordon_policy_key limit_keys[] = {
-	{ .name = "timeout", .read = read_limit, .slot = SLOT(limits.timeout_ms), .limit = cordon_timeout_parse },
-	{ .name = "memory", .read = read_limit, .slot = SLOT(limits.memory_bytes), .limit = cordon_memory_parse },
-	{ .name = "pids", .read = read_limit, .slot = SLOT(limits.pids), .limit = cordon_pids_parse },
-	{ .name = "cpus", .read = read_limit, .slot = SLOT(limits.cpu_millis), .limit = cordon_cpus_parse },
-	{ .name = "tmp_size", .read = read_limit, .slot = SLOT(limits.tmp_bytes), .limit = cordon_memory_parse },
+/* How the rows are read that are no plain values. */
+static const struct cordon_policy_key readers[CORDON_RECIPE__MAX] = {
+	[CORDON_RECIPE_VERSION] = { .read = read_version },
+	[CORDON_RECIPE_WORKSPACE] = { .read = cordon_policy_read_list, .slot = SLOT(workspace), .check = check_folder },
+	[CORDON_RECIPE_RW] = { .read = cordon_policy_read_list, .slot = SLOT(rw), .check = check_pattern },
+	[CORDON_RECIPE_RO] = { .read = cordon_policy_read_list, .slot = SLOT(ro), .check = check_pattern },
+	[CORDON_RECIPE_DENY] = { .read = cordon_policy_read_list, .slot = SLOT(deny), .check = check_pattern },
+	[CORDON_RECIPE_WITHIN] = { .read = cordon_policy_read_list, .slot = SLOT(within), .check = check_pattern },
+	[CORDON_RECIPE_PROTECT] = { .read = cordon_policy_read_list,
+				    .slot = SLOT(protect),
+				    .check = cordon_policy_check_protected },
+	[CORDON_RECIPE_UNPROTECT] = { .read = cordon_policy_read_list,
+				      .slot = SLOT(unprotect),
+				      .check = cordon_policy_check_protected },
+	[CORDON_RECIPE_PROFILE] = { .read = cordon_policy_read_names,
+				    .slot = SLOT(profiles),
+				    .check = cordon_profile_name_check },
+	[CORDON_RECIPE_AT] = { .read = read_path, .slot = SLOT(at), .check = cordon_policy_check_absolute },
+	[CORDON_RECIPE_HOME] = { .read = read_path, .slot = SLOT(home) },
+	[CORDON_RECIPE_SHARE] = { .read = read_shares },
+	[CORDON_RECIPE_NET] = { .read = read_net },
+	[CORDON_RECIPE_PROGRAM] = { .read = cordon_policy_read_names, .slot = SLOT(program), .check = check_program },
+	[CORDON_RECIPE_ENV] = { .read = read_env },
+	[CORDON_RECIPE_KEEP_ENV] = { .read = cordon_policy_read_list,
+				     .slot = SLOT(keep_env),
+				     .check = cordon_env_pattern_check },
+	[CORDON_RECIPE_LIMITS] = { .read = read_limits },
+	[CORDON_RECIPE_DESCRIPTION] = { .read = read_text, .slot = SLOT(description), .check = check_text },
+	[CORDON_RECIPE_STATE] = { .read = cordon_policy_read_state },
+	[CORDON_RECIPE_PRIVATE] = { .read = cordon_policy_read_private, .slot = SLOT(private_dirs) },
+	[CORDON_RECIPE_ARGV_HINT] = { .read = cordon_policy_read_list, .slot = SLOT(argv_hint), .check = check_text },
 };
+
+/* The keys of the file, or those below `limits`. */
+static size_t make_keys(bool limits, struct cordon_policy_key ret_keys[static CORDON_RECIPE__MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < CORDON_RECIPE__MAX; i++) {
+		const struct cordon_recipe_row *row = &cordon_recipe_rows[i];
+
+		if (!row->key || row->limit != limits)
+			continue;
+		ret_keys[n] = readers[i];
+		ret_keys[n].name = row->key;
+		ret_keys[n].row = row;
+		if (!ret_keys[n].read)
+			ret_keys[n].read = read_value;
+		n++;
+	}
+	return n;
+}
 
 static int read_limits(struct cordon_policy_reader *reader, const struct cordon_node *node,
 		       const struct cordon_policy_key *key)
 {
+	CORDON_UNCLEARED struct cordon_policy_key keys[CORDON_RECIPE__MAX];
+
 	if (!cordon_reader_collection(&reader->in, node, CORDON_NODE_MAPPING, key->name))
 		return 0;
-	return cordon_policy_read_keys(reader, node, limit_keys, CORDON_ARRAY_SIZE(limit_keys));
+	return cordon_policy_read_keys(reader, node, keys, make_keys(true, keys));
 }
-
-static const struct cordon_policy_key top_keys[] = {
-	{ .name = "version", .read = read_version },
-	{ .name = "mode", .read = read_mode },
-	{ .name = "workspace", .read = cordon_policy_read_list, .slot = SLOT(workspace), .check = check_folder },
-	{ .name = "rw", .read = cordon_policy_read_list, .slot = SLOT(rw), .check = check_pattern },
-	{ .name = "ro", .read = cordon_policy_read_list, .slot = SLOT(ro), .check = check_pattern },
-	{ .name = "deny", .read = cordon_policy_read_list, .slot = SLOT(deny), .check = check_pattern },
-	{ .name = "within", .read = cordon_policy_read_list, .slot = SLOT(within), .check = check_pattern },
-	{ .name = "deny_secrets", .read = read_bool, .slot = SLOT(deny_secrets), .where = SLOT(deny_secrets_where) },
-	{ .name = "read_only", .read = read_bool, .slot = SLOT(read_only), .where = SLOT(read_only_where) },
-	{ .name = "protect",
-	  .read = cordon_policy_read_list,
-	  .slot = SLOT(protect),
-	  .check = cordon_policy_check_protected },
-	{ .name = "unprotect",
-	  .read = cordon_policy_read_list,
-	  .slot = SLOT(unprotect),
-	  .check = cordon_policy_check_protected },
-	{ .name = "default_protect",
-	  .read = read_bool,
-	  .slot = SLOT(default_protect),
-	  .where = SLOT(default_protect_where) },
-	{ .name = "env", .read = read_env },
-	{ .name = "keep_env", .read = cordon_policy_read_list, .slot = SLOT(keep_env), .check = cordon_env_pattern_check },
-	{ .name = "home", .read = read_path, .slot = SLOT(home) },
-	{ .name = "at", .read = read_path, .slot = SLOT(at), .check = cordon_policy_check_absolute },
-	{ .name = "share", .read = read_shares },
-	{ .name = "net", .read = read_net },
-	{ .name = "lens", .read = read_lens },
-	{ .name = "editor_temps", .read = read_bool, .slot = SLOT(editor_temps), .where = SLOT(editor_temps_where) },
-	{ .name = "limits", .read = read_limits },
-	{ .name = "git", .read = read_git },
-	{ .name = "best_effort", .read = read_bool, .slot = SLOT(best_effort), .where = SLOT(best_effort_where) },
-	{ .name = "cow", .read = read_bool, .slot = SLOT(cow), .where = SLOT(cow_where) },
-	{ .name = "profiles",
-	  .read = cordon_policy_read_names,
-	  .slot = SLOT(profiles),
-	  .check = cordon_profile_name_check },
-	{ .name = "description", .read = read_text, .slot = SLOT(description), .check = check_text },
-	{ .name = "program", .read = cordon_policy_read_names, .slot = SLOT(program), .check = check_program },
-	{ .name = "state", .read = cordon_policy_read_state },
-	{ .name = "private", .read = cordon_policy_read_private, .slot = SLOT(private_dirs) },
-	{ .name = "argv_hint", .read = cordon_policy_read_list, .slot = SLOT(argv_hint), .check = check_text },
-};
 
 /* Suggests what the user may have meant by an unknown key. */
 static void explain_unknown(const char *word, const struct cordon_policy_key *keys, size_t n, struct cordon_error *err)
@@ -385,9 +336,9 @@ static void explain_unknown(const char *word, const struct cordon_policy_key *ke
 			meant = keys[i].name;
 		cordon_buf_addf(&list, "%s%s", i ? ", " : "", keys[i].name);
 	}
-	for (size_t i = 0; keys == top_keys && i < CORDON_ARRAY_SIZE(limit_keys); i++)
-		if (cordon_suggest_closer(word, limit_keys[i].name, &best)) {
-			meant = limit_keys[i].name;
+	for (size_t i = 0; keys[0].row && !keys[0].row->limit && i < CORDON_RECIPE__MAX; i++)
+		if (cordon_recipe_rows[i].limit && cordon_suggest_closer(word, cordon_recipe_rows[i].key, &best)) {
+			meant = cordon_recipe_rows[i].key;
 			under_limits = true;
 		}
 	if (!meant)
@@ -454,14 +405,15 @@ static int make_file(struct cordon_document *doc, const struct cordon_policy_tru
 	struct cordon_policy_reader reader = { .trust = trust ? trust : &none,
 					       .in = { .doc = doc, .errors = errors },
 					       .file = file };
+	CORDON_UNCLEARED struct cordon_policy_key keys[CORDON_RECIPE__MAX];
 
 	if (!file) {
 		cordon_document_free(doc);
 		return no_memory(errors, "the policy file");
 	}
-	*file = (struct cordon_policy_file){ .doc = doc, .default_protect = true, .editor_temps = true };
+	file->doc = doc;
 	if (cordon_reader_collection(&reader.in, doc->root, CORDON_NODE_MAPPING, "a policy file") &&
-	    cordon_policy_read_keys(&reader, doc->root, top_keys, CORDON_ARRAY_SIZE(top_keys)) < 0)
+	    cordon_policy_read_keys(&reader, doc->root, keys, make_keys(false, keys)) < 0)
 		return no_memory(errors, doc->name);
 	if (errors->n + errors->dropped > before)
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy file, cordon.yaml or .json (cordon.yaml(5)): what the options of `cordon run` and `cordon check` say,
- * one key per option.
+ * one key per option. Both have their names and values from one table (recipe_table.h).
  *
  *     version: 1
  *     mode: strict                  # or permissive
@@ -53,6 +53,7 @@
 #define CORDON_CONFIG_POLICY_FILE_H
 
 #include "config/net_setting.h"
+#include "config/recipe_table.h"
 #include "config/values.h"
 
 struct cordon_env_setting {
@@ -83,27 +84,17 @@ struct cordon_policy_trust {
 	bool credentials;
 };
 
-/* All strings and lists belong to the file. A `where` of NULL means that the file does not set the value beside it,
- * which is then the default. */
+/* All strings and lists belong to the file. */
 struct cordon_policy_file {
 	struct cordon_document *doc;
-	cordon_mode mode;
-	const char *mode_where;
-	bool read_only;
-	const char *read_only_where;
+	struct cordon_recipe_values values; /* numbers, words and flags, by their ids */
 	struct cordon_setting_list workspace;
 	struct cordon_setting_list rw;
 	struct cordon_setting_list ro;
 	struct cordon_setting_list deny;
 	struct cordon_setting_list within; /* one fence; none when empty */
-	bool deny_secrets;
-	const char *deny_secrets_where;
 	struct cordon_setting_list protect;
 	struct cordon_setting_list unprotect; /* not part of a policy: used when the built-in list is added */
-	bool default_protect;		      /* true unless the file says false */
-	const char *default_protect_where;
-	bool editor_temps; /* the same */
-	const char *editor_temps_where;
 	struct cordon_env_setting *env;
 	size_t n_env;
 	struct cordon_setting_list keep_env;
@@ -112,21 +103,6 @@ struct cordon_policy_file {
 	struct cordon_share_setting *shares;
 	size_t n_shares;
 	struct cordon_net_setting net;
-	cordon_lens_use lens;
-	const char *lens_where;
-	struct {
-		uint64_t timeout_ms; /* here and below, 0 means no limit */
-		uint64_t memory_bytes;
-		uint64_t pids;
-		uint64_t cpu_millis;
-		uint64_t tmp_bytes;
-	} limits;
-	bool best_effort;
-	const char *best_effort_where;
-	bool cow;
-	const char *cow_where;
-	cordon_git_mode git;
-	const char *git_where;
 	struct cordon_setting_list profiles; /* names */
 	struct cordon_setting description;
 	struct cordon_setting_list program; /* names to look up on the caller's PATH */

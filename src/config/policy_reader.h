@@ -18,15 +18,13 @@ struct cordon_policy_key;
 typedef int cordon_policy_read_fn(struct cordon_policy_reader *reader, const struct cordon_node *node,
 				  const struct cordon_policy_key *key);
 typedef int cordon_policy_check_fn(const char *text, struct cordon_error *err);
-typedef int cordon_policy_limit_fn(const char *text, uint64_t *ret_value, struct cordon_error *err);
 
 struct cordon_policy_key {
 	const char *name;
 	cordon_policy_read_fn *read;
-	size_t slot;  /* of the value in struct cordon_policy_file */
-	size_t where; /* of the field for its place, if there is one */
+	size_t slot; /* of the value in struct cordon_policy_file */
 	cordon_policy_check_fn *check;
-	cordon_policy_limit_fn *limit;
+	const struct cordon_recipe_row *row; /* of the table of a run; NULL for keys of inner mappings */
 };
 
 static inline void *cordon_policy_slot(const struct cordon_policy_reader *reader, size_t slot)

@@ -175,6 +175,8 @@ static int insert_members(struct edit *edit, const struct cordon_node *story, co
 	struct style style;
 	int r = 0;
 
+	if (!last)
+		return -EINVAL; /* the reader refuses a story without an id */
 	while (last->next)
 		last = last->next;
 	style_of(edit->doc, story, last, &style);

@@ -93,7 +93,7 @@ static int read_branch(struct reading *reading, const struct cordon_node *node, 
 
 	if (!cordon_reader_text(&reading->in, node, what))
 		return 0;
-	if (cordon_concat(ref, sizeof(ref), "refs/heads/", node->text, NULL) == 0 && cordon_refname_valid(ref))
+	if (cordon_concat(ref, sizeof(ref), "refs/heads/", node->text, (char *)NULL) == 0 && cordon_refname_valid(ref))
 		*(const char **)data = node->text;
 	else
 		FAIL(reading, node, "write it as \"feature/cart\"", "%s is not a name that git accepts for a branch",

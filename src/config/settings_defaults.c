@@ -210,39 +210,26 @@ static int read_providers(struct cordon_settings_reader *reader, const struct co
 	return 0;
 }
 
-typedef int limit_fn(const char *text, uint64_t *ret_value, struct cordon_error *err);
-
-static int read_limit(struct cordon_settings_reader *reader, const struct cordon_node *node, limit_fn *parse,
-		      uint64_t *ret_value)
+static int read_limit(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
 {
-	struct cordon_error err = { 0 };
-
 	if (node->type != CORDON_NODE_SCALAR)
 		FAIL(reader, node, NULL, "%s must be a number", node->key->text);
-	else if (parse(node->text, ret_value, &err) < 0)
-		return cordon_reader_refuse(&reader->in, node, &err, CORDON_READER_WHOLE);
+	for (cordon_recipe_id id = 0; node->type == CORDON_NODE_SCALAR && id < CORDON_RECIPE__MAX; id++)
+		if (cordon_recipe_rows[id].limit && cordon_streq(cordon_recipe_rows[id].key, node->key->text))
+			return cordon_recipe_read(&reader->in, node, node->key->text, id, NULL, data);
 	return 0;
 }
 
-#define LIMIT(name, parse, member)                                                                                     \
-	static int read_##name(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)      \
-	{                                                                                                              \
-		return read_limit(reader, node, parse, &((struct cordon_run_limits *)data)->member);                   \
-	}
-LIMIT(timeout, cordon_timeout_parse, timeout_ms)
-LIMIT(memory, cordon_memory_parse, memory_bytes)
-LIMIT(pids, cordon_pids_parse, pids)
-LIMIT(cpus, cordon_cpus_parse, cpu_millis)
-LIMIT(tmp_size, cordon_memory_parse, tmp_bytes)
-
+/* The limits that a policy file may have. */
 static int read_limits(struct cordon_settings_reader *reader, const struct cordon_node *node, void *data)
 {
-	static const struct cordon_settings_key keys[] = {
-		{ "timeout", read_timeout }, { "memory", read_memory },	    { "pids", read_pids },
-		{ "cpus", read_cpus },	     { "tmp_size", read_tmp_size }, { 0 },
-	};
+	struct cordon_settings_key keys[CORDON_RECIPE__MAX + 1] = { 0 };
+	size_t n = 0;
 
 	(void)data;
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++)
+		if (cordon_recipe_rows[id].limit)
+			keys[n++] = (struct cordon_settings_key){ cordon_recipe_rows[id].key, read_limit };
 	return cordon_settings_read_keys(reader, node, "limits", keys, &reader->settings->limits);
 }
 

@@ -91,7 +91,9 @@ int cordon_settings_read_path(struct cordon_settings_reader *reader, const struc
 				 "%s must be an absolute path, not '%.200s'", what, node->text);
 		return 0;
 	}
-	if (cordon_settings_resolve(node->text, path) < 0) {
+	/* A path that an agent made a circle of links must not keep a person from taking it out of the settings. It stays as it
+	 * is written, and whoever looks at it or opens it refuses it. */
+	if (cordon_settings_resolve(node->text, path) < 0 && cordon_path_clean(node->text, path, sizeof(path)) < 0) {
 		cordon_node_fail(reader->in.doc, node, reader->in.errors, NULL, "%s can't be resolved: %.400s", what,
 				 node->text);
 		return 0;
@@ -339,6 +341,7 @@ int cordon_settings_parse(const char *path, const char *text, size_t len, struct
 		return cordon_errors_add(errors, &err, NULL, 0, 0);
 	memcpy(settings->home, home.path, sizeof(home.path));
 	cordon_homes_user(settings->user);
+	cordon_digest(text, len, settings->digest);
 	if (cordon_yaml_is_empty(text, len)) {
 		text = "{}";
 		len = 2;

@@ -120,17 +120,10 @@ struct cordon_hook {
 	const struct cordon_node *node;
 };
 
-struct cordon_run_limits {
-	uint64_t timeout_ms; /* here and below, 0 means no limit */
-	uint64_t memory_bytes;
-	uint64_t pids;
-	uint64_t cpu_millis;
-	uint64_t tmp_bytes;
-};
-
 struct cordon_settings_file {
 	struct cordon_document *doc;
 	char path[CORDON_PATH_MAX];	   /* of the file, absolute */
+	char digest[CORDON_DIGEST_SIZE];   /* of its text */
 	char home[CORDON_PATH_MAX];	   /* $CORDON_HOME, canonical */
 	char user[CORDON_PATH_MAX];	   /* the user's home, canonical, or "" */
 	const char *workspaces_path;	   /* where it leads */
@@ -147,8 +140,8 @@ struct cordon_settings_file {
 	size_t n_presets;
 	struct cordon_hook *hooks; /* defaults.validation_hooks */
 	size_t n_hooks;
-	struct cordon_provider *loop;	 /* defaults.loop: the agent of `cordon loop`; or NULL */
-	struct cordon_run_limits limits; /* of every step; defaults.limits */
+	struct cordon_provider *loop;	    /* defaults.loop: the agent of `cordon loop`; or NULL */
+	struct cordon_recipe_values limits; /* of every step; defaults.limits */
 	bool step_views; /* steps that write to the private workspace do it in views; defaults.step_views */
 	const struct cordon_node *defaults; /* or NULL */
 };

@@ -21,7 +21,7 @@ struct cordon_share_value {
 	bool read_only;
 };
 
-/* What a run may do with the repository in its root. DEFAULT is for whoever was not asked: see view/git.h. */
+/* What a run may do with the repository in its root. DEFAULT is for whoever was not asked: see git/git.h. */
 typedef enum cordon_git_mode {
 	CORDON_GIT_DEFAULT,
 	CORDON_GIT_NONE,   /* there is no git directory inside */

@@ -306,7 +306,7 @@ static bool same_settings(const struct attempt *a)
 static int run_agent(struct attempt *a, struct cordon_job *ret_job, bool *ret_stale, struct cordon_error *err)
 {
 	struct cordon_flow_engine *engine = a->engine;
-	struct cordon_job_spec job = { .name = a->job, .run = a->made.spec, .input = a->input < 0 ? 0 : a->input };
+	struct cordon_job_spec job = { .name = a->job, .run = a->made.recipe.spec, .input = a->input < 0 ? 0 : a->input };
 	int r = cordon_crew_add(engine->crew, &job, &a->index, err);
 
 	if (r < 0)
@@ -482,7 +482,7 @@ int cordon_flow_attempt(struct cordon_flow_engine *engine, struct cordon_error *
 		json_object_set_new(event, "view", json_string(a.view_id));
 	r = cordon_flow_say(engine, event, err);
 	if (r == 0 && *a.view_id)
-		r = cordon_step_view_make(engine->home, a.view_id, &a.made.spec, &a.view, err);
+		r = cordon_step_view_make(engine->home, a.view_id, &a.made.recipe.spec, &a.view, err);
 	if (r == 0)
 		r = run_agent(&a, &job, &stale, err);
 	/* An attempt that never ran starts again, with the settings as they are now. */

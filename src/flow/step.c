@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an orchestrator and its grants to the specification of a run, through the one policy builder.
+ * From an orchestrator and its grants to the recipe of a run.
  *
  * The work areas of other runs are covered by an empty directory of our own (state/steps/<run_id>), which is mounted
  * read-only at work/runs and has one place in it, for the work area of this run. So a run that begins later does not
@@ -24,22 +24,19 @@
 
 #define COVERS "steps"
 #define NO_RUN "none"
-#define OWN_VARIABLES 3
-#define LOCK_TRIES 20
-#define LOCK_POLL_MS 5
+#define LOCK_MS 100
 
 /* What a step is made from, while it is made. */
 struct making {
 	const struct cordon_step_spec_ask *ask;
 	struct cordon_step_spec *step;
+	int private_fd; /* the private workspace, opened without links and found to be the right one */
 	char cover[CORDON_PATH_MAX], runs[CORDON_PATH_MAX];
 	struct cordon_share *shares;
 	size_t n_shares;
 	char **targets, **wheres; /* of shares, and what messages call them: one for each grant */
 	const char **protect;	  /* in the work area of the run */
 	size_t n_protect;
-	struct cordon_policy_rule *rules;
-	size_t n_rules;
 };
 
 static void making_done(struct making *making)
@@ -52,7 +49,7 @@ static void making_done(struct making *making)
 	free(making->wheres);
 	free(making->shares);
 	free(making->protect);
-	free(making->rules);
+	cordon_closep(&making->private_fd);
 }
 
 static int fail(struct cordon_errors *errors, const struct cordon_error *err)
@@ -76,8 +73,7 @@ static bool hold(int fd)
 {
 	struct stat st;
 
-	for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++)
-		(void)poll(NULL, 0, LOCK_POLL_MS);
+	(void)cordon_lock_within(fd, LOCK_SH, LOCK_MS);
 	return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
@@ -174,11 +170,9 @@ static int make_places(struct making *making, struct cordon_error *err)
 
 /* ---- rules and shares ---- */
 
-static void add_rule(struct making *making, const char *path)
+static int add_rule(struct making *making, const char *path)
 {
-	making->rules[making->n_rules++] = (struct cordon_policy_rule){ .kind = CORDON_RULE_PROTECT,
-									.text = path,
-									.where = "the step" };
+	return cordon_recipe_add_rule(&making->step->recipe, CORDON_RULE_PROTECT, path, "the step", NULL);
 }
 
 /* A protected path in the work area of the run belongs to the share that shows it. */
@@ -187,26 +181,26 @@ static int make_rules(struct making *making)
 	static const char *const always[] = { CORDON_ORCHESTRATOR_FILE, "prompts", "workflows" };
 	const struct cordon_step_spec_ask *ask = making->ask;
 	char run[CORDON_PATH_MAX] = "";
+	int r = 0;
 
-	making->rules = calloc(CORDON_ARRAY_SIZE(always) + 1 + ask->n_protect, sizeof(*making->rules));
 	making->protect = calloc(ask->n_protect + 1, sizeof(*making->protect));
-	if (!making->rules || !making->protect ||
+	if (!making->protect ||
 	    (ask->run_id && cordon_path_join(CORDON_PRIVATE_RUNS, ask->run_id, run, sizeof(run)) < 0))
 		return -ENOMEM;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(always); i++)
-		add_rule(making, always[i]);
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(always); i++)
+		r = add_rule(making, always[i]);
 	/* With areas in it, the directory is held for their sake. */
-	if (!ask->orchestrator->n_grants)
-		add_rule(making, CORDON_PRIVATE_SHARED);
-	for (size_t i = 0; i < ask->n_protect; i++) {
+	if (r == 0 && !ask->orchestrator->n_grants)
+		r = add_rule(making, CORDON_PRIVATE_SHARED);
+	for (size_t i = 0; r == 0 && i < ask->n_protect; i++) {
 		const char *path = ask->protect[i];
 
 		if (*run && cordon_path_within(path, run) && !cordon_streq(path, run))
 			making->protect[making->n_protect++] = path + strlen(run) + 1;
 		else
-			add_rule(making, path);
+			r = add_rule(making, path);
 	}
-	return 0;
+	return r;
 }
 
 static char *join(const char *a, const char *b, const char *c)
@@ -265,49 +259,34 @@ static int make_shares(struct making *making)
 
 /* ---- the provider ---- */
 
-static int load_profile(const struct cordon_step_spec_ask *ask, struct cordon_profile_dirs *dirs,
-			struct cordon_policy_file **ret_file, struct cordon_errors *errors)
+/* What the provider's program needs of the host: its profile, or the program alone. */
+static int use_provider(struct making *making, struct cordon_errors *errors)
 {
+	const struct cordon_provider *provider = making->ask->provider;
+	struct cordon_recipe *recipe = &making->step->recipe;
+	struct cordon_policy_file *file = NULL;
 	struct cordon_error err = { 0 };
 	int r;
 
-	cordon_profile_dirs_find(dirs);
-	if (!ask->provider || !ask->provider->profile)
+	if (!provider)
 		return 0;
-	r = cordon_profile_load(dirs, ask->provider->profile, ret_file, errors);
-	if (r == 0 && ((*ret_file)->rw.n || (*ret_file)->ro.n || (*ret_file)->workspace.n)) {
-		cordon_fail(&err, -EPERM, CORDON_KIND_POLICY_DENIED,
-			    "the profile %s grants paths of the workspace, which a step does not need",
-			    ask->provider->profile);
-		r = fail(errors, &err);
+	if (!provider->profile) {
+		recipe->program = provider->command[0];
+		recipe->program_of = "the provider's command";
+		return 0;
 	}
-	return r;
-}
-
-/* Collects what the provider's program needs of the host. */
-static int use_provider(struct making *making, const struct cordon_policy_file *file,
-			const struct cordon_profile_dirs *dirs, struct cordon_error *err)
-{
-	const struct cordon_step_spec_ask *ask = making->ask;
-	struct cordon_profile_ask want = { .home = dirs->home,
-					   .path = getenv("PATH"),
-					   .root = ask->orchestrator->private_workspace,
-					   .make = !ask->dry };
-	struct cordon_profile_use *use = &making->step->profile;
-	int r = 0;
-
-	if (!ask->provider)
-		return 0;
-	if (file)
-		r = cordon_profile_collect(file, ask->provider->profile, &want, use, err);
-	else
-		r = cordon_profile_program(ask->provider->command[0], "the provider's command", &want, use, err);
+	if (cordon_recipe_find_dirs(recipe, &err) < 0)
+		return fail(errors, &err);
+	r = cordon_profile_load(recipe->dirs, provider->profile, &file, errors);
 	if (r < 0)
 		return r;
-	making->step->spec.home_env = use->home_env;
-	making->step->spec.n_home_env = use->n_home_env;
-	making->step->spec.path = use->path;
-	return 0;
+	if (file->rw.n || file->ro.n || file->workspace.n)
+		r = cordon_fail(&err, -EPERM, CORDON_KIND_POLICY_DENIED,
+				"the profile %s grants paths of the workspace, which a step does not need",
+				provider->profile);
+	if (cordon_recipe_add_profile(recipe, provider->profile, file, r < 0 ? NULL : &err) < 0 && r == 0)
+		r = err.code;
+	return r < 0 ? fail(errors, &err) : 0;
 }
 
 /* ---- the environment ---- */
@@ -328,121 +307,78 @@ static json_t *shared_json(const struct making *making)
 	return list;
 }
 
-static int add_variable(struct cordon_step_spec *step, const char *name, const char *value)
-{
-	char *text = join(name, "=", value);
-
-	if (!text)
-		return -ENOMEM;
-	step->env[step->n_env++] = text;
-	return 0;
-}
-
-static int copy_variables(struct cordon_step_spec *step, char *const *env, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!(step->env[step->n_env++] = strdup(env[i])))
-			return -ENOMEM;
-	return 0;
-}
-
-/* The names of variables that the step has from the caller: those of the profile, and those of env_pass. */
-static int make_keep_env(struct cordon_step_spec *step, const struct cordon_provider *provider)
-{
-	size_t n = step->profile.n_keep_env, more = provider ? provider->env_pass.n : 0;
-
-	step->keep_env = calloc(n + more + 1, sizeof(*step->keep_env));
-	if (!step->keep_env)
-		return -ENOMEM;
-	if (n)
-		memcpy(step->keep_env, step->profile.keep_env, n * sizeof(*step->keep_env));
-	for (size_t i = 0; i < more; i++)
-		step->keep_env[n + i] = (char *)(uintptr_t)provider->env_pass.items[i].text;
-	step->spec.keep_env = step->keep_env;
-	step->spec.n_keep_env = n + more;
-	return 0;
-}
-
-static int make_env(struct making *making)
+/* Variables come after those of the profile; names of env_pass count where nobody sets them. */
+static int make_env(struct making *making, struct cordon_error *err)
 {
 	const struct cordon_step_spec_ask *ask = making->ask;
 	const struct cordon_provider *provider = ask->provider;
-	struct cordon_step_spec *step = making->step;
-	autofree char *shared = NULL;
+	struct cordon_recipe *recipe = &making->step->recipe;
 	json_auto_t *list = shared_json(making);
-	int r = make_keep_env(step, provider);
+	autofree char *shared = list ? json_dumps(list, JSON_COMPACT) : NULL;
+	int r = shared ? 0 : no_memory(err);
 
-	shared = list ? json_dumps(list, JSON_COMPACT) : NULL;
-	step->env = calloc(step->profile.n_env + (provider ? provider->n_env : 0) + ask->n_env + OWN_VARIABLES,
-			   sizeof(*step->env));
-	if (!shared || !step->env)
-		return -ENOMEM;
-	if (r == 0)
-		r = copy_variables(step, step->profile.env, step->profile.n_env);
 	for (size_t i = 0; r == 0 && provider && i < provider->n_env; i++)
-		r = add_variable(step, provider->env[i].name, provider->env[i].value);
+		r = cordon_recipe_add_env(recipe, provider->env[i].name, provider->env[i].value, err);
+	for (size_t i = 0; r == 0 && provider && i < provider->env_pass.n; i++)
+		r = cordon_recipe_add_text(&recipe->pass_env, provider->env_pass.items[i].text, err);
+	for (size_t i = 0; r == 0 && i < ask->n_env; i++)
+		r = cordon_recipe_add_text(&recipe->env, ask->env[i], err);
 	if (r == 0)
-		r = copy_variables(step, ask->env, ask->n_env);
+		r = cordon_recipe_add_env(recipe, "CORDON_ORCHESTRATOR", ask->orchestrator->id, err);
 	if (r == 0)
-		r = add_variable(step, "CORDON_ORCHESTRATOR", ask->orchestrator->id);
-	if (r == 0)
-		r = add_variable(step, "CORDON_SHARED", shared);
+		r = cordon_recipe_add_env(recipe, "CORDON_SHARED", shared, err);
 	if (r == 0 && ask->run_id)
-		r = add_variable(step, "CORDON_RUN_WORKSPACE", step->run_workspace);
+		r = cordon_recipe_add_env(recipe, "CORDON_RUN_WORKSPACE", making->step->run_workspace, err);
 	return r;
 }
 
 /* ---- the whole ---- */
 
-static int make_policy(struct making *making, struct cordon_policy_file *profile, struct cordon_errors *errors)
+static void fill_recipe(const struct making *making)
 {
 	const struct cordon_step_spec_ask *ask = making->ask;
-	struct cordon_policy_spec spec = { .root = ask->orchestrator->private_workspace,
-					   .rules = making->rules,
-					   .n_rules = making->n_rules,
-					   .profiles = &profile,
-					   .n_profiles = profile ? 1 : 0,
-					   .mode = CORDON_MODE_STRICT,
-					   .read_only = ask->run_workspace,
-					   .reports_reads = true };
-	struct cordon_step_spec *step = making->step;
-	struct cordon_error err = { 0 };
-	int r = cordon_policy_build(&spec, &step->policy, errors);
+	struct cordon_recipe *recipe = &making->step->recipe;
 
-	if (r < 0)
-		return r;
-	r = cordon_shares_add(step->policy, making->shares, making->n_shares, NULL, NULL, true, &err);
-	if (r == 0 && step->profile.n_shares)
-		r = cordon_shares_add(step->policy, step->profile.shares, step->profile.n_shares, NULL, NULL, true,
-				      &err);
-	return r < 0 ? fail(errors, &err) : 0;
+	recipe->root = ask->orchestrator->private_workspace;
+	recipe->reports_reads = true;
+	recipe->without_settings = true;
+	recipe->without_worktree = true;
+	recipe->places = making->shares;
+	recipe->n_places = making->n_shares;
+	recipe->values = ask->settings->limits;
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_READ_ONLY, ask->run_workspace);
+	if (ask->timeout_ms)
+		cordon_recipe_set_value(recipe, CORDON_RECIPE_TIMEOUT, ask->timeout_ms);
+	recipe->spec.argv = ask->argv;
+	recipe->spec.cwd = ask->orchestrator->private_workspace;
+	recipe->spec.agent = ask->orchestrator->id;
+	recipe->spec.agent_role = "orchestrator";
+	recipe->spec.orchestrator_id = ask->orchestrator->id;
 }
 
-static void fill_spec(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *step)
+static int compile(struct making *making, struct cordon_errors *errors)
 {
-	const struct cordon_run_limits *limits = &ask->settings->limits;
+	const struct cordon_step_spec_ask *ask = making->ask;
+	struct cordon_recipe *recipe = &making->step->recipe;
+	struct cordon_error err = { 0 };
+	int r;
 
-	step->spec.policy = step->policy;
-	step->spec.argv = ask->argv;
-	step->spec.cwd = ask->orchestrator->private_workspace;
-	step->spec.env = step->env;
-	step->spec.n_env = step->n_env;
-	step->spec.timeout_ms = ask->timeout_ms ? ask->timeout_ms : limits->timeout_ms;
-	step->spec.memory_bytes = limits->memory_bytes;
-	step->spec.pids = limits->pids;
-	step->spec.cpu_millis = limits->cpu_millis;
-	step->spec.tmp_bytes = limits->tmp_bytes;
-	step->spec.agent = ask->orchestrator->id;
-	step->spec.agent_role = "orchestrator";
-	step->spec.orchestrator_id = ask->orchestrator->id;
+	fill_recipe(making);
+	r = cordon_recipe_compile(recipe, ask->dry ? CORDON_RECIPE_PLANS : CORDON_RECIPE_STARTS, errors);
+	recipe->places = NULL;
+	recipe->n_places = 0;
+	/* INVARIANT: the policy judges the directory that was opened without links and found to be the right one. */
+	if (r < 0 || cordon_same_object(making->private_fd, recipe->policy->root.fd))
+		return r;
+	cordon_fail(&err, -ESTALE, CORDON_KIND_CONFLICT,
+		    "the private workspace of %s: something else was just put in its place", ask->orchestrator->id);
+	return fail(errors, &err);
 }
 
 int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_step_spec *ret_step,
 			  struct cordon_errors *errors)
 {
-	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *profile = NULL;
-	struct making making CORDON_CLEANUP(making_done) = { .ask = ask, .step = ret_step };
-	struct cordon_profile_dirs dirs = { 0 };
+	struct making making CORDON_CLEANUP(making_done) = { .ask = ask, .step = ret_step, .private_fd = -1 };
 	struct cordon_error err = { 0 };
 	int r;
 
@@ -450,34 +386,22 @@ int cordon_step_spec_init(const struct cordon_step_spec_ask *ask, struct cordon_
 	r = make_places(&making, &err);
 	if (r == 0 && (make_rules(&making) < 0 || make_shares(&making) < 0))
 		r = no_memory(&err);
+	if (r == 0)
+		r = make_env(&making, &err);
 	if (r < 0)
 		fail(errors, &err);
 	else
-		r = load_profile(ask, &dirs, &profile, errors);
-	if (r == 0 && (r = use_provider(&making, profile, &dirs, &err)) < 0)
-		fail(errors, &err);
+		r = use_provider(&making, errors);
 	if (r == 0)
-		r = make_policy(&making, profile, errors);
-	if (r == 0 && make_env(&making) < 0) {
-		r = no_memory(&err);
-		fail(errors, &err);
-	}
-	if (r < 0) {
+		r = compile(&making, errors);
+	if (r < 0)
 		cordon_step_spec_done(ret_step);
-		return r;
-	}
-	fill_spec(ask, ret_step);
-	return 0;
+	return r;
 }
 
 void cordon_step_spec_done(struct cordon_step_spec *step)
 {
-	for (size_t i = 0; i < step->n_env; i++)
-		free(step->env[i]);
-	free(step->env);
-	free(step->keep_env);
-	cordon_profile_use_done(&step->profile);
-	cordon_policy_free(step->policy);
+	cordon_recipe_done(&step->recipe);
 	cordon_closep(&step->cover);
 	*step = (struct cordon_step_spec){ .cover = -1 };
 }

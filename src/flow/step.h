@@ -20,6 +20,7 @@
 #include "base/home.h"
 #include "config/profile.h"
 #include "flow/private.h"
+#include "recipe/recipe.h"
 
 /* Everything belongs to the caller, until the step has ended. */
 struct cordon_step_spec_ask {
@@ -39,14 +40,9 @@ struct cordon_step_spec_ask {
 	bool dry;	     /* nothing will be started: make the places for mounts, and no work area of a run */
 };
 
-/* It owns what `spec` refers to, except what the caller gave. */
+/* It owns what the recipe refers to, except what the caller gave. */
 struct cordon_step_spec {
-	struct cordon_run_spec spec;
-	struct cordon_policy *policy;
-	char **env;
-	size_t n_env;
-	char **keep_env;
-	struct cordon_profile_use profile;
+	struct cordon_recipe recipe;
 	char run_workspace[CORDON_PATH_MAX]; /* "" without a run */
 	int cover;			     /* holds what covers other runs; or -1 */
 };

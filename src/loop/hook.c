@@ -8,6 +8,7 @@
 #include "config/profile.h"
 #include "loop/hook.h"
 #include "protect/shares.h"
+#include "recipe/recipe.h"
 #include "run/captured.h"
 
 #define TEXT_MAX ((size_t)4096)		/* of what a hook says */
@@ -43,30 +44,27 @@ static char *make_input(const struct cordon_hook_ask *ask)
 }
 
 /* The hook may read the whole repository, and what else it needs is its own program. */
-static int make_policy(const struct cordon_hook *hook, const struct cordon_hook_ask *ask,
-		       struct cordon_profile_use *use, struct cordon_policy **ret_policy, struct cordon_error *err)
+static int compile(const struct cordon_hook *hook, const struct cordon_hook_ask *ask, struct cordon_recipe *recipe,
+		   struct cordon_error *err)
 {
-	static const struct cordon_policy_rule rules[] = { { CORDON_RULE_NET, "none", "a validation hook" } };
-	const struct cordon_policy_spec spec = {
-		.root = ask->root->path, .rules = rules, .n_rules = 1, .mode = CORDON_MODE_STRICT, .read_only = true
-	};
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
-	struct cordon_profile_dirs dirs;
-	struct cordon_profile_ask want = { .path = getenv("PATH"), .root = ask->root->path };
-	int r = cordon_policy_build(&spec, &policy, &errors);
+	int r = cordon_recipe_add_rule(recipe, CORDON_RULE_NET, "none", "a validation hook", err);
 
 	if (r < 0)
-		return cordon_errors_first(&errors, err);
-	cordon_profile_dirs_find(&dirs);
-	want.home = dirs.home;
-	r = cordon_profile_program(hook->run[0], "the validation hook", &want, use, err);
-	if (r >= 0)
-		r = cordon_shares_add(policy, use->shares, use->n_shares, NULL, NULL, true, err);
-	if (r < 0)
 		return r;
-	*ret_policy = cordon_steal_ptr(&policy);
-	return 0;
+	recipe->root = ask->root->path;
+	recipe->program = hook->run[0];
+	recipe->program_of = "the validation hook";
+	recipe->without_worktree = true;
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_READ_ONLY, true);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_MEMORY, HOOK_MEMORY);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_PIDS, HOOK_PIDS);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_TIMEOUT, hook->timeout_ms);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_GRACE, 100);
+	recipe->spec.argv = hook->run;
+	recipe->spec.cwd = ask->root->path;
+	r = cordon_recipe_compile(recipe, CORDON_RECIPE_PLANS, &errors);
+	return r < 0 ? cordon_errors_first(&errors, err) : 0;
 }
 
 /* The first line that says something; errors escape it. */
@@ -88,27 +86,15 @@ static int refuse(const struct cordon_hook *hook, const char *why, struct cordon
 static int run_hook(const struct cordon_hook *hook, const struct cordon_hook_ask *ask, const char *input,
 		    struct cordon_error *err)
 {
-	struct cordon_policy *policy CORDON_CLEANUP(cordon_policy_freep) = NULL;
-	struct cordon_profile_use use CORDON_CLEANUP(cordon_profile_use_done) = { 0 };
+	struct cordon_recipe recipe CORDON_CLEANUP(cordon_recipe_done) = { 0 };
 	struct cordon_buf text autobuf = CORDON_BUF(TEXT_MAX);
 	struct cordon_captured end = { 0 };
 	struct cordon_error own = { 0 };
 	char line[512];
-	int r = make_policy(hook, ask, &use, &policy, &own);
+	int r = compile(hook, ask, &recipe, &own);
 
-	if (r == 0) {
-		const struct cordon_run_spec spec = { .policy = policy,
-						      .argv = hook->run,
-						      .cwd = ask->root->path,
-						      .path = use.path,
-						      .net = CORDON_NET_NONE,
-						      .memory_bytes = HOOK_MEMORY,
-						      .pids = HOOK_PIDS,
-						      .timeout_ms = hook->timeout_ms,
-						      .grace_ms = 100 };
-
-		r = cordon_run_captured(&spec, input, strlen(input), NULL, &text, &end, &own);
-	}
+	if (r == 0)
+		r = cordon_run_captured(&recipe.spec, input, strlen(input), NULL, &text, &end, &own);
 	if (r < 0)
 		return refuse(hook, own.message, err);
 	if (end.state == CORDON_STATE_TIMEOUT)

@@ -41,12 +41,9 @@ struct cordon_protect_list {
 /* When a row of the built-in table applies. */
 enum cordon_protect_when {
 	CORDON_PROTECT_ALWAYS,
-	/* Only if its parent directory exists: a missing path is protected from its first missing component on, and
-	 * that must not prevent the run from making `.config`. */
+	/* Only if its parent directory exists: nobody else makes that directory, and a tool that does fills it. */
 	CORDON_PROTECT_IN_PARENT,
-	/* The same two, but only when the root is the user's home directory ($HOME). */
-	CORDON_PROTECT_HOME,
-	CORDON_PROTECT_HOME_IN_PARENT,
+	CORDON_PROTECT_HOME, /* only when the root is the user's home directory ($HOME) */
 };
 
 /* One row of the table; the documentation has the same rows. */

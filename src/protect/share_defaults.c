@@ -77,8 +77,31 @@ static const struct {
 					 "modules", "worktrees", NULL } },
 };
 
-static int add(struct cordon_policy_share *share, const char *path, struct cordon_error *err)
+/* A share, and the policy that it is a part of. */
+struct target {
+	const struct cordon_policy *policy;
+	struct cordon_policy_share *share;
+};
+
+static bool is_layered(const struct target *t, const char *path)
 {
+	char place[CORDON_PATH_MAX];
+
+	if (cordon_path_join(t->share->source, path, place, sizeof(place)) < 0)
+		return false;
+	for (size_t i = 0; i < t->policy->n_shares; i++)
+		if (t->policy->shares[i].kind == CORDON_SHARE_LAYER &&
+		    cordon_path_within(place, t->policy->shares[i].source))
+			return true;
+	return false;
+}
+
+static int add(const struct target *t, const char *path, struct cordon_error *err)
+{
+	struct cordon_policy_share *share = t->share;
+
+	if (is_layered(t, path))
+		return 0;
 	return cordon_policy_add_protected(share->policy, path, "protected by default", true, err);
 }
 
@@ -111,9 +134,9 @@ static int refuse(const struct cordon_policy_share *share, const char *entry, st
 
 /* Protects one path that the host obeys, relative to the directory where the list begins; `tail` is the share,
  * relative to the same directory. */
-static int protect_entry(struct cordon_policy_share *share, const char *tail, const char *entry,
-			 struct cordon_error *err)
+static int protect_entry(const struct target *t, const char *tail, const char *entry, struct cordon_error *err)
 {
+	const struct cordon_policy_share *share = t->share;
 	const char *rest;
 
 	if (cordon_path_within(tail, entry))
@@ -121,12 +144,14 @@ static int protect_entry(struct cordon_policy_share *share, const char *tail, co
 	if (!cordon_path_within(entry, tail))
 		return 0;
 	rest = entry + strlen(tail);
-	return share->policy ? add(share, rest + strspn(rest, "/"), err) : 0;
+	return share->policy ? add(t, rest + strspn(rest, "/"), err) : 0;
 }
 
 /* Protects in a share that is an agent's directory, lies in one, or contains one in its last components. */
-static int protect_agents(struct cordon_policy_share *share, struct cordon_error *err)
+static int protect_agents(const struct target *t, struct cordon_error *err)
 {
+	const struct cordon_policy_share *share = t->share;
+
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(agents); i++) {
 		const char *tail = tail_like(share->source, agents[i].dir);
 
@@ -137,7 +162,7 @@ static int protect_agents(struct cordon_policy_share *share, struct cordon_error
 			char entry[CORDON_PATH_MAX];
 			int r = cordon_path_join(agents[i].dir, *name, entry, sizeof(entry));
 
-			if (r < 0 || (r = protect_entry(share, tail, entry, err)) < 0)
+			if (r < 0 || (r = protect_entry(t, tail, entry, err)) < 0)
 				return r;
 		}
 	}
@@ -154,14 +179,16 @@ static bool is_agent_dir(const char *path)
 
 /* The home of a run is where its agent keeps state: there only the names that the agent obeys are protected, not its
  * whole directory. */
-static int protect_agents_in_home(struct cordon_policy_share *share, struct cordon_error *err)
+static int protect_agents_in_home(const struct target *t, struct cordon_error *err)
 {
+	const struct cordon_policy_share *share = t->share;
+
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(agents); i++) {
 		for (const char *const *name = agents[i].names; *name; name++) {
 			char path[CORDON_PATH_MAX];
 			int r = cordon_path_join(agents[i].dir, *name, path, sizeof(path));
 
-			if (r < 0 || (exists(share, path) && (r = add(share, path, err)) < 0))
+			if (r < 0 || (exists(share, path) && (r = add(t, path, err)) < 0))
 				return r;
 		}
 	}
@@ -169,8 +196,10 @@ static int protect_agents_in_home(struct cordon_policy_share *share, struct cord
 }
 
 /* Protects in a share that lies where a row of the table points to (.cargo), or contains it in its last components. */
-static int protect_tails(struct cordon_policy_share *share, struct cordon_error *err)
+static int protect_tails(const struct target *t, struct cordon_error *err)
 {
+	const struct cordon_policy_share *share = t->share;
+
 	size_t n;
 	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
 
@@ -178,9 +207,8 @@ static int protect_tails(struct cordon_policy_share *share, struct cordon_error 
 		const char *tail = tail_like(share->source, rows[i].path);
 		int r = 0;
 
-		if (tail && !is_agent_dir(rows[i].path) &&
-		    (rows[i].when == CORDON_PROTECT_ALWAYS || rows[i].when == CORDON_PROTECT_IN_PARENT))
-			r = protect_entry(share, tail, rows[i].path, err);
+		if (tail && !is_agent_dir(rows[i].path) && rows[i].when != CORDON_PROTECT_HOME)
+			r = protect_entry(t, tail, rows[i].path, err);
 		if (r < 0)
 			return r;
 	}
@@ -188,14 +216,15 @@ static int protect_tails(struct cordon_policy_share *share, struct cordon_error 
 }
 
 /* Protects the rows for the home directory, in a share that lies in it or contains it. */
-static int protect_home_rows(struct cordon_policy_share *share, const char *home, struct cordon_error *err)
+static int protect_home_rows(const struct target *t, const char *home, struct cordon_error *err)
 {
+	const struct cordon_policy_share *share = t->share;
 	char path[CORDON_PATH_MAX];
 	size_t n;
 	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
 
 	for (size_t i = 0; *home && !cordon_streq(home, share->source) && i < n; i++) {
-		bool only_home = rows[i].when == CORDON_PROTECT_HOME || rows[i].when == CORDON_PROTECT_HOME_IN_PARENT;
+		bool only_home = rows[i].when == CORDON_PROTECT_HOME;
 		bool holds = cordon_path_within(home, share->source);
 		int r = 0;
 
@@ -208,7 +237,7 @@ static int protect_home_rows(struct cordon_policy_share *share, const char *home
 
 			/* Only what exists: in a home further down in a share, the run must still be able to make
 			 * missing names. */
-			r = !holds || exists(share, rest) ? add(share, rest, err) : 0;
+			r = !holds || exists(share, rest) ? add(t, rest, err) : 0;
 		}
 		if (r < 0)
 			return r;
@@ -216,8 +245,9 @@ static int protect_home_rows(struct cordon_policy_share *share, const char *home
 	return 0;
 }
 
-int cordon_protect_share(struct cordon_policy_share *share, struct cordon_error *err)
+int cordon_protect_share(const struct cordon_policy *policy, struct cordon_policy_share *share, struct cordon_error *err)
 {
+	const struct target t = { policy, share };
 	struct cordon_protect_list list = { 0 };
 	char home[CORDON_PATH_MAX];
 	bool of_the_run;
@@ -225,16 +255,16 @@ int cordon_protect_share(struct cordon_policy_share *share, struct cordon_error 
 
 	cordon_homes_user(home);
 	of_the_run = share->home && !cordon_streq(share->source, home);
-	if ((r = protect_home_rows(share, home, err)) < 0 || (r = protect_tails(share, err)) < 0 ||
-	    (r = protect_agents(share, err)) < 0 || !share->policy)
+	if ((r = protect_home_rows(&t, home, err)) < 0 || (r = protect_tails(&t, err)) < 0 ||
+	    (r = protect_agents(&t, err)) < 0 || !share->policy)
 		return r;
 	r = cordon_protect_defaults(&share->policy->root, &list, err);
 	/* Runs fill a directory that is only their home; there, what the user put into it is protected. */
 	for (size_t i = 0; r == 0 && i < list.n; i++)
 		if (!of_the_run || (exists(share, list.paths[i]) && !is_agent_dir(list.paths[i])))
-			r = add(share, list.paths[i], err);
+			r = add(&t, list.paths[i], err);
 	cordon_protect_list_done(&list);
 	if (r == 0 && of_the_run)
-		r = protect_agents_in_home(share, err);
+		r = protect_agents_in_home(&t, err);
 	return r < 0 ? r : cordon_protect_links_add(share->policy, err);
 }

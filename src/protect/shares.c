@@ -99,11 +99,42 @@ static int add_to_home(struct cordon_policy *policy, const struct cordon_policy_
 	return r;
 }
 
+/* Judges the source of the share that was added last by who named it. */
+static int judge_named(const struct cordon_policy *policy, const struct cordon_share *ask, struct cordon_home *home,
+		       struct cordon_error *err)
+{
+	struct cordon_policy_share *share = &policy->shares[policy->n_shares - 1];
+	const char *root = policy->root.path[1] ? policy->root.path : NULL; /* of "/" nothing is a part of a root only */
+	const char *given = ask->as ? ask->as : ask->source;
+	struct cordon_named named = { .given = given, .path = share->source, .fd = share->fd };
+	int r = home->fd < 0 ? cordon_home_open(home, err) : 0;
+
+	if (r == 0 && ask->named == CORDON_NAMED_BEFORE) {
+		r = cordon_confirmed_check(home, &named, &share->is_known, err);
+		if (r == 0 && !(share->named = strdup(given)))
+			r = cordon_fail_errno(err, -ENOMEM, "shares");
+	} else if (r == 0) {
+		/* What a person confirmed may lead through any link. What else they confirmed there before is not asked now. */
+		(void)cordon_confirmed_check(home, &named, &share->is_known, NULL);
+	}
+	if (r == 0 && !share->is_known)
+		r = cordon_confirmed_way(home, given, root, share->source, err);
+	return r < 0 ? cordon_error_prefix(err, r, "%s", share->where) : 0;
+}
+
+static int add_judged(struct cordon_policy *policy, const struct cordon_share *ask, bool as_home, const char *at,
+		      struct cordon_home *home, struct cordon_error *err)
+{
+	int r = cordon_policy_add_share(policy, ask, as_home, at, err);
+
+	return r < 0 || ask->named == CORDON_NAMED_BY_NOBODY ? r : judge_named(policy, ask, home, err);
+}
+
 static int add_one(struct cordon_policy *policy, const struct cordon_share *ask, const char *at,
-		   struct cordon_error *err)
+		   struct cordon_home *records, struct cordon_error *err)
 {
 	const struct cordon_policy_share *home = NULL, *last;
-	int r = cordon_policy_add_share(policy, ask, false, at, err);
+	int r = add_judged(policy, ask, false, at, records, err);
 
 	if (r < 0)
 		return r;
@@ -117,17 +148,18 @@ static int add_one(struct cordon_policy *policy, const struct cordon_share *ask,
 	return add_to_home(policy, home, last, err);
 }
 
-int cordon_shares_add(struct cordon_policy *policy, const struct cordon_share *shares, size_t n, const char *home,
-		      const char *at, bool default_protect, struct cordon_error *err)
+int cordon_shares_add(struct cordon_policy *policy, const struct cordon_share *shares, size_t n,
+		      const struct cordon_share *home, const char *at, bool default_protect, struct cordon_error *err)
 {
 	size_t before = policy->n_shares;
-	int r = home ? cordon_policy_add_share(policy, &(struct cordon_share){ .source = home }, true, at, err) : 0;
+	autohome struct cordon_home records = CORDON_HOME_NONE;
+	int r = home ? add_judged(policy, home, true, at, &records, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = add_one(policy, &shares[i], at, err);
+		r = add_one(policy, &shares[i], at, &records, err);
 	for (size_t i = 0; r == 0 && default_protect && i < policy->n_shares; i++)
 		if (!policy->shares[i].read_only && policy->shares[i].kind == CORDON_SHARE_PLAIN)
-			r = cordon_protect_share(&policy->shares[i], err);
+			r = cordon_protect_share(policy, &policy->shares[i], err);
 	for (size_t i = 0; r == 0 && i < policy->n_shares; i++) {
 		for (size_t j = 0; r == 0 && j < i; j++) {
 			r = agree_on_sources(&policy->shares[j], &policy->shares[i], err);

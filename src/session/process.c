@@ -138,31 +138,13 @@ static bool on_serve(void *data, const struct pollfd *fds, size_t n)
 	return end;
 }
 
-static int fill_env(const struct session_process *s, struct cordon_buf *storage, char **env, size_t max, size_t *ret_n,
-		    struct cordon_error *err)
+/* Variables come after those of the profiles: the project's settings win. */
+static int fill_env(struct session_process *s, struct cordon_error *err)
 {
 	autofree char *agent = json_dumps(s->record.settings.agent, JSON_COMPACT);
 	autofree char *context = json_dumps(s->record.context, JSON_COMPACT);
-	json_t *own = s->record.settings.env;
 	double cost = s->record.settings.limits.max_cost_usd;
 	char cost_text[32];
-	size_t offsets[CORDON_ENV_MAX], n = 0;
-	const char *name;
-	json_t *value;
-	int r = 0;
-
-	/* Those of a profile come first: the project's settings win. */
-	for (size_t i = 0; r == 0 && i < s->profile.n_env && n < max; i++) {
-		offsets[n++] = storage->len;
-		r = cordon_buf_addf(storage, "%s%c", s->profile.env[i], 0);
-	}
-	json_object_foreach(own, name, value) {
-		if (r == 0 && n < max) {
-			offsets[n++] = storage->len;
-			r = cordon_buf_addf(storage, "%s=%s%c", name, json_string_value(value), 0);
-		}
-	}
-	snprintf(cost_text, sizeof(cost_text), "%.2f", cost);
 	const char *const ours[][2] = {
 		{ "CORDON_SESSION_ID", s->id },
 		{ "CORDON_PROJECT_ID", s->record.project_id },
@@ -171,28 +153,40 @@ static int fill_env(const struct session_process *s, struct cordon_buf *storage,
 		{ "CORDON_CONTEXT", context },
 		{ "CORDON_MAX_COST_USD", cost > 0 ? cost_text : NULL },
 	};
+	const char *name;
+	json_t *value;
+	size_t k;
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(ours) && n < max; i++) {
-		if (!ours[i][1])
-			continue;
-		offsets[n++] = storage->len;
-		r = cordon_buf_addf(storage, "%s=%s%c", ours[i][0], ours[i][1], 0);
+	snprintf(cost_text, sizeof(cost_text), "%.2f", cost);
+	json_object_foreach(s->record.settings.env, name, value) {
+		if (r == 0)
+			r = cordon_recipe_add_env(&s->recipe, name, json_string_value(value), err);
 	}
-	for (size_t i = 0; i < n; i++)
-		env[i] = storage->data + offsets[i];
-	*ret_n = n;
-	return r < 0 ? cordon_fail(err, r, CORDON_KIND_LIMIT, "the environment is too large") : 0;
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(ours); i++)
+		if (ours[i][1])
+			r = cordon_recipe_add_env(&s->recipe, ours[i][0], ours[i][1], err);
+	json_array_foreach(s->record.settings.env_pass, k, value) {
+		if (r == 0)
+			r = cordon_recipe_add_text(&s->recipe.pass_env, json_string_value(value), err);
+	}
+	return r;
 }
 
-static int build_policy(struct session_process *s, struct cordon_error *err)
+static int compile(struct session_process *s, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	const struct cordon_session_record *record = &s->record;
 	int r = cordon_project_hold(&s->store, record->project_id, LOCK_SH, &project, err);
 
-	return r < 0 ? r
-		     : cordon_policy_of(&project, record->workspace_id, &record->settings, record->ancestor_workspaces,
-					&s->policy, &s->profile, err);
+	if (r == 0)
+		r = fill_env(s, err);
+	if (r < 0)
+		return r;
+	cordon_recipe_set_value(&s->recipe, CORDON_RECIPE_TIMEOUT, (uint64_t)record->timeout_ms);
+	cordon_recipe_set_value(&s->recipe, CORDON_RECIPE_FAIL_ON_VIOLATION, record->fail_on_violation);
+	return cordon_settings_compile(&project, record->workspace_id, &record->settings, record->ancestor_workspaces,
+				       true, &s->recipe, err);
 }
 
 /* Adds notes for people about settings that have no effect in this session. */
@@ -243,7 +237,7 @@ static int prepare(struct session_process *s, struct cordon_error *err)
 	s->streams.control = &s->control;
 	if ((r = cordon_session_log_open(s->dir_fd, &s->log, err)) < 0 ||
 	    (r = cordon_streams_open(&s->streams, s->record.terminal, err)) < 0 ||
-	    (r = cordon_session_serve(s, err)) < 0 || (r = build_policy(s, err)) < 0 ||
+	    (r = cordon_session_serve(s, err)) < 0 || (r = compile(s, err)) < 0 ||
 	    (r = cordon_audit_open(&s->store.home, &ids, &s->audit, err)) < 0)
 		return r;
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -319,7 +313,7 @@ static void record_result(struct session_process *s, const struct cordon_result 
 /* Records and reports an error that happened before there was a run. */
 static void refuse(struct session_process *s, const struct cordon_error *err)
 {
-	struct cordon_run_audit audit = { .log = s->audit, .policy = s->policy };
+	struct cordon_run_audit audit = { .log = s->audit, .policy = s->recipe.policy };
 	struct cordon_result result = { 0 };
 
 	cordon_result_refuse(&result, err);
@@ -377,21 +371,6 @@ static void on_launched(void *data, struct cordon_child *child)
 	cordon_streams_leave_standard(&s->streams);
 }
 
-/* The variables to keep: those of the settings, then those of the profiles. Only the list is new. */
-static char **join_keep(const struct session_process *s, size_t *ret_n)
-{
-	autofree char **own = cordon_session_strings(s->record.settings.env_pass);
-	size_t n = json_array_size(s->record.settings.env_pass);
-	char **all = own ? calloc(n + s->profile.n_keep_env + 1, sizeof(*all)) : NULL;
-
-	for (size_t i = 0; all && i < n; i++)
-		all[i] = own[i];
-	for (size_t i = 0; all && i < s->profile.n_keep_env; i++)
-		all[n + i] = s->profile.keep_env[i];
-	*ret_n = n + s->profile.n_keep_env;
-	return all;
-}
-
 /* Runs the program that the record describes, to its end. */
 static int run_program(struct session_process *s, struct cordon_result *ret_result, struct cordon_error *err)
 {
@@ -401,52 +380,31 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 					    .event = on_event,
 					    .fds = on_fds,
 					    .serve = on_serve };
-	const struct cordon_settings *settings = &s->record.settings;
-	autobuf struct cordon_buf storage = CORDON_BUF((size_t)32 << 20);
 	autofree char **argv = cordon_session_strings(s->record.command);
-	size_t n_keep;
-	autofree char **keep = join_keep(s, &n_keep);
-	char *env[CORDON_ENV_MAX / 2], cwd[CORDON_PATH_MAX];
-	struct cordon_run_spec spec = {
-		.policy = s->policy,
-		.argv = argv,
-		.at = CORDON_WORKSPACE_AT,
-		.cwd = cwd,
-		.env = env,
-		.keep_env = keep,
-		.n_keep_env = n_keep,
-		.home_env = s->profile.home_env,
-		.n_home_env = s->profile.n_home_env,
-		.path = s->profile.path,
-		.net = cordon_net_list_is_none(&s->policy->net) ? CORDON_NET_NONE : CORDON_NET_HOST,
-		.best_effort = settings->best_effort,
-		.fail_on_violation = s->record.fail_on_violation,
-		.enterable = true,
-		.measure = true,
-		.terminal = s->streams.terminal,
-		.memory_bytes = (uint64_t)settings->limits.memory_bytes,
-		.pids = (uint64_t)settings->limits.pids,
-		.timeout_ms = (uint64_t)(s->record.timeout_ms ? s->record.timeout_ms
-							      : settings->limits.timeout_seconds * 1000),
-		.session_id = s->id,
-		.project_id = s->record.project_id,
-		.workspace_id = s->record.workspace_id,
-	};
+	struct cordon_run_spec *spec = &s->recipe.spec;
+	char cwd[CORDON_PATH_MAX];
 	struct cordon_view_work work = {
-		.policy = s->policy, .cow = settings->cow, .git = settings->git, .session = s->id
+		.policy = s->recipe.policy,
+		.cow = cordon_recipe_value(&s->recipe.values, CORDON_RECIPE_COW),
+		.git = (cordon_git_mode)cordon_recipe_value(&s->recipe.values, CORDON_RECIPE_GIT),
+		.session = s->id,
 	};
 	int r;
 
-	if (!argv || !keep)
+	if (!argv || cordon_net_list_copy(&s->net, &s->recipe.policy->net) < 0)
 		return cordon_no_memory(err);
-	if (cordon_net_list_copy(&s->net, &s->policy->net) < 0)
-		return cordon_no_memory(err);
-	r = fill_env(s, &storage, env, CORDON_ARRAY_SIZE(env), &spec.n_env, err);
-	if (r == 0)
-		r = cordon_workspace_path(&s->store, spec.project_id, spec.workspace_id, cwd, err);
+	r = cordon_workspace_path(&s->store, s->record.project_id, s->record.workspace_id, cwd, err);
 	if (r < 0)
 		return r;
-	return cordon_view_run(&s->store.home, &spec, &work, &observer, ret_result, err);
+	spec->argv = argv;
+	spec->cwd = cwd;
+	spec->enterable = true;
+	spec->measure = true;
+	spec->terminal = s->streams.terminal;
+	spec->session_id = s->id;
+	spec->project_id = s->record.project_id;
+	spec->workspace_id = s->record.workspace_id;
+	return cordon_view_run(&s->store.home, spec, &work, &observer, ret_result, err);
 }
 
 static void run(struct session_process *s)
@@ -485,8 +443,7 @@ static void clean_up(struct session_process *s)
 	cordon_streams_done(&s->streams);
 	cordon_session_log_done(&s->log);
 	cordon_net_list_done(&s->net);
-	cordon_policy_free(s->policy);
-	cordon_profile_use_done(&s->profile);
+	cordon_recipe_done(&s->recipe);
 	cordon_session_record_done(&s->record);
 	cordon_closep(&s->dir_fd);
 }

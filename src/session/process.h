@@ -4,7 +4,7 @@
 #define CORDON_SESSION_PROCESS_H
 
 #include "audit/audit.h"
-#include "config/profile.h"
+#include "recipe/recipe.h"
 #include "sandbox/host/launch.h"
 #include "session/internal.h"
 #include "session/streams.h"
@@ -22,16 +22,15 @@ struct session_process {
 	struct cordon_session_log log;
 	struct cordon_control control;
 	struct cordon_streams streams;
-	struct cordon_policy *policy;
-	struct cordon_net_list net;	   /* the hosts in force: the policy's, then what `session net` made of them */
-	struct cordon_profile_use profile; /* what the profiles of the session give */
-	struct cordon_child *child;	   /* the sandbox while it runs, else NULL */
-	struct cordon_audit *audit;	   /* for further programs, and for what happens before there is a run */
-	int timer;			   /* expires at the end of the grace time that a stop request gave */
-	bool stop;			   /* a stop was requested and on_serve() has not returned it yet */
-	uint32_t entered;		   /* how many programs exec has started so far */
-	bool start_reported;		   /* the starter has the outcome of the start */
-	int start_fd; /* a byte from here cancels the start; -1 when the starter has closed its end */
+	struct cordon_recipe recipe;
+	struct cordon_net_list net; /* the hosts in force: the policy's, then what `session net` made of them */
+	struct cordon_child *child; /* the sandbox while it runs, else NULL */
+	struct cordon_audit *audit; /* for further programs, and for what happens before there is a run */
+	int timer;		    /* expires at the end of the grace time that a stop request gave */
+	bool stop;		    /* a stop was requested and on_serve() has not returned it yet */
+	uint32_t entered;	    /* how many programs exec has started so far */
+	bool start_reported;	    /* the starter has the outcome of the start */
+	int start_fd;		    /* a byte from here cancels the start; -1 when the starter has closed its end */
 };
 
 /* serve.c: opens the control socket. The run's loop answers requests from now on. */

@@ -181,7 +181,7 @@ static json_t *on_net(struct session_process *s, const json_t *request)
 		return failure(CORDON_KIND_CONFLICT, "the session has not started yet");
 	if (json_array_size(allow) || json_array_size(revoke)) {
 		/* Without a list, the run has no helper that could serve one. */
-		if (!s->policy->net.listed || cordon_net_list_is_none(&s->policy->net))
+		if (!s->recipe.policy->net.listed || cordon_net_list_is_none(&s->recipe.policy->net))
 			return failure(CORDON_KIND_CONFLICT, "the session was started without a list of hosts");
 		r = cordon_net_list_copy(&list, &s->net) < 0 ? cordon_fail_errno(&err, -ENOMEM, "a list of hosts")
 							     : change_list(&list, allow, revoke, &err);

@@ -75,11 +75,11 @@ static int compare_policies(const struct cordon_project *project, const struct c
 {
 	struct cordon_policy *outer = NULL, *inner = NULL;
 	int r = cordon_policy_of(project, parent->workspace_id, &parent->settings, parent->ancestor_workspaces, &outer,
-				 NULL, err);
+				 err);
 
 	if (r == 0)
 		r = cordon_policy_of(project, child->workspace_id, &child->settings, child->ancestor_workspaces, &inner,
-				     NULL, err);
+				     err);
 	if (r == 0)
 		r = cordon_policy_within(inner, outer, err);
 	cordon_policy_free(outer);

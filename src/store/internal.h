@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include "base/lock.h"
 #include "base/path.h"
@@ -151,14 +150,17 @@ int cordon_workspace_new(const char *project, const char *id, const struct cordo
 int cordon_workspace_prepare(const struct cordon_store *store, const struct cordon_project *project, const char *id,
 			     struct cordon_error *err);
 
-/* Builds the policy of a workspace from `settings`: those of the project, or those in the record of a session.
- * `ancestors` (may be NULL) are the workspaces of the session's parent, of the parent's parent, and so on. `ret_use` as for
- * cordon_places_add(). */
+/* Compiles the recipe of a session in a workspace from `settings`: those of the project, or those in the record of the
+ * session. `ancestors` (may be NULL) are the workspaces of the session's parent, of the parent's parent, and so on.
+ * What the recipe has already stays. Unless the session starts, nothing that is missing is made but its home. */
 struct cordon_policy;
-struct cordon_profile_use;
+struct cordon_recipe;
+int cordon_settings_compile(const struct cordon_project *project, const char *id,
+			    const struct cordon_settings *settings, const json_t *ancestors, bool starts,
+			    struct cordon_recipe *recipe, struct cordon_error *err);
+/* Only the policy. */
 int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
-		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_profile_use *ret_use,
-		     struct cordon_error *err);
+		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_error *err);
 
 /* session.c. Reads the record of a session as it is on disk; -ENOENT with kind not_found. */
 int cordon_session_read(const struct cordon_store *store, const char *id, struct cordon_session_record *ret_record,

@@ -37,7 +37,8 @@ static void places_done(struct places *places)
 
 #define autoplaces CORDON_CLEANUP(places_done)
 
-static int parse(const struct cordon_settings *settings, struct places *ret, struct cordon_error *err)
+static int parse(const struct cordon_settings *settings, cordon_share_named named, struct places *ret,
+		 struct cordon_error *err)
 {
 	size_t n = json_array_size(settings->shares);
 	int r = 0;
@@ -50,9 +51,9 @@ static int parse(const struct cordon_settings *settings, struct places *ret, str
 		struct cordon_share_value *value = &ret->values[ret->n];
 
 		r = cordon_share_parse(json_string_value(json_array_get(settings->shares, ret->n)), value, err);
-		ret->shares[ret->n] = (struct cordon_share){ .source = value->source,
-							     .target = value->target,
-							     .read_only = value->read_only };
+		ret->shares[ret->n] = (struct cordon_share){
+			.source = value->source, .target = value->target, .read_only = value->read_only, .named = named
+		};
 	}
 	return r;
 }
@@ -158,7 +159,7 @@ static int check_share(const struct cordon_policy_share *share, const struct cor
 }
 
 /* Tries the shares with a policy that is thrown away. Its root does not matter. */
-static int try(const struct cordon_share *shares, size_t n, const char *home_dir, bool protect,
+static int try(const struct cordon_share *shares, size_t n, const struct cordon_share *home_dir, bool protect,
 	       const struct cordon_home *home, struct cordon_error *err)
 {
 	struct cordon_policy *policy = NULL;
@@ -178,7 +179,8 @@ int cordon_places_judge(const struct cordon_settings *settings, struct cordon_er
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	autoplaces struct places places = { 0 };
 	struct cordon_error first = { 0 }, fault = { 0 };
-	const char *home_dir = is_shared_home(settings) ? settings->home : NULL;
+	const struct cordon_share own_home = { .source = settings->home, .named = CORDON_NAMED_NOW };
+	const struct cordon_share *home_dir = is_shared_home(settings) ? &own_home : NULL;
 	autoprofiles struct cordon_profiles profiles = { 0 };
 	bool protect = settings->default_protection;
 	size_t i;
@@ -194,7 +196,7 @@ int cordon_places_judge(const struct cordon_settings *settings, struct cordon_er
 	}
 	r = cordon_home_open(&home, err);
 	if (r == 0)
-		r = parse(settings, &places, err);
+		r = parse(settings, CORDON_NAMED_NOW, &places, err);
 	if (r < 0)
 		return r;
 	if (home_dir && try(NULL, 0, home_dir, protect, &home, &fault) < 0)
@@ -293,20 +295,23 @@ static bool leads_straight(int dir_fd, const char *path)
 }
 
 /* Collects what the profiles give to a session of this workspace, whose own state they get. */
-static int collect(const struct cordon_profiles *profiles, const struct cordon_policy *policy, int state_fd, bool make,
-		   bool with_state, struct cordon_profile_use *use, struct cordon_error *err)
+static int collect(struct cordon_recipe *recipe, int root_fd, int state_fd, bool make, bool with_state,
+		   struct cordon_error *err)
 {
-	char state[CORDON_PATH_MAX];
-	struct cordon_profile_ask ask = { .home = profiles->dirs.home,
+	struct cordon_profile_use *use = &recipe->profile;
+	char state[CORDON_PATH_MAX], root[CORDON_PATH_MAX];
+	struct cordon_profile_ask ask = { .home = recipe->dirs->home,
 					  .path = getenv("PATH"),
-					  .root = policy->root.path,
+					  .root = root,
 					  .state_dir = state,
 					  .make = make && with_state };
 	size_t kept = 0;
 	int r = path_of(state_fd, state, err);
 
-	for (size_t i = 0; r == 0 && i < profiles->n; i++)
-		r = cordon_profile_collect(profiles->files[i], profiles->names[i], &ask, use, err);
+	if (r == 0)
+		r = path_of(root_fd, root, err);
+	for (size_t i = 0; r == 0 && i < recipe->n_profiles; i++)
+		r = cordon_profile_collect(recipe->profiles[i], recipe->profile_names[i], &ask, use, err);
 	for (size_t i = 0; r == 0 && i < use->n_shares; i++) {
 		struct cordon_share *share = &use->shares[i];
 		bool of_state = cordon_path_within(share->source, state);
@@ -329,16 +334,20 @@ static int collect(const struct cordon_profiles *profiles, const struct cordon_p
 	return r;
 }
 
-/* The shares of the settings and those of the profiles, as one list. */
-static struct cordon_share *join(const struct places *places, const struct cordon_profile_use *use)
+/* The recipe takes the profiles over. */
+static int give_profiles(const struct cordon_settings *settings, struct cordon_recipe *recipe, struct cordon_error *err)
 {
-	struct cordon_share *all = calloc(places->n + use->n_shares + 1, sizeof(*all));
+	autoprofiles struct cordon_profiles profiles = { 0 };
+	size_t given = 0;
+	int r = json_array_size(settings->profile) ? cordon_recipe_find_dirs(recipe, err) : 0;
 
-	for (size_t i = 0; all && i < places->n; i++)
-		all[i] = places->shares[i];
-	for (size_t i = 0; all && i < use->n_shares; i++)
-		all[places->n + i] = use->shares[i];
-	return all;
+	if (r == 0)
+		r = cordon_profiles_load(settings, &profiles, err);
+	while (r == 0 && given < profiles.n) {
+		r = cordon_recipe_add_profile(recipe, profiles.names[given], profiles.files[given], err);
+		profiles.files[given++] = NULL;
+	}
+	return r;
 }
 
 static int add_home(int own_fd, struct cordon_policy *policy, struct cordon_error *err)
@@ -352,38 +361,46 @@ static int add_home(int own_fd, struct cordon_policy *policy, struct cordon_erro
 		r = path_of(home, path, err);
 	/* The host executes nothing that lies there, so nothing in it is protected by default. */
 	if (r == 0)
-		r = cordon_shares_add(policy, NULL, 0, path, CORDON_WORKSPACE_AT, false, err);
+		r = cordon_shares_add(policy, NULL, 0, &(struct cordon_share){ .source = path }, CORDON_WORKSPACE_AT,
+				      false, err);
 	for (size_t i = before; r == 0 && i < policy->n_shares; i++)
 		policy->shares[i].own = true;
 	return r;
 }
 
-int cordon_places_add(const struct cordon_project *project, const char *workspace,
-		      const struct cordon_settings *settings, const struct cordon_profiles *profiles,
-		      struct cordon_policy *policy, struct cordon_profile_use *ret_use, struct cordon_error *err)
+int cordon_places_compile(const struct cordon_project *project, const char *workspace,
+			  const struct cordon_settings *settings, int root_fd, bool starts,
+			  struct cordon_recipe *recipe, struct cordon_error *err)
 {
 	bool stays = cordon_streq(settings->home, CORDON_HOME_WORKSPACE);
-	struct cordon_profile_use unused = { 0 }, *use = ret_use ? ret_use : &unused;
-	autofree struct cordon_share *all = NULL;
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autoplaces struct places places = { 0 };
 	autofd int own = -1;
 	autofd int state = -1;
-	int r = parse(settings, &places, err);
+	int r = parse(settings, CORDON_NAMED_BEFORE, &places, err);
 
-	if (r == 0 && (stays || profiles->n))
-		r = open_own(project, workspace, &own, err);
-	if (r == 0 && profiles->n)
-		r = cordon_state_dir(own, "state", &state, err);
-	if (r == 0 && profiles->n)
-		r = collect(profiles, policy, state, ret_use, !stays, use, err);
-	if (r == 0 && !(all = join(&places, use)))
-		r = cordon_no_memory(err);
 	if (r == 0)
-		r = cordon_shares_add(policy, all, places.n + use->n_shares,
-				      is_shared_home(settings) ? settings->home : NULL, CORDON_WORKSPACE_AT,
-				      settings->default_protection, err);
-	if (r == 0 && stays)
-		r = add_home(own, policy, err);
-	cordon_profile_use_done(&unused);
-	return r;
+		r = give_profiles(settings, recipe, err);
+	if (r == 0 && (stays || recipe->n_profiles))
+		r = open_own(project, workspace, &own, err);
+	if (r == 0 && recipe->n_profiles)
+		r = cordon_state_dir(own, "state", &state, err);
+	if (r == 0 && recipe->n_profiles)
+		r = collect(recipe, root_fd, state, starts, !stays, err);
+	if (r < 0)
+		return r;
+	recipe->collected = true;
+	recipe->without_settings = true;
+	recipe->without_worktree = true;
+	recipe->at = CORDON_WORKSPACE_AT;
+	recipe->places = places.shares;
+	recipe->n_places = places.n;
+	recipe->home = is_shared_home(settings) ? settings->home : NULL;
+	recipe->home_of_file = true;
+	r = cordon_recipe_compile(recipe, CORDON_RECIPE_PLANS, &errors);
+	recipe->places = NULL;
+	recipe->n_places = 0;
+	if (r < 0)
+		return cordon_errors_first(&errors, err);
+	return stays ? add_home(own, recipe->policy, err) : 0;
 }

@@ -3,7 +3,7 @@
 #ifndef CORDON_STORE_PLACES_H
 #define CORDON_STORE_PLACES_H
 
-#include "config/profile.h"
+#include "recipe/recipe.h"
 #include "store/internal.h"
 
 /* The profiles of settings, which are read again for each session. */
@@ -17,10 +17,10 @@ struct cordon_profiles {
 /* On failure, some are loaded. */
 int cordon_profiles_load(const struct cordon_settings *settings, struct cordon_profiles *ret, struct cordon_error *err);
 void cordon_profiles_done(struct cordon_profiles *profiles);
-/* Adds profiles, shares and the home of the settings to the policy of a workspace. `ret_use` (may be NULL, and then
- * nothing that is missing is made but the home) has the variables that the profiles give. */
-int cordon_places_add(const struct cordon_project *project, const char *workspace,
-		      const struct cordon_settings *settings, const struct cordon_profiles *profiles,
-		      struct cordon_policy *policy, struct cordon_profile_use *ret_use, struct cordon_error *err);
+/* Completes a recipe with the profiles, shares and home of the settings, and compiles it. The root is a descriptor,
+ * too. Unless the session starts, nothing that is missing is made but the home. */
+int cordon_places_compile(const struct cordon_project *project, const char *workspace,
+			  const struct cordon_settings *settings, int root_fd, bool starts,
+			  struct cordon_recipe *recipe, struct cordon_error *err);
 
 #endif

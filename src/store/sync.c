@@ -7,8 +7,11 @@
 #include "base/dirs.h"
 #include "base/listing.h"
 #include "base/path.h"
-#include "config/policy_build.h"
 #include "store/places.h"
+
+/* Workspaces with a default protection of their own in one policy; CORDON_DEPTH_MAX of them may be ancestors. */
+#define PLACES_MAX 128
+#define NEIGHBOURS_WHOLE_MAX 8 /* other workspaces in which missing names are held as well */
 
 int cordon_workspace_path(const struct cordon_store *store, const char *project_id, const char *workspace_id,
 			  char ret_path[static CORDON_PATH_MAX], struct cordon_error *err)
@@ -108,89 +111,147 @@ int cordon_workspace_sync(const struct cordon_store *store, const char *project_
 	return 0;
 }
 
-/* Makes the rules for the protected paths of the settings, *ret_n of them. Returns NULL when there is no memory. */
-static struct cordon_policy_rule *rules_of(const struct cordon_settings *settings, size_t *ret_n)
-{
-	const json_t *paths = settings->workspace_isolation ? settings->protected_paths : NULL;
-	struct cordon_policy_rule *rules = calloc(json_array_size(paths) + 1, sizeof(*rules));
-	size_t i;
-	json_t *path;
+/* The workspaces with a default protection of their own, as paths in the project, when the whole project is the root. */
+struct places {
+	char text[PLACES_MAX][sizeof("workspaces/") + CORDON_ID_SIZE];
+	const char *paths[PLACES_MAX];
+	size_t n;
+	size_t n_whole; /* the first ones of them have all of the list */
+};
 
-	json_array_foreach(paths, i, path) {
-		if (rules)
-			rules[i] = (struct cordon_policy_rule){ CORDON_RULE_PROTECT, json_string_value(path),
-								"protected_paths" };
+static bool has_place(const struct places *places, const char *id)
+{
+	for (size_t i = 0; i < places->n; i++)
+		if (cordon_streq(places->paths[i] + strlen("workspaces/"), id))
+			return true;
+	return false;
+}
+
+static void add_place(struct places *places, const char *id)
+{
+	if (places->n == PLACES_MAX || has_place(places, id) ||
+	    cordon_concat(places->text[places->n], sizeof(places->text[0]), "workspaces/", id, (char *)NULL) < 0)
+		return;
+	places->paths[places->n] = places->text[places->n];
+	places->n++;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Adds the other workspaces of the project, by their records: the agent sees them too, and somebody works in them. */
+static int add_neighbours(const struct cordon_project *project, struct places *places, struct cordon_error *err)
+{
+	CORDON_UNCLEARED struct cordon_listing listing;
+	char ids[PLACES_MAX][CORDON_ID_SIZE];
+	const struct dirent64 *entry;
+	autofd int fd = -1;
+	size_t n = 0;
+	int r = cordon_state_dir(project->state_fd, "workspaces", &fd, err);
+
+	if (r < 0)
+		return r;
+	cordon_listing_init(&listing, fd);
+	while (n < PLACES_MAX && (entry = cordon_listing_next(&listing))) {
+		size_t len = strlen(entry->d_name), end = strlen(".json");
+
+		if (len > end && cordon_streq(entry->d_name + len - end, ".json") &&
+		    cordon_copy(ids[n], sizeof(ids[n]), entry->d_name, len - end) == 0)
+			n++;
 	}
-	*ret_n = json_array_size(paths);
-	return rules;
+	qsort(ids, n, sizeof(ids[0]), compare_ids);
+	for (size_t i = 0; i < n; i++)
+		add_place(places, ids[i]);
+	return 0;
 }
 
 /*
  * When the whole project is the root, the default protection of what the host would execute applies below workspaces:
- * that of the session, and those of its ancestors, because it must not have more rights than they have.
+ * that of the session, those of its ancestors, because it must not have more rights than they have, and the other ones of
+ * the project.
  */
-static int places_of(const json_t *ancestors, const char *id, struct cordon_buf *ret_text, const char **ret_places,
-		     size_t max, size_t *ret_n)
+static int places_of(const struct cordon_project *project, const json_t *ancestors, const char *id, struct places *ret,
+		     struct cordon_error *err)
 {
-	size_t offsets[CORDON_DEPTH_MAX + 1], n = 0;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; r == 0 && i <= json_array_size(ancestors) && n < max; i++) {
-		offsets[n++] = ret_text->len;
-		r = cordon_buf_addf(ret_text, "workspaces/%s%c",
-				    i ? json_string_value(json_array_get(ancestors, i - 1)) : id, 0);
-	}
-	for (size_t i = 0; r == 0 && i < n; i++)
-		ret_places[i] = ret_text->data + offsets[i];
-	*ret_n = n;
+	ret->n = 0;
+	add_place(ret, id);
+	for (size_t i = 0; i < json_array_size(ancestors); i++)
+		add_place(ret, json_string_value(json_array_get(ancestors, i)));
+	ret->n_whole = ret->n + NEIGHBOURS_WHOLE_MAX;
+	r = add_neighbours(project, ret, err);
+	if (ret->n_whole > ret->n)
+		ret->n_whole = ret->n;
 	return r;
 }
 
-int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
-		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_profile_use *ret_use,
-		     struct cordon_error *err)
+/* What the settings say, as far as it is about the workspace itself. */
+static int fill(const struct cordon_settings *settings, struct cordon_recipe *recipe, struct cordon_error *err)
+{
+	size_t i;
+	json_t *path;
+	int r = 0;
+
+	if (!settings->default_protection)
+		r = cordon_recipe_set(recipe, CORDON_RECIPE_DEFAULT_PROTECT, NULL, "default_protection", err);
+	json_array_foreach(settings->workspace_isolation ? settings->protected_paths : NULL, i, path) {
+		if (r == 0)
+			r = cordon_recipe_add_rule(recipe, CORDON_RULE_PROTECT, json_string_value(path),
+						   "protected_paths", err);
+	}
+	recipe->net_record = settings->net;
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_BEST_EFFORT, settings->best_effort);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_COW, settings->cow);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_GIT, settings->git);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_MEMORY, (uint64_t)settings->limits.memory_bytes);
+	cordon_recipe_set_value(recipe, CORDON_RECIPE_PIDS, (uint64_t)settings->limits.pids);
+	if (!recipe->values.where[CORDON_RECIPE_TIMEOUT])
+		cordon_recipe_set_value(recipe, CORDON_RECIPE_TIMEOUT,
+					(uint64_t)settings->limits.timeout_seconds * 1000);
+	return r;
+}
+
+int cordon_settings_compile(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
+			    const json_t *ancestors, bool starts, struct cordon_recipe *recipe, struct cordon_error *err)
 {
 	bool isolated = settings->workspace_isolation;
-	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
-	autobuf struct cordon_buf text = CORDON_BUF(1 << 16);
-	autofree struct cordon_policy_rule *rules = NULL;
-	const char *places[CORDON_DEPTH_MAX + 1];
-	struct cordon_policy *policy = NULL;
+	CORDON_UNCLEARED struct places places;
 	char root[64];
-	struct cordon_policy_spec spec = {
-		.root = root,
-		.defaults_below = places,
-		.no_default_protection = !settings->default_protection,
-	};
-	autoprofiles struct cordon_profiles profiles = { 0 };
 	autofd int workspace = -1;
 	int r = open_workspace(project, id, &workspace, err);
 
 	if (r == 0)
-		r = cordon_profiles_load(settings, &profiles, err);
-	if (r < 0)
-		return r;
-	spec.profiles = profiles.files;
-	spec.n_profiles = profiles.n;
-	spec.net_record = settings->net;
-	spec.reports_reads = profiles.n > 0;
-	rules = rules_of(settings, &spec.n_rules);
-	if (!rules || (!isolated &&
-		       places_of(ancestors, id, &text, places, CORDON_ARRAY_SIZE(places), &spec.n_defaults_below) < 0))
-		return cordon_no_memory(err);
-	spec.rules = rules;
+		r = fill(settings, recipe, err);
+	if (r == 0 && !isolated) {
+		r = places_of(project, ancestors, id, &places, err);
+		recipe->defaults_below = places.paths;
+		recipe->n_defaults_below = places.n;
+		recipe->n_present_below = places.n - places.n_whole;
+	}
 	/* Use the descriptor: an agent of a project without isolation could replace the name by a link. */
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", isolated ? workspace : project->tree_fd);
-	r = cordon_policy_build(&spec, &policy, &errors);
-	if (r < 0)
-		return cordon_errors_first(&errors, err);
-	r = cordon_places_add(project, id, settings, &profiles, policy, ret_use, err);
-	if (r < 0) {
-		cordon_policy_free(policy);
-		return r;
-	}
-	*ret_policy = policy;
-	return 0;
+	recipe->root = root;
+	if (r == 0)
+		r = cordon_places_compile(project, id, settings, isolated ? workspace : project->tree_fd, starts,
+					  recipe, err);
+	recipe->root = NULL;
+	recipe->defaults_below = NULL;
+	recipe->n_defaults_below = recipe->n_present_below = 0;
+	return r;
+}
+
+int cordon_policy_of(const struct cordon_project *project, const char *id, const struct cordon_settings *settings,
+		     const json_t *ancestors, struct cordon_policy **ret_policy, struct cordon_error *err)
+{
+	struct cordon_recipe recipe CORDON_CLEANUP(cordon_recipe_done) = { 0 };
+	int r = cordon_settings_compile(project, id, settings, ancestors, false, &recipe, err);
+
+	if (r == 0)
+		*ret_policy = cordon_steal_ptr(&recipe.policy);
+	return r;
 }
 
 int cordon_workspace_policy(const struct cordon_store *store, const char *project_id, const char *workspace_id,
@@ -201,7 +262,7 @@ int cordon_workspace_policy(const struct cordon_store *store, const char *projec
 	int r = hold_workspace(store, project_id, workspace_id, &project, id, err);
 
 	if (r == 0)
-		r = cordon_policy_of(&project, id, &project.record.settings, NULL, ret_policy, NULL, err);
+		r = cordon_policy_of(&project, id, &project.record.settings, NULL, ret_policy, err);
 	if (r < 0)
 		return r;
 	*ret_isolated = project.record.settings.workspace_isolation;
@@ -231,5 +292,5 @@ int cordon_session_policy(const struct cordon_store *store, const struct cordon_
 
 	return r < 0 ? r
 		     : cordon_policy_of(&project, session->workspace_id, &session->settings,
-					session->ancestor_workspaces, ret_policy, NULL, err);
+					session->ancestor_workspaces, ret_policy, err);
 }

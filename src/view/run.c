@@ -9,6 +9,7 @@
 struct work {
 	const struct cordon_home *home;
 	const struct cordon_view_work *ask;
+	bool dry; /* only a plan is made */
 	cordon_git_mode mode;
 	struct cordon_error why; /* the repository is only read, and nobody asked for that */
 	struct cordon_view view;
@@ -152,5 +153,22 @@ int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec
 		take_commits(&work, spec, ret_result);
 	note_why(&work, ret_result);
 	cordon_view_close(&work.view);
+	return r;
+}
+
+int cordon_view_plan(const struct cordon_home *home, const struct cordon_run_spec *spec,
+		     const struct cordon_view_work *ask, struct cordon_plan **ret_plan, struct cordon_error *err)
+{
+	struct work work = {
+		.home = home, .ask = ask, .dry = true, .view = CORDON_VIEW_NONE, .record = CORDON_GIT_RECORD_NONE
+	};
+	struct cordon_run_spec own_spec = *spec;
+	int r;
+
+	choose_mode(&work);
+	r = begin(&work, &own_spec, err);
+	if (r == 0)
+		r = cordon_run_plan(&own_spec, ret_plan, err);
+	drop(&work);
 	return r;
 }

@@ -132,7 +132,9 @@ struct cordon_view_work {
 	struct cordon_policy *policy; /* the spec's; it is changed for the repository, and serves no other run afterwards */
 	bool cow;		      /* in a new view */
 	cordon_git_mode git;	      /* what was asked for */
+	bool git_chosen;	      /* nobody asked: it is what cordon_git_mode_choose() answered */
 	const char *session;	      /* or NULL */
+	char *ret_git_id; /* CORDON_ID_SIZE bytes: the id of the record of commits, if one is made; or NULL */
 };
 
 /*
@@ -144,6 +146,9 @@ struct cordon_view_work {
 int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec *spec,
 		    const struct cordon_view_work *work, const struct cordon_observer *observer,
 		    struct cordon_result *ret_result, struct cordon_error *err);
+/* cordon_run_plan() for the same run; names a place where the view would be. Nothing stays of what it makes. */
+int cordon_view_plan(const struct cordon_home *home, const struct cordon_run_spec *spec,
+		     const struct cordon_view_work *work, struct cordon_plan **ret_plan, struct cordon_error *err);
 /* Removes the view and closes it. The caller holds the lock. Killed at any moment it leaves nothing that
  * cordon_view_gc() does not remove. */
 int cordon_view_remove(const struct cordon_home *home, struct cordon_view *view, struct cordon_error *err);

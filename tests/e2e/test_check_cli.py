@@ -42,6 +42,8 @@ def check(cordon, repo, *args, **options):
 
 def test_answers_come_in_order_and_the_status_says_all(cordon, repo):
     result = cordon("check", "--workspace", "lib", "src/x", "lib/a.ts", "lib/new/x", cwd=repo)
+    assert result.stdout == "warn src/x\nallow lib/a.ts\nallow lib/new/x\n" and result.returncode == 0
+    result = cordon("check", "--workspace", "lib", "--workspace-mode", "strict", "src/x", "lib/a.ts", "lib/new/x", cwd=repo)
     assert result.stdout == "deny src/x\nallow lib/a.ts\nallow lib/new/x\n" and result.returncode == 1
     result = cordon("check", "--workspace", "lib", "lib/a.ts", cwd=repo)
     assert result.stdout == "allow lib/a.ts\n" and result.returncode == 0 and result.stderr == ""
@@ -89,12 +91,25 @@ def test_permissive_mode_warns_in_the_root_and_counts_as_allowed(cordon, box, re
     assert answers == {"README.md": "warn", "lib/a.ts": "allow", "/etc/passwd": "deny"}
     # What a rule forbids stays forbidden.
     assert set(check(cordon, repo, "--policy", "p.yaml", "lib/.env", "AGENTS.md", "docs/n.md").values()) == {"deny"}
-    # A flag goes before the file, the file before the variable; without any of them it is strict.
+    # A flag goes before the file, the file before the variable; without any of them folders are permissive, as in a run.
     assert check(cordon, repo, "--policy", "p.yaml", "--workspace-mode", "strict", "README.md") == {"README.md": "deny"}
     env = {"WORKSPACE_MODE": "permissive"}
     assert check(cordon, repo, "--policy", "cordon.yaml", "README.md", env=env) == {"README.md": "deny"}
     assert check(cordon, repo, "--workspace", "lib", "README.md", env=env) == {"README.md": "warn"}
-    assert check(cordon, repo, "--workspace", "lib", "README.md") == {"README.md": "deny"}
+    assert check(cordon, repo, "--workspace", "lib", "README.md") == {"README.md": "warn"}
+    assert check(cordon, repo, "--rw", "lib", "README.md") == {"README.md": "deny"}
+
+
+@pytest.mark.parametrize("options", [["--workspace", "lib"], ["--workspace", "lib", "--workspace-mode", "strict"], ["--policy", "folders.yaml"], ["--rw", "lib"]], ids=" ".join)
+def test_a_question_has_the_answer_that_a_run_gives(cordon, box, repo, options):
+    box.write("repo/folders.yaml", "version: 1\nworkspace: [lib]\n")
+    answer = check(cordon, repo, *options, "README.md")["README.md"]
+    wrote = cordon("run", *options, "--", "/bin/sh", "-c", "echo x >> README.md", cwd=repo).returncode == 0
+    assert wrote == (answer != "deny")
+    why = json.loads(cordon("why", "--json", *options, "README.md", cwd=repo).stdout)
+    mark = next(entry for entry in json.loads(cordon("tree", "--json", *options, cwd=repo).stdout)["children"] if entry["name"] == "README.md")["mark"]
+    assert why["decision"] == answer and {"warn": "warn", "deny": "denied"}[answer] == mark
+    assert (options[0] == "--rw" or "strict" in options) == (answer == "deny")
 
 
 def test_the_root_is_where_relative_paths_begin(cordon, box, repo):
@@ -136,12 +151,12 @@ def test_streams(cordon, repo):
     asked = "lib/a.ts\nREADME.md\nlib/pw\nlib/two\\\n"
     result = cordon("check", "--workspace", "lib", "--stdin", input=asked, cwd=repo)
     assert result.returncode == 0
-    assert result.stdout == "allow lib/a.ts\ndeny README.md\ndeny lib/pw\nallow lib/two\\\\\n"
+    assert result.stdout == "allow lib/a.ts\nwarn README.md\ndeny lib/pw\nallow lib/two\\\\\n"
     raw = b"lib/\xff\n\0README.md\0"
     result = cordon("check", "--workspace", "lib", "--stdin0", input=raw, cwd=repo)
-    assert result.returncode == 0 and result.raw_stdout == b"allow lib/\xff\n\0deny README.md\0"
+    assert result.returncode == 0 and result.raw_stdout == b"allow lib/\xff\n\0warn README.md\0"
     result = cordon("check", "--workspace", "lib", "--stdin", "--json", input=asked, cwd=repo)
-    assert [json.loads(line)["decision"] for line in result.stdout.splitlines()] == ["allow", "deny", "deny", "allow"]
+    assert [json.loads(line)["decision"] for line in result.stdout.splitlines()] == ["allow", "warn", "deny", "allow"]
     assert cordon("check", "--stdin", input="", cwd=repo).returncode == 0
 
 
@@ -325,9 +340,10 @@ def test_a_large_directory_is_cut_but_what_differs_is_shown(cordon, box, repo):
 
 def test_what_is_folded_is_not_read(cordon, repo, who):
     (repo / "src/deep").chmod(0)
-    result = cordon("tree", "--rw", "src", cwd=repo)
+    # Default protection would refuse it: what may lie in it, nobody knows.
+    result = cordon("tree", "--no-default-protect", "--rw", "src", cwd=repo)
     assert result.returncode == 0 and "rw          src/  (2 entries)\n" in result.stdout
-    result = cordon("tree", "--rw", "src", "src", cwd=repo)
+    result = cordon("tree", "--no-default-protect", "--rw", "src", "src", cwd=repo)
     (repo / "src/deep").chmod(0o755)
     assert ("cannot be read" in result.stdout) == (not who.is_root)
 

@@ -40,7 +40,7 @@ def test_options_stand_anywhere(cordon, repo):
         ["--workspace=lib", "--", "lib/x", "y"],
         ["lib/x", "--workspace=lib", "--", "y"],
     ):
-        result = cordon("check", *args, cwd=repo)
+        result = cordon("check", "--workspace-mode", "strict", *args, cwd=repo)
         assert (result.stdout, result.returncode) == ("allow lib/x\ndeny y\n", 1), result
 
 

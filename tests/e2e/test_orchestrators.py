@@ -173,7 +173,8 @@ def test_a_revoked_area_is_gone_at_the_next_step(orchestra):
     assert orchestra.refused("orchestrator", "revoke-shared-access", "alpha", "dosc")[0]["kind"] == "not_found"
     # From read-write to read-only and back.
     orchestra("orchestrator", "grant-shared-access", "alpha", "specs", "--read-only")
-    orchestra.agent("alpha", "echo x > shared/specs/x", status=2)
+    done = orchestra.agent("alpha", "echo x > shared/specs/x", status=2)
+    assert "(the shared area specs)\n[WORKSPACE]   To allow it: let the shared area specs be written\n" in done.stderr, done
     orchestra("orchestrator", "grant-shared-access", "alpha", "specs")
     orchestra.agent("alpha", "echo x > shared/specs/x")
     assert sorted(os.listdir(specs)) == ["f", "x"]

@@ -111,15 +111,15 @@ static void check_list(const struct cordon_setting_list *list, const char *const
 
 static void check_full(const struct cordon_policy_file *file)
 {
-	assert_int_equal(file->mode, CORDON_MODE_PERMISSIVE);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_MODE), CORDON_MODE_PERMISSIVE);
 	check_list(&file->workspace, (const char *const[]){ "lib", "with, comma", NULL });
 	check_list(&file->rw, (const char *const[]){ "src/**", "docs", NULL });
 	check_list(&file->ro, (const char *const[]){ "vendor/**", "größe/*.md", NULL });
 	check_list(&file->deny, (const char *const[]){ "**/.env", NULL });
-	assert_true(file->read_only);
+	assert_true(cordon_recipe_value(&file->values, CORDON_RECIPE_READ_ONLY));
 	check_list(&file->protect, (const char *const[]){ "AGENTS.md", ".factory/", NULL });
-	assert_false(file->default_protect);
-	assert_false(file->editor_temps);
+	assert_false(cordon_recipe_value(&file->values, CORDON_RECIPE_DEFAULT_PROTECT));
+	assert_false(cordon_recipe_value(&file->values, CORDON_RECIPE_EDITOR_TEMPS));
 	assert_int_equal(file->n_env, 4);
 	assert_string_equal(file->env[0].name, "CI");
 	assert_string_equal(file->env[0].value, "1");
@@ -140,13 +140,13 @@ static void check_full(const struct cordon_policy_file *file)
 	assert_null(file->shares[2].share.target);
 	assert_true(file->shares[2].share.read_only);
 	assert_string_equal(file->net.word, "none");
-	assert_int_equal(file->lens, CORDON_LENS_ALWAYS);
-	assert_int_equal(file->limits.timeout_ms, 600000);
-	assert_int_equal(file->limits.memory_bytes, 2147483648);
-	assert_int_equal(file->limits.pids, 500);
-	assert_int_equal(file->limits.cpu_millis, 1500);
-	assert_int_equal(file->limits.tmp_bytes, 67108864);
-	assert_true(file->best_effort);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_LENS), CORDON_LENS_ALWAYS);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_TIMEOUT), 600000);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_MEMORY), 2147483648);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_PIDS), 500);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_CPUS), 1500);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_TMP_SIZE), 67108864);
+	assert_true(cordon_recipe_value(&file->values, CORDON_RECIPE_BEST_EFFORT));
 }
 
 static void yaml_and_json_say_the_same(void **state)
@@ -166,7 +166,7 @@ static void yaml_and_json_say_the_same(void **state)
 		check_full(file);
 		snprintf(expected, sizeof(expected), "%s%s", path, where[i]);
 		assert_string_equal(file->rw.items[0].where, expected);
-		assert_non_null(file->mode_where);
+		assert_non_null(file->values.where[CORDON_RECIPE_MODE]);
 	}
 }
 
@@ -177,15 +177,15 @@ static void what_a_file_does_not_say_has_the_default(void **state)
 
 	(void)state;
 	assert_int_equal(cordon_policy_file_parse("a.yaml", CORDON_FORMAT_YAML, "{}", 2, &file, &errors), 0);
-	assert_null(file->mode_where);
+	assert_null(file->values.where[CORDON_RECIPE_MODE]);
 	assert_null(file->net.where);
 	assert_null(file->home.text);
-	assert_false(file->read_only);
-	assert_true(file->default_protect);
-	assert_true(file->editor_temps);
+	assert_false(cordon_recipe_value(&file->values, CORDON_RECIPE_READ_ONLY));
+	assert_true(cordon_recipe_value(&file->values, CORDON_RECIPE_DEFAULT_PROTECT));
+	assert_true(cordon_recipe_value(&file->values, CORDON_RECIPE_EDITOR_TEMPS));
 	assert_null(file->net.word);
 	assert_int_equal(file->rw.n + file->ro.n + file->deny.n + file->n_env + file->n_shares, 0);
-	assert_int_equal(file->limits.timeout_ms, 0);
+	assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_TIMEOUT), 0);
 }
 
 static void the_example_of_the_manual_is_valid(void **state)
@@ -211,7 +211,8 @@ static void the_example_of_the_manual_is_valid(void **state)
 	if (cordon_policy_file_parse("manual", CORDON_FORMAT_YAML, text.data, text.len, &file, &errors) < 0)
 		print_errors(&errors);
 	assert_non_null(file);
-	assert_true(file->rw.n > 0 && file->protect.n > 0 && file->limits.timeout_ms > 0);
+	assert_true(file->rw.n > 0 && file->protect.n > 0 &&
+		    cordon_recipe_value(&file->values, CORDON_RECIPE_TIMEOUT) > 0);
 }
 
 static void the_extension_decides_and_only_regular_files_are_read(void **state)
@@ -243,7 +244,7 @@ static void the_extension_decides_and_only_regular_files_are_read(void **state)
 		autofile struct cordon_policy_file *file = NULL;
 
 		assert_int_equal(cordon_policy_file_load(i ? "good.json" : "good.yml", NULL, &file, &errors), 0);
-		assert_int_equal(file->mode, CORDON_MODE_STRICT);
+		assert_int_equal(cordon_recipe_value(&file->values, CORDON_RECIPE_MODE), CORDON_MODE_STRICT);
 	}
 	assert_non_null(big);
 	memset(big, '#', CORDON_CONFIG_SIZE_MAX + 1);

@@ -43,7 +43,7 @@ static void the_whole_file_is_read(void **state)
 	assert_false(settings->orchestrators[0].grants[0].read_only);
 	assert_true(settings->orchestrators[0].grants[1].read_only && settings->orchestrators[0].grants[1].cross_domain);
 	assert_string_equal(settings->profiles[0].default_workflow, "w");
-	assert_int_equal(settings->limits.timeout_ms, 600000);
+	assert_int_equal(settings->limits.of[CORDON_RECIPE_TIMEOUT], 600000);
 	assert_int_equal(cordon_settings_provider(settings, "mine", &provider, NULL), 0);
 	assert_string_equal(provider->command[1], "-x");
 	assert_int_equal(cordon_settings_provider(settings, "openai", &provider, NULL), 0);

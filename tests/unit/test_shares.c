@@ -105,7 +105,9 @@ static void what_is_asked_for_must_be_there(void **state)
 	assert_int_equal(add(policy, "relative", NULL, false, &err), -EINVAL);
 	make_file("file");
 	assert_int_equal(add(policy, at("file"), "relative", false, &err), -EINVAL);
-	assert_int_equal(cordon_shares_add(policy, NULL, 0, at("file"), NULL, true, &err), -ENOENT);
+	assert_int_equal(cordon_shares_add(policy, NULL, 0, &(struct cordon_share){ .source = at("file") }, NULL, true,
+					   &err),
+			 -ENOENT);
 	assert_int_equal(policy->n_shares, 0);
 	cordon_policy_free(policy);
 }
@@ -149,11 +151,15 @@ static void where_a_share_lies_says_what_is_protected_in_it(void **state)
 	assert_int_equal(add(policy, at("home/bin"), NULL, true, NULL), 0);
 	cordon_policy_drop_shares(policy, 0);
 	/* The user's own home as a whole, and a home that only runs use. */
-	assert_int_equal(cordon_shares_add(policy, NULL, 0, at("home"), NULL, true, NULL), 0);
+	assert_int_equal(cordon_shares_add(policy, NULL, 0, &(struct cordon_share){ .source = at("home") }, NULL, true,
+					   NULL),
+			 0);
 	assert_true(is_protected(&policy->shares[0], ".bashrc") && is_protected(&policy->shares[0], ".claude"));
 	cordon_policy_drop_shares(policy, 0);
 	assert_int_equal(setenv("HOME", "/nowhere", 1), 0);
-	assert_int_equal(cordon_shares_add(policy, NULL, 0, at("home"), NULL, true, NULL), 0);
+	assert_int_equal(cordon_shares_add(policy, NULL, 0, &(struct cordon_share){ .source = at("home") }, NULL, true,
+					   NULL),
+			 0);
 	assert_true(is_protected(&policy->shares[0], ".claude/hooks"));
 	assert_false(is_protected(&policy->shares[0], ".claude") || is_protected(&policy->shares[0], ".bashrc") ||
 		     is_protected(&policy->shares[0], ".cargo/config"));

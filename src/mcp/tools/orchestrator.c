@@ -39,17 +39,17 @@ static int orchestrator_list(struct cordon_mcp_request *request, json_t *args, j
 static struct cordon_settings_edit edit_of(const struct cordon_mcp_request *request, cordon_settings_edit_kind kind,
 					   const json_t *args)
 {
-	return (struct cordon_settings_edit){ .kind = kind,
-					      .shown = request->question
-							       ? cordon_mcp_arg(request->question->means, "directory")
-							       : NULL,
-					      .id = cordon_mcp_arg(args, "orchestrator_id"),
-					      .key = cordon_mcp_arg(args, "key"),
-					      .path = cordon_mcp_arg(args, "path"),
-					      .text = cordon_mcp_arg(args, "description"),
-					      .domain = cordon_mcp_arg(args, "domain"),
-					      .read_only = json_is_true(json_object_get(args, "read_only")),
-					      .cross_domain = json_is_true(json_object_get(args, "cross_domain")) };
+	return (struct cordon_settings_edit){
+		.kind = kind,
+		.shown = request->question ? cordon_json_string(request->question->means, "settings") : NULL,
+		.id = cordon_json_string(args, "orchestrator_id"),
+		.key = cordon_json_string(args, "key"),
+		.path = cordon_json_string(args, "path"),
+		.text = cordon_json_string(args, "description"),
+		.domain = cordon_json_string(args, "domain"),
+		.read_only = cordon_json_true(args, "read_only"),
+		.cross_domain = cordon_json_true(args, "cross_domain")
+	};
 }
 
 /* Makes the change. The result says whether there was one, and what it is about as it is now. */
@@ -93,122 +93,113 @@ CHANGE(shared_revoke, CORDON_EDIT_REVOKE)
 /* Adds an argument, which is untrusted text. */
 static void add_arg(struct cordon_buf *text, const json_t *args, const char *name)
 {
-	const char *value = cordon_mcp_arg(args, name);
+	const char *value = cordon_json_string(args, name);
 
 	if (value)
-		(void)cordon_text_escape(text, value, strlen(value));
+		(void)cordon_text_quote(text, value, strlen(value));
 }
 
-/* Names the directory behind a key: a person judges that, and not what the client calls it. The change is then for this
- * directory only. "" stands for an area that does not exist, about which the change itself says so. */
-static int add_directory(struct cordon_mcp_question *question, const json_t *args, struct cordon_error *err)
+/* Names the directory behind a key: a person judges that, and not what the client calls it. An area that does not exist has none, and
+ * the change itself says so. */
+static void add_directory(struct cordon_buf *text, const struct cordon_settings_file *settings, const json_t *args)
+{
+	const struct cordon_shared_area *area = NULL;
+
+	if (cordon_settings_area(settings, cordon_json_string(args, "key"), &area, NULL) < 0)
+		return;
+	(void)cordon_buf_adds(text, " (");
+	(void)cordon_text_quote(text, area->path, strlen(area->path));
+	(void)cordon_buf_adds(text, ")");
+}
+
+/* Asks with the words that `say` writes. INVARIANT: the change is then for these settings only. */
+static int ask_about(struct cordon_mcp_question *question, const json_t *args,
+		     void (*say)(struct cordon_buf *text, const struct cordon_settings_file *settings,
+				 const json_t *args),
+		     struct cordon_error *err)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
 	autosettings struct cordon_settings_file *settings = NULL;
-	const struct cordon_shared_area *area = NULL;
 
 	if (cordon_settings_load(NULL, CORDON_SETTINGS_TEXT_ONLY, &settings, &errors) < 0)
 		return cordon_errors_first(&errors, err);
-	(void)cordon_settings_area(settings, cordon_mcp_arg(args, "key"), &area, NULL);
-	question->means = json_pack("{s:o}", "directory", cordon_audit_text(area ? area->path : ""));
-	if (!question->means)
-		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
-	if (!area)
-		return 0;
-	(void)cordon_buf_adds(&question->text, " (");
-	(void)cordon_text_escape(&question->text, area->path, strlen(area->path));
-	(void)cordon_buf_adds(&question->text, ")");
-	return 0;
+	say(&question->text, settings, args);
+	return cordon_mcp_question_settings(question, settings->digest, err);
 }
 
-static int ask_remove(const struct cordon_mcp_request *request, const json_t *args,
-		      struct cordon_mcp_question *question, struct cordon_error *err)
+static void say_remove(struct cordon_buf *text, const struct cordon_settings_file *settings, const json_t *args)
 {
-	(void)request, (void)err;
-	cordon_buf_adds(&question->text, "Remove the orchestrator ");
-	add_arg(&question->text, args, "orchestrator_id");
-	cordon_buf_adds(&question->text, " from the settings? Its files stay.");
-	return 0;
+	(void)settings;
+	cordon_buf_adds(text, "Remove the orchestrator ");
+	add_arg(text, args, "orchestrator_id");
+	cordon_buf_adds(text, " from the settings? Its files stay.");
 }
 
-static int ask_shared_add(const struct cordon_mcp_request *request, const json_t *args,
-			  struct cordon_mcp_question *question, struct cordon_error *err)
+static void say_shared_add(struct cordon_buf *text, const struct cordon_settings_file *settings, const json_t *args)
 {
-	(void)request, (void)err;
-	cordon_buf_adds(&question->text, "Make ");
-	add_arg(&question->text, args, "path");
-	cordon_buf_adds(&question->text, " of the host a shared area, ");
-	add_arg(&question->text, args, "key");
-	cordon_buf_adds(&question->text, ", which orchestrators can be granted?");
-	return 0;
+	(void)settings;
+	cordon_buf_adds(text, "Make ");
+	add_arg(text, args, "path");
+	cordon_buf_adds(text, " of the host a shared area, ");
+	add_arg(text, args, "key");
+	if (cordon_json_string(args, "domain")) {
+		cordon_buf_adds(text, " of the domain ");
+		add_arg(text, args, "domain");
+	}
+	cordon_buf_adds(text, ", which orchestrators can be granted?");
 }
 
-static int ask_shared_remove(const struct cordon_mcp_request *request, const json_t *args,
-			     struct cordon_mcp_question *question, struct cordon_error *err)
+static void say_shared_remove(struct cordon_buf *text, const struct cordon_settings_file *settings, const json_t *args)
 {
-	int r;
-
-	(void)request;
-	cordon_buf_adds(&question->text, "Remove the shared area ");
-	add_arg(&question->text, args, "key");
-	r = add_directory(question, args, err);
-	cordon_buf_adds(&question->text, " from the settings? Its files stay.");
-	return r;
+	cordon_buf_adds(text, "Remove the shared area ");
+	add_arg(text, args, "key");
+	add_directory(text, settings, args);
+	cordon_buf_adds(text, " from the settings? Its files stay.");
 }
 
-static int ask_grant(const struct cordon_mcp_request *request, const json_t *args, struct cordon_mcp_question *question,
-		     struct cordon_error *err)
+static void say_grant(struct cordon_buf *text, const struct cordon_settings_file *settings, const json_t *args)
 {
-	int r;
-
-	(void)request;
-	cordon_buf_adds(&question->text, "Let the agents of ");
-	add_arg(&question->text, args, "orchestrator_id");
-	cordon_buf_addf(&question->text, " %s the shared area ",
-			json_is_true(json_object_get(args, "read_only")) ? "read" : "read and change");
-	add_arg(&question->text, args, "key");
-	r = add_directory(question, args, err);
-	cordon_buf_adds(&question->text, json_is_true(json_object_get(args, "cross_domain"))
-						 ? ", also if it belongs to another domain?"
-						 : "?");
-	return r;
+	cordon_buf_adds(text, "Let the agents of ");
+	add_arg(text, args, "orchestrator_id");
+	cordon_buf_addf(text, " %s the shared area ", cordon_json_true(args, "read_only") ? "read" : "read and change");
+	add_arg(text, args, "key");
+	add_directory(text, settings, args);
+	cordon_buf_adds(text, cordon_json_true(args, "cross_domain") ? ", also if it belongs to another domain?" : "?");
 }
 
-static int ask_revoke(const struct cordon_mcp_request *request, const json_t *args,
-		      struct cordon_mcp_question *question, struct cordon_error *err)
+static void say_revoke(struct cordon_buf *text, const struct cordon_settings_file *settings, const json_t *args)
 {
-	int r;
-
-	(void)request;
-	cordon_buf_adds(&question->text, "Take the shared area ");
-	add_arg(&question->text, args, "key");
-	r = add_directory(question, args, err);
-	cordon_buf_adds(&question->text, " away from the agents of ");
-	add_arg(&question->text, args, "orchestrator_id");
-	cordon_buf_adds(&question->text, "?");
-	return r;
+	cordon_buf_adds(text, "Take the shared area ");
+	add_arg(text, args, "key");
+	add_directory(text, settings, args);
+	cordon_buf_adds(text, " away from the agents of ");
+	add_arg(text, args, "orchestrator_id");
+	cordon_buf_adds(text, "?");
 }
+
+#define ASK(name)                                                                                                      \
+	static int ask_##name(const struct cordon_mcp_request *request, const json_t *args,                            \
+			      struct cordon_mcp_question *question, struct cordon_error *err)                          \
+	{                                                                                                              \
+		(void)request;                                                                                         \
+		return ask_about(question, args, say_##name, err);                                                     \
+	}
+ASK(remove)
+ASK(shared_add)
+ASK(shared_remove)
+ASK(grant)
+ASK(revoke)
 
 /* ---- tools ---- */
-
-#define ID "\"orchestrator_id\": {\"type\": \"string\", \"maxLength\": 64}"
-#define KEY "\"key\": {\"type\": \"string\", \"maxLength\": 64}"
-#define INPUT(required, properties)                                                                                    \
-	"{\"type\": \"object\", \"additionalProperties\": false, \"required\": [" required                             \
-	"], \"properties\": {" properties "}}"
-#define CHANGED                                                                                                        \
-	"{\"changed\": {\"type\": \"boolean\"}, \"orchestrator\": {\"type\": \"object\"},"                             \
-	"\"shared_area\": {\"type\": \"object\"}, \"ended\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}"
 
 const struct cordon_mcp_tool cordon_mcp_orchestrator_list = {
 	.name = "orchestrator_list",
 	.title = "List orchestrators",
 	.description =
 		"List orchestrators with their private workspaces and grants, shared areas, and grants across domains.",
-	.input = INPUT("", ""),
-	.output = "{\"orchestrators\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, \"shared_areas\": {\"type\": \"array\","
-		  "\"items\": {\"type\": \"object\"}}, \"crossings\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}",
-	.always = "[\"orchestrators\", \"shared_areas\", \"crossings\"]",
+	.input = CORDON_INPUT_ORCHESTRATOR_LIST,
+	.output = CORDON_OUTPUT_ORCHESTRATOR_LIST,
+	.always = CORDON_ALWAYS_ORCHESTRATOR_LIST,
 	.read_only = true,
 	.idempotent = true,
 	.call = orchestrator_list,
@@ -219,9 +210,9 @@ const struct cordon_mcp_tool cordon_mcp_orchestrator_add = {
 	.title = "Add orchestrator",
 	.apart = true,
 	.description = "Add an orchestrator with a private workspace and no shared area.",
-	.input = INPUT("\"orchestrator_id\"", ID),
-	.output = CHANGED,
-	.always = "[\"changed\"]",
+	.input = CORDON_INPUT_ORCHESTRATOR_ADD,
+	.output = CORDON_OUTPUT_ORCHESTRATOR_ADD,
+	.always = CORDON_ALWAYS_ORCHESTRATOR_ADD,
 	.idempotent = true,
 	.call = orchestrator_add,
 };
@@ -231,9 +222,9 @@ const struct cordon_mcp_tool cordon_mcp_orchestrator_remove = {
 	.title = "Remove orchestrator",
 	.apart = true,
 	.description = "Take an orchestrator out of the settings; its files stay. Needs a person's approval.",
-	.input = INPUT("\"orchestrator_id\"", ID),
-	.output = CHANGED,
-	.always = "[\"changed\"]",
+	.input = CORDON_INPUT_ORCHESTRATOR_REMOVE,
+	.output = CORDON_OUTPUT_ORCHESTRATOR_REMOVE,
+	.always = CORDON_ALWAYS_ORCHESTRATOR_REMOVE,
 	.destructive = true,
 	.idempotent = true,
 	.ask = ask_remove,
@@ -245,12 +236,9 @@ const struct cordon_mcp_tool cordon_mcp_shared_add = {
 	.title = "Add shared area",
 	.apart = true,
 	.description = "Make a directory of the host an area that orchestrators can be granted. Needs a person's approval.",
-	.input = INPUT(
-		"\"key\", \"path\", \"description\"", KEY
-		", \"path\": {\"type\": \"string\", \"maxLength\": 4000, \"description\": \"Absolute\"},"
-		"\"description\": {\"type\": \"string\", \"maxLength\": 4000}, \"domain\": {\"type\": \"string\", \"maxLength\": 256}"),
-	.output = CHANGED,
-	.always = "[\"changed\"]",
+	.input = CORDON_INPUT_SHARED_ADD,
+	.output = CORDON_OUTPUT_SHARED_ADD,
+	.always = CORDON_ALWAYS_SHARED_ADD,
 	.idempotent = true,
 	.ask = ask_shared_add,
 	.call = shared_add,
@@ -261,9 +249,9 @@ const struct cordon_mcp_tool cordon_mcp_shared_remove = {
 	.title = "Remove shared area",
 	.apart = true,
 	.description = "Take an area that nobody is granted out of the settings; its files stay. Needs a person's approval.",
-	.input = INPUT("\"key\"", KEY),
-	.output = CHANGED,
-	.always = "[\"changed\"]",
+	.input = CORDON_INPUT_SHARED_REMOVE,
+	.output = CORDON_OUTPUT_SHARED_REMOVE,
+	.always = CORDON_ALWAYS_SHARED_REMOVE,
 	.destructive = true,
 	.idempotent = true,
 	.ask = ask_shared_remove,
@@ -276,11 +264,9 @@ const struct cordon_mcp_tool cordon_mcp_shared_grant = {
 	.apart = true,
 	.description =
 		"Let the agents of an orchestrator use a shared area from their next step on. Needs a person's approval.",
-	.input = INPUT("\"orchestrator_id\", \"key\"",
-		       ID ", " KEY ", \"read_only\": {\"type\": \"boolean\", \"default\": false},"
-			  "\"cross_domain\": {\"type\": \"boolean\", \"default\": false}"),
-	.output = CHANGED,
-	.always = "[\"changed\"]",
+	.input = CORDON_INPUT_SHARED_GRANT,
+	.output = CORDON_OUTPUT_SHARED_GRANT,
+	.always = CORDON_ALWAYS_SHARED_GRANT,
 	.idempotent = true,
 	.ask = ask_grant,
 	.call = shared_grant,
@@ -292,9 +278,9 @@ const struct cordon_mcp_tool cordon_mcp_shared_revoke = {
 	.apart = true,
 	.description =
 		"Take a shared area away from an orchestrator, and end its steps that have it. Needs a person's approval.",
-	.input = INPUT("\"orchestrator_id\", \"key\"", ID ", " KEY),
-	.output = CHANGED,
-	.always = "[\"changed\"]",
+	.input = CORDON_INPUT_SHARED_REVOKE,
+	.output = CORDON_OUTPUT_SHARED_REVOKE,
+	.always = CORDON_ALWAYS_SHARED_REVOKE,
 	.destructive = true,
 	.idempotent = true,
 	.ask = ask_revoke,
