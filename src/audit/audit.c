@@ -4,6 +4,7 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "base/text.h"
 #include "base/time.h"
 
 /* Limits per event type and handle. Records: a burst, then a steady rate. Bytes: so that long names in few records
@@ -12,6 +13,11 @@
 #define RECORDS_PER_S INT64_C(50)
 #define BURST_BYTES INT64_C(1048576)
 #define BYTES_PER_S INT64_C(1024)
+
+/* The share of one principal in the log of calls. In a day it is a third of what is kept there at most. */
+#define CALLS_BURST_RECORDS INT64_C(1000)
+#define CALLS_DROPPED_EVERY_MS 60000 /* between two `dropped` records there */
+#define SHARES_MAX 64
 
 #define DROPPED_EVERY_MS 1000 /* between two `dropped` records */
 #define RETRY_MS 1000	      /* after a failure, limited events are not tried again for this long */
@@ -25,9 +31,19 @@ struct bucket {
 	int64_t filled; /* monotonic time of the last refill, 0 before the first use */
 };
 
+/* What one principal may record of its calls. */
+struct share {
+	char *name;
+	struct bucket bucket;
+	uint64_t dropped; /* since the last `dropped` record */
+};
+
 struct cordon_audit {
 	struct cordon_chain chain;
-	char *names[5]; /* in the order of struct cordon_audit_ids */
+	struct cordon_chain calls; /* opened for the first call; its head_fd is -1 before */
+	struct share shares[SHARES_MAX];
+	int64_t calls_reported; /* monotonic time of the last `dropped` record in the log of calls */
+	char *names[5];		/* in the order of struct cordon_audit_ids */
 	struct bucket buckets[CORDON_AUDIT__MAX];
 	uint64_t pending; /* dropped since the last `dropped` record */
 	uint64_t pending_by[CORDON_AUDIT__MAX];
@@ -42,6 +58,9 @@ struct cordon_audit {
 static struct cordon_audit *release(struct cordon_audit *audit)
 {
 	cordon_chain_done(&audit->chain);
+	cordon_chain_done(&audit->calls);
+	for (size_t i = 0; i < SHARES_MAX; i++)
+		free(audit->shares[i].name);
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(audit->names); i++)
 		free(audit->names[i]);
 	free(audit);
@@ -58,7 +77,7 @@ int cordon_audit_open(const struct cordon_home *home, const struct cordon_audit_
 
 	if (!audit)
 		return cordon_fail_errno(err, -ENOMEM, "cannot open the audit log");
-	audit->chain = (struct cordon_chain){ .dir_fd = -1, .head_fd = -1, .log_fd = -1 };
+	audit->chain = audit->calls = (struct cordon_chain){ .dir_fd = -1, .head_fd = -1, .log_fd = -1 };
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(list); i++) {
 		if (!list[i])
 			continue;
@@ -98,18 +117,18 @@ static bool may_wait_long(cordon_audit_type type)
 }
 
 /* INVARIANT: each type has its own bucket, so that very many violations cannot hide a lost protection. */
-static void refill(struct bucket *bucket, int64_t now)
+static void refill(struct bucket *bucket, int64_t burst, int64_t now)
 {
 	int64_t passed = now - bucket->filled;
 
 	if (bucket->filled == 0 || passed > 86400000) {
-		bucket->records = BURST_RECORDS * 1000;
+		bucket->records = burst * 1000;
 		bucket->bytes = BURST_BYTES * 1000;
 	} else {
 		bucket->records += passed * RECORDS_PER_S;
 		bucket->bytes += passed * BYTES_PER_S;
-		if (bucket->records > BURST_RECORDS * 1000)
-			bucket->records = BURST_RECORDS * 1000;
+		if (bucket->records > burst * 1000)
+			bucket->records = burst * 1000;
 		if (bucket->bytes > BURST_BYTES * 1000)
 			bucket->bytes = BURST_BYTES * 1000;
 	}
@@ -182,6 +201,7 @@ static void sync_log(struct cordon_audit *audit, int64_t now)
 {
 	/* The result is ignored: a disk that cannot sync will not do better at once. */
 	cordon_chain_sync(&audit->chain);
+	cordon_chain_sync(&audit->calls);
 	audit->synced = now;
 	audit->unsynced = false;
 }
@@ -195,6 +215,97 @@ static void do_periodic(struct cordon_audit *audit, int64_t now)
 		sync_log(audit, now);
 }
 
+/* ---- calls ---- */
+
+static int append_call(struct cordon_audit *audit, const struct cordon_audit_event *event, struct share *share,
+		       struct cordon_error *err)
+{
+	const struct cordon_audit_ids nobody = { 0 };
+	autobuf struct cordon_buf body = CORDON_BUF(CORDON_AUDIT_LINE_MAX);
+	int r = cordon_audit_render_body(&nobody, event, &body);
+
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot write the audit log");
+	if (share && (share->bucket.records < 1000 || !spend(&share->bucket, body.len))) {
+		share->dropped++;
+		return 0;
+	}
+	if (audit->calls.head_fd < 0)
+		r = cordon_chain_open_calls(&audit->chain, &audit->calls, err);
+	if (r == 0)
+		r = cordon_chain_append(&audit->calls, body.data, body.len, err);
+	if (r == 0)
+		audit->unsynced = audit->noteworthy = true;
+	else if (share)
+		share->dropped++;
+	return r;
+}
+
+/* Writes how many calls of whom were left out since the last such record; keeps the counts when that fails. */
+static void report_calls(struct cordon_audit *audit, int64_t now)
+{
+	struct cordon_audit_event event = { .type = CORDON_AUDIT_DROPPED };
+	json_t *principals = json_object();
+	json_int_t count = 0;
+
+	for (size_t i = 0; i < SHARES_MAX; i++) {
+		const struct share *share = &audit->shares[i];
+
+		if (!share->dropped)
+			continue;
+		count += (json_int_t)share->dropped;
+		json_object_set_new(principals, share->name, json_integer((json_int_t)share->dropped));
+	}
+	audit->calls_reported = now;
+	event.detail = json_pack("{s:I, s:I, s:{s:I}, s:o}", "count", count, "failed", (json_int_t)0, "events", "call",
+				 count, "principals", principals);
+	if (count && event.detail && append_call(audit, &event, NULL, NULL) == 0)
+		for (size_t i = 0; i < SHARES_MAX; i++)
+			audit->shares[i].dropped = 0;
+	json_decref(event.detail);
+}
+
+/* The share of a principal. When there are too many, the one that was used least lately is replaced, after a record of
+ * what it left out; NULL without memory. */
+static struct share *share_of(struct cordon_audit *audit, const char *principal, int64_t now)
+{
+	autobuf struct cordon_buf name = CORDON_BUF(1024);
+	struct share *oldest = &audit->shares[0];
+
+	if (cordon_text_escape(&name, principal, strnlen(principal, 128)) < 0)
+		return NULL;
+	for (size_t i = 0; i < SHARES_MAX; i++) {
+		struct share *share = &audit->shares[i];
+
+		if (share->name && cordon_streq(share->name, name.data))
+			return share;
+		/* A place that nobody has was never filled. */
+		if (share->bucket.filled < oldest->bucket.filled)
+			oldest = share;
+	}
+	if (oldest->dropped)
+		report_calls(audit, now);
+	free(oldest->name);
+	*oldest = (struct share){ .name = cordon_buf_steal(&name) };
+	return oldest->name ? oldest : NULL;
+}
+
+static int write_call(struct cordon_audit *audit, const struct cordon_audit_event *event, int64_t now,
+		      struct cordon_error *err)
+{
+	struct share *share = share_of(audit, event->principal, now);
+	int r;
+
+	if (!share)
+		return cordon_fail_errno(err, -ENOMEM, "cannot write the audit log");
+	refill(&share->bucket, CALLS_BURST_RECORDS, now);
+	r = append_call(audit, event, share, err);
+	if (now - audit->calls_reported >= CALLS_DROPPED_EVERY_MS)
+		report_calls(audit, now);
+	do_periodic(audit, now);
+	return r;
+}
+
 int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_event *event, struct cordon_error *err)
 {
 	int64_t now = cordon_time_monotonic();
@@ -203,8 +314,10 @@ int cordon_audit_write(struct cordon_audit *audit, const struct cordon_audit_eve
 
 	if ((unsigned int)event->type >= CORDON_AUDIT_DROPPED)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_INTERNAL, "the audit log itself writes these records");
+	if (event->type == CORDON_AUDIT_CALL && event->principal)
+		return write_call(audit, event, now, err);
 	if (limited)
-		refill(&audit->buckets[event->type], now);
+		refill(&audit->buckets[event->type], BURST_RECORDS, now);
 	/* The counts belong to the run, so they come before its end. */
 	if (event->type == CORDON_AUDIT_END && audit->pending)
 		report_dropped(audit, now);
@@ -239,6 +352,7 @@ struct cordon_audit *cordon_audit_close(struct cordon_audit *audit)
 		return NULL;
 	if (audit->pending)
 		report_dropped(audit, cordon_time_monotonic());
+	report_calls(audit, cordon_time_monotonic());
 	if (audit->unsynced && audit->noteworthy)
 		sync_log(audit, cordon_time_monotonic());
 	return release(audit);

@@ -71,6 +71,7 @@ struct cordon_audit_event {
 	const char *mode;     /* "strict", "permissive" */
 	const char *decision; /* "allow", "warn", "deny" */
 	const char *request_id;
+	const char *principal; /* of a call of a client: who made it, and whose share it takes; not part of the record */
 	cordon_audit_success success;
 	cordon_kind kind; /* of a failure or refusal */
 	json_t *detail;	  /* an object; see cordon_audit_text() for its strings */

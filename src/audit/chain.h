@@ -17,9 +17,10 @@
 #ifndef CORDON_AUDIT_CHAIN_H
 #define CORDON_AUDIT_CHAIN_H
 
-#include "audit/lines.h"
+#include "audit/record.h"
 
 #define CORDON_CHAIN_LOG "audit.jsonl"
+#define CORDON_CHAIN_CALLS_KEEP 3 /* earlier files of calls: with the current one 256 MiB in all */
 #define CORDON_CHAIN_NAME_SIZE 40
 #define CORDON_CHAIN_ROTATE (64 << 20) /* bytes at which a new file begins */
 #define CORDON_CHAIN_KEEP 15	       /* earlier files that are kept: with the current one 1 GiB in all */
@@ -44,6 +45,11 @@ struct cordon_chain {
 };
 
 int cordon_chain_open(const struct cordon_home *home, struct cordon_chain *ret_chain, struct cordon_error *err);
+/* Opens the log of calls beside another one: state/audit/calls, a chain of its own with the same files. INVARIANT: it
+ * has bounds of its own, so that calls, which clients make in any number, never push out a record of anything else. */
+int cordon_chain_open_calls(const struct cordon_chain *main, struct cordon_chain *ret_chain, struct cordon_error *err);
+/* Where a log is, below state/. */
+const char *cordon_chain_dir(bool calls);
 void cordon_chain_done(struct cordon_chain *chain);
 /* Appends one record with this body (record.h). A failure leaves the log as it was. */
 int cordon_chain_append(struct cordon_chain *chain, const char *body, size_t n, struct cordon_error *err);
@@ -81,15 +87,9 @@ static inline bool cordon_chain_file_before(const struct cordon_chain_file *file
 	return has_since && file->modified + 1000 < since;
 }
 
-/* Shared by writers and readers. */
-int cordon_chain_lock(int head_fd, int how, int64_t wait_ms);
 void cordon_chain_name(uint64_t number, char ret[static CORDON_CHAIN_NAME_SIZE]);
 /* -ENODATA when the head is empty, -EBADMSG when it cannot be read as one. */
 int cordon_chain_head_read(int head_fd, struct cordon_chain_head *ret_head);
 int cordon_chain_head_write(int head_fd, const struct cordon_chain_head *head);
-/* The highest number of an earlier file, 0 when there is none. */
-int cordon_chain_last_number(int dir_fd, uint64_t *ret_number);
-/* Whether the head says that audit.jsonl was rotated, but it still has its old name. */
-bool cordon_chain_rename_pending(int dir_fd, const struct cordon_chain_head *head);
 
 #endif

@@ -6,10 +6,11 @@
 #ifndef CORDON_AUDIT_QUERY_H
 #define CORDON_AUDIT_QUERY_H
 
-#include "audit/lines.h"
+#include "audit/record.h"
 
 /* What to show; zero means all. */
 struct cordon_audit_filter {
+	bool calls; /* of a search: the log of clients' calls, and not that of everything else. A reader reads both, by time */
 	bool has_since, has_until;
 	int64_t since, until; /* milliseconds since 1970; `until` is not included */
 	uint32_t types;	      /* bit (1 << type) for each that is wanted */
@@ -58,7 +59,7 @@ cordon_audit_tone cordon_audit_tone_of(const struct cordon_audit_record *record)
 
 /* One line of the log; strings and record belong to the reader until the next call. */
 struct cordon_audit_item {
-	const char *file;
+	const char *file; /* below state/audit */
 	uint64_t line;
 	const char *text; /* as it is in the file, without the newline; NULL when it is too long */
 	size_t n;
@@ -115,12 +116,12 @@ struct cordon_audit_latest {
 int cordon_audit_latest(const struct cordon_home *home, const struct cordon_audit_latest *ask, json_t **ret_records,
 			bool *ret_more, struct cordon_error *err);
 
-/* How much there is of the log. */
+/* How much there is of a log: of that of calls, or of the other one. */
 struct cordon_audit_extent {
 	size_t files;
 	uint64_t bytes;
 };
-int cordon_audit_extent(const struct cordon_home *home, struct cordon_audit_extent *ret_extent,
+int cordon_audit_extent(const struct cordon_home *home, bool calls, struct cordon_audit_extent *ret_extent,
 			struct cordon_error *err);
 
 /* Returns an object with the id of every run that has a record that matches, in the order of the log, and the time of the

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns one record into text, and back. */
 #include <limits.h>
+#include <sodium.h>
 #include <stdio.h>
 
 #include "audit/record.h"
+#include "base/digest.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
 
@@ -339,13 +342,13 @@ int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *r
 	record.object = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(record.object))
 		goto bad;
-	record.event = json_string_value(json_object_get(record.object, "event"));
-	record.prev = json_string_value(json_object_get(record.object, "prev"));
-	record.session_id = json_string_value(json_object_get(record.object, "session_id"));
-	time = json_string_value(json_object_get(record.object, "time"));
-	seq = json_integer_value(json_object_get(record.object, "seq"));
-	if (json_integer_value(json_object_get(record.object, "v")) != CORDON_AUDIT_VERSION || !record.event ||
-	    seq < 1 || !is_hash(record.prev) || !time || cordon_time_parse(time, &record.time) < 0)
+	record.event = cordon_json_string(record.object, "event");
+	record.prev = cordon_json_string(record.object, "prev");
+	record.session_id = cordon_json_string(record.object, "session_id");
+	time = cordon_json_string(record.object, "time");
+	seq = cordon_json_integer(record.object, "seq");
+	if (cordon_json_integer(record.object, "v") != CORDON_AUDIT_VERSION || !record.event || seq < 1 ||
+	    !is_hash(record.prev) || !time || cordon_time_parse(time, &record.time) < 0)
 		goto bad;
 	record.seq = (uint64_t)seq;
 	cordon_audit_type_parse(record.event, strlen(record.event), &record.type);
@@ -364,12 +367,99 @@ void cordon_audit_record_done(struct cordon_audit_record *record)
 
 const char *cordon_audit_detail_text(const struct cordon_audit_record *record, const char *key)
 {
-	return json_string_value(json_object_get(json_object_get(record->object, "detail"), key));
+	return cordon_json_string(json_object_get(record->object, "detail"), key);
 }
 
 uint64_t cordon_audit_detail_number(const struct cordon_audit_record *record, const char *key)
 {
-	json_int_t value = json_integer_value(json_object_get(json_object_get(record->object, "detail"), key));
+	json_int_t value = cordon_json_integer(json_object_get(record->object, "detail"), key);
 
 	return value > 0 ? (uint64_t)value : 0;
+}
+
+/* ---- lines ---- */
+
+void cordon_audit_hash(const char *bytes, size_t n, char ret[static CORDON_AUDIT_HASH_SIZE])
+{
+	cordon_digest(bytes, n, ret);
+}
+
+void cordon_lines_init(struct cordon_lines *lines, int fd, off_t at, off_t limit)
+{
+	lines->fd = fd;
+	lines->at = at;
+	lines->limit = limit;
+	lines->pos = lines->have = 0;
+}
+
+/* Reads more bytes behind those in the buffer; 0 at the end. */
+static ssize_t refill(struct cordon_lines *lines)
+{
+	size_t space;
+	ssize_t n;
+
+	if (lines->pos) {
+		memmove(lines->buf, lines->buf + lines->pos, lines->have - lines->pos);
+		lines->have -= lines->pos;
+		lines->pos = 0;
+	}
+	space = sizeof(lines->buf) - lines->have;
+	if (lines->at >= lines->limit)
+		return 0;
+	if ((off_t)space > lines->limit - lines->at)
+		space = (size_t)(lines->limit - lines->at);
+	do
+		n = pread(lines->fd, lines->buf + lines->have, space, lines->at);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	lines->at += n;
+	lines->have += (size_t)n;
+	return n;
+}
+
+int cordon_lines_next(struct cordon_lines *lines, struct cordon_line *ret_line)
+{
+	off_t start = lines->at - (off_t)(lines->have - lines->pos);
+	crypto_hash_sha256_state sha;
+	unsigned char digest[crypto_hash_sha256_BYTES];
+	/* Bytes in the buffer without a newline; bytes of a long line that left the buffer. */
+	size_t scanned = 0, before = 0;
+
+	crypto_hash_sha256_init(&sha);
+	for (;;) {
+		const char *text = lines->buf + lines->pos;
+		size_t n = lines->have - lines->pos;
+		const char *newline = memchr(text + scanned, '\n', n - scanned);
+		ssize_t more;
+
+		if (!newline && n >= CORDON_AUDIT_LINE_MAX) {
+			crypto_hash_sha256_update(&sha, (const unsigned char *)text, n);
+			before += n;
+			lines->pos = lines->have = n = 0;
+		}
+		if (!newline) {
+			scanned = n;
+			more = refill(lines);
+			if (more < 0)
+				return (int)more;
+			if (more > 0)
+				continue;
+			text = lines->buf + lines->pos;
+			if (n == 0 && before == 0)
+				return 0;
+		} else {
+			n = (size_t)(newline - text);
+		}
+		crypto_hash_sha256_update(&sha, (const unsigned char *)text, n);
+		crypto_hash_sha256_final(&sha, digest);
+		sodium_bin2hex(ret_line->hash, sizeof(ret_line->hash), digest, sizeof(digest));
+		lines->pos += n + (newline != NULL);
+		ret_line->start = start;
+		ret_line->n = before + n;
+		ret_line->whole = newline != NULL;
+		ret_line->end = start + (off_t)ret_line->n + ret_line->whole;
+		ret_line->text = ret_line->n < CORDON_AUDIT_LINE_MAX ? text : NULL;
+		return 1;
+	}
 }

@@ -9,6 +9,8 @@
 #ifndef CORDON_AUDIT_RECORD_H
 #define CORDON_AUDIT_RECORD_H
 
+#include <sys/types.h>
+
 #include "audit/audit.h"
 #include "base/buf.h"
 
@@ -48,5 +50,31 @@ bool cordon_audit_front(const char *line, size_t n, uint64_t *ret_seq, const cha
 /* A string or number in `detail`; NULL or 0 when there is none. */
 const char *cordon_audit_detail_text(const struct cordon_audit_record *record, const char *key);
 uint64_t cordon_audit_detail_number(const struct cordon_audit_record *record, const char *key);
+
+/* ---- lines ---- */
+
+struct cordon_line {
+	off_t start;
+	off_t end;			   /* behind the newline, when there is one */
+	bool whole;			   /* ends in a newline; only the last line of a file may not */
+	const char *text;		   /* without the newline; NULL when it is too long for a record */
+	size_t n;			   /* length of the line, also when it is too long */
+	char hash[CORDON_AUDIT_HASH_SIZE]; /* of the n bytes */
+};
+
+struct cordon_lines {
+	int fd; /* borrowed */
+	off_t at, limit;
+	size_t pos, have;
+	char buf[8 * CORDON_AUDIT_LINE_MAX];
+};
+
+/* From offset `at` to `limit`, or to the end of the file when that comes first. */
+void cordon_lines_init(struct cordon_lines *lines, int fd, off_t at, off_t limit);
+/* 1 and a line (valid until the next call), 0 at the end, or -errno. */
+int cordon_lines_next(struct cordon_lines *lines, struct cordon_line *ret_line);
+
+/* SHA-256 in hexadecimal. */
+void cordon_audit_hash(const char *bytes, size_t n, char ret[static CORDON_AUDIT_HASH_SIZE]);
 
 #endif

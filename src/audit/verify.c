@@ -223,7 +223,7 @@ int cordon_audit_verify(const struct cordon_home *home, const struct cordon_audi
 	struct state s = { .view = &view, .part = part, .hash = CORDON_AUDIT_HASH_NONE };
 	autofd int dir_fd = -1;
 	size_t from;
-	int r = cordon_home_subdir(home, "audit", &dir_fd, err);
+	int r = cordon_home_subdir(home, cordon_chain_dir(part->calls), &dir_fd, err);
 
 	if (r == 0)
 		r = cordon_chain_view(dir_fd, 0, &view, err);

@@ -30,6 +30,7 @@ struct cordon_audit_report {
 
 /* What to check; zero means all. */
 struct cordon_audit_part {
+	bool calls;	  /* the log of clients' calls, and not that of everything else */
 	size_t files;	  /* the newest of them */
 	int64_t deadline; /* of cordon_time_monotonic() */
 };

@@ -234,7 +234,7 @@ static json_t *finding_json(const struct cordon_audit_finding *finding)
 			 finding->reason);
 }
 
-static int print_report_json(const struct cordon_cli *cli, const struct cordon_audit_report *report)
+static json_t *report_json(const struct cordon_audit_report *report)
 {
 	json_t *object = json_pack("{s:b, s:I, s:I, s:I, s:s, s:I, s:I}", "ok", report->breaks == 0, "files",
 				   (json_int_t)report->files, "records", (json_int_t)report->records, "last_seq",
@@ -245,6 +245,18 @@ static int print_report_json(const struct cordon_cli *cli, const struct cordon_a
 		json_object_set_new(object, "first_break", finding_json(&report->first_break));
 	if (report->torn)
 		json_object_set_new(object, "first_torn", finding_json(&report->first_torn));
+	return object;
+}
+
+/* The log of calls stands beside the other one. */
+static int print_reports_json(const struct cordon_cli *cli, const struct cordon_audit_report *report,
+			      const struct cordon_audit_report *calls)
+{
+	json_t *object = report_json(report);
+
+	json_object_set_new(object, "calls", report_json(calls));
+	if (calls->breaks)
+		json_object_set_new(object, "ok", json_false());
 	return cordon_cli_print_json(cli, object);
 }
 
@@ -256,6 +268,20 @@ static void print_finding(const char *what, const struct cordon_audit_finding *f
 		printf("%s: %s: %s\n", what, finding->file, finding->reason);
 }
 
+static void print_report(const struct cordon_audit_report *report, const char *what)
+{
+	if (report->breaks)
+		print_finding("broken", &report->first_break);
+	if (report->breaks > 1)
+		printf("and %llu more breaks\n", (unsigned long long)report->breaks - 1);
+	if (report->torn)
+		print_finding("torn", &report->first_torn);
+	if (report->torn > 1)
+		printf("and %llu more torn lines\n", (unsigned long long)report->torn - 1);
+	printf("%s: %llu %s, the last is number %llu with hash %s\n", report->breaks ? "not whole" : "whole",
+	       (unsigned long long)report->records, what, (unsigned long long)report->last_seq, report->last_hash);
+}
+
 static int no_option(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	(void)data, (void)key, (void)arg, (void)err;
@@ -265,7 +291,7 @@ static int no_option(void *data, int key, const char *arg, struct cordon_error *
 static int run_verify(struct cordon_cli *cli, int argc, char **argv)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
-	struct cordon_audit_report report = { 0 };
+	struct cordon_audit_report report = { 0 }, calls = { 0 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, 0, no_option, NULL, &first, &err);
 
@@ -278,23 +304,18 @@ static int run_verify(struct cordon_cli *cli, int argc, char **argv)
 	r = cordon_home_open(&home, &err);
 	if (r == 0)
 		r = cordon_audit_verify(&home, &(struct cordon_audit_part){ 0 }, &report, &err);
+	if (r == 0)
+		r = cordon_audit_verify(&home, &(struct cordon_audit_part){ .calls = true }, &calls, &err);
 	if (r < 0)
 		return cordon_cli_fail(cli, &err);
 	if (cli->json) {
-		r = print_report_json(cli, &report);
-		return r ? r : report.breaks ? CORDON_EXIT_NO : CORDON_EXIT_OK;
+		r = print_reports_json(cli, &report, &calls);
+		return r ? r : report.breaks || calls.breaks ? CORDON_EXIT_NO : CORDON_EXIT_OK;
 	}
-	if (report.breaks)
-		print_finding("broken", &report.first_break);
-	if (report.breaks > 1)
-		printf("and %llu more breaks\n", (unsigned long long)report.breaks - 1);
-	if (report.torn)
-		print_finding("torn", &report.first_torn);
-	if (report.torn > 1)
-		printf("and %llu more torn lines\n", (unsigned long long)report.torn - 1);
-	printf("%s: %llu records, the last is number %llu with hash %s\n", report.breaks ? "not whole" : "whole",
-	       (unsigned long long)report.records, (unsigned long long)report.last_seq, report.last_hash);
-	return report.breaks ? CORDON_EXIT_NO : CORDON_EXIT_OK;
+	print_report(&report, "records");
+	if (calls.records || calls.breaks || calls.torn)
+		print_report(&calls, "records of calls");
+	return report.breaks || calls.breaks ? CORDON_EXIT_NO : CORDON_EXIT_OK;
 }
 
 static const struct cordon_option audit_options[] = {

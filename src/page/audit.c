@@ -3,25 +3,52 @@
  * Audit: what the log has, newest first, by a filter, and how much of it there was at which time. A log may have a gigabyte, so a search is
  * bounded in time; it says where it stopped, and goes on from there.
  */
-#include "page/audit.h"
 
+#include "audit/query.h"
+#include "audit/verify.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "page/internal.h"
 #include "page/timeline.h"
+
+/* The fields of the form, which are also the names in the address. */
+enum {
+	CORDON_AUDIT_ASK_RUN,
+	CORDON_AUDIT_ASK_AGENT,
+	CORDON_AUDIT_ASK_PATH,
+	CORDON_AUDIT_ASK_DECISION,
+	CORDON_AUDIT_ASK_EVENT,
+	CORDON_AUDIT_ASK_SINCE,
+	CORDON_AUDIT_ASK_UNTIL,
+	CORDON_AUDIT_ASK_LOG,
+	CORDON_AUDIT_ASK__MAX
+};
+
+struct cordon_audit_ask {
+	const char *texts[CORDON_AUDIT_ASK__MAX]; /* as they were given, or "" */
+	struct cordon_buf path, agent;		  /* as the log has them */
+	struct cordon_audit_filter filter;
+	uint64_t before; /* the number of a record, or 0 */
+};
+
+#define autoask CORDON_CLEANUP(audit_ask_done)
 
 #define RECORDS_SHOWN 50
 #define SEARCH_MS 3000	/* for a page of records */
 #define TIMELINE_MS 500 /* for what only the time line counts */
 #define LOOK_EVERY 256	/* records between two looks at the clock */
 #define TEXT_MAX_ASKED 4096
+#define CALLS "calls"
 
 /* ---- the filter ---- */
 
 static const char *const fields[] = { "run", "agent", "path", "decision", "event", "since", "until" };
 _Static_assert(CORDON_ARRAY_SIZE(fields) == CORDON_AUDIT_ASK__MAX, "every field has a name");
 
-int cordon_audit_ask_read(const struct cordon_page *page, struct cordon_audit_ask *ret_ask, struct cordon_error *err)
+static void page_audit_whole(struct cordon_page *page, bool calls);
+
+/* Reads the filter from the address; kind usage. The caller frees it, also after a failure. */
+static int audit_ask_read(const struct cordon_page *page, struct cordon_audit_ask *ret_ask, struct cordon_error *err)
 {
 	struct cordon_audit_ask ask = { .path = CORDON_BUF(8 * TEXT_MAX_ASKED),
 					.agent = CORDON_BUF(8 * TEXT_MAX_ASKED) };
@@ -34,6 +61,7 @@ int cordon_audit_ask_read(const struct cordon_page *page, struct cordon_audit_as
 
 		ask.texts[i] = text && strlen(text) <= TEXT_MAX_ASKED ? text : "";
 	}
+	ask.filter.calls = cordon_streq(ask.texts[CORDON_AUDIT_ASK_LOG], CALLS);
 	if (*ask.texts[CORDON_AUDIT_ASK_AGENT])
 		ask.filter.agent = cordon_audit_as_logged(ask.texts[CORDON_AUDIT_ASK_AGENT], &ask.agent);
 	if (*ask.texts[CORDON_AUDIT_ASK_PATH])
@@ -57,13 +85,15 @@ int cordon_audit_ask_read(const struct cordon_page *page, struct cordon_audit_as
 	return r;
 }
 
-void cordon_audit_ask_done(struct cordon_audit_ask *ask)
+static void audit_ask_done(struct cordon_audit_ask *ask)
 {
 	cordon_buf_done(&ask->path);
 	cordon_buf_done(&ask->agent);
 }
 
-void cordon_audit_ask_url(struct cordon_page *page, const struct cordon_audit_ask *ask, const char *since,
+/* The same filter as a part of an address: "run=1234&amp;since=1h", or "". `since` and `until` are used instead of what
+ * was asked, unless they are NULL. */
+static void audit_ask_url(struct cordon_page *page, const struct cordon_audit_ask *ask, const char *since,
 			  const char *until)
 {
 	bool first = true;
@@ -108,7 +138,10 @@ static void filter_form(struct cordon_page *page, const struct cordon_audit_ask 
 	input(page, ask, CORDON_AUDIT_ASK_RUN, "Run or session", "first characters");
 	input(page, ask, CORDON_AUDIT_ASK_AGENT, "Agent or orchestrator", "part of a name");
 	input(page, ask, CORDON_AUDIT_ASK_PATH, "Path or host", "part of it");
-	cordon_html(html, "<label>Decision <select name=\"decision\">");
+	cordon_html(html, "<label>Log <select name=\"log\">");
+	option(page, "", "events", ask->texts[CORDON_AUDIT_ASK_LOG]);
+	option(page, CALLS, "calls of clients", ask->texts[CORDON_AUDIT_ASK_LOG]);
+	cordon_html(html, "</select></label><label>Decision <select name=\"decision\">");
 	option(page, "", "any", decision);
 	for (cordon_verdict verdict = CORDON_ALLOW; verdict <= CORDON_DENY; verdict++)
 		option(page, cordon_verdict_name(verdict), cordon_verdict_name(verdict), decision);
@@ -186,7 +219,7 @@ static void timeline_table(struct cordon_page *page, const struct cordon_audit_a
 		cordon_time_format(cordon_timeline_time(line, i), from);
 		cordon_time_format(cordon_timeline_time(line, i + 1), to);
 		cordon_html(html, "<tr><th scope=\"row\"><a href=\"/audit?");
-		cordon_audit_ask_url(page, ask, from, to);
+		audit_ask_url(page, ask, from, to);
 		cordon_html(html, "\">");
 		cordon_page_time(page, from);
 		cordon_html(html, "</a></th><td class=\"number\">%llu</td><td class=\"number\">%llu</td></tr>",
@@ -309,17 +342,17 @@ static void ways(struct cordon_page *page, const struct cordon_audit_ask *ask, c
 	cordon_html(html, "<p>");
 	if (ask->before) {
 		cordon_html(html, "<a href=\"/audit?");
-		cordon_audit_ask_url(page, ask, NULL, NULL);
+		audit_ask_url(page, ask, NULL, NULL);
 		cordon_html(html, "\">Newest records</a> ");
 	}
 	if (before) {
 		cordon_html(html, "<a rel=\"next\" href=\"/audit?");
-		cordon_audit_ask_url(page, ask, NULL, NULL);
+		audit_ask_url(page, ask, NULL, NULL);
 		cordon_html(html, "&amp;before=%llu\">%s</a> ", (unsigned long long)before,
 			    before == found->last ? "Older records" : "Go on with the search in older records");
 	}
 	cordon_html(html, "<a href=\"/audit/export?");
-	cordon_audit_ask_url(page, ask, NULL, NULL);
+	audit_ask_url(page, ask, NULL, NULL);
 	cordon_html(html, "\" download>Export what the filter selects (JSON Lines)</a></p>");
 }
 
@@ -368,7 +401,7 @@ static void search(struct cordon_page *page, const struct cordon_audit_ask *ask)
 	}
 	timeline(page, ask, &found);
 	cordon_page_flush(page);
-	cordon_page_audit_whole(page);
+	page_audit_whole(page, ask->filter.calls);
 	records(page, ask, &found);
 }
 
@@ -376,7 +409,7 @@ void cordon_page_audit_log(struct cordon_page *page)
 {
 	autoask struct cordon_audit_ask ask = { 0 };
 	struct cordon_error err = { 0 };
-	int r = cordon_audit_ask_read(page, &ask, &err);
+	int r = audit_ask_read(page, &ask, &err);
 
 	if (r < 0)
 		page->answer->status = 400;
@@ -388,4 +421,183 @@ void cordon_page_audit_log(struct cordon_page *page)
 	filter_form(page, &ask);
 	if (r == 0)
 		search(page, &ask);
+}
+
+/* ---- checking and exporting ---- */
+
+#define CHECKED_AT_ONCE ((uint64_t)2 << 20) /* a log up to this size is checked whenever the page is shown */
+#define CHECK_MS 50000			    /* below the time that a page may take */
+#define EXPORT_MS 50000
+#define EXPORT_MAX ((uint64_t)256 << 20)
+#define EXPORT_PART ((size_t)64 << 10)
+
+/* ---- whether it is whole ---- */
+
+static void finding(struct cordon_page *page, const char *what, const struct cordon_audit_finding *found, uint64_t n)
+{
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html, "<p class=\"%s\">%s: <code>%s", cordon_streq(what, "Broken") ? "alert" : "warn", what,
+		    found->file);
+	if (found->line)
+		cordon_html(html, ":%llu", (unsigned long long)found->line);
+	cordon_html(html, "</code>: %s", found->reason);
+	if (n > 1)
+		cordon_html(html, "; and %llu more", (unsigned long long)n - 1);
+	cordon_html(html, ".</p>");
+}
+
+/* Says what was checked, and no more than that. */
+static void report(struct cordon_page *page, const struct cordon_audit_report *found)
+{
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html, "<p><span class=\"state %s\">%s</span> ",
+		    found->breaks  ? "bad"
+		    : found->whole ? "good"
+				   : "wait",
+		    found->breaks  ? "broken"
+		    : found->whole ? "whole"
+				   : "whole as far as checked");
+	if (!found->records)
+		cordon_html(html, "There is no record yet.</p>");
+	else
+		cordon_html(html, "%llu records were checked, number %llu to %llu: %s.</p>",
+			    (unsigned long long)found->records, (unsigned long long)found->first_seq,
+			    (unsigned long long)found->last_seq,
+			    found->breaks ? "not every one follows from the one before it, or some are missing"
+					  : "each follows from the one before it, and none is missing between them");
+	if (found->breaks)
+		finding(page, "Broken", &found->first_break, found->breaks);
+	if (found->torn)
+		finding(page, "Torn", &found->first_torn, found->torn);
+	if (found->stopped)
+		cordon_html(html,
+			    "<p class=\"warn\">The time for a page was over: what follows number %llu was not checked. "
+			    "<code>cordon audit verify</code> has no such limit.</p>",
+			    (unsigned long long)found->last_seq);
+	else if (!found->whole)
+		cordon_html(html, "<p class=\"quiet\">What is older was not checked.</p>");
+	if (found->records)
+		cordon_html(html,
+			    "<p class=\"quiet\">The hash of the last of them is <code>%s</code>. Kept elsewhere, it proves the log up "
+			    "to there.</p>",
+			    found->last_hash);
+}
+
+static void check(struct cordon_page *page, bool calls, size_t files, int64_t deadline)
+{
+	struct cordon_audit_part part = { .calls = calls, .files = files, .deadline = deadline };
+	struct cordon_audit_report found = { 0 };
+	struct cordon_error err = { 0 };
+
+	if (cordon_audit_verify(&page->store->home, &part, &found, &err) < 0)
+		cordon_html(&page->html, "<p class=\"alert\" role=\"alert\">%s</p>", err.message);
+	else
+		report(page, &found);
+}
+
+static void offer(struct cordon_page *page, bool calls, const struct cordon_audit_extent *extent)
+{
+	cordon_html(&page->html, "<p>The log has %llu MiB in %zu %s. ", (unsigned long long)(extent->bytes >> 20),
+		    extent->files, extent->files == 1 ? "file" : "files");
+	if (extent->files > 1)
+		cordon_html(&page->html, "<a href=\"/audit/check?files=2%s\">Check the newest two files</a> or ",
+			    calls ? "&log=calls" : "");
+	cordon_html(&page->html,
+		    "<a href=\"/audit/check%s\">check all of it</a>, which takes some seconds for each 100 MiB.</p>",
+		    calls ? "?log=calls" : "");
+}
+
+/* Whether the chain is whole, for a small log at once, for others behind a link. */
+static void page_audit_whole(struct cordon_page *page, bool calls)
+{
+	struct cordon_audit_extent extent = { 0 };
+	struct cordon_error err = { 0 };
+
+	cordon_html(&page->html, "<section id=\"whole\"><h2>Is the log whole?</h2>");
+	if (cordon_audit_extent(&page->store->home, calls, &extent, &err) < 0)
+		cordon_html(&page->html, "<p class=\"alert\" role=\"alert\">%s</p>", err.message);
+	else if (extent.bytes <= CHECKED_AT_ONCE)
+		check(page, calls, 0, 0);
+	else
+		offer(page, calls, &extent);
+	cordon_html(&page->html, "</section>");
+}
+
+void cordon_page_audit_check(struct cordon_page *page)
+{
+	const char *text = cordon_page_arg(page, "files"), *log = cordon_page_arg(page, "log");
+	struct cordon_error err = { 0 };
+	uint64_t files = 0;
+
+	if (text && cordon_parse_u64(text, 1, CORDON_CHAIN_KEEP_MAX, &files) < 0) {
+		cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "The address is not one that this page makes");
+		cordon_page_fail_error(page, &err);
+		return;
+	}
+	cordon_page_begin(page, "Is the audit log whole?", NULL);
+	cordon_page_flush(page);
+	cordon_html(&page->html, "<section id=\"whole\">");
+	check(page, log && cordon_streq(log, "calls"), (size_t)files, cordon_time_monotonic() + CHECK_MS);
+	cordon_html(&page->html, "</section><p><a href=\"/audit\">The audit log</a></p>");
+}
+
+/* ---- export ---- */
+
+struct exporting {
+	struct cordon_page *page;
+	uint64_t bytes;
+	uint64_t seq; /* of the last record */
+	bool failed;  /* no memory */
+};
+
+static bool export_line(void *data, const struct cordon_audit_record *record, const char *line, size_t n)
+{
+	struct exporting *e = data;
+	struct cordon_buf *out = &e->page->html.out;
+
+	e->seq = record->seq;
+	e->failed |= cordon_buf_add(out, line, n) < 0 || cordon_buf_addc(out, '\n') < 0;
+	e->bytes += n + 1;
+	if (out->len >= EXPORT_PART)
+		cordon_page_flush(e->page);
+	return !e->failed && e->bytes < EXPORT_MAX;
+}
+
+/* Writes the records as they are in the log, newest first. When it is not all of them, a last line says so, and from
+ * which number on to go on. */
+static int export(struct cordon_page *page, const struct cordon_audit_ask *ask, struct cordon_error *err)
+{
+	struct exporting e = { .page = page };
+	const struct cordon_audit_search search = { .filter = ask->filter,
+						    .before = ask->before,
+						    .deadline = cordon_time_monotonic() + EXPORT_MS,
+						    .data = &e,
+						    .take = export_line };
+	struct cordon_audit_searched searched = { 0 };
+	int r = cordon_audit_search(&page->store->home, &search, &searched, err);
+
+	if (r == 0 && e.failed)
+		r = cordon_fail_errno(err, -ENOMEM, "the export");
+	if ((r == 0 && searched.more) || (r < 0 && page->sent))
+		cordon_buf_addf(&page->html.out, "{\"incomplete\":true,\"before\":%llu}\n",
+				(unsigned long long)(r < 0 ? e.seq : searched.seq));
+	return page->sent ? 0 : r;
+}
+
+void cordon_page_audit_export(struct cordon_page *page)
+{
+	autoask struct cordon_audit_ask ask = { 0 };
+	struct cordon_error err = { 0 };
+	int r = audit_ask_read(page, &ask, &err);
+
+	if (r == 0) {
+		page->answer->type = "application/x-ndjson";
+		cordon_copy(page->answer->file, sizeof(page->answer->file), "cordon-audit.jsonl",
+			    strlen("cordon-audit.jsonl"));
+		r = export(page, &ask, &err);
+	}
+	if (r < 0)
+		cordon_page_fail_error(page, &err);
 }

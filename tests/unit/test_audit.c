@@ -531,7 +531,7 @@ static void search_says_how_far_it_came(void **state)
 	n = -1000;
 	assert_int_equal(cordon_audit_search(&home, &search, &searched, NULL), 0);
 	assert_true(n == -1000 + 25 && !searched.more && searched.seq == 1);
-	assert_int_equal(cordon_audit_extent(&home, &extent, NULL), 0);
+	assert_int_equal(cordon_audit_extent(&home, false, &extent, NULL), 0);
 	assert_true(extent.files >= 3 && searched.bytes < extent.bytes);
 	/* A deadline that is over stops it after its first look. */
 	search = (struct cordon_audit_search){ .deadline = 1, .data = &n, .take = count_five };

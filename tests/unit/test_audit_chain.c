@@ -374,6 +374,42 @@ static struct cordon_audit_report verify_part(size_t files, int64_t deadline)
 	return report;
 }
 
+static void write_call(struct cordon_audit *audit, const char *principal)
+{
+	const struct cordon_audit_event event = { .type = CORDON_AUDIT_CALL, .principal = principal, .path = principal };
+
+	assert_int_equal(cordon_audit_write(audit, &event, NULL), 0);
+}
+
+static void calls_push_out_nothing_else_and_nobody_takes_the_share_of_others(void **state)
+{
+	static const char calls[] = "home/state/audit/calls/audit.jsonl";
+	struct cordon_audit *audit = open_audit("a");
+	struct cordon_audit_report report = { 0 };
+
+	(void)state;
+	cordon_audit_set_rotation(audit, (uint64_t)4 << 20, 2);
+	write_event(audit, CORDON_AUDIT_GRANT, "what matters");
+	for (int i = 0; i < 20000; i++)
+		write_call(audit, "greedy");
+	write_call(audit, "modest");
+	write_event(audit, CORDON_AUDIT_CALL, "an act of a person");
+	cordon_audit_close(audit);
+	/* The log of events has nothing of them. */
+	assert_int_equal(verify().breaks, 0);
+	assert_int_equal(verify().records, 2);
+	assert_int_equal(count_text(LOG, "what matters"), 1);
+	assert_int_equal(count_text(LOG, "an act of a person"), 1);
+	/* The other one has a share of each, and a count of the rest. */
+	assert_int_equal(cordon_audit_verify(&home, &(struct cordon_audit_part){ .calls = true }, &report, NULL), 0);
+	assert_int_equal(report.breaks, 0);
+	assert_in_range(report.records, 1002, 5000);
+	assert_int_equal(count_text(calls, "modest"), 1);
+	assert_int_equal(count_text(calls, "\"event\":\"dropped\""), 1);
+	assert_int_equal(count_text(calls, "\"principals\":{\"greedy\":"), 1);
+	assert_in_range(count_text(calls, "\"path\":\"greedy\""), 1000, 5000);
+}
+
 static void part_of_the_log_is_verified_and_called_a_part(void **state)
 {
 	struct cordon_audit *audit = open_audit("a");
@@ -490,6 +526,7 @@ int main(void)
 		in_home(lock_that_somebody_keeps_is_an_error_and_no_hang),
 		in_home(log_that_is_no_plain_file_is_refused),
 		in_home(rotation_keeps_one_chain_over_several_files),
+		in_home(calls_push_out_nothing_else_and_nobody_takes_the_share_of_others),
 		in_home(part_of_the_log_is_verified_and_called_a_part),
 		in_home(verification_that_runs_out_of_time_says_how_far_it_came),
 		in_home(pruned_files_leave_a_record_and_an_intact_chain),

@@ -51,6 +51,18 @@ def exported(page, query=""):
     return [json.loads(line) for line in answer.body.splitlines()]
 
 
+def test_calls_of_clients_have_a_log_of_their_own(box, cordon, page, log):
+    log.write("run-1", "grant", "x")
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    calls = [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "project_list", "arguments": {}, "_meta": meta}} for number in range(3)]
+    assert cordon("mcp", input="".join(json.dumps(call) + "\n" for call in calls)).stdout.count('"total":0') == 3
+    text = page.get("/audit?log=calls")
+    assert numbers(text) == [3, 2, 1] and plain(text).count("project_list") >= 3
+    assert "project_list" not in plain(page.get("/audit?event=call")) and 'value="calls"' in text
+    assert [record["detail"]["tool"] for record in exported(page, "?log=calls")] == ["project_list"] * 3
+    assert "were checked" in plain(page.get("/audit/check?log=calls"))
+
+
 def test_records_of_real_runs_are_those_of_the_command(box, cordon, page):
     repo = box.repo(files={"lib/a": "", "docs/b": ""})
     evil = os.fsdecode(HOSTILE)
