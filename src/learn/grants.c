@@ -5,7 +5,313 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "learn/set.h"
+#include "learn/learn.h"
+#include "policy/temp_names.h"
+
+struct cordon_learn_item {
+	char *path;
+	unsigned int uses;
+};
+
+struct cordon_learn {
+	struct cordon_learn_item *items;
+	size_t n, cap;
+	uint32_t *slots;
+	size_t n_slots;
+	bool sorted;
+	/* The last answer of any_beside(). */
+	const char *last_dir;
+	size_t last_dir_len;
+	bool last_answer;
+};
+
+/* What a path needs so that the run can use it in the same way again. */
+enum cordon_learn_need {
+	CORDON_NEED_NOTHING,
+	CORDON_NEED_PROBE, /* the run must learn that it is missing */
+	CORDON_NEED_LOOK,  /* a directory that the run must pass or look at */
+	CORDON_NEED_LIST,
+	CORDON_NEED_READ,
+	CORDON_NEED_WRITE,
+};
+
+/* ---- what a name shows ---- */
+
+static bool is_alnum(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The extension of a file name without its dot, of at most 12 letters and digits; or NULL. */
+static const char *learn_type(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	size_t n = 0;
+
+	if (!dot || dot == name || !dot[1])
+		return NULL;
+	while (is_alnum(dot[1 + n]))
+		n++;
+	return dot[1 + n] || n > 12 ? NULL : dot + 1;
+}
+
+/* Whether s has six or more letters and digits of at least two kinds, as mkstemp() and similar functions make them.
+ * Only capitals or only digits count as well; only small letters may be a word. */
+static bool random_run(const char *s, size_t n)
+{
+	bool lower = false, upper = false, digit = false;
+
+	for (size_t i = 0; i < n; i++) {
+		lower |= s[i] >= 'a' && s[i] <= 'z';
+		upper |= s[i] >= 'A' && s[i] <= 'Z';
+		digit |= s[i] >= '0' && s[i] <= '9';
+	}
+	return n >= 6 && (!lower || upper || digit);
+}
+
+/* Whether a part of the name looks random: the bytes from *ret_from up to *ret_to. */
+static bool learn_random(const char *name, size_t *ret_from, size_t *ret_to)
+{
+	size_t fixed = cordon_temp_fixed(name);
+
+	if (fixed) {
+		*ret_from = fixed;
+		*ret_to = strlen(name);
+		return true;
+	}
+	for (size_t i = 0; name[i];) {
+		size_t n = 0, keep = 0;
+
+		while (is_alnum(name[i + n]) || (n && name[i + n] == '_'))
+			n++;
+		if (random_run(name + i, n)) {
+			/* At the start there may be a short fixed word before it: "sedAbCdEf", "tmpx1y2z3". */
+			while (i == 0 && keep < 3 && name[keep] >= 'a' && name[keep] <= 'z')
+				keep++;
+			*ret_from = i + keep;
+			*ret_to = i + n;
+			return true;
+		}
+		i += n ? n : 1;
+	}
+	return false;
+}
+
+/* ---- the set of paths ---- */
+
+struct cordon_learn *cordon_learn_new(void)
+{
+	return calloc(1, sizeof(struct cordon_learn));
+}
+
+struct cordon_learn *cordon_learn_free(struct cordon_learn *learn)
+{
+	if (!learn)
+		return NULL;
+	for (size_t i = 0; i < learn->n; i++)
+		free(learn->items[i].path);
+	free(learn->items);
+	free(learn->slots);
+	free(learn);
+	return NULL;
+}
+
+static uint64_t hash_of(const char *path)
+{
+	uint64_t h = 1469598103934665603ULL;
+
+	for (; *path; path++)
+		h = (h ^ (unsigned char)*path) * 1099511628211ULL;
+	return h;
+}
+
+/* The slots hold index + 1; at most half of them are taken. */
+static int rebuild(struct cordon_learn *learn, size_t n_slots)
+{
+	uint32_t *slots = calloc(n_slots, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < learn->n; i++) {
+		size_t at = hash_of(learn->items[i].path) & (n_slots - 1);
+
+		while (slots[at])
+			at = (at + 1) & (n_slots - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(learn->slots);
+	learn->slots = slots;
+	learn->n_slots = n_slots;
+	return 0;
+}
+
+static int grow(struct cordon_learn *learn)
+{
+	size_t cap = learn->cap ? learn->cap * 2 : 64;
+	struct cordon_learn_item *bigger;
+
+	if (learn->n < learn->cap)
+		return 0;
+	bigger = reallocarray(learn->items, cap, sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	learn->items = bigger;
+	learn->cap = cap;
+	return rebuild(learn, cap * 2);
+}
+
+int cordon_learn_add(struct cordon_learn *learn, const char *path, unsigned int uses)
+{
+	int r = learn->sorted ? rebuild(learn, learn->n_slots ? learn->n_slots : 128) : grow(learn);
+	size_t at;
+
+	if (r == 0 && learn->sorted)
+		r = grow(learn);
+	if (r < 0)
+		return r;
+	learn->sorted = false;
+	learn->last_dir = NULL;
+	for (at = hash_of(path) & (learn->n_slots - 1); learn->slots[at]; at = (at + 1) & (learn->n_slots - 1)) {
+		struct cordon_learn_item *item = &learn->items[learn->slots[at] - 1];
+
+		if (cordon_streq(item->path, path)) {
+			item->uses |= uses & ~(unsigned int)CORDON_LEARN_EXISTED;
+			return 0;
+		}
+	}
+	if (learn->n >= CORDON_LEARN_PATHS_MAX)
+		return -E2BIG;
+	learn->items[learn->n] = (struct cordon_learn_item){ strdup(path), uses };
+	if (!learn->items[learn->n].path)
+		return -ENOMEM;
+	learn->slots[at] = (uint32_t)++learn->n;
+	return 0;
+}
+
+/* Sorts a/b before a-b, so that what lies below a directory follows it directly. */
+static int by_component(const void *a, const void *b)
+{
+	const unsigned char *x = (const unsigned char *)((const struct cordon_learn_item *)a)->path;
+	const unsigned char *y = (const unsigned char *)((const struct cordon_learn_item *)b)->path;
+
+	while (*x && *x == *y)
+		x++, y++;
+	return (*x == '/' ? 1 : *x ? *x + 1 : 0) - (*y == '/' ? 1 : *y ? *y + 1 : 0);
+}
+
+static void learn_sort(struct cordon_learn *learn)
+{
+	if (!learn->sorted && learn->n)
+		qsort(learn->items, learn->n, sizeof(*learn->items), by_component);
+	learn->last_dir = NULL;
+	learn->sorted = true; /* the slots are not valid until the next addition */
+}
+
+/* The item of a path, or NULL; only when sorted. */
+static const struct cordon_learn_item *learn_find(const struct cordon_learn *learn, const char *path)
+{
+	const struct cordon_learn_item key = { (char *)(uintptr_t)path, 0 };
+
+	return learn->n ? bsearch(&key, learn->items, learn->n, sizeof(key), by_component) : NULL;
+}
+
+void cordon_learn_each(struct cordon_learn *learn, cordon_learn_fn fn, void *data)
+{
+	learn_sort(learn);
+	for (size_t i = 0; i < learn->n; i++)
+		learn->items[i].uses |= fn(data, learn->items[i].path, learn->items[i].uses);
+}
+
+static enum cordon_learn_need need_of(const struct cordon_learn_item *item)
+{
+	bool names = item->uses & (CORDON_LEARN_WRITTEN | CORDON_LEARN_MADE);
+
+	if (!*item->path || cordon_secret(item->path))
+		return CORDON_NEED_NOTHING;
+	if (names)
+		return CORDON_NEED_WRITE;
+	if (item->uses & CORDON_LEARN_DIRECTORY)
+		return item->uses & CORDON_LEARN_LISTED ? CORDON_NEED_LIST : CORDON_NEED_LOOK;
+	if (item->uses & CORDON_LEARN_READ)
+		return CORDON_NEED_READ;
+	return item->uses & CORDON_LEARN_ABSENT ? CORDON_NEED_PROBE : CORDON_NEED_NOTHING;
+}
+
+/* ---- temporary names ---- */
+
+struct beside {
+	struct cordon_learn *learn;
+	const char *path;
+	size_t dir_len; /* length of its directory, with the slash */
+};
+
+static bool is_written_file(const struct cordon_learn_item *item)
+{
+	return need_of(item) == CORDON_NEED_WRITE && !(item->uses & CORDON_LEARN_DIRECTORY);
+}
+
+/* Whether a name in the same directory was written, too, and so will be granted. */
+static bool written_beside(void *data, const char *name, size_t n)
+{
+	const struct beside *beside = data;
+	char path[CORDON_PATH_MAX];
+	const struct cordon_learn_item *item;
+
+	if (beside->dir_len + n >= sizeof(path))
+		return false;
+	memcpy(path, beside->path, beside->dir_len);
+	memcpy(path + beside->dir_len, name, n);
+	path[beside->dir_len + n] = '\0';
+	item = learn_find(beside->learn, path);
+	return item && is_written_file(item);
+}
+
+/* Whether the same directory has a file that existed from the start and was written. The answer for the last
+ * directory is kept, because the paths come in order. */
+static bool any_beside(const struct beside *beside)
+{
+	struct cordon_learn *learn = beside->learn;
+
+	if (learn->last_dir && learn->last_dir_len == beside->dir_len &&
+	    strncmp(learn->last_dir, beside->path, beside->dir_len) == 0)
+		return learn->last_answer;
+	learn->last_dir = beside->path;
+	learn->last_dir_len = beside->dir_len;
+	learn->last_answer = false;
+	for (size_t i = 0; i < learn->n && !learn->last_answer; i++) {
+		const struct cordon_learn_item *item = &learn->items[i];
+
+		learn->last_answer = item->uses & CORDON_LEARN_EXISTED && is_written_file(item) &&
+				     strncmp(item->path, beside->path, beside->dir_len) == 0 &&
+				     !strchr(item->path + beside->dir_len, '/');
+	}
+	return learn->last_answer;
+}
+
+/* Whether this is a temporary name of an atomic save that the lens allows beside its file, so that it needs no
+ * grant. */
+static bool learn_is_save(struct cordon_learn *learn, const struct cordon_learn_item *item)
+{
+	const char *name = cordon_path_base(item->path);
+	struct beside beside = { learn, item->path, (size_t)(name - item->path) };
+
+	if (!(item->uses & CORDON_LEARN_GONE) || !(item->uses & CORDON_LEARN_MOVED) ||
+	    item->uses & CORDON_LEARN_DIRECTORY)
+		return false;
+	return cordon_temp_of_name(name, false, written_beside, &beside) ||
+	       (cordon_temp_of_any(name) && any_beside(&beside));
+}
+
+/* The same, or a name with a random part: a grant of exactly that name would not help. */
+static bool learn_is_temporary(struct cordon_learn *learn, const struct cordon_learn_item *item, bool patterns)
+{
+	size_t from, to;
+
+	return item->uses & CORDON_LEARN_GONE &&
+	       (learn_random(cordon_path_base(item->path), &from, &to) || (patterns && learn_is_save(learn, item)));
+}
+
+/* ---- few readable patterns ---- */
 
 #define MERGE_MAX 2000 /* candidates that are compared with each other; with more, the folder is granted */
 
@@ -255,10 +561,10 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 
 	if (m->patterns && (m->need == CORDON_NEED_LIST || m->need == CORDON_NEED_LOOK))
 		return push(&m->list, m->need == CORDON_NEED_LIST ? ALL : EXACT, item->path, len, NULL, false);
-	if (m->need == CORDON_NEED_WRITE && m->patterns && cordon_learn_is_temporary(m->learn, item, true)) {
-		if (cordon_learn_is_save(m->learn, item))
+	if (m->need == CORDON_NEED_WRITE && m->patterns && learn_is_temporary(m->learn, item, true)) {
+		if (learn_is_save(m->learn, item))
 			return 0;
-		if (cordon_learn_random(name, &from, &to)) {
+		if (learn_random(name, &from, &to)) {
 			int r = push(&m->list, directory ? RANDOM_TREE : RANDOM, item->path, len, NULL, true);
 
 			if (r == 0)
@@ -266,7 +572,7 @@ static int push_item(struct maker *m, const struct cordon_learn_item *item)
 			return r;
 		}
 	}
-	return push(&m->list, SINGLE, item->path, len, directory ? NULL : cordon_learn_type(name),
+	return push(&m->list, SINGLE, item->path, len, directory ? NULL : learn_type(name),
 		    item->uses & CORDON_LEARN_MADE);
 }
 
@@ -374,7 +680,7 @@ static int pattern_of(const struct candidate *c, struct cordon_buf *buf)
 
 	if (c->shape == EXACT)
 		return add_exact(buf, c->dir);
-	if ((c->shape == RANDOM || c->shape == RANDOM_TREE) && cordon_learn_random(c->dir + base, &from, &to)) {
+	if ((c->shape == RANDOM || c->shape == RANDOM_TREE) && learn_random(c->dir + base, &from, &to)) {
 		if ((r = add_name(buf, c->dir, base + from)) < 0 || (r = cordon_buf_addc(buf, '*')) < 0 ||
 		    (r = add_name(buf, c->dir + base + to, strlen(c->dir + base + to))) < 0)
 			return r;
@@ -450,7 +756,7 @@ static int collect_items(struct maker *m, const struct cordon_learn_grants *gran
 		const struct cordon_learn_item *item = &m->learn->items[i];
 		bool directory = need == CORDON_NEED_LIST || need == CORDON_NEED_LOOK;
 
-		if (cordon_learn_need(item) == need && !granted(grants, compiled, item->path, directory))
+		if (need_of(item) == need && !granted(grants, compiled, item->path, directory))
 			m->items[m->n++] = item;
 	}
 	for (size_t i = 0; compiled && i < grants->n; i++)
@@ -508,7 +814,7 @@ int cordon_learn_grants(struct cordon_learn *learn, bool patterns, struct cordon
 	struct cordon_learn_grants grants = { 0 };
 	int r = 0;
 
-	cordon_learn_sort(learn);
+	learn_sort(learn);
 	m.items = calloc(learn->n + 1, sizeof(const struct cordon_learn_item *));
 	if (!m.items)
 		return cordon_fail_errno(err, -ENOMEM, "learned paths");
@@ -558,4 +864,32 @@ int cordon_learn_grant_add(struct cordon_learn_grants *grants, const char *path,
 	if (r == 0)
 		r = append(grants, text.data, access, NULL);
 	return r < 0 ? cordon_fail_errno(err, r, "learned paths") : 0;
+}
+
+/* ---- what a policy would refuse ---- */
+
+size_t cordon_learn_check(struct cordon_learn *learn, const struct cordon_policy *policy, bool lens,
+			  void (*fn)(void *data, const char *path, cordon_access access), void *data)
+{
+	size_t refused = 0;
+
+	learn_sort(learn);
+	for (size_t i = 0; i < learn->n; i++) {
+		const struct cordon_learn_item *item = &learn->items[i];
+		enum cordon_learn_need need = need_of(item);
+		cordon_access access = need == CORDON_NEED_WRITE ? CORDON_ACCESS_WRITE : CORDON_ACCESS_READ;
+		struct cordon_decision decision;
+
+		if (need == CORDON_NEED_NOTHING || (need == CORDON_NEED_PROBE && !lens) ||
+		    (need == CORDON_NEED_WRITE && learn_is_temporary(learn, item, lens)))
+			continue;
+		cordon_policy_decide(policy, item->path,
+				     access == CORDON_ACCESS_WRITE ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
+		if (decision.verdict == CORDON_ALLOW ||
+		    ((need == CORDON_NEED_LIST || need == CORDON_NEED_LOOK) && cordon_policy_leads(policy, item->path)))
+			continue;
+		refused++;
+		fn(data, item->path, access);
+	}
+	return refused;
 }

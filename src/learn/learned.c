@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records what a run used: sorts each access into the set of what is granted, what lies outside, or what was
- * refused. */
+/* Records what a run used, sorted into what is granted, what lies outside and what was refused; and writes the policy
+ * file, checked to allow what the run used. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

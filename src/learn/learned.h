@@ -48,9 +48,6 @@ void cordon_learned_sight(struct cordon_learned *learned, const struct cordon_si
 /* Adds a host that the run connected to, or that its list refused, in the form of a rule. */
 void cordon_learned_host(struct cordon_learned *learned, const char *rule, bool used);
 
-/* Adds secrets in the tree that the grants would open although the run did not use them. */
-int cordon_learned_find_secrets(struct cordon_learned *learned, struct cordon_error *err);
-
 int cordon_learned_text(struct cordon_learned *learned, const struct cordon_learned_from *from,
 			struct cordon_buf *ret_text, struct cordon_error *err);
 

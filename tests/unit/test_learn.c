@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/buf.h"
-#include "learn/names.h"
+#include "learn/learn.h"
 
 /* One access per entry, separated by commas and blanks: "r path" (read), "w path" (written), "c path" (made), "l
  * dir/" (listed), "d dir/" (looked at), "m dir/" (made), "a path" (absent), "t path" (made, then renamed), "g path"
