@@ -6,7 +6,7 @@
 #include "net/helper.h"
 
 enum conn_state {
-	CONN_LOOK,    /* until the client has said which host it wants */
+	CONN_LOOK,    /* until the client has sent which host it wants */
 	CONN_RESOLVE, /* until the addresses of the name are known */
 	CONN_DIAL,
 	CONN_PROXY, /* until the proxy has connected */
@@ -25,7 +25,7 @@ enum conn_hello {
 struct flow {
 	int pipe[2];  /* -1: none, nothing is under way */
 	size_t piped; /* bytes in it */
-	bool end;     /* the source has said its last */
+	bool end;     /* the source has sent its last byte */
 	bool shut;    /* and its peer knows */
 };
 
@@ -66,8 +66,6 @@ void net_conn_dial(struct conn *conn);
 void net_conn_dialled(struct conn *conn);
 /* Makes room for more bytes; false when that would be more than `most`, or too much for all connections together. */
 bool net_conn_room(struct conn *conn, size_t most);
-/* Releases them. */
-void net_conn_drop(struct conn *conn);
 /* Counts memory that a connection holds; false when it is too much. */
 bool net_conn_hold(size_t n);
 
@@ -84,7 +82,5 @@ void net_inject_unreachable(struct conn *conn);
 void net_inject_done(struct conn *conn);
 
 void net_relay_begin(struct conn *conn);
-void net_relay(struct conn *conn);
-void net_relay_done(struct conn *conn);
 
 #endif

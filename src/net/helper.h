@@ -43,7 +43,7 @@
 #define NET_ADDRESSES_MAX 16  /* of one name */
 #define NET_DNS_CONNS_MAX 64
 #define NET_BUFFERS_MAX ((size_t)32 << 20) /* of all connections together */
-#define NET_LOOK_MS 30000		   /* a client must have said which host it wants within this time */
+#define NET_LOOK_MS 30000		   /* a client must have sent which host it wants within this time */
 #define NET_DIAL_MS 10000		   /* for each address */
 #define NET_FRESH_MS 60000 /* addresses of a name are used for connections so long, if its TTL is not shorter */
 
@@ -97,7 +97,7 @@ struct net {
 	int epoll;
 	int ctl, sockets;
 	bool v6;       /* the run has IPv6 */
-	bool learning; /* what was reached is told, too */
+	bool learning; /* what was reached is reported, too */
 	struct cordon_net_list list;
 	struct credential *credentials;
 	size_t n_credentials;
@@ -134,9 +134,10 @@ int net_confine(pid_t parent, const char **ret_what);
 int net_sockets_begin(void);
 /* Takes what PID 1 has sent and nobody has received yet. */
 void net_sockets_drain(void);
-/* A TCP socket of the run without an address; the descriptor or -errno. Waits a moment where PID 1 has to make one. */
-int net_socket_take(int family);
-int net_socket_bind(int fd, const struct cordon_net_address *address, uint16_t port);
+/* Listens on the labels of a name for every port that a rule allows; stops where none does any more. */
+void net_listen_name(struct name *name);
+/* The same for granted addresses and localhost. */
+void net_listen_apply(void);
 
 /* ---- serve.c ---- */
 int net_dns_begin_udp(int fd);
@@ -162,24 +163,12 @@ size_t net_name_dialable(const struct name *name, uint16_t port,
 			 struct cordon_net_address ret[static NET_ADDRESSES_MAX]);
 /* After the rules have changed. */
 void net_names_apply(void);
-/* Called by resolve.c. */
-void net_name_resolved(struct name *name, const struct cordon_net_address *addresses, size_t n, unsigned int ttl,
-		       bool failed);
 
 /* ---- resolve.c ---- */
 int net_resolve_begin(const char **ret_what);
-void net_resolve(struct name *name);
 /* How long the loop may wait for c-ares; -1: for ever. Then net_resolve_tick() lets it look at its time-outs. */
 int net_resolve_wait(int most);
 void net_resolve_tick(void);
-
-/* ---- listen.c ---- */
-/* Takes a socket that came bound from inside. */
-int net_listen_fixed(int fd);
-/* Listens on the labels of a name for every port that a rule allows; stops where none does any more. */
-void net_listen_name(struct name *name);
-/* The same for granted addresses and localhost. */
-void net_listen_apply(void);
 
 /* ---- conn.c ---- */
 /* Takes a connection that was accepted. */

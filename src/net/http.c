@@ -32,7 +32,9 @@ static ssize_t line_length(const char *bytes, size_t n)
 	return 0;
 }
 
-ssize_t cordon_http_head_length(const char *bytes, size_t n)
+/* The length of a complete head with its empty line, 0 when more bytes are needed, -EMSGSIZE, or -EBADMSG when it holds
+ * a character that no head has. */
+static ssize_t http_head_length(const char *bytes, size_t n)
 {
 	size_t at = 0;
 
@@ -215,7 +217,7 @@ ssize_t cordon_http_step(struct cordon_http *http, const char *bytes, size_t n)
 
 	switch (http->state) {
 	case CORDON_HTTP_HEAD:
-		len = cordon_http_head_length(bytes, n);
+		len = http_head_length(bytes, n);
 		if (len > 0)
 			r = judge_head(http, bytes, (size_t)len);
 		return r < 0 ? r : len;

@@ -50,9 +50,6 @@ struct cordon_http_field {
 	size_t value_len;
 };
 
-/* The length of a complete head with its empty line, 0 when more bytes are needed, -EMSGSIZE, or -EBADMSG when it holds
- * a character that no head has. */
-ssize_t cordon_http_head_length(const char *bytes, size_t n);
 /* Reads the field at *at, which is set to the next one. 1, 0 at the end of the head, or -EBADMSG. */
 int cordon_http_field_next(const char **at, const char *end, struct cordon_http_field *ret_field);
 bool cordon_http_field_is(const struct cordon_http_field *field, const char *name);

@@ -32,7 +32,7 @@ struct inject {
 	size_t back_len, back_at;
 	bool ready;  /* TLS has begun */
 	bool opaque; /* a WebSocket has begun, or the run has ended its side */
-	bool over;   /* the host has said its last */
+	bool over;   /* the host has sent its last byte */
 };
 
 enum step { PROGRESS, WAITS, BROKEN };
@@ -237,7 +237,7 @@ static enum step move_out(struct conn *conn)
 	}
 	inject->out_len = inject->out_at = 0;
 	if (inject->http.websocket && !inject->opaque)
-		return WAITS; /* until the answer says what follows */
+		return WAITS; /* until the answer shows what follows */
 	step = conn->len ? take_request(conn) : WAITS;
 	if (step != WAITS || conn->flows[0].end)
 		return step;

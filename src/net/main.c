@@ -11,6 +11,7 @@
 
 #include "base/exit.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/time.h"
 #include "net/helper.h"
 #include "sandbox/host/metrics.h"
@@ -179,13 +180,6 @@ _Noreturn static void loop(void)
 	}
 }
 
-static char *copy_text(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return strdup(text ? text : "");
-}
-
 static int read_credentials(const json_t *array)
 {
 	size_t n = json_array_size(array);
@@ -196,11 +190,12 @@ static int read_credentials(const json_t *array)
 	for (size_t i = 0; i < n; i++) {
 		const json_t *object = json_array_get(array, i);
 		struct credential *c = &net.credentials[i];
-		autofree char *prefix = copy_text(object, "prefix"), *value = copy_text(object, "value");
+		autofree char *prefix = strdup(cordon_json_text(object, "prefix")),
+			      *value = strdup(cordon_json_text(object, "value"));
 
-		c->host = copy_text(object, "host");
-		c->header = copy_text(object, "header");
-		c->port = (uint16_t)json_integer_value(json_object_get(object, "port"));
+		c->host = strdup(cordon_json_text(object, "host"));
+		c->header = strdup(cordon_json_text(object, "header"));
+		c->port = (uint16_t)cordon_json_integer(object, "port");
 		if (!prefix || !value || !c->host || !c->header || asprintf(&c->value, "%s%s", prefix, value) < 0)
 			return -ENOMEM;
 		explicit_bzero(value, strlen(value));
@@ -222,13 +217,13 @@ static int read_config(int fd, struct cordon_buf *ret_proxy)
 	explicit_bzero(text.data, text.len);
 	r = config ? read_credentials(json_object_get(config, "inject")) : -EBADMSG;
 	if (r == 0) {
-		const char *allow = json_string_value(json_object_get(config, "allow"));
+		const char *allow = cordon_json_string(config, "allow");
 
 		r = cordon_net_list_parse(&net.list, allow ? allow : "", NULL, NULL);
-		net.proxy.except = copy_text(config, "no_proxy");
-		net.learning = json_is_true(json_object_get(config, "learning"));
+		net.proxy.except = strdup(cordon_json_text(config, "no_proxy"));
+		net.learning = cordon_json_true(config, "learning");
 		if (r == 0)
-			r = cordon_buf_adds(ret_proxy, json_string_value(json_object_get(config, "proxy")));
+			r = cordon_buf_adds(ret_proxy, cordon_json_string(config, "proxy"));
 	}
 	json_decref(config);
 	return r;

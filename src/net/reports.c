@@ -6,7 +6,7 @@
 
 #include "net/helper.h"
 
-#define TOLD_MAX 1024 /* different attempts that are told */
+#define TOLD_MAX 1024 /* different attempts that are reported */
 
 static uint64_t told[TOLD_MAX];
 static size_t n_told;

@@ -255,9 +255,9 @@ def test_mcp_carries_the_list_and_widening_needs_a_person(machine, online):
     created, wider, narrower, credentials, bad, session, beyond, none = [answer["result"] for answer in answers[1:]]
     assert created["structuredContent"]["net"] == ["a.example.com", "four.example.org"]
     assert wider["isError"] and credentials["isError"] and len(questions) == 2, questions
-    assert "agents would reach more of the network: b.example.com:443" in questions[0]
+    assert "agents would reach more of the network: \"b.example.com:443\"" in questions[0]
     assert narrower["structuredContent"]["net"] == ["a.example.com"]
-    assert "agents would use more credentials: SECRET at a.example.com" in questions[1]
+    assert "agents would use the credential \"SECRET\" of cordon's environment at \"a.example.com\"" in questions[1]
     assert bad["isError"] and "net[0]: bad host" in bad["content"][0]["text"], bad
 
     def text(answer):
