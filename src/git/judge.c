@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges the paths that commits change: reads what git printed about pairs of commits, and asks the policy. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "base/path.h"
 #include "base/text.h"
 #include "git/internal.h"
 #include "view/judge.h"
+#include "git/twin.h"
 
 #define MODE_TYPE 0170000u
 #define MODE_LINK 0120000u
@@ -72,7 +76,7 @@ static const char *fault_of(const char *path)
 
 		if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
 			return "a commit must not have such a path";
-		if ((n == 4 && memcmp(at, ".git", 4) == 0) || cordon_judge_is_git_twin(at, n))
+		if ((n == 4 && memcmp(at, ".git", 4) == 0) || cordon_git_is_twin(at, n))
 			return "git, or a file system that folds names, could take it for the git directory";
 		at += n;
 		if (!*at)
@@ -182,7 +186,7 @@ static int judge_place(const struct cordon_policy *policy, const char *commit, c
 		       struct cordon_git_take *take, bool *ret_allowed, struct cordon_error *err)
 {
 	autobuf struct cordon_buf why = CORDON_BUF(WHY_MAX + (size_t)4 * CORDON_PATH_MAX);
-	const char *below = change->new_mode ? cordon_judge_below(policy, change->path) : NULL;
+	const char *below = change->new_mode ? cordon_policy_held_below(policy, change->path) : NULL;
 
 	if (!below)
 		return 0;

@@ -7,9 +7,9 @@
 #ifndef CORDON_VIEW_APPLY_H
 #define CORDON_VIEW_APPLY_H
 
+#include "git/git.h"
 #include "protect/repositories.h"
 #include "view/delta.h"
-#include "git/git.h"
 
 /* What a person chose of one change. */
 typedef enum cordon_pick {
@@ -67,7 +67,7 @@ struct cordon_apply_result {
 	struct cordon_apply_items applied;   /* what was brought over; nothing when there is a conflict or refusal */
 	struct cordon_apply_items conflicts; /* what the host changed too */
 	struct cordon_apply_items refused;   /* what the policy does not allow */
-	struct cordon_apply_items left;	     /* what never comes out; `why` says what it is */
+	struct cordon_apply_items left;	     /* what is never applied; `why` is the reason */
 	bool whole;			     /* nothing of the view remains to be applied */
 	char shown[CORDON_SHOWN_SIZE];	     /* stands for all that was judged, if nothing was written; else "" */
 	/* What the run committed, when all of the view is applied; else NULL. */

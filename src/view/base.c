@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "view/base.h"

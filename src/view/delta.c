@@ -7,8 +7,11 @@
 #include "base/path.h"
 #include "protect/executes.h"
 #include "view/delta_internal.h"
+#include "protect/gitindex.h"
+#include "view/delta.h"
 #include "view/hide.h"
 #include "view/internal.h"
+#include "view/known.h"
 #include "view/lower.h"
 
 #define COMPARE_BYTES 65536
@@ -391,9 +394,9 @@ static int walk_entry(struct cordon_walk *walk, const struct cordon_level *level
 
 static int walk_level(struct cordon_walk *walk, const struct cordon_level *level)
 {
-	autolisting struct cordon_listing upper = { 0 }, lower = { 0 };
+	autonames struct cordon_name_list upper = { 0 }, lower = { 0 };
 	size_t at = 0;
-	int r = cordon_listing_read(level->upper, &upper);
+	int r = cordon_name_list_read(level->upper, &upper);
 
 	if (r == 0 && level->opaque)
 		r = cordon_lower_names(level->lower, &lower);

@@ -45,7 +45,7 @@ struct cordon_delta_change {
 	bool gone;		 /* `edited`: the view changed a file that the host has removed */
 	bool fresh;	  /* ADDED, where the host has the directory: the host had no such file, as far as is known */
 	bool copied;	  /* ADDED: the kernel copied it from a file of the host's */
-	bool doubt;	  /* ADDED: its directory alone does not tell whether it is `gone` or `fresh` */
+	bool doubt;	  /* ADDED: its directory alone does not show whether it is `gone` or `fresh` */
 	bool mode_edited; /* `edited`: both changed the permission bits of a file, and not to the same */
 	bool of_layer;	  /* `old` lies in a layer below the view, and not on the host */
 	bool set_id;	  /* had a bit that does not come out: set-user-id, set-group-id or sticky */

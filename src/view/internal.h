@@ -3,8 +3,13 @@
 #ifndef CORDON_VIEW_INTERNAL_H
 #define CORDON_VIEW_INTERNAL_H
 
-#include "store/internal.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+
 #include "base/lock.h"
+#include "base/path.h"
+#include "state/record.h"
 #include "view/view.h"
 
 #define CORDON_VIEW_POLICY "policy"
@@ -15,18 +20,8 @@ extern const struct cordon_record_kind cordon_view_kind;
 /* Opens state/views, and makes it when it is missing. */
 int cordon_view_dir(const struct cordon_home *home, int *ret_fd, struct cordon_error *err);
 
-/* Locks a view by its directory, which costs the start no file. Never waits: -EWOULDBLOCK. */
-int cordon_view_lock_dir(int dir_fd, int *ret_fd, struct cordon_error *err);
-
-/* ---- root.c ---- */
-
-/* What tells a directory from all others, as long as it is there; "" when its file system does not say. */
-void cordon_view_identify(int root_fd, char ret_lasting[static CORDON_VIEW_LASTING_SIZE]);
-/* Whether a view was made of this directory. */
-bool cordon_view_is_of(const struct cordon_view_record *record, int root_fd);
-
-/* The number of the root's device. What is written down about the root's files has the one that the record has, because the
- * number changes when the machine starts again. */
+/* The number of the root's device. What is written down about the root's files has the one that the record has, because
+ * the number changes when the machine starts again. */
 struct cordon_view_devices {
 	uint64_t noted, now;
 };

@@ -12,12 +12,6 @@
  */
 int cordon_apply_steps_run(struct cordon_apply_journal *journal, bool forward, bool forced, struct cordon_error *err);
 
-/* journal_file.c: the list of steps as the journal's file has it. -EBADMSG when the text is none, -EPROTO when another
- * version wrote it. *ret_first: it is of the first version, whose stage has old and new entries under the same names. */
-int cordon_apply_journal_write(const struct cordon_apply_journal *journal, struct cordon_buf *buf);
-int cordon_apply_journal_read(struct cordon_apply_journal *journal, const struct cordon_buf *buf, bool *ret_first,
-			      struct cordon_error *err);
-
 /* Makes the copy of an empty directory that a step is going to remove, if there is none yet. 0 or -errno. */
 int cordon_apply_steps_copy_dir(const struct cordon_apply_journal *journal, const struct cordon_apply_step *step);
 /* Opens the directory of a path beneath the root, through no link, and finds the last name. A descriptor or -errno. */

@@ -14,11 +14,4 @@
 const char *cordon_judge_change(const struct cordon_policy *policy, const struct cordon_delta_change *change,
 				struct cordon_arena *arena, bool *ret_warned);
 
-/* The path that the policy protects, denies or makes read-only and that lies below `path`, where a file or link would take its
- * place; or NULL. */
-const char *cordon_judge_below(const struct cordon_policy *policy, const char *path);
-
-/* Whether a component is a twin of ".git": other letters, characters that some file systems ignore, or a short name. */
-bool cordon_judge_is_git_twin(const char *name, size_t n);
-
 #endif

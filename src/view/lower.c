@@ -171,7 +171,7 @@ int cordon_lower_top(const struct cordon_view *view, int root, struct cordon_low
 		char path[CORDON_UUID_SIZE + 16];
 
 		if (!id || !cordon_uuid_valid(id) || lower.n == CORDON_VIEW_LAYERS_MAX ||
-		    cordon_concat(path, sizeof(path), "../", id, "/" CORDON_VIEW_UPPER, NULL) < 0) {
+		    cordon_concat(path, sizeof(path), "../", id, "/" CORDON_VIEW_UPPER, (char *)NULL) < 0) {
 			r = cordon_fail(err, -EBADMSG, CORDON_KIND_CONFIG, "the record of view %s is damaged: layers",
 					view->record.id);
 			break;

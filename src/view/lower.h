@@ -12,6 +12,7 @@
 
 #include <sys/stat.h>
 
+#include "base/name_list.h"
 #include "view/delta.h"
 
 #define CORDON_OVERLAY_ATTRIBUTE(name) "user.overlay." name

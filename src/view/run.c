@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a program in a new view, and with a git directory of its own, where that was asked for. */
 #include "base/exit.h"
-#include "run/result.h"
+#include "base/path.h"
 #include "git/record.h"
+#include "run/result.h"
 #include "view/internal.h"
 #include "view/show.h"
 
@@ -27,8 +28,10 @@ static void choose_mode(struct work *work)
 {
 	const struct cordon_view_work *ask = work->ask;
 
+	if (ask->git_chosen)
+		work->mode = ask->git;
 	/* A scope says what is seen of the repository. The history would show what it hides. */
-	if (ask->git != CORDON_GIT_DEFAULT || (ask->cow && !cordon_policy_has_scope(ask->policy)))
+	else if (ask->git != CORDON_GIT_DEFAULT || (ask->cow && !cordon_policy_has_scope(ask->policy)))
 		work->mode = cordon_git_mode_choose(ask->policy, ask->git, ask->cow, &work->why);
 }
 
@@ -39,16 +42,21 @@ static int begin(struct work *work, struct cordon_run_spec *spec, struct cordon_
 					       .argv = spec->argv,
 					       .session = work->ask->session,
 					       .git = cordon_view_git_of(work->mode) };
-	struct cordon_git_begin git = {
-		.mode = work->mode, .asked = work->ask->git != CORDON_GIT_DEFAULT, .view = work->ask->cow, .at = spec->at
-	};
+	bool view = work->ask->cow && !work->dry;
+	struct cordon_git_begin git = { .mode = work->mode,
+					.asked = work->ask->git != CORDON_GIT_DEFAULT && !work->ask->git_chosen,
+					.view = view,
+					.at = spec->at };
 	int r = 0;
 
-	if (work->ask->cow)
+	if (view)
 		r = cordon_view_create(work->home, &request, &work->view, err);
 	else if (work->mode == CORDON_GIT_COMMIT)
 		r = cordon_git_record_make(work->home, work->ask->policy, &work->record, err);
-	git.record = work->ask->cow ? work->view.path : work->record.path;
+	git.record = view ? work->view.path : work->record.path;
+	if (r == 0 && work->ask->cow && work->dry &&
+	    cordon_path_join(work->home->path, "state/views/ID", work->view.path, sizeof(work->view.path)) < 0)
+		r = cordon_fail_errno(err, -ENAMETOOLONG, "view");
 	if (r == 0)
 		r = cordon_git_begin(work->ask->policy, &git, err);
 	if (work->ask->cow)
@@ -141,6 +149,8 @@ int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec
 	*ret_result = (struct cordon_result){ 0 };
 	choose_mode(&work);
 	r = begin(&work, &own_spec, err);
+	if (ask->ret_git_id)
+		memcpy(ask->ret_git_id, work.record.id, sizeof(work.record.id));
 	if (r < 0) {
 		drop(&work);
 		cordon_result_refuse(ret_result, err);

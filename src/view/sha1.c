@@ -73,23 +73,42 @@ static void feed(struct sha1 *sha, const void *bytes, size_t n)
 		memcpy(sha->block, from, n);
 }
 
-void cordon_blob_name(const void *bytes, size_t n, char ret_name[static CORDON_BLOB_NAME_SIZE])
+#define SHA1_BEGIN                                                                                                     \
+	{                                                                                                              \
+		.state = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 }                                \
+	}
+
+static void finish(struct sha1 *sha, char ret_hex[static CORDON_BLOB_NAME_SIZE])
 {
-	struct sha1 sha = { .state = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 } };
 	static const unsigned char padding[64] = { 0x80 };
 	unsigned char length[8];
+	uint64_t bits = sha->n * 8;
+
+	feed(sha, padding, (size_t)(sha->n % 64 < 56 ? 56 - sha->n % 64 : 120 - sha->n % 64));
+	for (unsigned int i = 0; i < 8; i++)
+		length[i] = (unsigned char)(bits >> (56 - 8 * i));
+	feed(sha, length, sizeof(length));
+	for (unsigned int i = 0; i < 5; i++)
+		snprintf(ret_hex + (size_t)8 * i, 9, "%08x", sha->state[i]);
+}
+
+void cordon_sha1(const void *bytes, size_t n, char ret_hex[static CORDON_BLOB_NAME_SIZE])
+{
+	struct sha1 sha = SHA1_BEGIN;
+
+	if (n)
+		feed(&sha, bytes, n);
+	finish(&sha, ret_hex);
+}
+
+void cordon_blob_name(const void *bytes, size_t n, char ret_name[static CORDON_BLOB_NAME_SIZE])
+{
+	struct sha1 sha = SHA1_BEGIN;
 	char header[32];
-	uint64_t bits;
 	int digits = snprintf(header, sizeof(header), "blob %zu", n);
 
 	feed(&sha, header, (size_t)digits + 1);
 	if (n)
 		feed(&sha, bytes, n);
-	bits = sha.n * 8;
-	feed(&sha, padding, (size_t)(sha.n % 64 < 56 ? 56 - sha.n % 64 : 120 - sha.n % 64));
-	for (unsigned int i = 0; i < 8; i++)
-		length[i] = (unsigned char)(bits >> (56 - 8 * i));
-	feed(&sha, length, sizeof(length));
-	for (unsigned int i = 0; i < 5; i++)
-		snprintf(ret_name + (size_t)8 * i, 9, "%08x", sha.state[i]);
+	finish(&sha, ret_name);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes, opens, ends and removes views. */
+/* Makes, lists, finds, opens, ends and removes views, with their records and the directories that they were made of. */
+#include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -11,9 +13,162 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "policy/handover.h"
+#include "store/store.h"
 #include "view/base.h"
 #include "view/hide.h"
 #include "view/internal.h"
+#include "view/journal.h"
+
+/* ---- records ---- */
+
+static const char *const state_names[] = {
+	[CORDON_VIEW_LIVE] = "live",
+	[CORDON_VIEW_ENDED] = "ended",
+	[CORDON_VIEW_APPLIED] = "applied",
+	[CORDON_VIEW_DISCARDED] = "discarded",
+	NULL,
+};
+
+static const char *const git_names[] = {
+	[CORDON_VIEW_GIT_NONE] = "none",
+	[CORDON_VIEW_GIT_READ] = "read",
+	[CORDON_VIEW_GIT_COMMIT] = "commit",
+	NULL,
+};
+
+/* NOLINTBEGIN(bugprone-macro-parentheses, bugprone-sizeof-expression): names of members; pointers have a size, too. */
+#define FIELD(struct_, key_, type_, member_)                                                                           \
+	.key = key_, .type = CORDON_FIELD_##type_, .offset = offsetof(struct struct_, member_),                        \
+	.size = sizeof(((struct struct_ *)0)->member_)
+
+static const struct cordon_field time_fields[] = {
+	{ FIELD(cordon_view_time, "sec", NUMBER, sec) },
+	{ FIELD(cordon_view_time, "nsec", NUMBER, nsec) },
+	{ 0 },
+};
+
+static const struct cordon_record_kind time_kind = {
+	.what = "view",
+	.size = sizeof(struct cordon_view_time),
+	.other = offsetof(struct cordon_view_time, other),
+	.fields = time_fields,
+};
+
+#define VIEW(key_, type_, member_) FIELD(cordon_view_record, key_, type_, member_)
+
+static const struct cordon_field view_fields[] = {
+	{ VIEW("id", TEXT, id), .needed = true },
+	{ VIEW("state", NAME, state), .names = state_names, .needed = true },
+	{ VIEW("root", STRING, root), .needed = true },
+	{ VIEW("created_at", TEXT, created_at) },
+	{ VIEW("command", STRINGS, command) },
+	{ VIEW("run", TEXT, run) },
+	{ VIEW("session", TEXT, session) },
+	{ VIEW("git", NAME, git), .names = git_names, .needed = true },
+	{ VIEW("lost", FLAG, lost) },
+	{ VIEW("dev", NUMBER, dev), .hidden = true, .needed = true },
+	{ VIEW("ino", NUMBER, ino), .hidden = true, .needed = true },
+	{ VIEW("lasting", TEXT, lasting), .hidden = true },
+	{ VIEW("started", INNER, started), .inner = &time_kind, .needed = true },
+	{ VIEW("ended", INNER, ended), .inner = &time_kind },
+	{ VIEW("layers", STRINGS, layers) },
+	{ 0 },
+};
+
+const struct cordon_record_kind cordon_view_kind = {
+	.what = "view",
+	.size = sizeof(struct cordon_view_record),
+	.other = offsetof(struct cordon_view_record, other),
+	.id = offsetof(struct cordon_view_record, id),
+	.created_at = offsetof(struct cordon_view_record, created_at),
+	.fields = view_fields,
+};
+/* NOLINTEND(bugprone-macro-parentheses, bugprone-sizeof-expression) */
+
+void cordon_view_record_done(struct cordon_view_record *record)
+{
+	cordon_fields_done(&cordon_view_kind, record);
+}
+
+json_t *cordon_view_json(const struct cordon_view_record *record)
+{
+	return cordon_fields_write(&cordon_view_kind, record, true);
+}
+
+const char *cordon_view_state_name(cordon_view_state state)
+{
+	return (unsigned int)state < CORDON_VIEW_STATE__MAX ? state_names[state] : "?";
+}
+
+/* ---- the root ---- */
+
+/*
+ * What identifies a directory as long as it exists; "" when its file system has no such thing. The time of
+ * birth, and what the file system itself calls the directory: an inode number alone is given again, and each file
+ * system has its own. No part of it can be chosen by who makes a directory.
+ */
+static void view_identify(int root_fd, char ret_lasting[static CORDON_VIEW_LASTING_SIZE])
+{
+	union {
+		struct file_handle handle;
+		char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} name = { .handle.handle_bytes = MAX_HANDLE_SZ };
+	char text[2 * MAX_HANDLE_SZ + 1];
+	struct statx stx;
+	int mount;
+
+	ret_lasting[0] = '\0';
+	if (statx(root_fd, "", AT_EMPTY_PATH, STATX_BTIME, &stx) < 0 || !(stx.stx_mask & STATX_BTIME) ||
+	    name_to_handle_at(root_fd, "", &name.handle, &mount, AT_EMPTY_PATH) < 0)
+		return;
+	sodium_bin2hex(text, sizeof(text), name.handle.f_handle, name.handle.handle_bytes);
+	snprintf(ret_lasting, CORDON_VIEW_LASTING_SIZE, "%lld.%09u %d %s", (long long)stx.stx_btime.tv_sec,
+		 stx.stx_btime.tv_nsec, name.handle.handle_type, text);
+}
+
+/* Whether a view was made of this directory. */
+static bool view_is_of(const struct cordon_view_record *record, int root_fd)
+{
+	char lasting[CORDON_VIEW_LASTING_SIZE];
+	struct stat st;
+
+	if (fstat(root_fd, &st) < 0 || (int64_t)st.st_ino != record->ino)
+		return false;
+	if ((int64_t)st.st_dev == record->dev)
+		return true;
+	view_identify(root_fd, lasting);
+	return *lasting && cordon_streq(lasting, record->lasting);
+}
+
+int cordon_view_root(const struct cordon_view *view, int *ret_fd, struct cordon_error *err)
+{
+	autofd int fd = open(view->record.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return cordon_fail_errno(err, -errno, "cannot open the root %s of the view", view->record.root);
+	if (!view_is_of(&view->record, fd))
+		return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+				   "%s is not the directory any more that the view %s was made of", view->record.root,
+				   view->record.id);
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+void cordon_view_devices(const struct cordon_view *view, int root_fd, struct cordon_view_devices *ret_devices)
+{
+	struct stat st;
+
+	ret_devices->noted = ret_devices->now = (uint64_t)view->record.dev;
+	if (fstat(root_fd, &st) == 0)
+		ret_devices->now = st.st_dev;
+}
+
+uint64_t cordon_view_renumber(const struct cordon_view_devices *devices, uint64_t dev)
+{
+	return dev == devices->noted ? devices->now : dev == devices->now ? devices->noted : dev;
+}
+
+/* ---- views ---- */
 
 /* The attribute by which we find out whether the file system of a view keeps those that overlayfs needs. */
 #define TRIAL_ATTRIBUTE "user.cordon.view"
@@ -45,12 +200,14 @@ static int name_path(const struct cordon_home *home, struct cordon_view *view, c
 	return 0;
 }
 
-int cordon_view_lock_dir(int dir_fd, int *ret_fd, struct cordon_error *err)
+/* Locks a view by its directory, which costs the start no file. Never waits: -EWOULDBLOCK. */
+static int view_lock_dir(int dir_fd, int *ret_fd, struct cordon_error *err)
 {
 	autofd int fd = openat(dir_fd, ".", CORDON_OPEN_DIR);
+	int r = fd < 0 ? -errno : cordon_lock(fd, LOCK_EX | LOCK_NB);
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock the view");
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the view");
 	*ret_fd = cordon_steal_fd(&fd);
 	return 0;
 }
@@ -111,7 +268,7 @@ static int fill_record(struct cordon_view_record *record, const struct cordon_vi
 		cordon_copy(record->session, sizeof(record->session), request->session, strlen(request->session));
 	record->dev = (int64_t)st.st_dev;
 	record->ino = (int64_t)st.st_ino;
-	cordon_view_identify(root->fd, record->lasting);
+	view_identify(root->fd, record->lasting);
 	record->state = CORDON_VIEW_LIVE;
 	record->git = request->git;
 	cordon_record_stamp(record->created_at);
@@ -181,11 +338,12 @@ static int make_dir(const struct cordon_home *home, const char *id, struct cordo
 
 	if (r < 0)
 		return r;
-	if (flock(views, LOCK_SH) < 0)
-		return cordon_fail_errno(err, -errno, "cannot lock the views");
+	r = cordon_lock(views, LOCK_SH);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the views");
 	if (mkdirat(views, id, 0700) < 0 || (view->dir_fd = openat(views, id, CORDON_OPEN_DIR)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make the view %s", id);
-	return cordon_view_lock_dir(view->dir_fd, &view->lock_fd, err);
+	return view_lock_dir(view->dir_fd, &view->lock_fd, err);
 }
 
 int cordon_view_create(const struct cordon_home *home, const struct cordon_view_request *request,
@@ -229,7 +387,7 @@ int cordon_view_lock(struct cordon_view *view, struct cordon_error *err)
 	memcpy(id, view->record.id, sizeof(id));
 	if (view->lock_fd >= 0)
 		return 0;
-	r = cordon_view_lock_dir(view->dir_fd, &view->lock_fd, err);
+	r = view_lock_dir(view->dir_fd, &view->lock_fd, err);
 	if (r == -EWOULDBLOCK) {
 		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
 			    "view %s is in use: its run has not ended, or another command works on it", id);
@@ -300,7 +458,7 @@ cordon_view_state cordon_view_beside_state(const struct cordon_view *view, const
 	char path[CORDON_UUID_SIZE + 4];
 	autofd int dir = -1;
 
-	if (id && cordon_uuid_valid(id) && cordon_concat(path, sizeof(path), "../", id, NULL) == 0)
+	if (id && cordon_uuid_valid(id) && cordon_concat(path, sizeof(path), "../", id, (char *)NULL) == 0)
 		dir = openat(view->dir_fd, path, CORDON_OPEN_DIR);
 	if (dir >= 0 && cordon_record_load(&cordon_view_kind, dir, CORDON_VIEW_RECORD, &record, NULL) == 0)
 		state = record.state;
@@ -389,5 +547,245 @@ int cordon_view_policy(const struct cordon_view *view, struct cordon_policy **re
 		return r;
 	policy->no_editor_temps = !temps;
 	*ret_policy = policy;
+	return 0;
+}
+
+/* ---- all views ---- */
+
+void cordon_view_list_done(struct cordon_view_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		cordon_view_record_done(&list->items[i]);
+	free(list->items);
+	*list = (struct cordon_view_list){ 0 };
+}
+
+static int add(struct cordon_view_list *list, struct cordon_view_record *record)
+{
+	if (list->n == list->space) {
+		size_t space = list->space ? 2 * list->space : 16;
+		struct cordon_view_record *items = reallocarray(list->items, space, sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		list->items = items;
+		list->space = space;
+	}
+	list->items[list->n++] = *record;
+	*record = (struct cordon_view_record){ 0 };
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct cordon_view_record *x = a, *y = b;
+
+	if (x->started.sec != y->started.sec)
+		return x->started.sec < y->started.sec ? -1 : 1;
+	if (x->started.nsec != y->started.nsec)
+		return x->started.nsec < y->started.nsec ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+int cordon_view_list(const struct cordon_home *home, int root_fd, struct cordon_view_list *ret_list,
+		     struct cordon_error *err)
+{
+	autoviewlist struct cordon_view_list list = { 0 };
+	json_auto_t *names = NULL;
+	autofd int views = -1;
+	size_t i;
+	json_t *name;
+	int r = cordon_view_dir(home, &views, err);
+
+	if (r == 0)
+		r = cordon_record_names(views, NULL, &names, err);
+	if (r < 0)
+		return r;
+	json_array_foreach(names, i, name) {
+		autoview struct cordon_view view = CORDON_VIEW_NONE;
+
+		if (cordon_view_open(home, json_string_value(name), &view, NULL) < 0)
+			continue;
+		if (root_fd >= 0 && !view_is_of(&view.record, root_fd))
+			continue;
+		if (add(&list, &view.record) < 0)
+			return cordon_no_memory(err);
+	}
+	if (list.n)
+		qsort(list.items, list.n, sizeof(*list.items), by_start);
+	*ret_list = list;
+	list = (struct cordon_view_list){ 0 };
+	return 0;
+}
+
+static int not_found(const char *text, struct cordon_error *err)
+{
+	int r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "there is no view %.80s", text);
+
+	cordon_error_hint(err, "see 'cordon changes list'; of an id, %d characters are enough if no other has them",
+			  CORDON_FIND_MIN);
+	return r;
+}
+
+static int find_latest(const struct cordon_home *home, int root_fd, char ret_id[static CORDON_ID_SIZE],
+		       struct cordon_error *err)
+{
+	autoviewlist struct cordon_view_list list = { 0 };
+	int r = cordon_view_list(home, root_fd, &list, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = list.n; i-- > 0;) {
+		if (list.items[i].state == CORDON_VIEW_DISCARDED)
+			continue;
+		memcpy(ret_id, list.items[i].id, CORDON_ID_SIZE);
+		return 0;
+	}
+	r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "this root has no view");
+	cordon_error_hint(err, "see 'cordon changes list'");
+	return r;
+}
+
+int cordon_view_find(const struct cordon_home *home, const char *text, int root_fd, char ret_id[static CORDON_ID_SIZE],
+		     struct cordon_error *err)
+{
+	char beginning[CORDON_UUID_SIZE] = "", found[CORDON_ID_SIZE] = "";
+	json_auto_t *names = NULL;
+	autofd int views = -1;
+	size_t n = strlen(text), i;
+	json_t *name;
+	int r;
+
+	if (cordon_streq(text, "latest"))
+		return find_latest(home, root_fd, ret_id, err);
+	if (n < CORDON_FIND_MIN || n >= CORDON_UUID_SIZE || strspn(text, "0123456789abcdefABCDEF-") != n)
+		return not_found(text, err);
+	for (i = 0; i < n; i++)
+		beginning[i] = (char)(text[i] >= 'A' && text[i] <= 'F' ? text[i] | 0x20 : text[i]);
+	r = cordon_view_dir(home, &views, err);
+	if (r == 0)
+		r = cordon_record_names(views, NULL, &names, err);
+	if (r < 0)
+		return r;
+	json_array_foreach(names, i, name) {
+		const char *id = json_string_value(name);
+
+		if (!cordon_uuid_valid(id) || strncmp(id, beginning, n) != 0)
+			continue;
+		if (*found) {
+			r = cordon_fail(err, -ENOTUNIQ, CORDON_KIND_USAGE, "%.80s may be several views: %s, %s", text,
+					found, id);
+			cordon_error_hint(err, "say more of the id");
+			return r;
+		}
+		cordon_copy(found, sizeof(found), id, strlen(id));
+	}
+	if (!*found)
+		return not_found(text, err);
+	memcpy(ret_id, found, sizeof(found));
+	return 0;
+}
+
+/* Removes a directory of views that has no record, because its process was killed while it made or removed the view. */
+static bool remove_half(int views, const char *id)
+{
+	autofd int dir = openat(views, id, CORDON_OPEN_DIR);
+	autofd int lock = -1;
+	struct stat st;
+
+	return dir >= 0 && fstatat(dir, CORDON_VIEW_RECORD, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+	       view_lock_dir(dir, &lock, NULL) == 0 && cordon_dirs_remove(views, id, NULL) == 0;
+}
+
+/* The first view that may still be applied and that was made on top of view `id`, or NULL. */
+static const struct cordon_view_record *find_above(const struct cordon_view_list *list, const char *id)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct cordon_view_record *record = &list->items[i];
+		json_t *layer;
+		size_t k;
+
+		if (record->state != CORDON_VIEW_LIVE && record->state != CORDON_VIEW_ENDED)
+			continue;
+		json_array_foreach(record->layers, k, layer) {
+			const char *below = json_string_value(layer);
+
+			if (below && cordon_streq(below, id))
+				return record;
+		}
+	}
+	return NULL;
+}
+
+int cordon_view_check_above(const struct cordon_home *home, const char *id, struct cordon_error *err)
+{
+	autoviewlist struct cordon_view_list list = { 0 };
+	const struct cordon_view_record *above;
+	int r = cordon_view_list(home, -1, &list, err);
+
+	if (r < 0 || !(above = find_above(&list, id)))
+		return r;
+	r = cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "view %s was made on top of view %s", above->id, id);
+	cordon_error_hint(err, "apply or discard that one first");
+	return r;
+}
+
+static bool is_settled(const struct cordon_view_record *record, uint64_t max_age_ms)
+{
+	int64_t age_ms = cordon_time_now() - record->ended.sec * 1000;
+
+	return (record->state == CORDON_VIEW_APPLIED || record->state == CORDON_VIEW_DISCARDED) && age_ms >= 0 &&
+	       (uint64_t)age_ms >= max_age_ms;
+}
+
+/* Removes a view that nobody needs any more. One whose undo was interrupted, or that has something of the host's which
+ * could not be restored, is left for a person. */
+static bool remove_settled(const struct cordon_home *home, struct cordon_view *view, uint64_t max_age_ms)
+{
+	return is_settled(&view->record, max_age_ms) && cordon_view_lock(view, NULL) == 0 &&
+	       is_settled(&view->record, max_age_ms) && !cordon_apply_journal_pending(view) &&
+	       !cordon_apply_journal_has_kept(view) && cordon_view_remove(home, view, NULL) == 0;
+}
+
+int cordon_view_gc(const struct cordon_home *home, uint64_t max_age_ms, struct cordon_view_counts *ret_counts,
+		   struct cordon_error *err)
+{
+	autoviewlist struct cordon_view_list all = { 0 };
+	struct cordon_view_counts counts = { 0 };
+	json_auto_t *names = NULL;
+	autofd int views = -1;
+	size_t i;
+	json_t *name;
+	int r = cordon_view_dir(home, &views, err);
+
+	if (r < 0)
+		return r;
+	/* A view that is just being made holds this lock shared until it has its own. */
+	r = cordon_lock(views, LOCK_EX);
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot lock the views");
+	r = cordon_record_names(views, NULL, &names, err);
+	if (r == 0)
+		r = cordon_view_list(home, -1, &all, err);
+	if (r < 0)
+		return r;
+	json_array_foreach(names, i, name) {
+		autoview struct cordon_view view = CORDON_VIEW_NONE;
+		const char *id = json_string_value(name);
+
+		if (!cordon_uuid_valid(id))
+			continue;
+		if (remove_half(views, id)) {
+			counts.removed++;
+		} else if (cordon_view_open(home, id, &view, NULL) == 0) {
+			if (!find_above(&all, id) && remove_settled(home, &view, max_age_ms))
+				counts.removed++;
+			else if (view.record.state == CORDON_VIEW_LIVE)
+				counts.live++;
+			else if (view.record.state == CORDON_VIEW_ENDED)
+				counts.waiting++;
+		}
+	}
+	*ret_counts = counts;
 	return 0;
 }

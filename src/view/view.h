@@ -185,6 +185,5 @@ void cordon_view_record_done(struct cordon_view_record *record);
 /* What people see of a record, a new reference; NULL when there is no memory. */
 json_t *cordon_view_json(const struct cordon_view_record *record);
 const char *cordon_view_state_name(cordon_view_state state);
-const char *cordon_view_git_name(cordon_view_git git);
 
 #endif

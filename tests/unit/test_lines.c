@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing and merging texts by line, judged by a slow algorithm that is easy to read; and the names of blobs. */
+#include "git/twin.h"
 #include "unit.h"
-#include "view/judge.h"
 #include "view/lines.h"
 #include "view/patch.h"
 #include "view/sha1.h"
@@ -254,9 +254,9 @@ static void twins_of_the_git_directory_are_known(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(twins); i++)
-		assert_true(cordon_judge_is_git_twin(twins[i], strlen(twins[i])));
+		assert_true(cordon_git_is_twin(twins[i], strlen(twins[i])));
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(others); i++)
-		assert_false(cordon_judge_is_git_twin(others[i], strlen(others[i])));
+		assert_false(cordon_git_is_twin(others[i], strlen(others[i])));
 }
 
 int main(void)
