@@ -287,11 +287,11 @@ static int open_default(struct cordon_listener *listener, struct cordon_error *e
 		cordon_error_hint(err, "say --listen unix:PATH or --listen 127.0.0.1:PORT");
 		return -ENOENT;
 	}
-	if (cordon_concat(path, sizeof(path), runtime, "/cordon", NULL) < 0)
+	if (cordon_concat(path, sizeof(path), runtime, "/cordon", (char *)NULL) < 0)
 		return usage(err, runtime);
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return cordon_fail_errno(err, -errno, "cannot make %s", path);
-	if (cordon_concat(path, sizeof(path), runtime, "/cordon/mcp.sock", NULL) < 0)
+	if (cordon_concat(path, sizeof(path), runtime, "/cordon/mcp.sock", (char *)NULL) < 0)
 		return usage(err, runtime);
 	return open_unix(path, listener, err);
 }

@@ -17,7 +17,7 @@ struct cordon_head {
 	size_t size;	   /* bytes up to and including the empty line */
 	size_t lines;	   /* headers */
 	bool cookie;	   /* there is one, of which libmicrohttpd makes a copy */
-	size_t body;	   /* bytes that are to come, SIZE_MAX if that is not said */
+	size_t body;	   /* bytes that are to come, SIZE_MAX if the head does not have the length */
 	const char *query; /* what stands behind the question mark of the target, or NULL */
 	size_t query_size;
 	int status; /* of a head that is refused */

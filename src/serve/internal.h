@@ -120,8 +120,6 @@ typedef enum cordon_ended { CORDON_ENDED_SESSIONS, CORDON_ENDED_LOGINS, CORDON_E
 int cordon_ended_add(struct cordon_server *server, cordon_ended which, const char *nonce, int64_t expiry,
 		     struct cordon_error *err);
 bool cordon_ended_has(const struct cordon_server *server, cordon_ended which, const char *nonce);
-int cordon_ended_load(struct cordon_server *server, struct cordon_error *err);
-void cordon_ended_free(struct cordon_server *server);
 
 /* session.c: sessions of the legacy era. The id has everything that a request needs; the object exists only while
  * something of the session is in memory. */
@@ -181,7 +179,7 @@ struct cordon_connection {
 /* exchange.c: one request and its answer. */
 enum cordon_exchange_state {
 	CORDON_EXCHANGE_READING, /* the body arrives */
-	CORDON_EXCHANGE_WAITING, /* nothing has been said yet */
+	CORDON_EXCHANGE_WAITING, /* nothing has been sent yet */
 	CORDON_EXCHANGE_ANSWER,	 /* one JSON answer is ready */
 	CORDON_EXCHANGE_STREAM,	 /* answered by a stream of events */
 };
@@ -229,16 +227,6 @@ struct cordon_exchange {
 	bool gone;	/* nobody reads it any more */
 };
 
-struct cordon_exchange *cordon_exchange_new(struct cordon_server *server, struct cordon_connection *connection,
-					    struct MHD_Connection *http, struct cordon_client *client);
-/* Takes a part of the body. */
-void cordon_exchange_read(struct cordon_exchange *exchange, const char *bytes, size_t n);
-/* Handles a whole body of a POST. Afterwards the exchange is in another state than READING. */
-void cordon_exchange_take(struct cordon_exchange *exchange);
-/* Begins the stream of a GET; takes the reference to the session. */
-void cordon_exchange_listen(struct cordon_exchange *exchange, struct cordon_http_session *session);
-/* Answers with a status and a JSON-RPC error without id, before or instead of the dispatcher. */
-void cordon_exchange_refuse(struct cordon_exchange *exchange, int status, const char *why);
 /* From now on the answer is a stream. */
 void cordon_exchange_stream(struct cordon_exchange *exchange);
 /* Goes on with a connection that waits. */
@@ -260,14 +248,10 @@ void cordon_exchange_page_headers(const struct cordon_exchange *exchange, struct
 /* Whether the login of a stream has ended. */
 bool cordon_exchange_page_expired(const struct cordon_exchange *exchange);
 void cordon_exchange_page_done(struct cordon_exchange *exchange);
-/* Queues the response when there is one, or suspends the connection until there is. */
-enum MHD_Result cordon_exchange_proceed(struct cordon_exchange *exchange);
 /* The client has gone, or may not go on: a modern request is cancelled, a legacy one goes on without a reader. */
 void cordon_exchange_leave(struct cordon_exchange *exchange);
 /* Ends a stream after what it still has to say. */
 void cordon_exchange_finish(struct cordon_exchange *exchange);
-/* libmicrohttpd has forgotten the request. */
-void cordon_exchange_completed(struct cordon_exchange *exchange);
 /* Sends comments that are due and frees what has ended. Returns when it must be called again, monotonic. */
 int64_t cordon_exchanges_sweep(struct cordon_server *server, int64_t now);
 /* Ends the requests of revoked clients; with `all` those of everybody, because the server stops. */

@@ -89,7 +89,7 @@ static struct cordon_live_topic *get_topic(struct cordon_server *server, const c
 		cordon_home_subdir(&server->store->home, name, &made, NULL);
 	wd = inotify_add_watch(server->live_fd, path, EVENTS);
 	if (wd < 0)
-		return NULL; /* what is gone says nothing */
+		return NULL; /* a removed directory has no events */
 	while (topic && topic->wd != wd)
 		topic = topic->next;
 	if (!topic) {

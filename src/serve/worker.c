@@ -68,9 +68,9 @@ _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	bound(!cordon_streq(request->method, "GET"));
 	request->send = send_part;
-	request->data = &sender;
-	/* INVARIANT: who logged in outside of sandboxes is not served inside one. A browser sends the cookie to every server at the address
-	 * of the page, and an agent may start one on another port. */
+	request->data = &sender; /* cppcheck-suppress autoVariables ; this function does not return */
+	/* INVARIANT: who logged in outside of sandboxes is not served inside one. A browser sends the cookie to every
+	 * server at the address of the page, and an agent may start one on another port. */
 	if (exchange->page->inode && exchange->page->login.outside &&
 	    !cordon_peer_outside(exchange->page->inode, &sender.browser))
 		cordon_page_refuse(MHD_HTTP_FORBIDDEN, "This login belongs to a browser outside of sandboxes", &answer);
