@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Audit: what the log has, newest first, by a filter, and how much of it there was at which time. A log may have a gigabyte, so a search is
- * bounded in time; it says where it stopped, and goes on from there.
+ * Audit: what the log has, newest first, by a filter, and how much of it there was at which time. A log may have a
+ * gigabyte, so a search is bounded in time; the page shows where it stopped, and continues from there.
  */
-
 #include "audit/query.h"
 #include "audit/verify.h"
 #include "base/text.h"
@@ -42,7 +41,7 @@ struct cordon_audit_ask {
 
 /* ---- the filter ---- */
 
-static const char *const fields[] = { "run", "agent", "path", "decision", "event", "since", "until" };
+static const char *const fields[] = { "run", "agent", "path", "decision", "event", "since", "until", "log" };
 _Static_assert(CORDON_ARRAY_SIZE(fields) == CORDON_AUDIT_ASK__MAX, "every field has a name");
 
 static void page_audit_whole(struct cordon_page *page, bool calls);

@@ -35,7 +35,7 @@ static int decode(char *text, size_t n)
 			*to++ = (char)(high << 4 | low);
 			i += 3;
 		} else {
-			*to++ = text[i] == '+' ? ' ' : text[i];
+			*to++ = (char)(text[i] == '+' ? ' ' : text[i]);
 			if (text[i++] == '\0')
 				return -EINVAL;
 		}

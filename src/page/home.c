@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first page: what waits for a person, what runs now, what was refused last, and how the machine stands. */
 #include "agent/job.h"
+#include "approval/approval.h"
 #include "flow/flow.h"
 #include "loop/control.h"
 #include "page/internal.h"
 #include "session/session.h"
-#include "approval/approval.h"
 #include "view/view.h"
 
 #define SESSIONS_SHOWN ((size_t)2000)
@@ -152,7 +152,9 @@ static void waiting_section(struct cordon_page *page, const json_t *flows)
 
 static size_t sessions_html(struct cordon_page *page)
 {
-	struct cordon_session_query query = { .status = "active", .limit = SESSIONS_SHOWN, .newest_first = true };
+	struct cordon_session_query query = {
+		.status = "active", .limit = SESSIONS_SHOWN, .brief = true, .newest_first = true
+	};
 	json_auto_t *list = NULL;
 	struct cordon_error err = { 0 };
 	size_t total = 0;

@@ -49,16 +49,6 @@ void cordon_page_workflow_act(struct cordon_page *page);
 void cordon_page_loops(struct cordon_page *page);
 void cordon_page_loop(struct cordon_page *page);
 void cordon_page_loop_act(struct cordon_page *page);
-/* loop.c: links to the stories that a story waits for; whether it can be tried again, and the button for it. */
-void cordon_page_loop_needs(struct cordon_page *page, const json_t *board, const json_t *story);
-bool cordon_page_loop_can_retry(const json_t *story);
-void cordon_page_loop_retry(struct cordon_page *page, const json_t *story);
-/* Adds the logs of a call to the topics of a page, while they grow. */
-void cordon_page_loop_topic(struct cordon_page *page, const json_t *call, struct cordon_buf *topics);
-/* loop_call.c: one story of a loop, one call of its agent, and what that wrote since. `board` is what cordon_loop_board() gives. */
-void cordon_page_loop_story(struct cordon_page *page, const json_t *board);
-void cordon_page_loop_call(struct cordon_page *page, const json_t *board);
-void cordon_page_loop_output(struct cordon_page *page, const json_t *board);
 void cordon_page_access(struct cordon_page *page);
 void cordon_page_access_change(struct cordon_page *page);
 void cordon_page_access_do(struct cordon_page *page);
@@ -134,8 +124,6 @@ void cordon_page_empty(struct cordon_page *page, const char *text);
 /* The number in the query's `offset`, or 0; and links to what is older and newer than the `size` of `total` entries from there on. */
 size_t cordon_page_offset(const struct cordon_page *page);
 void cordon_page_pager(struct cordon_page *page, const char *path, size_t offset, size_t size, size_t total);
-/* A string of an object, or "". */
-const char *cordon_page_string(const json_t *object, const char *name);
 
 /* log.c: events of a log (session/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The newest if they are
  * too many. */

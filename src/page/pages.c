@@ -125,8 +125,8 @@ static void route(struct cordon_page *page)
 {
 	const struct cordon_page_request *request = page->request;
 	char id[CORDON_ID_SIZE] = "";
-	const char *at;
-	size_t n;
+	const char *at = "";
+	size_t n = 0;
 	const struct cordon_page_route *found = find(request->path, &at, &n, &page->part);
 	int status = status_of(found, request->method);
 

@@ -2,9 +2,172 @@
 /* One session: how it stands, what it writes, what it was refused, what it may do; and what a person can do about it. */
 #include <stdio.h>
 
-#include "page/session.h"
 #include "page/internal.h"
 #include "policy/policy.h"
+#include "session/session.h"
+
+/* ---- allowing more ---- */
+
+/* Empty fields are not given. */
+static const char *given(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static bool writes(const char *access)
+{
+	return access && cordon_streq(access, "write");
+}
+
+/* Whether what the address asks about can be allowed at all. */
+static void judge_html(struct cordon_page *page, const struct cordon_allowance *allowance)
+{
+	struct cordon_session_allowed allowed;
+	struct cordon_error err = { 0 };
+
+	if (!allowance->host && !allowance->path)
+		return;
+	if (cordon_session_may_allow(page->store, page->id, allowance, false, NULL, &allowed, &err) < 0)
+		cordon_html(&page->html, "<p class=\"alert\" role=\"alert\">This can not be allowed: %s.</p>",
+			    err.message);
+	else if (allowed.already)
+		cordon_html(&page->html, "<p class=\"done\">The session has <code>%s</code>%s.</p>", allowed.text,
+			    allowed.now ? " already" : " from its next start on");
+}
+
+/* "/session/ID/allow" asks what to allow; the query's host, or path and access, are filled in. The other does what
+ * its form says; *ret_done is a word for cordon_page_redirect(). */
+static void page_session_allow(struct cordon_page *page, const struct cordon_session_record *session)
+{
+	const struct cordon_allowance allowance = { .host = given(cordon_page_arg(page, "host")),
+						    .path = given(cordon_page_arg(page, "path")),
+						    .write = writes(cordon_page_arg(page, "access")) };
+	struct cordon_html *html = &page->html;
+	char title[48], path[CORDON_ID_SIZE + 16];
+
+	snprintf(title, sizeof(title), "Allow session %.8s more", session->id);
+	snprintf(path, sizeof(path), "/session/%s", session->id);
+	cordon_page_begin(page, title, NULL);
+	cordon_html(html,
+		    "<p class=\"warn\">This widens what the agent can do. A host can be allowed at once if the session runs "
+		    "with a list of hosts. A sandbox that runs can't be widened by paths: a path counts from the "
+		    "next start of the session on.</p>");
+	judge_html(page, &allowance);
+	cordon_page_form(page, path, "allow");
+	cordon_html(html,
+		    "<label>Host, as example.org or example.org:443<input type=\"text\" name=\"host\" value=\"%s\" "
+		    "autocomplete=\"off\" spellcheck=\"false\" size=\"40\"></label>",
+		    allowance.host);
+	cordon_html(html,
+		    "<label>Or a path of this machine<input type=\"text\" name=\"path\" value=\"%s\" "
+		    "autocomplete=\"off\" spellcheck=\"false\" size=\"40\"></label>",
+		    allowance.path);
+	cordon_html(html, "<label>Access to the path<select name=\"access\"><option value=\"read\">read</option>"
+			  "<option value=\"write\"");
+	if (allowance.write)
+		cordon_html(html, " selected");
+	cordon_html(html,
+		    ">read and write</option></select></label>"
+		    "<label>For how long<select name=\"span\"><option value=\"once\">one run of this session</option>"
+		    "<option value=\"session\">this session, also when it is resumed</option>"
+		    "<option value=\"policy\">all sessions of its project from now on: written into its settings</option>"
+		    "</select></label><button class=\"danger\">Allow it</button></form>"
+		    "<p><a href=\"%s\">Back to the session</a></p>",
+		    path);
+}
+
+static int page_session_do_allow(struct cordon_page *page, const char **ret_done, struct cordon_error *err)
+{
+	const struct cordon_allowance allowance = { .host = given(cordon_page_field(page, "host")),
+						    .path = given(cordon_page_field(page, "path")),
+						    .write = writes(cordon_page_field(page, "access")) };
+	const char *span_text = cordon_page_field(page, "span");
+	struct cordon_session_allowed allowed;
+	cordon_approval_span span;
+	int r = cordon_approval_span_parse(span_text ? span_text : "", &span, err);
+
+	if (r == 0 && !allowance.host == !allowance.path)
+		r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "Say a host or a path, one of them");
+	if (r == 0)
+		r = cordon_session_allow(page->store, page->id, &allowance, span, NULL, &allowed, err);
+	if (r == 0)
+		*ret_done = allowed.already ? "allowed-before"
+			    : allowed.now   ? "session-allowed"
+					    : "session-allowed-later";
+	return r;
+}
+
+/* ---- the list ---- */
+
+#define PAGE_SIZE ((size_t)50)
+
+/* The name of a project, which is read once for all its sessions. */
+static const char *project_name(struct cordon_page *page, json_t *names, const char *id)
+{
+	autoprojectrecord struct cordon_project_record project = { 0 };
+
+	if (!json_object_get(names, id))
+		json_object_set_new(names, id,
+				    json_string(cordon_project_get(page->store, id, &project, NULL) == 0 ? project.name
+													 : id));
+	return cordon_json_text(names, id);
+}
+
+static void session_row(struct cordon_page *page, const json_t *session, json_t *names)
+{
+	const char *started = cordon_json_text(session, "started_at");
+	struct cordon_html *html = &page->html;
+
+	cordon_html(html, "<tr><td data-label=\"Session\">");
+	cordon_page_id(page, "/session/", cordon_json_text(session, "session_id"));
+	cordon_html(html, "</td><td data-label=\"State\">");
+	cordon_page_state(page, cordon_json_text(session, "state"));
+	cordon_html(html, "</td><td data-label=\"Project\">%s</td><td data-label=\"Command\">",
+		    project_name(page, names, cordon_json_text(session, "project_id")));
+	cordon_page_command_short(page, json_object_get(session, "command"));
+	cordon_html(html, "</td><td data-label=\"Started\">");
+	cordon_page_time(page, *started ? started : cordon_json_text(session, "created_at"));
+	cordon_html(html, "</td></tr>");
+}
+
+void cordon_page_session_table(struct cordon_page *page, const json_t *sessions)
+{
+	json_auto_t *names = json_object();
+	json_t *session;
+	size_t i;
+
+	cordon_html(&page->html,
+		    "<table class=\"stack\"><thead><tr><th scope=\"col\">Session</th><th scope=\"col\">State</th>"
+		    "<th scope=\"col\">Project</th><th scope=\"col\">Command</th>"
+		    "<th scope=\"col\">Started</th></tr></thead><tbody>");
+	json_array_foreach(sessions, i, session)
+		session_row(page, session, names);
+	cordon_html(&page->html, "</tbody></table>");
+}
+
+void cordon_page_sessions(struct cordon_page *page)
+{
+	struct cordon_session_query query = {
+		.limit = PAGE_SIZE, .offset = cordon_page_offset(page), .brief = true, .newest_first = true
+	};
+	json_auto_t *list = NULL;
+	struct cordon_error err = { 0 };
+	size_t total = 0;
+
+	cordon_page_begin(page, "Sessions", "audit");
+	cordon_page_flush(page);
+	cordon_html(&page->html, "<section id=\"sessions\" aria-label=\"Sessions\">");
+	if (cordon_session_list(page->store, &query, &list, &total, &err) < 0)
+		cordon_html(&page->html, "<p class=\"alert\">%s</p>", err.message);
+	else if (!json_array_size(list))
+		cordon_page_empty(page, total ? "There are no older sessions." : "There are no sessions yet.");
+	else
+		cordon_page_session_table(page, list);
+	cordon_page_pager(page, "/sessions", query.offset, PAGE_SIZE, total);
+	cordon_html(&page->html, "</section>");
+}
+
+/* ---- one session ---- */
 
 #define REFUSALS_SHOWN 50
 #define CHILDREN_SHOWN 100
@@ -237,7 +400,7 @@ void cordon_page_session(struct cordon_page *page)
 	} else if (!*page->part) {
 		show(page, &session);
 	} else if (cordon_streq(page->part, "allow")) {
-		cordon_page_session_allow(page, &session);
+		page_session_allow(page, &session);
 	} else if (cordon_streq(page->part, "output")) {
 		cordon_page_log_more(page, &log);
 	} else if (cordon_streq(page->part, "log")) {
@@ -285,7 +448,7 @@ void cordon_page_session_act(struct cordon_page *page)
 	} actions[] = {
 		{ "stop", "session_stop", stop },
 		{ "send", "session_send", send_line },
-		{ "allow", "session_allow", cordon_page_session_do_allow },
+		{ "allow", "session_allow", page_session_do_allow },
 	};
 	char id[CORDON_ID_SIZE] = "";
 	struct cordon_error err = { 0 };

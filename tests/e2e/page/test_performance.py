@@ -17,16 +17,18 @@ def test_charts_and_table_have_the_numbers_of_the_command(box, cordon, page):
     assert "No such run was measured yet" in page.get("/performance")
     repo = box.repo(files={"lib/a.ts": "x", "src/b.ts": "x"})
     for options in (["--workspace", "lib"], ["--rw", "lib/**/*.ts", "--ro", "**"], ["--net", "a.example.com"], None):
-        measured = ["--metrics", str(box.path / "m.json"), *options] if options else []
-        done = cordon("run", "--root", str(repo), *measured, "--", "sh", "-c", "cat lib/a.ts src/b.ts; (: >lib/x.sh) 2>/dev/null; true")
+        arguments = ["--metrics", str(box.path / "m.json"), *options] if options else []
+        done = cordon("run", "--root", str(repo), *arguments, "--", "sh", "-c", "cat lib/a.ts src/b.ts; (: >lib/x.sh) 2>/dev/null; true")
         assert done.returncode == 0, done
     records = [json.loads(line) for line in cordon("audit", "--json", "--kind", "end").stdout.splitlines()]
     assert len(records) == 4
     text = page.get("/performance")
     table = rows(text)
     assert list(table) == [record["session_id"] for record in reversed(records[:3])], "newest first, and only what was measured"
+    measured = {record["session_id"]: record["detail"]["metrics"] for record in records[:3]}
     for run, cells in table.items():
         stats = cordon("stats", run, "--json").json()
+        assert [stats[key] for key in ("startup_ms", "overhead_ms")] == [measured[run][key] for key in ("startup_ms", "overhead_ms")]
         assert cells["Start"] == f"{stats['startup_ms']:.1f} ms" and cells["Overhead"] == f"{stats['overhead_ms']:.1f} ms"
         assert cells["Boundary"] == f"{stats['mounts']} mounts, {stats['landlock_rules']} rules"
         assert cells["Watch"] == f"{stats['watch']['events']} calls, {stats['watch']['dropped']} only counted"
