@@ -9,9 +9,9 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "git/clone.h"
 #include "policy/shares.h"
 #include "run/captured.h"
-#include "git/clone.h"
 
 #define TEXT_MAX ((size_t)16 << 10) /* of what git says */
 #define CLONE_TIMEOUT_MS ((uint64_t)3600 * 1000)
@@ -238,7 +238,7 @@ static int run_git(const struct clone *clone, struct cordon_error *err)
 
 	if (r < 0)
 		return r;
-	if (cordon_concat(allow, sizeof(allow), "GIT_ALLOW_PROTOCOL=", clone->protocol, NULL) < 0)
+	if (cordon_concat(allow, sizeof(allow), "GIT_ALLOW_PROTOCOL=", clone->protocol, (char *)NULL) < 0)
 		return -ENAMETOOLONG;
 	spec.policy = policy;
 	spec.cwd = clone->scratch;

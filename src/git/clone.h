@@ -4,8 +4,8 @@
  * address, or read the directory of the source, and nothing else; so nothing that the source contains or answers can make
  * it do more. It gets no credentials.
  */
-#ifndef CORDON_VIEW_GIT_CLONE_H
-#define CORDON_VIEW_GIT_CLONE_H
+#ifndef CORDON_GIT_CLONE_H
+#define CORDON_GIT_CLONE_H
 
 #include "base/error.h"
 

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,12 +21,13 @@
 #include "base/dirs.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "git/internal.h"
 #include "policy/shares.h"
 #include "sandbox/inside/landlock.h"
-#include "git/internal.h"
 
 #define TEXT_MAX ((size_t)16 << 10) /* bytes of what git says about a failure */
 #define SPARSE_MAX ((size_t)1 << 20)
+#define STOP_MS 1000
 
 /* What git is told wherever it runs. Nothing that a repository contains makes it start a program or open a
  * connection. */
@@ -160,9 +162,10 @@ static int copy_sparse(const struct cordon_git_repo *repo, int dir, struct cordo
 		return r == -ENOENT ? 0 : r;
 	if (mkdirat(dir, "info", 0700) < 0 || (to = openat(dir, "info", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot make info");
-	return cordon_write_file(to, "sparse-checkout", 0600, text.data, text.len, err);
+	return cordon_write_file_unsynced(to, "sparse-checkout", 0600, text.data, text.len, err);
 }
 
+/* It is made anew whenever it is needed, so nobody waits for the disk. */
 int cordon_git_shim_make(const struct cordon_git_repo *repo, int dir_fd, const char *name, struct cordon_error *err)
 {
 	static const char *const links[] = { "refs", "packed-refs", "logs", "shallow" };
@@ -187,8 +190,8 @@ int cordon_git_shim_make(const struct cordon_git_repo *repo, int dir_fd, const c
 		       cordon_buf_adds(&head, "ref: refs/cordon/none\n") : cordon_buf_addc(&head, '\n')) < 0)
 		r = cordon_fail_errno(err, -ENOMEM, "cannot make %s", name);
 	if (r == 0)
-		r = cordon_write_file(dir, "config", 0600, config.data, config.len, err);
-	return r < 0 ? r : cordon_write_file(dir, "HEAD", 0600, head.data, head.len, err);
+		r = cordon_write_file_unsynced(dir, "config", 0600, config.data, config.len, err);
+	return r < 0 ? r : cordon_write_file_unsynced(dir, "HEAD", 0600, head.data, head.len, err);
 }
 
 /* ---- processes ---- */
@@ -337,55 +340,84 @@ static int report_status(const struct cordon_git_call *call, int status, int tex
 {
 	autobuf struct cordon_buf text = CORDON_BUF(TEXT_MAX);
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || (call->may_differ && WEXITSTATUS(status) == 1)))
 		return 0;
 	read_memfd(text_fd, true, &text, NULL);
 	return cordon_fail(err, -EIO, CORDON_KIND_IO, "git %s failed: %s", call->script ? "diff-tree" : call->argv[0],
 			   last_line(&text));
 }
 
+static void env_fill_call(struct env *env, const struct cordon_git_call *call)
+{
+	env_fill(env);
+	env_add(env, "PATH=%.*s:/usr/local/bin:/usr/bin:/bin",
+		(int)(cordon_path_base(call->repo->git) - call->repo->git - 1), call->repo->git);
+	env_add(env, "GIT_DIR=%s", call->git_dir);
+	env_add(env, "GIT_WORK_TREE=%s", call->repo->root->path);
+	env_add(env, "GIT_OBJECT_DIRECTORY=%s", call->objects ? call->objects : call->repo->objects[0]);
+	if (call->objects)
+		env_add_alternate(env, call->repo->objects[0]);
+	if (call->index)
+		env_add(env, "GIT_INDEX_FILE=%s", call->index);
+}
+
+/* The words of the command, an array to be freed. */
+static const char **make_words(const struct cordon_git_call *call)
+{
+	const char **words;
+	size_t n = 0;
+
+	while (!call->script && call->argv[n])
+		n++;
+	words = calloc(n + 4, sizeof(*words));
+	if (!words)
+		return NULL;
+	words[0] = call->script ? "sh" : "git";
+	if (call->script) {
+		words[1] = "-c";
+		words[2] = call->script;
+	}
+	for (size_t i = 0; i < n; i++)
+		words[i + 1] = call->argv[i];
+	return words;
+}
+
+/* Starts git with these streams. */
+static int start(const struct cordon_git_call *call, int in, int out, int text, pid_t *ret_pid, struct cordon_error *err)
+{
+	CORDON_CLEANUP(env_done) struct env env = { 0 };
+	autofree const char **words = make_words(call);
+	struct running how = { .in = in, .out = out, .text = text, .abi = cordon_landlock_abi() };
+	autofd int ruleset = make_ruleset(call, how.abi);
+
+	if (ruleset < 0)
+		return cordon_fail_errno(err, ruleset, "cannot keep git to its directory with Landlock");
+	env_fill_call(&env, call);
+	if (!words || in < 0 || out < 0 || text < 0 || env.code < 0)
+		return cordon_fail_errno(err, env.code < 0 ? env.code : -EMFILE, "cannot run git");
+	how.argv = (char **)(uintptr_t)words;
+	how.env = env.items;
+	how.ruleset = ruleset;
+	*ret_pid = fork();
+	if (*ret_pid < 0)
+		return cordon_fail_errno(err, -errno, "cannot run git");
+	if (*ret_pid == 0)
+		exec_git(call, &how);
+	return 0;
+}
+
 int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_output, struct cordon_error *err)
 {
 	autofd int in = make_memfd("git-input"), out = make_memfd("git-output"), text = make_memfd("git-error");
-	CORDON_CLEANUP(env_done) struct env env = { 0 };
-	const char *argv[64] = { "git" };
-	struct running how = { .in = in, .out = out, .text = text, .abi = cordon_landlock_abi() };
-	autofd int ruleset = make_ruleset(call, how.abi);
-	int status = 0, r;
-	size_t n = 1;
+	int status = 0, r = 0;
 	pid_t pid;
 
-	env_fill(&env);
-	env_add(&env, "PATH=%.*s:/usr/local/bin:/usr/bin:/bin",
-		(int)(cordon_path_base(call->repo->git) - call->repo->git - 1), call->repo->git);
-	env_add(&env, "GIT_DIR=%s", call->git_dir);
-	env_add(&env, "GIT_WORK_TREE=%s", call->repo->root->path);
-	env_add(&env, "GIT_OBJECT_DIRECTORY=%s", call->objects ? call->objects : call->repo->objects[0]);
-	if (call->objects)
-		env_add_alternate(&env, call->repo->objects[0]);
-	if (call->index)
-		env_add(&env, "GIT_INDEX_FILE=%s", call->index);
-	if (ruleset < 0)
-		return cordon_fail_errno(err, ruleset, "cannot keep git to its directory with Landlock");
-	if (in < 0 || out < 0 || text < 0 || env.code < 0)
-		return cordon_fail_errno(err, env.code < 0 ? env.code : -EMFILE, "cannot run git");
-	if (call->script) {
-		argv[0] = "sh";
-		argv[n++] = "-c";
-		argv[n++] = call->script;
-	}
-	for (; !call->script && call->argv[n - 1] && n + 1 < CORDON_ARRAY_SIZE(argv); n++)
-		argv[n] = call->argv[n - 1];
-	if (call->input && ((r = cordon_write_all(in, call->input, call->n_input)) < 0 || lseek(in, 0, SEEK_SET) < 0))
+	if (in >= 0 && call->input &&
+	    ((r = cordon_write_all(in, call->input, call->n_input)) < 0 || lseek(in, 0, SEEK_SET) < 0))
 		return cordon_fail_errno(err, r < 0 ? r : -errno, "cannot run git");
-	how.argv = (char **)(uintptr_t)argv;
-	how.env = env.items;
-	how.ruleset = ruleset;
-	pid = fork();
-	if (pid < 0)
-		return cordon_fail_errno(err, -errno, "cannot run git");
-	if (pid == 0)
-		exec_git(call, &how);
+	r = start(call, in, out, text, &pid, err);
+	if (r < 0)
+		return r;
 	r = await(pid, CORDON_GIT_TIMEOUT_MS, &status);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "git %s", call->script ? "diff-tree" : call->argv[0]);
@@ -394,6 +426,33 @@ int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_o
 		return r;
 	ret_output->max = call->max_output;
 	return read_memfd(out, false, ret_output, err);
+}
+
+int cordon_git_start(const struct cordon_git_call *call, struct cordon_git_process *ret, struct cordon_error *err)
+{
+	autofd int null = open("/dev/null", O_WRONLY | O_CLOEXEC), ours = -1, theirs = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return cordon_fail_errno(err, -errno, "cannot run git");
+	ours = pair[0];
+	theirs = pair[1];
+	r = start(call, theirs, theirs, null, &ret->pid, err);
+	if (r == 0)
+		ret->fd = cordon_steal_fd(&ours);
+	return r;
+}
+
+void cordon_git_stop(struct cordon_git_process *process)
+{
+	int status;
+
+	if (process->fd < 0)
+		return;
+	/* It ends when nobody can ask any more; another process of ours may have a copy of the descriptor. */
+	(void)shutdown(process->fd, SHUT_RDWR);
+	cordon_closep(&process->fd);
+	(void)await(process->pid, STOP_MS, &status);
 }
 
 /* ---- the sandbox ---- */
@@ -439,7 +498,7 @@ static int supervise(const struct cordon_git_sandbox *ask, char **env, size_t n_
 					.grace_ms = 1 };
 	int status = 125;
 
-	if (cordon_concat(home, sizeof(home), ask->scratch, "-home", NULL) < 0 ||
+	if (cordon_concat(home, sizeof(home), ask->scratch, "-home", (char *)NULL) < 0 ||
 	    (mkdir(home, 0700) < 0 && errno != EEXIST) || setenv("CORDON_HOME", home, 1) < 0)
 		cordon_fail_errno(&err, -errno, "cannot make %s", home);
 	else if (make_policy(ask, &policy, &err) == 0) {

@@ -1,17 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gives a run the repository in the mode that was asked for, and makes the git directory of its own for `commit`. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/home.h"
 #include "base/io.h"
 #include "base/overlay.h"
 #include "base/path.h"
 #include "base/setting.h"
-#include "policy/shares.h"
 #include "git/internal.h"
+#include "policy/shares.h"
+
+/* ---- names in a tree ---- */
+
+/* Where a record may have one. */
+static const char *const places[] = {
+	CORDON_GIT_DIR "/index",
+	CORDON_GIT_START "/index",
+	CORDON_GIT_START "/" CORDON_GIT_LOWER "/index",
+	CORDON_GIT_START "/" CORDON_GIT_LEFT "/index",
+	CORDON_GIT_TAKE "/index",
+};
+
+static void count_in(int records, struct cordon_kept_names *kept)
+{
+	DIR *dir = fdopendir(records);
+
+	if (!dir) {
+		close(records);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		for (size_t i = 0; cordon_uuid_valid(entry->d_name) && i < CORDON_ARRAY_SIZE(places); i++) {
+			char path[CORDON_UUID_SIZE + 64];
+			struct stat st;
+
+			if (cordon_concat(path, sizeof(path), entry->d_name, "/", places[i], (char *)NULL) == 0 &&
+			    fstatat(records, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == kept->dev &&
+			    st.st_ino == kept->ino)
+				kept->n++;
+		}
+	}
+	closedir(dir);
+}
+
+/* A view and a run that commits keep the index of their start by a second name. Tells the policy how many such
+ * names there are, so that nobody copies the host's index apart from them. */
+static void git_count_names(struct cordon_policy *policy)
+{
+	static const char *const records[] = { "views", "git" };
+	struct cordon_home home = CORDON_HOME_NONE;
+	struct cordon_kept_names kept = { 0 };
+	struct stat st;
+
+	if (fstatat(policy->root.fd, ".git/index", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_nlink < 2 || cordon_home_open(&home, NULL) < 0)
+		return;
+	kept.dev = st.st_dev;
+	kept.ino = st.st_ino;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(records); i++) {
+		int fd = openat(home.state_fd, records[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd >= 0)
+			count_in(fd, &kept);
+	}
+	cordon_home_done(&home);
+	policy->kept = kept;
+}
+
+/* ---- the git directory ---- */
 
 #define INDEX_MAX ((uint64_t)4 << 30)
 #define SMALL_MAX ((uint64_t)16 << 20)
@@ -71,15 +132,17 @@ static void drop_worktree_share(struct cordon_policy *policy)
 		cordon_policy_drop_shares(policy, policy->n_shares - 1);
 }
 
-static int read_only(struct cordon_policy *policy, struct cordon_error *err)
+/* Who asks for the repository gets it, whatever else is hidden. Where nobody asked, a fence hides it. */
+static int read_only(struct cordon_policy *policy, bool asked, struct cordon_error *err)
 {
 	size_t last = policy->n_shares ? policy->n_shares - 1 : 0;
 	char where[64];
 	struct cordon_policy_share *share = policy->n_shares && policy->shares[last].git ? &policy->shares[last] : NULL;
+	int r = 0;
 
+	name_of(CORDON_GIT_READ, where);
 	if (share && !share->read_only) {
 		autofree char *source = strdup(share->source);
-		int r;
 
 		if (!source)
 			return cordon_fail_errno(err, -ENOMEM, "policy");
@@ -88,9 +151,14 @@ static int read_only(struct cordon_policy *policy, struct cordon_error *err)
 		if (r < 0)
 			return r;
 	}
-	if (cordon_policy_has_scope(policy))
-		return cordon_policy_add_grant(policy, ".git", CORDON_ACCESS_READ, name_of(CORDON_GIT_READ, where), err);
-	return cordon_policy_add_protected(policy, ".git", name_of(CORDON_GIT_READ, where), false, err);
+	if (asked)
+		r = cordon_policy_add_grant_in_all(policy, ".git", CORDON_ACCESS_READ, where, err);
+	else if (cordon_policy_has_scope(policy))
+		r = cordon_policy_add_grant(policy, ".git", CORDON_ACCESS_READ, where, err);
+	if (r < 0 || cordon_policy_has_scope(policy))
+		return r;
+	git_count_names(policy);
+	return cordon_policy_add_protected(policy, ".git", where, false, err);
 }
 
 /* ---- copies ---- */
@@ -274,7 +342,7 @@ static int make_linked(struct making *m, struct cordon_error *err)
 	    (r = copy_worktree(m, own, err)) < 0 ||
 	    (r = copy_file(m->repo->common_fd, "HEAD", m->git_fd, 4096, err)) < 0)
 		return r;
-	if (cordon_concat(gitdir, sizeof(gitdir), m->repo->root->path, "/.git\n", NULL) < 0)
+	if (cordon_concat(gitdir, sizeof(gitdir), m->repo->root->path, "/.git\n", (char *)NULL) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", m->repo->root->path);
 	r = write_text(own, "commondir", "../..\n", err);
 	return r < 0 ? r : write_text(own, "gitdir", gitdir, err);
@@ -436,7 +504,7 @@ int cordon_git_begin(struct cordon_policy *policy, const struct cordon_git_begin
 		return cordon_policy_add_grant(policy, ".git", CORDON_ACCESS_NONE, name_of(mode, where), err);
 	}
 	if (mode == CORDON_GIT_READ)
-		return has_git(policy) ? read_only(policy, err) : 0;
+		return has_git(policy) ? read_only(policy, ask->asked, err) : 0;
 	r = cordon_git_repo_open(&policy->root, &repo, err);
 	if (r == 1 && !ask->asked)
 		return 0;

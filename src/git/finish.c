@@ -7,13 +7,164 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/home.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "git/taking.h"
+
+/* ---- locks ---- */
+
+/*
+ * Git's own locks of index and HEAD, as a killed process of ours is known by them. A lock begins as a file with another name;
+ * which file that is gets written down before it becomes the lock. So the next process finds out whether a lock is ours, and
+ * also whether the file has become the index already.
+ */
+
+#define LOCKS "locks" /* in git-start: lines of a name, a device, an inode, and the first name of the file */
+#define TAKEN "taken" /* in git-start: everything was taken over once */
+#define LOCKS_MAX 4096
+#define FIRST_NAME "cordon-lock-"
+
+static int note(const struct cordon_git_taking *t, const char *name, const struct stat *st, const char *first,
+		struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(LOCKS_MAX);
+	int r = cordon_read_file(t->start_fd, LOCKS, O_NOFOLLOW, &text, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (cordon_buf_addf(&text, "%s %ju %ju %s\n", name, (uintmax_t)st->st_dev, (uintmax_t)st->st_ino, first) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "lock");
+	return cordon_write_file(t->start_fd, LOCKS, 0600, text.data, text.len, err);
+}
+
+static bool lock_name(const char *name, char ret[static 32])
+{
+	return cordon_concat(ret, 32, name, ".lock", (char *)NULL) == 0;
+}
+
+/* Takes the lock of `name`; *ret_fd can be written. A file in git-start says that it is ours, before it is taken. */
+static int git_lock(const struct cordon_git_taking *t, const char *name, int *ret_fd, struct cordon_error *err)
+{
+	char first[sizeof(FIRST_NAME) + CORDON_UUID_SIZE], id[CORDON_UUID_SIZE], last[32];
+	autofd int fd = -1;
+	struct stat st;
+	int r;
+
+	if (!lock_name(name, last) || cordon_uuid_new(id) < 0 ||
+	    cordon_concat(first, sizeof(first), FIRST_NAME, id, (char *)NULL) < 0)
+		return cordon_fail_errno(err, -EINVAL, "cannot lock %s", name);
+	fd = openat(t->repo.own_fd, first, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cordon_fail_errno(err, -errno, "cannot lock %s", name);
+	r = note(t, name, &st, first, err);
+	if (r == 0 && renameat2(t->repo.own_fd, first, t->repo.own_fd, last, RENAME_NOREPLACE) < 0)
+		r = cordon_fail_errno(err, -errno, "cannot make %s", last);
+	if (r == -EEXIST) {
+		r = cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "another git works in the repository: %s exists",
+				last);
+		cordon_error_hint(err, "wait for it; when no git runs, remove the file in the git directory");
+	}
+	if (r < 0) {
+		unlinkat(t->repo.own_fd, first, 0);
+		return r;
+	}
+	*ret_fd = cordon_steal_fd(&fd);
+	return 0;
+}
+
+/* The file that was written under the lock takes the place of `name`. */
+static int git_lock_commit(const struct cordon_git_taking *t, const char *name, struct cordon_error *err)
+{
+	char last[32];
+
+	if (!lock_name(name, last) || renameat(t->repo.own_fd, last, t->repo.own_fd, name) < 0)
+		return cordon_fail_errno(err, -errno, "cannot write %s", name);
+	return 0;
+}
+
+static bool is_file(int dir, const char *name, uintmax_t dev, uintmax_t ino)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+/* Removes the locks that the list names. True when the index is one of the files. */
+static bool clear(const struct cordon_git_taking *t, bool *ret_any)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(LOCKS_MAX);
+	bool ended = false;
+
+	*ret_any = cordon_read_file(t->start_fd, LOCKS, O_NOFOLLOW, &text, NULL) != -ENOENT;
+	for (char *line = text.data; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		char name[16], first[sizeof(FIRST_NAME) + CORDON_UUID_SIZE], last[32];
+		uintmax_t dev, ino;
+
+		if (sscanf(line, "%15s %ju %ju %48s", name, &dev, &ino, first) != 4 || !lock_name(name, last))
+			continue;
+		if (is_file(t->repo.own_fd, last, dev, ino))
+			unlinkat(t->repo.own_fd, last, 0);
+		if (is_file(t->repo.own_fd, first, dev, ino))
+			unlinkat(t->repo.own_fd, first, 0);
+		ended |= cordon_streq(name, "index") && is_file(t->repo.own_fd, name, dev, ino);
+	}
+	return ended;
+}
+
+/* The files are gone. The list itself says that there is something left to be done. */
+static void forget(const struct cordon_git_taking *t, bool done)
+{
+	if (done)
+		unlinkat(t->start_fd, LOCKS, 0);
+	else
+		cordon_write_file(t->start_fd, LOCKS, 0600, "", 0, NULL);
+}
+
+/* That everything was taken over. A view can be applied again, and then its commits are no news. */
+static void git_note_taken(const struct cordon_git_taking *t)
+{
+	cordon_write_file(t->start_fd, TAKEN, 0600, "", 0, NULL);
+}
+
+bool cordon_git_was_taken(const struct cordon_git_taking *t)
+{
+	struct stat st;
+
+	return fstatat(t->start_fd, TAKEN, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Removes locks of ours that are still there. With `done` it is forgotten that there were any. */
+static void git_locks_clear(const struct cordon_git_taking *t, bool done)
+{
+	bool any;
+
+	clear(t, &any);
+	forget(t, done);
+}
+
+void cordon_git_locks_recover(const struct cordon_git_taking *t, bool *ret_interrupted, bool *ret_ended)
+{
+	*ret_ended = clear(t, ret_interrupted);
+	if (*ret_ended)
+		git_note_taken(t);
+	if (*ret_interrupted)
+		forget(t, *ret_ended);
+}
+
+bool cordon_git_locks_left(const struct cordon_git_taking *t)
+{
+	struct stat st;
+
+	return fstatat(t->start_fd, LOCKS, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* ---- finishing ---- */
 
 #define INDEX_MAX ((uint64_t)4 << 30)
 #define MESSAGE "cordon: taken over from a run"
@@ -41,7 +192,7 @@ static int store_file(int from, const char *name, int to, struct cordon_error *e
 	if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_IO, "the new pack can't be read");
 	if ((r = cordon_uuid_new(id)) < 0 ||
-	    (r = cordon_concat(temporary, sizeof(temporary), "tmp_cordon_", id, NULL)) < 0)
+	    (r = cordon_concat(temporary, sizeof(temporary), "tmp_cordon_", id, (char *)NULL)) < 0)
 		return cordon_fail_errno(err, r, "cannot store the pack");
 	out = openat(to, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
 	r = out < 0 ? -errno : cordon_copy_bytes(in, out, &max);
@@ -230,7 +381,7 @@ static int lock_head(const struct cordon_git_taking *t, bool *ret_changes, struc
 {
 	autobuf struct cordon_buf head = { 0 };
 	autofd int fd = -1;
-	int r = cordon_streq(t->head_run.data, t->head_start.data) ? 0 : cordon_git_lock(t, "HEAD", &fd, err);
+	int r = cordon_streq(t->head_run.data, t->head_start.data) ? 0 : git_lock(t, "HEAD", &fd, err);
 
 	if (r < 0 || (r = cordon_git_repo_head(&t->repo, &head, err)) < 0)
 		return r;
@@ -275,9 +426,9 @@ static int finish_locked(const struct cordon_git_taking *t, struct cordon_git_ta
 	/* From here on the refs have moved. The index comes last: with it everything is done. */
 	take->state = CORDON_GIT_TAKEN;
 	if ((r = push_stashes(t, take, err)) < 0 || (head && (r = log_head(t, take, err)) < 0) ||
-	    (head && (r = cordon_git_lock_commit(t, "HEAD", err)) < 0))
+	    (head && (r = git_lock_commit(t, "HEAD", err)) < 0))
 		return r;
-	return cordon_git_lock_commit(t, "index", err);
+	return git_lock_commit(t, "index", err);
 }
 
 int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *err)
@@ -293,12 +444,12 @@ int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *er
 		return r;
 	if (t->has_pack && (r = store_pack(t, err)) < 0)
 		return r;
-	r = cordon_git_lock(t, "index", &index, err);
+	r = git_lock(t, "index", &index, err);
 	if (r == 0)
 		r = finish_locked(t, take, index, err);
 	if (r == 0)
-		cordon_git_note_taken(t);
+		git_note_taken(t);
 	/* What failed before anything moved was not begun, unless it had begun earlier. */
-	cordon_git_locks_clear(t, r == 0 || (take->state != CORDON_GIT_TAKEN && !t->interrupted));
+	git_locks_clear(t, r == 0 || (take->state != CORDON_GIT_TAKEN && !t->interrupted));
 	return r;
 }

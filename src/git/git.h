@@ -9,7 +9,7 @@
  *     RECORD/git-start/git/, RECORD/git-work/
  *                         of a view: the git directory as it was at the start, and room for the kernel. RECORD/git has what the
  *                         run changes of it, so that the index, which may be large, need not be copied. After the run, what it
- *                         left alone gets a second name in RECORD/git (git_settle.c), which is the whole directory then.
+ *                         left alone gets a second name in RECORD/git (settle.c), which is the whole directory then.
  *     RECORD/git-take/    ours, while commits are taken over
  *
  * Taking over has two steps. cordon_git_take_judge() packs the new objects and checks them with git in a sandbox,
@@ -17,8 +17,8 @@
  * cordon_git_take_finish() stores the pack in the repository and moves the refs, if they still have the values that the
  * run started with.
  */
-#ifndef CORDON_VIEW_GIT_H
-#define CORDON_VIEW_GIT_H
+#ifndef CORDON_GIT_H
+#define CORDON_GIT_H
 
 #include "base/buf.h"
 #include "config/values.h"

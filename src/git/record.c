@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "audit/audit.h"
@@ -11,8 +10,8 @@
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/path.h"
-#include "policy/handover.h"
 #include "git/record.h"
+#include "policy/handover.h"
 #include "state/kinds.h"
 
 #define RECORDS_MAX 10000
@@ -40,7 +39,7 @@ static int write_policy(const struct cordon_git_record *record, const struct cor
 
 static int path_of(const struct cordon_home *home, struct cordon_git_record *record, struct cordon_error *err)
 {
-	return cordon_concat(record->path, sizeof(record->path), home->path, "/state/git/", record->id, NULL) < 0
+	return cordon_concat(record->path, sizeof(record->path), home->path, "/state/git/", record->id, (char *)NULL) < 0
 		       ? cordon_fail_errno(err, -ENAMETOOLONG, "%s", home->path)
 		       : 0;
 }
@@ -109,7 +108,7 @@ static int list(int dir_fd, struct entry **ret_entries, size_t *ret_n, struct co
 		struct stat st;
 
 		if (!cordon_uuid_valid(entry->d_name) ||
-		    cordon_concat(path, sizeof(path), entry->d_name, "/policy", NULL) < 0 ||
+		    cordon_concat(path, sizeof(path), entry->d_name, "/policy", (char *)NULL) < 0 ||
 		    fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (n == space) {
@@ -144,7 +143,7 @@ int cordon_git_record_each(const struct cordon_home *home, int (*fn)(void *data,
 	autofree struct entry *entries = NULL;
 	autofd int dir = -1;
 	size_t n = 0;
-	int r = cordon_home_subdir(home, "git", &dir, err);
+	int r = cordon_state_kind_open(home, CORDON_STATE_KIND_COMMITS, &dir, err);
 
 	if (r == 0)
 		r = list(dir, &entries, &n, err);
@@ -233,7 +232,7 @@ int cordon_git_record_policy(const struct cordon_git_record *record, struct cord
 int cordon_git_record_remove(const struct cordon_home *home, struct cordon_git_record *record, struct cordon_error *err)
 {
 	autofd int dir = -1;
-	int r = cordon_home_subdir(home, "git", &dir, err);
+	int r = cordon_state_kind_open(home, CORDON_STATE_KIND_COMMITS, &dir, err);
 
 	if (r == 0)
 		r = cordon_dirs_remove(dir, record->id, err);

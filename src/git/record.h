@@ -4,8 +4,8 @@
  * directory (git.h). A record goes when its commits were taken over, or when there are none; else it stays, so that
  * nothing is lost, until somebody takes them over or removes it.
  */
-#ifndef CORDON_VIEW_GIT_RECORD_H
-#define CORDON_VIEW_GIT_RECORD_H
+#ifndef CORDON_GIT_RECORD_H
+#define CORDON_GIT_RECORD_H
 
 #include "base/home.h"
 #include "git/git.h"

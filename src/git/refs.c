@@ -245,7 +245,7 @@ static int walk_dir(struct walk *walk, int dir_fd, const char *dir_name, const c
 			r = cordon_fail(walk->err, -E2BIG, CORDON_KIND_LIMIT, "there are too many refs");
 			break;
 		}
-		if (cordon_concat(name, sizeof(name), prefix, "/", entry->d_name, NULL) < 0 ||
+		if (cordon_concat(name, sizeof(name), prefix, "/", entry->d_name, (char *)NULL) < 0 ||
 		    !cordon_refname_valid(name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode))

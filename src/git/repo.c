@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/name_list.h"
 #include "base/path.h"
 #include "base/setting.h"
 #include "config/profile.h"
+#include "git/internal.h"
 #include "protect/gitconfig.h"
 #include "protect/gitindex.h"
 #include "protect/worktree.h"
-#include "git/internal.h"
-#include "view/lower.h"
 
 #define CONFIG_MAX ((size_t)256 << 10)
 #define ALTERNATES_MAX ((size_t)64 << 10)
@@ -361,11 +361,11 @@ static int ignore_entry(void *data, const char *path, uint32_t mode)
 static bool has_split_index(const struct cordon_git_repo *repo)
 {
 	autobuf struct cordon_buf index = CORDON_BUF(INDEX_MAX);
-	autolisting struct cordon_listing names = { 0 };
+	autonames struct cordon_name_list names = { 0 };
 	char shared[CORDON_GITINDEX_SHARED_SIZE] = "";
 	bool any = false;
 
-	if (cordon_listing_read(repo->own_fd, &names) < 0)
+	if (cordon_name_list_read(repo->own_fd, &names) < 0)
 		return false;
 	for (size_t i = 0; i < names.n; i++)
 		any |= strncmp(names.name[i], "sharedindex.", 12) == 0;
@@ -445,7 +445,7 @@ void cordon_git_repo_in_use(const struct cordon_git_repo *repo, const char *bran
 			continue;
 		one = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (one >= 0 && has_branch(one, branch))
-			cordon_concat(ret, CORDON_PATH_MAX, "the worktree ", entry->d_name, NULL);
+			cordon_concat(ret, CORDON_PATH_MAX, "the worktree ", entry->d_name, (char *)NULL);
 	}
 	if (dir)
 		closedir(dir);

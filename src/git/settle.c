@@ -9,10 +9,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/name_list.h"
 #include "base/path.h"
+#include "base/resolve.h"
+#include "base/upper.h"
 #include "git/internal.h"
-#include "view/internal.h"
-#include "view/lower.h"
 
 #define DEPTH_MAX 8 /* of what we made ourselves */
 
@@ -20,8 +21,8 @@ typedef int (*entry_fn)(int lower, int upper, const char *name, const struct sta
 
 static int each(int lower, int upper, unsigned int depth, entry_fn fn)
 {
-	autolisting struct cordon_listing names = { 0 };
-	int r = depth > DEPTH_MAX ? -E2BIG : cordon_listing_read(lower, &names);
+	autonames struct cordon_name_list names = { 0 };
+	int r = depth > DEPTH_MAX ? -E2BIG : cordon_name_list_read(lower, &names);
 
 	for (size_t i = 0; r == 0 && i < names.n; i++) {
 		struct stat st;
@@ -106,10 +107,10 @@ int cordon_git_settle(int record_fd, int start_fd, struct cordon_error *err)
 int cordon_git_before(const char *record, const char *own, char ret[static CORDON_PATH_MAX])
 {
 	struct stat st;
-	int r = cordon_concat(ret, CORDON_PATH_MAX, record, "/" CORDON_GIT_START "/" CORDON_GIT_LOWER, NULL);
+	int r = cordon_concat(ret, CORDON_PATH_MAX, record, "/" CORDON_GIT_START "/" CORDON_GIT_LOWER, (char *)NULL);
 
 	if (r == 0 && stat(ret, &st) < 0)
-		r = cordon_concat(ret, CORDON_PATH_MAX, record, "/" CORDON_GIT_DIR, NULL);
+		r = cordon_concat(ret, CORDON_PATH_MAX, record, "/" CORDON_GIT_DIR, (char *)NULL);
 	if (r == 0 && *own) {
 		CORDON_UNCLEARED char dir[CORDON_PATH_MAX];
 
@@ -117,4 +118,16 @@ int cordon_git_before(const char *record, const char *own, char ret[static CORDO
 		r = cordon_path_join(dir, own, ret, CORDON_PATH_MAX);
 	}
 	return r;
+}
+
+int cordon_git_start_index(int record_fd)
+{
+	static const char *const places[] = { CORDON_GIT_START "/" CORDON_GIT_LEFT "/index",
+					      CORDON_GIT_START "/" CORDON_GIT_LOWER "/index",
+					      CORDON_GIT_START "/index" };
+	int fd = -1;
+
+	for (size_t i = 0; fd < 0 && i < CORDON_ARRAY_SIZE(places); i++)
+		fd = cordon_open_beneath(record_fd, places[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return fd;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state between judging what a run committed (git_take.c) and taking it over (git_finish.c). */
-#ifndef CORDON_VIEW_GIT_TAKING_H
-#define CORDON_VIEW_GIT_TAKING_H
+/* The state between judging what a run committed (take.c) and taking it over (finish.c). */
+#ifndef CORDON_GIT_TAKING_H
+#define CORDON_GIT_TAKING_H
 
 #include "git/internal.h"
 
@@ -47,10 +47,6 @@ bool cordon_git_same_file(int a_dir, const char *a_name, int b_dir, const char *
 
 /* Notes why nothing can be taken over. */
 int cordon_git_refuse(struct cordon_git_take *take, struct cordon_error *err, const char *fmt, ...) CORDON_PRINTF(3, 4);
-/* Fills the refs of the take, HEAD and the new entries of the stash, and refuses what the host has changed meanwhile. */
-int cordon_git_compare_refs(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
-int cordon_git_compare_head(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
-int cordon_git_find_stashes(struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err);
 
 /* ---- git_staged.c ---- */
 
@@ -61,17 +57,9 @@ int cordon_git_judge_staged(const struct cordon_policy *policy, struct cordon_gi
 
 /* ---- git_lock.c: git's own locks of index and HEAD ---- */
 
-/* Takes the lock of `name`; *ret_fd can be written. A file in git-start says that it is ours, before it is taken. */
-int cordon_git_lock(const struct cordon_git_taking *t, const char *name, int *ret_fd, struct cordon_error *err);
-/* The file that was written under the lock takes the place of `name`. */
-int cordon_git_lock_commit(const struct cordon_git_taking *t, const char *name, struct cordon_error *err);
-/* Removes locks of ours that are still there. With `done` it is forgotten that there were any. */
-void cordon_git_locks_clear(const struct cordon_git_taking *t, bool done);
 /* What a process that was killed has left: removes its locks. *ret_interrupted says whether there was one, and *ret_ended
  * whether it had come to its end. */
 void cordon_git_locks_recover(const struct cordon_git_taking *t, bool *ret_interrupted, bool *ret_ended);
-/* That everything was taken over. A view can be applied again, and then its commits are no news. */
-void cordon_git_note_taken(const struct cordon_git_taking *t);
 bool cordon_git_was_taken(const struct cordon_git_taking *t);
 /* Whether a killed process has left something to be ended. */
 bool cordon_git_locks_left(const struct cordon_git_taking *t);

@@ -11,6 +11,7 @@
 #ifndef CORDON_LOOP_GIT_H
 #define CORDON_LOOP_GIT_H
 
+#include "git/repo.h"
 #include "loop/layers.h"
 #include "git/internal.h"
 #include "view/view.h"

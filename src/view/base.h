@@ -12,10 +12,6 @@
 int cordon_base_read(const struct cordon_view *view, const struct cordon_delta *delta,
 		     const struct cordon_delta_change *change, struct cordon_buf *ret_content, bool *ret_certain);
 
-/* base_git.c: the same from git alone. */
-int cordon_base_read_git(const struct cordon_view *view, const struct cordon_delta *delta, const char *path,
-			 struct cordon_buf *ret_content);
-
 /*
  * Keeps the files of the host that a view changed, as they are when its run ends, so that later changes of the host can be
  * merged. It keeps texts that the host has not changed since the start, and bounds their number and size. Modes and

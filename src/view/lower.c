@@ -1,152 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads what lies below the upper layer of a view. */
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <sys/sysmacros.h>
-#include <sys/xattr.h>
 
 #include "base/path.h"
 #include "view/internal.h"
 #include "view/lower.h"
 
-/* ---- one upper layer ---- */
-
-/* Which mode the run gave a directory that we opened for ourselves. The kernel lets no run set this attribute. */
-#define MODE_ATTRIBUTE CORDON_OVERLAY_ATTRIBUTE("cordon.mode")
-
-/* Opens it if we may read it, and a directory if we may also look at what is in it. */
-static int try_open(int dir_fd, const char *name, int flags)
-{
-	autofd int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-
-	return fd >= 0 && (flags & O_DIRECTORY) && fstatat(fd, ".", &st, 0) < 0 ? -1 : cordon_steal_fd(&fd);
-}
-
-int cordon_upper_open(int dir_fd, const char *name, int flags)
-{
-	int fd = try_open(dir_fd, name, flags);
-	autofd int path_fd = -1;
-	char path[CORDON_FD_PATH_SIZE], mode[8];
-	struct stat st;
-
-	if (fd >= 0 || errno != EACCES)
-		return fd;
-	path_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return errno = EACCES, -1;
-	cordon_fd_path(path_fd, path);
-	if (chmod(path, (st.st_mode & 07777) | 0700) < 0)
-		return -1;
-	fd = try_open(dir_fd, name, flags);
-	/* What is in a directory can only be looked at as long as it is open to us. */
-	if (S_ISREG(st.st_mode)) {
-		chmod(path, st.st_mode & 07777);
-	} else if (fd >= 0) {
-		snprintf(mode, sizeof(mode), "%04o", st.st_mode & 07777);
-		fsetxattr(fd, MODE_ATTRIBUTE, mode, strlen(mode), 0);
-	}
-	return fd;
-}
-
-mode_t cordon_upper_mode(int fd, mode_t mode)
-{
-	char text[8] = "";
-	ssize_t n = fgetxattr(fd, MODE_ATTRIBUTE, text, sizeof(text) - 1);
-	mode_t given = n > 0 ? (mode_t)strtoul(text, NULL, 8) & 07777 : 0;
-
-	/* A live run may have given it another one since. */
-	return n > 0 && (given | 0700) == (mode & 07777) ? (mode & S_IFMT) | given : mode;
-}
-
-bool cordon_upper_has(int fd, const char *attribute)
-{
-	char value[8];
-
-	/* A value that is too long for the buffer is there, too. */
-	return fgetxattr(fd, attribute, value, sizeof(value)) >= 0 || errno == ERANGE;
-}
-
-bool cordon_upper_is_whiteout(int dir_fd, const char *name, const struct stat *st)
-{
-	autofd int fd = -1;
-
-	if (S_ISCHR(st->st_mode))
-		return st->st_rdev == makedev(0, 0);
-	if (!S_ISREG(st->st_mode) || st->st_size != 0)
-		return false;
-	fd = cordon_upper_open(dir_fd, name, O_RDONLY);
-	return fd >= 0 && cordon_upper_has(fd, CORDON_OVERLAY_ATTRIBUTE("whiteout"));
-}
-
-/* ---- names ---- */
-
-void cordon_listing_done(struct cordon_listing *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->name[i]);
-	free(names->name);
-	*names = (struct cordon_listing){ 0 };
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-int cordon_listing_read(int dir_fd, struct cordon_listing *names)
-{
-	int fd = openat(dir_fd, ".", CORDON_OPEN_DIR);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	int r = 0;
-
-	if (!dir) {
-		r = -errno;
-		cordon_closep(&fd);
-		return r;
-	}
-	for (struct dirent *entry; r == 0 && (errno = 0, entry = readdir(dir));) {
-		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, ".."))
-			continue;
-		if (names->n == names->cap) {
-			size_t cap = names->cap ? 2 * names->cap : 32;
-			char **more = reallocarray(names->name, cap, sizeof(*more));
-
-			if (!more) {
-				r = -ENOMEM;
-				break;
-			}
-			names->name = more;
-			names->cap = cap;
-		}
-		names->name[names->n] = strdup(entry->d_name);
-		if (!names->name[names->n])
-			r = -ENOMEM;
-		else
-			names->n++;
-	}
-	if (r == 0 && errno)
-		r = -errno;
-	closedir(dir);
-	if (r == 0 && names->n)
-		qsort(names->name, names->n, sizeof(*names->name), by_name);
-	return r;
-}
-
-int cordon_lower_names(const struct cordon_lower *lower, struct cordon_listing *names)
+int cordon_lower_names(const struct cordon_lower *lower, struct cordon_name_list *names)
 {
 	size_t n = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < lower->n; i++)
-		r = cordon_listing_read(lower->layer[i], names);
+		r = cordon_name_list_read(lower->layer[i], names);
 	if (r == 0 && lower->root >= 0)
-		r = cordon_listing_read(lower->root, names);
+		r = cordon_name_list_read(lower->root, names);
 	if (r < 0 || !lower->n)
 		return r;
-	if (names->n)
-		qsort(names->name, names->n, sizeof(*names->name), by_name);
+	cordon_name_list_sort(names);
 	for (size_t i = 0; i < names->n; i++) {
 		if (n && cordon_streq(names->name[n - 1], names->name[i]))
 			free(names->name[i]);

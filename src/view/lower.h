@@ -13,9 +13,8 @@
 #include <sys/stat.h>
 
 #include "base/name_list.h"
+#include "base/upper.h"
 #include "view/delta.h"
-
-#define CORDON_OVERLAY_ATTRIBUTE(name) "user.overlay." name
 
 /* clang-format off */
 #define CORDON_LOWER_NONE { .root = -1 }
@@ -35,27 +34,7 @@ int cordon_lower_open(const struct cordon_lower *lower, const char *name, struct
 /* Opens a file (O_RDONLY) or a link (O_PATH) by its path below this directory. A descriptor or -errno. */
 int cordon_lower_find(const struct cordon_lower *lower, const char *path, bool link);
 
-/* The names in a directory, sorted, each of them allocated. */
-struct cordon_listing {
-	char **name;
-	size_t n, cap;
-};
-
-#define autolisting CORDON_CLEANUP(cordon_listing_done)
-void cordon_listing_done(struct cordon_listing *names);
-int cordon_listing_read(int dir_fd, struct cordon_listing *names);
 /* The names of all layers, each once. Whiteouts are among them; cordon_lower_look() finds nothing there. */
-int cordon_lower_names(const struct cordon_lower *lower, struct cordon_listing *names);
-
-/* ---- one upper layer ---- */
-
-/* Opens a file or directory. The run may have taken away our right to read it: a file is open to us for a moment, a directory
- * from now on. A descriptor, or -1 with errno. */
-int cordon_upper_open(int dir_fd, const char *name, int flags);
-/* The mode that the run gave an open directory whose mode is `mode` now. */
-mode_t cordon_upper_mode(int fd, mode_t mode);
-bool cordon_upper_has(int fd, const char *attribute);
-/* Whether an entry stands for a deletion: a device 0:0, or an empty file with the attribute for it. */
-bool cordon_upper_is_whiteout(int dir_fd, const char *name, const struct stat *st);
+int cordon_lower_names(const struct cordon_lower *lower, struct cordon_name_list *names);
 
 #endif
