@@ -153,6 +153,24 @@ def test_a_strict_workspace_takes_what_lies_inside_and_permissive_warns(cordon, 
     assert "[GIT] WARNING: docs/d (commit " in warned.stderr and repo.subjects() == ["warned", "inside", "one"]
 
 
+@pytest.mark.parametrize("scope", [(), ("--workspace", "lib", "--workspace-mode", "strict")], ids=["root", "folder"])
+@pytest.mark.parametrize("view", [(), ("--cow", "--no-summary")], ids=["plain", "view"])
+def test_a_fence_of_patterns_leaves_the_run_a_git_directory_of_its_own(cordon, repo, commits, view, scope):
+    """The fence does not name .git, and the lens asks every fence about the place where that directory is mounted."""
+    fenced = (*scope, "--within", "lib/*.sh", *view)
+
+    def take():
+        return cordon("changes", "apply", "latest", cwd=repo.path) if view else None
+
+    done = commits("echo n >lib/n.sh; git add lib/n.sh; git commit -q -m fenced; git log -1 --format=%s; ! cat lib/a.txt; ! touch lib/n.txt", *fenced)
+    take()
+    assert done.stdout == "fenced\n" and f"File: {repo.path}/.git\n" not in done.stderr, str(done)
+    assert repo.subjects() == ["fenced", "one"] and repo.status() == "" and not (repo.path / "lib/n.txt").exists()
+    done = commits("b=$(echo evil | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$b,lib/n.txt; git commit -q -m outside", *fenced)
+    taken = take() or done
+    assert "[GIT] REFUSED: lib/n.txt (commit " in taken.stderr and repo.subjects() == ["fenced", "one"], str(taken)
+
+
 def test_merging_and_rebasing_the_hosts_own_work_is_inside_a_strict_scope(repo, commits):
     repo.git("checkout", "-q", "-b", "topic")
     repo.box.write("repo/lib/t", "t\n")
@@ -178,9 +196,41 @@ def test_read_shows_the_repository_and_changes_nothing(cordon, repo):
         done = cordon("run", *scope, "--", "sh", "-c", script, cwd=repo.path)
         assert done.returncode != 0 and done.stdout.startswith("one\n"), str(done)
         assert repo.subjects() == ["one"] and repo.status() == "?? lib/new"
+        assert "Rule: .git (--git read)\n[WORKSPACE]   To allow it: use --git commit\n" in done.stderr, str(done)
+    hidden = cordon("run", "--git", "none", "--workspace", "lib", "--", "cat", ".git/HEAD", cwd=repo.path)
+    assert hidden.returncode == 1 and "Rule: .git (--git none)\n[WORKSPACE]   To allow it: use --git read\n" in hidden.stderr, str(hidden)
     # What is denied by name is not to be read in the history either, unless that is asked for.
     done = cordon("run", "--workspace", "lib", "--workspace-mode", "strict", "--deny", "docs", "--", "git", "log", cwd=repo.path)
     assert done.returncode == 128 and "one" not in done.stdout, str(done)
+
+
+@pytest.mark.parametrize("scope", [("--git", "read"), ("--read-only",), ("--workspace", "lib", "--workspace-mode", "strict"), ("--rw", ".", "--ro", ".git")])
+def test_to_look_at_a_repository_that_can_only_be_read_is_no_violation(cordon, repo, scope):
+    """`git status` would refresh the index, whose times no longer fit."""
+    os.utime(repo.path / "lib/a.txt", (1, 1))
+    before = (repo.path / ".git/index").stat()
+    done = cordon("run", *scope, "--fail-on-violation", "--", "sh", "-c", "git status --porcelain && git diff --stat && git log --format=%s", cwd=repo.path)
+    assert done.returncode == 0 and done.stdout.endswith("one\n") and "BLOCKED" not in done.stderr, str(done)
+    after = (repo.path / ".git/index").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    # What is no look is one; and where the index can be written, git writes it.
+    done = cordon("run", *scope, "--fail-on-violation", "--", "sh", "-c", "git add -A; true", cwd=repo.path)
+    assert done.returncode != 0 or "BLOCKED" in done.stderr or "Read-only file system" in done.stderr, str(done)
+    assert cordon("run", "--", "sh", "-c", 'git status; test -z "$GIT_OPTIONAL_LOCKS"', cwd=repo.path).returncode == 0
+    assert (repo.path / ".git/index").stat().st_ino != before.st_ino
+
+
+def test_the_index_that_a_view_keeps_is_no_second_name_and_one_in_the_root_is(cordon, repo):
+    assert cordon("run", "--cow", "--no-summary", "--", "sh", "-c", "echo x >>lib/a.txt", cwd=repo.path).returncode == 0
+    before = (repo.path / ".git/index").stat()
+    assert before.st_nlink == 2, "the view keeps the index by a second name"
+    done = cordon("run", "--git", "read", "--", "git", "status", "--porcelain", cwd=repo.path)
+    after = (repo.path / ".git/index").stat()
+    assert done.returncode == 0 and "copied apart" not in done.stderr and (after.st_ino, after.st_nlink) == (before.st_ino, 2), str(done)
+    os.link(repo.path / ".git/index", repo.path / "lib/second")
+    done = cordon("run", "--git", "read", "--", "sh", "-c", "echo bad >lib/second", cwd=repo.path)
+    assert "copied apart" in done.stderr and (repo.path / "lib/second").read_text() == "bad\n", str(done)
+    assert (repo.path / ".git/index").stat().st_ino != before.st_ino and (repo.path / ".git/index").read_bytes()[:4] == b"DIRC"
 
 
 def test_none_has_no_repository(cordon, repo):
@@ -365,6 +415,41 @@ def test_hooks_refuse_commits_and_pushes(cordon, repo, box):
     theirs = install("--workspace", "lib")
     assert theirs.returncode == 1 and "has a pre-commit hook already" in theirs.stderr
     assert install("--workspace", "lib", "--force").returncode == 0 and install("--workspace", "nowhere").returncode != 0
+
+
+def test_a_run_whose_commits_are_refused_says_the_same_by_its_exit_status_and_its_result(cordon, box, repo, commits):
+    refused = "b=$(echo evil | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$b,docs/new.txt; git commit -q -m outside"
+    taken = "echo l >lib/l; git add lib; git commit -q -m inside"
+    for script, status, state, git in ((taken, 0, "completed", "taken"), (refused, 3, "failed", "refused"), ("true", 0, "completed", None)):
+        options = ["--workspace", "lib", "--workspace-mode", "strict", "--fail-on-violation", "--result", box.path / "result.json"]
+        done = commits(script, *options, ok=False)
+        result = json.loads((box.path / "result.json").read_text())
+        assert done.returncode == status, str(done)
+        assert (result["state"], result.get("failed_on_violation", False), result["exit_code"]) == (state, status == 3, 0)
+        assert result.get("git", {}).get("state") == git
+    refusal = json.loads(commits(refused, *options[:5], "--json", ok=False).stderr.splitlines()[-2])
+    assert refusal["state"] == "failed" and refusal["git"]["id"] in [record["id"] for record in waiting(cordon, repo)]
+    # Without the option, the command's own status counts, and the result still says what became of the commits.
+    assert commits(refused, *options[:4], "--result", box.path / "result.json").returncode == 0
+    result = json.loads((box.path / "result.json").read_text())
+    assert result["state"] == "completed" and result["git"]["refused"] == 1
+
+
+@pytest.mark.parametrize("lens", ["never", "always"])
+@pytest.mark.parametrize("scope", [["--within", "lib"], ["--workspace", "lib", "--workspace-mode", "strict", "--within", "lib", "--within", "lib,docs/x"]])
+def test_a_fence_leaves_the_repository_to_whoever_asks_for_it(cordon, repo, lens, scope):
+    options = ["--lens", lens, *scope]
+    inside = ("sh", "-c", "echo two >>lib/a.txt; git commit -q -a -m two; git log --format=%s; cat docs/b.txt; echo x >>docs/b.txt")
+    done = cordon("run", *options, "--git", "commit", "--", *inside, cwd=repo.path)
+    assert done.stdout == "two\none\n" and done.stderr.count("Permission denied") >= 2, str(done)
+    assert repo.subjects() == ["two", "one"] and repo.status() == "" and (repo.path / "docs/b.txt").read_text() == "b\n"
+    inside = ("sh", "-c", "git log --format=%s; git cat-file -p HEAD:docs/b.txt; echo x >.git/x; cat docs/b.txt; git commit -q --allow-empty -m three")
+    done = cordon("run", *options, "--git", "read", "--", *inside, cwd=repo.path)
+    assert done.stdout == "two\none\nb\n" and "docs/b.txt: Permission denied" in done.stderr, str(done)
+    assert repo.subjects() == ["two", "one"] and not (repo.path / ".git/x").exists()
+    # Where nobody asked, the fence hides it.
+    done = cordon("run", *options, "--", "git", "log", cwd=repo.path)
+    assert done.returncode == 128 and "not a git repository" in done.stderr, str(done)
 
 
 def test_the_result_is_an_object_with_json(cordon, repo):
