@@ -44,8 +44,7 @@
 #define CORDON_CREW_LABEL_MAX 256   /* bytes of a crew's label */
 #define CORDON_CREW_PIECE_MAX 32768 /* bytes of output in one call */
 #define CORDON_CREW_TICK_MS 250
-#define CORDON_CREW_ALL SIZE_MAX			     /* in the place of an index: every job */
-#define CORDON_CREW_KEEP_MS ((uint64_t)7 * 24 * 3600 * 1000) /* how long `cordon gc` keeps what has ended */
+#define CORDON_CREW_ALL SIZE_MAX /* in the place of an index: every job */
 
 typedef enum cordon_job_state {
 	CORDON_JOB_QUEUED,

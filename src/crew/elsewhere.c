@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes other than the owner do with crews: list them, read them, cancel their jobs, and remove old ones. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,21 +15,6 @@
 
 #define HALF_MADE_MS 60000 /* a half-made directory older than this was left by an owner that was killed */
 
-static DIR *open_parent(const struct cordon_home *home, struct cordon_error *err)
-{
-	int fd = -1;
-	DIR *dir;
-
-	if (cordon_home_subdir(home, "crew", &fd, err) < 0)
-		return NULL;
-	dir = fdopendir(fd);
-	if (!dir) {
-		cordon_fail_errno(err, -errno, "cannot list the crews");
-		close(fd);
-	}
-	return dir;
-}
-
 /* ---- reading ---- */
 
 static int by_age(const void *a, const void *b)
@@ -40,42 +24,46 @@ static int by_age(const void *a, const void *b)
 	return x->created != y->created ? (x->created > y->created) - (x->created < y->created) : strcmp(x->id, y->id);
 }
 
+struct found {
+	struct cordon_crew_info *crews;
+	size_t n, cap;
+};
+
+static int add_crew(void *data, int parent_fd, const char *name)
+{
+	struct found *found = data;
+	autofd int fd = cordon_uuid_valid(name) ? openat(parent_fd, name, CORDON_CREW_DIR) : -1;
+	struct cordon_crew_info info;
+
+	/* Leave out a crew that is being removed, or whose record is damaged. */
+	if (fd < 0 || cordon_crew_info_read(fd, &info, NULL) < 0)
+		return 0;
+	if (found->n == found->cap) {
+		struct cordon_crew_info *grown = realloc(found->crews, (found->cap * 2 + 16) * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		found->crews = grown;
+		found->cap = found->cap * 2 + 16;
+	}
+	found->crews[found->n++] = info;
+	return 0;
+}
+
 int cordon_crew_list(const struct cordon_home *home, struct cordon_crew_info **ret_crews, size_t *ret_n,
 		     struct cordon_error *err)
 {
-	autofree struct cordon_crew_info *crews = NULL;
-	size_t n = 0, cap = 0;
-	DIR *dir = open_parent(home, err);
-	int r = dir ? 0 : -EIO;
+	struct found found = { 0 };
+	int r = cordon_state_kind_each(home, CORDON_STATE_KIND_CREWS, add_crew, &found, err);
 
-	for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
-		autofd int fd = cordon_uuid_valid(entry->d_name) ? openat(dirfd(dir), entry->d_name, CORDON_CREW_DIR)
-								 : -1;
-		struct cordon_crew_info info;
-
-		/* Leave out a crew that is being removed, or whose record is damaged. */
-		if (fd < 0 || cordon_crew_info_read(fd, &info, NULL) < 0)
-			continue;
-		if (n == cap) {
-			struct cordon_crew_info *grown = realloc(crews, (cap * 2 + 16) * sizeof(*crews));
-
-			if (!grown) {
-				r = cordon_fail_errno(err, -ENOMEM, "cannot list the crews");
-				break;
-			}
-			crews = grown;
-			cap = cap * 2 + 16;
-		}
-		crews[n++] = info;
+	if (r < 0) {
+		free(found.crews);
+		return r == -ENOMEM ? cordon_fail_errno(err, r, "cannot list the crews") : r;
 	}
-	if (dir)
-		closedir(dir);
-	if (r < 0)
-		return r;
-	if (n)
-		qsort(crews, n, sizeof(*crews), by_age);
-	*ret_crews = cordon_steal_ptr(&crews);
-	*ret_n = n;
+	if (found.n)
+		qsort(found.crews, found.n, sizeof(*found.crews), by_age);
+	*ret_crews = found.crews;
+	*ret_n = found.n;
 	return 0;
 }
 
@@ -331,7 +319,7 @@ static void find_age(int crew_fd, struct age *ret)
 {
 	static const char *const names[] = { ".", CORDON_CREW_JOBS, CORDON_CREW_CANCEL };
 
-	*ret = (struct age){ .crew_fd = crew_fd, .alive = cordon_crew_held(crew_fd, CORDON_CREW_OWNER) };
+	*ret = (struct age){ .crew_fd = crew_fd, .alive = cordon_state_kind_lives(CORDON_STATE_KIND_CREWS, crew_fd) };
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(names); i++)
 		note_time(ret, names[i]);
 	if (!ret->alive)
@@ -376,33 +364,41 @@ static void remove_unfinished(int parent_fd, const char *name)
 		(void)cordon_dirs_remove(parent_fd, name, NULL);
 }
 
+struct gc {
+	int64_t now;
+	uint64_t max_age_ms;
+	size_t removed, live;
+};
+
+static int collect(void *data, int parent_fd, const char *name)
+{
+	struct gc *gc = data;
+	autofd int fd = -1;
+	struct age age;
+
+	if (!cordon_uuid_valid(name)) {
+		remove_unfinished(parent_fd, name);
+		return 0;
+	}
+	fd = openat(parent_fd, name, CORDON_CREW_DIR);
+	if (fd < 0)
+		return 0;
+	find_age(fd, &age);
+	gc->live += age.alive;
+	if (!age.alive && (uint64_t)(gc->now > age.newest ? gc->now - age.newest : 0) >= gc->max_age_ms)
+		gc->removed += remove_crew(parent_fd, name);
+	return 0;
+}
+
 int cordon_crew_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed, size_t *ret_live,
 		   struct cordon_error *err)
 {
-	int64_t now = cordon_time_now();
-	DIR *dir = open_parent(home, err);
-	size_t removed = 0, live = 0;
+	struct gc gc = { .now = cordon_time_now(), .max_age_ms = max_age_ms };
+	int r = cordon_state_kind_each(home, CORDON_STATE_KIND_CREWS, collect, &gc, err);
 
-	if (!dir)
-		return -EIO;
-	for (struct dirent *entry; (entry = readdir(dir));) {
-		autofd int fd = -1;
-		struct age age;
-
-		if (!cordon_uuid_valid(entry->d_name)) {
-			remove_unfinished(dirfd(dir), entry->d_name);
-			continue;
-		}
-		fd = openat(dirfd(dir), entry->d_name, CORDON_CREW_DIR);
-		if (fd < 0)
-			continue;
-		find_age(fd, &age);
-		live += age.alive;
-		if (!age.alive && (uint64_t)(now > age.newest ? now - age.newest : 0) >= max_age_ms)
-			removed += remove_crew(dirfd(dir), entry->d_name);
-	}
-	closedir(dir);
-	*ret_removed = removed;
-	*ret_live = live;
+	if (r < 0)
+		return r;
+	*ret_removed = gc.removed;
+	*ret_live = gc.live;
 	return 0;
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/exit.h"
@@ -159,7 +158,7 @@ int cordon_crew_make(const struct cordon_home *home, const struct cordon_crew_in
 	autofd int parent = -1;
 	autofd int fd = -1;
 	autofd int owner = -1;
-	int r = cordon_home_subdir(home, "crew", &parent, err);
+	int r = cordon_state_kind_open(home, CORDON_STATE_KIND_CREWS, &parent, err);
 
 	if (r < 0)
 		return r;
@@ -183,7 +182,7 @@ int cordon_crew_open(const struct cordon_home *home, const char *id, int *ret_cr
 
 	if (!cordon_uuid_valid(id))
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not the id of a crew: %.80s", id);
-	r = cordon_home_subdir(home, "crew", &parent, err);
+	r = cordon_state_kind_open(home, CORDON_STATE_KIND_CREWS, &parent, err);
 	if (r < 0)
 		return r;
 	fd = openat(parent, id, CORDON_CREW_DIR);

@@ -12,10 +12,6 @@
 #define CORDON_CREW_OWNER "owner"
 #define CORDON_CREW_ALIVE "alive"
 
-/* Whether the observer wants to be called regularly; and the call. */
-bool cordon_crew_ticks(const struct cordon_crew *crew);
-void cordon_crew_tick(const struct cordon_crew *crew);
-
 /* Makes the directory of a crew, and takes the owner's lock before anybody can see the directory. `info` is complete
  * except for `owned`. */
 int cordon_crew_make(const struct cordon_home *home, const struct cordon_crew_info *info, int *ret_crew_fd,

@@ -275,8 +275,10 @@ void cordon_crew_needs(const struct cordon_policy *policy, int *kept, size_t max
 	kept[(*n)++] = policy->root.fd;
 	for (size_t i = 0; i < policy->n_fences; i++)
 		cordon_crew_needs(policy->fences[i], kept, max, n);
-	for (size_t i = 0; i < policy->n_shares; i++)
+	for (size_t i = 0; i < policy->n_shares && *n < max; i++) {
+		kept[(*n)++] = policy->shares[i].fd;
 		cordon_crew_needs(policy->shares[i].policy, kept, max, n);
+	}
 }
 
 /* Gives up everything of the owner that the run does not need: its descriptors, signal handlers and session. */
