@@ -2,6 +2,7 @@
 /* cordon gc: removes what runs left behind that were killed, and the records of crews that ended long ago. */
 #include <stdio.h>
 
+#include "approval/approval.h"
 #include "audit/audit.h"
 #include "base/home.h"
 #include "cli/commands.h"

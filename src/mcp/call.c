@@ -31,9 +31,22 @@ void cordon_mcp_call_drop(struct cordon_mcp_call *call)
 	drop(call->request.mcp, call, false);
 }
 
+/* One client must not take the places of all the others. */
+static bool has_room(const struct cordon_mcp_request *request)
+{
+	const char *principal = request->channel->principal;
+	size_t own = 0;
+
+	if (request->mcp->n_calls >= CORDON_MCP_CALLS_MAX || !principal)
+		return request->mcp->n_calls < CORDON_MCP_CALLS_MAX;
+	for (const struct cordon_mcp_call *call = request->mcp->calls; call; call = call->next)
+		own += call->request.channel->principal && cordon_streq(call->request.channel->principal, principal);
+	return own < CORDON_MCP_CALLS_OF_ONE;
+}
+
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request)
 {
-	struct cordon_mcp_call *call = request->mcp->n_calls < CORDON_MCP_CALLS_MAX ? calloc(1, sizeof(*call)) : NULL;
+	struct cordon_mcp_call *call = has_room(request) ? calloc(1, sizeof(*call)) : NULL;
 
 	if (!call)
 		return NULL;

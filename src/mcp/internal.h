@@ -3,7 +3,6 @@
 #ifndef CORDON_MCP_INTERNAL_H
 #define CORDON_MCP_INTERNAL_H
 
-#include "approval/approval.h"
 #include "approval/notice.h"
 #include "audit/audit.h"
 #include "base/buf.h"
@@ -122,7 +121,7 @@ struct cordon_mcp_call {
 struct cordon_mcp_call *cordon_mcp_call_ask(const struct cordon_mcp_request *request, const char *method,
 					    json_t *params);
 /* Begins a call and keeps what the request refers to. Returns NULL without memory, or when there are
- * CORDON_MCP_CALLS_MAX. */
+ * CORDON_MCP_CALLS_MAX, or CORDON_MCP_CALLS_OF_ONE of this client. */
 struct cordon_mcp_call *cordon_mcp_call_begin(const struct cordon_mcp_request *request);
 /* Ends a call that can't go on, without an answer. */
 void cordon_mcp_call_drop(struct cordon_mcp_call *call);
@@ -222,12 +221,6 @@ int cordon_mcp_tools_call(struct cordon_mcp_request *request, json_t **ret_resul
 void cordon_mcp_tool_answer(const struct cordon_mcp_request *request, const char *name, json_t *result, char *text,
 			    const struct cordon_error *err);
 json_t *cordon_mcp_tool_result(json_t *result, char *text, const struct cordon_error *err);
-/* Returns a string argument, or NULL. */
-const char *cordon_mcp_arg(const json_t *args, const char *name);
-
-/* aliases.c: earlier spellings, which are accepted and not listed. Replaces *name and *args (a new reference). Returns
- * -EINVAL with err for an unknown action. */
-int cordon_mcp_alias(const char **name, json_t **args, struct cordon_error *err);
 
 /* schema.c: checks a value with the part of JSON Schema that our own schemas use. Errors are of kind usage; `at` names
  * the value. */
@@ -258,7 +251,7 @@ struct cordon_mcp_question {
 	struct cordon_buf text;
 	struct cordon_buf widens;     /* what agents could do then that they can't do now; may be empty */
 	char project[CORDON_ID_SIZE]; /* which the call is about, if its arguments do not say; or "" */
-	json_t *grant;		      /* owned; of store/approval.h */
+	json_t *grant;		      /* owned; of approval/approval.h */
 	json_t *means; /* owned; what the arguments mean now, for the tool: an approval counts only for this; or NULL */
 };
 /* clang-format off */
@@ -373,9 +366,5 @@ int64_t cordon_mcp_watcher_due(const struct cordon_mcp *mcp);
 void cordon_mcp_watcher_work(struct cordon_mcp *mcp, int64_t now);
 /* The watcher calls it for each place that changed, at most four times a second for one place. */
 void cordon_mcp_listens_changed(struct cordon_mcp *mcp, const struct cordon_mcp_uri *uri);
-
-/* page.c: opaque cursors. Returns -EPROTO for a bad one. */
-int cordon_mcp_cursor_read(const json_t *params, size_t *ret_offset, struct cordon_mcp_fault *fault);
-json_t *cordon_mcp_cursor_make(size_t offset);
 
 #endif

@@ -27,6 +27,7 @@
 #define CORDON_MCP_VALUES_MAX 65536 /* of JSON in one message */
 #define CORDON_MCP_DEPTH_MAX 128
 #define CORDON_MCP_CALLS_MAX 4096
+#define CORDON_MCP_CALLS_OF_ONE 1024 /* of one client, where there can be several */
 #define CORDON_MCP_LISTENS_MAX 4096
 #define CORDON_MCP_LISTEN_URIS_MAX 256
 #define CORDON_MCP_PAGE 100

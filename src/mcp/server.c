@@ -9,6 +9,13 @@
 #include "base/time.h"
 #include "mcp/internal.h"
 
+/* A child is forked for much of the work (apart.c). With fast bins, the first large request for memory there would sort out, and so copy,
+ * all that the server has. */
+static void prepare_memory(void)
+{
+	(void)mallopt(M_MXFAST, 0);
+}
+
 int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_options *options,
 		   struct cordon_mcp **ret_mcp, struct cordon_error *err)
 {
@@ -18,6 +25,7 @@ int cordon_mcp_new(const struct cordon_store *store, const struct cordon_mcp_opt
 
 	if (!mcp)
 		return cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "out of memory");
+	prepare_memory();
 	cordon_settings_name();
 	mcp->store = store;
 	mcp->options = *options;

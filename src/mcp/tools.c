@@ -114,23 +114,17 @@ static int mcp_alias(const char **name, json_t **args, struct cordon_error *err)
 #define LIST_TTL_MS 3600000
 #define USUAL "manage" /* the toolset of a server that is told of none */
 
-static const char error_schema[] =
-	"{\"type\": \"object\", \"description\": \"Only on failure: kind, message, where, hint\"}";
-
-const char *cordon_mcp_arg(const json_t *args, const char *name)
-{
-	return json_string_value(json_object_get(args, name));
-}
-
 /* Returns {"input": ..., "output": ...}. A failure has `error` instead of the properties that a success always has. */
 static json_t *make_schemas(const struct cordon_mcp_tool *tool)
 {
-	json_t *properties = tool->output ? json_loads(tool->output, 0, NULL) : NULL;
-	json_t *error = tool->output ? json_loads(error_schema, 0, NULL) : NULL;
+	json_t *properties;
 
 	if (!tool->output)
 		return json_pack("{s:o}", "input", json_loads(tool->input, 0, NULL));
-	json_object_set_new(properties, "error", error);
+	properties = json_loads(tool->output, 0, NULL);
+	json_object_set_new(properties, "error",
+			    json_pack("{s:s, s:s}", "type", "object", "description",
+				      "Only on failure: kind, message, where, hint"));
 	return json_pack("{s:o, s:{s:s, s:o, s:[{s:o}, {s:[s]}]}}", "input", json_loads(tool->input, 0, NULL), "output",
 			 "type", "object", "properties", properties, "anyOf", "required",
 			 json_loads(tool->always, 0, NULL), "required", "error");
@@ -254,12 +248,13 @@ void cordon_mcp_tool_record(const struct cordon_mcp_request *request, const char
 	const json_t *client = request->modern ? json_object_get(request->meta, CORDON_META_CLIENT)
 					       : request->channel->client;
 	const json_t *args = json_object_get(request->params, "arguments");
-	const char *who = json_string_value(json_object_get(client, "name"));
+	const char *who = cordon_json_string(client, "name");
 	json_auto_t *detail = json_pack("{s:s, s:o*, s:o*, s:o*, s:o*, s:I}", "tool", name, "principal",
 					cordon_audit_text(request->channel->principal), "client", cordon_audit_text(who),
-					"trace", cordon_audit_text(cordon_mcp_arg(request->meta, "traceparent")),
-					"project_id", cordon_audit_text(cordon_mcp_arg(args, "project_id")),
+					"trace", cordon_audit_text(cordon_json_string(request->meta, "traceparent")),
+					"project_id", cordon_audit_text(cordon_json_string(args, "project_id")),
 					"duration_ms", (json_int_t)(cordon_time_monotonic() - request->began));
+	char principal[CORDON_MCP_PRINCIPAL_SIZE];
 	struct cordon_audit_event event = {
 		.type = CORDON_AUDIT_CALL,
 		.success = err ? CORDON_AUDIT_FAILED : CORDON_AUDIT_SUCCEEDED,
@@ -269,6 +264,7 @@ void cordon_mcp_tool_record(const struct cordon_mcp_request *request, const char
 	autofree char *id = json_dumps(request->id, JSON_COMPACT | JSON_ENCODE_ANY);
 
 	event.request_id = id;
+	event.principal = cordon_mcp_principal(request, principal);
 	cordon_audit_write(request->mcp->audit, &event, NULL);
 }
 
