@@ -2,19 +2,21 @@
 /*
  * Writes the audit log: one JSON line per event in state/audit/audit.jsonl (docs/audit.md, docs/audit-schema.json).
  *
- * Every cordon process appends to this log. A record is one write under a lock, so records of several processes
- * never mix, and each contains the SHA-256 of the line before it. If a writer is killed at any moment, at most the
- * record that it had not acknowledged is lost.
+ * Every cordon process appends to this log. A record is one write under a lock, so records of several processes never
+ * mix, and each contains the SHA-256 of the line before it. If a writer is killed at any moment, at most the record
+ * that it had not acknowledged is lost.
  *
- * Events that an agent can cause in any number (violation, protected_lost, protected_created, limit) are
- * rate-limited per handle and event, in records and in bytes; the others never are. Events that are left out are
- * counted, and the count is written as a `dropped` record as soon as the limit allows it, at the latest when the
- * handle is closed.
+ * Calls of clients (CORDON_AUDIT_CALL with a principal) have a log of their own (chain.h), in which each principal has
+ * a share: they push out no other record, and nobody's calls push out all of somebody else's.
  *
- * Durability. A record survives the death of every process when cordon_audit_write() has returned. It survives a
- * loss of power when it was synced: after a refusal, after the end of a run that lasted a second or recorded more
- * than start and end, every 5 seconds while such records come in, and when a handle with such records is closed. The
- * start of a run never waits for the disk.
+ * Events that an agent can cause in any number (violation, protected_lost, protected_created, limit) are rate-limited
+ * per handle and event, in records and in bytes; the others never are. Events that are left out are counted, and the
+ * count is written as a `dropped` record as soon as the limit allows it, at the latest when the handle is closed.
+ *
+ * Durability. A record survives the death of every process when cordon_audit_write() has returned. It survives a loss
+ * of power when it was synced: after a refusal, after the end of a run that lasted a second or recorded more than start
+ * and end, every 5 seconds while such records come in, and when a handle with such records is closed. The start of a
+ * run never waits for the disk.
  *
  * A handle belongs to the process that opened it: a child made by fork or clone must not use it, and must close its
  * copies (they are close-on-exec). Nothing here may be called between clone and exec.

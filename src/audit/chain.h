@@ -5,6 +5,7 @@
  *   state/audit/audit.jsonl          the file that is written
  *   state/audit/audit-000001.jsonl   earlier ones, oldest first
  *   state/audit/head                 one line: record number, file number, size and last hash; also the lock
+ *   state/audit/calls/               the same files for the records of calls
  *
  * The head is written in place after each record. It saves reading the log before an append, and it shows when the
  * end of the log was cut off. A writer that finds that log and head differ repairs this: it takes over complete

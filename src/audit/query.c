@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the records of the audit log to show, and formats them. */
+/* Reads the audit log: selects records, formats them, and goes through the log from its beginning or from its end. */
 #include <stdio.h>
 #include <sys/inotify.h>
 

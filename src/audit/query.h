@@ -34,8 +34,8 @@ int cordon_audit_decision_parse(const char *decision, struct cordon_audit_filter
 /* Sets the run; too few characters, or characters that no id has, are an error. `run` is borrowed. */
 int cordon_audit_run_parse(const char *run, struct cordon_audit_filter *filter, struct cordon_error *err);
 
-/* A part of a path, host or name as the log has it: escaped, unless it is safe already, as what was copied from a listing is. The result may
- * be `text` itself, or lies in `buf`; NULL without memory. */
+/* A part of a path, host or name as the log has it: escaped, unless it is safe already, as what was copied from a
+ * listing is. The result may be `text` itself, or lies in `buf`; NULL without memory. */
 const char *cordon_audit_as_logged(const char *text, struct cordon_buf *buf);
 
 bool cordon_audit_match(const struct cordon_audit_filter *filter, const struct cordon_audit_record *record);
@@ -79,8 +79,8 @@ int cordon_audit_reader_next(struct cordon_audit_reader *reader, struct cordon_a
 			     struct cordon_error *err);
 
 /*
- * A search from the newest record to the oldest, for a log of any size: it reads from the end, and parses only what may match. What is
- * damaged is passed over.
+ * A search from the newest record to the oldest, for a log of any size: it reads from the end, and parses only what may
+ * match. What is damaged is passed over.
  */
 struct cordon_audit_search {
 	struct cordon_audit_filter filter;
@@ -111,8 +111,8 @@ struct cordon_audit_latest {
 	uint64_t bytes;
 };
 
-/* Returns an array of records as they are in the log, newest first. *ret_more (may be NULL) is whether the log goes on before the
- * point at which the search ended. */
+/* Returns an array of records as they are in the log, newest first. *ret_more (may be NULL) is whether the log goes on
+ * before the point at which the search ended. */
 int cordon_audit_latest(const struct cordon_home *home, const struct cordon_audit_latest *ask, json_t **ret_records,
 			bool *ret_more, struct cordon_error *err);
 
@@ -124,8 +124,8 @@ struct cordon_audit_extent {
 int cordon_audit_extent(const struct cordon_home *home, bool calls, struct cordon_audit_extent *ret_extent,
 			struct cordon_error *err);
 
-/* Returns an object with the id of every run that has a record that matches, in the order of the log, and the time of the
- * first such record. */
+/* Returns an object with the id of every run that has a record that matches, in the order of the log, and the time of
+ * the first such record. */
 int cordon_audit_runs(const struct cordon_home *home, const struct cordon_audit_filter *filter, json_t **ret_runs,
 		      struct cordon_error *err);
 

@@ -5,6 +5,8 @@
  *
  * INVARIANT: a rendered line is valid JSON in printable UTF-8 without control characters, with at most
  * CORDON_AUDIT_LINE_MAX bytes including its newline, whatever bytes the event contains.
+ *
+ * A log is read line by line with the hash of each line, in bounded memory whatever the file contains.
  */
 #ifndef CORDON_AUDIT_RECORD_H
 #define CORDON_AUDIT_RECORD_H
@@ -43,8 +45,9 @@ struct cordon_audit_record {
 /* `line` is without its newline. -EINVAL when it is no record of this version; then there is nothing to release. */
 int cordon_audit_parse(const char *line, size_t n, struct cordon_audit_record *ret_record);
 void cordon_audit_record_done(struct cordon_audit_record *record);
-/* The number and the time (CORDON_TIME_SIZE - 1 bytes in `line`) at the front of a line, which costs much less than parsing it. False when it
- * does not begin as cordon_audit_render_line() writes it; then it may be a record all the same. */
+/* The number and the time (CORDON_TIME_SIZE - 1 bytes in `line`) at the front of a line, which costs much less than
+ * parsing it. False when it does not begin as cordon_audit_render_line() writes it; then it may be a record all the
+ * same. */
 bool cordon_audit_front(const char *line, size_t n, uint64_t *ret_seq, const char **ret_time);
 
 /* A string or number in `detail`; NULL or 0 when there is none. */

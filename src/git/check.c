@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges commits of the host's own repository, for hooks and for continuous integration. */
+/* Judges commits of the host's own repository, for hooks and for continuous integration; and installs the hook. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

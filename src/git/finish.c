@@ -3,7 +3,7 @@
  * Takes over what was judged: stores the pack in the host's repository, moves the refs in one transaction that expects the
  * old values, and brings HEAD and the index along. The locks of both are held meanwhile, as git itself does, so that no other
  * git works on the same worktree; when the refs move, the new HEAD and index are complete and only have to be renamed. Who is
- * killed in between has left his locks (git_lock.c): then judging finds all that is not done yet, and it is done again.
+ * killed in between has left his locks : then judging finds all that is not done yet, and it is done again.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -38,24 +38,22 @@ struct cordon_git_taking {
 	struct cordon_buf unstaged, staged;
 };
 
-/* ---- git_take.c ---- */
+/* ---- take.c ---- */
 
 /* Whether two files have the same bytes, or neither is there. */
 bool cordon_git_same_file(int a_dir, const char *a_name, int b_dir, const char *b_name);
 
-/* ---- git_compare.c ---- */
-
 /* Notes why nothing can be taken over. */
 int cordon_git_refuse(struct cordon_git_take *take, struct cordon_error *err, const char *fmt, ...) CORDON_PRINTF(3, 4);
 
-/* ---- git_staged.c ---- */
+/* ---- judge.c ---- */
 
 /* Judges what the run staged, and decides which entries the index gets. What the host had staged is not judged, and stays
  * where the run may not change it. */
 int cordon_git_judge_staged(const struct cordon_policy *policy, struct cordon_git_taking *t,
 			    struct cordon_git_take *take, struct cordon_error *err);
 
-/* ---- git_lock.c: git's own locks of index and HEAD ---- */
+/* ---- finish.c: git's own locks of index and HEAD ---- */
 
 /* What a process that was killed has left: removes its locks. *ret_interrupted says whether there was one, and *ret_ended
  * whether it had come to its end. */
@@ -64,7 +62,7 @@ bool cordon_git_was_taken(const struct cordon_git_taking *t);
 /* Whether a killed process has left something to be ended. */
 bool cordon_git_locks_left(const struct cordon_git_taking *t);
 
-/* ---- git_scratch.c ---- */
+/* ---- scratch.c ---- */
 
 /* Fills the scratch directory with what git needs to know. */
 int cordon_git_scratch_make(struct cordon_git_taking *t, const struct cordon_git_take *take, struct cordon_error *err);

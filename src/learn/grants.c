@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generalises a sorted list of paths to few readable patterns, folder by folder, from the deepest folders up. */
+/* The set of paths that a run used, and how it becomes few readable patterns: folder by folder, from the deepest
+ * folders up. */
 #include <stdio.h>
 
 #include "base/buf.h"

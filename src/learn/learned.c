@@ -12,6 +12,8 @@
 #include "config/policy_build.h"
 #include "learn/learned.h"
 
+/* ---- what the run used ---- */
+
 int cordon_learned_init(struct cordon_learned *learned, const struct cordon_policy *policy, bool patterns,
 			struct cordon_error *err)
 {

@@ -41,8 +41,8 @@ void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, cons
 	if (stx->stx_uid != lens->euid && !S_ISLNK(mode))
 		mode = (mode & ~(mode_t)S_IRWXU) | own_bits(fd, name);
 	/* The kernel sends no request when it opens a file, so these bits are what refuses to open it for writing. A
-	 * directory keeps them: the kernel sends a request for every change in it, and our answer can say why it is
-	 * refused. */
+	 * directory keeps them: the kernel sends a request for every change in it, and our answer can have the reason
+	 * of a refusal. */
 	if (!writable && !S_ISDIR(mode) && !S_ISLNK(mode))
 		mode &= ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH);
 	*ret = (struct stat){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to cordon-lens that make or remove names. */
+/* Requests to cordon-lens that make, remove or rename names. */
 #include <fcntl.h>
 #include <stdio.h>
 

@@ -337,14 +337,12 @@ void lens_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
 void lens_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets);
 void lens_op_readlink(fuse_req_t req, fuse_ino_t ino);
 
-/* ---- dir.c ---- */
-
 void lens_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void lens_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void lens_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void lens_listing_drop(struct lens *lens, const struct lens_node *node);
 
-/* ---- io.c ---- */
+/* ---- file.c: requests ---- */
 
 void lens_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void lens_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi);
@@ -354,7 +352,7 @@ void lens_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct
 void lens_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, struct fuse_file_info *fi_in,
 			     fuse_ino_t ino_out, off_t off_out, struct fuse_file_info *fi_out, size_t len, int flags);
 
-/* ---- change.c, rename.c ---- */
+/* ---- change.c ---- */
 
 void lens_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi);
 void lens_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

@@ -238,7 +238,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	/* Without fanotify the kernel must not cache lists, and only a successful answer can say so. */
+	/* Without fanotify the kernel must not cache lists, and only a successful answer can have that flag. */
 	if (lens.fanotify_fd >= 0)
 		fuse_reply_err(req, ENOSYS);
 	else
@@ -395,7 +395,7 @@ static int serve(int status_fd)
 }
 
 /* From here on the lens can open, execute and reach nothing outside the root, whatever a request makes it try.
- * Without Landlock it goes on: then the run itself is refused, or its report says so. */
+ * Without Landlock it goes on: then the run itself is refused, or its report mentions it. */
 static int confine(struct cordon_error *err)
 {
 	unsigned int abi = cordon_landlock_abi();

@@ -204,7 +204,7 @@ static bool parse_report(const char *at, size_t len, struct report *ret)
 	return cordon_copy(ret->text, sizeof(ret->text), at, strnlen(at, len)) == 0;
 }
 
-/* Has the kernel drop what a report says is out of date: a name appeared or disappeared, or a file changed. */
+/* Has the kernel drop what is out of date according to a report: a name appeared or disappeared, or a file changed. */
 static void invalidate(struct lens *lens, const struct report *report)
 {
 	const char *text = report->text;

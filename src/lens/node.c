@@ -17,8 +17,9 @@ bool lens_id_equal(const struct lens_id *a, const struct lens_id *b)
 }
 
 /*
- * The root is a view of the run, on overlayfs. There a file gets another time of birth when it is first changed, and may
- * get another number later. But nobody else changes the view, so what has a name that we know is the file that we know.
+ * The root is a view of the run, on overlayfs. There a file gets another time of birth when it is first changed, and
+ * may get another number later. But nobody else changes the view, so what has a name that we know is the file that we
+ * know.
  */
 static bool in_view;
 
@@ -291,8 +292,8 @@ struct lens_node *lens_node_take(struct lens *lens, struct lens_node *parent, co
 	return node;
 }
 
-/* Writes the chain of names backwards from the end of the buffer. Returns 0 and where it begins, -ENAMETOOLONG, or -ESTALE
- * when a directory has no name any more. */
+/* Writes the chain of names backwards from the end of the buffer. Returns 0 and where it begins, -ENAMETOOLONG, or
+ * -ESTALE when a directory has no name any more. */
 static int write_parents(const struct lens *lens, const struct lens_node *node, char *end, const char *start,
 			 char **ret_begin)
 {

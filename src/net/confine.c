@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cordon-net gives up before it hears the run: capabilities, all files (by Landlock, where the kernel has it, and by
- * the filter), and every system call that it does not need. It dies with the supervisor.
+ * What cordon-net gives up before it reads anything from the run: capabilities, all files (by Landlock, where the
+ * kernel has it, and by the filter), and every system call that it does not need. It dies with the supervisor.
  */
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -96,8 +96,8 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
-/* A Landlock domain without a single rule: no file can be opened. A kernel without Landlock has the filter, which allows
- * no such call either. */
+/* A Landlock domain without a single rule: no file can be opened. A kernel without Landlock has the filter, which
+ * allows no such call either. */
 static int close_files(void)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = (1u << 13) - 1 }; /* all rights of the first ABI */

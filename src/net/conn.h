@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection of the run: conn.c looks and dials, proxy.c asks the proxy of the host, relay.c moves bytes. */
+/* One connection of the run: conn.c looks, dials and moves bytes, proxy.c asks the proxy of the host. */
 #ifndef CORDON_NET_CONN_H
 #define CORDON_NET_CONN_H
 
@@ -14,7 +14,7 @@ enum conn_state {
 	CONN_ENDED, /* its memory is freed at the end of the turn */
 };
 
-/* What a connection with TLS says in the clear. */
+/* What a connection with TLS sends unencrypted. */
 enum conn_hello {
 	HELLO_NONE,  /* nothing is looked at, or not any more */
 	HELLO_SENT,  /* the client's hello has been judged; the host's answer decides what follows */

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process cordon-net: it serves the network of one run that may reach a list of hosts. It lives in the host's network
- * and holds sockets of the run's (sandbox/inside/network.h). It answers the run's DNS queries, gives each allowed name an
- * address of its own (its label), listens there, and relays what connects, to the host of that name.
+ * The process cordon-net: it serves the network of one run that may reach a list of hosts. It lives in the host's
+ * network and holds sockets of the run's (sandbox/inside/network.h). It answers the run's DNS queries, gives each
+ * allowed name an address of its own (its label), listens there, and relays what connects, to the host of that name.
  *
  *   main.c      descriptors, configuration, confinement, the loop
  *   confine.c   what the process gives up
- *   sockets.c   sockets that come from inside, and asking for more
  *   serve.c     DNS over UDP and TCP
- *   names.c     names, their addresses and labels
- *   resolve.c   c-ares, the host's /etc/hosts
- *   listen.c    listeners on labels
- *   conn.c      one connection: look, dial
- *   relay.c     one connection: bytes
+ *   names.c     names, their addresses (c-ares, the host's /etc/hosts) and labels
+ *   listen.c    sockets that come from inside, and listeners on labels
+ *   conn.c      one connection: look, dial, relay
  *   proxy.c     the proxy of the host
  *   inject.c    endpoints that add a credential, and TLS
  *   reports.c   what was refused
  *   dns.c hello.c http.c address.c   pure: formats that the agent writes, addresses
  *
- * INVARIANT: which host is dialled follows from the label that was connected to, never from what the agent sends. What it
- * sends may only end the connection.
+ * INVARIANT: which host is dialled follows from the label that was connected to, never from what the agent sends. What
+ * it sends may only end the connection.
  */
 #ifndef CORDON_NET_HELPER_H
 #define CORDON_NET_HELPER_H
@@ -130,7 +127,7 @@ void net_again(struct source *source);
 /* ---- confine.c ---- */
 int net_confine(pid_t parent, const char **ret_what);
 
-/* ---- sockets.c ---- */
+/* ---- listen.c ---- */
 int net_sockets_begin(void);
 /* Takes what PID 1 has sent and nobody has received yet. */
 void net_sockets_drain(void);
@@ -146,7 +143,7 @@ int net_dns_begin_tcp(int fd);
 bool net_dns_tick(void);
 
 /* ---- names.c ---- */
-/* The name, if a rule allows it on some port; NULL when none does, or *ret_limit says that too many were asked for. */
+/* The name, if a rule allows it on some port; NULL when none does, or too many were asked for (*ret_limited). */
 struct name *net_name_find(const char *text, bool *ret_limited);
 /* Calls the waiter when the addresses are known: at once when they are fresh. -EAGAIN when too many are waited for. */
 int net_name_resolve(struct name *name, struct waiter *waiter);
@@ -164,7 +161,6 @@ size_t net_name_dialable(const struct name *name, uint16_t port,
 /* After the rules have changed. */
 void net_names_apply(void);
 
-/* ---- resolve.c ---- */
 int net_resolve_begin(const char **ret_what);
 /* How long the loop may wait for c-ares; -1: for ever. Then net_resolve_tick() lets it look at its time-outs. */
 int net_resolve_wait(int most);
@@ -186,16 +182,16 @@ int net_proxy_parse(const char *text);
 int net_inject_begin(const char **ret_what);
 
 /* ---- reports.c ---- */
-/* Says once that an attempt was refused. `port` 0: a name was asked for. `rule` may be NULL. */
+/* Reports once that an attempt was refused. `port` 0: a name was asked for. `rule` may be NULL. */
 void net_report(cordon_reason reason, const char *host, uint16_t port, const char *rule);
 void net_report_limit(const char *name, size_t limit);
 void net_report_failed(const char *what, int code);
 int net_reports_begin(int fd);
-/* Says, while the run is learned from, that a host was connected to. */
+/* Reports, while the run is learned from, that a host was connected to. */
 void net_report_reached(const char *host, uint16_t port);
-/* The run is over: tells what was not told yet. */
+/* The run is over: sends what was not reported yet. */
 void net_reports_end(void);
-/* Sends how many were not told one by one, at most once in a second. */
+/* Sends how many were not reported one by one, at most once a second. */
 void net_reports_tick(void);
 
 /* ---- address.c; pure ---- */

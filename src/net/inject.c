@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Endpoints on the run's loopback that add a credential. The run speaks plain HTTP to one; the helper replaces the header
- * that holds the credential and the Host header in each request, and speaks TLS with the host, whose certificate it
- * verifies with the system's. Answers pass as they come. The run never holds the credential.
+ * Endpoints on the run's loopback that add a credential. The run speaks plain HTTP to one; the helper replaces the
+ * header that holds the credential and the Host header in each request, and speaks TLS with the host, whose certificate
+ * it verifies with the system's. Answers pass as they come. The run never holds the credential.
  */
 #include <openssl/err.h>
 #include <openssl/ssl.h>

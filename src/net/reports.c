@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the supervisor what was refused, each attempt once, and sees what the kernel refused by itself. While the run is
- * learned from, also what was reached. */
+/* Tells the supervisor what was refused, each attempt once, and sees what the kernel refused by itself. While the run
+ * is learned from, also what was reached. */
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -27,7 +27,7 @@ static uint64_t hash(uint64_t value, const char *text)
 	return value;
 }
 
-/* Whether this was told before; then it is counted. */
+/* Whether this was reported before; then it is counted. */
 static bool is_told(const struct cordon_net_record *record)
 {
 	uint64_t value = hash(hash(0xcbf29ce484222325 ^ record->reason ^ record->resolve << 8 ^ record->kind << 16,

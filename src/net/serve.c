@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers the DNS queries of the run, over UDP and TCP, whichever address it sends them to. A name that no rule allows is
- * answered here, and no packet leaves the machine for it. */
+/* Answers the DNS queries of the run, over UDP and TCP, whichever address it sends them to. A name that no rule allows
+ * is answered here, and no packet leaves the machine for it. */
 #include <stdio.h>
 #include <sys/socket.h>
 

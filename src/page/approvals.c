@@ -66,9 +66,9 @@ static void write_choice(struct cordon_page *page, const char *value, const char
 }
 
 /*
- * Nothing is chosen before the person chooses, and the button belongs to one question. So when questions come and go while
- * somebody aims at a button, the answer is still about the question that has the mark; and the script leaves a list alone in
- * which something is chosen.
+ * Nothing is chosen before the person chooses, and the button belongs to one question. So when questions come and go
+ * while somebody aims at a button, the answer is still about the question that has the mark; and the script leaves a
+ * list alone in which something is chosen.
  */
 static void write_form(struct cordon_page *page, const struct cordon_approval_record *record)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person does with the changes of a view: apply all or a part, undo, discard. The library decides, as for the command. */
+/* What a person does with the changes of a view: apply all or a part, undo, discard. The library decides, as for the
+ * command. */
 #include "page/changes.h"
 
 #define LISTED 200
@@ -23,7 +24,7 @@ static void write_items(struct cordon_page *page, const struct cordon_apply_item
 	cordon_html(html, "</ul>");
 }
 
-/* What git said about the commits of the run. */
+/* What git reported about the commits of the run. */
 static void write_git(struct cordon_page *page, const struct cordon_git_take *take)
 {
 	struct cordon_html *html = &page->html;
@@ -59,7 +60,7 @@ static void fail_form(struct cordon_page *page, const char *what, const char *hi
 
 /* ---- apply ---- */
 
-/* After an apply there may be more to say than one sentence. */
+/* The result of an apply may need more than one sentence. */
 static void answer_applied(struct cordon_page *page, const struct cordon_apply_result *result, const char *id)
 {
 	bool commits = result->git && result->git->state == CORDON_GIT_TAKEN;

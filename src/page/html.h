@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing HTML. The format of cordon_html() is a literal with markup, and every %s in it is escaped, both for text and for a
- * quoted attribute. Control characters, bidi controls and invalid bytes are shown as \xNN or \u{NNNN}.
+ * Writing HTML. The format of cordon_html() is a literal with markup, and every %s in it is escaped, both for text and
+ * for a quoted attribute. Control characters, bidi controls and invalid bytes are shown as \xNN or \u{NNNN}.
  *
  *     cordon_html(page, "<td><a href=\"/session/%s\">%s</a></td>", id, name);
  */
@@ -24,8 +24,8 @@ void cordon_html(struct cordon_html *html, const char *format, ...) CORDON_PRINT
 void cordon_html_text(struct cordon_html *html, const char *text, size_t n);
 /* One component of a path or a value of a query, percent-encoded. */
 void cordon_html_url(struct cordon_html *html, const char *text);
-/* What a program wrote: ANSI colours become spans of a fixed set of classes, other escape sequences vanish, long lines are
- * cut and say so. The spans are closed at the end. */
+/* What a program wrote: ANSI colours become spans of a fixed set of classes, other escape sequences vanish, long lines
+ * are cut and say so. The spans are closed at the end. */
 void cordon_html_output(struct cordon_html *html, const char *text, size_t n);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the page share: the request that is answered, the frame around every page, and small parts of many. */
+/* What the files of the page share: the request that is answered, the frame around every page, and small parts of
+ * many. */
 #ifndef CORDON_PAGE_INTERNAL_H
 #define CORDON_PAGE_INTERNAL_H
 
@@ -25,8 +26,8 @@ struct cordon_page {
 };
 
 /*
- * One kind of page. A path that ends with a slash is followed by an id, and perhaps by a slash and one more word. `get` writes a
- * page, or answers otherwise; `post` does what the field "action" says and then redirects, or fails.
+ * One kind of page. A path that ends with a slash is followed by an id, and perhaps by a slash and one more word. `get`
+ * writes a page, or answers otherwise; `post` does what the field "action" says and then redirects, or fails.
  */
 struct cordon_page_route {
 	const char *path;
@@ -72,9 +73,9 @@ const char *cordon_page_assets_version(void);
 /* approvals.c: how many questions wait for an answer, for the navigation. */
 void cordon_page_waiting(struct cordon_page *page);
 
-/* layout.c: the frame. `live` are the directories below state/ whose changes make the script fetch the page again, separated by
- * blanks ("audit approvals sessions/ID"), or NULL. A list that finds out later what else there is to hear of has these in an attribute
- * data-live of its own. */
+/* layout.c: the frame. `live` are the directories below state/ whose changes make the script fetch the page again,
+ * separated by blanks ("audit approvals sessions/ID"), or NULL. A list that finds more of them later has these in an
+ * attribute data-live of its own. */
 void cordon_page_begin(struct cordon_page *page, const char *title, const char *live);
 void cordon_page_end(struct cordon_page *page);
 /* Sends what is ready. A page that reads many records calls it first, so that its reader sees something at once. */
@@ -86,10 +87,11 @@ int cordon_page_status_of(const struct cordon_error *err);
 void cordon_page_fail_error(struct cordon_page *page, const struct cordon_error *err);
 /* There is nothing at this address. */
 void cordon_page_not_found(struct cordon_page *page);
-/* Whether the script asks for the parts of a page that changed: what is costly, or grows by itself, is then left out. */
+/* Whether the script asks for the parts of a page that changed: what is costly, or grows by itself, is then left
+ * out. */
 bool cordon_page_is_refresh(const struct cordon_page *page);
-/* After an action: the browser gets `path`, which may have a query. `done` is a word of the table in layout.c, which the next page
- * says in whole words; or NULL. */
+/* After an action: the browser gets `path`, which may have a query. `done` is a word of the table in layout.c, which
+ * the next page shows as a sentence; or NULL. */
 void cordon_page_redirect(struct cordon_page *page, const char *done, const char *path, ...) CORDON_PRINTF(3, 4);
 
 /* A value of the query or of the form; NULL when it is not there. */
@@ -100,7 +102,7 @@ size_t cordon_page_number(const struct cordon_page *page, const char *name);
 /* Whether the form asks for this action. */
 bool cordon_page_does(const struct cordon_page *page, const char *action);
 
-/* parts.c: small parts. A form begins with the login's token and, if it is not NULL, the field "action". */
+/* layout.c: small parts. A form begins with the login's token and, if it is not NULL, the field "action". */
 void cordon_page_form(struct cordon_page *page, const char *path, const char *action);
 /* A whole form with one button. */
 void cordon_page_button(struct cordon_page *page, const char *path, const char *action, const char *label);
@@ -121,12 +123,13 @@ void cordon_page_command_short(struct cordon_page *page, const json_t *words);
 void cordon_page_id(struct cordon_page *page, const char *path, const char *id);
 /* "There is nothing here yet", in words. */
 void cordon_page_empty(struct cordon_page *page, const char *text);
-/* The number in the query's `offset`, or 0; and links to what is older and newer than the `size` of `total` entries from there on. */
+/* The number in the query's `offset`, or 0; and links to what is older and newer than the `size` of `total` entries
+ * from there on. */
 size_t cordon_page_offset(const struct cordon_page *page);
 void cordon_page_pager(struct cordon_page *page, const char *path, size_t offset, size_t size, size_t total);
 
-/* log.c: events of a log (session/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The newest if they are
- * too many. */
+/* log.c: events of a log (session/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The
+ * newest if they are too many. */
 void cordon_page_events(struct cordon_page *page, const json_t *events);
 /* The log of a session, or of a job of a crew. */
 struct cordon_page_log {
@@ -147,8 +150,8 @@ void cordon_page_file_more(struct cordon_page *page, int fd);
 /* Adds a directory below state/ to the topics of a page, if it is there already. */
 void cordon_page_topic(struct cordon_page *page, const char *place, struct cordon_buf *topics);
 
-/* tree.c: a policy as a tree, from the query's `path` on. `net` and `shares` may be NULL: those of the policy. `link` is the address
- * of the page, perhaps with a query, on which this is the part with the id "policy". */
+/* tree.c: a policy as a tree, from the query's `path` on. `net` and `shares` may be NULL: those of the policy. `link`
+ * is the address of the page, perhaps with a query, on which this is the part with the id "policy". */
 struct cordon_policy;
 struct cordon_page_policy {
 	const struct cordon_policy *policy;
@@ -169,7 +172,7 @@ struct cordon_page_refusals {
 };
 void cordon_page_refusals(struct cordon_page *page, const struct cordon_page_refusals *ask);
 
-/* sessions.c, run.c: tables of sessions, as cordon_session_list() gives them, and of crews. */
+/* session.c, run.c: tables of sessions, as cordon_session_list() gives them, and of crews. */
 void cordon_page_session_table(struct cordon_page *page, const json_t *sessions);
 struct cordon_page_crew {
 	struct cordon_crew_info info;

@@ -79,7 +79,7 @@ void cordon_page_begin(struct cordon_page *page, const char *title, const char *
 	bool known = *page->request->token;
 
 	page->framed = true;
-	/* A screen reader says the title of a new page first, so what was done stands there, too. */
+	/* A screen reader reads the title of a new page first, so what was done is there, too. */
 	cordon_html(html,
 		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s%s%s - cordon</title>"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
@@ -89,7 +89,8 @@ void cordon_page_begin(struct cordon_page *page, const char *title, const char *
 		    cordon_page_assets_version());
 	if (known)
 		cordon_html(html, "<script src=\"/page/script.js?%s\" defer></script>", cordon_page_assets_version());
-	/* The navigation of every page says how many approvals wait, so this stands first: a stream has room for so many topics. */
+	/* The navigation of every page has the number of waiting approvals, so this comes first: the number of topics
+	 * of a stream is limited. */
 	cordon_html(html,
 		    "</head><body data-live=\"%s%s\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header>",
 		    known && live && !strstr(live, "approvals") ? "approvals " : "", live ? live : "");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page for the people who answer for agents: what runs, what waits for a person, what was refused, what a view would
- * change. A request comes in as plain data and a whole answer goes out; nothing here knows sockets, cookies or HTTP's syntax.
- * cordon-serve calls it in a child process for each request (serve/worker.c), so an answer may take its time and a fault in
- * rendering hostile bytes ends nothing else.
+ * The page for the people who answer for agents: what runs, what waits for a person, what was refused, what a view
+ * would change. A request comes in as plain data and a whole answer goes out; nothing here knows sockets, cookies or
+ * HTTP's syntax. cordon-serve calls it in a child process for each request (serve/worker.c), so an answer may take its
+ * time and a fault in rendering hostile bytes ends nothing else.
  *
- * INVARIANT: everything that an agent wrote (names, output, diffs, messages) is text. Markup comes from literals of this room
- * alone; html.h is the only way to add the rest.
+ * INVARIANT: everything that an agent wrote (names, output, diffs, messages) is text. Markup comes from literals of
+ * this room alone; html.h is the only way to add the rest.
  */
 #ifndef CORDON_PAGE_PAGE_H
 #define CORDON_PAGE_PAGE_H
@@ -46,7 +46,7 @@ struct cordon_page_answer {
 int cordon_page_find(const char *path, const char *method);
 /* Always gives an answer. The caller frees its body. */
 void cordon_page_serve(const struct cordon_page_request *request, struct cordon_page_answer *ret_answer);
-/* The page of somebody who is not logged in, or may not go on: says what to do. */
+/* The page of somebody who is not logged in, or may not go on, with what to do about it. */
 void cordon_page_refuse(int status, const char *why, struct cordon_page_answer *ret_answer);
 
 /* Style sheet and script. Returns -ENOENT for any other path. */

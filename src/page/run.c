@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of agents: a list of crews, one crew with its jobs, and one job: how it stands, what it writes, what it may do. */
+/* Runs of agents: a list of crews, one crew with its jobs, and one job: how it stands, what it writes, what it may
+ * do. */
 #include <stdio.h>
 
 #include "base/time.h"

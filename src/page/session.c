@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session: how it stands, what it writes, what it was refused, what it may do; and what a person can do about it. */
+/* One session: how it stands, what it writes, what it was refused, what it may do; and what a person can do about
+ * it. */
 #include <stdio.h>
 
 #include "page/internal.h"

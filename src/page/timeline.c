@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events per interval. Bars begin at whole multiples of their width, so that the same event stands in the same bar tomorrow. */
+/* Events per interval. Bars begin at whole multiples of their width, so that the same event stands in the same bar
+ * tomorrow. */
 #include "page/timeline.h"
 
 #include "base/time.h"
@@ -121,7 +122,8 @@ static double height_of(uint64_t n, uint64_t most)
 	return n && height < 2 ? 2 : height;
 }
 
-/* One bar: all events, what was refused in front of them, and a mark above, because a colour alone says nothing to many. */
+/* One bar: all events, what was refused in front of them, and a mark above, because many people cannot tell the colours
+ * from each other. */
 static void draw_bar(struct cordon_html *html, const struct cordon_timeline *line, size_t bar, uint64_t most)
 {
 	uint64_t all = cordon_timeline_all(line, bar), refused = cordon_timeline_refused(line, bar);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events per interval as a picture: bars of equal time, and in each of them what was refused. The width of a bar follows from what is added. */
+/* Events per interval as a picture: bars of equal time, and in each of them what was refused. The width of a bar
+ * follows from what is added. */
 #ifndef CORDON_PAGE_TIMELINE_H
 #define CORDON_PAGE_TIMELINE_H
 
@@ -14,7 +15,8 @@ struct cordon_timeline {
 	uint64_t all[CORDON_TIMELINE_BARS], refused[CORDON_TIMELINE_BARS]; /* the newest bar comes first */
 };
 
-/* A time line that ends at this time (milliseconds since 1970). What is added later than that counts in its last bar. */
+/* A time line that ends at this time (milliseconds since 1970). What is added later than that counts in its last
+ * bar. */
 void cordon_timeline_init(struct cordon_timeline *line, int64_t end);
 /* Shows this time too; a bar becomes wider if need be. */
 void cordon_timeline_reach(struct cordon_timeline *line, int64_t time);

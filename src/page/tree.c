@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy as a tree: what an agent may do with each file, the hosts that it may reach, and what else it sees of the host. */
+/* A policy as a tree: what an agent may do with each file, the hosts that it may reach, and what else it sees of the
+ * host. */
 #include "run/tree.h"
 #include "config/net_setting.h"
 #include "page/internal.h"

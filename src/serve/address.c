@@ -260,14 +260,16 @@ int cordon_listener_page(int serve_fd, bool again, struct cordon_listener *ret_l
 
 	if (r == 0 || (again && !kept))
 		return r;
-	/* Browsers send a cookie to all ports of a host, so to every server that an agent or another user starts on 127.0.0.1 and that the
-	 * person looks at. The whole of 127.0.0.0/8 is this machine; an address of its own keeps the cookie where it belongs. */
+	/* Browsers send a cookie to all ports of a host, so to every server that an agent or another user starts on
+	 * 127.0.0.1 and that the person looks at. The whole of 127.0.0.0/8 is this machine; an address of its own keeps
+	 * the cookie where it belongs. */
 	snprintf(place, sizeof(place), "127.%u.%u.%u:0", 1 + randombytes_uniform(254), 1 + randombytes_uniform(254),
 		 1 + randombytes_uniform(254));
 	r = open_place(place, ret_listener, err);
 	if (r < 0)
 		return r;
-	/* INVARIANT: a place that somebody else had is never taken again, because that one may have got cookies of the page. */
+	/* INVARIANT: a place that somebody else had is never taken again, because that one may have got cookies of the
+	 * page. */
 	r = cordon_write_file(serve_fd, PLACE, 0600, ret_listener->hosts[0], strlen(ret_listener->hosts[0]), err);
 	if (r < 0)
 		cordon_closep(&ret_listener->fd);

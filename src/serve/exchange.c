@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request and its answer. The dispatcher sends messages to the exchange: when the first is the answer, it is sent as
- * JSON; when something comes before it (progress, a question, an acknowledgement), or nothing comes for a while, the answer
- * is a stream of events. While there is nothing to send, libmicrohttpd does not look at the connection.
+ * One request and its answer. The dispatcher sends messages to the exchange: when the first is the answer, it is sent
+ * as JSON; when something comes before it (progress, a question, an acknowledgement), or nothing comes for a while, the
+ * answer is a stream of events. While there is nothing to send, libmicrohttpd does not look at the connection.
+ *
+ * The second half is the side of libmicrohttpd: the checks before a body is read, and the routes.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -99,7 +101,7 @@ void cordon_exchange_finish(struct cordon_exchange *exchange)
 	cordon_exchange_resume(exchange);
 }
 
-/* A stream that nobody reads ends; what it would have said is lost. */
+/* A stream that nobody reads ends; what it would have sent is lost. */
 static void add_event(struct cordon_exchange *exchange, const char *begin, const char *text, const char *end)
 {
 	size_t before = exchange->out.len;

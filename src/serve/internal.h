@@ -34,22 +34,24 @@ int cordon_listeners_open(const struct cordon_serve_options *options,
 			  struct cordon_listener ret_listeners[static CORDON_SERVE_LISTENERS_MAX], size_t *ret_n,
 			  struct cordon_error *err);
 void cordon_listeners_close(struct cordon_listener *listeners, size_t n);
-/* Opens the socket at which `cordon open` finds the server of this home: state/serve/control. -EADDRINUSE when another server
- * has it. */
+/* Opens the socket at which `cordon open` finds the server of this home: state/serve/control. -EADDRINUSE when another
+ * server has it. */
 int cordon_listener_control(int serve_fd, struct cordon_listener *ret_listener, struct cordon_error *err);
-/* Opens the port of the page, at an address of the loopback that no other server of this machine has. It is the one of the last time
- * (state/serve/page), unless somebody else has that now: then *ret_moved is set. With `again`, -ENOENT if there was none. */
+/* Opens the port of the page, at an address of the loopback that no other server of this machine has. It is the one of
+ * the last time (state/serve/page), unless somebody else has that now: then *ret_moved is set. With `again`, -ENOENT if
+ * there was none. */
 int cordon_listener_page(int serve_fd, bool again, struct cordon_listener *ret_listener, bool *ret_moved,
 			 struct cordon_error *err);
 
-/* peer.c: the user whose process has the other end of a TCP connection of this machine, and the inode of its socket. -ENOENT when that
- * process has closed it, or is not of this machine. */
+/* peer.c: the user whose process has the other end of a TCP connection of this machine, and the inode of its socket.
+ * -ENOENT when that process has closed it, or is not of this machine. */
 int cordon_peer_uid(int fd, uid_t *ret_uid, uint32_t *ret_inode);
-/* Whether a process has this socket that is in the server's user namespace, so in no sandbox; false also when that can't be told. It
- * looks at all processes, after the one of *hint, which is set to the one that was found. */
+/* Whether a process has this socket that is in the server's user namespace, so in no sandbox; false also when that
+ * can't be found out. It checks all processes, after the one of *hint, which is set to the one that was found. */
 bool cordon_peer_outside(uint32_t inode, pid_t *hint);
-/* Whether the peer of a Unix socket may be served: the process that connected is of the user who runs the server (else -EPERM), and in
- * the server's user and mount namespaces, so in no sandbox (else -EACCES, also when that can't be told). */
+/* Whether the peer of a Unix socket may be served: the process that connected is of the user who runs the server (else
+ * -EPERM), and in the server's user and mount namespaces, so in no sandbox (else -EACCES, also when that can't be found
+ * out). */
 int cordon_peer_local(int fd);
 
 /* login.c: links that work once, and cookies. */
@@ -75,8 +77,8 @@ struct cordon_live;
 
 /* Makes a link to this place ("http://127.0.0.1:8080"). It works once, within a minute. */
 int cordon_login_link(struct cordon_server *server, const char *place, char *ret_url, size_t size);
-/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie for this place; a place of a `front` has one for TLS alone. -EPERM for
- * a code that is not valid any more. `inode` is that of the browser's socket, or 0. */
+/* Uses the code of a link up. *ret_cookie is the value of Set-Cookie for this place; a place of a `front` has one for
+ * TLS alone. -EPERM for a code that is not valid any more. `inode` is that of the browser's socket, or 0. */
 int cordon_login_use(struct cordon_server *server, const struct cordon_listener *listener, const char *front,
 		     const char *code, uint32_t inode, char *ret_cookie, size_t size);
 /* Finds the login in the header Cookie (may be NULL); -EPERM when there is none that is valid for this place. */
@@ -113,7 +115,7 @@ int cordon_clients_load(struct cordon_server *server, struct cordon_error *err);
 /* Marks clients whose token has expired. Returns when the next one does, in wall-clock milliseconds. */
 void cordon_clients_expire(struct cordon_server *server);
 
-/* ended.c: sessions and logins that are not valid any more although they have not expired. */
+/* session.c: sessions and logins that are not valid any more although they have not expired. */
 typedef enum cordon_ended { CORDON_ENDED_SESSIONS, CORDON_ENDED_LOGINS, CORDON_ENDED__MAX } cordon_ended;
 
 /* Returns 0 once it is on the disk. */
@@ -146,12 +148,12 @@ struct cordon_http_session {
 /* Makes the id of a session whose handshake was made on this channel. */
 int cordon_session_id_make(struct cordon_server *server, const struct cordon_mcp_channel *channel,
 			   struct cordon_buf *ret_text);
-/* Finds the session of an id for this client and puts its handshake into the channel. Returns -ENOENT for an id that is not
- * ours, not this client's, expired or ended. The caller drops the session. */
+/* Finds the session of an id for this client and puts its handshake into the channel. Returns -ENOENT for an id that is
+ * not ours, not this client's, expired or ended. The caller drops the session. */
 int cordon_http_session_find(struct cordon_server *server, struct cordon_client *client, const char *text,
 			     struct cordon_mcp_channel *channel, struct cordon_http_session **ret_session);
 void cordon_http_session_drop(struct cordon_http_session *session);
-/* Whether its client may subscribe to something; to be told afterwards that it did, or ended that. */
+/* Whether its client may subscribe to something; call the other one afterwards, when it did or ended that. */
 bool cordon_http_session_may_subscribe(const struct cordon_http_session *session);
 void cordon_http_session_subscribed(struct cordon_http_session *session);
 /* Ends a session for good; it is remembered across restarts until its id would have expired. */
@@ -250,14 +252,14 @@ bool cordon_exchange_page_expired(const struct cordon_exchange *exchange);
 void cordon_exchange_page_done(struct cordon_exchange *exchange);
 /* The client has gone, or may not go on: a modern request is cancelled, a legacy one goes on without a reader. */
 void cordon_exchange_leave(struct cordon_exchange *exchange);
-/* Ends a stream after what it still has to say. */
+/* Ends a stream after what it still has to send. */
 void cordon_exchange_finish(struct cordon_exchange *exchange);
 /* Sends comments that are due and frees what has ended. Returns when it must be called again, monotonic. */
 int64_t cordon_exchanges_sweep(struct cordon_server *server, int64_t now);
 /* Ends the requests of revoked clients; with `all` those of everybody, because the server stops. */
 void cordon_exchanges_end(struct cordon_server *server, bool all);
 
-/* http.c: the daemons of libmicrohttpd, the checks and the routes. */
+/* exchange.c: the daemons of libmicrohttpd, the checks and the routes. */
 int cordon_http_start(struct cordon_server *server, struct cordon_error *err);
 void cordon_http_stop(struct cordon_server *server);
 /* Hands over a connection whose head was judged. */
@@ -269,7 +271,8 @@ int cordon_http_timeout(const struct cordon_server *server);
 
 /* Whether the page has this path for this method: 200, 404 or 405. */
 int cordon_page_status(const char *path, const char *method);
-/* The whole head of a request about the page has passed the checks that all have in common. A form is read first: *ret_reads. */
+/* The whole head of a request about the page has passed the checks that all have in common. A form is read first:
+ * *ret_reads. */
 void cordon_exchange_page_route(struct cordon_exchange *exchange, const char *path, const char *method, bool *ret_reads);
 /* The body of a form has arrived. */
 void cordon_exchange_page_form(struct cordon_exchange *exchange, const char *path);
@@ -277,16 +280,16 @@ void cordon_exchange_page_form(struct cordon_exchange *exchange, const char *pat
 /* live.c */
 struct cordon_live *cordon_live_new(struct cordon_server *server, const char *text);
 void cordon_live_free(struct cordon_server *server, struct cordon_live *live);
-/* Reads what inotify reports, and tells those whom it concerns. */
+/* Reads what inotify reports, and marks the streams with that topic. */
 void cordon_live_read(struct cordon_server *server);
 void cordon_live_tell(struct cordon_server *server, int64_t now);
 
 /* loop.c */
-/* Looks at the pipe of a worker, or not. */
+/* Starts or stops polling the pipe of a worker. */
 void cordon_server_watch_worker(struct cordon_server *server, int fd, bool on);
 /* Serves one more listener; takes it. */
 int cordon_server_listen(struct cordon_server *server, const struct cordon_listener *listener, struct cordon_error *err);
-/* Says something to whoever runs the server. */
+/* Prints a line for whoever runs the server. */
 void cordon_server_say(const struct cordon_server *server, const char *fmt, ...) CORDON_PRINTF(2, 3);
 struct cordon_connection *cordon_connection_by_fd(const struct cordon_server *server, int fd);
 /* The request waits, so the end of its client must be noticed. */

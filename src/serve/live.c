@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells open pages that something changed: a stream of events for each, and inotify on the directories below state/ that the
- * page shows. A stream hears of changes at most four times a second, and of the last one always.
+ * Notifies open pages of changes: a stream of events for each, and inotify on the directories below state/
+ * that the page shows. A stream gets an event at most four times a second, and always one for the last change.
  */
 #include <sys/inotify.h>
 
@@ -47,8 +47,8 @@ static int read_byte(const char *text, size_t n, size_t *at)
 	return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* A topic is a directory of one of these kinds below state/, or one that lies in it, as "sessions/UUID". No part of the path is
- * empty or begins with a dot. Writes the path. */
+/* A topic is a directory of one of these kinds below state/, or one that lies in it, as "sessions/UUID". No part of the
+ * path is empty or begins with a dot. Writes the path. */
 static bool read_topic(const char *text, size_t n, char ret[static TOPIC_SIZE])
 {
 	static const char *const kinds[] = { "approvals", "audit", "crew",     "flow", "loops",
@@ -119,7 +119,7 @@ static void drop_topic(struct cordon_server *server, struct cordon_live_topic *t
 	free(topic);
 }
 
-/* `text` are topics with a blank between them. Those that are none are passed over: the page then says less, not more. */
+/* `text` are topics with a blank between them. Unknown ones are skipped: the page then gets fewer events, not more. */
 struct cordon_live *cordon_live_new(struct cordon_server *server, const char *text)
 {
 	struct cordon_live *live = calloc(1, sizeof(*live));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may see the page: the user who runs the server. `cordon open` asks over the control socket for a link, which works once and
- * for a minute; the link sets a cookie for twelve hours.
+ * Who may see the page: the user who runs the server. `cordon open` asks over the control socket for a link, which
+ * works once and for a minute; the link sets a cookie for twelve hours.
  *
- * A cookie is "<expiry>.<nonce>.<mac>". The code covers both and the place (address and port, or the name of a front), so it is of
- * no use anywhere else, although browsers send it to other ports, and a restart does not end a login. Every form has a second code over
- * the nonce.
+ * A cookie is "<expiry>.<nonce>.<mac>". The code covers both and the place (address and port, or the name of a front),
+ * so it is of no use anywhere else, although browsers send it to other ports, and a restart does not end a login. Every
+ * form has a second code over the nonce.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #define LINK_MS 60000
 #define COOKIE_MS ((int64_t)12 * 3600 * 1000)
 #define CODE_BYTES 32
-/* What the code of a cookie says: of a browser that is in no sandbox, or of one that has a sandbox of its own, or comes from elsewhere. */
+/* What the code of a cookie is for: a browser that is in no sandbox, or of one that has a sandbox of its own, or comes
+ * from elsewhere. */
 #define OUTSIDE "cookie outside"
 #define ANYWHERE "cookie"
 
@@ -150,7 +151,8 @@ static int check_cookie(const struct cordon_server *server, const char *place, c
 	return 0;
 }
 
-/* Another server at the same host may have set cookies with our name, and a browser sends those with a longer path first. */
+/* Another server at the same host may have set cookies with our name, and a browser sends those with a longer path
+ * first. */
 int cordon_login_check(const struct cordon_server *server, const struct cordon_listener *listener, const char *front,
 		       const char *header, struct cordon_page_login *ret_login)
 {

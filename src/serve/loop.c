@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop of the HTTP server: accepts connections, looks at their heads, and hands them to libmicrohttpd. It also watches
- * each connection for the end of its client, because libmicrohttpd does not look at one that waits.
+ * The loop of the HTTP server: accepts connections, looks at their heads, and hands them to libmicrohttpd. It also
+ * watches each connection for the end of its client, because libmicrohttpd does not look at one that waits.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -212,8 +212,8 @@ static int grow(struct cordon_server *server, int fd)
 	return 0;
 }
 
-/* INVARIANT: who is not known yet does not keep others out. Everybody of the machine can connect to a port, so some places are left for
- * the page, and some for sockets, which only their user can use. */
+/* INVARIANT: who is not known yet does not keep others out. Everybody of the machine can connect to a port, so some
+ * places are left for the page, and some for sockets, which only their user can use. */
 static bool has_room(const struct cordon_server *server, const struct cordon_listener *listener)
 {
 	size_t kept = server->max_connections / 8 < PLACES_KEPT ? server->max_connections / 8 : PLACES_KEPT;
@@ -235,8 +235,8 @@ static bool has_room(const struct cordon_server *server, const struct cordon_lis
 static void accept_one(struct cordon_server *server, const struct cordon_listener *listener, int fd)
 {
 	struct cordon_connection *connection = NULL;
-	/* INVARIANT: over a Unix socket only the user who runs the server is served, and nobody in a sandbox, whatever the modes of its
-	 * directory are and wherever that is. */
+	/* INVARIANT: over a Unix socket only the user who runs the server is served, and nobody in a sandbox, whatever
+	 * the modes of its directory are and wherever that is. */
 	int r = listener->local ? cordon_peer_local(fd) : 0;
 
 	if (r < 0)
@@ -306,8 +306,8 @@ static int64_t sweep_connections(struct cordon_server *server, int64_t now)
 			continue;
 		}
 		some = true;
-		/* libmicrohttpd sees the end of the stream and closes it. It does not see that of the client's side alone, after
-		 * which the rest of a body can't come. */
+		/* libmicrohttpd sees the end of the stream and closes it. It does not see that of the client's side
+		 * alone, after which the rest of a body can't come. */
 		if (now - connection->accepted >= CORDON_SERVE_REQUEST_MS ||
 		    (connection->handed && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
 			shutdown(connection->fd, SHUT_RDWR);
@@ -498,8 +498,8 @@ static void raise_limit(struct cordon_server *server)
 									  : DESCRIPTORS_KEPT;
 }
 
-/* A home has one server that `cordon open` finds, and that has the page: the first. Where people are logged in, the page comes back by
- * itself. */
+/* A home has one server that `cordon open` finds, and that has the page: the first. Where people are logged in, the
+ * page comes back by itself. */
 static int open_control(struct cordon_server *server, struct cordon_error *err)
 {
 	int r = server->options->open

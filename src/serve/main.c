@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cordon-serve KEY=VALUE...: the HTTP server. `cordon serve` has the options and executes it; people do not. Keys are listen,
- * any, host, toolset and page.
+ * cordon-serve KEY=VALUE...: the HTTP server. `cordon serve` has the options and executes it; people do not. Keys are
+ * listen, any, host, toolset and page.
  */
 #include <sodium.h>
 #include <stdio.h>

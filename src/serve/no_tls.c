@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the place of GnuTLS in a static cordon-serve. Debian's libmicrohttpd can speak TLS and so refers to GnuTLS, which
- * needs nine more shared libraries in a process that everybody can send bytes to. This server never asks for TLS
- * (MHD_USE_TLS), so only the first two functions are ever called. A version of libmicrohttpd that refers to more
- * does not link, and meson.build then takes the shared library with GnuTLS.
+ * Takes the place of GnuTLS in a static cordon-serve. Debian's libmicrohttpd can speak TLS and so refers to GnuTLS,
+ * which needs nine more shared libraries in a process that everybody can send bytes to. This server never asks for TLS
+ * (MHD_USE_TLS), so only the first two functions are ever called. A version of libmicrohttpd that refers to more does
+ * not link, and meson.build then takes the shared library with GnuTLS.
  */
 #include <stdlib.h>
 

@@ -183,8 +183,8 @@ static const struct cordon_listener *reachable(struct cordon_server *server, str
 	return &server->listeners[server->n_listeners - 1];
 }
 
-/* INVARIANT: the page is on the port of its own alone, and behind a front that has a name of its own. A browser sends what lets a person
- * in to every server of the host, and on 127.0.0.1 those of agents are among them. */
+/* INVARIANT: the page is on the port of its own alone, and behind a front that has a name of its own. A browser sends
+ * what lets a person in to every server of the host, and on 127.0.0.1 those of agents are among them. */
 static bool has_page(const struct cordon_exchange *exchange)
 {
 	const struct cordon_listener *listener = exchange->connection->listener;
@@ -192,8 +192,8 @@ static bool has_page(const struct cordon_exchange *exchange)
 	return listener->page ? !front_of(exchange) : !listener->local && front_of(exchange);
 }
 
-/* INVARIANT: on its own port only the user who runs the server sees the page, and root, who can do everything anyway. A front runs as
- * somebody else, and lets people in from elsewhere by its nature. */
+/* INVARIANT: on its own port only the user who runs the server sees the page, and root, who can do everything anyway. A
+ * front runs as somebody else, and lets people in from elsewhere by its nature. */
 static bool is_own(const struct cordon_exchange *exchange)
 {
 	uint32_t inode;
@@ -239,8 +239,8 @@ static void open_page(struct cordon_exchange *exchange)
 }
 
 /*
- * The next page is not the answer of a redirect: after a link from another site, a browser would not send the cookie along with
- * one. It is a page of ours that goes on by itself.
+ * The next page is not the answer of a redirect: after a link from another site, a browser would not send the cookie
+ * along with one. It is a page of ours that goes on by itself.
  */
 static void log_in(struct cordon_exchange *exchange)
 {
@@ -307,8 +307,8 @@ static void listen_to(struct cordon_exchange *exchange)
 	cordon_exchange_event(exchange, ": listening\n\n");
 }
 
-/* Whether a form comes from the very name to which it goes. Another name of this server may lead a browser to somebody else's: on
- * port 8080 of [::1] another user may listen while we have that of 127.0.0.1. */
+/* Whether a form comes from the very name to which it goes. Another name of this server may lead a browser to somebody
+ * else's: on port 8080 of [::1] another user may listen while we have that of 127.0.0.1. */
 static bool is_origin(const char *origin, const char *host)
 {
 	const char *name = origin ? strstr(origin, "://") : NULL;
@@ -316,8 +316,8 @@ static bool is_origin(const char *origin, const char *host)
 	return name && host && strcasecmp(name + 3, host) == 0;
 }
 
-/* What a browser says about who asks. Pages of other ports are "same-site", so that is not enough; a person who follows a link
- * or types an address may come from anywhere, because GET changes nothing. */
+/* What a browser sends about the origin of a request. Pages of other ports are "same-site", so that is not enough; a
+ * person who follows a link or types an address may come from anywhere, because GET changes nothing. */
 static bool comes_from_us(const struct cordon_exchange *exchange, const char *method)
 {
 	const char *site = header(exchange, "Sec-Fetch-Site"), *mode = header(exchange, "Sec-Fetch-Mode");

@@ -2,10 +2,12 @@
 /*
  * Who is at the other end of a connection.
  *
- * A port of the loopback is open to every user of the machine, and what lets a person in can be seen by others: a link stands in the
- * arguments of the browser that opens it, and browsers send a cookie to all ports of a host. So the page asks the kernel too.
+ * A port of the loopback is open to every user of the machine, and what lets a person in can be seen by others: a link
+ * stands in the arguments of the browser that opens it, and browsers send a cookie to all ports of a host. So the page
+ * asks the kernel too.
  *
- * A Unix socket may lie in a directory that an agent sees. The agent is the same user, so its namespaces tell it from others.
+ * A Unix socket may lie in a directory that an agent sees. The agent is the same user, so its namespaces tell it from
+ * others.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,7 +31,7 @@
 
 /* ---- the tables of sockets ---- */
 
-/* What the kernel says about one socket: a message of its family, then attributes. */
+/* The kernel's answer about one socket: a message of its family, then attributes. */
 struct found {
 	struct nlmsghdr head;
 	char body[1024];
@@ -100,7 +102,7 @@ int cordon_peer_uid(int fd, uid_t *ret_uid, uint32_t *ret_inode)
 	if (r < 0)
 		return r;
 	memcpy(&socket, found.body, sizeof(socket));
-	/* A socket that its process has closed belongs to nobody, and the kernel then says 0. */
+	/* A socket that its process has closed belongs to nobody, and the kernel then returns 0. */
 	if (!socket.idiag_inode)
 		return -ENOENT;
 	*ret_uid = socket.idiag_uid;
@@ -171,8 +173,8 @@ static bool has_socket(int proc_fd, uint32_t inode)
 	return found;
 }
 
-/* Opens the process that connected, so that its number can't become that of another one unseen. Before Linux 6.5 there is only the
- * number, whose process must then have the socket. */
+/* Opens the process that connected, so that its number can't become that of another one unseen. Before Linux 6.5 there
+ * is only the number, whose process must then have the socket. */
 static int open_process(int fd, pid_t pid, int proc_fd, int *ret_pidfd)
 {
 	socklen_t size = sizeof(int);
@@ -260,8 +262,8 @@ int cordon_peer_local(int fd)
 		return -EACCES;
 	if (!shares(proc_fd, "ns/user", "/proc/self/ns/user") || !shares(proc_fd, "ns/mnt", "/proc/self/ns/mnt"))
 		return -EACCES;
-	/* The directory of /proc is of one process, whatever becomes of its number. If the one that connected has not ended yet, that
-	 * is the one. */
+	/* The directory of /proc is of one process, whatever becomes of its number. If the one that connected has not
+	 * ended yet, that is the one. */
 	ended.fd = pidfd;
 	return poll(&ended, 1, 0) == 0 ? 0 : -EACCES;
 }

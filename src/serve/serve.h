@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP transport of the MCP server: one endpoint, /mcp, for both protocol eras, /health, and the page for people (page.c).
- * One thread serves all connections with libmicrohttpd; the dispatcher, tools and approvals are those of mcp/mcp.h.
+ * The HTTP transport of the MCP server: one endpoint, /mcp, for both protocol eras, /health, and the page for people
+ * (page.c). One thread serves all connections with libmicrohttpd; the dispatcher, tools and approvals are those of
+ * mcp/mcp.h.
  *
- * Each request passes the same checks in this order before a byte of its body is parsed: head (head.h), path and method,
- * Host, Origin, token, rate, content type, length.
+ * Each request passes the same checks in this order before a byte of its body is parsed: head (head.h), path and
+ * method, Host, Origin, token, rate, content type, length.
  */
 #ifndef CORDON_SERVE_SERVE_H
 #define CORDON_SERVE_SERVE_H

@@ -42,8 +42,9 @@ static void send_part(void *data, const struct cordon_page_answer *answer, const
 }
 
 /*
- * What a hostile agent left (a view of millions of files) must not take the memory of the machine, nor the time of the page. An action
- * has no bounds: it is a person's, and must not be cut off, not even by Ctrl-C in the terminal of the server.
+ * What a hostile agent left (a view of millions of files) must not take the memory of the machine, nor the time of the
+ * page. An action has no bounds: it is a person's, and must not be cut off, not even by Ctrl-C in the terminal of the
+ * server.
  */
 static void bound(bool acts)
 {

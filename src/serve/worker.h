@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages are made by child processes, one for each request: the server goes on with others while a page reads a long log or an
- * action applies ten thousand files, and a fault in rendering hostile bytes ends only that child. The child has the store and a
- * pipe, and none of the server's other descriptors.
+ * Pages are made by child processes, one for each request: the server goes on with others while a page reads a long log
+ * or an action applies ten thousand files, and a fault in rendering hostile bytes ends only that child. The child has
+ * the store and a pipe, and none of the server's other descriptors.
  */
 #ifndef CORDON_SERVE_WORKER_H
 #define CORDON_SERVE_WORKER_H
@@ -16,7 +16,7 @@
 struct cordon_exchange;
 struct cordon_server;
 
-/* What the child says before the body. */
+/* What the child sends before the body. */
 struct cordon_worker_head {
 	int status;
 	pid_t browser; /* the process that asked, if it was looked for */

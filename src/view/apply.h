@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Brings the changes of a view into the host's tree, and takes them back. Each path is judged by the policy of the run. A
- * text that the host changed meanwhile is merged if both changes are apart from each other; anything else is a conflict
- * that has a name, and then nothing is written.
+ * Brings the changes of a view into the host's tree, and takes them back. Each path is judged by the policy of the run.
+ * A text that the host changed meanwhile is merged if the two changes do not touch; anything else is a
+ * conflict that has a name, and then nothing is written.
  */
 #ifndef CORDON_VIEW_APPLY_H
 #define CORDON_VIEW_APPLY_H
@@ -32,15 +32,17 @@ struct cordon_apply_request {
 	const char *const *paths; /* clean, relative to the root; none: everything */
 	size_t n_paths;
 	bool only_judge; /* write nothing */
-	/* Asks about each change that cordon_pick_asks() says; NULL: everything is chosen. A negative errno with err ends it. */
+	/* Asks about each change for which cordon_pick_asks() is true; NULL: everything is chosen. A negative errno
+	 * with err ends it. */
 	int (*pick)(void *data, const struct cordon_delta *delta, const struct cordon_delta_change *change,
 		    cordon_pick *ret_pick, struct cordon_buf *ret_content, struct cordon_error *err);
 	void *data;
-	/* Instead of `pick`: what was chosen from a list that also said what the host has changed or removed. In order. */
+	/* Instead of `pick`: what was chosen from a list that also showed what the host has changed or removed. In
+	 * order. */
 	const struct cordon_picked *picked;
 	size_t n_picked;
-	/* What cordon_view_foresee() gave when a person looked at the changes; NULL: nobody did. If the view or what the host has
-	 * there is not the same any more, nothing is written: -ESTALE, kind conflict. */
+	/* What cordon_view_foresee() gave when a person looked at the changes; NULL: nobody did. If the view or what
+	 * the host has there is not the same any more, nothing is written: -ESTALE, kind conflict. */
 	const char *shown;
 };
 
@@ -80,17 +82,18 @@ struct cordon_apply_result {
 void cordon_apply_done(struct cordon_apply_result *result);
 
 /*
- * The caller has opened the view; this locks it. Returns 0; -EEXIST (kind conflict) with conflicts in the result; -EPERM
- * (kind policy_denied) with refusals; or another error. *ret_result is filled in each case and needs
+ * The caller has opened the view; this locks it. Returns 0; -EEXIST (kind conflict) with conflicts in the result;
+ * -EPERM (kind policy_denied) with refusals; or another error. *ret_result is filled in each case and needs
  * cordon_apply_done().
  */
 int cordon_view_apply(struct cordon_view *view, const struct cordon_apply_request *request,
 		      struct cordon_apply_result *ret_result, struct cordon_error *err);
 
 /*
- * What an apply of everything would do, for a person who is to decide: the changes, and in the result what would be refused,
- * conflict or be applied, and `shown`. Takes no lock, ends nothing that was interrupted, and judges no commits, so anybody
- * can look at any time. What is read of the host's files after this call is at least as new as what `shown` stands for.
+ * What an apply of everything would do, for a person who is to decide: the changes, and in the result what would be
+ * refused, conflict or be applied, and `shown`. Takes no lock, ends nothing that was interrupted, and judges no
+ * commits, so anybody can look at any time. What is read of the host's files after this call is at least as new as what
+ * `shown` stands for.
  */
 int cordon_view_foresee(struct cordon_view *view, struct cordon_delta *ret_delta,
 			struct cordon_apply_result *ret_result, struct cordon_error *err);
@@ -102,22 +105,23 @@ struct cordon_undo_request {
 	const char *shown; /* of a result that was only judged, or NULL; as with an apply */
 };
 
-/* Takes the newest apply back. `result` lists what is restored, or in `conflicts` where the host went on. `request` may be
- * NULL. */
+/* Takes the newest apply back. `result` lists what is restored, or in `conflicts` where the host went on. `request` may
+ * be NULL. */
 int cordon_view_undo(struct cordon_view *view, const struct cordon_undo_request *request,
 		     struct cordon_apply_result *ret_result, struct cordon_error *err);
 
 /* Removes the view with its changes, and what is needed to undo them. */
 int cordon_view_discard(const struct cordon_home *home, struct cordon_view *view, struct cordon_error *err);
 
-/* Writes to the audit log what became of a view; `result` and `failed` may be NULL. cordon_view_discard() does it itself. */
+/* Writes to the audit log what became of a view; `result` and `failed` may be NULL. cordon_view_discard() does it
+ * itself. */
 void cordon_view_audit(const struct cordon_home *home, const struct cordon_view *view, const char *op,
 		       const struct cordon_apply_result *result, const struct cordon_error *failed);
 
 /* Whether an apply or undo of this view was interrupted, or another process is at it. */
 bool cordon_view_unfinished(const struct cordon_view *view);
-/* Ends what killed processes began, in all views. *ret_ended counts it; `err` is about the first that could not be ended as
- * it was begun. */
+/* Ends what killed processes began, in all views. *ret_ended counts it; `err` is about the first that could not be
+ * ended as it was begun. */
 int cordon_view_recover(const struct cordon_home *home, size_t *ret_ended, struct cordon_error *err);
 
 #endif

@@ -779,8 +779,8 @@ static int walk_level(struct cordon_walk *walk, const struct cordon_level *level
 }
 
 /*
- * Opens what the view is compared with. As long as the views below it wait, that is their layers on top of the root. When
- * all of them are applied, the root itself has their changes.
+ * Opens what the view is compared with. As long as the views below it wait, that is their layers on top of the root.
+ * When all of them are applied, the root itself has their changes.
  */
 static int open_base(struct cordon_walk *walk, const struct cordon_view *view)
 {

@@ -59,8 +59,8 @@ struct cordon_delta_left {
 	const char *what; /* "a device", ... */
 };
 
-/* A directory below the upper layer of a view (lower.h): that of each layer that has a part of it, topmost first, and of the
- * root, or -1. */
+/* A directory below the upper layer of a view (lower.h): that of each layer that has a part of it, topmost first, and
+ * of the root, or -1. */
 struct cordon_lower {
 	int layer[CORDON_VIEW_LAYERS_MAX];
 	size_t n;
@@ -87,7 +87,8 @@ struct cordon_delta {
 
 /* Compares. The view need not be locked; of a live one the answer may be old at once. */
 int cordon_delta_find(const struct cordon_view *view, struct cordon_delta *ret_delta, struct cordon_error *err);
-/* The same for who only wants to know about how much there is: stops after `most` changes, and then *ret_more is true. */
+/* The same for who only wants to know about how much there is: stops after `most` changes, and then *ret_more is
+ * true. */
 int cordon_delta_find_most(const struct cordon_view *view, size_t most, struct cordon_delta *ret_delta, bool *ret_more,
 			   struct cordon_error *err);
 void cordon_delta_done(struct cordon_delta *delta);

@@ -38,8 +38,8 @@ static int set_times(int fd, const struct stat *like)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* Opens the directory of the upper layer that stands above one of the layers below it, and makes it when it is missing. It
- * becomes what the view shows, so it is like the other one. */
+/* Opens the directory of the upper layer that stands above one of the layers below it, and makes it when it is missing.
+ * It becomes what the view shows, so it is like the other one. */
 static int open_upper(int upper, const char *name, const struct stat *like)
 {
 	int made = mkdirat(upper, name, 0700), fd;
@@ -49,7 +49,8 @@ static int open_upper(int upper, const char *name, const struct stat *like)
 	fd = openat(upper, name, CORDON_OPEN_DIR);
 	if (fd < 0)
 		return -errno;
-	/* Only root can keep another owner, and nobody else has a view of such a directory in which the kernel would. */
+	/* Only root can keep another owner, and nobody else has a view of such a directory in which the kernel
+	 * would. */
 	if (made == 0 &&
 	    ((geteuid() == 0 && fchown(fd, like->st_uid, like->st_gid) < 0) || fchmod(fd, like->st_mode & 07777) < 0)) {
 		int r = -errno;

@@ -285,8 +285,8 @@ static int save(struct cordon_apply_journal *journal, cordon_apply_journal_state
 }
 
 /*
- * Gives the file the name of its next state. `durable`: before anything else happens. If a power cut takes the last state
- * back, after all steps were synced, the next command finds that they were carried out, and enters it again.
+ * Gives the file the name of its next state. `durable`: before anything else happens. If a power cut takes the last
+ * state back, after all steps were synced, the next command finds that they were carried out, and enters it again.
  */
 static int enter(struct cordon_apply_journal *journal, cordon_apply_journal_state state, bool durable,
 		 struct cordon_error *err)
@@ -310,8 +310,8 @@ static bool same_mount(int a, int b)
 	       x.stx_mnt_id == y.stx_mnt_id && x.stx_dev_major == y.stx_dev_major && x.stx_dev_minor == y.stx_dev_minor;
 }
 
-/* Makes the stage in the root, where entries can be exchanged. Its name is written down first. No run can have made an entry
- * with that name, because nobody knows it. */
+/* Makes the stage in the root, where entries can be exchanged. Its name is written down first. No run can have made an
+ * entry with that name, because nobody knows it. */
 static int make_place(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	char name[sizeof(journal->place)], id[CORDON_UUID_SIZE];
@@ -330,8 +330,8 @@ static int make_place(struct cordon_apply_journal *journal, struct cordon_error 
 	return 0;
 }
 
-/* The name of the stage in the root is written down before it is made, and forgotten after it was removed: while there are
- * steps to be carried out or taken back, it must be there. */
+/* The name of the stage in the root is written down before it is made, and forgotten after it was removed: while there
+ * are steps to be carried out or taken back, it must be there. */
 static int open_stage(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	autobuf struct cordon_buf place = CORDON_BUF(sizeof(journal->place) - 1);
@@ -380,8 +380,8 @@ static int open_all(const struct cordon_view *view, bool make, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-/* The numbers of all journals, or with `prefix` of those that were set aside; the largest is the newest. Returns how many,
- * at most `max`, or -errno. */
+/* The numbers of all journals, or with `prefix` of those that were kept for a person; the largest is the newest.
+ * Returns how many, at most `max`, or -errno. */
 static int list_numbers(int all_fd, const char *prefix, uint64_t *ret, size_t max)
 {
 	int fd = openat(all_fd, ".", CORDON_OPEN_DIR);
@@ -543,7 +543,8 @@ static int bring_back(struct cordon_apply_journal *journal, struct cordon_error 
 	return r;
 }
 
-/* Keeps a stage that still has something of the host's, which could not be given back because the host went on. */
+/* Keeps a stage that still has something of the host's, which could not be restored because the host changed it
+ * again. */
 static void set_aside(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
 	char kept[32];
@@ -596,7 +597,7 @@ static int sync_entries(const struct cordon_apply_journal *journal, bool staged)
 	return fsync(journal->stage_fd) < 0 || (!staged && fsync(journal->root_fd) < 0) ? -errno : 0;
 }
 
-/* Records whether the view is applied, before the journal says that it has ended: a kill in between is noticed. */
+/* Records whether the view is applied, before the journal records that it has ended: a kill in between is noticed. */
 static int record_state(struct cordon_apply_journal *journal, cordon_view_state from, cordon_view_state to,
 			struct cordon_error *err)
 {
@@ -606,7 +607,7 @@ static int record_state(struct cordon_apply_journal *journal, cordon_view_state 
 	return cordon_view_save(journal->view, err);
 }
 
-/* Takes everything back after a step failed. The stage is on the disk before the journal says so: its entries tell which
+/* Takes everything back after a step failed. The stage is on the disk before the journal is: its entries show which
  * steps were carried out. */
 static void roll_back(struct cordon_apply_journal *journal, struct cordon_error *err)
 {
@@ -639,7 +640,8 @@ static int finish(struct cordon_apply_journal *journal, bool forced, struct cord
 	if (synced < 0 && r == 0)
 		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
 	cordon_known_add(journal->view->dir_fd, journal, true);
-	/* We have copies already, but of what the host did in that very moment, or in a journal of the first version. */
+	/* We have copies already, but of what the host did in that very moment, or in a journal of the first
+	 * version. */
 	home = bring_home(journal, r < 0, r == 0 ? err : NULL) == 0;
 	recorded = r == 0 ? record_state(journal, CORDON_VIEW_ENDED, CORDON_VIEW_APPLIED, home ? err : NULL) : 0;
 	if (!home) {
@@ -766,7 +768,7 @@ static int finish_undo(struct cordon_apply_journal *journal, bool forced, struct
 	if (synced < 0 && r == 0)
 		r = cordon_fail_errno(err, synced, "cannot write the changes to the disk");
 	cordon_known_add(journal->view->dir_fd, journal, false);
-	/* What is set aside is not applied any more either. */
+	/* What is kept for a person is not applied any more either. */
 	recorded = r == 0 || r == -ESTALE
 			   ? record_state(journal, CORDON_VIEW_APPLIED, CORDON_VIEW_ENDED, r == 0 ? err : NULL)
 			   : 0;
@@ -845,7 +847,7 @@ static int recover_one(struct cordon_apply_journal *journal, size_t *ended, stru
 	return 0;
 }
 
-/* Nobody can tell what is to be done with it. It must not be in the way for ever. */
+/* It can't be read, so it is neither finished nor taken back. It must not block the view for ever. */
 static void keep_damaged(int all_fd, uint64_t number, struct cordon_error *err)
 {
 	char name[16], kept[32];

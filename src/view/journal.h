@@ -13,16 +13,16 @@
  *     journal/kept-<k>            a journal whose stage has something of the host's that could not be given back
  *
  * A step moves the old entry of a name into the stage, looks at what it got, and gives the name to the new entry, which
- * fails if somebody else has given it one meanwhile. If the host changed the file after it was judged, that is not what the
- * step expects, and the step is taken back: nothing of the host's is ever lost. Which entries the stage has says how far a
- * step has come, so a killed process needs no further notes. For a moment the name is missing. To exchange both entries
- * would avoid that, but then the stage gets whatever has the name in that moment.
+ * fails if somebody else has given it one meanwhile. If the host changed the file after it was judged, that is not what
+ * the step expects, and the step is taken back: nothing of the host's is ever lost. Which entries the stage has says
+ * how far a step has come, so a killed process needs no further notes. For a moment the name is missing. To exchange
+ * both entries would avoid that, but then the stage gets whatever has the name in that moment.
  *
  * With a stage in the root, copies of the old entries are in journal/<k>/stage before the first step.
  *
- * INVARIANT: names of the root are opened beneath it without following any link, for every step anew.
- * INVARIANT: no directory of the root is ever moved. An agent of another run may stand in it, and would travel along into
- * the store. A directory that goes is copied (it is empty) and removed; one that comes is new.
+ * INVARIANT: names of the root are opened beneath it without following any link, for every step anew. INVARIANT: no
+ * directory of the root is ever moved. An agent of another run may stand in it, and would travel along into the store.
+ * A directory that goes is copied (it is empty) and removed; one that comes is new.
  */
 #ifndef CORDON_VIEW_JOURNAL_H
 #define CORDON_VIEW_JOURNAL_H
@@ -96,8 +96,8 @@ int cordon_apply_journal_keep(struct cordon_apply_journal *journal, const struct
 const char *cordon_apply_journal_slot(uint32_t n, cordon_slot slot, char buf[static CORDON_SLOT_SIZE]);
 
 /*
- * Carries all steps out, and records that the view is applied if they are the whole of it. On failure none is, and the journal is removed. `err` names the first path that the host changed
- * meanwhile (kind conflict).
+ * Carries all steps out, and records that the view is applied if they are the whole of it. On failure none is, and the
+ * journal is removed. `err` names the first path that the host changed meanwhile (kind conflict).
  */
 int cordon_apply_journal_commit(struct cordon_apply_journal *journal, struct cordon_error *err);
 /* Removes a journal of which nothing was carried out. */
@@ -113,14 +113,14 @@ int cordon_apply_journal_obstacles(const struct cordon_apply_journal *journal,
 int cordon_apply_journal_undo(struct cordon_apply_journal *journal, struct cordon_error *err);
 
 /*
- * Ends what a killed process began in this view, which the caller has locked. *ret_ended counts the journals. If the host
- * went on where a step is missing, everything is taken back; then `err` names the path, and the result is -ESTALE. Needs
- * the root only if there is something to end.
+ * Ends what a killed process began in this view, which the caller has locked. *ret_ended counts the journals. If the
+ * host went on where a step is missing, everything is taken back; then `err` names the path, and the result is -ESTALE.
+ * Needs the root only if there is something to end.
  */
 int cordon_apply_journal_recover(struct cordon_view *view, size_t *ret_ended, struct cordon_error *err);
 /* Whether there is something to end; needs no lock. */
 bool cordon_apply_journal_pending(const struct cordon_view *view);
-/* Whether something of the host's was set aside, because it could not be given back. */
+/* Whether something of the host's is kept for a person, because it could not be restored. */
 bool cordon_apply_journal_has_kept(const struct cordon_view *view);
 
 #endif

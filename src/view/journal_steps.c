@@ -62,8 +62,8 @@ static bool is_file(const struct cordon_ident *a, const struct cordon_ident *b)
 }
 
 /*
- * Describes an entry of the stage that may be `what`. A regular file without content and rights is none: it only holds the
- * place of a file that is to come.
+ * Describes an entry of the stage that may be `what`. A regular file without content and rights is none: it only holds
+ * the place of a file that is to come.
  */
 static int look_slot(const struct cordon_apply_journal *journal, const char *entry, const struct cordon_ident *what,
 		     struct cordon_ident *ret_ident)
@@ -95,8 +95,8 @@ static int open_place(const struct cordon_apply_journal *journal, const struct c
 	return place->parent < 0 ? stale_if_gone(place->parent) : 0;
 }
 
-/* Gives the stage's entry, which is `what`, a name in the root. Does nothing when the stage does not have it. What the host
- * had may have been written to since by who has it open, and is given back as it is. */
+/* Gives the stage's entry, which is `what`, a name in the root. Does nothing when the stage does not have it. What the
+ * host had may have been written to since by a process that has it open, and is restored as it is. */
 static int give(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, cordon_slot slot,
 		const struct cordon_ident *what, struct place *place)
 {
@@ -119,7 +119,8 @@ static int give(struct cordon_apply_journal *journal, const struct cordon_apply_
 	return 0;
 }
 
-/* Gives back what the stage got and did not expect. If the host has given the name to something else, the stage keeps it. */
+/* Gives back what the stage got and did not expect. If the host has given the name to something else, the stage keeps
+ * it. */
 static int give_back(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, const char *entry)
 {
 	const char *name;
@@ -141,8 +142,8 @@ int cordon_apply_steps_copy_dir(const struct cordon_apply_journal *journal, cons
 	return r == -EEXIST ? 0 : stale_if_taken(r);
 }
 
-/* Removes an empty directory; that its copy becomes the stage's entry says so. One that the host has removed counts as removed
- * by us, and somebody else's empty directory with the same rights is as good. */
+/* Removes an empty directory; that its copy becomes the stage's entry says so. One that the host has removed counts as
+ * removed by us, and somebody else's empty directory with the same rights is as good. */
 static int take_dir(struct cordon_apply_journal *journal, const struct cordon_apply_step *step, cordon_slot slot,
 		    const struct cordon_ident *what)
 {
@@ -174,7 +175,8 @@ static int take_dir(struct cordon_apply_journal *journal, const struct cordon_ap
 	return renameat(journal->stage_fd, copy, journal->stage_fd, entry) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Makes an entry that only holds the place of a file. They are links of one file, because a new one each time costs more. */
+/* Makes an entry that only holds the place of a file. They are links of one file, because a new one each time costs
+ * more. */
 static int hold_place(int stage_fd, const char *entry)
 {
 	if (linkat(stage_fd, EMPTY, stage_fd, entry, 0) == 0 || errno == EEXIST ||
@@ -185,8 +187,8 @@ static int hold_place(int stage_fd, const char *entry)
 }
 
 /*
- * Takes the root's entry into the stage. It must be `what`, before the move and after it: whoever was faster gets the name
- * back, and so he does if we were killed in between.
+ * Takes the root's entry into the stage. It must be `what`, before the move and after it: whoever was faster gets the
+ * name back, and so he does if we were killed in between.
  *
  * INVARIANT: the stage has a file at the entry, because then the kernel refuses to move a directory to there.
  */
@@ -226,8 +228,8 @@ static bool is_set(const struct timespec *time)
 	return time->tv_sec || time->tv_nsec;
 }
 
-/* Changes mode and time from those of `from` to those of `to`. Whatever the host has changed meanwhile stays: the mode, or
- * the time of a file. */
+/* Changes mode and time from those of `from` to those of `to`. Whatever the host has changed meanwhile stays: the mode,
+ * or the time of a file. */
 static void set_meta(struct cordon_apply_journal *journal, const struct cordon_apply_step *step,
 		     const struct cordon_ident *from, const struct cordon_ident *to)
 {

@@ -6,9 +6,9 @@
 #include "view/journal.h"
 
 /*
- * Carries out every step that is not carried out yet, or takes back every step that is. Stops at the first one that fails,
- * unless `forced`: then it goes on with the others. -ESTALE (kind conflict) means that the host changed what a step
- * expects; `err` has the first failure.
+ * Carries out every step that is not carried out yet, or takes back every step that is. Stops at the first one that
+ * fails, unless `forced`: then it goes on with the others. -ESTALE (kind conflict) means that the host changed what a
+ * step expects; `err` has the first failure.
  */
 int cordon_apply_steps_run(struct cordon_apply_journal *journal, bool forward, bool forced, struct cordon_error *err);
 

@@ -8,8 +8,9 @@
 
 /*
  * Judges one change. Returns NULL when it may come out, and *ret_warned says whether it is outside the scope of a
- * permissive run; else the reason, made in the arena. The policy's own rule comes first. A name that another file system
- * or git takes for `.git` is refused, and so is a file or link in the place of a directory above a protected path.
+ * permissive run; else the reason, made in the arena. The policy's own rule comes first. A name that another file
+ * system or git takes for `.git` is refused, and so is a file or link in the place of a directory above a protected
+ * path.
  */
 const char *cordon_judge_change(const struct cordon_policy *policy, const struct cordon_delta_change *change,
 				struct cordon_arena *arena, bool *ret_warned);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the view is based on in the host's tree, as we last saw it there: at first when the run ended, later what apply or
- * undo left behind, which is newer than the view although the host has not changed it. state/views/<id>/known lists files
- * and directories, each with its identity and both its times. An entry without an identity says that the host did not have
- * the path when the run ended.
+ * What the view is based on in the host's tree, as we last saw it there: at first when the run ended, later what apply
+ * or undo left behind, which is newer than the view although the host has not changed it. state/views/<id>/known lists
+ * files and directories, each with its identity and both its times. An entry without an identity says that the host did
+ * not have the path when the run ended.
  */
 #ifndef CORDON_VIEW_KNOWN_H
 #define CORDON_VIEW_KNOWN_H
@@ -34,8 +34,8 @@ bool cordon_known_has(const struct cordon_known *known, const char *path, const 
  * files by their mode, and which files it does not have. */
 void cordon_known_note(int view_fd, const struct cordon_view_devices *devices, const struct cordon_delta *delta);
 
-/* Adds what the steps of a journal left: after they were taken back, every old file that the view was based on; after they
- * were carried out (`forward`), every file of which a part was applied. */
+/* Adds what the steps of a journal left: after they were taken back, every old file that the view was based on; after
+ * they were carried out (`forward`), every file of which a part was applied. */
 void cordon_known_add(int view_fd, const struct cordon_apply_journal *journal, bool forward);
 
 #endif

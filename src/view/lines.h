@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts by line: what differs between two, and a three-way merge. Pure. A line ends with its newline; a last line without
- * one differs from the same line with one.
+ * Texts by line: what differs between two, and a three-way merge. Pure. A line ends with its newline; a last line
+ * without one differs from the same line with one.
  */
 #ifndef CORDON_VIEW_LINES_H
 #define CORDON_VIEW_LINES_H
@@ -42,8 +42,8 @@ void cordon_edits_done(struct cordon_edits *edits);
 int cordon_lines_diff(const struct cordon_text *a, const struct cordon_text *b, struct cordon_edits *ret_edits);
 
 /*
- * Appends `ours` with what `theirs` changed since `base`. Returns -EEXIST when both changed lines that overlap or touch, and
- * then the buffer is not valid. *ret_common says whether both made one and the same change.
+ * Appends `ours` with what `theirs` changed since `base`. Returns -EEXIST when both changed lines that overlap or
+ * touch, and then the buffer is not valid. *ret_common: both made the same change.
  */
 int cordon_lines_merge(const struct cordon_text *base, const struct cordon_text *ours, const struct cordon_text *theirs,
 		       struct cordon_buf *ret_merged, bool *ret_common);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies below the upper layer of a view: the root, and between the two the upper layers of the views on which this one
- * was made. They are shown as the kernel shows them: the topmost entry counts, a whiteout hides what lies below it,
+ * What lies below the upper layer of a view: the root, and between the two the upper layers of the views on which this
+ * one was made. They are shown as the kernel shows them: the topmost entry counts, a whiteout hides what lies below it,
  * directories are merged down to one that is opaque.
  *
- * INVARIANT: runs made the layers, and they are hostile. Everything is opened by descriptor from its directory, no link is
- * followed, and nothing waits.
+ * INVARIANT: runs made the layers, and they are hostile. Everything is opened by descriptor from its directory, no link
+ * is followed, and nothing waits.
  */
 #ifndef CORDON_VIEW_LOWER_H
 #define CORDON_VIEW_LOWER_H

@@ -5,8 +5,8 @@
 #include "view/base.h"
 #include "view/lines.h"
 
-/* Whether git's blob is not what the view began with. Both have a change that git does not know: the file was not clean when the
- * view began. Or the host has git's own text, and may have taken back what it had changed before. */
+/* Whether git's blob is not what the view began with. Both have a change that git does not know: the file was not clean
+ * when the view began. Or the host has git's own text, and may have taken back what it had changed before. */
 static bool is_doubtful(const struct cordon_buf *base, const struct cordon_buf *host, bool common)
 {
 	return common || (host->len == base->len &&

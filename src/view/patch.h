@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A change in git's format, so that `git apply` and everything else that reads patches can read it: texts by line, all
- * else as a binary patch. Git knows no directories, and of modes the execute bit only; a comment says what else changed.
+ * else as a binary patch. Git knows no directories, and of modes the execute bit only; a comment has what else changed.
  */
 #ifndef CORDON_VIEW_PATCH_H
 #define CORDON_VIEW_PATCH_H

@@ -117,8 +117,8 @@ int cordon_pick_hunks(const struct cordon_compared *compared, const bool *chosen
 		       : 0;
 }
 
-/* Whether something below a directory changed as well. What is in a new one comes after it, and what was in a deleted one
- * before it. */
+/* Whether something below a directory changed as well. What is in a new one comes after it, and what was in a deleted
+ * one before it. */
 static bool has_inner(const struct cordon_delta *delta, const struct cordon_delta_change *change)
 {
 	size_t i = (size_t)(change - delta->changes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a person sees of one change and may choose of it: both sides compared by line, in hunks. `cordon changes apply -p` asks
- * about each hunk; the page shows them all and sends back which ones were chosen.
+ * What a person sees of one change and may choose of it: both sides compared by line, in hunks. `cordon changes apply
+ * -p` asks about each hunk; the page shows them all and sends back which ones were chosen.
  */
 #ifndef CORDON_VIEW_PICK_H
 #define CORDON_VIEW_PICK_H
@@ -31,13 +31,15 @@ int cordon_compare(const struct cordon_view *view, const struct cordon_delta *de
 		   struct cordon_error *err);
 void cordon_compared_done(struct cordon_compared *compared);
 
-/* Whether hunks of the change can be chosen: a text that stays one, with the same mode. All else is taken as a whole. */
+/* Whether hunks of the change can be chosen: a text that stays one, with the same mode. All else is taken as a
+ * whole. */
 bool cordon_pick_by_hunk(const struct cordon_delta_change *change, const struct cordon_compared *compared);
 /* Makes the choice of the hunks whose entry in `chosen` is true. */
 int cordon_pick_hunks(const struct cordon_compared *compared, const bool *chosen, cordon_pick *ret_pick,
 		      struct cordon_buf *ret_content);
 
-/* Whether a person is asked about a change: not about times, and not about a directory that comes along with what is in it. */
+/* Whether a person is asked about a change: not about times, and not about a directory that comes along with what is in
+ * it. */
 bool cordon_pick_asks(const struct cordon_delta *delta, const struct cordon_delta_change *change);
 
 /* For cordon_apply_request.pick: what was chosen before, in the order of the changes. */

@@ -73,8 +73,8 @@ static void drop(struct work *work)
 		cordon_git_record_remove(work->home, &work->record, NULL);
 }
 
-/* The program ran; that an end could not be recorded is not its fault. The next reader of a view repairs it, and commits
- * wait. */
+/* The program ran; that an end could not be recorded is not its fault. The next reader of a view repairs it, and
+ * commits wait. */
 static void note_error(struct cordon_result *result, const struct cordon_error *err)
 {
 	if (!result->error.code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names that git gives to the content of files, for patches. Nothing relies on them for security. */
+/* The names that git gives to contents. Nothing may rely on them for security: two contents can be made that have one name. */
 #ifndef CORDON_VIEW_SHA1_H
 #define CORDON_VIEW_SHA1_H
 

@@ -30,8 +30,8 @@ static void add_time(hash_state *hash, const struct timespec *time)
 	add_number(hash, (uint64_t)time->tv_nsec);
 }
 
-/* A directory has other times whenever something else in it changes, and that was not shown. Whoever reads a file of a layer may
- * change the time of its status, and that is why `exact` is for files of the host only. */
+/* A directory has other times whenever something else in it changes, and that was not shown. Whoever reads a file of a
+ * layer may change the time of its status, and that is why `exact` is for files of the host only. */
 static void add_ident(hash_state *hash, const struct cordon_ident *ident, bool exact)
 {
 	add_number(hash, ident->mode);

@@ -12,8 +12,8 @@ void cordon_shown_delta(const struct cordon_view *view, const struct cordon_delt
 /* Of the steps that an undo takes back. */
 void cordon_shown_journal(const struct cordon_apply_journal *journal, char ret_shown[static CORDON_SHOWN_SIZE]);
 
-/* Waits until the clock of file times has passed the last change of the host, at most for a moment: from then on another change
- * to a file can be seen by its time. */
+/* Waits until the clock of file times has passed the last change of the host, at most for a moment: from then on
+ * another change to a file can be seen by its time. */
 void cordon_shown_settle(const struct cordon_delta *delta);
 
 #endif

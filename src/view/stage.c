@@ -96,8 +96,8 @@ static bool is_of_user(const char *name)
 	return strncmp(name, "user.", 5) == 0 && strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0;
 }
 
-/* Copies attributes: all that we may set, or those of the user that belong to no overlay. A file system that keeps none is
- * good enough. Both descriptors may be O_PATH. */
+/* Copies attributes: all that we may set, or those of the user that belong to no overlay. A file system that keeps none
+ * is good enough. Both descriptors may be O_PATH. */
 static int copy_attributes(int from_fd, int to_fd, bool all)
 {
 	char from[CORDON_FD_PATH_SIZE], to[CORDON_FD_PATH_SIZE], few[FEW_NAMES];
@@ -130,8 +130,8 @@ static int copy_attributes(int from_fd, int to_fd, bool all)
 }
 
 /*
- * Gives a file the access list of another one. Where that has one, the group's bits of its mode are the most that anybody
- * but owner and others may do, and not what the group may. Returns the mode that the file is to have then.
+ * Gives a file the access list of another one. Where that has one, the group's bits of its mode are the most that
+ * anybody but owner and others may do, and not what the group may. Returns the mode that the file is to have then.
  */
 static mode_t copy_access(int from_fd, int to_fd, mode_t mode)
 {

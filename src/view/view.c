@@ -241,8 +241,8 @@ static json_t *command_of(char *const *argv)
 	return cordon_steal_ptr(&command);
 }
 
-/* What the host changed before now has an earlier time. What it changes after the program of the run has begun does not,
- * because the sandbox lets the clock of file times pass the start before that (sandbox/inside/agent.c). */
+/* What the host changed before now has an earlier time. What it changes after the program of the run has begun does
+ * not, because the sandbox lets the clock of file times pass the start before that (sandbox/inside/agent.c). */
 static void take_start(struct cordon_view_time *ret_start)
 {
 	struct timespec now;
@@ -306,7 +306,8 @@ static int write_first(const struct cordon_view *view, struct cordon_error *err)
 	return r < 0 ? cordon_fail_errno(err, r, "cannot record the view") : 0;
 }
 
-/* Makes the layer's directories. The upper one has the mode and the times of the root, because they become those of the view. */
+/* Makes the layer's directories. The upper one has the mode and the times of the root, because they become those of the
+ * view. */
 static int make_layers(const struct cordon_view *view, const struct cordon_home *home, int root_fd,
 		       struct cordon_error *err)
 {

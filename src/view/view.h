@@ -10,8 +10,8 @@
  *     state/views/<id>/git/          the run's own git directory, if its commits are to be taken over
  *     state/views/<id>/journal/, preimages/   applying and undoing
  *
- * INVARIANT: everything below upper/ and git/ was made by the run and is hostile. It is opened by descriptor, no link is
- * followed, and nothing of it is believed. All else in a view is ours.
+ * INVARIANT: everything below upper/ and git/ was made by the run and is hostile. It is opened by descriptor, no link
+ * is followed, and nothing of it is believed. All else in a view is ours.
  */
 #ifndef CORDON_VIEW_VIEW_H
 #define CORDON_VIEW_VIEW_H
@@ -58,8 +58,8 @@ struct cordon_view_time {
 struct cordon_view_record {
 	char id[CORDON_ID_SIZE];
 	char *root; /* the host's directory, canonical */
-	/* Of the root. The first is another number when the machine starts again; then the last one says whether it is the same
-	 * directory. "": the file system does not say. */
+	/* Of the root. The first is another number when the machine starts again; then the last one says whether it is
+	 * the same directory. "": the file system does not say. */
 	int64_t dev, ino;
 	char lasting[CORDON_VIEW_LASTING_SIZE];
 	/* What the host changed before the start has an earlier ctime, and what it changes after the run has begun has
@@ -122,8 +122,8 @@ void cordon_view_close(struct cordon_view *view);
 int cordon_view_lock(struct cordon_view *view, struct cordon_error *err);
 /* Writes the record, durably. Only the holder of the lock may call it. */
 int cordon_view_save(struct cordon_view *view, struct cordon_error *err);
-/* Records that the run has ended. A view in which nothing changed is removed instead, unless `keep`; then *ret_removed is
- * true and the view is closed. The caller holds the lock. */
+/* Records that the run has ended. A view in which nothing changed is removed instead, unless `keep`; then *ret_removed
+ * is true and the view is closed. The caller holds the lock. */
 int cordon_view_end(const struct cordon_home *home, struct cordon_view *view, const char *run_id, bool keep,
 		    bool *ret_removed, struct cordon_error *err);
 
@@ -138,10 +138,10 @@ struct cordon_view_work {
 };
 
 /*
- * cordon_run() for callers that do nothing before or after it: makes the view and the git directory that the run gets, runs,
- * records the end of the view, or takes over the commits where there is none. Where nobody asked for a mode of git, a policy
- * with a scope decides itself what the run sees of the repository. The result's view_id is "" when the run changed nothing;
- * its `git` says what became of commits.
+ * cordon_run() for everybody who gives a program a root to work in: makes the view and the git directory that the run
+ * gets, runs, records the end of the view, or takes over the commits where there is none. Where nobody asked for a mode
+ * of git, a policy with a scope decides itself what the run sees of the repository. The result's view_id is "" when the
+ * run changed nothing; its `git` says what became of commits. The home is used only for a view and for commits.
  */
 int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec *spec,
 		    const struct cordon_view_work *work, const struct cordon_observer *observer,
