@@ -82,7 +82,7 @@ static void check_journal(const char *text, size_t size)
 		abort();
 	run.max_iterations = 12;
 	run.run_timeout_ms = 1000;
-	if (cordon_flow_journal_parse(text, size, &events, NULL) == 0) {
+	if (cordon_journal_parse(text, size, &events, NULL, NULL) == 0) {
 		cordon_flow_progress_init(&progress, &run, events);
 		assert(progress.state < CORDON_FLOW__MAX && cordon_flow_state_name(progress.state));
 		assert(progress.at == CORDON_FLOW_END || progress.at < run.workflow->n_steps);

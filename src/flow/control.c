@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/file.h>
 
 #include "base/io.h"
 #include "base/lock.h"
@@ -22,16 +21,16 @@ struct held {
 	struct cordon_flow_run run;
 	int lock;
 	struct cordon_flow_standing standing;
-	struct cordon_flow_journal journal;
+	struct cordon_journal journal;
 };
 
 /* clang-format off */
-#define HELD_NONE { .run = CORDON_FLOW_RUN_NONE, .lock = -1, .journal = CORDON_FLOW_JOURNAL_NONE }
+#define HELD_NONE { .run = CORDON_FLOW_RUN_NONE, .lock = -1, .journal = CORDON_JOURNAL_NONE }
 /* clang-format on */
 
 static void held_done(struct held *held)
 {
-	cordon_flow_journal_done(&held->journal);
+	cordon_journal_done(&held->journal);
 	cordon_flow_standing_done(&held->standing);
 	cordon_closep(&held->lock);
 	cordon_flow_run_done(&held->run);
@@ -97,12 +96,13 @@ static int check_shown(const struct held *held, const struct cordon_flow_reply *
 	if (progress->state != CORDON_FLOW_WAITING)
 		return cordon_fail(err, -EALREADY, CORDON_KIND_CONFLICT, "the run %s does not wait for an answer: %s",
 				   held->run.id, cordon_flow_state_name(progress->state));
-	if (reply->step && (!cordon_streq(reply->step, held->run.workflow->steps[progress->at].id) ||
-			    reply->attempt != progress->steps[progress->at].attempt))
-		return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
-				   "the run %s has gone on since: now step %s waits for an answer", held->run.id,
-				   held->run.workflow->steps[progress->at].id);
-	return 0;
+	if (cordon_streq(reply->step, held->run.workflow->steps[progress->at].id) &&
+	    reply->attempt == progress->steps[progress->at].attempt)
+		return 0;
+	return cordon_fail(err, -ESTALE, CORDON_KIND_CONFLICT,
+			   "the run %s has gone on since: now step %s waits for an answer, attempt %llu", held->run.id,
+			   held->run.workflow->steps[progress->at].id,
+			   (unsigned long long)progress->steps[progress->at].attempt);
 }
 
 int cordon_flow_answer(const struct cordon_home *home, const char *id, const struct cordon_flow_reply *reply,
@@ -131,10 +131,10 @@ int cordon_flow_answer(const struct cordon_home *home, const char *id, const str
 			  held.run.workflow->steps[held.standing.progress.at].id, "outputs", "decision",
 			  reply->approve ? "approve" : "reject", "feedback", note ? note : "", "uid",
 			  (json_int_t)getuid());
-	r = event ? cordon_flow_journal_open(held.run.fd, held.standing.events, &held.journal, err)
+	r = event ? cordon_journal_open(held.run.fd, &held.journal, NULL, err)
 		  : cordon_fail_errno(err, -ENOMEM, "cannot record the answer");
 	if (r == 0)
-		r = cordon_flow_journal_add(&held.journal, event, err);
+		r = cordon_journal_add(&held.journal, event, CORDON_JOURNAL_BULKY, err);
 	return r < 0 ? r : cordon_flow_spawn(held.run.id, held.lock, err);
 }
 
@@ -160,8 +160,8 @@ static int end_dead(const struct cordon_home *home, const char *id, struct cordo
 	if (cordon_flow_settle(home, &held.run, &held.standing.progress, held.standing.events, &stage, NULL) == 0)
 		cordon_flow_stage_remove(&stage);
 	cordon_step_spec_forget(home, held.run.id);
-	r = cordon_flow_journal_open(held.run.fd, held.standing.events, &held.journal, err);
-	return r < 0 ? r : cordon_flow_journal_add(&held.journal, event, err);
+	r = cordon_journal_open(held.run.fd, &held.journal, NULL, err);
+	return r < 0 ? r : cordon_journal_add(&held.journal, event, CORDON_JOURNAL_DURABLE, err);
 }
 
 int cordon_flow_cancel(const struct cordon_home *home, const char *id, struct cordon_error *err)

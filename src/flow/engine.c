@@ -3,12 +3,10 @@
  * This runs in the engine of a run: a process of its own, in a session of its own, that has the run's lock. It does one step
  * after the other, as the journal and the definition say, until the run has ended or waits for a person.
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "base/child.h"
 #include "base/io.h"
@@ -23,7 +21,8 @@
 
 int cordon_flow_say(struct cordon_flow_engine *engine, json_t *event, struct cordon_error *err)
 {
-	int r = event ? cordon_flow_journal_add(&engine->journal, event, err)
+	cordon_journal_how how = json_object_get(event, "outputs") ? CORDON_JOURNAL_BULKY : CORDON_JOURNAL_DURABLE;
+	int r = event ? cordon_journal_add(&engine->journal, event, how, err)
 		      : cordon_fail_errno(err, -ENOMEM, "cannot write to the journal");
 
 	if (r == 0 && json_array_append(engine->events, event) == 0)
@@ -136,13 +135,11 @@ static int begin(struct cordon_flow_engine *engine, const char *id, struct cordo
 	int r = cordon_flow_run_open(engine->home, id, &engine->run, err);
 
 	if (r == 0)
-		r = cordon_flow_journal_read(engine->run.fd, &engine->events, err);
+		r = cordon_journal_open(engine->run.fd, &engine->journal, &engine->events, err);
 	if (r < 0)
 		return r;
 	cordon_flow_progress_init(&engine->progress, &engine->run, engine->events);
-	r = cordon_flow_journal_open(engine->run.fd, engine->events, &engine->journal, err);
-	if (r == 0)
-		r = wait_for_dead(engine, err);
+	r = wait_for_dead(engine, err);
 	if (r == 0)
 		r = cordon_flow_settle(engine->home, &engine->run, &engine->progress, engine->events, &engine->stage,
 				       err);
@@ -163,7 +160,7 @@ static void engine_done(struct cordon_flow_engine *engine)
 	engine->crew = cordon_crew_free(engine->crew);
 	cordon_flow_stage_done(&engine->stage);
 	cordon_flow_progress_done(&engine->progress);
-	cordon_flow_journal_done(&engine->journal);
+	cordon_journal_done(&engine->journal);
 	json_decref(engine->events);
 	cordon_flow_run_done(&engine->run);
 }
@@ -175,7 +172,7 @@ static void work(const char *id, int lock)
 	autohome struct cordon_home home = CORDON_HOME_NONE;
 	struct cordon_flow_engine engine = { .home = &home,
 					     .run = CORDON_FLOW_RUN_NONE,
-					     .journal = CORDON_FLOW_JOURNAL_NONE,
+					     .journal = CORDON_JOURNAL_NONE,
 					     .stage = CORDON_FLOW_STAGE_NONE };
 	struct cordon_error err = { 0 };
 	char pid[CORDON_DIGITS_SIZE];
@@ -195,43 +192,15 @@ static void work(const char *id, int lock)
 
 /* ---- the process ---- */
 
-static _Noreturn void own(const char *id, int lock)
-{
-	int kept[] = { lock };
-	int null;
-
-	setsid();
-	prctl(PR_SET_NAME, "cordon-flow", 0, 0, 0);
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
-	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			_exit(1);
-	cordon_closep(&null);
-	if (chdir("/") == 0)
-		work(id, lock);
-	_exit(0);
-}
-
 int cordon_flow_spawn(const char *id, int lock, struct cordon_error *err)
 {
-	pid_t pid = fork();
-	int status = 1;
+	pid_t pid = cordon_child_detach(&(struct cordon_detach){ .kept = &lock, .n_kept = 1 });
 
 	if (pid == 0) {
-		/* A second fork, so that the caller need not wait for the engine. */
-		pid = fork();
-		if (pid == 0)
-			own(id, lock);
-		_exit(pid < 0);
+		prctl(PR_SET_NAME, "cordon-flow", 0, 0, 0);
+		signal(SIGPIPE, SIG_IGN);
+		work(id, lock);
+		_exit(0);
 	}
-	if (pid > 0)
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	return pid < 0 || status
-		       ? cordon_fail_errno(err, pid < 0 ? -errno : -EAGAIN, "cannot start the engine of the run")
-		       : 0;
+	return pid < 0 ? cordon_fail_errno(err, (int)pid, "cannot start the engine of the run") : 0;
 }

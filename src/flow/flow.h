@@ -90,7 +90,7 @@ int cordon_flow_resume(const struct cordon_home *home, const char *id, struct co
 struct cordon_flow_reply {
 	bool approve;
 	const char *note; /* or NULL */
-	/* What the person was shown: currentStepId and currentAttempt of the status. NULL: whichever step waits. */
+	/* What the person was shown: currentStepId and currentAttempt of the status. INVARIANT: no other step is answered. */
 	const char *step;
 	uint64_t attempt;
 };

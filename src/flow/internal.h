@@ -58,7 +58,7 @@ struct cordon_flow_engine {
 	const struct cordon_home *home;
 	struct cordon_flow_run run;
 	json_t *events; /* everything in the journal */
-	struct cordon_flow_journal journal;
+	struct cordon_journal journal;
 	struct cordon_flow_progress progress;
 	struct cordon_crew *crew;
 	struct cordon_flow_stage stage;
@@ -85,8 +85,8 @@ struct cordon_flow_prompt {
 /* The text that the agent gets. */
 int cordon_flow_prompt(const struct cordon_flow_prompt *prompt, struct cordon_buf *ret_text, struct cordon_error *err);
 /* context.md: the run, and the shared areas that the agent has. */
-int cordon_flow_context(const struct cordon_flow_prompt *prompt, const struct cordon_orchestrator *orchestrator,
-			struct cordon_buf *ret_text, struct cordon_error *err);
+int cordon_flow_context(const struct cordon_flow_prompt *p, const struct cordon_orchestrator *orchestrator,
+			struct cordon_buf *out, struct cordon_error *err);
 /* Reads a file of a prompt below the private workspace. -ENOENT when it is missing. */
 int cordon_flow_prompt_file(int private_fd, const char *path, struct cordon_buf *ret_text, struct cordon_error *err);
 

@@ -108,7 +108,7 @@ int cordon_flow_attempts(const struct cordon_home *home, const char *id, const c
 				step);
 	lives = r == 0 && cordon_flow_engine(&run) != 0; /* first: what it says until it ends is in the journal then */
 	if (r == 0)
-		r = cordon_flow_journal_read(run.fd, &events, err);
+		r = cordon_journal_read(run.fd, &events, err);
 	if (r < 0)
 		return r;
 	*ret_attempts = read_attempts(home, events, step, lives);

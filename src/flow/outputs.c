@@ -107,7 +107,7 @@ static int read_output(int dir_fd, const char *path, const char *key, struct cor
 {
 	autofd int parent = -1;
 	autofd int fd = -1;
-	struct stat st;
+	struct stat st = { 0 };
 	const char *name;
 	int r;
 

@@ -11,20 +11,22 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Opens one component, and makes it when it is missing. -errno. */
-static int open_component(int dir_fd, const char *name, bool make)
+static int open_component(int dir_fd, const char *name, bool make, bool *ret_made)
 {
 	int fd = openat(dir_fd, name, DIR_FLAGS);
 
+	*ret_made = false;
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd < 0 ? -errno : fd;
-	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+	*ret_made = mkdirat(dir_fd, name, 0700) == 0;
+	if (!*ret_made && errno != EEXIST)
 		return -errno;
 	fd = openat(dir_fd, name, DIR_FLAGS);
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a clean path below dir_fd by component. */
-static int open_path(int dir_fd, const char *path, bool make, int *ret_fd)
+/* Opens a clean path below dir_fd by component. *ret_made says whether its last component was missing and has been made. */
+static int open_path(int dir_fd, const char *path, bool make, int *ret_fd, bool *ret_made)
 {
 	autofd int at = dup(dir_fd);
 	char name[NAME_MAX + 1];
@@ -36,7 +38,7 @@ static int open_path(int dir_fd, const char *path, bool make, int *ret_fd)
 		int next = cordon_copy(name, sizeof(name), path, n);
 
 		if (next == 0)
-			next = open_component(at, name, make);
+			next = open_component(at, name, make, ret_made);
 		if (next < 0)
 			return next;
 		cordon_closep(&at);
@@ -47,13 +49,30 @@ static int open_path(int dir_fd, const char *path, bool make, int *ret_fd)
 	return 0;
 }
 
+/* What cordon keeps in its own directory needs no identity: no agent reaches the directories above it. */
+static int check_identity(const struct cordon_orchestrator *orchestrator, bool make, bool made, int fd,
+			  struct cordon_error *err)
+{
+	const char *path = orchestrator->private_workspace;
+	struct cordon_named named = { .given = orchestrator->given ? orchestrator->given : path, .path = path, .fd = fd };
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	int r = cordon_home_open(&home, err);
+
+	if (r == 0 && !cordon_path_within(path, home.path))
+		r = made   ? cordon_confirmed_take(&home, &named, true, NULL, err)
+		    : make ? cordon_confirmed_use(&home, &named, err)
+			   : cordon_confirmed_check(&home, &named, NULL, err);
+	return r < 0 ? cordon_error_prefix(err, r, "the private workspace of %s", orchestrator->id) : 0;
+}
+
 int cordon_private_open(const struct cordon_orchestrator *orchestrator, bool make, int *ret_fd, struct cordon_error *err)
 {
 	const char *path = orchestrator->private_workspace;
 	autofd int slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	autofd int fd = -1;
 	struct stat st = { 0 };
-	int r = slash < 0 ? -errno : open_path(slash, path + strspn(path, "/"), make, &fd);
+	bool made = false;
+	int r = slash < 0 ? -errno : open_path(slash, path + strspn(path, "/"), make, &fd, &made);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
@@ -72,13 +91,16 @@ int cordon_private_open(const struct cordon_orchestrator *orchestrator, bool mak
 		cordon_error_hint(err, "chmod go-w %s", path);
 		return -EACCES;
 	}
-	*ret_fd = cordon_steal_fd(&fd);
-	return 0;
+	r = check_identity(orchestrator, make, made, fd, err);
+	if (r == 0)
+		*ret_fd = cordon_steal_fd(&fd);
+	return r;
 }
 
 int cordon_private_subdir(int fd, const char *path, int *ret_fd, struct cordon_error *err)
 {
-	int r = open_path(fd, path, true, ret_fd);
+	bool made;
+	int r = open_path(fd, path, true, ret_fd, &made);
 
 	if (r == -ELOOP || r == -ENOTDIR) {
 		cordon_fail(err, r, CORDON_KIND_CONFLICT,
@@ -150,7 +172,8 @@ int cordon_private_prepare(const struct cordon_settings_file *settings, const st
 	clear(settings, orchestrator, shared);
 	for (size_t i = 0; r == 0 && i < orchestrator->n_grants; i++) {
 		const char *key = orchestrator->grants[i].area->key;
-		int place = open_component(shared, key, true);
+		bool made;
+		int place = open_component(shared, key, true, &made);
 
 		if (place == -ELOOP || place == -ENOTDIR) {
 			cordon_fail(err, place, CORDON_KIND_CONFLICT,

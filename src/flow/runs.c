@@ -2,9 +2,7 @@
 /* The records of runs: makes, finds, opens, lists and removes them. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/file.h>
 
 #include "base/dirs.h"
 #include "base/io.h"
@@ -34,7 +32,7 @@ void cordon_flow_run_done(struct cordon_flow_run *run)
 
 static int open_runs(const struct cordon_home *home, int *ret_fd, struct cordon_error *err)
 {
-	return cordon_home_subdir(home, "flow", ret_fd, err);
+	return cordon_state_kind_open(home, CORDON_STATE_KIND_WORKFLOWS, ret_fd, err);
 }
 
 static bool is_run_id(const char *id)

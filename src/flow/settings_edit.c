@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of config.yaml. The lock is flock() on the directory of the file: the file itself may be missing, and is replaced
+ * Changes of config.yaml. The lock is on the directory of the file: the file itself may be missing, and is replaced
  * by each change.
  */
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "audit/audit.h"
 #include "base/confirmed.h"
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/path.h"
-#include "base/time.h"
 #include "base/resolve.h"
 #include "config/edit_file.h"
 #include "config/edit_yaml.h"

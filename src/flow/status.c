@@ -10,7 +10,7 @@ int cordon_flow_standing(const struct cordon_flow_run *run, struct cordon_flow_s
 			 struct cordon_error *err)
 {
 	json_t *events = NULL;
-	int r = cordon_flow_journal_read(run->fd, &events, err);
+	int r = cordon_journal_read(run->fd, &events, err);
 
 	if (r < 0)
 		return r;

@@ -9,18 +9,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
 #include "base/identity.h"
 #include "base/lock.h"
 #include "base/path.h"
-#include "config/policy_build.h"
 #include "flow/orchestrator_file.h"
 #include "flow/step.h"
-#include "protect/shares.h"
 
 #define COVERS "steps"
 #define NO_RUN "none"
@@ -146,7 +142,6 @@ static int make_places(struct making *making, struct cordon_error *err)
 	const struct cordon_step_spec_ask *ask = making->ask;
 	const char *private = ask->orchestrator->private_workspace;
 	char path[CORDON_PATH_MAX];
-	autofd int fd = -1;
 	autofd int run = -1;
 	int r = ask->run_id ? cordon_settings_id_check("the id of a run", ask->run_id, err) : 0;
 
@@ -156,16 +151,16 @@ static int make_places(struct making *making, struct cordon_error *err)
 	    (ask->run_id && cordon_path_join(making->runs, ask->run_id, making->step->run_workspace,
 					     sizeof(making->step->run_workspace)) < 0))
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", private);
-	r = cordon_private_open(ask->orchestrator, true, &fd, err);
+	r = cordon_private_open(ask->orchestrator, true, &making->private_fd, err);
 	if (r == 0)
 		r = make_cover(ask, making->cover, &making->step->cover, err);
 	if (r == 0)
-		r = cordon_private_prepare(ask->settings, ask->orchestrator, fd, err);
+		r = cordon_private_prepare(ask->settings, ask->orchestrator, making->private_fd, err);
 	if (r < 0 || !ask->run_id || ask->dry)
 		return r;
 	if (cordon_path_join(CORDON_PRIVATE_RUNS, ask->run_id, path, sizeof(path)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", ask->run_id);
-	return cordon_private_subdir(fd, path, &run, err);
+	return cordon_private_subdir(making->private_fd, path, &run, err);
 }
 
 /* ---- rules and shares ---- */

@@ -18,7 +18,6 @@
 #define CORDON_FLOW_STEP_H
 
 #include "base/home.h"
-#include "config/profile.h"
 #include "flow/private.h"
 #include "recipe/recipe.h"
 

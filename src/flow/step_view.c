@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The views in which steps change the private workspace of their orchestrator. */
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/json.h"

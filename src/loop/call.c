@@ -286,6 +286,7 @@ void cordon_loop_call_done(struct cordon_loop *loop, struct cordon_loop_call *ca
 	cordon_loop_logs_done(&call->logs);
 	cordon_buf_done(&call->check_output);
 	cordon_layer_done(&call->result);
+	cordon_delta_done(&call->changed);
 	json_decref(call->outside);
 	if (call->mark_us)
 		call->own_us += (uint64_t)(cordon_loop_us() - call->mark_us);
@@ -294,6 +295,7 @@ void cordon_loop_call_done(struct cordon_loop *loop, struct cordon_loop_call *ca
 	*call = (struct cordon_loop_call){ .view = CORDON_VIEW_NONE,
 					   .check_view = CORDON_VIEW_NONE,
 					   .check_result = CORDON_VIEW_NONE,
+					   .changed = CORDON_DELTA_NONE,
 					   .logs = CORDON_LOOP_LOGS_NONE,
 					   .input = -1 };
 }

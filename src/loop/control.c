@@ -4,9 +4,7 @@
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/child.h"
 #include "base/io.h"
@@ -15,6 +13,7 @@
 #include "base/program.h"
 #include "loop/control.h"
 #include "loop/internal.h"
+#include "state/kinds.h"
 
 #define PROGRAM "cordon"
 #define FAILURE_MAX ((size_t)64 << 10)
@@ -57,9 +56,7 @@ int cordon_loop_dir_open(const struct cordon_home *home, const char *id, int *re
 
 bool cordon_loop_is_running(int dir_fd)
 {
-	autofd int fd = openat(dir_fd, CORDON_LOOP_JOURNAL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return cordon_state_kind_lives(CORDON_STATE_KIND_LOOPS, dir_fd);
 }
 
 /* The program is beside this one, or this one is a server in a directory of its own. */
@@ -73,56 +70,12 @@ static int find_program(char ret_path[static CORDON_PATH_MAX], struct cordon_err
 		       : r;
 }
 
-/* This runs between fork and exec, so it makes async-signal-safe calls only. */
-_Noreturn static void exec_loop(const char *program, char *const *argv, int null, int failures)
-{
-	sigset_t none;
-
-	setsid();
-	for (int number = 1; number < NSIG; number++)
-		(void)signal(number, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 && dup2(failures, STDERR_FILENO) >= 0) {
-		close_range(STDERR_FILENO + 1, ~0U, 0);
-		execve(program, argv, environ);
-	}
-	_exit(127);
-}
-
-/* A second fork, so that the caller need not wait for the loop; it gets the number of the process. */
-static int spawn(const char *program, char *const *argv, int null, int failures, pid_t *ret_pid)
-{
-	int ends[2], status = 1;
-	pid_t pid, loop = -1;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		loop = fork();
-		if (loop == 0)
-			exec_loop(program, argv, null, failures);
-		_exit(loop < 0 || cordon_write_all(ends[1], &loop, sizeof(loop)) < 0);
-	}
-	close(ends[1]);
-	if (pid > 0)
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	if (pid < 0 || status || read(ends[0], &loop, sizeof(loop)) != (ssize_t)sizeof(loop))
-		loop = -1;
-	close(ends[0]);
-	*ret_pid = loop;
-	return loop < 0 ? -EAGAIN : 0;
-}
-
 int cordon_loop_detach(const struct cordon_home *home, const char *id, char *const *argv, int *ret_fd, pid_t *ret_pid,
 		       struct cordon_error *err)
 {
 	char program[CORDON_PATH_MAX], path[64];
 	autofd int dir = -1;
 	autofd int failures = -1;
-	autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int r = find_program(program, err);
 
 	snprintf(path, sizeof(path), CORDON_LOOP_DIRS "/%s", id);
@@ -136,12 +89,16 @@ int cordon_loop_detach(const struct cordon_home *home, const char *id, char *con
 		return -EBUSY;
 	}
 	/* A new file: a process that has the old one does not write to it. */
-	if (null < 0 || (unlinkat(dir, CORDON_LOOP_FAILURES, 0) < 0 && errno != ENOENT) ||
+	if ((unlinkat(dir, CORDON_LOOP_FAILURES, 0) < 0 && errno != ENOENT) ||
 	    (failures = openat(dir, CORDON_LOOP_FAILURES, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600)) < 0)
 		return cordon_fail_errno(err, -errno, "cannot start the loop");
-	r = spawn(program, argv, null, failures, ret_pid);
-	if (r < 0)
-		return cordon_fail_errno(err, r, "cannot start the loop");
+	*ret_pid = cordon_child_detach(&(struct cordon_detach){ .error_fd = failures, .keep_cwd = true });
+	if (*ret_pid == 0) {
+		execve(program, argv, environ);
+		_exit(127);
+	}
+	if (*ret_pid < 0)
+		return cordon_fail_errno(err, (int)*ret_pid, "cannot start the loop");
 	/* A process that has ended already has no descriptor: then the failure tells why. */
 	*ret_fd = (int)syscall(SYS_pidfd_open, *ret_pid, 0);
 	return 0;

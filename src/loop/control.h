@@ -58,6 +58,9 @@ int cordon_loop_log(const struct cordon_home *home, const char *id, const char *
 		    struct cordon_error *err);
 /* An array of the status of all loops, without their stories. */
 int cordon_loop_list(const struct cordon_home *home, json_t **ret_list, struct cordon_error *err);
+/* Removes journals and logs of loops that ended more than max_age_ms ago; views have rules of their own (view/view.h). One that can
+ * go on stays. */
+int cordon_loop_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed, struct cordon_error *err);
 /* The first line that the process of a loop wrote about a failure, as an error; false when there is none. */
 bool cordon_loop_failure(const struct cordon_home *home, const char *id, struct cordon_error *ret_err);
 

@@ -126,18 +126,14 @@ static int interrupt(struct cordon_loop *loop, struct cordon_loop_call *call, st
 /* 1: take the result over; 0: do not; -EINTR: a signal came instead of an answer. */
 static int confirm(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err)
 {
-	autodelta struct cordon_delta delta = CORDON_DELTA_NONE;
 	json_auto_t *changes = NULL;
-	int r = 0;
+	int r;
 
+	(void)err;
 	if (!loop->options.confirm)
 		return 1;
-	if (call->view.dir_fd >= 0) {
-		r = cordon_delta_find(&call->view, &delta, err);
-		if (r < 0)
-			return r;
-		changes = cordon_changes_json(&delta, NULL, 0, true, 0);
-	}
+	if (call->view.dir_fd >= 0)
+		changes = cordon_changes_json(&call->changed, NULL, 0, true, 0);
 	r = loop->options.observer.confirm
 		    ? loop->options.observer.confirm(loop->options.observer.data, loop, call->story, changes)
 		    : -ENOTTY;

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 
 #include "audit/audit.h"
@@ -41,7 +40,8 @@ void cordon_loop_tell(struct cordon_loop *loop, json_t *event)
 
 int cordon_loop_say(struct cordon_loop *loop, json_t *event, bool durable, struct cordon_error *err)
 {
-	int r = event ? cordon_loop_journal_add(&loop->journal, event, durable, err)
+	int r = event ? cordon_journal_add(&loop->journal, event,
+					   durable ? CORDON_JOURNAL_DURABLE : CORDON_JOURNAL_SOON, err)
 		      : cordon_fail_errno(err, -ENOMEM, "cannot write to the journal of the loop");
 
 	if (r == 0)
@@ -431,23 +431,22 @@ static int begin(struct cordon_loop *loop, struct cordon_error *err)
 		.repeatable = true,
 		.observer = { .data = loop, .state = on_state, .event = on_event, .output = on_output }
 	};
+	autoprogress struct cordon_loop_progress progress = { 0 };
 	json_auto_t *events = NULL;
-	const char *last;
 	char label[CORDON_CREW_LABEL_MAX + 1];
-	int r = cordon_loop_journal_open(loop->dir_fd, &loop->journal, &events, err);
+	int r = cordon_journal_open(loop->dir_fd, &loop->journal, &events, err);
 
+	if (r == 0)
+		r = cordon_loop_progress_read(events, &progress, err);
 	if (r < 0)
 		return r;
-	last = json_string_value(
-		json_object_get(json_array_get(events, json_array_size(events) ? json_array_size(events) - 1 : 0),
-				"event"));
 	/* Who asks for one story after the end of a loop wants that one, and not all that were parked. */
-	if (last && cordon_streq(last, "done") && !cordon_loop_has_requests(loop->dir_fd)) {
+	if (progress.done && !cordon_loop_has_requests(loop->dir_fd)) {
 		cordon_loop_logs_clear(loop->dir_fd);
 		(void)unlinkat(loop->dir_fd, "results", 0);
-		r = cordon_loop_journal_clear(&loop->journal, err);
+		r = cordon_journal_clear(&loop->journal, err);
 	} else {
-		r = cordon_loop_state_resume(loop, events, err);
+		r = cordon_loop_state_resume(loop, &progress, err);
 	}
 	snprintf(label, sizeof(label), "loop %.200s", loop->root.path);
 	options.label = cordon_text_safe(label, strlen(label)) ? label : "loop";

@@ -4,10 +4,7 @@
 #include <stdio.h>
 
 #include "audit/audit.h"
-#include "config/policy_build.h"
-#include "config/profile.h"
 #include "loop/hook.h"
-#include "protect/shares.h"
 #include "recipe/recipe.h"
 #include "run/captured.h"
 

@@ -9,6 +9,8 @@
 #include "loop/layers.h"
 #include "loop/logs.h"
 #include "loop/loop.h"
+#include "loop/progress.h"
+#include "view/delta.h"
 #include "view/view.h"
 
 #define CORDON_LOOP_STACK_MAX 12 /* accepted results that wait, before no new view is begun */
@@ -47,6 +49,8 @@ struct cordon_loop_call {
 	struct cordon_buf check_output;
 	/* The result. */
 	struct cordon_layer result;
+	struct cordon_delta
+		changed; /* what apply would do: a layer does not name what an opaque directory or a whiteout deletes */
 	json_t *outside; /* paths outside the scope that were warned of */
 	uint64_t own_us;
 	int64_t mark_us; /* when the present piece of our own work began; 0: none */
@@ -75,7 +79,7 @@ struct cordon_loop {
 	size_t *first; /* of each PRD: the index of its first story */
 	size_t n_stories;
 	size_t *order; /* room for all stories */
-	struct cordon_loop_journal journal;
+	struct cordon_journal journal;
 	struct cordon_crew *crew;
 	struct cordon_loop_call *calls; /* one place per worker */
 	size_t n_calls, n_live;
@@ -118,10 +122,8 @@ typedef enum cordon_loop_looks {
 } cordon_loop_looks;
 int cordon_loop_look(const struct cordon_home *home, const char *id, cordon_loop_looks what, json_t **ret_status,
 		     struct cordon_error *err);
-/* The key of a story in an index. The length of the id comes first, so that no two stories have one key. */
-char *cordon_loop_story_key(const char *prd, const char *id);
-/* board.c: adds what a board has more than a status. `index` has the stories of the status by their keys. */
-void cordon_loop_board_fill(json_t *status, int dir_fd, const json_t *events, const json_t *index);
+/* board.c: adds what a board has more than a status, of which it has the stories with their calls. */
+void cordon_loop_board_fill(json_t *status, int dir_fd, const struct cordon_loop_progress *progress);
 
 /* retry.c: calls `each` for every request to try a story again, until it returns a negative errno. `request` is an object with `prd`,
  * `story` and `uid`, or NULL when it can't be read. */
@@ -135,8 +137,8 @@ int cordon_loop_take_requests(struct cordon_loop *loop, bool now, struct cordon_
 void cordon_loop_make_key(const char *root, const char *const *prds, size_t n, char ret_key[static 33]);
 int cordon_loop_state_open(struct cordon_loop *loop, struct cordon_errors *errors);
 void cordon_loop_state_close(struct cordon_loop *loop);
-/* Goes through the events of an earlier process: counts, notes, and what it had accepted. */
-int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, struct cordon_error *err);
+/* Takes over what an earlier process had done: counts, notes, and what it had accepted. */
+int cordon_loop_state_resume(struct cordon_loop *loop, struct cordon_loop_progress *progress, struct cordon_error *err);
 /* Names the time since the machine started; "" when the kernel does not say. */
 const char *cordon_loop_boot(char buf[static CORDON_LOOP_BOOT_SIZE]);
 /* Keeps the reason and the note of a failed call. */

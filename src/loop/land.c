@@ -268,7 +268,7 @@ static int write_once(struct cordon_loop *loop, struct cordon_error *err)
 
 static int write_tree(struct cordon_loop *loop, struct cordon_error *err)
 {
-	int r;
+	int r = 0;
 
 	do {
 		loop->gave_back = false;

@@ -12,13 +12,17 @@
 #define RESULTS "results"
 #define EXTENSION_MAX 16
 
-static json_t *changed_files(const struct cordon_layer *layer)
+/* A file is one before or after the change. */
+static json_t *changed_files(const struct cordon_delta *changed)
 {
 	json_t *files = json_array();
 
-	for (size_t i = 0; i < layer->n; i++)
-		if (!S_ISDIR(layer->items[i].mode))
-			json_array_append_new(files, cordon_audit_text(layer->items[i].path));
+	for (size_t i = 0; i < changed->n; i++) {
+		const struct cordon_delta_change *change = &changed->changes[i];
+
+		if (!S_ISDIR(change->kind == CORDON_DELTA_DELETED ? change->old.mode : change->new.mode))
+			json_array_append_new(files, cordon_audit_text(change->path));
+	}
 	return files;
 }
 
@@ -52,7 +56,7 @@ json_t *cordon_loop_result(const struct cordon_loop *loop, const struct cordon_l
 			   "story_id", one->story->id, "prd", loop->options.prds[one->prd].path, "success",
 			   (int)success, "exit_code", job->state == CORDON_JOB_TIMEOUT ? 124 : job->exit_code,
 			   "duration_ms", (json_int_t)duration, "tokens_in", "tokens_out", "model", one->story->model,
-			   "log_file", log, "error", error, "files_changed", changed_files(&call->result),
+			   "log_file", log, "error", error, "files_changed", changed_files(&call->changed),
 			   "delegation_depth", 0, "timestamp", now, "attempt", (json_int_t)call->attempt, "violations",
 			   (json_int_t)job->violations, "session_id", job->run_id);
 	if (result && json_array_size(call->outside))

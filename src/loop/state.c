@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a loop on disk and in memory: its directory and locks, its stories, and going on after a kill. */
+/* The state of a loop on disk and in memory: its directory and locks, its stories, going on after a kill, and removing it. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <sys/file.h>
 
+#include "base/dirs.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "loop/control.h"
 #include "loop/internal.h"
-#include "store/internal.h"
+#include "state/kinds.h"
+#include "state/record.h"
 #include "view/journal.h"
 
 #define DEAD_WAIT_MS 60000 /* how long the agents of a killed loop may take to end */
@@ -49,14 +52,23 @@ void cordon_loop_make_key(const char *root, const char *const *prds, size_t n, c
 	sodium_bin2hex(ret_key, 33, sum, sizeof(sum));
 }
 
+#define LOCK_NAME_SIZE 48
+
+static void lock_name(const char *prd, char ret[static LOCK_NAME_SIZE])
+{
+	char hash[33];
+
+	hash_of("", prd, hash);
+	snprintf(ret, LOCK_NAME_SIZE, "%s.prd", hash);
+}
+
 static int take_locks(struct cordon_loop *loop, int loops, struct cordon_error *err)
 {
 	for (size_t i = 0; i < loop->options.n_prds; i++) {
-		char hash[33], name[48];
+		char name[LOCK_NAME_SIZE];
 		int r;
 
-		hash_of("", loop->options.prds[i].path, hash);
-		snprintf(name, sizeof(name), "%s.prd", hash);
+		lock_name(loop->options.prds[i].path, name);
 		r = cordon_lock_take(loops, name, LOCK_EX | LOCK_NB, &loop->prd_locks[i], err);
 		if (r == -EWOULDBLOCK) {
 			cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT, "another loop works on %s",
@@ -181,6 +193,7 @@ int cordon_loop_state_open(struct cordon_loop *loop, struct cordon_errors *error
 	}
 	for (size_t i = 0; i < loop->n_calls; i++)
 		loop->calls[i] = (struct cordon_loop_call){ .view = CORDON_VIEW_NONE,
+							    .changed = CORDON_DELTA_NONE,
 							    .check_view = CORDON_VIEW_NONE,
 							    .check_result = CORDON_VIEW_NONE,
 							    .logs = CORDON_LOOP_LOGS_NONE,
@@ -202,7 +215,7 @@ void cordon_loop_state_close(struct cordon_loop *loop)
 	free(loop->first);
 	free(loop->order);
 	free(loop->calls);
-	cordon_loop_journal_done(&loop->journal);
+	cordon_journal_done(&loop->journal);
 	cordon_closep(&loop->dir_fd);
 	for (size_t i = 0; i < CORDON_LOOP_PRDS_MAX; i++) {
 		cordon_closep(&loop->prd_locks[i]);
@@ -341,86 +354,6 @@ void cordon_loop_remove_view(const struct cordon_loop *loop, const char *id)
 		(void)cordon_view_remove(loop->home, &view, NULL);
 }
 
-/* What is known of the calls while the journal is read. */
-struct replay {
-	json_t *open;	  /* views of calls that have not ended, by number */
-	json_t *accepted; /* events of results that have not landed, oldest first */
-	const char *crew, *landing, *boot, *base;
-};
-
-/* A result that was accepted has gone back. The commits that were made with it are of no use. */
-static void take_back(struct cordon_loop *loop, const struct replay *replay, size_t i)
-{
-	json_array_remove(replay->accepted, i);
-	loop->git.has_parent = false;
-}
-
-static void replay_one(struct cordon_loop *loop, struct replay *replay, json_t *event)
-{
-	const char *what = json_string_value(json_object_get(event, "event"));
-	json_int_t n = json_integer_value(json_object_get(event, "n"));
-	const char *view = json_string_value(json_object_get(event, "view"));
-	char number[CORDON_DIGITS_SIZE];
-	size_t story;
-	bool known = cordon_loop_find(loop, event, &story);
-
-	snprintf(number, sizeof(number), "%lld", (long long)n);
-	if (n > 0 && (uint64_t)n > loop->n)
-		loop->n = (uint64_t)n;
-	if (!what)
-		return;
-	if (cordon_streq(what, "begin")) {
-		replay->crew = json_string_value(json_object_get(event, "crew"));
-		replay->boot = json_string_value(json_object_get(event, "boot"));
-		replay->base = json_string_value(json_object_get(event, "base"));
-		if (json_object_get(event, "base"))
-			json_object_set(replay->open, json_string_value(json_object_get(event, "base")),
-					json_object_get(event, "base"));
-	} else if (cordon_streq(what, "call")) {
-		json_object_set_new(replay->open, number, json_string(view ? view : ""));
-		if (known)
-			loop->stories[story].calls++;
-	} else if (cordon_streq(what, "failed") || cordon_streq(what, "interrupted")) {
-		json_object_del(replay->open, number);
-		/* It may have been accepted, and gone back. */
-		for (size_t i = json_array_size(replay->accepted); i-- > 0;)
-			if (json_integer_value(json_object_get(json_array_get(replay->accepted, i), "n")) == n)
-				take_back(loop, replay, i);
-		if (known && cordon_streq(what, "failed")) {
-			loop->stories[story].failures += json_is_true(json_object_get(event, "counts"));
-			cordon_loop_note(loop, story, loop->stories[story].calls,
-					 json_string_value(json_object_get(event, "note")));
-		}
-	} else if (cordon_streq(what, "accepted")) {
-		json_object_del(replay->open, number);
-		json_array_append(replay->accepted, event);
-		replay->landing = NULL;
-	} else if (cordon_streq(what, "committed")) {
-		const char *parent = json_string_value(json_object_get(event, "parent"));
-		json_t *one;
-		size_t i;
-
-		cordon_copy(loop->git.parent, sizeof(loop->git.parent), parent ? parent : "",
-			    parent ? strlen(parent) : 0);
-		loop->git.has_parent = true;
-		json_array_foreach(replay->accepted, i, one) {
-			const char *key = cordon_digits((uint64_t)json_integer_value(json_object_get(one, "n")), number);
-
-			json_object_set(one, "commit", json_object_get(json_object_get(event, "commits"), key));
-		}
-	} else if (cordon_streq(what, "landing")) {
-		replay->landing = view;
-	} else if (cordon_streq(what, "passed")) {
-		json_array_clear(replay->accepted);
-		replay->landing = NULL;
-		loop->git.has_parent = false;
-	} else if (cordon_streq(what, "parked") && known && loop->stories[story].state != CORDON_STORY_PASSED) {
-		loop->stories[story].state = CORDON_STORY_PARKED;
-	} else if (cordon_streq(what, "retry") && known) {
-		cordon_loop_give_back(loop, story);
-	}
-}
-
 /* ---- after a crash of the machine ---- */
 
 const char *cordon_loop_boot(char buf[static CORDON_LOOP_BOOT_SIZE])
@@ -456,18 +389,19 @@ static int is_applied(const struct cordon_loop *loop, const char *id, struct cor
  * journal says "accepted". 1 when nothing of these files is needed any more: they were applied, or for a branch that is not
  * checked out, they are in commits.
  */
-static int is_on_disk(const struct cordon_loop *loop, const struct replay *replay, struct cordon_error *err)
+static int is_on_disk(const struct cordon_loop *loop, const struct cordon_loop_progress *progress,
+		      struct cordon_error *err)
 {
 	bool any = false;
 	json_t *event;
 	size_t i;
 
-	if (replay->base && *replay->base)
+	if (progress->base && *progress->base)
 		return loop->git.has_parent;
-	if (replay->landing)
-		return is_applied(loop, replay->landing, err);
-	json_array_foreach(replay->accepted, i, event) {
-		const char *view = json_string_value(json_object_get(event, "view"));
+	if (progress->landing)
+		return is_applied(loop, progress->landing, err);
+	json_array_foreach(progress->accepted, i, event) {
+		const char *view = cordon_json_string(event, "view");
 		int r = view && *view ? is_applied(loop, view, err) : 0;
 
 		if (r != 0)
@@ -478,16 +412,16 @@ static int is_on_disk(const struct cordon_loop *loop, const struct replay *repla
 }
 
 /* The stories are done again; this is no failure of theirs. */
-static int forget(struct cordon_loop *loop, struct replay *replay, struct cordon_error *err)
+static int forget(struct cordon_loop *loop, struct cordon_loop_progress *progress, struct cordon_error *err)
 {
 	static const char note[] = "The machine stopped before the result was on the disk.";
 	json_t *event;
 	size_t i, story;
 	int r = 0;
 
-	json_array_foreach(replay->accepted, i, event) {
-		const char *view = json_string_value(json_object_get(event, "view"));
-		json_int_t n = json_integer_value(json_object_get(event, "n"));
+	json_array_foreach(progress->accepted, i, event) {
+		const char *view = cordon_json_string(event, "view");
+		json_int_t n = cordon_json_integer(event, "n");
 
 		if (r < 0 || !cordon_loop_find(loop, event, &story))
 			continue;
@@ -499,19 +433,19 @@ static int forget(struct cordon_loop *loop, struct replay *replay, struct cordon
 		if (view && *view)
 			cordon_loop_remove_view(loop, view);
 	}
-	if (replay->landing)
-		cordon_loop_remove_view(loop, replay->landing);
-	replay->landing = NULL;
+	if (progress->landing)
+		cordon_loop_remove_view(loop, progress->landing);
+	progress->landing = NULL;
 	loop->git.has_parent = false;
-	json_array_clear(replay->accepted);
+	json_array_clear(progress->accepted);
 	return r;
 }
 
-static bool has_restarted(const struct replay *replay)
+static bool has_restarted(const struct cordon_loop_progress *progress)
 {
 	char boot[CORDON_LOOP_BOOT_SIZE];
 
-	return !replay->boot || !cordon_streq(replay->boot, cordon_loop_boot(boot));
+	return !progress->boot || !cordon_streq(progress->boot, cordon_loop_boot(boot));
 }
 
 static int push_accepted(struct cordon_loop *loop, const json_t *event, struct cordon_error *err)
@@ -531,33 +465,120 @@ static int push_accepted(struct cordon_loop *loop, const json_t *event, struct c
 	return r;
 }
 
-int cordon_loop_state_resume(struct cordon_loop *loop, const json_t *events, struct cordon_error *err)
+/* What is known of one story. A PRD that says that it has passed has the last word. */
+static void resume_story(struct cordon_loop *loop, size_t story, const json_t *known)
 {
-	struct replay replay = { .open = json_object(), .accepted = json_array() };
+	struct cordon_loop_story *one = &loop->stories[story];
+	json_t *note;
+	size_t i;
+
+	one->calls = (unsigned int)cordon_json_integer(known, "attempts");
+	one->failures = (unsigned int)cordon_json_integer(known, "failures");
+	if (cordon_json_true(known, "parked") && one->state != CORDON_STORY_PASSED)
+		one->state = CORDON_STORY_PARKED;
+	json_array_foreach(json_object_get(known, "notes"), i, note)
+		cordon_loop_note(loop, story, (unsigned int)json_integer_value(json_array_get(note, 0)),
+				 json_string_value(json_array_get(note, 1)));
+}
+
+int cordon_loop_state_resume(struct cordon_loop *loop, struct cordon_loop_progress *progress, struct cordon_error *err)
+{
 	const char *number;
 	json_t *value, *event;
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(events, i, event)
-		replay_one(loop, &replay, event);
-	if (replay.crew)
-		r = wait_for_dead(loop, replay.crew, err);
-	if (r == 0 && json_array_size(replay.accepted) && has_restarted(&replay)) {
-		r = is_on_disk(loop, &replay, err);
-		r = r == 0 ? forget(loop, &replay, err) : r < 0 ? r : 0;
+	loop->n = progress->n;
+	for (i = 0; i < loop->n_stories; i++)
+		resume_story(loop, i,
+			     cordon_loop_progress_story(progress, loop->options.prds[loop->stories[i].prd].path,
+							loop->stories[i].story->id));
+	loop->git.has_parent = progress->parent;
+	if (progress->parent)
+		cordon_copy(loop->git.parent, sizeof(loop->git.parent), progress->parent, strlen(progress->parent));
+	if (progress->crew)
+		r = wait_for_dead(loop, progress->crew, err);
+	if (r == 0 && json_array_size(progress->accepted) && has_restarted(progress)) {
+		r = is_on_disk(loop, progress, err);
+		r = r == 0 ? forget(loop, progress, err) : r < 0 ? r : 0;
 	}
 	if (r == 0)
-		json_object_foreach(replay.open, number, value)
+		json_object_foreach(progress->views, number, value)
 			if (*json_string_value(value) &&
-			    !(replay.landing && cordon_streq(json_string_value(value), replay.landing)))
+			    !(progress->landing && cordon_streq(json_string_value(value), progress->landing)))
 				cordon_loop_remove_view(loop, json_string_value(value));
-	if (replay.landing)
-		cordon_copy(loop->landing, sizeof(loop->landing), replay.landing, strlen(replay.landing));
-	json_array_foreach(replay.accepted, i, event)
+	if (progress->landing)
+		cordon_copy(loop->landing, sizeof(loop->landing), progress->landing, strlen(progress->landing));
+	json_array_foreach(progress->accepted, i, event)
 		if (r == 0)
 			r = push_accepted(loop, event, err);
-	json_decref(replay.open);
-	json_decref(replay.accepted);
+	return r;
+}
+
+/* ---- removing ---- */
+
+/* The PRDs of a loop that has ended before a time, and that nobody asked to go on since; NULL for any other. */
+static json_t *ended_prds(int dir_fd, int64_t before)
+{
+	autoprogress struct cordon_loop_progress progress = { 0 };
+	json_auto_t *events = NULL;
+	int64_t ended;
+
+	if (cordon_journal_read(dir_fd, &events, NULL) < 0 || cordon_loop_progress_read(events, &progress, NULL) < 0 ||
+	    !progress.begin || !progress.done || cordon_time_parse(progress.last_time, &ended) < 0 || ended >= before ||
+	    cordon_loop_has_requests(dir_fd))
+		return NULL;
+	return json_incref(json_object_get(progress.begin, "prds"));
+}
+
+/* Removes a loop while no other can begin with one of its PRDs. Returns whether it did. */
+static bool remove_ended(int loops, const char *id, int64_t before)
+{
+	autofd int dir = openat(loops, id, CORDON_LOOP_OPEN_DIR);
+	json_auto_t *prds = dir < 0 ? NULL : ended_prds(dir, before);
+	size_t n = json_array_size(prds), held = 0;
+	int locks[CORDON_LOOP_PRDS_MAX];
+	char name[LOCK_NAME_SIZE];
+	bool removed = false;
+
+	for (; held < n && held < CORDON_LOOP_PRDS_MAX && json_is_string(json_array_get(prds, held)); held++) {
+		lock_name(json_string_value(json_array_get(prds, held)), name);
+		if (cordon_lock_take(loops, name, LOCK_EX | LOCK_NB, &locks[held], NULL) < 0)
+			break;
+	}
+	if (n && held == n) {
+		json_auto_t *still = ended_prds(dir, before); /* one may have begun and ended before we had the locks */
+
+		removed = still && cordon_dirs_remove(loops, id, NULL) == 0;
+	}
+	for (size_t i = 0; i < held; i++) {
+		lock_name(json_string_value(json_array_get(prds, i)), name);
+		if (removed)
+			unlinkat(loops, name, 0); /* whoever waits for it looks whether it is still there */
+		close(locks[i]);
+	}
+	return removed;
+}
+
+struct gc {
+	int64_t before;
+	size_t removed;
+};
+
+static int collect(void *data, int loops, const char *name)
+{
+	struct gc *gc = data;
+
+	gc->removed += strlen(name) == CORDON_LOOP_ID_SIZE - 1 && remove_ended(loops, name, gc->before);
+	return 0;
+}
+
+int cordon_loop_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed, struct cordon_error *err)
+{
+	struct gc gc = { .before = cordon_time_now() - (int64_t)max_age_ms };
+	int r = sodium_init() < 0 ? cordon_fail(err, -EIO, CORDON_KIND_INTERNAL, "libsodium does not work")
+				  : cordon_state_kind_each(home, CORDON_STATE_KIND_LOOPS, collect, &gc, err);
+
+	*ret_removed = gc.removed;
 	return r;
 }

@@ -4,8 +4,8 @@
  * writer use this table, so each key is written down once. The reader keeps keys that the table does not name, and the
  * writer writes them again.
  */
-#ifndef CORDON_STORE_FIELDS_H
-#define CORDON_STORE_FIELDS_H
+#ifndef CORDON_STATE_FIELDS_H
+#define CORDON_STATE_FIELDS_H
 
 #include <jansson.h>
 

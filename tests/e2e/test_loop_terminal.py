@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cordon loop and a person: the table on a terminal, the question of --confirm, and the validation hooks of the settings."""
+import json
 import os
 import re
 import select
@@ -227,6 +228,25 @@ def test_a_hook_of_apply_fails_the_call_and_its_line_is_in_the_next_prompt(loop,
     assert [(event["story"], event["note"]) for event in events if event["event"] == "failed"] == [("BAD", why)] * 3 + [("FIXED", why)], events
     assert [(one["id"], one["state"], one["reason"]) for one in events[-1]["stories"]] == [("BAD", "parked", why), ("FIXED", "passed", None)]
     assert loop.passed() == ["FIXED"] and sorted(os.listdir(loop.top / "lib")) == ["good", "shared.txt"] and len(loop.views()) == 1
+
+
+def test_a_hook_of_apply_is_told_of_all_that_would_happen(loop, hooked):
+    """A directory that is removed and made anew, or removed, or moved, is in the layer one name, or none."""
+    for name in ("tests/a.py", "tests/b.py", "tests/deep/c.py", "old/d.py"):
+        loop.box.write(f"repo/{name}", "x\n")
+    hooked("printf '%s' \"$asked\" >&2; exit 1", "apply")
+    loop.prd(story("A"))
+    events = loop.events("rm -rf tests; mkdir tests; mv old new; mkdir empty", status=1)
+    told = [event["note"] for event in events if event["event"] == "failed"][0]
+    paths = json.loads(told[told.index("{"):])["paths"]
+    assert sorted(paths) == ["empty/", "new/", "new/d.py", "old/", "old/d.py", "tests/a.py", "tests/b.py", "tests/deep/", "tests/deep/c.py"]
+    # The results name the files, too; and what is not refused is done as it was told.
+    hooked("exit 0", "apply")
+    loop.prd(story("A"))
+    done = loop.events("rm -rf tests; mkdir tests; mv old new; mkdir empty")
+    (accepted,) = [event for event in done if event["event"] == "accepted"]
+    assert sorted(accepted["result"]["files_changed"]) == ["new/d.py", "old/d.py", "tests/a.py", "tests/b.py", "tests/deep/c.py"]
+    assert os.listdir(loop.top / "tests") == [] and os.listdir(loop.top / "new") == ["d.py"] and not (loop.top / "old").exists()
 
 
 def test_no_hook_can_allow_anything(loop, hooked):

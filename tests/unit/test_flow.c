@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "flow/envelope.h"
+#include "flow/internal.h"
 #include "flow/journal.h"
 #include "flow/progress.h"
 #include "flow/template.h"
@@ -114,42 +115,44 @@ static int open_dir(void)
 	return fd;
 }
 
-static void add(struct cordon_flow_journal *journal, const char *what)
+static void add(struct cordon_journal *journal, const char *what)
 {
 	json_auto_t *event = json_pack("{s:s}", "event", what);
 
-	assert_int_equal(cordon_flow_journal_add(journal, event, NULL), 0);
+	assert_int_equal(cordon_journal_add(journal, event, CORDON_JOURNAL_DURABLE, NULL), 0);
 }
 
 /* A writer that is killed leaves any part of its last line. */
 static void test_a_journal_cut_at_any_byte_has_the_whole_lines_and_goes_on(void **state)
 {
 	autofd int dir = open_dir();
-	struct cordon_flow_journal journal = CORDON_FLOW_JOURNAL_NONE;
+	struct cordon_journal journal = CORDON_JOURNAL_NONE;
 	json_t *events = NULL;
 	struct stat st;
 	off_t first;
 
 	(void)state;
-	assert_int_equal(cordon_flow_journal_read(dir, &events, NULL), 0);
+	assert_int_equal(cordon_journal_read(dir, &events, NULL), 0);
 	assert_int_equal(json_array_size(events), 0);
-	assert_int_equal(cordon_flow_journal_open(dir, events, &journal, NULL), 0);
 	json_decref(events);
+	assert_int_equal(cordon_journal_open(dir, &journal, NULL, NULL), 0);
 	add(&journal, "engine");
 	assert_int_equal(fstat(journal.fd, &st), 0);
 	first = st.st_size;
 	add(&journal, "wait");
 	assert_int_equal(fstat(journal.fd, &st), 0);
-	cordon_flow_journal_done(&journal);
+	cordon_journal_done(&journal);
 	for (off_t size = st.st_size - 1; size >= first; size--) {
 		assert_int_equal(truncate("journal", size), 0);
-		assert_int_equal(cordon_flow_journal_read(dir, &events, NULL), 0);
+		assert_int_equal(cordon_journal_read(dir, &events, NULL), 0);
 		assert_int_equal(json_array_size(events), 1);
-		assert_int_equal(cordon_flow_journal_open(dir, events, &journal, NULL), 0);
+		json_decref(events);
+		assert_int_equal(cordon_journal_open(dir, &journal, &events, NULL), 0);
+		assert_int_equal(json_array_size(events), 1);
 		json_decref(events);
 		add(&journal, "wait");
-		cordon_flow_journal_done(&journal);
-		assert_int_equal(cordon_flow_journal_read(dir, &events, NULL), 0);
+		cordon_journal_done(&journal);
+		assert_int_equal(cordon_journal_read(dir, &events, NULL), 0);
 		assert_int_equal(json_array_size(events), 2);
 		assert_int_equal(json_integer_value(json_object_get(json_array_get(events, 1), "seq")), 2);
 		json_decref(events);
@@ -172,7 +175,7 @@ static void test_a_damaged_journal_is_refused_and_named(void **state)
 		struct cordon_error err = { 0 };
 		json_t *events = NULL;
 
-		assert_int_equal(cordon_flow_journal_parse(bad[i], strlen(bad[i]), &events, &err), -EBADMSG);
+		assert_int_equal(cordon_journal_parse(bad[i], strlen(bad[i]), &events, NULL, &err), -EBADMSG);
 		assert_null(events);
 		assert_non_null(strstr(err.message, "damaged in line"));
 	}
@@ -196,7 +199,7 @@ static void stands(const char *journal, cordon_flow_state state, bool open, cons
 	assert_int_equal(cordon_workflow_parse(parsed, &run.doc, &run.workflow, NULL), 0);
 	run.max_iterations = 4;
 	run.run_timeout_ms = 1000;
-	assert_int_equal(cordon_flow_journal_parse(journal, strlen(journal), &events, NULL), 0);
+	assert_int_equal(cordon_journal_parse(journal, strlen(journal), &events, NULL, NULL), 0);
 	cordon_flow_progress_init(&progress, &run, events);
 	assert_int_equal(progress.state, state);
 	assert_int_equal(progress.open, open);
@@ -244,6 +247,29 @@ static void test_the_journal_alone_says_where_a_run_stands(void **state)
 	       false, NULL, NULL);
 }
 
+static void test_an_agent_without_a_model_keeps_every_other_word(void **state)
+{
+	char *command[] = { "agent", "run", "--model", "{model}", "--file", "{prompt_file}", NULL };
+	const struct cordon_provider provider = { .command = command };
+	static const char *const with[] = { "agent", "run", "--model", "m", "--file", "p" };
+	static const char *const without[] = { "agent", "run", "--file", "p" };
+
+	(void)state;
+	for (int model = 0; model < 2; model++) {
+		const char *const *expected = model ? with : without;
+		size_t n = model ? CORDON_ARRAY_SIZE(with) : CORDON_ARRAY_SIZE(without);
+		bool file = false;
+		char **argv = cordon_flow_argv(&provider, model ? "m" : NULL, "p", &file);
+
+		assert_non_null(argv);
+		assert_true(file);
+		for (size_t i = 0; i < n; i++)
+			assert_string_equal(argv[i], expected[i]);
+		assert_null(argv[n]);
+		cordon_flow_argv_free(argv);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +280,7 @@ int main(void)
 						unit_setup, unit_teardown),
 		cmocka_unit_test(test_a_damaged_journal_is_refused_and_named),
 		cmocka_unit_test(test_the_journal_alone_says_where_a_run_stands),
+		cmocka_unit_test(test_an_agent_without_a_model_keeps_every_other_word),
 	};
 
 	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
