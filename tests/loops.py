@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of cordon loop share: a repository with a PRD, agents that are lines of shell, and looks at what came of it."""
 import json
+import pathlib
 import os
 
 # Every agent begins so: the prompt in $p, and the story's id in $id.
@@ -35,6 +36,11 @@ class Loop:
     def views(self):
         path = self.box.state / "state" / "views"
         return sorted(os.listdir(path)) if path.exists() else []
+
+    def output(self, call):
+        """What the agent of a call has written so far; nothing before its log is there."""
+        path = self.logs().get(call, pathlib.Path("/nonexistent")) / "output.log"
+        return path.read_text() if path.exists() else ""
 
     def logs(self):
         return {path.name: path for path in (self.box.state / "state" / "loops").glob("*/logs/*")}

@@ -20,13 +20,13 @@ static bool is_on_the_way(const struct cordon_loop *loop, const struct cordon_la
 }
 
 /* A scope that is not enforced: what lies outside is told. */
-static bool outside_scope(const struct cordon_policy *scope, const struct cordon_layer_entry *entry)
+static bool outside_scope(const struct cordon_policy *scope, const char *path, bool dir)
 {
 	struct cordon_decision decision;
 
-	if (!scope || S_ISDIR(entry->mode))
+	if (!scope || dir)
 		return false;
-	cordon_policy_decide(scope, entry->path, CORDON_OP_WRITE, &decision);
+	cordon_policy_decide(scope, path, CORDON_OP_WRITE, &decision);
 	return decision.verdict != CORDON_ALLOW;
 }
 
@@ -46,6 +46,47 @@ static int make_scope(const struct cordon_loop *loop, const struct cordon_loop_c
 	return r;
 }
 
+/* Finds an entry; the list is sorted. */
+static bool layer_has(const struct cordon_layer *layer, const char *path)
+{
+	size_t low = 0, high = layer->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(layer->items[middle].path, path);
+
+		if (order == 0)
+			return true;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+/* Judges the deletions that no entry of the layer names: what lay below a directory that is gone, or was made anew. */
+static int judge_deletions(struct cordon_loop_call *call, const struct cordon_policy *policy,
+			   const struct cordon_policy *scope, char **ret_why, struct cordon_error *err)
+{
+	for (size_t i = 0; i < call->changed.n; i++) {
+		const struct cordon_delta_change *change = &call->changed.changes[i];
+		const char *why;
+		bool warned;
+
+		if (change->kind != CORDON_DELTA_DELETED || layer_has(&call->result, change->path))
+			continue;
+		why = cordon_judge_change(policy, change, call->result.arena, &warned);
+		if (why && asprintf(ret_why, "The change of %s was refused: %s.", change->path, why) < 0)
+			return cordon_fail_errno(err, -ENOMEM, "the result");
+		if (why)
+			return 0;
+		if (warned || outside_scope(scope, change->path, S_ISDIR(change->old.mode)))
+			json_array_append_new(call->outside, cordon_audit_text(change->path));
+	}
+	return 0;
+}
+
 int cordon_loop_judge(struct cordon_loop *loop, struct cordon_loop_call *call, char **ret_why, struct cordon_error *err)
 {
 	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *scope = NULL;
@@ -55,6 +96,8 @@ int cordon_loop_judge(struct cordon_loop *loop, struct cordon_loop_call *call, c
 
 	if (r == 0)
 		r = cordon_layer_read(upper, &call->result, err);
+	if (r == 0)
+		r = cordon_delta_find(&call->view, &call->changed, err);
 	if (r == 0)
 		r = cordon_view_policy(&call->view, &policy, err); /* without what the repository added for the run */
 	if (r == 0)
@@ -79,37 +122,64 @@ int cordon_loop_judge(struct cordon_loop *loop, struct cordon_loop_call *call, c
 			return 0;
 		}
 		entry->in_scope = !warned;
-		if (warned || outside_scope(scope, entry))
+		if (warned || outside_scope(scope, entry->path, S_ISDIR(entry->mode)))
 			json_array_append_new(call->outside, cordon_audit_text(entry->path));
 	}
-	return 0;
+	return judge_deletions(call, policy, scope, ret_why, err);
 }
 
 /* ---- hooks ---- */
 
+/* Whether hooks are told of a change: of every one that apply carries out, but not of a directory in which only something changed. */
+static bool is_told(const struct cordon_delta_change *change)
+{
+	return change->kind != CORDON_DELTA_TOUCHED || !S_ISDIR(change->new.mode);
+}
+
+/* The path of a change; that of a directory ends with a slash. */
+static char *told_path(const struct cordon_delta_change *change)
+{
+	bool dir = S_ISDIR(change->kind == CORDON_DELTA_DELETED ? change->old.mode : change->new.mode);
+	char *path = NULL;
+
+	return asprintf(&path, "%s%s", change->path, dir ? "/" : "") < 0 ? NULL : path;
+}
+
+static int run_hooks(const struct cordon_loop *loop, struct cordon_hook_ask *ask, const struct cordon_delta *changed,
+		     struct cordon_error *err)
+{
+	autofree char **paths = calloc(changed->n + 1, sizeof(*paths));
+	size_t n = 0;
+	int r = paths ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < changed->n; i++)
+		if (is_told(&changed->changes[i]) && !(paths[n++] = told_path(&changed->changes[i])))
+			r = -ENOMEM;
+	ask->paths = (const char *const *)paths;
+	ask->n_paths = n;
+	r = r < 0 ? cordon_fail_errno(err, r, "hooks") : cordon_hooks_run(loop->options.settings, ask, err);
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	return r;
+}
+
 int cordon_loop_hooks(const struct cordon_loop *loop, cordon_hook_event event, size_t story,
-		      const struct cordon_layer *layer, struct cordon_error *err)
+		      const struct cordon_delta *changed, struct cordon_error *err)
 {
 	const struct cordon_loop_story *one = &loop->stories[story];
 	const struct cordon_loop_prd *prd = &loop->options.prds[one->prd];
-	autofree const char **paths = calloc((layer ? layer->n : 0) + 1, sizeof(*paths));
 	struct cordon_hook_ask ask = { .event = event,
 				       .root = &loop->root,
 				       .folders = prd->items,
 				       .n_folders = prd->n_items,
 				       .mode = prd->mode,
-				       .paths = layer ? paths : one->story->scope,
-				       .n_paths = layer ? 0 : one->story->n_scope };
+				       .paths = one->story->scope,
+				       .n_paths = one->story->n_scope };
 	int r;
 
 	if (!loop->options.settings || !cordon_hooks_have(loop->options.settings, event))
 		return 0;
-	if (!paths)
-		return cordon_fail_errno(err, -ENOMEM, "hooks");
-	for (size_t i = 0; layer && i < layer->n; i++)
-		if (!S_ISDIR(layer->items[i].mode))
-			paths[ask.n_paths++] = layer->items[i].path;
-	r = cordon_hooks_run(loop->options.settings, &ask, err);
+	r = changed ? run_hooks(loop, &ask, changed, err) : cordon_hooks_run(loop->options.settings, &ask, err);
 	return r == -EPERM ? 1 : r;
 }
 

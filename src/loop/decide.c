@@ -193,7 +193,7 @@ static int accept(struct cordon_loop *loop, struct cordon_loop_call *call, struc
 		if (path)
 			return conflict(loop, call, &loop->stack[i], path, err);
 	}
-	r = cordon_loop_hooks(loop, CORDON_HOOK_APPLY, story, &call->result, err);
+	r = cordon_loop_hooks(loop, CORDON_HOOK_APPLY, story, &call->changed, err);
 	if (r != 0)
 		return r < 0 ? r : cordon_loop_fail(loop, call, true, err->message, err);
 	r = confirm(loop, call, err);

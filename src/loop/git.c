@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of stories as commits. */
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "base/time.h"
 #include "loop/git.h"
+#include "loop/git_objects.h"
 #include "loop/internal.h"
 
 #define SHIM "git"
@@ -19,6 +17,7 @@
 #define RUNNING_WAIT_MS 60000 /* how long a git that a killed loop started may take to end */
 #define OUTPUT_MAX ((size_t)64 << 20)
 #define INDEX_MAX ((uint64_t)4 << 30)
+#define WORDS_MAX ((size_t)64 << 10) /* bytes of changes that are given to git as words */
 
 int cordon_loop_git_call(const struct cordon_loop *loop, struct cordon_git_call *call, struct cordon_buf *ret_output,
 			 struct cordon_error *err)
@@ -111,7 +110,8 @@ static bool find_value(const char *config, const char *key, char *ret, size_t si
 	return false;
 }
 
-static void find_author(struct cordon_loop_git *git)
+/* Who made the commits, and how objects are named. */
+static void find_settings(struct cordon_loop_git *git)
 {
 	autobuf struct cordon_buf config = { 0 };
 	char name[200] = "cordon", address[200] = "cordon@localhost";
@@ -119,6 +119,7 @@ static void find_author(struct cordon_loop_git *git)
 	if (cordon_git_repo_config(&git->repo, true, &config, NULL) == 0 && config.data) {
 		(void)find_value(config.data, "name", name, sizeof(name));
 		(void)find_value(config.data, "email", address, sizeof(address));
+		git->sha256 = strstr(config.data, "\n\tobjectformat = sha256\n") != NULL;
 	}
 	snprintf(git->author, sizeof(git->author), "%s <%s>", name, address);
 }
@@ -197,7 +198,7 @@ int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err)
 	}
 	if (cordon_path_join(loop->dir, SHIM, git->shim, sizeof(git->shim)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", loop->dir);
-	find_author(git);
+	find_settings(git);
 	r = wait_for_git(loop, err);
 	if (r == 0)
 		r = make_shim(loop, err);
@@ -209,6 +210,7 @@ int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err)
 
 void cordon_loop_git_close(struct cordon_loop_git *git)
 {
+	cordon_git_stop(&git->reader);
 	cordon_closep(&git->running_fd);
 	cordon_git_repo_done(&git->repo);
 }
@@ -264,33 +266,86 @@ int cordon_loop_git_commit(struct cordon_loop *loop, struct cordon_error *err)
 
 /* ---- landing ---- */
 
-/* What differs between two commits, as git update-index reads it. */
-static int make_index_info(struct cordon_loop *loop, const char *from, const char *to, struct cordon_buf *ret,
-			   struct cordon_error *err)
+/* One change of the index; the text is "MODE ID\\tPATH". */
+static bool is_removed(const char *info)
 {
-	const char *const diff[] = { "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, NULL };
-	const char *const list[] = { "ls-tree", "-r", "-z", "--full-tree", to, NULL };
-	autobuf struct cordon_buf raw = { 0 };
-	int r = cordon_loop_git_run(loop, *from ? diff : list, NULL, NULL, &raw, err);
+	return strncmp(info, "0 ", 2) == 0;
+}
 
-	ret->max = 2 * OUTPUT_MAX;
-	for (size_t at = 0; r == 0 && at < raw.len;) {
-		char *entry = raw.data + at, *path = entry + strlen(entry) + 1;
-		char old_mode[8], new_mode[8], old_id[CORDON_LOOP_GIT_ID], new_id[CORDON_LOOP_GIT_ID], tab[2];
+static int add_word(const char ***words, size_t *n, size_t *cap, const char *word)
+{
+	if (*n + 1 >= *cap) {
+		size_t more = *cap ? 2 * *cap : 64;
+		const char **larger = reallocarray(*words, more, sizeof(*larger));
 
-		if (!*from) { /* "MODE blob ID\tPATH" is a form that it reads, too */
-			r = cordon_buf_add(ret, entry, strlen(entry) + 1);
-			at += strlen(entry) + 1;
-			continue;
-		}
-		if (sscanf(entry, ":%7s %7s %64s %64s %1s", old_mode, new_mode, old_id, new_id, tab) != 5 ||
-		    path >= raw.data + raw.len)
-			return cordon_fail(err, -EBADMSG, CORDON_KIND_INTERNAL, "git diff-tree said something else");
-		r = cordon_buf_addf(ret, "%s %s\t%s", new_mode, new_id, path);
-		if (r == 0)
-			r = cordon_buf_addc(ret, '\0');
-		at = (size_t)(path - raw.data) + strlen(path) + 1;
+		if (!larger)
+			return -ENOMEM;
+		*words = larger;
+		*cap = more;
 	}
+	(*words)[(*n)++] = word;
+	(*words)[*n] = NULL;
+	return 0;
+}
+
+/* The words of a command that changes the index and looks at the files of the tree, all in one: paths that are removed come first, so
+ * that they are not in the way. `info` is changed, and has the words. */
+static int make_words(struct cordon_buf *info, const char ***ret)
+{
+	static const char *const first[] = { "update-index", "-q", "--add", "--remove", "--replace", "--force-remove" };
+	autofree const char **words = NULL;
+	size_t n = 0, cap = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(first); i++)
+		r = add_word(&words, &n, &cap, first[i]);
+	for (size_t at = 0, next; r == 0 && at < info->len; at = next) {
+		char *tab = strchr(info->data + at, '\t');
+
+		next = at + strlen(info->data + at) + 1;
+		if (is_removed(info->data + at)) { /* "./PATH", so that none looks like an option */
+			tab[-1] = '.';
+			tab[0] = '/';
+			r = add_word(&words, &n, &cap, tab - 1);
+		}
+	}
+	for (size_t at = 0, next; r == 0 && at < info->len; at = next) {
+		char *text = info->data + at, *space = strchr(text, ' '), *tab;
+
+		next = at + strlen(text) + 1;
+		if (is_removed(text))
+			continue;
+		tab = strchr(text, '\t');
+		*space = *tab = ',';
+		r = add_word(&words, &n, &cap, "--cacheinfo");
+		if (r == 0)
+			r = add_word(&words, &n, &cap, text);
+	}
+	if (r == 0)
+		r = add_word(&words, &n, &cap, "--refresh");
+	*ret = r < 0 ? NULL : cordon_steal_ptr(&words);
+	return r;
+}
+
+/* Changes the index at `path`, and has git look which files of the tree are as it says. */
+static int change_index(struct cordon_loop *loop, const char *path, struct cordon_buf *info, struct cordon_error *err)
+{
+	static const char *const argv[] = { "update-index", "-z", "--index-info", NULL };
+	static const char *const refresh[] = { "update-index", "-q", "--refresh", NULL };
+	autofree const char **words = NULL;
+	struct cordon_git_call call = { .index = path, .may_differ = true };
+	int r;
+
+	if (info->len && info->len <= WORDS_MAX) {
+		r = make_words(info, &words);
+		if (r < 0)
+			return cordon_fail_errno(err, r, "the index");
+		call.argv = words;
+		return cordon_loop_git_call(loop, &call, NULL, err);
+	}
+	r = info->len ? cordon_loop_git_run(loop, argv, info, path, NULL, err) : 0;
+	if (r == 0)
+		(void)cordon_loop_git_run(loop, refresh, NULL, path, NULL, NULL); /* fails where files differ */
 	return r;
 }
 
@@ -339,9 +394,7 @@ static int copy_index(int from_dir, const char *name, int to)
 /* The index with the new entries, beside the real one. */
 static int make_index(struct cordon_loop *loop, const char *from, const char *to, struct cordon_error *err)
 {
-	static const char *const argv[] = { "update-index", "-z", "--index-info", NULL };
-	static const char *const refresh[] = { "update-index", "-q", "--refresh", NULL };
-	autobuf struct cordon_buf info = { 0 };
+	autobuf struct cordon_buf info = CORDON_BUF(2 * OUTPUT_MAX);
 	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
 	autofd int fd = -1;
 	struct stat st;
@@ -357,12 +410,8 @@ static int make_index(struct cordon_loop *loop, const char *from, const char *to
 		if (r < 0)
 			return cordon_fail_errno(err, r, "cannot copy the index");
 	}
-	r = make_index_info(loop, from, to, &info, err);
-	if (r == 0 && info.len)
-		r = cordon_loop_git_run(loop, argv, &info, path, NULL, err);
-	if (r == 0)
-		(void)cordon_loop_git_run(loop, refresh, NULL, path, NULL, NULL); /* fails where files differ */
-	return r;
+	r = cordon_git_trees_compare(loop, from, to, &info, err);
+	return r < 0 ? r : change_index(loop, path, &info, err);
 }
 
 static int move_branch(struct cordon_loop *loop, const char *to, struct cordon_error *err)

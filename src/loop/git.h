@@ -6,14 +6,13 @@
  * With `branchName` of the PRD the checkout stays as it is, and so the results are not in the host's tree: a view of ours,
  * the base, holds the difference between the checkout's commit and the branch, and every other view lies on top of it.
  *
- * INVARIANT: no hook, filter or configuration of the repository is used (view/git_internal.h).
+ * INVARIANT: no hook, filter or configuration of the repository is used (git/repo.h).
  */
 #ifndef CORDON_LOOP_GIT_H
 #define CORDON_LOOP_GIT_H
 
 #include "git/repo.h"
 #include "loop/layers.h"
-#include "git/internal.h"
 #include "view/view.h"
 
 #define CORDON_LOOP_GIT_ID CORDON_GIT_ID_SIZE
@@ -26,7 +25,9 @@ struct cordon_loop_git {
 	bool active;	  /* results become commits */
 	bool checked_out; /* the branch is that of HEAD: tree and index advance with it */
 	struct cordon_git_repo repo;
-	int running_fd; /* locked by us and by each git that we started */
+	bool sha256;			  /* the names of its objects */
+	struct cordon_git_process reader; /* asked for objects, once it was needed */
+	int running_fd;			  /* locked by us and by each git that we started */
 	char shim[CORDON_PATH_MAX];
 	char branch[512];		 /* "refs/heads/..." */
 	char head[CORDON_LOOP_GIT_ID];	 /* the commit of HEAD at the start; "" when there is none yet */
@@ -37,7 +38,7 @@ struct cordon_loop_git {
 };
 
 /* clang-format off */
-#define CORDON_LOOP_GIT_NONE { .repo = CORDON_GIT_REPO_NONE, .running_fd = -1 }
+#define CORDON_LOOP_GIT_NONE { .repo = CORDON_GIT_REPO_NONE, .reader = { .fd = -1 }, .running_fd = -1 }
 /* clang-format on */
 
 int cordon_loop_git_open(struct cordon_loop *loop, struct cordon_error *err);
@@ -62,9 +63,9 @@ int cordon_loop_git_tip(const struct cordon_loop_git *git, char ret[static CORDO
 			struct cordon_error *err);
 
 /* git_import.c: makes a commit of each result on the stack, on top of `parent` ("" for none), as objects that no ref names.
- * `own` has another git directory and place for them, or is NULL: the repository. ret_ids[i] is "" for a result in which git
+ * `objects` is another directory for them, or NULL: that of the repository. ret_ids[i] is "" for a result in which git
  * sees no change. */
-int cordon_loop_git_import(struct cordon_loop *loop, const char *parent, const struct cordon_git_call *own,
+int cordon_loop_git_import(struct cordon_loop *loop, const char *parent, const char *objects,
 			   char (*ret_ids)[CORDON_LOOP_GIT_ID], struct cordon_error *err);
 
 /* git_base.c: makes the view of the base. */

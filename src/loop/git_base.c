@@ -38,7 +38,7 @@ static int open_parent(int upper, const char *path, const char **ret_name)
 
 static int put(int upper, const char *path, const char *mode, const char *content, size_t n)
 {
-	const char *name;
+	const char *name = "";
 	autofd int parent = open_parent(upper, path, &name), fd = -1;
 	autofree char *target = NULL;
 

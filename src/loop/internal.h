@@ -179,9 +179,9 @@ int cordon_loop_fail(struct cordon_loop *loop, struct cordon_loop_call *call, bo
 
 /* The story is not tried again in this loop; its reason was noted. */
 int cordon_loop_park(struct cordon_loop *loop, size_t story, uint64_t n, struct cordon_error *err);
-/* Runs the validation hooks of an event about a story; 1 when one refused, and err says which. `layer` may be NULL. */
+/* Runs the validation hooks of an event about a story; 1 when one refused, and err says which. `changed` may be NULL. */
 int cordon_loop_hooks(const struct cordon_loop *loop, cordon_hook_event event, size_t story,
-		      const struct cordon_layer *layer, struct cordon_error *err);
+		      const struct cordon_delta *changed, struct cordon_error *err);
 /* check.c: starts the check of a result. */
 int cordon_loop_check(struct cordon_loop *loop, struct cordon_loop_call *call, struct cordon_error *err);
 /* Judges the result by the policy and fills `result` and `outside`. *ret_why is allocated when it is refused. */

@@ -67,6 +67,14 @@ def test_the_lines_of_the_start_are_those_that_scripts_know(loop):
     assert first["fileScope"][:8] == FOLDER_SCOPE and second["fileScope"] == ["lib/*.c"]
 
 
+def test_a_story_can_not_change_the_policy_file_that_holds_it(loop, box):
+    box.write("repo/lib/rules.yaml", "version: 1\nrw: [lib]\n")
+    loop.prd(story("A"))
+    loop("echo 'rw: [\"**\"]' >> lib/rules.yaml && echo yes > lib/changed; echo x > lib/made; exit 0", "--policy", "lib/rules.yaml")
+    assert (loop.top / "lib/made").exists() and not (loop.top / "lib/changed").exists()
+    assert (loop.top / "lib/rules.yaml").read_text() == "version: 1\nrw: [lib]\n"
+
+
 # ---- checks, failures, notes ----
 
 
@@ -206,7 +214,7 @@ def test_the_hosts_own_edits_meanwhile_are_merged_or_send_the_result_back(loop):
     script = "sed -i 's/^39$/agent/' lib/long.txt; echo ready; while ! test -e /gate/go; do sleep 0.02; done"
     gate = loop.box.mkdir("gate")
     process = loop.cordon.start(*loop.args(script, "--verify", "true", "--share", f"{gate}:/gate"), cwd=loop.top)
-    poll(lambda: loop.logs() and "ready" in (loop.logs()["A.1"] / "output.log").read_text(), 60, "the agent")
+    poll(lambda: "ready" in loop.output("A.1"), 60, "the agent")
     text = (loop.top / "lib/long.txt").read_text()
     (loop.top / "lib/long.txt").write_text("host\n" + text)
     loop.box.write("gate/go", "")
@@ -221,7 +229,7 @@ def test_the_hosts_own_edits_meanwhile_are_merged_or_send_the_result_back(loop):
 def test_a_second_loop_on_the_same_prd_is_refused_and_ctrl_c_keeps_and_names_views(loop, cordon):
     loop.prd(story("A"), story("B"))
     process = cordon.start(*loop.args("echo begun > lib/half; echo ready; sleep 1000"), cwd=loop.top)
-    poll(lambda: loop.logs() and "ready" in (loop.logs()["A.1"] / "output.log").read_text(), 60, "the agent")
+    poll(lambda: "ready" in loop.output("A.1"), 60, "the agent")
     second = loop("exit 0", status=1)
     assert f"another loop works on {loop.top}/prd.json" in second.stderr, second
     os.kill(process.pid, signal.SIGINT)

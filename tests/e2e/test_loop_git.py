@@ -54,6 +54,13 @@ def test_results_become_commits_and_head_and_tree_advance(loop, workers):
     assert "error" not in git(loop, "fsck", "--strict") and git(loop, "for-each-ref", "--format=%(refname)") == "refs/heads/main\n"
 
 
+def test_a_scope_of_a_person_fences_the_agent_in_a_repository_too(loop):
+    loop.prd(story("S0", fileScope=["lib/*.ts"]))
+    loop("git status --porcelain >lib/s.ts; (echo x >lib/s.css) || exit 0", "--workspace", "lib", "--workspace-mode", "strict")
+    assert loop.passed() == ["S0"] and not (loop.top / "lib/s.css").exists()
+    assert subjects(loop, "main")[1:] == ["Ann <ann@example.org> S0: Title of S0"] and "lib/s.ts" in git(loop, "ls-tree", "-r", "main")
+
+
 def test_the_branch_of_the_prd_gets_the_commits_and_the_checkout_stays(loop):
     loop.prd(story("S0"), story("S1"), story("S2", dependencies=["S0"]), branchName="feature/x")
     before = {path: path.read_bytes() for path in loop.top.rglob("*") if path.is_file() and ".git" not in path.parts}
@@ -149,3 +156,10 @@ def test_without_commits_results_are_only_applied(loop):
     loop.prd(story("A"), name="a.json", branchName="one")
     loop.prd(story("B"), name="b.json", branchName="two")
     assert "different values of branchName" in loop("exit 0", "--prd", "a.json", "--prd", "b.json", status=1).stderr
+
+
+def test_the_repository_can_be_read_where_the_scope_of_a_story_is_a_fence(loop):
+    loop.prd(story("S0", fileScope=["lib/**/*.log"]))
+    loop("git log --format=%s > lib/new.log; cat docs/dirty >> lib/new.log; ! echo x > .git/x; true", "--git", "read", "--workspace", "lib,docs",
+         "--workspace-mode", "strict")
+    assert (loop.top / "lib/new.log").read_text() == "init\n" and not (loop.top / ".git/x").exists()
