@@ -11,6 +11,13 @@
 
 #define CORDON_ALLOWANCES_MAX 32 /* of one session; a person reads all of them */
 
+/* A host or a path of the host that a session is to get beside what its settings say. */
+struct cordon_allowance {
+	const char *host; /* a rule of a list of hosts (policy/net.h); or NULL */
+	const char *path; /* absolute, on the host; or NULL */
+	bool write;	  /* of a path */
+};
+
 /* Judges the words and makes the allowance of them. Kind usage, or policy_denied for a path that lies in the workspace: what is
  * protected there stays so. */
 int cordon_allowance_make(const struct cordon_allowance *wanted, json_t **ret_allowance, struct cordon_error *err);

@@ -20,7 +20,6 @@
 
 #define CORDON_APPROVALS_DIR "approvals" /* below state/ */
 #define CORDON_APPROVAL_LIFE_MS 3600000	 /* how long a question waits, and how long an answer then holds */
-#define CORDON_APPROVALS_KEEP_MS ((int64_t)7 * 86400000)
 #define CORDON_APPROVALS_MAX 2048
 #define CORDON_APPROVALS_EACH_MAX 32 /* of one principal */
 #define CORDON_APPROVAL_SHORT 8	     /* characters of an id by which people name it */

@@ -30,6 +30,7 @@
  * supervisor dies, the kernel kills its sandbox, and the job is lost.
  */
 #ifndef CORDON_CREW_CREW_H
+#define CORDON_CREW_KEEP_MS ((uint64_t)cordon_state_kinds[CORDON_STATE_KIND_CREWS].keep_ms)
 #define CORDON_CREW_CREW_H
 
 #include <jansson.h>

@@ -28,8 +28,7 @@
 #define CORDON_FLOW_RUN_SIZE 40 /* "run-20260102T030405-" and 12 hexadecimal digits, and a NUL */
 #define CORDON_FLOW_INPUT_MAX ((size_t)64 << 10)
 #define CORDON_FLOW_NOTE_MAX 4096
-#define CORDON_FLOW_KEPT "kept"				      /* below state/ */
-#define CORDON_FLOW_KEEP_MS ((uint64_t)30 * 24 * 3600 * 1000) /* how long `cordon gc` keeps what has ended */
+#define CORDON_FLOW_KEPT "kept" /* below state/ */
 
 typedef enum cordon_flow_state {
 	CORDON_FLOW_QUEUED,

@@ -94,7 +94,7 @@ static int open_dir(struct cordon_loop *loop, struct cordon_error *err)
 	for (size_t i = 0; i < loop->options.n_prds; i++)
 		prds[i] = loop->options.prds[i].path;
 	cordon_loop_make_key(loop->root.path, prds, loop->options.n_prds, loop->key);
-	r = cordon_home_subdir(loop->home, CORDON_LOOP_DIRS, &loops, err);
+	r = cordon_state_kind_open(loop->home, CORDON_STATE_KIND_LOOPS, &loops, err);
 	if (r == 0)
 		r = take_locks(loop, loops, err);
 	snprintf(path, sizeof(path), CORDON_LOOP_DIRS "/%s", loop->key);

@@ -6,6 +6,7 @@
 #include "approval/approval.h"
 #include "base/lock.h"
 #include "project/token.h"
+#include "state/kinds.h"
 #include "state/record.h"
 
 #define ID_BYTES 4
@@ -80,7 +81,7 @@ static void hash_token(const char *token, char ret_hash[static 2 * HASH_BYTES + 
 
 static int open_dir(const struct cordon_store *store, int *ret_fd, struct cordon_error *err)
 {
-	return cordon_home_subdir(&store->home, CORDON_TOKENS_DIR, ret_fd, err);
+	return cordon_state_kind_open(&store->home, CORDON_STATE_KIND_TOKENS, ret_fd, err);
 }
 
 static int judge_name(const char *name, const struct cordon_tokens *tokens, struct cordon_error *err)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/lock.h"
+#include "state/kinds.h"
 #include "store/internal.h"
 
 static int open_active(const struct cordon_project *project, int *ret_fd, struct cordon_error *err)
@@ -39,14 +40,9 @@ bool cordon_session_runs(const struct cordon_store *store, const char *session)
 
 bool cordon_session_lives(const struct cordon_store *store, const char *session)
 {
-	char path[CORDON_ID_SIZE + 8];
-	autofd int fd = -1;
+	autofd int fd = openat(store->sessions_fd, session, CORDON_OPEN_DIR);
 
-	snprintf(path, sizeof(path), "%s/alive", session);
-	fd = openat(store->sessions_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	/* The lock is shared, so that two callers at the same time do not take each other for the process of the
-	 * session. */
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return fd >= 0 && cordon_state_kind_lives(CORDON_STATE_KIND_SESSIONS, fd);
 }
 
 int cordon_active_list(const struct cordon_store *store, const struct cordon_project *project, const char *workspace,

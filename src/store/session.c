@@ -7,6 +7,7 @@
 #include "base/dirs.h"
 #include "base/json.h"
 #include "base/resolve.h"
+#include "state/kinds.h"
 #include "store/internal.h"
 
 int cordon_session_open(const struct cordon_store *store, const char *id, int *ret_dir_fd, struct cordon_error *err)
@@ -264,8 +265,9 @@ static int remove_old(const struct cordon_store *store, const char *id, uint64_t
 	return 1;
 }
 
-int cordon_session_cleanup(const struct cordon_store *store, uint64_t max_age_ms, size_t *ret_removed,
-			   struct cordon_error *err)
+/* `strict`: a session that can't be judged is an error. Otherwise it stays. */
+static int remove_all_old(const struct cordon_store *store, uint64_t max_age_ms, bool strict, size_t *ret_removed,
+			  struct cordon_error *err)
 {
 	json_auto_t *names = NULL;
 	size_t i, removed = 0;
@@ -275,11 +277,30 @@ int cordon_session_cleanup(const struct cordon_store *store, uint64_t max_age_ms
 	if (r < 0)
 		return r;
 	json_array_foreach(names, i, name) {
-		r = remove_old(store, json_string_value(name), max_age_ms, err);
-		if (r < 0)
+		r = remove_old(store, json_string_value(name), max_age_ms, strict ? err : NULL);
+		if (r < 0 && strict)
 			return r;
-		removed += (size_t)r;
+		removed += r > 0;
 	}
 	*ret_removed = removed;
 	return 0;
+}
+
+int cordon_session_cleanup(const struct cordon_store *store, uint64_t max_age_ms, size_t *ret_removed,
+			   struct cordon_error *err)
+{
+	return remove_all_old(store, max_age_ms, true, ret_removed, err);
+}
+
+int cordon_session_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed, struct cordon_error *err)
+{
+	autostore struct cordon_store store = CORDON_STORE_NONE;
+	int r;
+
+	*ret_removed = 0;
+	/* Opening a store makes its directories; who never had a session needs none. */
+	if (faccessat(home->state_fd, cordon_state_kinds[CORDON_STATE_KIND_SESSIONS].dir, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	r = cordon_store_open(&store, err);
+	return r < 0 ? r : remove_all_old(&store, max_age_ms, false, ret_removed, err);
 }

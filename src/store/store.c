@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the store, and judges ids before any path is made of them. */
+#include "state/kinds.h"
 #include "store/internal.h"
 
 int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
@@ -9,11 +10,14 @@ int cordon_store_open(struct cordon_store *ret_store, struct cordon_error *err)
 	int r = cordon_home_open(&store.home, err);
 
 	if (r == 0)
-		r = cordon_state_dir(store.home.state_fd, "projects", &store.projects_fd, err);
+		r = cordon_state_dir(store.home.state_fd, cordon_state_kinds[CORDON_STATE_KIND_PROJECTS].dir,
+				     &store.projects_fd, err);
 	if (r == 0)
-		r = cordon_state_dir(store.home.state_fd, "sessions", &store.sessions_fd, err);
+		r = cordon_state_dir(store.home.state_fd, cordon_state_kinds[CORDON_STATE_KIND_SESSIONS].dir,
+				     &store.sessions_fd, err);
 	if (r == 0)
-		r = cordon_state_dir(store.home.state_fd, "staging", &store.staging_fd, err);
+		r = cordon_state_dir(store.home.state_fd, cordon_state_kinds[CORDON_STATE_KIND_STAGING].dir,
+				     &store.staging_fd, err);
 	if (r == 0)
 		r = cordon_state_dir(store.home.fd, "projects", &store.trees_fd, err);
 	if (r < 0)

@@ -253,13 +253,9 @@ int cordon_session_list(const struct cordon_store *store, const struct cordon_se
 /* Removes the records and logs of sessions that ended more than max_age_ms ago. */
 int cordon_session_cleanup(const struct cordon_store *store, uint64_t max_age_ms, size_t *ret_removed,
 			   struct cordon_error *err);
-
-/* A host or a path of the host that a session is to get beside what its settings say. */
-struct cordon_allowance {
-	const char *host; /* a rule of a list of hosts (policy/net.h); or NULL */
-	const char *path; /* absolute, on the host; or NULL */
-	bool write;	  /* of a path */
-};
+/* The same for `cordon gc`: a session whose record can't be read stays and is no error. */
+int cordon_session_gc(const struct cordon_home *home, uint64_t max_age_ms, size_t *ret_removed,
+		      struct cordon_error *err);
 
 /* The policy of a session: of its settings when it started, for the files as they are now. The caller frees it. */
 int cordon_session_policy(const struct cordon_store *store, const struct cordon_session_record *session,
