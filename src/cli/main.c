@@ -62,6 +62,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_clone_source,
 	/* Questions about a policy, and the audit log. */
 	&cordon_cmd_check,
+	&cordon_cmd_policy_diff,
 	&cordon_cmd_why,
 	&cordon_cmd_tree,
 	&cordon_cmd_completion,
@@ -129,6 +130,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_config_show,
 	&cordon_cmd_config_path,
 	&cordon_cmd_config_import,
+	&cordon_cmd_config_confirm,
 	/* Workflows of orchestrators. */
 	&cordon_cmd_workflow_list,
 	&cordon_cmd_workflow_show,

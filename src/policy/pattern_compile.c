@@ -73,7 +73,7 @@ static int add_bytes(struct compiler *c, const char *s, size_t n)
 	return 0;
 }
 
-static size_t encode(uint32_t ch, char out[static 4])
+size_t cordon_char_encode(uint32_t ch, char out[static 4])
 {
 	if (ch >= CORDON_CHAR_INVALID) {
 		out[0] = (char)(ch - CORDON_CHAR_INVALID);
@@ -118,7 +118,7 @@ static int add_run(struct compiler *c, size_t at, size_t end, uint32_t *ret_firs
 
 	for (i = at; i < end && tokens[c->sequence[i]].kind == TOKEN_CHAR; i++) {
 		char out[4] = { 0 };
-		size_t n = encode(tokens[c->sequence[i]].value, out);
+		size_t n = cordon_char_encode(tokens[c->sequence[i]].value, out);
 		int r = add_bytes(c, out, n);
 
 		if (r < 0)

@@ -136,6 +136,8 @@ void cordon_graph_walk(const struct cordon_pattern *pattern, const struct cordon
 
 /* The character at s[0..n), n > 0; *ret_len is 1 to 4. */
 uint32_t cordon_char_at(const char *s, size_t n, size_t *ret_len);
+/* The other way round; returns the number of bytes. */
+size_t cordon_char_encode(uint32_t ch, char out[static 4]);
 bool cordon_class_has(const struct cordon_pattern *pattern, uint32_t index, uint32_t c);
 
 /* Compiles with another bound than CORDON_FLAT_MAX; 0 always makes a graph, even for a single alternative. */
