@@ -191,11 +191,12 @@ typedef enum cordon_run_state {
 	CORDON_STATE__MAX
 } cordon_run_state;
 
-/* Which system calls of the run are watched. */
+/* Which system calls of the run are watched. TRIPWIRES: those that change something, and reading what a rule hides. */
 typedef enum cordon_watching {
 	CORDON_WATCHING_NOTHING,
 	CORDON_WATCHING_CHANGES,
-	CORDON_WATCHING_ALL
+	CORDON_WATCHING_ALL,
+	CORDON_WATCHING_TRIPWIRES
 } cordon_watching;
 
 struct cordon_plan;

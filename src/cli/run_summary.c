@@ -84,7 +84,7 @@ static void print_refused(const struct cordon_run_summary *summary, const struct
 			  const struct cordon_policy *policy, const struct cordon_result *result)
 {
 	/* Only these see every refused attempt. */
-	bool watched = result->watching == CORDON_WATCHING_ALL;
+	bool watched = result->watching == CORDON_WATCHING_ALL || result->watching == CORDON_WATCHING_TRIPWIRES;
 
 	if (summary->refused)
 		cordon_cli_log(cli, TAG, "%zu attempt%s refused%s", summary->refused, plural(summary->refused),

@@ -65,6 +65,7 @@ json_t *cordon_result_enforcement(const struct cordon_result *result)
 		[CORDON_WATCHING_NOTHING] = "off",
 		[CORDON_WATCHING_CHANGES] = "changes",
 		[CORDON_WATCHING_ALL] = "all accesses",
+		[CORDON_WATCHING_TRIPWIRES] = "changes and tripwires",
 	};
 	bool launched = result->launched, full = launched && result->plan->tier == CORDON_TIER_FULL;
 	json_t *missing = launched ? cordon_missing_json(result->plan) : json_array();

@@ -21,6 +21,7 @@
 #include "sandbox/host/nested.h"
 #include "sandbox/inside/detach.h"
 #include "sandbox/inside/hand.h"
+#include "sandbox/plan/tripwire.h"
 
 /* Whether a stream is a socket that is still free to reach an abstract name, of the network that the caller is in. */
 static bool can_name_sockets(int fd)
@@ -141,18 +142,19 @@ static int break_hard_links(const struct cordon_plan *plan, const struct cordon_
 	return r;
 }
 
-/* Permissive mode reports reads outside the scope too, and so does a policy that asks for it; else the hand sees only
- * changes. */
+/* Permissive mode reports reads outside the scope too, and so do a policy that asks for it and one that hides something, unless
+ * tripwires do that; else the hand sees only changes. */
 static bool traps_reads(const struct cordon_plan *plan, const struct cordon_policy *policy)
 {
-	return plan->mode == CORDON_MODE_PERMISSIVE || policy->reports_reads;
+	return plan->mode == CORDON_MODE_PERMISSIVE || policy->reports_reads ||
+	       (cordon_plan_hides(plan) && !plan->tripwires);
 }
 
 /* Whether a rule may refuse a change of something that the agent sees. Through the lens the kernel itself refuses to open for
  * writing what may only be read, so that only a trap tells of it. */
 static bool refuses_changes(const struct cordon_plan *plan)
 {
-	if (plan->n_guards || plan->view || plan->lens)
+	if (plan->n_guards || plan->view || plan->lens || plan->tripwires)
 		return true;
 	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct cordon_step *step = &plan->steps[i];

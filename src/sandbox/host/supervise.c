@@ -22,6 +22,7 @@
 #include "sandbox/host/metrics.h"
 #include "sandbox/host/net_reports.h"
 #include "sandbox/host/terminal.h"
+#include "sandbox/host/tripwire.h"
 #include "sandbox/watch/watch.h"
 
 #define LENS_GRACE_MS 1000
@@ -36,6 +37,7 @@ struct supervisor {
 	struct cordon_lens_process lens;
 	struct cordon_watched watched;
 	struct cordon_lens_reports *lens_reports;
+	struct cordon_tripwires *tripwires;
 	int signals;
 	int own;		      /* a directory of the private file systems, or -1 */
 	bool own_is_home;	      /* it is the private home */
@@ -214,6 +216,19 @@ static void end_watch(struct supervisor *s, size_t i)
 	s->watches[i] = cordon_watch_free(s->watches[i]);
 }
 
+/* Somebody tries to read what a rule hides. A program that runs has a watch: a run with tripwires traps changes. */
+static void on_tripwire(void *data, const struct cordon_hand_message *message)
+{
+	struct supervisor *s = data;
+
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++) {
+		if (!s->watches[i])
+			continue;
+		cordon_watch_tell(s->watches[i], message);
+		return;
+	}
+}
+
 static void on_notice(struct supervisor *s, const struct cordon_notice *notice, int fd)
 {
 	switch ((cordon_notice_kind)notice->kind) {
@@ -259,6 +274,13 @@ static void on_notice(struct supervisor *s, const struct cordon_notice *notice, 
 	case CORDON_NOTICE_FUSE:
 		on_fuse(s, fd);
 		fd = -1;
+		break;
+	case CORDON_NOTICE_TRIPWIRES:
+		/* When there is no memory, PID 1 gets an error as soon as it looks at them, and the run is refused. */
+		if (!s->tripwires && fd >= 0) {
+			s->tripwires = cordon_tripwires_new(fd, s->child, &s->watched, on_tripwire, s);
+			fd = -1;
+		}
 		break;
 	case CORDON_NOTICE_STARTED:
 		s->started = true;
@@ -436,6 +458,7 @@ static void loop(struct supervisor *s)
 		OOM,
 		NET,
 		LENS,
+		TRIPWIRES,
 		EXEC,
 		TERMINAL,
 		OUTPUT = TERMINAL + 2,
@@ -457,6 +480,7 @@ static void loop(struct supervisor *s)
 			cordon_watch_poll(s->watches[i], &fds[WATCH + CORDON_WATCH_FDS * i]);
 		fds[NET] = (struct pollfd){ .fd = cordon_net_poll(&s->child->net), .events = POLLIN };
 		fds[LENS] = (struct pollfd){ .fd = s->lens.pidfd, .events = POLLIN };
+		fds[TRIPWIRES] = (struct pollfd){ .fd = cordon_tripwires_poll(s->tripwires), .events = POLLIN };
 		fds[EXEC] = (struct pollfd){ .fd = s->child->exec_fd, .events = POLLIN };
 		fds[TERMINAL] = fds[TERMINAL + 1] = (struct pollfd){ .fd = -1 };
 		if (s->terminal)
@@ -470,6 +494,8 @@ static void loop(struct supervisor *s)
 		for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->watches); i++)
 			if (s->watches[i] && !cordon_watch_serve(s->watches[i], &fds[WATCH + CORDON_WATCH_FDS * i]))
 				end_watch(s, i);
+		if (fds[TRIPWIRES].revents)
+			cordon_tripwires_serve(s->tripwires);
 		if (fds[NET].revents)
 			on_net(s);
 		if (fds[EXEC].revents)
@@ -564,6 +590,7 @@ static void report_limits(struct supervisor *s)
 static void finish(struct supervisor *s)
 {
 	on_ctl(s); /* receive the last notices */
+	s->tripwires = cordon_tripwires_free(s->tripwires);
 	if (!may_leave(s))
 		cordon_child_reap(s->child);
 	if (s->child->plan->tier == CORDON_TIER_LANDLOCK)
@@ -616,6 +643,7 @@ static void record_layers(const struct cordon_child *child, struct cordon_result
 	result->launched = true;
 	result->landlock_abi = child->plan->layers.landlock_abi;
 	result->watching = child->variant == CORDON_SECCOMP_BASE     ? CORDON_WATCHING_NOTHING
+			   : child->plan->tripwires		     ? CORDON_WATCHING_TRIPWIRES
 			   : child->variant == CORDON_SECCOMP_CHANGE ? CORDON_WATCHING_CHANGES
 								     : CORDON_WATCHING_ALL;
 	result->memory_by = cordon_limits_mechanism(&child->limits, CORDON_LIMIT_MEMORY);

@@ -113,7 +113,7 @@ static int rights_class(const struct cordon_step *step)
 {
 	switch (step->right) {
 	case CORDON_RIGHT_LIST:
-		return CORDON_LANDLOCK_LIST;
+		return step->flags & CORDON_STEP_TRIP ? CORDON_LANDLOCK_TRIP : CORDON_LANDLOCK_LIST;
 	case CORDON_RIGHT_READ:
 		return CORDON_LANDLOCK_READ;
 	case CORDON_RIGHT_WRITE:

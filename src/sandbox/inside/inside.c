@@ -133,6 +133,17 @@ static int serve_lens(void *data, int fuse_fd, int view_fd)
 	return 0;
 }
 
+/* Sends the device of the tripwires to the supervisor, which serves them in its loop. */
+static int serve_tripwires(void *data, int fuse_fd)
+{
+	struct cordon_inside *in = data;
+	struct cordon_notice notice = { .kind = CORDON_NOTICE_TRIPWIRES };
+	int r = cordon_notice_send(in->ctl, &notice, fuse_fd);
+
+	close(fuse_fd);
+	return r;
+}
+
 int cordon_caps_keep_lasting(uint64_t keep)
 {
 	return may_set_caps() ? empty_lasting_sets(keep) : 0;
@@ -229,7 +240,7 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 	agent = fork_agent(in);
 	/* INVARIANT: no mount before the run is recorded, and nothing of the agent's runs before the mounts. */
 	wait_for_go(in);
-	r = cordon_mounts_apply(in->plan, serve_lens, in, &in->mounts, &fail);
+	r = cordon_mounts_apply(in->plan, serve_lens, serve_tripwires, in, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
 	/* From here on the agent's process can open paths of the new tree; it goes on while we unmount the host's

@@ -18,7 +18,9 @@
 	7 /* newer kernels are used as if they had this one; plan/layers.h has what each brought */
 
 enum cordon_landlock_class {
-	CORDON_LANDLOCK_LIST,	/* list directories; no file content, no execution */
+	CORDON_LANDLOCK_LIST, /* list directories; no file content, no execution */
+	CORDON_LANDLOCK_TRIP, /* read files, list directories; for tripwires, which hear of an attempt only if Landlock lets
+				   it pass */
 	CORDON_LANDLOCK_READ,	/* read files, list directories, execute */
 	CORDON_LANDLOCK_WRITE,	/* READ; write, truncate, create and remove, rename and link across directories. No
 	                           device nodes. */

@@ -12,11 +12,13 @@
 #include "base/resolve.h"
 #include "sandbox/inside/mounts.h"
 #include "sandbox/inside/view.h"
+#include "sandbox/plan/tripwire.h"
 
 #define MASK_DIR "proc/mask-dir"
 #define MASK_FILE "proc/mask-file"
 #define PINS "proc/pins"
 #define VIEW "proc/view"
+#define TRIPWIRES "proc/tripwires"
 #define ETC_ATTEMPTS 16	   /* to mount a file of /etc that is replaced again and again */
 #define INODES_PER_MIB 256 /* limits the number of files in our file system, as `size` limits its bytes */
 
@@ -25,6 +27,7 @@ struct applier {
 	struct cordon_mounts *m;
 	int slash_fd; /* the host's root */
 	cordon_lens_fn serve_lens;
+	cordon_serve_tripwires_fn serve_tripwires;
 	void *data;
 	struct cordon_failure *fail;
 };
@@ -272,6 +275,56 @@ static int make_fuse(const struct applier *a, bool default_permissions, int *ret
 	return fs;
 }
 
+/* Reads the top of the tripwires once, so that the kernel knows the nodes: asking for each costs a look at the supervisor. */
+static void list_tripwires(int top)
+{
+	autofd int dir = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char entries[8192];
+
+	while (dir >= 0 && syscall(SYS_getdents64, dir, entries, sizeof(entries)) > 0)
+		;
+}
+
+/*
+ * Mounts the tree of the tripwires where nobody can reach it. Its server judges alone ("default_permissions" would have the kernel
+ * refuse by the mode, and nobody would hear of it), and answers from its loop: we do not wait for it here.
+ */
+static int start_tripwires(struct applier *a)
+{
+	autofd int device = -1;
+	int fs = make_fuse(a, false, &device), r;
+	size_t n = 0;
+
+	if (fs < 0)
+		return fs;
+	a->m->trip_fd = fs;
+	if (move_mount(fs, "", a->m->root_fd, TRIPWIRES, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	r = a->serve_tripwires(a->data, cordon_steal_fd(&device));
+	for (size_t i = 0; i < a->plan->n_steps; i++)
+		n += (a->plan->steps[i].flags & CORDON_STEP_TRIP) && a->plan->steps[i].kind == CORDON_STEP_MASK;
+	if (r == 0 && n > 2)
+		list_tripwires(fs);
+	return r;
+}
+
+/* Mounts a tripwire. It is not read-only: a change of it gets the answer of the server, which is the same everywhere. */
+static int put_tripwire(const struct cordon_mounts *m, uint64_t number, int target)
+{
+	char digits[CORDON_DIGITS_SIZE];
+	autofd int node = openat(m->trip_fd, cordon_digits(number, digits), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	return node < 0 ? -errno : put(node, target, 0, 0, 0);
+}
+
+static int trip_step(struct applier *a, const struct cordon_step *step)
+{
+	autofd int target = open_inside(a->m, step->path);
+	int r = target < 0 ? target : a->m->trip_fd < 0 ? start_tripwires(a) : 0;
+
+	return r < 0 ? r : put_tripwire(a->m, cordon_trip_of_step((size_t)(step - a->plan->steps)), target);
+}
+
 static int private_step(const struct applier *a, const struct cordon_step *step)
 {
 	autofd int here = open_inside(a->m, step->path);
@@ -387,7 +440,7 @@ static int make_own_places(struct applier *a)
 	int root = a->m->root_fd;
 
 	if (mkdirat(root, MASK_DIR, 0) < 0 || mkdirat(root, PINS, 0) < 0 || mknodat(root, MASK_FILE, S_IFREG, 0) < 0 ||
-	    (a->plan->view && mkdirat(root, VIEW, 0) < 0))
+	    (a->plan->view && mkdirat(root, VIEW, 0) < 0) || (a->plan->tripwires && mkdirat(root, TRIPWIRES, 0) < 0))
 		return failed(a, -errno, "make", "a place for masks");
 	a->m->mask_dir_fd = openat(root, MASK_DIR, O_PATH | O_CLOEXEC);
 	a->m->mask_file_fd = openat(root, MASK_FILE, O_PATH | O_CLOEXEC);
@@ -429,6 +482,8 @@ static int apply_step(struct applier *a, const struct cordon_step *step)
 {
 	static const char *const devpts[] = { "newinstance", NULL, "ptmxmode", "0666", "mode", "0620", NULL };
 
+	if (step->flags & CORDON_STEP_TRIP) /* directories and files of the skeleton are there with it */
+		return step->kind == CORDON_STEP_MASK || step->kind == CORDON_STEP_PRIVATE ? trip_step(a, step) : 0;
 	switch (step->kind) {
 	case CORDON_STEP_DIR:
 		return make_dir(a, step);
@@ -510,8 +565,9 @@ int cordon_mounts_leave(struct cordon_failure *fail)
 	return 0;
 }
 
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens, void *data,
-			struct cordon_mounts *ret_mounts, struct cordon_failure *fail)
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens,
+			cordon_serve_tripwires_fn serve_tripwires, void *data, struct cordon_mounts *ret_mounts,
+			struct cordon_failure *fail)
 {
 	static const char *const names[] = {
 		[CORDON_STEP_DIR] = "make directory",
@@ -527,9 +583,13 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_len
 		[CORDON_STEP_LAYER] = "lay a discarded layer on",
 		[CORDON_STEP_VIEW] = CORDON_MAKE_VIEW,
 	};
-	struct applier a = {
-		.plan = plan, .m = ret_mounts, .slash_fd = -1, .serve_lens = serve_lens, .data = data, .fail = fail
-	};
+	struct applier a = { .plan = plan,
+			     .m = ret_mounts,
+			     .slash_fd = -1,
+			     .serve_lens = serve_lens,
+			     .serve_tripwires = serve_tripwires,
+			     .data = data,
+			     .fail = fail };
 	bool own_places = false;
 	int r = begin(&a);
 
@@ -549,6 +609,9 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_len
 			failed(&a, r, names[step->kind] ? names[step->kind] : "apply",
 			       step->source ? step->source : step->path);
 	}
+	/* Names that are denied and missing get theirs when the host makes them. */
+	if (r == 0 && plan->tripwires && ret_mounts->trip_fd < 0 && (r = start_tripwires(&a)) < 0)
+		failed(&a, r, "mount", "tripwires");
 	for (size_t i = 0; r == 0 && i < plan->n_areas; i++)
 		r = pin_area(&a, i);
 	if (r == 0)
@@ -579,15 +642,18 @@ static int make_read_only(int here, const struct stat *st)
 		   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0);
 }
 
-static int mask(const struct cordon_mounts *m, int here, const struct stat *st)
+static int mask(const struct cordon_mounts *m, const struct cordon_plan *plan, size_t index, int here,
+		const struct stat *st)
 {
 	int own = S_ISDIR(st->st_mode) ? m->mask_dir_fd : m->mask_file_fd;
 	struct stat mask;
 
-	if (fstat(own, &mask) < 0)
+	if (fstat(m->trip_fd < 0 ? own : m->trip_fd, &mask) < 0)
 		return -errno;
-	if (mask.st_dev == st->st_dev && mask.st_ino == st->st_ino)
+	if (mask.st_dev == st->st_dev && (m->trip_fd >= 0 || mask.st_ino == st->st_ino))
 		return 1;
+	if (m->trip_fd >= 0)
+		return put_tripwire(m, cordon_trip_of_guard(plan, index, S_ISDIR(st->st_mode)), here);
 	return put(own, here, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0);
 }
 
@@ -670,7 +736,7 @@ int cordon_mounts_hold(const struct cordon_mounts *mounts, const struct cordon_p
 	if (guard->kind == CORDON_GUARD_SHARE)
 		r = share_again(mounts, index, here, &st);
 	else if (guard->kind == CORDON_GUARD_DENIED)
-		r = mask(mounts, here, &st);
+		r = mask(mounts, plan, index, here, &st);
 	else
 		r = make_read_only(here, &st);
 	return r == 1 && way == 0 ? 0 : r;

@@ -25,6 +25,7 @@ struct cordon_mounts {
 	int mask_dir_fd; /* an empty, unreadable directory and file of ours */
 	int mask_file_fd;
 	int pins_fd; /* a directory that nobody can reach; the hidden mounts of the areas are on it */
+	int trip_fd; /* the top of the tripwires (plan/tripwire.h); or -1 */
 	int view_fd; /* the view of the workspace, mounted where nobody can reach it; or -1 */
 	struct {
 		size_t guard;
@@ -34,7 +35,7 @@ struct cordon_mounts {
 };
 
 /* clang-format off */
-#define CORDON_MOUNTS_NONE { .root_fd = -1, .mask_dir_fd = -1, .mask_file_fd = -1, .pins_fd = -1, .view_fd = -1 }
+#define CORDON_MOUNTS_NONE { .root_fd = -1, .mask_dir_fd = -1, .mask_file_fd = -1, .pins_fd = -1, .trip_fd = -1, .view_fd = -1 }
 /* clang-format on */
 
 #define CORDON_MAKE_VIEW "make a view of" /* the `what` of a failure for which the supervisor knows a hint */
@@ -49,9 +50,13 @@ struct cordon_failure {
  * shows when that is not the host's tree itself; or -1. Takes fuse_fd. 0 or -errno. */
 typedef int (*cordon_lens_fn)(void *data, int fuse_fd, int view_fd);
 
+/* The same for the device of the tripwires; does not wait, because whoever looks at one waits anyway. */
+typedef int (*cordon_serve_tripwires_fn)(void *data, int fuse_fd);
+
 /* Builds the tree and makes it the root; the umask must be 0. 0 or -errno with *fail filled. */
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens, void *data,
-			struct cordon_mounts *ret_mounts, struct cordon_failure *fail);
+int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens,
+			cordon_serve_tripwires_fn serve_tripwires, void *data, struct cordon_mounts *ret_mounts,
+			struct cordon_failure *fail);
 /* Unmounts the old root, which no path leads to any more. The agent's program may not run before that. */
 int cordon_mounts_leave(struct cordon_failure *fail);
 

@@ -22,9 +22,10 @@ typedef enum cordon_notice_kind {
 	CORDON_NOTICE_NO_EXEC, /* the program could not be started: code, object */
 	CORDON_NOTICE_PTY,     /* brings the master of the agent's terminal */
 	CORDON_NOTICE_OWN, /* brings an O_PATH descriptor of the private file systems; before EXITED. index 1: of the private home */
-	CORDON_NOTICE_MEMORY,  /* brings what shows the memory of the run; code: enum cordon_memory_fd; before EXITED */
-	CORDON_NOTICE_VIEW,    /* brings what the lens shows instead of the host's tree; before FUSE */
-	CORDON_NOTICE_FUSE,    /* brings the FUSE device of the lens; PID 1 then waits for LENS_READY */
+	CORDON_NOTICE_MEMORY, /* brings what shows the memory of the run; code: enum cordon_memory_fd; before EXITED */
+	CORDON_NOTICE_VIEW,   /* brings what the lens shows instead of the host's tree; before FUSE */
+	CORDON_NOTICE_FUSE,   /* brings the FUSE device of the lens; PID 1 then waits for LENS_READY */
+	CORDON_NOTICE_TRIPWIRES, /* brings the FUSE device of the tripwires; PID 1 does not wait */
 	CORDON_NOTICE_STARTED, /* all layers are applied and the program will run; code: the number of Landlock rules; may bring the seccomp listener */
 	CORDON_NOTICE_EXITED,  /* code: the agent's wait status; usage: of all; index 1: only PID 1 is left inside */
 	CORDON_NOTICE_LEFT,    /* program `index` has ended; code: wait status */

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/setting.h"
 #include "sandbox/plan/plan.h"
+#include "sandbox/plan/tripwire.h"
 
 struct cordon_step *cordon_plan_step(struct cordon_plan *plan, cordon_step_kind kind, const char *path)
 {
@@ -461,6 +462,7 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 		return r;
 	if (order_steps(plan) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "plan");
+	cordon_plan_tripwires(plan, spec);
 	return 0;
 }
 

@@ -91,6 +91,7 @@ typedef enum cordon_step_kind {
 #define CORDON_STEP_IN_ETC                                                                                             \
 	(1u << 9) /* when the administrator replaced it since the plan was built, the new one will do */
 #define CORDON_STEP_IN_VIEW (1u << 10)	 /* of a BIND: its source lies in the workspace, and comes from the view */
+#define CORDON_STEP_TRIP (1u << 11)	 /* a node of the tripwires (tripwire.h) */
 #define CORDON_STEP_NO_SOCKETS (1u << 8) /* the plan looked through all of it and found no socket and no FIFO */
 
 struct cordon_step {
@@ -209,7 +210,8 @@ struct cordon_plan {
 	uid_t uid;
 	gid_t gid;
 	cordon_mode mode;
-	bool lens; /* the agent sees the workspace through cordon-lens */
+	bool lens;	/* the agent sees the workspace through cordon-lens */
+	bool tripwires; /* reading what a rule hides is reported by tripwires (tripwire.h), and not by a trap */
 	bool net_none;
 	bool own_network; /* a network namespace of its own: with no network, and with a list of hosts */
 	const struct cordon_net_list *net; /* the list of hosts that cordon-net serves: &net_list; or NULL */
