@@ -56,6 +56,23 @@ class Who:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
+# Runs a program to which the kernel refuses a system call: [*REFUSING, number, error, program, ...].
+REFUSING = ["/usr/bin/python3", "-c", """
+import ctypes, errno, os, struct, sys
+code = [struct.pack('HBBI', 0x20, 0, 0, 0), struct.pack('HBBI', 0x15, 0, 1, int(sys.argv[1])),
+        struct.pack('HBBI', 0x06, 0, 0, 0x50000 | getattr(errno, sys.argv[2])), struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000)]
+text = ctypes.create_string_buffer(b''.join(code))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', len(code), ctypes.addressof(text)))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, program, 0, 0) != 0:
+    sys.exit('no filter')
+os.execv(sys.argv[3], sys.argv[3:])
+"""]
+MOUNT_CALLS = {"open_tree": "428", "move_mount": "429", "fsopen": "430", "fsmount": "432", "mount_setattr": "442"}  # the same on every architecture
+CLONE3 = "435"
+
+
 def callers():
     """Who can be played by the account that runs the tests, by name."""
     if os.getuid() == 0:

@@ -97,14 +97,21 @@ class Lines:
     def send(self, value):
         self.write(json.dumps(value).encode() + b"\n")
 
+    def why(self):
+        """What the process said before it ended."""
+        return f"{self.process.poll()}: " + (self.process.stderr.read().decode(errors="replace") if self.process.stderr else "")
+
     def write(self, data):
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise EOFError(self.why()) from None
 
     def receive(self, timeout=30):
         line = self.queue.get(timeout=timeout)
         if line is None:
-            raise EOFError(self.process.stderr.read().decode(errors="replace") if self.process.stderr else "")
+            raise EOFError(self.why())
         return json.loads(line)
 
     def close(self):
