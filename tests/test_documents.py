@@ -181,15 +181,18 @@ def test_the_readme_is_two_screens_with_three_commands():
     assert all(f"make {target}" in text for target in ("demo", "test", "install"))
 
 
+LINKED = (*sorted(TOP.glob("*.md")), TOP / "tests/README.md", *sorted((TOP / "docs").glob("*.md")))
+
+
 def test_links_between_documents_lead_somewhere():
-    for path in (TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *(TOP / "docs").glob("*.md")):
+    for path in LINKED:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
 def test_files_that_documents_name_exist():
     named = re.compile(r"`((?:src|tests|bench|scripts|include|examples|fuzz)/[\w./*-]+\.(?:c|h|py))`")
-    for path in (TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *(TOP / "docs").glob("*.md")):
+    for path in LINKED:
         text = FENCE.sub("", path.read_text())
         assert [file for file in named.findall(text) if not any(TOP.glob(file))] == [], path.name
 
@@ -199,6 +202,16 @@ def test_the_changelog_begins_with_this_version():
     first = re.search(r"^## \[?([0-9.]+)", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert first and first.group(1) == version
     assert (TOP / "debian/changelog").read_text().startswith(f"cordon ({version}) ")
+
+
+def test_each_version_of_the_changelog_has_its_sections_in_order_and_nothing_beside_them():
+    order = ["Added", "Changed", "Fixed", "Security"]
+    for version in re.split(r"^## ", (TOP / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]:
+        assert re.match(r"[0-9]+\.[0-9]+\.[0-9]+ \((unreleased|[0-9]{4}-[0-9]{2}-[0-9]{2})\)\n", version), version[:40]
+        before, *sections = re.split(r"^### ", version, flags=re.MULTILINE)
+        names = [section.split("\n", 1)[0] for section in sections]
+        assert names == [name for name in order if name in names] and "\n- " not in before
+        assert all(re.search(r"^- ", section, re.MULTILINE) for section in sections)
 
 
 def test_the_tour_works_without_a_terminal_and_leaves_nothing(box, demo, leftovers):
