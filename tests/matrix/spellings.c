@@ -14,7 +14,9 @@
 
 #define DEEP_NAME 250
 #define DEEP_LEVELS 20
-#define CHAIN 30
+/* The kernel gives up after 40 links, and counts those of a walk that it has to begin again (somebody's dentry went away) twice: a longer
+ * chain is now and then ELOOP for no reason that a test could know. */
+#define CHAIN 16
 #define NAME_ROOM 128
 #define FILE_LINK "scratch/file"
 #define CHAIN_LINK "scratch/chain"
