@@ -100,12 +100,12 @@ def crun_bundle(context, made):
 ONE_CGROUP_VERSION = ["unshare", "-m", "sh", "-c", 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"', "sh"]
 
 
-def figures(context, commands, rounds, wrapper=()):
-    """What spawn_bench says of each command, by name, measured in turns: microseconds and processor time."""
+def figures(context, commands, rounds, wrapper=(), first=False):
+    """What spawn_bench says of each command, by name, measured in turns: microseconds, to the end or to the first byte, and processor time."""
     words = []
     for name, command in commands.items():
         words += [";"] * bool(words) + [name, *command]
-    done = run([*wrapper, context.program("spawn_bench"), str(rounds), *words])
+    done = run([*wrapper, context.program("spawn_bench"), *["-f"] * first, str(rounds), *words])
     found = {}
     for row in done.stdout.decode().splitlines():
         name, median, tenth, _ninetieth, _multiple, least, processor = row.split("\t")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures how long command lines take from spawn to exit. The commands are interleaved, so that all of them have
- * the same noise.
+ * Measures how long command lines take from spawn to exit, or with -f to the first byte that they print. The commands
+ * are interleaved, so that all of them have the same noise.
  *
- *     spawn_bench ROUNDS NAME [VARIABLE=VALUE]... COMMAND [ARG]... [';' NAME COMMAND [ARG]...]...
+ *     spawn_bench [-f] ROUNDS NAME [VARIABLE=VALUE]... COMMAND [ARG]... [';' NAME COMMAND [ARG]...]...
  *
  * Every round runs each command once, beginning with another one each time; the first tenth of the rounds is not
  * counted. After each command the kernel gets some time to remove what the command left (it removes network and
@@ -14,7 +14,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,10 +61,12 @@ static double cpu_us(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* posix_spawn shares memory until exec, so the size of this program adds nothing. */
-static double measure(const struct command *command, const posix_spawn_file_actions_t *actions)
+/* posix_spawn shares memory until exec, so the size of this program adds nothing. Where `output` is a descriptor, the first byte
+ * from it ends the time; the command prints one line. */
+static double measure(const struct command *command, const posix_spawn_file_actions_t *actions, int output)
 {
-	double before = now_us();
+	double before = now_us(), first = 0;
+	char line[PIPE_BUF];
 	int status = 0, r;
 	pid_t pid;
 
@@ -71,13 +75,17 @@ static double measure(const struct command *command, const posix_spawn_file_acti
 		fprintf(stderr, "spawn_bench: %s: %s\n", command->argv[0], strerror(r));
 		exit(1);
 	}
+	if (output >= 0) {
+		(void)!read(output, line, sizeof(line));
+		first = now_us() - before;
+	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		fprintf(stderr, "spawn_bench: %s ended with status %#x\n", command->name, (unsigned int)status);
 		exit(1);
 	}
-	return now_us() - before;
+	return output >= 0 ? first : now_us() - before;
 }
 
 static int compare(const void *a, const void *b)
@@ -131,18 +139,24 @@ int main(int argc, char **argv)
 {
 	static struct command commands[COMMANDS_MAX];
 	posix_spawn_file_actions_t actions;
+	int output[2] = { -1, -1 };
+	bool first = argc > 1 && strcmp(argv[1], "-f") == 0;
+	argc -= first;
+	argv += first;
 	long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
 	size_t n = argc > 2 ? split(argc - 2, argv + 2, commands) : 0;
 	long warm = rounds / 10;
 
 	if (rounds < 1 || rounds > ROUNDS_MAX || n == 0) {
 		fprintf(stderr,
-			"usage: spawn_bench ROUNDS NAME [VARIABLE=VALUE]... COMMAND [ARG]... [';' NAME COMMAND ...]...\n");
+			"usage: spawn_bench [-f] ROUNDS NAME [VARIABLE=VALUE]... COMMAND [ARG]... [';' NAME COMMAND ...]...\n");
 		return 2;
 	}
 	if (posix_spawn_file_actions_init(&actions) != 0 ||
 	    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) != 0 ||
-	    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) != 0 ||
+	    (first && pipe2(output, O_CLOEXEC) < 0) ||
+	    (first ? posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO)
+		   : posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)) != 0 ||
 	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return 1;
 	for (size_t i = 0; i < n; i++) {
@@ -153,7 +167,7 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < n; i++) {
 			const struct timespec settle = { .tv_nsec = SETTLE_NS };
 			struct command *command = &commands[((size_t)(round + warm) + i) % n];
-			double cpu = cpu_us(), us = measure(command, &actions);
+			double cpu = cpu_us(), us = measure(command, &actions, output[0]);
 
 			cpu = cpu_us() - cpu;
 			nanosleep(&settle, NULL);
