@@ -235,7 +235,7 @@ static pid_t fork_child(int *ret_pidfd)
 	return pid;
 }
 
-/* Whether the run can be recorded beside the set-up: nothing of the host is touched before PID 1 mounts. */
+/* Whether the run can be recorded beside the set-up: nothing of the workspace is touched before PID 1 mounts it. */
 static bool admits_late(const struct cordon_plan *plan)
 {
 	if (plan->tier != CORDON_TIER_FULL || plan->n_second_names)

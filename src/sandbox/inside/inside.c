@@ -115,6 +115,11 @@ static int empty_lasting_sets(uint64_t keep)
 	return 0;
 }
 
+static void await_record(void *data)
+{
+	wait_for_go(data);
+}
+
 /* Sends the lens's device to the supervisor, which starts cordon-lens, and waits until that answers. */
 static int serve_lens(void *data, int fuse_fd, int view_fd)
 {
@@ -219,6 +224,7 @@ static void join_agent(struct cordon_inside *in)
 
 _Noreturn void cordon_inside_build(struct cordon_inside *in)
 {
+	const struct cordon_mounts_calls calls = { await_record, serve_lens, serve_tripwires, in };
 	struct cordon_failure fail = { "build", "the sandbox" };
 	pid_t agent;
 	int stream = 0;
@@ -238,9 +244,7 @@ _Noreturn void cordon_inside_build(struct cordon_inside *in)
 		cordon_inside_fail(in, r, "make read-only the file behind", cordon_detach_name(stream));
 	in->umask = umask(0);
 	agent = fork_agent(in);
-	/* INVARIANT: no mount before the run is recorded, and nothing of the agent's runs before the mounts. */
-	wait_for_go(in);
-	r = cordon_mounts_apply(in->plan, serve_lens, serve_tripwires, in, &in->mounts, &fail);
+	r = cordon_mounts_apply(in->plan, &calls, &in->mounts, &fail);
 	if (r < 0)
 		cordon_inside_fail(in, r, fail.what, fail.object);
 	/* From here on the agent's process can open paths of the new tree; it goes on while we unmount the host's

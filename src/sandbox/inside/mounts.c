@@ -26,9 +26,7 @@ struct applier {
 	const struct cordon_plan *plan;
 	struct cordon_mounts *m;
 	int slash_fd; /* the host's root */
-	cordon_lens_fn serve_lens;
-	cordon_serve_tripwires_fn serve_tripwires;
-	void *data;
+	const struct cordon_mounts_calls *calls;
 	struct cordon_failure *fail;
 };
 
@@ -300,7 +298,7 @@ static int start_tripwires(struct applier *a)
 	a->m->trip_fd = fs;
 	if (move_mount(fs, "", a->m->root_fd, TRIPWIRES, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -errno;
-	r = a->serve_tripwires(a->data, cordon_steal_fd(&device));
+	r = a->calls->serve_tripwires(a->calls->data, cordon_steal_fd(&device));
 	for (size_t i = 0; i < a->plan->n_steps; i++)
 		n += (a->plan->steps[i].flags & CORDON_STEP_TRIP) && a->plan->steps[i].kind == CORDON_STEP_MASK;
 	if (r == 0 && n > 2)
@@ -475,7 +473,7 @@ static int lens_step(const struct applier *a, const struct cordon_step *step)
 	autofd int fs = target < 0 ? target : make_fuse(a, true, &device);
 	int r = fs < 0 ? fs : attach(fs, target);
 
-	return r < 0 ? r : a->serve_lens(a->data, cordon_steal_fd(&device), a->m->view_fd);
+	return r < 0 ? r : a->calls->serve_lens(a->calls->data, cordon_steal_fd(&device), a->m->view_fd);
 }
 
 static int apply_step(struct applier *a, const struct cordon_step *step)
@@ -565,9 +563,8 @@ int cordon_mounts_leave(struct cordon_failure *fail)
 	return 0;
 }
 
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens,
-			cordon_serve_tripwires_fn serve_tripwires, void *data, struct cordon_mounts *ret_mounts,
-			struct cordon_failure *fail)
+int cordon_mounts_apply(const struct cordon_plan *plan, const struct cordon_mounts_calls *calls,
+			struct cordon_mounts *ret_mounts, struct cordon_failure *fail)
 {
 	static const char *const names[] = {
 		[CORDON_STEP_DIR] = "make directory",
@@ -583,13 +580,7 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_len
 		[CORDON_STEP_LAYER] = "lay a discarded layer on",
 		[CORDON_STEP_VIEW] = CORDON_MAKE_VIEW,
 	};
-	struct applier a = { .plan = plan,
-			     .m = ret_mounts,
-			     .slash_fd = -1,
-			     .serve_lens = serve_lens,
-			     .serve_tripwires = serve_tripwires,
-			     .data = data,
-			     .fail = fail };
+	struct applier a = { .plan = plan, .m = ret_mounts, .slash_fd = -1, .calls = calls, .fail = fail };
 	bool own_places = false;
 	int r = begin(&a);
 
@@ -604,6 +595,10 @@ int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_len
 			if (r < 0)
 				break;
 		}
+		/* INVARIANT: nothing of the workspace is mounted before the run is recorded. What comes before the
+		 * freeze is ours and the system's, and is made while the supervisor still writes the record. */
+		if (step->kind == CORDON_STEP_FREEZE)
+			calls->await_record(calls->data);
 		r = apply_step(&a, step);
 		if (r < 0)
 			failed(&a, r, names[step->kind] ? names[step->kind] : "apply",

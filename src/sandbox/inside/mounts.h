@@ -46,17 +46,21 @@ struct cordon_failure {
 	const char *object; /* a string of the plan, or a literal */
 };
 
-/* Passes the FUSE device of the lens to the process that serves it, and waits until it does. `view_fd` is what the lens
- * shows when that is not the host's tree itself; or -1. Takes fuse_fd. 0 or -errno. */
-typedef int (*cordon_lens_fn)(void *data, int fuse_fd, int view_fd);
-
-/* The same for the device of the tripwires; does not wait, because whoever looks at one waits anyway. */
-typedef int (*cordon_serve_tripwires_fn)(void *data, int fuse_fd);
+/* What the builder of the tree asks of its caller; each gets `data`. */
+struct cordon_mounts_calls {
+	/* Waits until the run is recorded. Until then only the system's own part of the tree is built. */
+	void (*await_record)(void *data);
+	/* Passes the FUSE device of the lens to the process that serves it, and waits until it does. `view_fd` is what
+	 * the lens shows when that is not the host's tree itself; or -1. Takes fuse_fd. 0 or -errno. */
+	int (*serve_lens)(void *data, int fuse_fd, int view_fd);
+	/* The same for the device of the tripwires; does not wait, because whoever looks at one waits anyway. */
+	int (*serve_tripwires)(void *data, int fuse_fd);
+	void *data;
+};
 
 /* Builds the tree and makes it the root; the umask must be 0. 0 or -errno with *fail filled. */
-int cordon_mounts_apply(const struct cordon_plan *plan, cordon_lens_fn serve_lens,
-			cordon_serve_tripwires_fn serve_tripwires, void *data, struct cordon_mounts *ret_mounts,
-			struct cordon_failure *fail);
+int cordon_mounts_apply(const struct cordon_plan *plan, const struct cordon_mounts_calls *calls,
+			struct cordon_mounts *ret_mounts, struct cordon_failure *fail);
 /* Unmounts the old root, which no path leads to any more. The agent's program may not run before that. */
 int cordon_mounts_leave(struct cordon_failure *fail);
 
