@@ -17,8 +17,8 @@ def capture(*command):
 
 
 def commands():
-    """The commands that `cordon --help` lists."""
-    status, text, _ = capture(built_executable(), "--help")
+    """The commands that `cordon help all` lists."""
+    status, text, _ = capture(built_executable(), "help", "all")
     assert status == 0
     section = text.split("Commands:\n", 1)[1]
     return re.findall(r"^  ([a-z][a-z0-9 -]*?)  +\S", section, re.MULTILINE)
@@ -33,7 +33,9 @@ def help_options(command):
 
 
 def page_of(command):
-    """Two-word commands share the page of their first word unless they have one of their own."""
+    """Two-word commands share the page of their first word unless they have one of their own; a shell is a run."""
+    if command == "shell":
+        command = "run"
     own = MAN / f"cordon-{command.replace(' ', '-')}.1"
     return own if own.exists() else MAN / f"cordon-{command.split()[0]}.1"
 

@@ -205,6 +205,8 @@ static void put_first_words(void)
 	for (size_t i = 0; cordon_commands[i]; i++)
 		if (begins_group(i, &len))
 			printf("%.*s ", (int)len, cordon_commands[i]->name);
+	for (size_t i = 0; cordon_clients[i]; i++)
+		printf("%s ", cordon_clients[i]);
 }
 
 static void put_second_words(size_t first, const char *between)
@@ -433,6 +435,8 @@ static void print_zsh(void)
 		put_second_words(i, ", ");
 		printf("'\n");
 	}
+	for (size_t i = 0; cordon_clients[i]; i++)
+		zsh_described(cordon_clients[i], strlen(cordon_clients[i]), "run this client in a sandbox");
 	printf("\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $name in\n");
 	each_group(zsh_group);
 	printf("\tesac\n\tshift words\n\t(( CURRENT-- ))\n\tcase $name in\n");
@@ -565,6 +569,8 @@ static void print_fish(void)
 	each_group(fish_group);
 	for (size_t i = 0; cordon_commands[i]; i++)
 		fish_command(cordon_commands[i]);
+	for (size_t i = 0; cordon_clients[i]; i++)
+		printf("complete -c cordon -n __fish_use_subcommand -a %s -d 'run this client in a sandbox'\n", cordon_clients[i]);
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cordon run: turns options into a run, reports its events, and prints its result. */
+/* cordon run, and what stands for a line of it: turns options into a run, reports its events, and prints its result. */
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -40,8 +40,17 @@ static const struct cordon_option options[] = {
 	{ 0 },
 };
 
+/* What the words behind the options are. */
+typedef enum line_kind {
+	LINE_COMMAND, /* a command */
+	LINE_CLIENT,  /* a client and its arguments: `cordon claude ...` */
+	LINE_SHELL,   /* none: a shell */
+} line_kind;
+
 struct args {
 	struct cordon_recipe recipe;
+	line_kind line;
+	char **client_argv; /* of LINE_CLIENT: with the arguments that its profile adds; texts are borrowed */
 	cordon_reports_when reports;
 	const char *reports_path;
 	const char *result;
@@ -240,7 +249,8 @@ static int prepare_work(struct run *run, struct cordon_error *err)
 
 	run->work = (struct cordon_view_work){ .policy = run->args->recipe.policy,
 					       .cow = cow,
-					       .git = cordon_cli_git_choose(run->cli, run->policy, git, cow),
+					       .git = cordon_cli_git_choose(run->cli, run->policy, git,
+									    cow || run->args->line == LINE_CLIENT),
 					       .git_chosen = git == CORDON_GIT_DEFAULT,
 					       .ret_git_id = run->git_id };
 	return cow || run->work.git == CORDON_GIT_COMMIT ? cordon_home_open(&run->home, err) : 0;
@@ -324,6 +334,62 @@ static int ask_hooks(struct cordon_cli *cli, const struct cordon_policy *policy)
 	return cordon_hooks_run(settings, &ask, &err) < 0 ? cordon_cli_fail(cli, &err) : 0;
 }
 
+const char *const cordon_clients[] = { "claude", "codex", "gemini", "opencode", NULL };
+
+/* What a client gets without options: its profile and the hosts of that, and no known secrets. A git directory of its own is
+ * chosen where the root has one (prepare_work()). */
+static int add_client(struct args *args, const char *name, struct cordon_error *err)
+{
+	struct cordon_recipe *recipe = &args->recipe;
+	int r = cordon_recipe_set(recipe, CORDON_RECIPE_PROFILE, name, name, err);
+
+	recipe->profile_net = true;
+	return r < 0 ? r : cordon_recipe_set(recipe, CORDON_RECIPE_DENY_SECRETS, NULL, name, err);
+}
+
+/* Puts the arguments without which the client can't work inside behind its name. */
+static int make_client_argv(struct args *args, struct cordon_error *err)
+{
+	const struct cordon_recipe *recipe = &args->recipe;
+	const struct cordon_setting_list *more = NULL;
+	char *const *given = recipe->spec.argv;
+	size_t n = 0;
+
+	for (size_t i = 0; i < recipe->n_profiles; i++)
+		if (cordon_streq(recipe->profile_names[i], given[0]))
+			more = &recipe->profiles[i]->argv;
+	while (given[n])
+		n++;
+	args->client_argv = calloc(n + (more ? more->n : 0) + 1, sizeof(char *));
+	if (!args->client_argv)
+		return cordon_fail_errno(err, -ENOMEM, "cannot run %s", given[0]);
+	args->client_argv[0] = given[0];
+	for (size_t i = 0; more && i < more->n; i++)
+		args->client_argv[1 + i] = (char *)(uintptr_t)more->items[i].text;
+	memcpy(args->client_argv + 1 + (more ? more->n : 0), given + 1, (n - 1) * sizeof(char *));
+	args->recipe.spec.argv = args->client_argv;
+	return 0;
+}
+
+/* Takes what follows the options. Returns 0 or an exit status. */
+static int take_line(struct cordon_cli *cli, struct args *args, int argc, char **argv, int first)
+{
+	static char *shell[] = { NULL, NULL };
+	struct cordon_error err = { 0 };
+
+	if (args->line == LINE_SHELL) {
+		if (first < argc)
+			return cordon_cli_usage(cli, "a shell takes no command; use 'cordon run -- %s'", argv[first]);
+		shell[0] = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+		argv = shell;
+		first = 0;
+	} else if (first == argc) {
+		return cordon_cli_usage(cli, "no command to run");
+	}
+	args->recipe.spec.argv = argv + first;
+	return args->line == LINE_CLIENT && add_client(args, argv[first], &err) < 0 ? cordon_cli_fail(cli, &err) : 0;
+}
+
 static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **argv)
 {
 	struct run run = { .cli = cli,
@@ -337,14 +403,16 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
-	if (first == argc)
-		return cordon_cli_usage(cli, "no command to run");
+	r = take_line(cli, args, argc, argv, first);
+	if (r)
+		return r;
 	args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
-	args->recipe.spec.argv = argv + first;
 	args->recipe.spec.terminal = true;
 	args->recipe.spec.measure = args->metrics;
 	r = cordon_cli_compile(cli, &args->recipe, args->dry_run ? CORDON_RECIPE_PLANS : CORDON_RECIPE_STARTS);
 	run.policy = args->recipe.policy;
+	if (r == 0 && args->line == LINE_CLIENT && make_client_argv(args, &err) < 0)
+		r = cordon_cli_fail(cli, &err);
 	if (r == 0 && !args->dry_run)
 		r = ask_hooks(cli, run.policy);
 	if (r)
@@ -363,15 +431,56 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	return r;
 }
 
-static int run(struct cordon_cli *cli, int argc, char **argv)
+static int run_line(struct cordon_cli *cli, line_kind what, int argc, char **argv)
 {
-	struct args args = { 0 };
+	struct args args = { .line = what };
 	int r;
 
 	cli->failure_exit = CORDON_EXIT_REFUSED;
 	r = run_with(cli, &args, argc, argv);
 	cordon_recipe_done(&args.recipe);
+	free(args.client_argv);
 	return r;
+}
+
+static int run(struct cordon_cli *cli, int argc, char **argv)
+{
+	return run_line(cli, LINE_COMMAND, argc, argv);
+}
+
+static int run_shell(struct cordon_cli *cli, int argc, char **argv)
+{
+	return run_line(cli, LINE_SHELL, argc, argv);
+}
+
+int cordon_run_client(struct cordon_cli *cli, int argc, char **argv)
+{
+	cli->command = &cordon_cmd_run;
+	return run_line(cli, LINE_CLIENT, argc, argv);
+}
+
+static int set_nothing(void *data, int key, const char *arg, struct cordon_error *err)
+{
+	(void)data;
+	(void)key;
+	(void)arg;
+	(void)err;
+	return 0;
+}
+
+int cordon_run_first_word(const struct cordon_cli *cli, int argc, char **argv)
+{
+	struct cordon_cli own = *cli;
+	struct cordon_error err = { 0 };
+	int first;
+
+	own.command = &cordon_cmd_run;
+	for (int i = 1; i < argc; i++)
+		if (cordon_streq(argv[i], "--help") || cordon_streq(argv[i], "-h"))
+			argc = i;
+	return cordon_cli_parse(&own, argc, argv, CORDON_PARSE_STOP, set_nothing, NULL, &first, &err) == 0 && first < argc
+		       ? first
+		       : 0;
 }
 
 const struct cordon_command cordon_cmd_run = {
@@ -388,4 +497,14 @@ const struct cordon_command cordon_cmd_run = {
 		"128+N killed by signal N.\n",
 	.options = options,
 	.run = run,
+};
+
+const struct cordon_command cordon_cmd_shell = {
+	.name = "shell",
+	.operands = "",
+	.summary = "look around in the sandbox that a run would have",
+	.details = "Starts a shell, with the options of 'cordon run' and in the same sandbox: what the agent of such a run would see,\n"
+		   "and what it could do. What the shell changes in the root is changed; with --cow it is kept apart.\n",
+	.options = options,
+	.run = run_shell,
 };

@@ -124,6 +124,7 @@ extern const struct cordon_command cordon_cmd_orchestrator_agent_list;
 extern const struct cordon_command cordon_cmd_orchestrator_agent_add;
 extern const struct cordon_command cordon_cmd_orchestrator_agent_show;
 extern const struct cordon_command cordon_cmd_orchestrator_agent_remove;
+extern const struct cordon_command cordon_cmd_shell;
 extern const struct cordon_command cordon_cmd_shared_list;
 extern const struct cordon_command cordon_cmd_shared_add;
 extern const struct cordon_command cordon_cmd_shared_show;
@@ -139,5 +140,12 @@ extern const struct cordon_command cordon_cmd_config_show;
 extern const struct cordon_command cordon_cmd_config_path;
 extern const struct cordon_command cordon_cmd_config_import;
 extern const struct cordon_command cordon_cmd_config_confirm;
+
+/* The clients that have a word of their own: `cordon [OPTION]... claude [ARG]...`. Ends with NULL. */
+extern const char *const cordon_clients[];
+/* Runs such a line; argv[0] is anything. */
+int cordon_run_client(struct cordon_cli *cli, int argc, char **argv);
+/* Returns the index of the first word behind options of `cordon run`, or 0 if there is none or they are no such options. */
+int cordon_run_first_word(const struct cordon_cli *cli, int argc, char **argv);
 
 #endif

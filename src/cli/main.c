@@ -14,6 +14,7 @@
 const struct cordon_command *const cordon_commands[] = {
 	/* Runs and this machine. */
 	&cordon_cmd_run,
+	&cordon_cmd_shell,
 	&cordon_cmd_learn,
 	&cordon_cmd_loop,
 	&cordon_cmd_loop_retry,
@@ -159,26 +160,86 @@ const struct cordon_command *const cordon_commands[] = {
 	NULL,
 };
 
-/* Lists all commands, or those of a group without the group's name. */
+/* Where a heading stands in the list of all commands. */
+static const struct {
+	const struct cordon_command *first;
+	const char *heading;
+} headings[] = {
+	{ &cordon_cmd_run, "Runs and this machine" },
+	{ &cordon_cmd_changes_list, "What runs changed in their views" },
+	{ &cordon_cmd_execute, "Several agents" },
+	{ &cordon_cmd_validate, "Folder workspaces and PRD files" },
+	{ &cordon_cmd_check, "Policies and the audit log" },
+	{ &cordon_cmd_git_check, "Commits" },
+	{ &cordon_cmd_project_create, "Projects, workspaces and sessions" },
+	{ &cordon_cmd_orchestrator_list, "Orchestrators, shared areas and their settings" },
+	{ &cordon_cmd_workflow_list, "Workflows" },
+	{ &cordon_cmd_mcp, "Servers, tokens and approvals" },
+};
+
+static const char *heading_of(const struct cordon_command *command)
+{
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(headings); i++)
+		if (headings[i].first == command)
+			return headings[i].heading;
+	return NULL;
+}
+
+/* Lists all commands below their headings, or those of a group without the group's name. */
 static void print_commands(const char *group)
 {
 	size_t width = 0;
-	const char *word;
+	const char *word, *heading;
 
 	for (size_t i = 0; cordon_commands[i]; i++)
 		if ((word = cordon_cli_word_after(cordon_commands[i], group)) && strlen(word) > width)
 			width = strlen(word);
-	for (size_t i = 0; cordon_commands[i]; i++)
-		if ((word = cordon_cli_word_after(cordon_commands[i], group)))
-			printf("  %-*s  %s\n", (int)width, word, cordon_commands[i]->summary);
+	for (size_t i = 0; cordon_commands[i]; i++) {
+		if (!(word = cordon_cli_word_after(cordon_commands[i], group)))
+			continue;
+		if (!*group && (heading = heading_of(cordon_commands[i])))
+			printf("\n%s:\n", heading);
+		printf("  %-*s  %s\n", (int)width, word, cordon_commands[i]->summary);
+	}
 }
 
+/* What a person needs first. */
 static void print_help(void)
 {
-	printf("Usage: cordon COMMAND [OPTION]... [ARGUMENT]...\n\n"
-	       "Run AI agents in workspaces whose boundaries the Linux kernel holds.\n\nCommands:\n");
+	printf("Usage: cordon [OPTION]... claude|codex|gemini|opencode [ARGUMENT]...\n"
+	       "       cordon COMMAND [OPTION]... [ARGUMENT]...\n\n"
+	       "Run AI agents in workspaces whose boundaries the Linux kernel holds.\n\nCommands:\n"
+	       "  claude, codex,     the agent you have, in one word: its profile and its hosts, known secrets hidden, a git\n"
+	       "  gemini, opencode   directory of its own; options of 'run' stand before the name\n"
+	       "  run                any other command\n"
+	       "  shell              a shell in the sandbox that a run would have\n"
+	       "  why, tree          what would be allowed, and why\n"
+	       "  learn              a policy from what a command did\n"
+	       "  changes            look at, apply or undo what a view changed\n"
+	       "  audit              what happened: runs and refusals\n"
+	       "  open               the page\n"
+	       "  doctor             what this machine can enforce, and how to mend it\n\n"
+	       "Examples:\n"
+	       "  cordon claude\n"
+	       "  cordon --cow codex exec 'fix the tests'; cordon changes show\n"
+	       "  cordon run --workspace src --workspace-mode strict -- make test\n\n"
+	       "'cordon help all' lists every command, 'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
+}
+
+static void print_all(void)
+{
+	printf("Usage: cordon COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n");
 	print_commands("");
 	printf("\n'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
+}
+
+static void print_client_help(const char *client)
+{
+	printf("Usage: cordon [OPTION]... %s [ARGUMENT]...\n\n"
+	       "Run %s in a sandbox: 'cordon run --profile %s --net profile --deny-secrets', and a git directory of its own\n"
+	       "whose commits are taken over at the end. Options are those of 'cordon run' and stand before the name; everything\n"
+	       "behind it is the client's.\n",
+	       client, client, client);
 }
 
 static void print_group_help(const char *group)
@@ -298,6 +359,32 @@ static int unknown_command(const struct cordon_cli *cli, int argc, char **argv)
 	return cordon_cli_fail(cli, &err);
 }
 
+static bool is_client(const char *word)
+{
+	for (size_t i = 0; cordon_clients[i]; i++)
+		if (cordon_streq(cordon_clients[i], word))
+			return true;
+	return false;
+}
+
+/* "cordon --cow make": shows the line that was probably meant. */
+static int options_before(const struct cordon_cli *cli, int argc, char **argv, int first)
+{
+	autobuf struct cordon_buf words = CORDON_BUF(256);
+	struct cordon_error err = { 0 };
+	int n;
+
+	for (int i = 1; i < first; i++)
+		cordon_buf_addf(&words, " %s", argv[i]);
+	cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "options stand before a client's name only, and %s is none",
+		    argv[first]);
+	if (find_command(argc - first, argv + first, &n) && words.len)
+		cordon_error_hint(&err, "write: cordon %s%s ...", argv[first], words.data);
+	else if (words.len)
+		cordon_error_hint(&err, "write: cordon run%s -- %s ...", words.data, argv[first]);
+	return cordon_cli_fail(cli, &err);
+}
+
 static bool asks_for_help(const char *word)
 {
 	return cordon_streq(word, "--help") || cordon_streq(word, "-h");
@@ -320,11 +407,21 @@ static int dispatch(struct cordon_cli *cli, int argc, char **argv)
 {
 	const struct cordon_command *command;
 	bool help = argc > 1 && cordon_streq(argv[1], "help");
-	int words;
+	int words, first;
 
 	if (argc < 2) {
 		print_help();
 		return CORDON_EXIT_USAGE;
+	}
+	if (is_client(argv[1]))
+		return cordon_run_client(cli, argc, argv);
+	if (help && argc == 3 && cordon_streq(argv[2], "all")) {
+		print_all();
+		return CORDON_EXIT_OK;
+	}
+	if (help && argc == 3 && is_client(argv[2])) {
+		print_client_help(argv[2]);
+		return CORDON_EXIT_OK;
 	}
 	if (asks_for_help(argv[1]) || (help && (argc == 2 || asks_for_help(argv[2])))) {
 		print_help();
@@ -334,6 +431,9 @@ static int dispatch(struct cordon_cli *cli, int argc, char **argv)
 		cli->command = &cordon_cmd_version;
 		return cordon_cmd_version.run(cli, argc - 1, argv + 1);
 	}
+	if (argv[1][0] == '-' && (first = cordon_run_first_word(cli, argc, argv)) > 0)
+		return is_client(argv[first]) ? cordon_run_client(cli, argc, argv)
+					      : options_before(cli, argc, argv, first);
 	if (help) {
 		argc--;
 		argv++;

@@ -65,6 +65,15 @@ static int from_rules(const struct cordon_policy_spec *spec, const struct cordon
 	return first != NULL;
 }
 
+/* Whether the hosts of the profiles belong to a list: not where somebody chose all hosts or none. */
+static bool takes_profiles(const struct cordon_policy_spec *spec, const struct cordon_net_list *list, bool asked)
+{
+	for (size_t i = 0; i < spec->n_rules; i++)
+		if (spec->rules[i].kind == CORDON_RULE_NET && cordon_streq(spec->rules[i].text, CORDON_NET_WORD_NONE))
+			return false;
+	return list->listed || !asked;
+}
+
 /* A profile may have a word for the network; the first one counts. */
 static int from_profile_words(const struct cordon_policy_spec *spec, struct cordon_net_list *list,
 			      struct cordon_error *err)
@@ -93,6 +102,8 @@ int cordon_net_build(const struct cordon_policy_spec *spec, const char *root, st
 		asked = r = cordon_net_setting_list(file, &profiles, &list, err) < 0 ? -EINVAL : 1;
 	if (r == 0 && !asked)
 		r = from_profile_words(spec, &list, err);
+	if (r >= 0 && spec->profile_net && takes_profiles(spec, &list, asked))
+		r = cordon_net_option(CORDON_NET_WORD_PROFILE, CORDON_NET_WORD_PROFILE, &profiles, &list, err);
 	if (r >= 0 && inside)
 		r = cordon_net_setting_list(file, &profiles, &narrower, err);
 	if (r >= 0)

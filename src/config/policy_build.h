@@ -41,6 +41,7 @@ struct cordon_policy_spec {
 	/* What an agent or the record of a project says about the network, or NULL; a rule comes before them. */
 	const struct cordon_net_setting *net;
 	json_t *net_record;
+	bool profile_net; /* the hosts of the profiles count, unless somebody chose "host" or "none" */
 	/* Absolute, as the user named the file, or NULL; it and what it leads to are protected. */
 	const char *file_path;
 	cordon_mode mode;   /* of the result, whatever the file says; a strict fence makes it strict */

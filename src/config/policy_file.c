@@ -290,6 +290,7 @@ static const struct cordon_policy_key readers[CORDON_RECIPE__MAX] = {
 	[CORDON_RECIPE_DESCRIPTION] = { .read = read_text, .slot = SLOT(description), .check = check_text },
 	[CORDON_RECIPE_STATE] = { .read = cordon_policy_read_state },
 	[CORDON_RECIPE_PRIVATE] = { .read = cordon_policy_read_private, .slot = SLOT(private_dirs) },
+	[CORDON_RECIPE_ARGV] = { .read = cordon_policy_read_list, .slot = SLOT(argv), .check = check_text },
 	[CORDON_RECIPE_ARGV_HINT] = { .read = cordon_policy_read_list, .slot = SLOT(argv_hint), .check = check_text },
 };
 

@@ -42,6 +42,7 @@
  *         hold_moved: [.claude.json]        # the same, if the caller's variable names the directory
  *     private: [~/.cache/opencode]  # directories of the home that are shown, and keep nothing of what is written
  *     net: [api.anthropic.com]      # of a profile: hosts that the program needs, which `--net profile` takes
+ *     argv: [--no-daemon]           # of a profile: arguments without which the program can't work inside
  *     argv_hint: [claude, --resume]
  *
  * Every key is optional; an unknown one is an error. All errors are found in one pass.
@@ -109,7 +110,7 @@ struct cordon_policy_file {
 	struct cordon_state_setting *state;
 	size_t n_state;
 	struct cordon_setting_list private_dirs; /* relative to the home */
-	struct cordon_setting_list argv_hint;
+	struct cordon_setting_list argv, argv_hint;
 };
 
 /* Reads and checks the whole file, including patterns and protected paths. `trust` NULL: as for a file that may not

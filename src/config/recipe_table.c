@@ -145,6 +145,7 @@ const struct cordon_recipe_row cordon_recipe_rows[CORDON_RECIPE__MAX] = {
 	KEY(DESCRIPTION), .key = "description" },
 	KEY(STATE), .key = "state" },
 	KEY(PRIVATE), .key = "private" },
+	KEY(ARGV), .key = "argv" },
 	KEY(ARGV_HINT), .key = "argv_hint" },
 };
 /* clang-format on */

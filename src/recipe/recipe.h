@@ -60,6 +60,7 @@ struct cordon_recipe {
 	const char *file_path;		      /* a file that must not change, such as the one of agents; absolute */
 	const struct cordon_net_setting *net; /* as in struct cordon_policy_spec */
 	json_t *net_record;
+	bool profile_net;		  /* as in struct cordon_policy_spec */
 	const char *net_within;		  /* hosts, as an option has them, to which the others are narrowed; or NULL */
 	const char *program, *program_of; /* a program of the caller's PATH, if it is there, and its name in messages */
 	const struct cordon_share *places; /* shares that are ready */

@@ -21,8 +21,8 @@ def repo(box):
 
 def commands(cordon):
     """Names of all commands, from the help."""
-    text = cordon("--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
-    return [re.match(r"  ([a-z-]+(?: [a-z-]+)?)  ", line + "  ").group(1).strip() for line in text.splitlines()]
+    text = cordon("help", "all").stdout.split("Commands:\n")[1]
+    return re.findall(r"^  ([a-z-]+(?: [a-z-]+)?)  ", text, re.MULTILINE)
 
 
 def option_names(cordon, command):

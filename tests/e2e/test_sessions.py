@@ -605,7 +605,7 @@ def test_the_process_of_a_session_is_not_to_be_had_by_hand(cordon, box):
         done = box.run(str(box.bin / "cordon-session"), *arguments)
         assert done.returncode == 2 and "session start" in done.stderr and not done.stdout
     assert cordon("session", "supervise", "00000000-0000-4000-8000-000000000000").returncode == 2
-    assert "supervise" not in cordon("--help").stdout
+    assert "supervise" not in cordon("help", "all").stdout
 
 
 def test_attachments_come_into_the_workspace(sessions, box):
