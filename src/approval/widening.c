@@ -124,11 +124,9 @@ static void add_home(struct reasons *reasons, const char *before, const char *af
 	add_words(reasons, " of the host, and see what the others leave there");
 }
 
-/* Adds one limit; `n` counts those that were added before. `wide` says that 0 is no limit. */
-static void add_limit(struct reasons *reasons, const char *name, int64_t before, int64_t after, bool wide, size_t *n)
+/* Adds one limit that is wider; `n` counts those that were added before. `wide` says that 0 is no limit. */
+static void put_limit(struct reasons *reasons, const char *name, int64_t before, int64_t after, bool wide, size_t *n)
 {
-	if (wide ? !grows(before, after) : after <= before)
-		return;
 	if ((*n)++)
 		add_words(reasons, ", ");
 	else
@@ -139,9 +137,31 @@ static void add_limit(struct reasons *reasons, const char *name, int64_t before,
 						(long long)after));
 }
 
-static void add_limits(struct reasons *reasons, const struct cordon_settings_limits *before,
-		       const struct cordon_settings_limits *after)
+static void add_limit(struct reasons *reasons, const char *name, int64_t before, int64_t after, bool wide, size_t *n)
 {
+	if (wide ? grows(before, after) : after > before)
+		put_limit(reasons, name, before, after, wide, n);
+}
+
+/* A number of each run. */
+static void add_number(struct reasons *reasons, cordon_recipe_id id, const struct cordon_settings *before,
+		       const struct cordon_settings *after, size_t *n)
+{
+	const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+	int64_t from, to;
+
+	if (!row->project || row->type != CORDON_RECIPE_NUMBER)
+		return;
+	from = (int64_t)cordon_settings_value(before, id);
+	to = (int64_t)cordon_settings_value(after, id);
+	if (row->widens == CORDON_RECIPE_HIGHER ? grows(from, to) : row->widens == CORDON_RECIPE_LOWER && to < from)
+		put_limit(reasons, cordon_recipe_limit(row->project) ? cordon_recipe_limit(row->project) : row->project,
+			  from, to, row->widens == CORDON_RECIPE_HIGHER, n);
+}
+
+static void add_limits(struct reasons *reasons, const struct cordon_settings *from, const struct cordon_settings *to)
+{
+	const struct cordon_settings_limits *before = &from->limits, *after = &to->limits;
 	size_t n = 0;
 
 	add_limit(reasons, "max_sessions", before->max_sessions, after->max_sessions, true, &n);
@@ -149,9 +169,8 @@ static void add_limits(struct reasons *reasons, const struct cordon_settings_lim
 	add_limit(reasons, "max_recursion_depth", before->max_recursion_depth, after->max_recursion_depth, false, &n);
 	add_limit(reasons, "max_agents_per_session", before->max_agents_per_session, after->max_agents_per_session,
 		  true, &n);
-	add_limit(reasons, "timeout_seconds", before->timeout_seconds, after->timeout_seconds, true, &n);
-	add_limit(reasons, "memory_bytes", before->memory_bytes, after->memory_bytes, true, &n);
-	add_limit(reasons, "pids", before->pids, after->pids, true, &n);
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++)
+		add_number(reasons, id, from, to, &n);
 	if (before->max_cost_usd <= 0 || (after->max_cost_usd > 0 && after->max_cost_usd <= before->max_cost_usd))
 		return;
 	if (n)
@@ -223,13 +242,18 @@ int cordon_settings_widening(const struct cordon_settings *before, const struct 
 	add_if(&reasons, before->default_protection && !after->default_protection,
 	       "agents could change what the host executes later");
 	add_net(&reasons, before, after);
-	add_if(&reasons, before->cow && !after->cow, "sessions would change the workspace itself");
-	add_git(&reasons, before->git, after->git);
-	add_if(&reasons, after->best_effort && !before->best_effort,
+	add_if(&reasons,
+	       cordon_settings_value(before, CORDON_RECIPE_COW) && !cordon_settings_value(after, CORDON_RECIPE_COW),
+	       "sessions would change the workspace itself");
+	add_git(&reasons, (cordon_git_mode)cordon_settings_value(before, CORDON_RECIPE_GIT),
+		(cordon_git_mode)cordon_settings_value(after, CORDON_RECIPE_GIT));
+	add_if(&reasons,
+	       cordon_settings_value(after, CORDON_RECIPE_BEST_EFFORT) &&
+		       !cordon_settings_value(before, CORDON_RECIPE_BEST_EFFORT),
 	       "sessions would start although a protection is missing");
 	add_more(&reasons, "agents would get more variables of cordon's environment: ", after->env_pass,
 		 before->env_pass);
-	add_limits(&reasons, &before->limits, &after->limits);
+	add_limits(&reasons, before, after);
 	add_home(&reasons, before->home, after->home);
 	add_more(&reasons, "agents would get the program and the variables of the profiles ", after->profile,
 		 before->profile);

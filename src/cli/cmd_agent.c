@@ -213,6 +213,13 @@ static json_t *agent_json(const struct cordon_agents *agents, const struct cordo
 	set_text(object, "extends", agent->extends.text);
 	json_object_set_new(object, "net", net_json(&agent->net));
 	set_number(object, "timeout_ms", agent->values.of[CORDON_RECIPE_TIMEOUT]);
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
+		const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+
+		if (row->agent && row->type == CORDON_RECIPE_NUMBER && id != CORDON_RECIPE_TIMEOUT &&
+		    !cordon_recipe_limit(row->agent))
+			set_number(object, row->agent, agent->values.of[id]);
+	}
 	json_object_set_new(object, "limits", limits_json(agent));
 	json_object_set_new(object, "best_effort", json_boolean(agent->values.of[CORDON_RECIPE_BEST_EFFORT]));
 	json_object_set_new(object, "editor_temps",

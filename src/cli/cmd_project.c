@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cordon project: create, list, get, update and delete projects. */
 #include "cli/commands.h"
+#include "cli/recipe_options.h"
 #include "cli/records.h"
 
 enum {
@@ -24,13 +25,7 @@ enum {
 	OPT_MAX_SESSIONS,
 	OPT_MAX_DEPTH,
 	OPT_MAX_AGENTS,
-	OPT_TIMEOUT,
-	OPT_MEMORY,
-	OPT_PIDS,
-	OPT_BEST_EFFORT,
-	OPT_COW,
 	OPT_NO_COW,
-	OPT_GIT,
 	OPT_DEFAULT_PROTECT,
 	OPT_NO_DEFAULT_PROTECT,
 	OPT_MODEL,
@@ -66,15 +61,16 @@ enum {
 	  OPT_MAX_DEPTH },                                                                                            \
 	{ "max-agents-per-session", 0, CORDON_ARG_TEXT, "N", "child sessions of one session (default: 50)",           \
 	  OPT_MAX_AGENTS },                                                                                           \
-	{ "timeout", 0, CORDON_ARG_TEXT, "DURATION", "how long a session may take", OPT_TIMEOUT },                    \
-	{ "memory", 0, CORDON_ARG_TEXT, "SIZE", "memory of a session", OPT_MEMORY },                                  \
-	{ "pids", 0, CORDON_ARG_TEXT, "N", "processes of a session", OPT_PIDS },                                      \
-	{ "best-effort", 0, CORDON_ARG_NONE, NULL, "start sessions although a protection is missing",                 \
-	  OPT_BEST_EFFORT },                                                                                          \
-	{ "cow", 0, CORDON_ARG_NONE, NULL, "sessions work in copy-on-write views", OPT_COW },                         \
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_TIMEOUT, "timeout", CORDON_ARG_TEXT, "DURATION", "how long a session may take"), \
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_MEMORY, "memory", CORDON_ARG_TEXT, "SIZE", "memory of a session"),         \
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_PIDS, "pids", CORDON_ARG_TEXT, "N", "processes of a session"),             \
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_PROJECTS),                                                             \
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_BEST_EFFORT, "best-effort", CORDON_ARG_NONE, NULL,                         \
+			     "start sessions although a protection is missing"),                                      \
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_COW, "cow", CORDON_ARG_NONE, NULL, "sessions work in copy-on-write views"), \
 	{ "no-cow", 0, CORDON_ARG_NONE, NULL, "sessions change the workspace itself (default)", OPT_NO_COW },         \
-	{ "git", 0, CORDON_ARG_CHOICE, "default|none|read|commit",                                                    \
-	  "the repository: not there, read-only, or a copy whose commits are taken over", OPT_GIT },                  \
+	CORDON_RECIPE_OPTION(CORDON_RECIPE_GIT, "git", CORDON_ARG_CHOICE, "default|none|read|commit",                 \
+			     "the repository: not there, read-only, or a copy whose commits are taken over"),         \
 	{ "model", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_MODEL },                                 \
 	{ "autonomy", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_AUTONOMY },                           \
 	{ "reasoning", 0, CORDON_ARG_TEXT, "TEXT", "passed on to the agent", OPT_REASONING },                         \
@@ -133,35 +129,47 @@ static int set_env(json_t *settings, const char *arg, struct cordon_error *err)
 	return cordon_cli_set_text(object_at(settings, "env"), name, equals + 1, err);
 }
 
+static int set_flag(json_t *settings, const char *key, bool value)
+{
+	return json_object_set_new(settings, key, json_boolean(value)) < 0 ? -ENOMEM : 0;
+}
+
 static int set_limit(json_t *settings, int key, const char *arg, struct cordon_error *err)
 {
 	const char *name = key == OPT_MAX_SESSIONS ? "max_sessions"
 			   : key == OPT_MAX_DEPTH  ? "max_recursion_depth"
-			   : key == OPT_MAX_AGENTS ? "max_agents_per_session"
-			   : key == OPT_TIMEOUT	   ? "timeout_seconds"
-			   : key == OPT_MEMORY	   ? "memory_bytes"
-						   : "pids";
+						   : "max_agents_per_session";
 	uint64_t value;
-	int r;
 
-	if (key == OPT_TIMEOUT)
-		r = cordon_parse_duration(arg, 1000, &value);
-	else
-		r = key == OPT_MEMORY ? cordon_parse_size(arg, &value) : cordon_parse_u64(arg, 0, INT64_MAX, &value);
-	if (r < 0 || value > INT64_MAX)
+	if (cordon_parse_u64(arg, 0, INT64_MAX, &value) < 0)
 		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "not a value for %s: %.80s", name, arg);
-	/* Limits are kept in whole seconds. A part of a second is rounded up, so that a short limit never becomes no
-	 * limit. */
-	if (key == OPT_TIMEOUT)
-		value = value / 1000 + (value % 1000 != 0);
 	if (json_object_set_new(object_at(settings, "limits"), name, json_integer((json_int_t)value)) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "%s", name);
 	return 0;
 }
 
-static int set_flag(json_t *settings, const char *key, bool value)
+/* A setting that each run has, by its row in the table. */
+static int set_row(json_t *settings, cordon_recipe_id id, const char *arg, struct cordon_error *err)
 {
-	return json_object_set_new(settings, key, json_boolean(value)) < 0 ? -ENOMEM : 0;
+	const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+	const char *below = cordon_recipe_limit(row->project);
+	uint64_t value = 0, unit = row->unit ? row->unit : 1;
+
+	if (row->type == CORDON_RECIPE_FLAG)
+		return set_flag(settings, row->project, true);
+	if (row->type == CORDON_RECIPE_WORD)
+		return cordon_cli_set_text(settings, row->project, arg, err);
+	/* A number that is out of bounds is refused together with what else is wrong with the settings. */
+	if (cordon_parse_u64(arg, 0, INT64_MAX, &value) < 0) {
+		if (row->parse(arg, &value, err) < 0)
+			return cordon_error_prefix(err, -EINVAL, "%s", row->project);
+		/* A part of a unit is rounded up, so that a short limit never becomes no limit. */
+		value = value / unit + (value % unit != 0);
+	}
+	if (json_object_set_new(below ? object_at(settings, "limits") : settings, below ? below : row->project,
+				json_integer((json_int_t)value)) < 0)
+		return cordon_fail_errno(err, -ENOMEM, "%s", row->project);
+	return 0;
 }
 
 static int set_setting(void *data, int key, const char *arg, struct cordon_error *err)
@@ -169,6 +177,8 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 	struct settings *settings = data;
 	json_t *object = settings->object;
 
+	if (cordon_recipe_owns(key))
+		return set_row(object, (cordon_recipe_id)(key - CORDON_KEY_RECIPE), arg, err);
 	switch (key) {
 	case OPT_NAME:
 		return cordon_cli_set_text(object, "name", arg, err);
@@ -209,14 +219,8 @@ static int set_setting(void *data, int key, const char *arg, struct cordon_error
 		return set_flag(object, "default_protection", true);
 	case OPT_NO_DEFAULT_PROTECT:
 		return set_flag(object, "default_protection", false);
-	case OPT_COW:
-		return set_flag(object, "cow", true);
 	case OPT_NO_COW:
 		return set_flag(object, "cow", false);
-	case OPT_GIT:
-		return cordon_cli_set_text(object, "git", arg, err);
-	case OPT_BEST_EFFORT:
-		return set_flag(object, "best_effort", true);
 	case OPT_MODEL:
 		return cordon_cli_set_text(object, "model", arg, err);
 	case OPT_AUTONOMY:

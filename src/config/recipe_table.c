@@ -43,6 +43,8 @@ static int parse_git(const char *text, uint64_t *ret_value, struct cordon_error 
 #define MODES CORDON_RECIPE_OF_MODES
 #define SECTION CORDON_RECIPE_OF_SECTION
 #define ROOTS CORDON_RECIPE_OF_ROOTS
+#define PROJECTS CORDON_RECIPE_OF_PROJECTS
+#define EXECUTE CORDON_RECIPE_OF_EXECUTE
 #define SCOPED (RUN | ASK | LOOP | GIT)	  /* all options that say what may be touched */
 #define PLACED (RUN | ASK | LOOP | LEARN) /* and what else of the host is there */
 #define STARTS (RUN | LOOP | LEARN)
@@ -58,6 +60,7 @@ static int parse_git(const char *text, uint64_t *ret_value, struct cordon_error 
 #define FLAG .type = CORDON_RECIPE_FLAG
 #define NUMBER(function) .type = CORDON_RECIPE_NUMBER, .parse = function
 #define WORD(function) .type = CORDON_RECIPE_WORD, .parse = function
+#define PROJECT(name, from, to) .project = name, .least = from, .most = to
 #define LIMIT .limit = true, .widens = CORDON_RECIPE_HIGHER, .wider = "the limit is higher"
 
 /* clang-format off */
@@ -110,14 +113,17 @@ const struct cordon_recipe_row cordon_recipe_rows[CORDON_RECIPE__MAX] = {
 	KEY(LIMITS), .key = "limits" },
 	OPTION(TIMEOUT, "timeout", TEXT, "DURATION", "end the run after this time (90, 90s, 1500ms, 2m, 1h)"),
 		.commands = STARTS, .key = "timeout", LIMIT, .agent = "timeout",
+		PROJECT("limits.timeout_seconds", 1, 31536000), .unit = 1000,
 		NUMBER(cordon_timeout_parse), SPEC(timeout_ms) },
 	OPTION(GRACE, "grace", TEXT, "DURATION", "time between SIGTERM and SIGKILL (default: 5s)"),
 		.commands = STARTS, NUMBER(cordon_timeout_parse), SPEC(grace_ms) },
 	OPTION(MEMORY, "memory", TEXT, "SIZE", "memory of the whole run (512M, 2G)"),
 		.commands = STARTS, .key = "memory", LIMIT, .agent = "limits.memory_bytes",
+		PROJECT("limits.memory_bytes", CORDON_MEMORY_MIN, UINT64_C(1) << 50),
 		NUMBER(cordon_memory_parse), SPEC(memory_bytes) },
 	OPTION(PIDS, "pids", TEXT, "N", "processes and threads of the run"),
 		.commands = STARTS, .key = "pids", LIMIT, .agent = "limits.pids",
+		PROJECT("limits.pids", 1, CORDON_PIDS_MAX),
 		NUMBER(cordon_pids_parse), SPEC(pids) },
 	OPTION(CPUS, "cpus", TEXT, "N", "CPUs the run may use (2, 0.5)"),
 		.commands = STARTS, .key = "cpus", LIMIT, .agent = "limits.cpu",
@@ -131,14 +137,15 @@ const struct cordon_recipe_row cordon_recipe_rows[CORDON_RECIPE__MAX] = {
 		.agent = "editor_temps", FLAG, .initial = true, .widens = CORDON_RECIPE_ON,
 		.wider = "that allows none" },
 	OPTION(BEST_EFFORT, "best-effort", NONE, NULL, "run with fewer layers where the kernel lacks some"),
-		.commands = RUN, .key = "best_effort", .agent = "best_effort", FLAG, .widens = CORDON_RECIPE_ON,
+		.commands = RUN, .key = "best_effort", .agent = "best_effort", .project = "best_effort",
+		.always = true, FLAG, .widens = CORDON_RECIPE_ON,
 		.wider = "that needs every layer", SPEC(best_effort) },
 	OPTION(COW, "cow", NONE, NULL, "work in a copy-on-write view; apply or discard its changes afterwards"),
-		.commands = RUN, .key = "cow", .agent = "cow", FLAG,
+		.commands = RUN, .key = "cow", .agent = "cow", .project = "cow", FLAG,
 		.widens = CORDON_RECIPE_OFF, .wider = "that works in a view" },
 	OPTION(GIT, "git", CHOICE, "none|read|commit",
 	       "the repository: not there, read-only, or its own copy whose commits are taken over"),
-		.commands = RUN, .key = "git", .agent = "git", WORD(parse_git), .widens = CORDON_RECIPE_GITS },
+		.commands = RUN, .key = "git", .agent = "git", .project = "git", WORD(parse_git), .widens = CORDON_RECIPE_GITS },
 	OPTION(FAIL_ON_VIOLATION, "fail-on-violation", NONE, NULL,
 	       "exit with 3 when the command succeeds but was refused or warned of something"),
 		.commands = RUN, FLAG, SPEC(fail_on_violation) },
@@ -201,6 +208,64 @@ const char *cordon_recipe_limit(const char *key)
 	return strncmp(key, "limits.", 7) == 0 ? key + 7 : NULL;
 }
 
+cordon_recipe_id cordon_recipe_of_project(const char *key, bool limit)
+{
+	cordon_recipe_id id = 0;
+
+	for (; id < CORDON_RECIPE__MAX; id++) {
+		const char *name = cordon_recipe_rows[id].project, *below = name ? cordon_recipe_limit(name) : NULL;
+
+		if (name && limit == (below != NULL) && cordon_streq(below ? below : name, key))
+			break;
+	}
+	return id;
+}
+
+int cordon_recipe_from_json(cordon_recipe_id id, const json_t *value, uint64_t *ret_value, struct cordon_error *err)
+{
+	const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+	const char *text = json_string_value(value);
+
+	if (row->type == CORDON_RECIPE_FLAG) {
+		*ret_value = json_is_true(value);
+		return json_is_boolean(value)
+			       ? 0
+			       : cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be true or false", row->project);
+	}
+	if (row->type == CORDON_RECIPE_NUMBER) {
+		*ret_value = (uint64_t)json_integer_value(value);
+		return json_is_integer(value) && json_integer_value(value) >= 0
+			       ? 0
+			       : cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be a number from %llu to %llu",
+					     row->project, (unsigned long long)row->least,
+					     (unsigned long long)row->most);
+	}
+	*ret_value = 0;
+	if (!text)
+		return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "%s must be default|%s", row->project,
+				   row->option.meta);
+	if (cordon_streq(text, "default") || row->parse(text, ret_value, err) == 0)
+		return 0;
+	return cordon_error_prefix(err, -EINVAL, "%s", row->project);
+}
+
+json_t *cordon_recipe_to_json(cordon_recipe_id id, uint64_t value)
+{
+	const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+	char word[32];
+	uint64_t meant;
+
+	if (row->type == CORDON_RECIPE_FLAG)
+		return json_boolean(value);
+	if (row->type == CORDON_RECIPE_NUMBER)
+		return json_integer((json_int_t)value);
+	for (const char *p = row->option.meta; *p; p += strcspn(p, "|"), p += *p == '|')
+		if (cordon_copy(word, sizeof(word), p, strcspn(p, "|")) == 0 && row->parse(word, &meant, NULL) == 0 &&
+		    meant == value)
+			return json_string(word);
+	return json_string("default");
+}
+
 void cordon_recipe_values_put(const struct cordon_recipe_values *values, struct cordon_run_spec *spec)
 {
 	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
@@ -236,6 +301,9 @@ bool cordon_recipe_narrow_value(const struct cordon_recipe_values *values, const
 		break;
 	case CORDON_RECIPE_HIGHER:
 		wider = theirs && (!own || own > theirs);
+		break;
+	case CORDON_RECIPE_LOWER:
+		wider = own < theirs;
 		break;
 	case CORDON_RECIPE_GITS:
 		wider = !cordon_git_within((cordon_git_mode)own, (cordon_git_mode)theirs);

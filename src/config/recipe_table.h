@@ -6,10 +6,13 @@
  * policy files.
  *
  * To add a setting that is a number, a word or a flag: an id, a row, and a member of struct cordon_run_spec that the
- * row names.
+ * row names. Options, keys of files, settings of projects, JSON Schemas and completions follow from the row. Its text
+ * for manual pages is in man/settings.mdoc.
  */
 #ifndef CORDON_CONFIG_RECIPE_TABLE_H
 #define CORDON_CONFIG_RECIPE_TABLE_H
+
+#include <jansson.h>
 
 #include "base/option.h"
 #include "config/reader.h"
@@ -66,11 +69,13 @@ enum {
 	CORDON_RECIPE_OF_QUESTIONS = 1 << 1, /* check, why, tree */
 	CORDON_RECIPE_OF_LEARN = 1 << 2,
 	CORDON_RECIPE_OF_LOOP = 1 << 3,
-	CORDON_RECIPE_OF_GIT = 1 << 4,	   /* git check, git hook */
-	CORDON_RECIPE_OF_FOLDERS = 1 << 5, /* what works on a list of folders */
-	CORDON_RECIPE_OF_MODES = 1 << 6,   /* of these, what judges by a mode */
-	CORDON_RECIPE_OF_SECTION = 1 << 7, /* prompt-section */
-	CORDON_RECIPE_OF_ROOTS = 1 << 8,   /* what needs the repository alone */
+	CORDON_RECIPE_OF_GIT = 1 << 4,	    /* git check, git hook */
+	CORDON_RECIPE_OF_FOLDERS = 1 << 5,  /* what works on a list of folders */
+	CORDON_RECIPE_OF_MODES = 1 << 6,    /* of these, what judges by a mode */
+	CORDON_RECIPE_OF_SECTION = 1 << 7,  /* prompt-section */
+	CORDON_RECIPE_OF_ROOTS = 1 << 8,    /* what needs the repository alone */
+	CORDON_RECIPE_OF_PROJECTS = 1 << 9, /* project create, import and update */
+	CORDON_RECIPE_OF_EXECUTE = 1 << 10, /* what counts instead of an agent's own */
 };
 
 typedef enum cordon_recipe_type {
@@ -88,6 +93,7 @@ typedef enum cordon_recipe_widens {
 	CORDON_RECIPE_ON,     /* a flag that is set */
 	CORDON_RECIPE_OFF,    /* a flag that is not */
 	CORDON_RECIPE_HIGHER, /* a limit: a higher number, or none, which is 0 */
+	CORDON_RECIPE_LOWER,  /* a lower number */
 	CORDON_RECIPE_GITS,   /* cordon_git_within() says */
 } cordon_recipe_widens;
 
@@ -97,9 +103,13 @@ struct cordon_recipe_row {
 	struct cordon_option option; /* its name is NULL when there is none */
 	const char *dashed;	     /* the name with its dashes */
 	unsigned int commands;
-	const char *key;   /* in a policy file; NULL: none */
-	bool limit;	   /* it is below `limits` there */
-	const char *agent; /* the key in a file of agents, with `limits.` before it if it is below that; NULL: none */
+	const char *key;     /* in a policy file; NULL: none */
+	bool limit;	     /* it is below `limits` there */
+	const char *agent;   /* the key in a file of agents, with `limits.` before it if it is below that; NULL: none */
+	const char *project; /* the same in the settings of a project */
+	uint64_t least, most; /* of a number in a project */
+	uint64_t unit;	      /* what 1 in a project is here; 0: 1 */
+	bool always;	      /* the record of a project has it also when it is 0 */
 	cordon_recipe_type type;
 	cordon_recipe_parse_fn *parse; /* of a number or a word */
 	uint64_t initial;
@@ -108,6 +118,7 @@ struct cordon_recipe_row {
 	bool of_policy;	   /* what a file says of it becomes part of the policy, and counts nowhere else */
 	cordon_recipe_widens widens;
 	const char *wider; /* for messages about an agent that extends another: why it is wider */
+	bool planned;	   /* plans and results show it among the limits when it is not 0 */
 	size_t spec, size; /* the member of struct cordon_run_spec that gets the value; size 0: none */
 };
 
@@ -131,8 +142,15 @@ void cordon_recipe_values_add(struct cordon_recipe_values *values, const struct 
 int cordon_recipe_read(const struct cordon_reader *reader, const struct cordon_node *node, const char *name,
 		       cordon_recipe_id id, cordon_recipe_parse_fn *parse, struct cordon_recipe_values *values);
 
-/* What follows `limits.` in the key of an agent; NULL when it does not begin so. */
+/* What follows `limits.` in the key of an agent or a project; NULL when it does not begin so. */
 const char *cordon_recipe_limit(const char *key);
+
+/* The setting of a project with this key, below `limits` or not; CORDON_RECIPE__MAX when there is none. */
+cordon_recipe_id cordon_recipe_of_project(const char *key, bool limit);
+/* The value of a setting in JSON, in the unit of projects. "default" is the word for 0. Returns -EINVAL for a value of
+ * another type or an unknown word, with an error about it (kind usage). */
+int cordon_recipe_from_json(cordon_recipe_id id, const json_t *value, uint64_t *ret_value, struct cordon_error *err);
+json_t *cordon_recipe_to_json(cordon_recipe_id id, uint64_t value);
 
 struct cordon_run_spec;
 /* Puts the values into the members that have them. */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""embed.py HEADER FILE...: writes a C header with the schemas of the tools, from the files of schemas/.
+"""embed.py HEADER TABLE FILE...: writes a C header with the schemas of the tools, from the files of schemas/.
 
 A file has, for each tool, `input`, the JSON Schema of its arguments, and `result`: the properties of its result, and those that a
 success always has (`required`). What tools share has a name, which holds in all files:
@@ -8,6 +8,8 @@ success always has (`required`). What tools share has a name, which holds in all
 - `$parts` are groups of properties. `"$include": NAME` puts one among the properties of a tool. `"$bare": NAME` does so without its
   defaults, which a model would fill in when it changes something and so reset what it was not asked to change, and without its
   descriptions, because every model pays for each byte of the list of tools.
+- `"$table": ""` adds the settings of a run that projects have, from TABLE (src/config/recipe_json.c), and `"$table": "limits"` those
+  below that, whose names say enough. The description is the help of the option, unless one of its own follows.
 - `$results` are whole results, which a tool names instead of its own.
 
 The header has CORDON_INPUT_TOOL, CORDON_OUTPUT_TOOL and CORDON_ALWAYS_TOOL as strings, and CORDON_DEFAULT_TOOL_ARGUMENT for each
@@ -55,6 +57,22 @@ def literal(value):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def add_settings(properties, table):
+    """Replaces `$table` by the settings that it stands for."""
+    whole = {}
+    for name, schema in properties.items():
+        if name == "$table":
+            for row in (row for row in table if row["project"]):
+                below, _, key = row["project"].rpartition(".")
+                if below == schema:
+                    whole[key] = {**row["schema"], **({} if below else {"description": row["help"]})}
+            continue
+        whole[name] = {**whole.get(name, {}), **schema}
+        if "properties" in schema:
+            whole[name]["properties"] = add_settings(schema["properties"], table)
+    return whole
+
+
 def lines_of(tool, described, parts, results):
     arguments = {**described["input"], "properties": expand(described["input"]["properties"], parts)}
     result = described["result"] if isinstance(described["result"], dict) else results[described["result"]]
@@ -71,9 +89,11 @@ def lines_of(tool, described, parts, results):
 
 
 def main():
-    header, *files = map(pathlib.Path, sys.argv[1:])
+    header, table, *files = map(pathlib.Path, sys.argv[1:])
+    rows = json.loads(table.read_text(encoding="utf-8"))
     documents = [json.loads(path.read_text(encoding="utf-8")) for path in files]
     parts, results = gather(documents, "$parts"), gather(documents, "$results")
+    parts = {name: add_settings(properties, rows) for name, properties in parts.items()}
     lines = ["/* Made by src/mcp/embed.py. */"]
     for document in documents:
         for tool, described in document.items():

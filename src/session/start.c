@@ -117,11 +117,13 @@ static int check_rights(const struct cordon_project *project, const struct cordo
 		what = "it would not be isolated";
 	else if (outer->workspace_isolation && !cordon_streq(parent->workspace_id, child->workspace_id))
 		what = "it would run in another workspace";
-	else if (outer->cow && !inner->cow)
+	else if (cordon_settings_value(outer, CORDON_RECIPE_COW) && !cordon_settings_value(inner, CORDON_RECIPE_COW))
 		what = "it would change the workspace itself";
-	else if (!cordon_git_within(inner->git, outer->git))
+	else if (!cordon_git_within((cordon_git_mode)cordon_settings_value(inner, CORDON_RECIPE_GIT),
+				    (cordon_git_mode)cordon_settings_value(outer, CORDON_RECIPE_GIT)))
 		what = "it could do more with the repository";
-	else if (!outer->best_effort && inner->best_effort)
+	else if (!cordon_settings_value(outer, CORDON_RECIPE_BEST_EFFORT) &&
+		 cordon_settings_value(inner, CORDON_RECIPE_BEST_EFFORT))
 		what = "it could run with fewer layers";
 	else if (!all_in(inner->env_pass, outer->env_pass))
 		what = "it would get more variables";
@@ -208,7 +210,7 @@ static int prepare_record(const struct cordon_project *project, const struct cor
 	if (!kept || (request->context && !context) ||
 	    cordon_settings_copy(&record->settings, &project->record.settings) < 0)
 		return cordon_no_memory(err);
-	if (record->settings.git != CORDON_GIT_DEFAULT && !record->settings.workspace_isolation) {
+	if (cordon_settings_value(&record->settings, CORDON_RECIPE_GIT) && !record->settings.workspace_isolation) {
 		cordon_fail(err, -EINVAL, CORDON_KIND_CONFIG,
 			    "the setting git is for isolated projects: the others have no repository at their top");
 		cordon_error_hint(err, "set workspace_isolation, or set git to default");

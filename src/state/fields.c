@@ -3,6 +3,7 @@
 #include "state/fields.h"
 #include "base/util.h"
 #include "config/net_setting.h"
+#include "config/recipe_table.h"
 
 static void *member(void *record, const struct cordon_field *field)
 {
@@ -24,10 +25,17 @@ static json_t **other_of(void *record, const struct cordon_record_kind *kind)
 	return (json_t **)(void *)((char *)record + kind->other);
 }
 
+static cordon_recipe_id recipe_id(const struct cordon_field *field, const char *key)
+{
+	return field->type == CORDON_FIELD_RECIPE ? cordon_recipe_of_project(key, *field->key) : CORDON_RECIPE__MAX;
+}
+
 static const struct cordon_field *find(const struct cordon_record_kind *kind, const char *key)
 {
 	for (const struct cordon_field *field = kind->fields; field->key; field++)
-		if (cordon_streq(field->key, key) || (field->former && cordon_streq(field->former, key)))
+		if ((field->type == CORDON_FIELD_RECIPE ? recipe_id(field, key) != CORDON_RECIPE__MAX
+							: cordon_streq(field->key, key)) ||
+		    (field->former && cordon_streq(field->former, key)))
 			return field;
 	return NULL;
 }
@@ -91,7 +99,12 @@ static int read_string(const json_t *value, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int read_value(const struct cordon_field *field, json_t *value, void *to)
+static int read_recipe(cordon_recipe_id id, const json_t *value, uint64_t *values)
+{
+	return cordon_recipe_from_json(id, value, &values[id], NULL) < 0 ? -EBADMSG : 0;
+}
+
+static int read_value(const struct cordon_field *field, const char *key, json_t *value, void *to)
 {
 	switch (field->type) {
 	case CORDON_FIELD_TEXT:
@@ -117,7 +130,6 @@ static int read_value(const struct cordon_field *field, json_t *value, void *to)
 	case CORDON_FIELD_REAL:
 		return read_real(value, to);
 	case CORDON_FIELD_NAME:
-	case CORDON_FIELD_CHOICE:
 		return read_name(field->names, value, to);
 	case CORDON_FIELD_STRINGS:
 		return read_shared(all_strings(value), value, to);
@@ -129,6 +141,8 @@ static int read_value(const struct cordon_field *field, json_t *value, void *to)
 		return read_shared(json_is_object(value), value, to);
 	case CORDON_FIELD_INNER:
 		return json_is_object(value) ? cordon_fields_read(field->inner, value, to, NULL) : -EBADMSG;
+	case CORDON_FIELD_RECIPE:
+		return read_recipe(recipe_id(field, key), value, to);
 	case CORDON_FIELD__MAX:
 	default:
 		return -EBADMSG;
@@ -152,7 +166,7 @@ static int read_key(const struct cordon_record_kind *kind, const char *key, json
 
 		if (group)
 			*group = true;
-		return read_value(field, value, member(record, field));
+		return read_value(field, key, value, member(record, field));
 	}
 	if (cordon_streq(key, "schema"))
 		return 0;
@@ -233,8 +247,6 @@ static json_t *write_value(const struct cordon_field *field, const void *from, b
 		*ret_there = *(const double *)from > 0;
 		return json_real(*(const double *)from);
 	case CORDON_FIELD_NAME:
-	case CORDON_FIELD_CHOICE:
-		*ret_there = field->type == CORDON_FIELD_NAME || *(const unsigned int *)from;
 		return json_string(field->names[*(const unsigned int *)from]);
 	case CORDON_FIELD_STRINGS:
 	case CORDON_FIELD_ARRAY:
@@ -244,10 +256,26 @@ static json_t *write_value(const struct cordon_field *field, const void *from, b
 		return write_shared(*(json_t *const *)from);
 	case CORDON_FIELD_INNER:
 		return cordon_fields_write(field->inner, from, for_others);
+	case CORDON_FIELD_RECIPE: /* write_recipe() */
 	case CORDON_FIELD__MAX:
 	default:
 		return NULL;
 	}
+}
+
+static int write_recipe(const struct cordon_field *field, const uint64_t *values, json_t *object)
+{
+	int r = 0;
+
+	for (cordon_recipe_id id = 0; r == 0 && id < CORDON_RECIPE__MAX; id++) {
+		const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+		const char *below = row->project ? cordon_recipe_limit(row->project) : NULL;
+
+		if (row->project && (below != NULL) == (*field->key != '\0') && (values[id] || row->always))
+			r = json_object_set_new(object, below ? below : row->project,
+						cordon_recipe_to_json(id, values[id]));
+	}
+	return r;
 }
 
 json_t *cordon_fields_write(const struct cordon_record_kind *kind, const void *record, bool for_others)
@@ -262,6 +290,10 @@ json_t *cordon_fields_write(const struct cordon_record_kind *kind, const void *r
 
 		if (!there || (for_others && field->hidden))
 			continue;
+		if (field->type == CORDON_FIELD_RECIPE) {
+			r = write_recipe(field, const_member(record, field), object);
+			continue;
+		}
 		value = write_value(field, const_member(record, field), for_others, &there);
 		if (there)
 			r = json_object_set_new(object, field->key, value);

@@ -21,12 +21,14 @@ typedef enum cordon_field_type {
 	CORDON_FIELD_CODE,    /* int64_t; null when it is -1 */
 	CORDON_FIELD_REAL,    /* double; absent when it is 0 */
 	CORDON_FIELD_NAME,    /* unsigned int, an index into `names` */
-	CORDON_FIELD_CHOICE,  /* the same; absent when it is the first */
 	CORDON_FIELD_STRINGS, /* json_t *, an array of strings, owned; absent when it is NULL */
 	CORDON_FIELD_ARRAY,   /* json_t *, an array of anything, owned; absent when it is NULL */
 	CORDON_FIELD_NET,     /* json_t *, as cordon_net_json_valid() wants it, owned; absent when it is NULL */
 	CORDON_FIELD_OBJECT,  /* json_t *, an object, owned; absent when it is NULL */
 	CORDON_FIELD_INNER,   /* a struct with its own table, always written */
+	/* uint64_t[CORDON_RECIPE__MAX]: the settings of a run that projects have (config/recipe_table.h), each with its own
+	 * key. `key` is "limits" for those below that, else "". */
+	CORDON_FIELD_RECIPE,
 	CORDON_FIELD__MAX
 } cordon_field_type;
 
@@ -37,7 +39,7 @@ struct cordon_field {
 	const char *former; /* the key in records of an older version, or NULL */
 	cordon_field_type type;
 	size_t offset, size;			/* of the member */
-	const char *const *names;		/* CORDON_FIELD_NAME and CHOICE: ended by NULL */
+	const char *const *names;		/* CORDON_FIELD_NAME: ended by NULL */
 	const struct cordon_record_kind *inner; /* CORDON_FIELD_INNER */
 	size_t group; /* 1 + the offset of a bool that is true when the record has this field; 0: it always has it */
 	bool hidden;  /* only cordon itself sees it, not people and agents */

@@ -10,14 +10,6 @@ static const char *const status_names[] = {
 	NULL,
 };
 
-static const char *const git_names[] = {
-	[CORDON_GIT_DEFAULT] = "default",
-	[CORDON_GIT_NONE] = "none",
-	[CORDON_GIT_READ] = "read",
-	[CORDON_GIT_COMMIT] = "commit",
-	NULL,
-};
-
 static const char *const state_names[] = {
 	[CORDON_SESSION_STARTING] = "starting",
 	[CORDON_SESSION_RUNNING] = "running",
@@ -39,9 +31,7 @@ static const struct cordon_field limits_fields[] = {
 	{ FIELD(cordon_settings_limits, "max_sessions", NUMBER, max_sessions) },
 	{ FIELD(cordon_settings_limits, "max_recursion_depth", NUMBER, max_recursion_depth) },
 	{ FIELD(cordon_settings_limits, "max_agents_per_session", NUMBER, max_agents_per_session) },
-	{ FIELD(cordon_settings_limits, "timeout_seconds", COUNT, timeout_seconds) },
-	{ FIELD(cordon_settings_limits, "memory_bytes", COUNT, memory_bytes) },
-	{ FIELD(cordon_settings_limits, "pids", COUNT, pids) },
+	{ FIELD(cordon_settings_limits, "limits", RECIPE, run) },
 	{ FIELD(cordon_settings_limits, "max_cost_usd", REAL, max_cost_usd) },
 	{ 0 },
 };
@@ -75,9 +65,7 @@ static const struct cordon_field project_fields[] = {
 	{ PROJECT("home", TEXT, settings.home), .hidden = true },
 	{ PROJECT("env", OBJECT, settings.env), .hidden = true },
 	{ PROJECT("env_pass", STRINGS, settings.env_pass), .hidden = true },
-	{ PROJECT("best_effort", BOOL, settings.best_effort) },
-	{ PROJECT("cow", FLAG, settings.cow) },
-	{ PROJECT("git", CHOICE, settings.git), .names = git_names },
+	{ PROJECT("", RECIPE, settings.run) },
 	{ PROJECT("remote_url", STRING, remote_url) },
 	{ PROJECT("updated_at", TEXT, updated_at) },
 	{ 0 },
@@ -136,9 +124,7 @@ static const struct cordon_field session_fields[] = {
 	{ SESSION("home", TEXT, settings.home), .hidden = true },
 	{ SESSION("env", OBJECT, settings.env), .hidden = true },
 	{ SESSION("env_pass", STRINGS, settings.env_pass), .hidden = true },
-	{ SESSION("best_effort", BOOL, settings.best_effort) },
-	{ SESSION("cow", FLAG, settings.cow) },
-	{ SESSION("git", CHOICE, settings.git), .names = git_names },
+	{ SESSION("", RECIPE, settings.run) },
 	{ SESSION("agent", OBJECT, settings.agent) },
 	{ SESSION("limits", INNER, settings.limits), .inner = &limits_kind },
 	{ SESSION("command", STRINGS, command) },

@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "config/recipe_table.h"
 #include "config/values.h"
 #include "policy/net.h"
 #include "store/protected.h"
@@ -22,10 +23,9 @@
 #define CORDON_HOME_PRIVATE "private"	  /* empty at every start, and gone at the end */
 #define CORDON_HOME_WORKSPACE "workspace" /* each workspace has one, which stays */
 
-/* Limits. 0 means no limit for timeout_seconds, memory_bytes and pids. */
 struct cordon_settings_limits {
 	int64_t max_sessions, max_recursion_depth, max_agents_per_session;
-	int64_t timeout_seconds, memory_bytes, pids;
+	uint64_t run[CORDON_RECIPE__MAX]; /* those of each run: cordon_settings_value() */
 	double max_cost_usd; /* 0: none is given. The agent is told; cordon can't know what a call costs. */
 	json_t *other;
 };
@@ -40,14 +40,18 @@ struct cordon_settings {
 	json_t *shares;	 /* strings: "DIR[:PATH][:ro]" */
 	/* "private", "workspace" (one for each workspace, which stays), or a directory for all workspaces */
 	char home[CORDON_PATH_MAX];
-	json_t *env;	  /* object of strings */
-	json_t *env_pass; /* strings */
-	bool best_effort;
-	bool cow;	     /* sessions work in copy-on-write views */
-	cordon_git_mode git; /* what sessions may do with the repository in their workspace */
-	json_t *agent;	     /* object that the agent gets; cordon does not enforce it */
+	json_t *env;			  /* object of strings */
+	json_t *env_pass;		  /* strings */
+	uint64_t run[CORDON_RECIPE__MAX]; /* numbers, words and flags of each run: cordon_settings_value() */
+	json_t *agent;			  /* object that the agent gets; cordon does not enforce it */
 	struct cordon_settings_limits limits;
 };
+
+/* A setting of a run by its row in config/recipe_table.h, in the unit of projects; 0 when nobody set it. */
+static inline uint64_t cordon_settings_value(const struct cordon_settings *settings, cordon_recipe_id id)
+{
+	return cordon_recipe_limit(cordon_recipe_rows[id].project) ? settings->limits.run[id] : settings->run[id];
+}
 
 struct cordon_project_record {
 	char id[CORDON_ID_SIZE];

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a project: one table says what values each may have and where it is kept. */
+/* The settings of a project: one table says what values each may have and where it is kept. Those that each run has are in
+ * the table of config/recipe_table.h. */
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/setting.h"
 #include "base/text.h"
 #include "config/net_setting.h"
+#include "config/recipe_table.h"
 #include "config/values.h"
 #include "policy/policy.h"
 #include "store/internal.h"
@@ -71,18 +73,6 @@ static int judge_bool(const char *key, json_t *value, json_t **ret_value, struct
 static int judge_object(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
 {
 	return json_is_object(value) ? keep(value, ret_value, err) : wrong_type(key, "an object", err);
-}
-
-static int judge_git(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
-{
-	const char *text = json_string_value(value);
-	cordon_git_mode mode;
-
-	if (!text)
-		return wrong_type(key, "default, none, read or commit", err);
-	if (!cordon_streq(text, "default") && cordon_git_parse(text, &mode, err) < 0)
-		return cordon_error_prefix(err, -EINVAL, "%s", key);
-	return keep(value, ret_value, err);
 }
 
 static int judge_url(const char *key, json_t *value, json_t **ret_value, struct cordon_error *err)
@@ -306,14 +296,11 @@ static int judge_protected(const char *key, json_t *value, json_t **ret_value, s
 static const struct {
 	const char *key;
 	json_int_t min, max;
-	json_int_t initial; /* 0: there is no limit unless one is given */
+	json_int_t initial;
 } limits[] = {
 	{ "max_sessions", 1, 10000, 10 },
 	{ "max_recursion_depth", 0, CORDON_DEPTH_MAX, 3 },
 	{ "max_agents_per_session", 1, 10000, 50 },
-	{ "timeout_seconds", 1, 31536000, 0 },
-	{ "memory_bytes", 1 << 20, (json_int_t)1 << 50, 0 },
-	{ "pids", 1, 1 << 22, 0 },
 };
 
 #define COST_KEY "max_cost_usd" /* the only limit that is no whole number */
@@ -324,16 +311,38 @@ static json_t *default_limits(void)
 	json_t *object = json_object();
 
 	for (size_t i = 0; object && i < CORDON_ARRAY_SIZE(limits); i++)
-		if (limits[i].initial && json_object_set_new(object, limits[i].key, json_integer(limits[i].initial)) < 0)
+		if (json_object_set_new(object, limits[i].key, json_integer(limits[i].initial)) < 0)
 			return json_decref(object), NULL;
 	return object;
+}
+
+/* A setting that each run has: the table of these says what values it may have. */
+static int judge_row(cordon_recipe_id id, const json_t *value, struct cordon_error *err)
+{
+	const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+	uint64_t number;
+	int r = cordon_recipe_from_json(id, value, &number, err);
+
+	if (r == 0 && row->type == CORDON_RECIPE_NUMBER && (number < row->least || number > row->most))
+		r = cordon_fail(err, -ERANGE, CORDON_KIND_USAGE, "%s must be a number from %llu to %llu", row->project,
+				(unsigned long long)row->least, (unsigned long long)row->most);
+	return r;
 }
 
 /* Adds what is wrong with one limit; false when it is fine. */
 static bool add_limit_fault(const char *key, const char *name, const json_t *value, struct cordon_buf *faults)
 {
 	const char *and = faults->len ? "; " : "";
+	cordon_recipe_id id = cordon_recipe_of_project(name, true);
+	struct cordon_error err = { 0 };
 	size_t i = 0;
+
+	if (id != CORDON_RECIPE__MAX) {
+		if (judge_row(id, value, &err) == 0)
+			return false;
+		cordon_buf_addf(faults, "%s%s", and, err.message);
+		return true;
+	}
 
 	if (cordon_streq(name, COST_KEY)) {
 		if (json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) <= COST_MAX)
@@ -398,9 +407,6 @@ static const struct {
 	{ "home", judge_home, "\"private\"", false },
 	{ "env", judge_env, "{}", false },
 	{ "env_pass", judge_env_names, "[]", false },
-	{ "best_effort", judge_bool, "false", false },
-	{ "cow", judge_bool, "false", false },
-	{ "git", judge_git, "\"default\"", false },
 	{ "model", judge_text, NULL, true },
 	{ "autonomy", judge_text, NULL, true },
 	{ "reasoning", judge_text, NULL, true },
@@ -422,8 +428,18 @@ static int apply_one(json_t *record, const char *key, json_t *value, struct cord
 {
 	json_auto_t *initial = NULL;
 	json_t *target = record, *kept;
+	cordon_recipe_id id = cordon_recipe_of_project(key, false);
 	size_t i = 0;
 	int r;
+
+	if (id != CORDON_RECIPE__MAX && json_is_null(value)) {
+		json_object_del(record, key);
+		return 0;
+	}
+	if (id != CORDON_RECIPE__MAX) {
+		r = judge_row(id, value, err);
+		return r < 0 ? r : json_object_set(record, key, value) < 0 ? cordon_no_memory(err) : 0;
+	}
 
 	while (i < CORDON_ARRAY_SIZE(settings) && !cordon_streq(settings[i].key, key))
 		i++;

@@ -203,14 +203,14 @@ static int fill(const struct cordon_settings *settings, struct cordon_recipe *re
 						   "protected_paths", err);
 	}
 	recipe->net_record = settings->net;
-	cordon_recipe_set_value(recipe, CORDON_RECIPE_BEST_EFFORT, settings->best_effort);
-	cordon_recipe_set_value(recipe, CORDON_RECIPE_COW, settings->cow);
-	cordon_recipe_set_value(recipe, CORDON_RECIPE_GIT, settings->git);
-	cordon_recipe_set_value(recipe, CORDON_RECIPE_MEMORY, (uint64_t)settings->limits.memory_bytes);
-	cordon_recipe_set_value(recipe, CORDON_RECIPE_PIDS, (uint64_t)settings->limits.pids);
-	if (!recipe->values.where[CORDON_RECIPE_TIMEOUT])
-		cordon_recipe_set_value(recipe, CORDON_RECIPE_TIMEOUT,
-					(uint64_t)settings->limits.timeout_seconds * 1000);
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
+		const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+
+		/* The caller may have set one, as the time-out of this session. */
+		if (row->project && !recipe->values.where[id])
+			cordon_recipe_set_value(recipe, id,
+						cordon_settings_value(settings, id) * (row->unit ? row->unit : 1));
+	}
 	return r;
 }
 

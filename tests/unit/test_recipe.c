@@ -23,6 +23,9 @@ static void every_row_has_what_its_type_needs_and_names_of_its_own(void **state)
 		assert_true(!row->size || row->type >= CORDON_RECIPE_FLAG);
 		assert_true(!row->size || row->size == sizeof(bool) || row->size == sizeof(cordon_lens_use) ||
 			    row->size == sizeof(uint64_t));
+		assert_true(!row->project || row->type >= CORDON_RECIPE_FLAG);
+		assert_int_equal(row->project && row->type == CORDON_RECIPE_NUMBER, row->most > 0);
+		assert_true(!row->planned || (row->key && row->size == sizeof(uint64_t)));
 		assert_true(!row->limit || (row->key && row->type == CORDON_RECIPE_NUMBER));
 		for (int k = 0; k < i; k++) {
 			const struct cordon_recipe_row *other = &cordon_recipe_rows[k];
@@ -84,6 +87,49 @@ static void what_is_wider_is_said_by_the_table(void **state)
 	assert_false(fits(CORDON_RECIPE_GIT, CORDON_GIT_COMMIT, CORDON_GIT_READ));
 }
 
+static void what_a_project_says_is_read_and_written(void **state)
+{
+	static const struct {
+		cordon_recipe_id id;
+		const char *text;
+		uint64_t value;
+	} cases[] = {
+		{ CORDON_RECIPE_COW, "true", 1 },	 { CORDON_RECIPE_COW, "false", 0 },
+		{ CORDON_RECIPE_GIT, "\"default\"", 0 }, { CORDON_RECIPE_GIT, "\"read\"", CORDON_GIT_READ },
+		{ CORDON_RECIPE_PIDS, "7", 7 },
+	};
+	static const struct {
+		cordon_recipe_id id;
+		const char *text, *error;
+	} wrong[] = {
+		{ CORDON_RECIPE_COW, "1", "cow must be true or false" },
+		{ CORDON_RECIPE_GIT, "true", "git must be default|none|read|commit" },
+		{ CORDON_RECIPE_PIDS, "-1", "limits.pids must be a number from 1 to 4194304" },
+		{ CORDON_RECIPE_PIDS, "\"7\"", "limits.pids must be a number from 1 to 4194304" },
+	};
+	struct cordon_error err = { 0 };
+	uint64_t value;
+
+	(void)state;
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(cases); i++) {
+		json_auto_t *json = json_loads(cases[i].text, JSON_DECODE_ANY, NULL);
+		json_auto_t *again = cordon_recipe_to_json(cases[i].id, cases[i].value);
+
+		assert_int_equal(cordon_recipe_from_json(cases[i].id, json, &value, &err), 0);
+		assert_int_equal(value, cases[i].value);
+		assert_true(json_equal(json, again));
+	}
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(wrong); i++) {
+		json_auto_t *json = json_loads(wrong[i].text, JSON_DECODE_ANY, NULL);
+
+		assert_int_equal(cordon_recipe_from_json(wrong[i].id, json, &value, &err), -EINVAL);
+		assert_string_equal(err.message, wrong[i].error);
+	}
+	assert_int_equal(cordon_recipe_of_project("cow", false), CORDON_RECIPE_COW);
+	assert_int_equal(cordon_recipe_of_project("pids", true), CORDON_RECIPE_PIDS);
+	assert_int_equal(cordon_recipe_of_project("pids", false), CORDON_RECIPE__MAX);
+}
+
 static void a_recipe_becomes_a_policy_and_a_run(void **state)
 {
 	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
@@ -136,6 +182,7 @@ int main(void)
 		cmocka_unit_test(every_row_has_what_its_type_needs_and_names_of_its_own),
 		cmocka_unit_test(the_first_number_counts_and_any_flag),
 		cmocka_unit_test(what_is_wider_is_said_by_the_table),
+		cmocka_unit_test(what_a_project_says_is_read_and_written),
 		unit_test_in_dir(a_recipe_becomes_a_policy_and_a_run),
 		unit_test_in_dir(what_is_wrong_is_said_with_the_name_of_the_setting),
 	};

@@ -43,7 +43,7 @@ static void everything_of_a_session_comes_back_in_its_order(void **state)
 	assert_int_equal(record.state, CORDON_SESSION_RUN_TIMEOUT);
 	assert_string_equal(json_string_value(record.settings.net), "none");
 	assert_false(record.settings.default_protection);
-	assert_int_equal(record.settings.limits.pids, 6);
+	assert_int_equal(cordon_settings_value(&record.settings, CORDON_RECIPE_PIDS), 6);
 	assert_true(record.ended);
 	assert_int_equal(record.exit_code, -1);
 	assert_int_equal(record.signal, 9);
@@ -192,7 +192,7 @@ static void settings_are_copied_completely_and_share_nothing(void **state)
 	assert_int_equal(cordon_settings_copy(&to.settings, &from.settings), 0);
 	assert_true(json_equal(to.settings.protected_paths, from.settings.protected_paths));
 	assert_ptr_not_equal(to.settings.protected_paths, from.settings.protected_paths);
-	assert_int_equal(to.settings.limits.memory_bytes, 5);
+	assert_int_equal(cordon_settings_value(&to.settings, CORDON_RECIPE_MEMORY), 5);
 	assert_null(to.settings.limits.other);
 }
 
