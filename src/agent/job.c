@@ -126,8 +126,9 @@ int cordon_agent_job_init(const struct cordon_agents *agents, const struct cordo
 
 	if (!agents->trusted)
 		cordon_recipe_set_value(&job.recipe, CORDON_RECIPE_BEST_EFFORT, false);
-	if (start->timeout_ms)
-		cordon_recipe_set_value(&job.recipe, CORDON_RECIPE_TIMEOUT, start->timeout_ms);
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++)
+		if (start->values.where[id])
+			cordon_recipe_set_value(&job.recipe, id, start->values.of[id]);
 	if (r < 0)
 		r = fail(errors, r, CORDON_KIND_LIMIT, agent->name, "needs more memory", NULL);
 	else if (!job.recipe.spec.argv)

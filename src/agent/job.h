@@ -15,12 +15,12 @@
 
 /* What a caller may choose for a start. */
 struct cordon_agent_start {
-	char *const *argv;   /* or NULL: see the next, else the agent's own command */
-	const char *command; /* for `sh -c` inside, or NULL */
-	uint64_t timeout_ms; /* 0: the agent's own */
-	const char *net;     /* hosts, as an option has them: what the agent reaches is narrowed to these; or NULL */
-	bool in_temp;	     /* start in the private temporary directory instead of the root */
-	bool dry;	     /* nothing will be started: make no directories for the state of a profile */
+	char *const *argv;		    /* or NULL: see the next, else the agent's own command */
+	const char *command;		    /* for `sh -c` inside, or NULL */
+	struct cordon_recipe_values values; /* those that are set count instead of the agent's own */
+	const char *net; /* hosts, as an option has them: what the agent reaches is narrowed to these; or NULL */
+	bool in_temp;	 /* start in the private temporary directory instead of the root */
+	bool dry;	 /* nothing will be started: make no directories for the state of a profile */
 };
 
 /* Everything that the run of one agent needs. It owns what the recipe refers to, and refers to agents. */

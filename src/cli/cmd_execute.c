@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/agent_view.h"
 #include "cli/commands.h"
+#include "cli/recipe_options.h"
 #include "view/show.h"
 
 #define CONCURRENT_DEFAULT 4
@@ -37,6 +38,7 @@ static const struct cordon_option options[] = {
 	  OPT_COMMAND },
 	{ "timeout", 0, CORDON_ARG_TEXT, "MS", "end an agent after this time: milliseconds, or 90s, 2m, 1h",
 	  OPT_TIMEOUT },
+	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_EXECUTE),
 	{ "net", 0, CORDON_ARG_HOSTS, "HOSTS|none", "reach only these hosts of those that the agent may reach", OPT_NET },
 	{ "max-concurrent", 0, CORDON_ARG_TEXT, "N", "how many run at the same time (default: 4)", OPT_CONCURRENT },
 	{ "cwd", 0, CORDON_ARG_CHOICE, "root|temp", "start in the root (default) or in the private temporary directory",
@@ -56,6 +58,7 @@ struct args {
 	bool all, detach, events, dry_run;
 	unsigned int max_concurrent;
 	struct cordon_agent_start start;
+	struct cordon_recipe recipe; /* its values only */
 };
 
 static int set_number(struct args *args, int key, const char *arg, struct cordon_error *err)
@@ -67,7 +70,7 @@ static int set_number(struct args *args, int key, const char *arg, struct cordon
 			return cordon_fail(
 				err, -EINVAL, CORDON_KIND_USAGE,
 				"--timeout: not a time: '%s'; write milliseconds, or a number with ms, s, m or h", arg);
-		args->start.timeout_ms = value;
+		cordon_recipe_set_value(&args->recipe, CORDON_RECIPE_TIMEOUT, value);
 		return 0;
 	}
 	if (cordon_parse_u64(arg, 1, CORDON_CREW_CONCURRENT_MAX, &value) < 0)
@@ -81,6 +84,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	struct args *args = data;
 
+	if (cordon_recipe_owns(key))
+		return cordon_cli_set(&args->recipe, key, arg, err);
 	switch (key) {
 	case OPT_AGENT:
 		args->agent = arg;
@@ -498,6 +503,7 @@ static int run(struct cordon_cli *cli, int argc, char **argv)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (first < argc)
 		args.start.argv = argv + first;
+	args.start.values = args.recipe.values;
 	wrong = misuse(cli, &args);
 	if (wrong)
 		return cordon_cli_usage(cli, "%s", wrong);

@@ -114,7 +114,7 @@ int cordon_reports_begin(struct cordon_report_queue *queue, cordon_reports_when 
 
 	if (when != CORDON_REPORTS_FILE) {
 		queue->holds_back = when == CORDON_REPORTS_END ||
-				    (when == CORDON_REPORTS_DEFAULT && plan->terminal && isatty(STDERR_FILENO));
+				    (when == CORDON_REPORTS_DEFAULT && plan->asked.terminal && isatty(STDERR_FILENO));
 		return 0;
 	}
 	r = open_file(path, policy, plan, dry, &queue->file, err);

@@ -41,7 +41,7 @@ static void report_missing(const struct cordon_reporter *reporter, const json_t 
 
 void cordon_reporter_plan(struct cordon_reporter *reporter, const struct cordon_plan *plan)
 {
-	json_auto_t *missing = plan->best_effort ? cordon_missing_json(plan) : NULL;
+	json_auto_t *missing = plan->asked.best_effort ? cordon_missing_json(plan) : NULL;
 
 	if (plan->tier == CORDON_TIER_LANDLOCK)
 		cordon_cli_log(reporter->queue.cli, "INFO",

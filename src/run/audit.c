@@ -25,7 +25,7 @@ int cordon_run_audit_start(struct cordon_run_audit *audit, const struct cordon_p
 
 	return record(audit, &event,
 		      json_pack("{s:o, s:s, s:b, s:s, s:o}", "command", cordon_audit_text(plan->argv[0]), "net",
-				cordon_plan_network(plan), "best_effort", plan->best_effort, "tier",
+				cordon_plan_network(plan), "best_effort", plan->asked.best_effort, "tier",
 				plan->tier == CORDON_TIER_FULL ? "full" : "landlock", "missing", missing),
 		      err);
 }

@@ -225,14 +225,16 @@ static int add_agent(struct start *start, const char *name, const struct cordon_
 static int prepare(const json_t *args, struct start *start, struct cordon_error *err)
 {
 	const json_t *names = json_object_get(args, "agents"), *name;
-	struct cordon_agent_start how = { .command = cordon_json_string(args, "shell"),
-					  .timeout_ms = (uint64_t)cordon_json_integer(args, "timeout_ms") };
+	struct cordon_agent_start how = { .command = cordon_json_string(args, "shell") };
+	const json_t *timeout = json_object_get(args, "timeout_ms");
 	size_t i;
 	int r = load(&start->agents, err);
 
 	if (r == 0)
 		r = read_command(args, start, err);
 	how.argv = start->argv;
+	how.values.of[CORDON_RECIPE_TIMEOUT] = (uint64_t)json_integer_value(timeout);
+	how.values.where[CORDON_RECIPE_TIMEOUT] = timeout ? "timeout_ms" : NULL;
 	if (r == 0 && how.argv && how.command)
 		r = cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "command and shell exclude each other");
 	if (r < 0)

@@ -48,7 +48,7 @@ int cordon_enter(const struct cordon_child *child, uint32_t number, char *const 
 
 	if (r < 0)
 		return r;
-	if (!child->plan->enterable || child->plan->tier != CORDON_TIER_FULL)
+	if (!child->plan->asked.enterable || child->plan->tier != CORDON_TIER_FULL)
 		return cordon_fail(err, -EOPNOTSUPP, CORDON_KIND_KERNEL_UNSUPPORTED,
 				   "nothing can enter this sandbox: it has no process of ours inside");
 	r = write_program(child->plan, argv, &text);

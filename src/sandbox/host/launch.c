@@ -175,7 +175,7 @@ static void choose_filter(const struct cordon_plan *plan, bool learning, struct 
 			 : refuses_changes(plan)	    ? CORDON_SECCOMP_CHANGE
 							    : CORDON_SECCOMP_BASE;
 	for (int fd = 0; fd < 3; fd++)
-		child->terminal[fd] = plan->terminal && isatty(fd);
+		child->terminal[fd] = plan->asked.terminal && isatty(fd);
 }
 
 static int no_namespaces(int code, struct cordon_error *err)
@@ -395,7 +395,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 		return r;
 	}
 	limits.user_namespace = plan->tier == CORDON_TIER_FULL;
-	limits.best_effort = plan->best_effort;
+	limits.best_effort = plan->asked.best_effort;
 	limits.pids_own = 1 + cordon_seccomp_watches(child.variant);
 	r = cordon_limits_prepare(&limits, plan->run_id, &child.limits, err);
 	if (r < 0) {

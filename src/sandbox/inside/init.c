@@ -508,7 +508,7 @@ _Noreturn void cordon_init(struct cordon_inside *in, pid_t agent)
 	 * because we mount). */
 	if (init.guarding)
 		keep = (uint64_t)1 << CAP_SYS_ADMIN | (uint64_t)1 << CAP_DAC_READ_SEARCH |
-		       (uint64_t)in->plan->enterable << CAP_SETPCAP;
+		       (uint64_t)in->plan->asked.enterable << CAP_SETPCAP;
 	/* The hand reads the calls of the agent's processes. */
 	if (in->memory)
 		keep |= (uint64_t)1 << CAP_SYS_PTRACE;

@@ -388,8 +388,8 @@ static int choose_layers(struct cordon_plan *plan, const struct cordon_plan_spec
 {
 	struct cordon_layers_spec ask = { .tier = plan->tier,
 					  .own_network = plan->own_network,
-					  .best_effort = plan->best_effort,
-					  .enterable = plan->enterable,
+					  .best_effort = plan->asked.best_effort,
+					  .enterable = plan->asked.enterable,
 					  .landlock_abi = spec->landlock_abi };
 
 	return cordon_layers_choose(&ask, &plan->layers, err);
@@ -438,9 +438,7 @@ static int build(struct cordon_plan *plan, const struct cordon_plan_spec *spec, 
 		return cordon_fail_errno(err, -ENOMEM, "plan");
 	plan->hostname = "cordon";
 	plan->mode = spec->run->policy->mode;
-	plan->terminal = spec->run->terminal;
-	plan->best_effort = spec->run->best_effort;
-	plan->enterable = spec->run->enterable;
+	plan->asked = *spec->run;
 	plan->limits = (struct cordon_limits){ .memory_bytes = spec->run->memory_bytes,
 					       .pids = (uint32_t)spec->run->pids,
 					       .cpu_millis = (uint32_t)spec->run->cpu_millis };

@@ -216,9 +216,8 @@ struct cordon_plan {
 	bool own_network; /* a network namespace of its own: with no network, and with a list of hosts */
 	const struct cordon_net_list *net; /* the list of hosts that cordon-net serves: &net_list; or NULL */
 	struct cordon_net_list net_list;
-	bool terminal;
-	bool best_effort;
-	bool enterable; /* more programs may be started inside later (sandbox/host/enter.h) */
+	/* What was asked for. Only numbers and flags are to be used: its pointers are the caller's. */
+	struct cordon_run_spec asked;
 	struct cordon_step *steps;
 	size_t n_steps;
 	size_t cap_steps;

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "config/net_setting.h"
+#include "config/recipe_table.h"
 #include "sandbox/plan/print.h"
 
 #define PLAN_VERSION 1
@@ -117,6 +118,14 @@ json_t *cordon_plan_limits_json(const struct cordon_plan *plan, const char *cons
 		if (by)
 			json_object_set_new(limit, "mechanism", by[i] ? json_string(by[i]) : json_null());
 		json_object_set_new(object, names[i], limit);
+	}
+	for (cordon_recipe_id id = 0; id < CORDON_RECIPE__MAX; id++) {
+		const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
+		uint64_t value = row->planned ? *(const uint64_t *)(const void *)((const char *)&plan->asked + row->spec)
+					      : 0;
+
+		if (value)
+			json_object_set_new(object, row->key, json_pack("{s:I}", "value", (json_int_t)value));
 	}
 	json_object_set_new(object, "tmp", json_pack("{s:I}", "bytes", (json_int_t)plan->tmp_size));
 	if (plan->timeout_ms)
