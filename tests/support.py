@@ -37,6 +37,12 @@ def built_executable():
     return path.resolve()
 
 
+def manual(name):
+    """A manual page: as the build made it, or the source of one that nothing is added to."""
+    made = built_executable().parent / "man" / name
+    return made if made.is_file() else TOP / "man" / name
+
+
 @dataclass(frozen=True)
 class Who:
     """One kind of caller: root, or an ordinary user without groups."""

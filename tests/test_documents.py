@@ -14,7 +14,7 @@ import re
 
 import pytest
 
-from support import TOP, poll
+from support import TOP, manual, poll
 
 FENCE = re.compile(r"^```(\w+)[ \t]*(\w*)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SHOWN_HOME = "/home/you"
@@ -139,7 +139,7 @@ def test_the_manual_has_the_examples_that_are_waited_for():
 
 
 def test_the_example_of_a_policy_file_and_its_error_are_as_the_manual_says(box, cordon, project):
-    text = (TOP / "man/cordon.yaml.5").read_text()
+    text = manual("cordon.yaml.5").read_text()
     policy = re.search(r"^\.Bd -literal.*\n(version: 1\n(?:.*\n)*?)\.Ed$", text, re.MULTILINE).group(1)
     box.write("project/cordon.yaml", policy)
     box.mkdir("project/tests")
@@ -154,7 +154,7 @@ def test_the_example_of_a_policy_file_and_its_error_are_as_the_manual_says(box, 
 
 
 def test_the_manual_knows_every_key_of_a_policy_file(box, cordon, project):
-    page = (TOP / "man/cordon.yaml.5").read_text()
+    page = manual("cordon.yaml.5").read_text()
     told = set(re.findall(r"^\.It Ic (\w+) :", page, re.MULTILINE))
     box.write("project/cordon.yaml", "version: 1\nqqqqqqqqqq: 1\n")
     known = re.search("known are ([a-z_, ]+)", cordon("check", "--policy", "cordon.yaml", "a", cwd=project).stderr)

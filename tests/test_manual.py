@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support import TOP, built_executable
+from support import TOP, built_executable, manual
 
 MAN = TOP / "man"
 
@@ -36,8 +36,8 @@ def page_of(command):
     """Two-word commands share the page of their first word unless they have one of their own; a shell is a run."""
     if command == "shell":
         command = "run"
-    own = MAN / f"cordon-{command.replace(' ', '-')}.1"
-    return own if own.exists() else MAN / f"cordon-{command.split()[0]}.1"
+    own = manual(f"cordon-{command.replace(' ', '-')}.1")
+    return own if own.exists() else manual(f"cordon-{command.split()[0]}.1")
 
 
 def long_options(text):
@@ -56,7 +56,7 @@ def rendered(page):
 
 
 COMMANDS = commands()
-PAGES = sorted(MAN.glob("*.[1-8]"))
+PAGES = sorted(manual(page.name) for page in MAN.glob("*.[1-8]"))
 
 
 def test_there_is_something_to_compare():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support import TOP
+from support import manual
 
 # As the original writes them: JSON with a scope object, and the YAML of a dump, which repeats equal lists by alias.
 ORIGINAL_JSON = """{
@@ -344,7 +344,7 @@ def test_an_agent_cannot_change_the_files_or_trust_them(agent, box, cordon, repo
 
 
 def test_the_manual_knows_every_key_of_the_file(agent, box):
-    page = (TOP / "man/agents.json.5").read_text()
+    page = manual("agents.json.5").read_text()
     told = {key for row in re.findall(r"^\.It (Ic .*)$", page, re.MULTILINE) for key in re.findall(r"Ic (\w+) :", row)}
     box.write("repo/agents.json", '{"agents": [{"name": "a", "scope": ["x"], "qqqqqqqqqqqq": 1}]}')
     known = re.search("known are ([a-z_, ]+)", agent("validate", status=1).stderr)
