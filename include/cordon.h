@@ -164,6 +164,7 @@ struct cordon_run_spec {
 	uint64_t pids;	       /* processes and threads; at most 4,194,304 */
 	uint64_t cpu_millis;   /* 1500 is one processor and a half */
 	uint64_t tmp_bytes;    /* size of the private file systems; 0: 2 GiB */
+	uint64_t nice;	       /* nice value of its processes, at most 19; one below our own has no effect */
 	uint64_t timeout_ms;
 	uint64_t grace_ms;	/* between SIGTERM and SIGKILL; 0: 5 s */
 	bool terminal;		/* give the program a terminal of its own for the streams that are terminals */

@@ -4,6 +4,8 @@
 #include "config/policy_build.h"
 #include "config/values.h"
 
+#define NICE_MAX 19
+
 static int parse_mode(const char *text, uint64_t *ret_value, struct cordon_error *err)
 {
 	cordon_mode mode;
@@ -32,6 +34,13 @@ static int parse_git(const char *text, uint64_t *ret_value, struct cordon_error 
 	if (r == 0)
 		*ret_value = git;
 	return r;
+}
+
+static int parse_nice(const char *text, uint64_t *ret_value, struct cordon_error *err)
+{
+	if (cordon_parse_u64(text, 0, NICE_MAX, ret_value) == 0)
+		return 0;
+	return cordon_fail(err, -EINVAL, CORDON_KIND_USAGE, "'%s' is not a whole number from 0 to %d", text, NICE_MAX);
 }
 
 #define RUN CORDON_RECIPE_OF_RUN
@@ -130,6 +139,10 @@ const struct cordon_recipe_row cordon_recipe_rows[CORDON_RECIPE__MAX] = {
 		NUMBER(cordon_cpus_parse), SPEC(cpu_millis) },
 	OPTION(TMP_SIZE, "tmp-size", TEXT, "SIZE", "bytes of the private /tmp, /run and home (default: 2G)"),
 		.commands = STARTS, .key = "tmp_size", LIMIT, NUMBER(cordon_memory_parse), SPEC(tmp_bytes) },
+	OPTION(NICE, "nice", TEXT, "N", "nice value of the run's processes, 0 to 19"),
+		.commands = STARTS | EXECUTE | PROJECTS, .key = "nice", .agent = "nice", PROJECT("nice", 0, NICE_MAX),
+		NUMBER(parse_nice), .widens = CORDON_RECIPE_LOWER, .wider = "the value is lower", .planned = true,
+		SPEC(nice) },
 	OPTION(LENS, "lens", CHOICE, "auto|always|never",
 	       "judge names at every operation (default: where a pattern needs it)"),
 		.commands = RUN, .key = "lens", WORD(parse_lens), SPEC(lens) },

@@ -339,6 +339,19 @@ _Noreturn static void run_program(const struct cordon_inside *in)
 	_exit(cordon_exit_of_exec(notice.code));
 }
 
+/* The agent has no capability and no resource limit that would let it lower its nice value again. */
+static void set_nice(const struct cordon_inside *in)
+{
+	const struct rlimit none = { 0, 0 };
+	int wanted = (int)in->plan->asked.nice;
+
+	if (wanted == 0)
+		return;
+	if (setrlimit(RLIMIT_NICE, &none) < 0 ||
+	    (getpriority(PRIO_PROCESS, 0) < wanted && setpriority(PRIO_PROCESS, 0, wanted) < 0))
+		cordon_inside_fail(in, -errno, "set", "the nice value");
+}
+
 _Noreturn void cordon_agent(struct cordon_inside *in)
 {
 	int ruleset = -1, second = -1;
@@ -368,6 +381,7 @@ _Noreturn void cordon_agent(struct cordon_inside *in)
 	r = cordon_limits_child(in->limits);
 	if (r < 0)
 		cordon_inside_fail(in, r, "set", "resource limits");
+	set_nice(in);
 	if (chdir(in->plan->cwd) < 0 && chdir(in->plan->at) < 0)
 		cordon_inside_fail(in, -errno, "enter", in->plan->cwd);
 	if (in->landlock_abi)
