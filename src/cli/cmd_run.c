@@ -250,7 +250,8 @@ static int prepare_work(struct run *run, struct cordon_error *err)
 	run->work = (struct cordon_view_work){ .policy = run->args->recipe.policy,
 					       .cow = cow,
 					       .git = cordon_cli_git_choose(run->cli, run->policy, git,
-									    cow || run->args->line == LINE_CLIENT),
+									    cow || run->args->line == LINE_CLIENT ||
+										    run->args->recipe.write),
 					       .git_chosen = git == CORDON_GIT_DEFAULT,
 					       .ret_git_id = run->git_id };
 	return cow || run->work.git == CORDON_GIT_COMMIT ? cordon_home_open(&run->home, err) : 0;

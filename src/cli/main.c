@@ -222,7 +222,7 @@ static void print_help(void)
 	       "Examples:\n"
 	       "  cordon claude\n"
 	       "  cordon --cow codex exec 'fix the tests'; cordon changes show\n"
-	       "  cordon run --workspace src --workspace-mode strict -- make test\n\n"
+	       "  cordon run --write src -- make test\n\n"
 	       "'cordon help all' lists every command, 'cordon COMMAND --help' explains one; cordon(1) has the rest.\n");
 }
 

@@ -81,6 +81,8 @@ const struct cordon_recipe_row cordon_recipe_rows[CORDON_RECIPE__MAX] = {
 		.commands = SCOPED | MODES, .key = "mode", .of_policy = true, WORD(parse_mode), .once = true },
 	OPTION(WORKSPACE, "workspace", DIR, "FOLDERS", "comma list of folders that may be written"),
 		.commands = SCOPED, .key = "workspace", RULE(FOLDERS) },
+	OPTION(WRITE, "write", DIR, "FOLDERS", "read the root but known secrets, and write only these folders of where you are"),
+		.commands = RUN | ASK, .once = true },
 	OPTION(PRESET, "preset", TEXT, "PRESET", "folders, mode, protection and variables of a preset of the settings"),
 		.commands = SCOPED | FOLDERS | SECTION, .once = true },
 	OPTION(RW, "rw", FILE, "PATTERN", "may be written (repeatable)"),

@@ -115,6 +115,8 @@ static int set_other(struct cordon_recipe *recipe, cordon_recipe_id id, const ch
 	switch ((int)id) {
 	case CORDON_RECIPE_ROOT:
 		return set_text(&recipe->root, text);
+	case CORDON_RECIPE_WRITE:
+		return set_text(&recipe->write, text);
 	case CORDON_RECIPE_PRESET:
 		return set_text(&recipe->preset_name, text);
 	case CORDON_RECIPE_POLICY:
@@ -157,6 +159,7 @@ int cordon_recipe_set(struct cordon_recipe *recipe, cordon_recipe_id id, const c
 {
 	const struct cordon_recipe_row *row = &cordon_recipe_rows[id];
 	const char *before = id == CORDON_RECIPE_ROOT	  ? recipe->root
+			     : id == CORDON_RECIPE_WRITE  ? recipe->write
 			     : id == CORDON_RECIPE_PRESET ? recipe->preset_name
 			     : id == CORDON_RECIPE_POLICY ? recipe->policy_path
 							  : recipe->values.where[id];

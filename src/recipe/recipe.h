@@ -41,6 +41,7 @@ struct cordon_recipe {
 	/* ---- what is asked for ---- */
 	const char *root; /* NULL: the variable's, else the git top level above the current directory */
 	const char *preset_name, *policy_path;
+	const char *write; /* folders, relative to the current directory: strict, the rest of the root can be read */
 	const char *at, *home;
 	bool home_of_file;		    /* a policy file or a profile names the home */
 	struct cordon_recipe_values values; /* numbers, words and flags */

@@ -38,6 +38,7 @@ struct making {
 	struct cordon_policy_rule *rules;
 	size_t n_rules;
 	char *preset_folders; /* the list that a preset leaves, or NULL */
+	struct cordon_buf write_folders;
 	struct cordon_errors *errors;
 };
 
@@ -167,6 +168,44 @@ static bool add_preset_folders(struct making *m)
 	return ws.limited;
 }
 
+/* Adds the folders that alone may be written, which are relative to where the person stands. */
+static void add_write(struct making *m)
+{
+	static const char *const where = "--write";
+	struct cordon_folders folders CORDON_CLEANUP(cordon_folders_done) = { 0 };
+	const struct cordon_recipe *recipe = m->recipe;
+	struct cordon_error err = { 0 };
+	char path[CORDON_PATH_MAX];
+	int r = cordon_folders_parse(recipe->write, &folders, &err);
+
+	for (size_t i = 0; i < recipe->n_rules && r == 0; i++)
+		if (recipe->rules[i].kind == CORDON_RULE_FOLDERS)
+			r = cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "can't be used with %s",
+					recipe->rules[i].where);
+	if (r == 0 && recipe->preset_name)
+		r = cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "can't be used with a preset");
+	if (r == 0 && recipe->values.where[CORDON_RECIPE_MODE] &&
+	    recipe->values.of[CORDON_RECIPE_MODE] != CORDON_MODE_STRICT)
+		r = cordon_fail(&err, -EINVAL, CORDON_KIND_USAGE, "is always strict");
+	for (size_t i = 0; i < folders.n && r == 0; i++) {
+		char inside[CORDON_PATH_MAX];
+
+		r = cordon_path_absolute(folders.items[i], path, &err);
+		/* What is missing or outside is named as it is, and refused with the others. */
+		if (r == 0 && cordon_folder_resolve(&m->root, path, inside, NULL) == 0)
+			memcpy(path, *inside ? inside : ".", *inside ? strlen(inside) + 1 : 2);
+		if (r == 0 && (r = cordon_folders_add(&m->write_folders, path)) < 0)
+			cordon_fail_errno(&err, r, "folders");
+	}
+	if (r < 0) {
+		cordon_error_prefix(&err, r, "%s", where);
+		report(m, &err);
+		return;
+	}
+	add_folders(m, m->write_folders.data, where);
+	add_rule(m, CORDON_RULE_READ, ".", where);
+}
+
 /* Adds every list of folders and the preset, else the list of the variable if no other scope was asked for. Returns
  * whether there was a list. */
 static bool add_folder_lists(struct making *m)
@@ -174,6 +213,10 @@ static bool add_folder_lists(struct making *m)
 	const struct cordon_recipe *recipe = m->recipe;
 	bool scoped = recipe->policy_path || recipe->preset_name, listed = false;
 
+	if (recipe->write) {
+		add_write(m);
+		return true;
+	}
 	for (size_t i = 0; i < recipe->n_rules; i++) {
 		const struct cordon_policy_rule *rule = &recipe->rules[i];
 
@@ -290,7 +333,7 @@ static cordon_mode choose_mode(const struct making *m, bool folders)
 	const struct cordon_recipe *recipe = m->recipe;
 	const struct cordon_preset *preset = cordon_preset_with_mode(recipe->preset);
 
-	if (preset && preset->mode == CORDON_MODE_STRICT)
+	if (recipe->write || (preset && preset->mode == CORDON_MODE_STRICT))
 		return CORDON_MODE_STRICT;
 	if (recipe->values.where[CORDON_RECIPE_MODE])
 		return (cordon_mode)recipe->values.of[CORDON_RECIPE_MODE];
@@ -314,7 +357,7 @@ static struct cordon_policy_spec begin_spec(const struct cordon_recipe *recipe, 
 		.reports_reads = recipe->reports_reads || recipe->values.where[CORDON_RECIPE_MODE] ||
 				 recipe->variables.has_mode || cordon_preset_with_mode(recipe->preset) ||
 				 recipe->n_profiles,
-		.deny_secrets = cordon_recipe_value(&recipe->values, CORDON_RECIPE_DENY_SECRETS),
+		.deny_secrets = recipe->write || cordon_recipe_value(&recipe->values, CORDON_RECIPE_DENY_SECRETS),
 		.read_only = cordon_recipe_value(&recipe->values, CORDON_RECIPE_READ_ONLY),
 		.no_default_protection = !cordon_recipe_value(&recipe->values, CORDON_RECIPE_DEFAULT_PROTECT),
 		.file = recipe->file,
@@ -354,7 +397,7 @@ static void build(struct making *m, const char *root)
 		report_all(m, &errors);
 	else if (!cordon_recipe_value(&recipe->values, CORDON_RECIPE_EDITOR_TEMPS))
 		recipe->policy->no_editor_temps = true;
-	recipe->disabled = listed && recipe->variables.disabled;
+	recipe->disabled = listed && recipe->variables.disabled && !recipe->write;
 }
 
 /* Everything of the user would be in reach of the run, though nobody said so. */
@@ -379,7 +422,8 @@ static void check_found(struct making *m)
 /* Whether the root must be open before the policy is built, which opens it again. */
 static bool needs_root(const struct cordon_recipe *recipe)
 {
-	bool needed = recipe->names_options || !recipe->root || recipe->policy_path || recipe->preset_name;
+	bool needed = recipe->names_options || !recipe->root || recipe->policy_path || recipe->preset_name ||
+		      recipe->write;
 
 	for (size_t i = 0; i < recipe->n_rules; i++)
 		needed |= recipe->rules[i].kind == CORDON_RULE_FOLDERS;
@@ -388,7 +432,9 @@ static bool needs_root(const struct cordon_recipe *recipe)
 
 int cordon_recipe_policy(struct cordon_recipe *recipe, struct cordon_errors *errors)
 {
-	struct making m = { .recipe = recipe, .root = { .fd = -1 }, .errors = errors };
+	struct making m = {
+		.recipe = recipe, .root = { .fd = -1 }, .write_folders = CORDON_BUF(1u << 21), .errors = errors
+	};
 	size_t before = errors->n + errors->dropped;
 	struct cordon_error err = { 0 };
 	const char *root = recipe->root;
@@ -404,8 +450,8 @@ int cordon_recipe_policy(struct cordon_recipe *recipe, struct cordon_errors *err
 			check_found(&m);
 	}
 	load_preset(&m);
-	/* There may be one rule more than there are settings: the variable's, or the preset's. */
-	m.rules = calloc(recipe->n_rules + 1 + count_protected(recipe->preset), sizeof(*m.rules));
+	/* There may be two rules more than there are settings: the variable's, the preset's, or those of --write. */
+	m.rules = calloc(recipe->n_rules + 2 + count_protected(recipe->preset), sizeof(*m.rules));
 	if (m.rules) {
 		build(&m, root);
 	} else {
@@ -414,6 +460,7 @@ int cordon_recipe_policy(struct cordon_recipe *recipe, struct cordon_errors *err
 	}
 	free(m.rules);
 	free(m.preset_folders);
+	cordon_buf_done(&m.write_folders);
 	cordon_root_done(&m.root);
 	if (errors->n + errors->dropped == before && !recipe->folder_errors.n)
 		return 0;

@@ -123,3 +123,59 @@ def test_help_is_short_and_everything_is_one_word_away(cordon):
         assert example.split(";")[0].split()[1] not in ("help",), example
     for client in CLIENTS:
         assert f"[OPTION]... {client} [ARGUMENT]..." in cordon("help", client).stdout
+
+
+# ---- --write ----
+
+
+@pytest.fixture
+def tree(box, repo):
+    for path in ("lib/sub/a", "lib/b", "src/c", "lib/.env"):
+        box.write(f"repo/{path}", "old\n")
+    return repo
+
+
+ALL = ("lib/sub/a", "lib/b", "src/c", "lib/new", "lib/sub/new", ".env")
+
+
+def test_write_is_relative_to_where_you_stand_and_everything_else_can_be_read(cordon, box, tree):
+    script = "; ".join(f"echo new >{tree}/{path}; cat {tree}/{path}" for path in ALL)
+    result = cordon("run", "--write", "sub", "--no-summary", "--", "sh", "-c", script, cwd=tree / "lib")
+    changed = {path for path in ALL if (tree / path).exists() and (tree / path).read_text() == "new\n"}
+    assert changed == {"lib/sub/a", "lib/sub/new"}, result
+    assert result.stdout == "new\nold\nold\nnew\n", result  # not the secret
+    assert result.stderr.count("BLOCKED") == 5 and "Read-only file system" in result.stderr, result
+
+
+def test_a_question_about_write_is_answered_as_the_run_would(cordon, tree):
+    for op, expected in (("read", {"lib/sub/a", "lib/b", "src/c", "lib/new", "lib/sub/new"}), ("write", {"lib/sub/a", "lib/sub/new"})):
+        asked = cordon("check", "--write", "sub", "--op", op, *ALL, cwd=tree / "lib")
+        assert {line.split()[1] for line in asked.stdout.splitlines() if line.startswith("allow")} == expected, asked
+    assert "--write" in cordon("why", "--write", "sub", "lib/b", cwd=tree / "lib").stdout
+
+
+def test_write_commits_only_what_it_may(cordon, box, tree):
+    script = "echo new >lib/sub/a; git add lib/sub/a; git -c user.name=n -c user.email=e@x commit -qm one; rm -rf .git/hooks"
+    result = cordon("run", "--write", "lib/sub", "--", "sh", "-c", script, cwd=tree)
+    assert head(box, tree) == "one" and (tree / ".git/hooks").is_dir(), result
+
+
+def test_with_a_client(cordon, box, tree):
+    result = start(cordon, box, tree, "--write", "lib", "claude")
+    assert result.returncode == 7 and (tree / "file.txt").read_text() == "before\n" and "Read-only" in result.stderr, result
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--write", "nowhere"], "does not exist"),
+    (["--write", "/etc"], "outside"),
+    (["--write", "../.."], "outside"),
+    (["--write", "lib", "--write", "src"], "given twice"),
+    (["--write", "lib", "--workspace", "src"], "can't be used with --workspace"),
+    (["--write", "lib", "--workspace-mode", "permissive"], "always strict"),
+    (["--write", ""], "--write"),
+])
+def test_what_makes_no_sense_with_write_is_refused(cordon, tree, words, said):
+    for command in (["check", *words, "x"], ["run", *words, "--", "touch", "lib/made"]):
+        result = cordon(*command, cwd=tree)
+        assert result.returncode not in (0, 3) and said in result.stderr and result.stderr.count("\n") == 1, result
+    assert not (tree / "lib/made").exists()
