@@ -37,6 +37,8 @@ struct finder {
 	char *old[GITLINKS_MAX]; /* gitlinks of the index before the run */
 	size_t n_old;
 	bool index_changed;
+	bool holds; /* repositories that were there before the run */
+	bool moved; /* something on the way to the current git directory is new: what lies in it may have come with a move */
 };
 
 static bool is_new(const struct finder *f, const struct stat *st)
@@ -105,17 +107,48 @@ static int on_entry(const struct cordon_gitconfig_entry *entry, void *data)
 	return 0;
 }
 
-/* Reads a regular file without following a link. Returns -errno when there is none that the agent could have
- * written. */
-static int read_own(const struct finder *f, const char *path, bool only_new, size_t max, struct cordon_buf *buf)
+/* Whether the run made, changed or moved what is at a path. */
+static bool is_new_at(const struct finder *f, const char *path)
 {
-	autofd int fd = cordon_open_beneath(f->policy->root.fd, path,
-					    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	autofd int fd = cordon_open_beneath(f->policy->root.fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
+	return fd >= 0 && fstat(fd, &st) == 0 && is_new(f, &st);
+}
+
+/* Finds what git would find at a path in a git directory, also through links. False when that is nothing in the root; what is
+ * outside of it is added to the report. */
+static bool find_own(struct finder *f, const char *path, const char *outside, struct cordon_resolved *ret)
+{
+	cordon_resolve(&f->policy->root, path, ret);
+	if (outside && ret->place == CORDON_PLACE_OUTSIDE && ret->exists && is_writable(f, path) &&
+	    (f->moved || is_new_at(f, path)))
+		add_name(f, outside);
+	return ret->place == CORDON_PLACE_INSIDE && ret->exists;
+}
+
+/* Whether what was found at a path is of this run: as a file, by a link, which git makes nowhere in a git directory, or with a
+ * directory that was moved. */
+static bool is_of_run(const struct finder *f, const char *path, const struct cordon_resolved *found,
+		      const struct stat *st)
+{
+	return is_writable(f, found->path) && (is_new(f, st) || f->moved || !cordon_streq(path, found->path));
+}
+
+/* Reads a regular file. Returns -errno when there is none that the agent could have written. */
+static int read_own(struct finder *f, const char *path, bool only_new, size_t max, struct cordon_buf *buf)
+{
+	CORDON_UNCLEARED struct cordon_resolved found;
+	autofd int fd = -1;
+	struct stat st;
+
+	if (!find_own(f, path, only_new ? "a file outside of the root" : NULL, &found))
+		return -ENOENT;
+	fd = cordon_open_beneath(f->policy->root.fd, found.path,
+				 O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return -ENOENT;
-	if (only_new && (!is_new(f, &st) || !is_writable(f, path)))
+	if (only_new && !is_of_run(f, path, &found, &st))
 		return -EUNATCH;
 	buf->max = max;
 	return cordon_read_fd(fd, path, buf, NULL);
@@ -138,22 +171,28 @@ static void look_at_config(struct finder *f, const char *dir, const char *name)
 
 static void look_at_hooks(struct finder *f, const char *git)
 {
+	CORDON_UNCLEARED struct cordon_resolved found;
 	char dir[CORDON_PATH_MAX], path[CORDON_PATH_MAX];
-	int fd = cordon_path_join(git, "hooks", dir, sizeof(dir)) < 0
-			 ? -1
-			 : cordon_open_beneath(f->policy->root.fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	DIR *stream = NULL;
 	size_t n = 0;
+	int fd;
 
+	if (cordon_path_join(git, "hooks", dir, sizeof(dir)) < 0 ||
+	    !find_own(f, dir, "hooks outside of the root", &found))
+		return;
+	fd = cordon_open_beneath(f->policy->root.fd, found.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopendir(fd);
 	if (fd >= 0 && !stream)
 		close(fd);
 	for (struct dirent *entry; stream && n++ < HOOKS_MAX && (entry = readdir(stream));) {
 		const char *dot = strrchr(entry->d_name, '.');
+		CORDON_UNCLEARED struct cordon_resolved hook;
 		struct stat st;
 
 		if (entry->d_name[0] == '.' || (dot && cordon_streq(dot, ".sample")) ||
-		    fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_new(f, &st) ||
-		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0 || !is_writable(f, path))
+		    fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    cordon_path_join(found.path, entry->d_name, hook.path, sizeof(hook.path)) < 0 ||
+		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0 || !is_of_run(f, path, &hook, &st))
 			continue;
 		if (S_ISLNK(st.st_mode) || (S_ISREG(st.st_mode) && st.st_mode & 0111))
 			add_name(f, path + strlen(git) + (*git ? 1 : 0));
@@ -177,12 +216,16 @@ static void look_at_rebase(struct finder *f, const char *git)
 {
 	static const char list[] = "rebase-merge/git-rebase-todo";
 	autobuf struct cordon_buf text = { 0 };
-	char path[CORDON_PATH_MAX];
+	char dir[CORDON_PATH_MAX], path[CORDON_PATH_MAX];
 	int r = cordon_path_join(git, list, path, sizeof(path));
 	bool found;
 
 	if (r == 0)
+		r = cordon_path_join(git, "rebase-merge", dir, sizeof(dir));
+	if (r == 0) {
+		f->moved |= is_new_at(f, dir);
 		r = read_own(f, path, true, CONFIG_MAX, &text);
+	}
 	found = r == -E2BIG;
 	for (const char *line = r == 0 ? text.data : NULL; line && !found; line = strchr(line, '\n')) {
 		line += *line == '\n';
@@ -227,11 +270,12 @@ static void look_at_git_dir(struct finder *f, const char *git)
 	look_at_config(f, git, "config");
 	look_at_config(f, git, "config.worktree");
 	look_at_hooks(f, git);
+	if (cordon_path_join(git, "commondir", path, sizeof(path)) == 0 && follow(f, path, "", git, &common)) {
+		f->moved |= f->holds && (is_new_at(f, path) || is_new_at(f, common.path));
+		look_at_config(f, common.path, "config");
+		look_at_hooks(f, common.path);
+	}
 	look_at_rebase(f, git);
-	if (cordon_path_join(git, "commondir", path, sizeof(path)) < 0 || !follow(f, path, "", git, &common))
-		return;
-	look_at_config(f, common.path, "config");
-	look_at_hooks(f, common.path);
 }
 
 /* `path` is the `.git` of a directory, of any type, or a bare repository. */
@@ -248,11 +292,16 @@ static void look_at_repository(struct finder *f, const char *path)
 	if (git.place != CORDON_PLACE_INSIDE || !git.exists ||
 	    fstatat(f->policy->root.fd, *git.path ? git.path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
+	/* Git itself changes its directory all the time, so this counts only where no repository that was there before can be
+	 * written: and that of the root can't be moved then. */
+	f->moved = f->holds && !cordon_streq(path, ".git") && (is_new_at(f, path) || is_new(f, &st));
 	if (S_ISDIR(st.st_mode) ||
 	    (S_ISREG(st.st_mode) &&
 	     cordon_copy(base, sizeof(base), path, name == path ? 0 : (size_t)(name - path) - 1) == 0 &&
-	     follow(f, git.path, "gitdir: ", base, &git)))
+	     follow(f, git.path, "gitdir: ", base, &git))) {
+		f->moved |= f->holds && !cordon_streq(git.path, ".git") && is_new_at(f, git.path);
 		look_at_git_dir(f, git.path);
+	}
 	if (f->names.len)
 		add_repository(f, path, false);
 }
@@ -426,10 +475,11 @@ static void read_dir(struct finder *f, const char *dir)
 	for (struct dirent *entry; stream && (entry = readdir(stream)) && !(++n % 256 == 0 && deadline_passed(f));) {
 		bool is_git = cordon_streq(entry->d_name, ".git");
 
-		bare |= cordon_streq(entry->d_name, "HEAD")	 ? 1u
-			: cordon_streq(entry->d_name, "objects") ? 2u
-			: cordon_streq(entry->d_name, "refs")	 ? 4u
-								 : 0u;
+		bare |= cordon_streq(entry->d_name, "HEAD")	   ? 1u
+			: cordon_streq(entry->d_name, "objects")   ? 2u
+			: cordon_streq(entry->d_name, "refs")	   ? 4u
+			: cordon_streq(entry->d_name, "commondir") ? 6u /* the other parts are elsewhere */
+								   : 0u;
 		if (cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..") ||
 		    (!is_git && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) ||
 		    cordon_path_join(dir, entry->d_name, path, sizeof(path)) < 0)
@@ -463,6 +513,14 @@ static void begin_walk(struct finder *f)
 				push(f, cordon_pattern_literal(policy->grants[i].pattern, j));
 }
 
+static bool protects_by_default(const struct cordon_policy *policy)
+{
+	for (size_t i = 0; i < policy->n_protected; i++)
+		if (policy->protected_paths[i].by_default)
+			return true;
+	return false;
+}
+
 void cordon_repositories_begin(const struct cordon_policy *policy, struct cordon_repositories_mark *ret_mark)
 {
 	/* This is the clock of file times, so no later file has an earlier time. */
@@ -479,6 +537,7 @@ void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_
 	*ret = (struct cordon_repositories){ 0 };
 	if (f && cordon_policy_has_write(policy)) {
 		f->policy = policy;
+		f->holds = protects_by_default(policy);
 		f->since = mark->since;
 		f->found = ret;
 		f->cpu_end = cpu_ns() + (int64_t)us * 1000;

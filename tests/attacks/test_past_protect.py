@@ -434,11 +434,41 @@ def test_k14_a_nested_repository_that_executes_is_told_without_being_asked(arena
     ("git clone -q --bare nested bare.d && git -C bare.d config core.fsmonitor x", "core.fsmonitor"),
     (f"mkdir nested/.git/rebase-merge && printf 'pick {'0' * 40}\\n\\tx touch x' >nested/.git/rebase-merge/git-rebase-todo", "nested/.git was made or changed"),
     ("mkdir .git/rebase-merge && echo 'exec touch x' >.git/rebase-merge/git-rebase-todo", "execute: rebase-merge/git-rebase-todo"),
-], ids=["hooksPath", "filter", "include", "alias", "hook", "gitfile", "link", "commondir", "bare", "rebase", "rebase of the root"])
+    ("git -C nested config core.fsmonitor x && mv nested/.git/config evil && ln -s ../../evil nested/.git/config", "core.fsmonitor"),
+    ("rm nested/.git/config && ln -s /etc/hosts nested/.git/config", "a file outside of the root"),
+    ("mkdir away && printf '#!/bin/sh\\n' >away/pre-commit && chmod +x away/pre-commit && rm -rf nested/.git/hooks && "
+     "ln -s ../../away nested/.git/hooks", "hooks/pre-commit"),
+    ("rm -rf nested/.git/hooks && ln -s /usr/bin nested/.git/hooks", "hooks outside of the root"),
+    ("mkdir -p parts/objects parts/refs entry && git config -f parts/config core.fsmonitor x && cp .git/HEAD entry/ && echo ../parts >entry/commondir && "
+     "git -C entry config core.fsmonitor", "entry was made"),
+], ids=["hooksPath", "filter", "include", "alias", "hook", "gitfile", "link", "commondir", "bare", "rebase", "rebase of the root", "linked config",
+        "config outside", "linked hooks", "hooks outside", "bare with commondir"])
 def test_k14_every_way_to_have_git_execute_is_told(arena, lens, how, told):
     git_repo(arena, arena.box.path / "executed")
     result = arena.sh(f"{NEST} && {how}; sleep 0.1", *lens, protect=False)
     assert result.returncode == 0 and told in result.stderr and "has git execute" in result.stderr, result
+
+
+# What one run prepares is no git directory yet; the next one only has to move it, or to name it.
+PREPARED = {
+    "moved": ("mkdir -p n/g && git config -f n/g/config core.fsmonitor x", "mkdir n/g/objects n/g/refs && cp .git/HEAD n/g/ && mv n/g n/.git"),
+    "moved hook": ("mkdir -p n/g/hooks && printf '#!/bin/sh\\n' >n/g/hooks/pre-commit && chmod +x n/g/hooks/pre-commit",
+                   "mkdir n/g/objects n/g/refs && cp .git/HEAD n/g/ && mv n/g n/.git"),
+    "gitfile": ("mkdir n g && git config -f g/config core.fsmonitor x", "mkdir g/objects g/refs && cp .git/HEAD g/ && echo 'gitdir: ../g' >n/.git"),
+    "commondir": ("mkdir n c && git config -f c/config core.fsmonitor x",
+                  "mkdir n/.git c/objects c/refs && cp .git/HEAD n/.git/ && echo ../../c >n/.git/commondir"),
+    "rebase": ("mkdir .git/later && echo 'exec touch x' >.git/later/git-rebase-todo", "mv .git/later .git/rebase-merge"),
+}
+
+
+@pytest.mark.parametrize("how", PREPARED)
+def test_k14_what_an_earlier_run_prepared_is_told(arena, how):
+    git_repo(arena, arena.box.path / "executed")
+    first, then = PREPARED[how]
+    result = arena.sh(f"{first}; sleep 0.1", protect=False)
+    assert result.returncode == 0 and "has git execute" not in result.stderr, result
+    result = arena.sh(f"{then} && sleep 0.1", protect=False)
+    assert result.returncode == 0 and f"{'.git' if how == 'rebase' else 'n/.git'} was made or changed, and has git execute" in result.stderr, result
 
 
 def test_k14_a_rebase_that_would_execute_is_told_behind_many_names(arena):
