@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/path.h"
+#include "policy/shares.h"
 #include "run/live.h"
 #include "sandbox/host/limits.h"
 
@@ -53,14 +54,33 @@ static bool is_dead(int fd)
 	return cordon_lock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Whether this run can't change an absolute path, because the path is protected here too or not granted. */
-static bool holds(const struct cordon_policy *policy, const char *absolute)
+/* Whether a policy lets the run change an absolute path or something in it: where that lies in the root it must be protected
+ * too, or not granted. */
+static bool root_reaches(const struct cordon_policy *policy, const char *absolute)
 {
-	const char *path = absolute + strlen(policy->root.path);
+	const char *root = policy->root.path;
 
-	while (*path == '/')
-		path++;
-	return cordon_policy_holds(policy, path);
+	if (!cordon_path_within(absolute, root))
+		return cordon_path_within(root, absolute) && cordon_policy_has_write(policy);
+	absolute += strlen(root);
+	return !cordon_policy_holds(policy, absolute + strspn(absolute, "/"));
+}
+
+static bool share_reaches(const struct cordon_policy_share *share, const char *absolute)
+{
+	if (share->read_only || share->kind != CORDON_SHARE_PLAIN || share->lower)
+		return false;
+	return share->policy ? root_reaches(share->policy, absolute) : cordon_path_within(share->source, absolute);
+}
+
+/* Whether this run could change an absolute path of the host; in a view only through shares. */
+static bool reaches(const struct cordon_policy *policy, bool view, const char *absolute)
+{
+	bool any = !view && root_reaches(policy, absolute);
+
+	for (size_t i = 0; !any && i < policy->n_shares; i++)
+		any = share_reaches(&policy->shares[i], absolute);
+	return any;
 }
 
 static bool has_defaults(const struct cordon_policy *policy)
@@ -69,6 +89,21 @@ static bool has_defaults(const struct cordon_policy *policy)
 		if (is_default(&policy->protected_paths[i]))
 			return true;
 	return false;
+}
+
+static bool overlap(const char *a, const char *b)
+{
+	return cordon_path_within(a, b) || cordon_path_within(b, a);
+}
+
+/* Whether the root of another run has something in common with what this run sees. */
+static bool meets(const struct cordon_policy *policy, const char *root)
+{
+	bool any = overlap(root, policy->root.path);
+
+	for (size_t i = 0; !any && i < policy->n_shares; i++)
+		any = overlap(root, policy->shares[i].source);
+	return any;
 }
 
 /* Compares this run with one other record. Does not remove the record of a dead run, because gc finds by it what that
@@ -85,21 +120,20 @@ static int compare(int dir_fd, const char *name, const struct cordon_policy *pol
 		return 0;
 	magic = cordon_buf_next_string(&text, &at);
 	root = cordon_buf_next_string(&text, &at);
-	if (!magic || !cordon_streq(magic, RECORD_MAGIC) || !root ||
-	    (!cordon_path_within(root, policy->root.path) && !cordon_path_within(policy->root.path, root)))
+	if (!magic || !cordon_streq(magic, RECORD_MAGIC) || !root || !meets(policy, root))
 		return 0;
 	if (is_dead(fd)) {
 		*ret_dead = true;
 		return 0;
 	}
-	while (!view && (path = cordon_buf_next_string(&text, &at))) {
+	while ((path = cordon_buf_next_string(&text, &at))) {
 		char absolute[CORDON_PATH_MAX];
 
 		/* A run that protects the built-in list in its own root need not protect that of another root. */
 		if (*path == BY_DEFAULT && has_defaults(policy))
 			continue;
 		if (!*path || cordon_path_join(root, path + 1, absolute, sizeof(absolute)) < 0 ||
-		    !cordon_path_within(absolute, policy->root.path) || holds(policy, absolute))
+		    !reaches(policy, view, absolute))
 			continue;
 		cordon_fail(err, -EBUSY, CORDON_KIND_CONFLICT,
 			    "run %s is active in %s and protects %s, which this run would not", name, root, absolute);

@@ -322,6 +322,8 @@ def test_a12_control_a_live_bind_dissolves(arena):
 
 
 def test_a14_a_later_run_must_protect_what_a_live_one_does(arena):
+    within = arena.box.mkdir("repo/.factory/sub")
+    arena.before = arena.look()
     first = arena.cordon.start("run", "--root", str(arena.root), *arena.protect(), "--", "sh", "-c", "echo up; read x", cwd=arena.root,
                                stdin=subprocess.PIPE)
     assert first.stdout.readline() == b"up\n"
@@ -329,6 +331,15 @@ def test_a14_a_later_run_must_protect_what_a_live_one_does(arena):
     assert looser.returncode == 125 and "AGENTS.md" in looser.stderr
     below = arena.cordon("run", "--root", str(arena.root / "deep"), "--", "sh", "-c", "echo evil >er/held.txt", cwd=arena.root)
     assert below.returncode == 125
+    # Nor where its root lies in what the live one protects, or by a share of it, from a view neither.
+    elsewhere = arena.box.mkdir("elsewhere")
+    for root, words in ((within, ()), (elsewhere, ("--share", f"{arena.root}:/other")), (elsewhere, ("--share", f"{arena.root}/deep:/other")),
+                        (elsewhere, ("--share", f"{within}:/other")), (elsewhere, ("--share", f"{arena.root}/AGENTS.md:/other")),
+                        (elsewhere, ("--share", f"{arena.root}:/other", "--cow", "--no-summary"))):
+        other = arena.cordon("run", "--root", str(root), *words, "--", "sh", "-c", "echo evil | tee x /other /other/er/held.txt", cwd=root)
+        assert other.returncode == 125 and "is active in" in other.stderr, other
+    for share in (f"{arena.root}:/other:ro", f"{arena.root}/src:/other"):
+        assert arena.cordon("run", "--root", str(elsewhere), "--share", share, "--", "ls", "/other", cwd=elsewhere).returncode == 0
     assert arena.sh("true").returncode == 0
     assert arena.sh("true", "--protect", "src/main.c").returncode == 0
     assert arena.sh("true", "--read-only", protect=False).returncode == 0
