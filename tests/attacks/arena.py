@@ -3,9 +3,11 @@
 import hashlib
 import os
 import pathlib
+import select
 import shutil
 import stat
 import subprocess
+import time
 
 from modes import WIDE, WORKSPACE, open_session
 from support import poll
@@ -102,6 +104,19 @@ class Arena:
             binds += ["--ro-bind", str(self.root / name), str(self.root / name)]
         words = [program, "-c", (PRELUDE if "python" in program else "") + script]
         return self.box.run("bwrap", *binds, "--chdir", str(self.root), *options, *words, **kw)
+
+
+def hear(process, word, times=1):
+    """Waits until a run has said a word on standard error so often; process.heard has what it said. A boundary is in force again when
+    a report says so."""
+    process.heard = getattr(process, "heard", b"")
+    end = time.monotonic() + 30
+    while process.heard.count(word) < times and select.select([process.stderr], [], [], max(0, end - time.monotonic()))[0]:
+        said = os.read(process.stderr.fileno(), 65536)
+        if not said:
+            break
+        process.heard += said
+    assert process.heard.count(word) >= times, process.heard
 
 
 # What every program inside starts with: names of errors, raw system calls.

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from arena import answers
-from support import landlock_scopes
+from support import landlock_scopes, poll
 
 
 class Server:
@@ -97,7 +97,7 @@ def test_e1_e2_control_without_a_sandbox_they_answer(arena, box, server):
     by_name = server(name)
     result = arena.bwrap(CONNECT + f"connect({path!r})\nconnect({name!r})\n", "--ro-bind", path, path, program="/usr/bin/python3")
     assert result.returncode == 0, result
-    time.sleep(0.5)
+    poll(lambda: by_path.visits and by_name.visits, 20, "a visit of each")
     assert by_path.visits == 1 and by_name.visits == 1
 
 
@@ -108,7 +108,7 @@ def test_e1_what_was_granted_by_path_is_there(arena, box, server):
     options = [] if landlock_scopes() else ["--net", "none"]
     result = arena.py(CONNECT + f"connect({path!r}); print('granted yes')", "--share", path, *options)
     assert "granted yes" in result.stdout, result
-    time.sleep(0.5)
+    poll(lambda: service.visits, 20, "a visit")
     assert service.visits == 1
 
 
@@ -194,7 +194,7 @@ def test_i1_control_with_the_hosts_network_it_answers(arena, server):
     service = server(("127.0.0.1", 0), family=socket.AF_INET)
     result = arena.py(CONNECT + f"connect(('127.0.0.1', {service.socket.getsockname()[1]}), socket.AF_INET)")
     assert result.returncode == 0, result
-    time.sleep(0.4)
+    poll(lambda: service.visits, 20, "a visit")
     assert service.visits == 1
 
 
