@@ -460,7 +460,7 @@ time.sleep(600)
 
 
 def test_f10_stopped_processes_with_notices_pending_stop_neither_the_others_nor_the_end(arena, leftovers):
-    result = arena.py(STOPPED, *STRICT, "--protect", "absent.md", "--timeout", "3s", "--grace", "300ms", timeout=60)
+    result = arena.py(STOPPED, *STRICT, "--protect", "absent.md", "--timeout", "6s", "--grace", "300ms", timeout=60)
     assert result.stdout == "stopped\nserved\n" and result.returncode == 124 and result.seconds < 30, result
     assert not os.path.lexists(arena.root / "absent.md")
     leftovers.assert_none()
