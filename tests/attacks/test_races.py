@@ -67,9 +67,13 @@ def test_no_race_of_class_l_is_won_in_many_rounds(arena, mode, probes):
 
 
 def test_control_natively_the_races_are_won(arena, probes):
-    result = arena.box.run("sh", "-c", all_races(3 * MANY, ".git/hooks", probes), cwd=arena.root, timeout=100)
-    found = said(result)
-    assert "planted" in found["l1"] and re.search(r" [1-9]\d* links", found["l3"]), result
+    # Who wins a race is a matter of chance, on a busy machine most of all.
+    for _ in range(5):
+        result = arena.box.run("sh", "-c", all_races(3 * MANY, ".git/hooks", probes), cwd=arena.root, timeout=100)
+        found = said(result)
+        # The last: what of the kernel's own answers the hand has to hide from the agent.
+        if "planted" in found["l1"] and re.search(r" [1-9]\d* links", found["l3"]) and re.search(r" [1-9]\d* again", found["l23"]):
+            break
+    else:
+        assert False, result
     assert arena.look() != arena.before, result
-    # What of the kernel's own answers the hand has to hide from the agent.
-    assert re.search(r" [1-9]\d* again", found["l23"]), result
