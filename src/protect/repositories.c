@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/time.h"
+#include "policy/shares.h"
 #include "protect/gitconfig.h"
 #include "protect/gitindex.h"
 #include "protect/repositories.h"
@@ -26,7 +27,8 @@
 #define WAIT_MS 1000   /* for the whole search, however little processor time it got */
 
 struct finder {
-	const struct cordon_policy *policy;
+	const struct cordon_policy *policy; /* of the root, or of a share */
+	const char *share;		    /* its path on the host; NULL for the root */
 	struct timespec since;
 	int64_t cpu_end;  /* of this thread, in nanoseconds */
 	int64_t wall_end; /* in milliseconds of the monotonic clock */
@@ -40,6 +42,21 @@ struct finder {
 	bool holds; /* repositories that were there before the run */
 	bool moved; /* something on the way to the current git directory is new: what lies in it may have come with a move */
 };
+
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The work is bounded by processor time, so that on a busy machine the search finds as much as on a quiet one. The
+ * other clock bounds the wait for a slow disk. */
+static bool deadline_passed(const struct finder *f)
+{
+	return cpu_ns() > f->cpu_end || cordon_time_monotonic() > f->wall_end;
+}
 
 static bool is_new(const struct finder *f, const struct stat *st)
 {
@@ -59,7 +76,10 @@ static bool is_writable(const struct finder *f, const char *path)
 static void add_repository(struct finder *f, const char *path, bool gitlink)
 {
 	struct cordon_repository *item = &f->found->items[f->found->n];
+	char absolute[CORDON_PATH_MAX];
 
+	if (f->share && cordon_path_join(f->share, path, absolute, sizeof(absolute)) == 0)
+		path = absolute;
 	for (size_t i = 0; i < f->found->n && i < CORDON_REPOSITORIES_SHOWN_MAX; i++)
 		if (cordon_streq(f->found->items[i].path, path) && f->found->items[i].gitlink == gitlink)
 			return;
@@ -278,6 +298,13 @@ static void look_at_git_dir(struct finder *f, const char *git)
 	look_at_rebase(f, git);
 }
 
+static void begin_names(struct finder *f)
+{
+	cordon_buf_reset(&f->names);
+	f->names.max = NAMES_MAX;
+	f->moved = false;
+}
+
 /* `path` is the `.git` of a directory, of any type, or a bare repository. */
 static void look_at_repository(struct finder *f, const char *path)
 {
@@ -286,8 +313,7 @@ static void look_at_repository(struct finder *f, const char *path)
 	const char *name = cordon_path_base(path);
 	struct stat st;
 
-	cordon_buf_reset(&f->names);
-	f->names.max = NAMES_MAX;
+	begin_names(f);
 	cordon_resolve(&f->policy->root, path, &git);
 	if (git.place != CORDON_PLACE_INSIDE || !git.exists ||
 	    fstatat(f->policy->root.fd, *git.path ? git.path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -329,6 +355,31 @@ static void look_at_modules(struct finder *f, const char *dir, unsigned int dept
 		else if (depth > 1)
 			look_at_modules(f, path, depth - 1);
 	}
+	if (stream)
+		closedir(stream);
+}
+
+static void add_rebase(struct finder *f, const char *git)
+{
+	begin_names(f);
+	look_at_rebase(f, git);
+	if (f->names.len)
+		add_repository(f, git, false);
+}
+
+/* The git directory of a root that is a linked worktree or a submodule: what git executes is held there, but for rebases. */
+static void look_at_outer(struct finder *f)
+{
+	int fd = cordon_open_beneath(f->policy->root.fd, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	char path[CORDON_PATH_MAX];
+
+	add_rebase(f, "");
+	if (fd >= 0 && !stream)
+		close(fd);
+	for (struct dirent *entry; stream && (entry = readdir(stream)) && !deadline_passed(f);)
+		if (entry->d_name[0] != '.' && cordon_path_join("worktrees", entry->d_name, path, sizeof(path)) == 0)
+			add_rebase(f, path);
 	if (stream)
 		closedir(stream);
 }
@@ -427,21 +478,6 @@ static void look_at_index(struct finder *f, int before)
 
 /* ---- the walk ---- */
 
-static int64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* The work is bounded by processor time, so that on a busy machine the search finds as much as on a quiet one. The
- * other clock bounds the wait for a slow disk. */
-static bool deadline_passed(const struct finder *f)
-{
-	return cpu_ns() > f->cpu_end || cordon_time_monotonic() > f->wall_end;
-}
-
 static void push(struct finder *f, const char *path)
 {
 	char *copy;
@@ -528,27 +564,61 @@ void cordon_repositories_begin(const struct cordon_policy *policy, struct cordon
 	ret_mark->index_fd = cordon_policy_has_write(policy) ? open_index(policy) : -1;
 }
 
-void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_repositories_mark *mark,
-			      uint64_t duration_ms, struct cordon_repositories *ret)
+static void begin_budget(struct finder *f, uint64_t duration_ms)
 {
 	uint64_t us = duration_ms >= 8000 ? 1000000 : duration_ms * 125 < 200 ? 200 : duration_ms * 125;
+
+	f->cpu_end = cpu_ns() + (int64_t)us * 1000;
+	f->wall_end = cordon_time_monotonic() + WAIT_MS;
+}
+
+/* Looks for repositories in the root of the policy. */
+static void search(struct finder *f)
+{
+	look_at_repository(f, ".git"); /* first: the walk may end before it, among many names */
+	look_at_modules(f, ".git/modules", MODULES_DEPTH);
+	f->first = f->n = 0;
+	for (begin_walk(f); f->first < f->n && !deadline_passed(f); f->first++)
+		read_dir(f, f->dirs[f->first]);
+	for (size_t i = 0; i < f->n; i++)
+		free(f->dirs[i]);
+	f->n = 0;
+}
+
+/* Whether a person or a program of the host may work in a share after the run. */
+static bool is_of_host(const struct cordon_policy_share *share)
+{
+	return share->kind == CORDON_SHARE_PLAIN && share->policy && !share->read_only && !share->own &&
+	       !share->commits && !share->lower;
+}
+
+void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_repositories_mark *mark,
+			      unsigned int where, uint64_t duration_ms, struct cordon_repositories *ret)
+{
 	struct finder *f = calloc(1, sizeof(*f));
 
 	*ret = (struct cordon_repositories){ 0 };
-	if (f && cordon_policy_has_write(policy)) {
-		f->policy = policy;
-		f->holds = protects_by_default(policy);
+	if (f) {
 		f->since = mark->since;
 		f->found = ret;
-		f->cpu_end = cpu_ns() + (int64_t)us * 1000;
-		f->wall_end = cordon_time_monotonic() + WAIT_MS;
-		look_at_index(f, mark->index_fd);
-		look_at_repository(f, ".git"); /* first: the walk may end before it, among many names */
-		look_at_modules(f, ".git/modules", MODULES_DEPTH);
-		for (begin_walk(f); f->first < f->n && !deadline_passed(f); f->first++)
-			read_dir(f, f->dirs[f->first]);
-		for (size_t i = 0; i < f->n; i++)
-			free(f->dirs[i]);
+		f->holds = protects_by_default(policy);
+		if ((where & CORDON_REPOSITORIES_IN_ROOT) && cordon_policy_has_write(policy)) {
+			f->policy = policy;
+			begin_budget(f, duration_ms);
+			look_at_index(f, mark->index_fd);
+			search(f);
+		}
+		begin_budget(f, duration_ms);
+		for (size_t i = 0; (where & CORDON_REPOSITORIES_IN_SHARES) && i < policy->n_shares; i++) {
+			const struct cordon_policy_share *share = &policy->shares[i];
+
+			f->policy = share->policy;
+			f->share = share->source;
+			if (is_of_host(share) && share->git)
+				look_at_outer(f);
+			else if (is_of_host(share))
+				search(f);
+		}
 		for (size_t i = 0; i < f->n_old; i++)
 			free(f->old[i]);
 		free(f->dirs);

@@ -30,7 +30,7 @@ struct cordon_repositories_mark {
 /* clang-format on */
 
 struct cordon_repository {
-	char *path;  /* of the git directory or the gitlink, relative to the root */
+	char *path;  /* of the git directory or the gitlink, relative to the root; in a share absolute */
 	char *names; /* what git would execute, "core.fsmonitor, hooks/pre-commit"; or NULL */
 	/* It is new in the index of the root's own repository; the path is ".git/index" when that cannot be read. */
 	bool gitlink;
@@ -42,10 +42,14 @@ struct cordon_repositories {
 };
 
 void cordon_repositories_begin(const struct cordon_policy *policy, struct cordon_repositories_mark *ret_mark);
-/* Takes up to 200 µs of processor time, or an eighth of `duration_ms`, and at most a second by the clock. Without
- * memory it returns what it has found so far. */
+/* Where to look: in the root, and in the shares that may be written. */
+#define CORDON_REPOSITORIES_IN_ROOT 1U
+#define CORDON_REPOSITORIES_IN_SHARES 2U
+
+/* Takes up to 200 µs of processor time, or an eighth of `duration_ms`, and at most a second by the clock; the same for all
+ * shares together. Without memory it returns what it has found so far. */
 void cordon_repositories_find(const struct cordon_policy *policy, struct cordon_repositories_mark *mark,
-			      uint64_t duration_ms, struct cordon_repositories *ret);
+			      unsigned int where, uint64_t duration_ms, struct cordon_repositories *ret);
 void cordon_repositories_done(struct cordon_repositories *repositories);
 
 /* Writes one sentence for a person. */

@@ -140,11 +140,14 @@ static void on_sight(void *data, const struct cordon_sight *sight)
 static void find_repositories(struct run *run)
 {
 	struct cordon_result *result = run->result;
+	/* What a run in a view leaves in its root is judged when it is applied. */
+	unsigned int where = CORDON_REPOSITORIES_IN_SHARES | (run->spec->view ? 0 : CORDON_REPOSITORIES_IN_ROOT);
 
-	if (result->changed && !run->spec->view)
+	if (result->changed)
 		result->repositories = calloc(1, sizeof(*result->repositories));
 	if (result->repositories)
-		cordon_repositories_find(run->spec->policy, &run->mark, result->duration_ms, result->repositories);
+		cordon_repositories_find(run->spec->policy, &run->mark, where, result->duration_ms,
+					 result->repositories);
 }
 
 static void fail_on_violation(struct cordon_result *result)
@@ -189,9 +192,7 @@ static int admit(void *data, struct cordon_error *err)
 		r = cordon_live_enter(&run->home, run->id, run->spec->policy, view, &run->live, err);
 	if (r < 0)
 		return r;
-	/* What a run in a view leaves is judged when it is applied. */
-	if (!view)
-		cordon_repositories_begin(run->spec->policy, &run->mark);
+	cordon_repositories_begin(run->spec->policy, &run->mark);
 	return cordon_run_audit_start(&run->audit, run->result->plan, err);
 }
 

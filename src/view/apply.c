@@ -665,7 +665,8 @@ static int write_files(struct cordon_applying *apply)
 	cordon_repositories_begin(apply->policy, &mark);
 	r = apply_carry_out(apply, is_whole(apply));
 	if (r == 0 && apply->delta.n)
-		cordon_repositories_find(apply->policy, &mark, REPOSITORIES_MS, &apply->result->repositories);
+		cordon_repositories_find(apply->policy, &mark, CORDON_REPOSITORIES_IN_ROOT, REPOSITORIES_MS,
+					 &apply->result->repositories);
 	cordon_closep(&mark.index_fd);
 	return r;
 }

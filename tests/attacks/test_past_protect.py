@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from arena import answers
+from modes import RUNS
 
 EITHER = pytest.mark.parametrize("lens", [[], ["--lens", "always"]], ids=["folder", "lens"])
 
@@ -469,6 +470,27 @@ def test_k14_what_an_earlier_run_prepared_is_told(arena, how):
     assert result.returncode == 0 and "has git execute" not in result.stderr, result
     result = arena.sh(f"{then} && sleep 0.1", protect=False)
     assert result.returncode == 0 and f"{'.git' if how == 'rebase' else 'n/.git'} was made or changed, and has git execute" in result.stderr, result
+
+
+@pytest.mark.parametrize("mode", ["plain", "view"])
+def test_k14_a_repository_in_a_share_is_told(arena, mode):
+    share = arena.box.mkdir("area")
+    options = (*RUNS[mode], "--share", f"{share}:/area", "--home", str(arena.box.mkdir("other-home")))
+    result = arena.sh("for d in /area ~; do git init -q $d/n && git -C $d/n config core.fsmonitor x; done; sleep 0.1", *options, protect=False)
+    said = sorted(line.split("WARNING: ")[1] for line in result.stderr.splitlines() if "has git execute" in line)
+    assert said == [f"{arena.box.path}/{name}/n/.git was made or changed, and has git execute: core.fsmonitor" for name in ("area", "other-home")], result
+    recorded = [json.loads(line) for line in arena.cordon("audit", "--json").stdout.splitlines()][-1]
+    assert {"path": f"{share}/n/.git", "executes": "core.fsmonitor", "gitlink": False} in recorded["detail"]["repositories"]
+    again = arena.sh("touch /area/x; git -C /area/n status >/dev/null; sleep 0.1", *options, protect=False)
+    assert again.returncode == 0 and "has git execute" not in again.stderr, again
+
+
+def test_k14_a_rebase_in_a_linked_worktree_is_told(arena):
+    git_repo(arena, arena.box.path / "executed")
+    arena.box.run("git", "-C", str(arena.root), "-c", "safe.directory=*", "worktree", "add", "-q", "--detach", str(arena.box.path / "linked"))
+    result = arena.cordon("run", "--", "sh", "-c", 'g=$(git rev-parse --git-dir) && mkdir $g/rebase-merge && echo "x touch y" >$g/rebase-merge/git-rebase-todo; sleep 0.1',
+                          cwd=arena.box.path / "linked")
+    assert result.returncode == 0 and f"{arena.root}/.git/worktrees/linked was made or changed, and has git execute: rebase-merge/git-rebase-todo" in result.stderr, result
 
 
 def test_k14_a_rebase_that_would_execute_is_told_behind_many_names(arena):
