@@ -200,6 +200,19 @@ def test_k4_the_target_of_a_share_cannot_be_renamed_away(arena, box):
     assert (shared / "new").read_text() == "more\n" and sorted(os.listdir(arena.root / "mnt")) == ["point"]
 
 
+@pytest.mark.parametrize("lens", ["never", "always"])
+def test_a_share_that_a_protected_directory_would_cover_is_refused(arena, box, lens):
+    """It was not there inside, or the sandbox could not be set up, and nothing said why."""
+    shared = box.mkdir("shared")
+    box.write("shared/file", "shared\n")
+    box.mkdir("repo/mnt/point")
+    for path in ("mnt", "mnt/point"):
+        result = arena.sh("cat mnt/point/file", "--share", f"{shared}:{arena.root}/mnt/point", "--lens", lens, "--protect", path, protect=False)
+        assert result.returncode == 125 and f"protected path {path} is where a share is shown" in result.stderr, result
+    result = arena.sh("cat mnt/point/file", "--share", f"{shared}:{arena.root}/mnt/point", "--lens", lens)
+    assert result.returncode == 0 and result.stdout == "shared\n", result
+
+
 def host_save(path, text):
     """As sed -i and editors do it."""
     twin = path.with_name("tmp-save")

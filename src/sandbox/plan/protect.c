@@ -163,6 +163,15 @@ static int protect_unseen(struct protect *p, const char *path, const struct stat
 	return 0;
 }
 
+/* Whether a share is shown at a path of the root or below it. */
+static bool holds_share(const struct protect *p, const char *path)
+{
+	for (size_t i = 0; p->area == 0 && i < p->policy->n_shares; i++)
+		if (p->policy->shares[i].in_root && cordon_path_within(p->policy->shares[i].in_root, path))
+			return true;
+	return false;
+}
+
 static int protect_present(struct protect *p, const struct cordon_protected *asked, const char *path,
 			   const struct stat *st, struct cordon_error *err)
 {
@@ -176,6 +185,9 @@ static int protect_present(struct protect *p, const struct cordon_protected *ask
 		return refuse(asked, "is a FIFO, socket or device, which a read-only mount does not hold", err);
 	if (access_of(p, path) == CORDON_ACCESS_NONE)
 		return protect_unseen(p, path, st, err);
+	/* Its mount, which comes again whenever the host replaces the path, would cover the share. */
+	if (holds_share(p, path))
+		return refuse(asked, "is where a share is shown, or around it; show the share elsewhere", err);
 	if (cordon_path_join(area_of(p)->source, path, source, sizeof(source)) < 0 ||
 	    cordon_path_join(area_of(p)->at, path, inside, sizeof(inside)) < 0)
 		return cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
