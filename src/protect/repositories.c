@@ -287,6 +287,8 @@ static void look_at_git_dir(struct finder *f, const char *git)
 	CORDON_UNCLEARED struct cordon_resolved common;
 	char path[CORDON_PATH_MAX];
 
+	/* One that was there before is held, and nobody moved it. */
+	f->moved &= cordon_path_join(git, "config", path, sizeof(path)) == 0 && is_writable(f, path);
 	look_at_config(f, git, "config");
 	look_at_config(f, git, "config.worktree");
 	look_at_hooks(f, git);

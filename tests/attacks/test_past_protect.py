@@ -485,6 +485,14 @@ def test_k14_a_repository_in_a_share_is_told(arena, mode):
     assert again.returncode == 0 and "has git execute" not in again.stderr, again
 
 
+def test_k14_a_rebase_that_the_host_began_in_a_nested_repository_is_not_told(arena):
+    git_repo(arena, arena.box.path / "executed")
+    assert arena.sh(NEST, protect=False).returncode == 0
+    arena.box.write("repo/nested/.git/rebase-merge/git-rebase-todo", "exec make\n")
+    result = arena.sh(f"echo x >nested/new && git -C nested add new && {GIT} -C nested commit -q -m new; sleep 0.1", protect=False)
+    assert result.returncode == 0 and "has git execute" not in result.stderr, result
+
+
 def test_k14_a_rebase_in_a_linked_worktree_is_told(arena):
     git_repo(arena, arena.box.path / "executed")
     arena.box.run("git", "-C", str(arena.root), "-c", "safe.directory=*", "worktree", "add", "-q", "--detach", str(arena.box.path / "linked"))
