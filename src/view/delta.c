@@ -297,7 +297,8 @@ static int on_entry(void *data, const char *path, uint32_t mode)
 {
 	const struct cordon_delta_change key = { .path = path }, *wanted = &key;
 	const struct list *doubts = data;
-	struct cordon_delta_change *const *found = bsearch(&wanted, doubts->items, doubts->n, sizeof(wanted), by_path);
+	struct cordon_delta_change *const *found = bsearch(&wanted, doubts->items, doubts->n,
+							   sizeof(struct cordon_delta_change *), by_path);
 
 	(void)mode;
 	if (found)
@@ -337,14 +338,14 @@ static int gone_settle(struct cordon_walk *walk, const struct cordon_view *view)
 
 	if (!walk->doubts)
 		return 0;
-	doubts.items = calloc(delta->n, sizeof(*doubts.items));
-	deleted.items = calloc(delta->n, sizeof(*deleted.items));
+	doubts.items = calloc(delta->n, sizeof(struct cordon_delta_change *));
+	deleted.items = calloc(delta->n, sizeof(struct cordon_delta_change *));
 	if (!doubts.items || !deleted.items)
 		return cordon_fail_errno(walk->err, -ENOMEM, "cannot list the changes");
 	for (size_t i = 0; i < delta->n; i++)
 		if (is_deleted_file(&delta->changes[i]))
 			deleted.items[deleted.n++] = &delta->changes[i];
-	qsort(deleted.items, deleted.n, sizeof(*deleted.items), by_old);
+	qsort(deleted.items, deleted.n, sizeof(struct cordon_delta_change *), by_old);
 	for (size_t i = 0; i < delta->n; i++) {
 		struct cordon_delta_change *change = &delta->changes[i];
 
@@ -353,7 +354,7 @@ static int gone_settle(struct cordon_walk *walk, const struct cordon_view *view)
 		else if (change->doubt)
 			doubts.items[doubts.n++] = change;
 	}
-	qsort(doubts.items, doubts.n, sizeof(*doubts.items), by_path);
+	qsort(doubts.items, doubts.n, sizeof(struct cordon_delta_change *), by_path);
 	if (doubts.n)
 		ask_git(view, delta->root_fd, &doubts);
 	for (size_t i = 0; i < delta->n; i++)

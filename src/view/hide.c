@@ -85,10 +85,10 @@ static int hide_below(const struct cordon_lower *lower, int upper, const char *p
 	if (!path[n] || !S_ISDIR(ident.mode))
 		return 0;
 	r = cordon_lower_open(lower, name, &below);
-	if (r == 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = -errno;
 	if (r < 0)
 		return r;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
 	fd = open_upper(upper, name, &st);
 	r = fd < 0 ? fd : hide_below(&below, fd, path + n + 1, &rest);
 	if (r == 0)

@@ -11,7 +11,10 @@ bool cordon_text_is(const char *bytes, size_t n)
 {
 	size_t lines = 0;
 
-	if (n > CORDON_TEXT_BYTES_MAX || memchr(bytes ? bytes : "", '\0', n))
+	/* An empty text may have no bytes to point at. */
+	if (n == 0)
+		return true;
+	if (n > CORDON_TEXT_BYTES_MAX || memchr(bytes, '\0', n))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		lines += bytes[i] == '\n';
@@ -263,12 +266,14 @@ int cordon_lines_merge(const struct cordon_text *base, const struct cordon_text 
 
 	if (r == 0)
 		r = cordon_lines_diff(base, theirs, &view);
-	while (r == 0 && (h < host.n || v < view.n)) {
+	while (r == 0) {
 		const struct cordon_edit *a = h < host.n ? &host.edit[h] : NULL;
 		const struct cordon_edit *b = v < view.n ? &view.edit[v] : NULL;
 		const struct cordon_edit *first;
 		const struct cordon_text *from;
 
+		if (!a && !b)
+			break;
 		if (a && b && !(a->a + a->n_a < b->a || b->a + b->n_a < a->a)) {
 			if (a->a != b->a || a->n_a != b->n_a || !same_lines(ours, a->b, a->n_b, theirs, b->b, b->n_b))
 				return -EEXIST;

@@ -49,10 +49,12 @@ static void list_steps(struct listing *listing, const struct cordon_apply_journa
 {
 	for (size_t i = 0; i < journal->n; i++) {
 		const struct cordon_apply_step *step = &journal->steps[i];
-		char letter = step->kind == CORDON_APPLY_STEP_PUT    ? 'D'
-			      : step->kind == CORDON_APPLY_STEP_TAKE ? 'A'
-								     : 'M';
+		char letter = 'M';
 
+		if (step->kind == CORDON_APPLY_STEP_PUT)
+			letter = 'D';
+		else if (step->kind == CORDON_APPLY_STEP_TAKE)
+			letter = 'A';
 		if (step->kind != CORDON_APPLY_STEP_META && step->kind != CORDON_APPLY_STEP_OPEN)
 			add(listing, &listing->result->applied, step->path, letter,
 			    S_ISDIR(step->kind == CORDON_APPLY_STEP_PUT ? step->new.mode : step->old.mode), NULL);

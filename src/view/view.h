@@ -144,11 +144,11 @@ struct cordon_view_work {
  * run changed nothing; its `git` says what became of commits. The home is used only for a view and for commits.
  */
 int cordon_view_run(const struct cordon_home *home, const struct cordon_run_spec *spec,
-		    const struct cordon_view_work *work, const struct cordon_observer *observer,
+		    const struct cordon_view_work *ask, const struct cordon_observer *observer,
 		    struct cordon_result *ret_result, struct cordon_error *err);
 /* cordon_run_plan() for the same run; names a place where the view would be. Nothing stays of what it makes. */
 int cordon_view_plan(const struct cordon_home *home, const struct cordon_run_spec *spec,
-		     const struct cordon_view_work *work, struct cordon_plan **ret_plan, struct cordon_error *err);
+		     const struct cordon_view_work *ask, struct cordon_plan **ret_plan, struct cordon_error *err);
 /* Removes the view and closes it. The caller holds the lock. Killed at any moment it leaves nothing that
  * cordon_view_gc() does not remove. */
 int cordon_view_remove(const struct cordon_home *home, struct cordon_view *view, struct cordon_error *err);
