@@ -44,7 +44,7 @@ int cordon_loop_fail(struct cordon_loop *loop, struct cordon_loop_call *call, bo
 		cordon_buf_reset(&safe);
 	if (safe.data && safe.len > CORDON_LOOP_NOTE_MAX)
 		safe.data[safe.len = CORDON_LOOP_NOTE_MAX] = '\0';
-	while (safe.len && !cordon_utf8_valid(safe.data, safe.len))
+	while (safe.data && safe.len && !cordon_utf8_valid(safe.data, safe.len))
 		safe.data[--safe.len] = '\0';
 	cordon_loop_note(loop, story, call->attempt, safe.data ? safe.data : "");
 	json_object_set_new(event, "counts", json_boolean(counts));

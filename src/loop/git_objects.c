@@ -120,7 +120,7 @@ static int parse_line(char *line, const char *type, size_t max, char ret_id[CORD
 static int converse(int fd, const char *name, const char *type, size_t max, char ret_id[CORDON_GIT_ID_SIZE],
 		    struct cordon_buf *ret_content)
 {
-	char line[LINE_MAX_BYTES], newline, *room;
+	char line[LINE_MAX_BYTES], newline = '\0', *room;
 	size_t n = 0;
 	int r = ask(fd, name);
 

@@ -280,13 +280,13 @@ static int write_one(struct cordon_git_trees *trees, const struct cordon_git_tre
 		     char ret_id[static CORDON_GIT_ID_SIZE])
 {
 	autobuf struct cordon_buf out = CORDON_BUF(TREE_MAX);
-	autofree const struct entry **order = calloc(tree->n + 1, sizeof(*order));
+	autofree const struct entry **order = calloc(tree->n + 1, sizeof(struct entry *));
 	int r = order ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < tree->n; i++)
 		order[i] = &tree->items[i];
 	if (r == 0 && tree->n)
-		qsort(order, tree->n, sizeof(*order), by_order);
+		qsort(order, tree->n, sizeof(struct entry *), by_order);
 	for (size_t i = 0; r == 0 && i < tree->n; i++)
 		r = add_entry(&out, order[i], raw_size(trees->loop));
 	return r < 0 ? cordon_fail_errno(trees->err, r, "a tree")
@@ -385,11 +385,9 @@ static int compare(struct comparison *c, const char *from, const char *to, unsig
 	struct cordon_git_tree *old, *new;
 	int r = depth > DEPTH_MAX ? cordon_fail_errno(c->trees.err, -E2BIG, "a tree") : 0;
 
-	if (r == 0)
-		r = read_tree(&c->trees, from, &old);
-	if (r == 0)
-		r = read_tree(&c->trees, to, &new);
-	return r < 0 ? r : compare_trees(c, old, new, depth);
+	if (r < 0 || (r = read_tree(&c->trees, from, &old)) < 0 || (r = read_tree(&c->trees, to, &new)) < 0)
+		return r;
+	return compare_trees(c, old, new, depth);
 }
 
 int cordon_git_trees_compare(struct cordon_loop *loop, const char *from, const char *to, struct cordon_buf *ret,

@@ -100,9 +100,8 @@ static int list(struct cordon_layer *layer, int dir_fd, const char *path, unsign
 			continue;
 		if (cordon_path_join(path, entry->d_name, inner, sizeof(inner)) < 0)
 			r = cordon_fail_errno(err, -ENAMETOOLONG, "%s", path);
-		else if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			r = cordon_fail_errno(err, -errno, "cannot read %s of the result", inner);
-		else if (S_ISDIR(st.st_mode) && (fd = open_dir(dir_fd, entry->d_name)) < 0)
+		else if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			 (S_ISDIR(st.st_mode) && (fd = open_dir(dir_fd, entry->d_name)) < 0))
 			r = cordon_fail_errno(err, -errno, "cannot read %s of the result", inner);
 		else if (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) || is_whiteout(&st))
 			r = add(layer, inner, &st, fd >= 0 && is_opaque(fd), err);
@@ -229,13 +228,13 @@ int cordon_layer_merge(int from_fd, int to_fd, struct cordon_error *err)
 static int open_parent(int root, const char *path, bool make, const char **ret_name)
 {
 	autofd int fd = fcntl(root, F_DUPFD_CLOEXEC, 3);
-	const char *at = path;
 
-	for (const char *slash; fd >= 0 && (slash = strchr(at, '/')); at = slash + 1) {
+	*ret_name = path;
+	for (const char *slash; fd >= 0 && (slash = strchr(*ret_name, '/')); *ret_name = slash + 1) {
 		CORDON_UNCLEARED char name[CORDON_PATH_MAX];
 		int next;
 
-		if (cordon_copy(name, sizeof(name), at, (size_t)(slash - at)) < 0)
+		if (cordon_copy(name, sizeof(name), *ret_name, (size_t)(slash - *ret_name)) < 0)
 			return -ENAMETOOLONG;
 		if (make && mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
 			return -errno;
@@ -245,7 +244,6 @@ static int open_parent(int root, const char *path, bool make, const char **ret_n
 		close(fd);
 		fd = next;
 	}
-	*ret_name = at;
 	return fd < 0 ? -errno : cordon_steal_fd(&fd);
 }
 
@@ -280,7 +278,7 @@ static int copy_entry(int from, const struct cordon_layer_entry *entry, int to)
 	const char *name;
 	autofd int parent = open_parent(to, entry->path, true, &name);
 	autofd int fd = -1;
-	struct stat st;
+	struct stat st = { 0 };
 
 	if (parent < 0)
 		return parent;
