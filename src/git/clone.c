@@ -222,7 +222,7 @@ static int run_git(const struct clone *clone, struct cordon_error *err)
 			       "--no-recurse-submodules",
 			       "--",
 			       *clone->local ? clone->local : clone->src,
-			       AT "/tree",
+			       (AT "/tree"),
 			       NULL };
 	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
 	struct cordon_buf text autobuf = CORDON_BUF(TEXT_MAX);

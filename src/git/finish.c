@@ -106,6 +106,7 @@ static bool clear(const struct cordon_git_taking *t, bool *ret_any)
 		char name[16], first[sizeof(FIRST_NAME) + CORDON_UUID_SIZE], last[32];
 		uintmax_t dev, ino;
 
+		/* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is no file's. */
 		if (sscanf(line, "%15s %ju %ju %48s", name, &dev, &ino, first) != 4 || !lock_name(name, last))
 			continue;
 		if (is_file(t->repo.own_fd, last, dev, ino))
@@ -263,7 +264,7 @@ static int feed(struct cordon_git_call *call, const struct cordon_buf *lines, st
 }
 
 /* Whether the host staged something since it was judged. The same files may have got other times. */
-static int check_index(const struct cordon_git_taking *t, struct cordon_git_call *call, struct cordon_error *err)
+static int check_index(const struct cordon_git_taking *t, struct cordon_git_call call, struct cordon_error *err)
 {
 	const char *const argv[] = {
 		"diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ita-invisible-in-index",
@@ -275,9 +276,9 @@ static int check_index(const struct cordon_git_taking *t, struct cordon_git_call
 
 	if (cordon_git_same_file(t->take_fd, "index", t->scratch_fd, "index.host"))
 		return 0;
-	call->argv = argv;
+	call.argv = argv;
 	if (fstatat(t->take_fd, "index", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		r = cordon_git_call(call, &now, err);
+		r = cordon_git_call(&call, &now, err);
 	if (r == 0)
 		r = cordon_git_scratch_read(t, "staged.host", CORDON_GIT_DIFF_BYTES, &judged, err);
 	if (r < 0 || (now.len == judged.len && (!now.len || memcmp(now.data, judged.data, now.len) == 0)))
@@ -300,7 +301,7 @@ static int make_index(const struct cordon_git_taking *t, struct cordon_error *er
 	if (r < 0)
 		return r;
 	call.index = path;
-	if ((r = check_index(t, &call, err)) < 0 || (r = feed(&call, &t->unstaged, err)) < 0)
+	if ((r = check_index(t, call, err)) < 0 || (r = feed(&call, &t->unstaged, err)) < 0)
 		return r;
 	call.argv = move;
 	call.input = NULL;
