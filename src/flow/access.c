@@ -59,8 +59,10 @@ char **cordon_flow_argv(const struct cordon_provider *provider, const char *mode
 		autofree char *word = NULL;
 
 		if (!model && strstr(provider->command[i], "{model}")) {
-			if (cordon_streq(provider->command[i], "{model}") && made > 1 && argv[made - 1][0] == '-')
-				free(cordon_steal_ptr(&argv[--made]));
+			if (cordon_streq(provider->command[i], "{model}") && made > 1 && argv[made - 1][0] == '-') {
+				made--;
+				free(cordon_steal_ptr(&argv[made]));
+			}
 			continue;
 		}
 		word = replace(provider->command[i], "{model}", model ? model : "", &ignored);

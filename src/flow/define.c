@@ -103,8 +103,10 @@ int cordon_flow_definitions(const char *config, const char *orchestrator, struct
 	r = cordon_settings_orchestrator(settings, orchestrator, &found, &err);
 	if (r == 0)
 		r = cordon_private_open(found, false, &fd, &err);
-	if (r < 0)
-		return cordon_errors_add(errors, &err, NULL, 0, 0);
+	if (r < 0) {
+		cordon_errors_add(errors, &err, NULL, 0, 0);
+		return r;
+	}
 	r = cordon_orchestrator_file_load(found, &file, errors);
 	if (r == 0 && file)
 		r = cordon_flow_read(file, ret_workflows, ret_n, errors);

@@ -181,7 +181,7 @@ static void work(const char *id, int lock)
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	if (ftruncate(lock, 0) < 0 || pwrite(lock, pid, strlen(pid), 0) < 0)
 		return;
-	if (r == 0)
+	if (r >= 0)
 		r = begin(&engine, id, &err);
 	if (r < 0 && engine.journal.fd >= 0 && r != -EBUSY)
 		r = say_done(&engine, CORDON_FLOW_FAILED, err.message, &err) < 0 ? r : -ECANCELED;
