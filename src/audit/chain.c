@@ -160,9 +160,10 @@ static int chain_last_number(int dir_fd, uint64_t *ret_number)
 	uint64_t highest = 0;
 	int r = each_number(dir_fd, keep_highest, &highest);
 
-	if (r == 0)
-		*ret_number = highest;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_number = highest;
+	return 0;
 }
 
 static int view_add(struct cordon_chain_view *view, uint64_t number)

@@ -203,10 +203,12 @@ int cordon_settings_read_presets(struct cordon_settings_reader *reader, const st
 {
 	struct cordon_settings_file *settings = reader->settings;
 	void *items = NULL;
-	int r = node ? cordon_settings_read_each(reader, node, "presets", "the name of a preset",
-						 sizeof(*settings->presets), read_preset, &items, &settings->n_presets)
-		     : 0;
+	int r;
 
+	if (!node)
+		return 0;
+	r = cordon_settings_read_each(reader, node, "presets", "the name of a preset", sizeof(*settings->presets),
+				      read_preset, &items, &settings->n_presets);
 	settings->presets = items;
 	for (size_t i = 0; r == 0 && i < settings->n_presets; i++)
 		r = link_parent(reader, &settings->presets[i]);

@@ -90,9 +90,9 @@ void cordon_page_not_found(struct cordon_page *page);
 /* Whether the script asks for the parts of a page that changed: what is costly, or grows by itself, is then left
  * out. */
 bool cordon_page_is_refresh(const struct cordon_page *page);
-/* After an action: the browser gets `path`, which may have a query. `done` is a word of the table in layout.c, which
- * the next page shows as a sentence; or NULL. */
-void cordon_page_redirect(struct cordon_page *page, const char *done, const char *path, ...) CORDON_PRINTF(3, 4);
+/* After an action: the browser gets `path`, which may have a query. `word` is one of the table in layout.c, which the
+ * next page shows as a sentence; or NULL. */
+void cordon_page_redirect(struct cordon_page *page, const char *word, const char *path, ...) CORDON_PRINTF(3, 4);
 
 /* A value of the query or of the form; NULL when it is not there. */
 const char *cordon_page_arg(const struct cordon_page *page, const char *name);

@@ -178,7 +178,7 @@ static bool has_row(const struct walk *w, const struct cordon_pattern *pattern)
 /* A pattern of our own, with all its alternatives written out. */
 static int compile(struct walk *w, const char *text, bool deep, const struct cordon_pattern **ret)
 {
-	struct cordon_pattern **own = cordon_pattern_grow(w->own, w->n_own, sizeof(*own));
+	struct cordon_pattern **own = cordon_pattern_grow(w->own, w->n_own, sizeof(struct cordon_pattern *));
 	int r;
 
 	if (!own)
@@ -207,7 +207,7 @@ static int add_pattern(struct walk *w, const struct cordon_pattern *pattern)
 	}
 	if (pattern->graph && (r = compile(w, pattern->text, pattern->deep, &pattern)) < 0)
 		return r;
-	rows = cordon_pattern_grow(w->rows, w->n_rows, sizeof(*rows));
+	rows = cordon_pattern_grow(w->rows, w->n_rows, sizeof(struct cordon_pattern *));
 	if (!rows)
 		return no_memory(w);
 	w->rows = rows;
@@ -253,11 +253,10 @@ static int add_rules(struct walk *w, const struct cordon_policy *part, const cha
 
 static int add_policy(struct walk *w, const struct cordon_policy *policy)
 {
-	const struct cordon_policy *part;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && (part = cordon_policy_part(policy, i)); i++)
-		r = add_rules(w, part, "");
+	for (size_t i = 0; r == 0 && i <= policy->n_fences; i++)
+		r = add_rules(w, cordon_policy_part(policy, i), "");
 	for (size_t i = 0; r == 0 && i < policy->n_shares; i++) {
 		const struct cordon_policy_share *share = &policy->shares[i];
 
