@@ -20,7 +20,8 @@ static struct cordon_loop_progress reduce(const char *lines)
 	json_auto_t *events = NULL;
 
 	for (char *c = text; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
+		if (*c == '\'')
+			*c = '"';
 	events = json_loads(text, 0, NULL);
 	assert_non_null(events);
 	assert_int_equal(cordon_loop_progress_read(events, &progress, NULL), 0);

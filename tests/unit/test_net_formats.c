@@ -85,6 +85,7 @@ static void test_an_answer_repeats_the_question_and_has_the_address(void **state
 
 static void test_the_longest_name_is_answered(void **state)
 {
+	static const uint8_t end[] = { 0, 0, 0x1c, 0, 1 };
 	uint8_t text[12 + 255 + 4] = HEAD, answer[CORDON_DNS_ANSWER_MAX];
 	struct cordon_dns_query query;
 	size_t at = 12;
@@ -97,8 +98,8 @@ static void test_the_longest_name_is_answered(void **state)
 		memset(text + at, 'a', n);
 		at += n;
 	}
-	memcpy(text + at, "\x00\x00\x1c\x00\x01", 5);
-	assert_int_equal(cordon_dns_parse(text, at + 5, &query), 0);
+	memcpy(text + at, end, sizeof(end));
+	assert_int_equal(cordon_dns_parse(text, at + sizeof(end), &query), 0);
 	assert_int_equal(strlen(query.name), 253);
 	assert_int_equal(cordon_dns_answer(text, &query, CORDON_DNS_OK, &(struct cordon_net_address){ 0 }, answer),
 			 12 + 259 + 28);
