@@ -108,6 +108,8 @@ static int list(struct cordon_layer *layer, int dir_fd, const char *path, unsign
 		if (r == 0 && fd >= 0)
 			r = list(layer, fd, inner, depth + 1, err);
 	}
+	if (r == 0 && errno)
+		r = cordon_fail_errno(err, -errno, "cannot list %s of the result", path);
 	closedir(dir);
 	return r;
 }
@@ -213,6 +215,8 @@ static int merge_dir(int from, int to, unsigned int depth, struct cordon_error *
 	for (struct dirent *entry; r == 0 && (errno = 0, entry = readdir(dir));)
 		if (!cordon_streq(entry->d_name, ".") && !cordon_streq(entry->d_name, ".."))
 			r = move_entry(from, entry->d_name, to, depth, err);
+	if (r == 0 && errno)
+		r = cordon_fail_errno(err, -errno, "cannot merge results");
 	closedir(dir);
 	return r;
 }

@@ -477,6 +477,8 @@ static bool is_empty(int dir_fd, const char *name)
 		close(fd);
 	for (struct dirent *entry; empty && (errno = 0, entry = readdir(dir));)
 		empty = cordon_streq(entry->d_name, ".") || cordon_streq(entry->d_name, "..");
+	if (errno)
+		empty = false;
 	if (dir)
 		closedir(dir);
 	return empty;
