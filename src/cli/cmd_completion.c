@@ -570,7 +570,8 @@ static void print_fish(void)
 	for (size_t i = 0; cordon_commands[i]; i++)
 		fish_command(cordon_commands[i]);
 	for (size_t i = 0; cordon_clients[i]; i++)
-		printf("complete -c cordon -n __fish_use_subcommand -a %s -d 'run this client in a sandbox'\n", cordon_clients[i]);
+		printf("complete -c cordon -n __fish_use_subcommand -a %s -d 'run this client in a sandbox'\n",
+		       cordon_clients[i]);
 }
 
 static int run(struct cordon_cli *cli, int argc, char **argv)

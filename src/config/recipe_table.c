@@ -69,7 +69,7 @@ static int parse_nice(const char *text, uint64_t *ret_value, struct cordon_error
 #define FLAG .type = CORDON_RECIPE_FLAG
 #define NUMBER(function) .type = CORDON_RECIPE_NUMBER, .parse = function
 #define WORD(function) .type = CORDON_RECIPE_WORD, .parse = function
-#define PROJECT(name, from, to) .project = name, .least = from, .most = to
+#define PROJECT(name, from, to) .project = (name), .least = (from), .most = (to)
 #define LIMIT .limit = true, .widens = CORDON_RECIPE_HIGHER, .wider = "the limit is higher"
 
 /* clang-format off */
