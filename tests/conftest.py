@@ -74,7 +74,7 @@ def bin_dir(base_dir):
     built = built_executable()
     target = base_dir / "bin"
     target.mkdir(mode=0o755)
-    for name in ("cordon", "cordon-lens", "cordon-session", "cordon-serve", "cordon-net"):
+    for name in ("cordon", "cordon-lens", "cordon-job", "cordon-serve", "cordon-net"):
         source = built if name == "cordon" else built.with_name(name)
         if source.exists():
             shutil.copyfile(source, target / name)

@@ -13,19 +13,19 @@ from support import TESTS, TOP, built_executable
 # Each room may include itself and what stands before it.
 ROOMS = ["base", "policy", "protect", "config", "learn", "audit"]
 ROOMS += ["sandbox/plan", "sandbox/inside", "sandbox/watch", "sandbox/host"]
-ROOMS += ["run", "state", "recipe", "store", "git", "view", "approval", "session", "crew", "project", "agent", "loop", "flow", "mcp", "page", "cli"]
+ROOMS += ["run", "state", "recipe", "store", "git", "view", "approval", "job", "project", "agent", "loop", "flow", "mcp", "page", "cli"]
 # Executables of their own: each stands above the named room, and nobody includes it.
 ABOVE = {"lens": "sandbox/host", "net": "sandbox/host", "serve": "page"}
 # Executables, and the rooms that may name them: the one that starts it, and the one that it is made of.
 STARTED_BY = {
     "cordon-lens": {"sandbox/host", "lens"},
     "cordon-net": {"sandbox/host", "net"},
-    "cordon-session": {"session"},
+    "cordon-job": {"job"},
     "cordon-serve": {"cli", "serve"},
 }
 # Who replaces a process by another program: the agent's process, the owners of executables, the command line for the user's pager, the
 # loop for one that outlives its caller, whoever takes over commits, with git, and who asks a person, with notify-send.
-MAY_EXEC = {"approval", "cli", "git", "loop", "sandbox/inside", "sandbox/host", "session"}
+MAY_EXEC = {"approval", "cli", "git", "loop", "sandbox/inside", "sandbox/host", "job"}
 EXEC = re.compile(r"\b(?:f?execve|execveat|execvpe?|execle?|execlp|posix_spawnp?)\s*\(")  # popen and system are banned everywhere
 # What a copy of a process with threads must not call: it may wait for ever for a lock that nobody holds any more.
 FORBIDDEN_INSIDE = re.compile(
@@ -132,7 +132,7 @@ def test_the_order_of_rooms_would_be_noticed():
     assert wrong_includes("sandbox/inside", '#include "sandbox/host/limits.h"\n#include "base/io.h"\n') == ["sandbox/host/limits.h"]
     assert wrong_includes("sandbox/plan", '\t# include "sandbox/inside/inside.h"\n') == ["sandbox/inside/inside.h"]
     assert wrong_includes("sandbox/watch", '#include "sandbox/inside/hand.h"\n') == []
-    assert wrong_includes("session", '#include <stdio.h>\n#include "crew/crew.h"\n') == ["crew/crew.h"]
+    assert wrong_includes("job", '#include <stdio.h>\n#include "agent/job.h"\n') == ["agent/job.h"]
     assert wrong_includes("run", '#include "output.h"\n') == ["output.h"], "a name without its room says no direction"
     assert wrong_includes("net", '#include "lens/lens.h"\n#include "run/run.h"\n') == ["lens/lens.h", "run/run.h"]
     assert wrong_includes("serve", '#include "mcp/mcp.h"\n#include "cli/cli.h"\n') == ["cli/cli.h"]
@@ -145,9 +145,9 @@ def test_a_program_is_started_by_the_room_that_owns_it(path):
 
 def test_a_program_started_elsewhere_would_be_noticed():
     assert wrong_starts("cli", 'static const char name[] = "/cordon-lens";') == ["cordon-lens"]
-    assert wrong_starts("run", 'f(CORDON_LIBEXEC "/cordon-session")') == ["cordon-session"]
+    assert wrong_starts("run", 'f(CORDON_LIBEXEC "/cordon-job")') == ["cordon-job"]
     assert wrong_starts("sandbox/inside", 'char *argv[] = { "cordon-net", NULL };') == ["cordon-net"]
-    assert wrong_starts("session", 'f("/cordon-session"); execve(a, b, c);') == []
+    assert wrong_starts("job", 'f("/cordon-job"); execve(a, b, c);') == []
     assert len(wrong_starts("store", "if (fork() == 0)\n\texecve(path, argv, environ);")) == 1
     assert len(wrong_starts("mcp", "posix_spawn(&pid, path, NULL, NULL, argv, environ);")) == 1
     assert wrong_starts("cli", '/* execve("/cordon-lens") */ f("cordon-lens is missing");') == []
@@ -283,9 +283,9 @@ def load_house():
 
 HOUSE = load_house()
 # What breaks a rule today, {file: how often}. A list may only shrink: who mends something takes it out, and nothing is added.
-FORKS = {"crew/crew.c": 1, "git/command.c": 2, "mcp/apart.c": 2, "run/captured.c": 1, "serve/worker.c": 1}
-RUNS = {"cli/cmd_learn.c": 1, "cli/cmd_orchestrator_run.c": 1, "crew/job.c": 1, "git/command.c": 1}
-INTERNALS = {"serve/exchange.c > mcp/internal.h", "session/internal.h > store/internal.h"}
+FORKS = {"git/command.c": 2, "mcp/apart.c": 2, "run/captured.c": 1, "serve/worker.c": 1}
+RUNS = {"cli/cmd_learn.c": 1, "cli/cmd_orchestrator_run.c": 1, "job/crew_job.c": 1, "git/command.c": 1}
+INTERNALS = {"serve/exchange.c > mcp/internal.h", "job/internal.h > store/internal.h"}
 TWICE = set()
 # A question about folders, a learned policy that is read back, and what a project's settings would show, which is judged without a run.
 BUILDS = {"cli/cmd_check_file.c": 1, "learn/learned.c": 1}

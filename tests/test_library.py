@@ -164,7 +164,7 @@ def test_installation_holds_what_a_user_needs(installed):
         "share/cordon/apparmor/cordon",
         "libexec/cordon/apparmor-profile",
         "libexec/cordon/cordon-lens",
-        "libexec/cordon/cordon-session",
+        "libexec/cordon/cordon-job",
     ):
         assert wanted in names, sorted(names)
     assert run(str(installed / "bin" / "cordon"), "--version").startswith("cordon ")

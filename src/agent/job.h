@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of agents. Several agents that are started together are one crew (crew/crew.h), whose id is the RUN that people
+ * Runs of agents. Several agents that are started together are one crew (job/crew.h), whose id is the RUN that people
  * see; each agent is one job of it, with the agent's name.
  */
 #ifndef CORDON_AGENT_JOB_H
 #define CORDON_AGENT_JOB_H
 
 #include "agent/agent.h"
-#include "crew/crew.h"
+#include "job/crew.h"
 #include "recipe/recipe.h"
 
 #define CORDON_AGENT_LABEL "agents "  /* the label of a crew of agents: this, then the root */

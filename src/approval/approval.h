@@ -116,7 +116,7 @@ struct cordon_approval_answer {
 	const char *by; /* any text; NULL: this process's user */
 };
 
-/* Answers a question that waits. The page and the terminal call cordon_session_decide() (session/session.h) instead, which also
+/* Answers a question that waits. The page and the terminal call cordon_session_decide() (job/session.h) instead, which also
  * puts a grant into effect. Kind conflict (-EALREADY) when it was answered or has expired: the message says by whom.
  * ret_record may be NULL. */
 int cordon_approval_answer(const struct cordon_store *store, const char *id, const struct cordon_approval_answer *answer,

@@ -10,7 +10,7 @@
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/records.h"
-#include "session/session.h"
+#include "job/session.h"
 
 #define INDENT "    "
 #define SHORT_LINE 72 /* columns of a field that stands beside its name */

@@ -2,8 +2,8 @@
 /* cordon mcp: serves the Model Context Protocol on the standard streams. */
 #include "cli/commands.h"
 #include "cli/records.h"
+#include "job/session.h"
 #include "mcp/mcp.h"
-#include "session/session.h"
 
 enum { OPT_APPROVED = 1, OPT_SELF_TEST, OPT_SESSION };
 

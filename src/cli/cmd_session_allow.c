@@ -2,7 +2,7 @@
 /* cordon session allow: lets a session have a host or a path that its settings do not have. */
 #include "cli/commands.h"
 #include "cli/records.h"
-#include "session/session.h"
+#include "job/session.h"
 
 enum { OPT_HOST = 1, OPT_PATH, OPT_WRITE, OPT_FOR };
 

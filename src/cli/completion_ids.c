@@ -10,8 +10,8 @@
 #include "cli/completion_ids.h"
 #include "cli/records.h"
 #include "config/settings_file.h"
-#include "crew/crew.h"
 #include "flow/flow.h"
+#include "job/crew.h"
 #include "view/view.h"
 
 #define RUNS_SHOWN 50

@@ -3,7 +3,7 @@
 #ifndef CORDON_CLI_SESSION_EXEC_H
 #define CORDON_CLI_SESSION_EXEC_H
 
-#include "session/session.h"
+#include "job/session.h"
 
 /* Runs the command inside, with all layers and with our standard streams connected through pipes, and waits for its
  * end. *ret_answer has exit_code or signal, and `why` when the command could not be run. Returns 1 when we got a signal

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/session_follow.h"
-#include "session/control.h"
+#include "job/control.h"
 
 #define LOOK_MS 500    /* how often to look when inotify reports nothing */
 #define LEAVE_KEY 0x1d /* Ctrl-] */

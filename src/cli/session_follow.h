@@ -6,7 +6,7 @@
 #define CORDON_CLI_SESSION_FOLLOW_H
 
 #include "cli/cli.h"
-#include "session/session.h"
+#include "job/session.h"
 
 /* Prints the agent's output on stdout and stderr, and other events on stderr. Where the agent's lines share a stream
  * with ours they are marked; a stdout that leads elsewhere gets the agent's bytes as they are. */

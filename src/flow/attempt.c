@@ -10,12 +10,12 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "crew/crew.h"
 #include "flow/envelope.h"
 #include "flow/internal.h"
 #include "flow/outputs.h"
 #include "flow/step.h"
 #include "flow/step_view.h"
+#include "job/crew.h"
 
 #define PROMPT_MAX ((size_t)4 << 20) /* bytes of a prompt with its values */
 

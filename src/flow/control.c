@@ -7,9 +7,9 @@
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "crew/crew.h"
 #include "flow/internal.h"
 #include "flow/step.h"
+#include "job/crew.h"
 
 #define WAIT_POLL_MS 250
 #define LOCK_POLL_MS 10

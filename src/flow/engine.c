@@ -11,10 +11,10 @@
 #include "base/child.h"
 #include "base/io.h"
 #include "base/time.h"
-#include "crew/crew.h"
 #include "flow/internal.h"
 #include "flow/step.h"
 #include "flow/step_view.h"
+#include "job/crew.h"
 
 #define DEAD_WAIT_MS 60000 /* how long the agents of a killed engine may take to end */
 #define DEAD_POLL_MS 10

@@ -134,7 +134,7 @@ int cordon_flow_latest(const struct cordon_home *home, const char *before, size_
 		       bool *ret_more, struct cordon_error *err);
 /*
  * The attempts of a run, the oldest first: an array of {step, attempt, state, startedAt, endedAt, durationMs, violations, exitCode, error, runId,
- * crew, job}; `step` NULL means all. `state` is running, complete, failed or lost; `crew` and `job` name the log (crew/crew.h), and are not
+ * crew, job}; `step` NULL means all. `state` is running, complete, failed or lost; `crew` and `job` name the log (job/crew.h), and are not
  * there when that is not kept any more.
  */
 int cordon_flow_attempts(const struct cordon_home *home, const char *id, const char *step, json_t **ret_attempts,

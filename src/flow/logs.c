@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The attempts of a run, and what their agents wrote. */
 #include "base/json.h"
-#include "crew/crew.h"
 #include "flow/internal.h"
+#include "job/crew.h"
 
 /* The jobs of the crew that was looked at last. */
 struct jobs {

@@ -50,7 +50,7 @@ int cordon_loop_status(const struct cordon_home *home, const char *id, json_t **
  * {"n", "attempt", "state", "began_at", "ended_at", "duration_ms", "violations", "exit_code", "run_id", "files", "note", "commit", "log",
  *  "crew", "job"}
  *
- * `state` is working, checking, accepted, passed, failed or interrupted; `crew` and `job` name the run of the agent (crew/crew.h).
+ * `state` is working, checking, accepted, passed, failed or interrupted; `crew` and `job` name the run of the agent (job/crew.h).
  */
 int cordon_loop_board(const struct cordon_home *home, const char *id, json_t **ret_board, struct cordon_error *err);
 /* Opens a log of a call, which `log` of the call names, to read it: "prompt.txt", "output.log", "error.log" or "combined.log". */

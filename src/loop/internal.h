@@ -3,7 +3,7 @@
 #ifndef CORDON_LOOP_INTERNAL_H
 #define CORDON_LOOP_INTERNAL_H
 
-#include "crew/crew.h"
+#include "job/crew.h"
 #include "loop/git.h"
 #include "loop/journal.h"
 #include "loop/layers.h"

@@ -6,7 +6,7 @@
  *          ▲                  │ fails             │ fails               │ conflicts
  *          └──────────────────┴── with a note ────┴─────────────────────┘           parked after three failures
  *
- * One process, one thread: it starts agents and checks as jobs of a crew (crew/crew.h) and takes results over one after
+ * One process, one thread: it starts agents and checks as jobs of a crew (job/crew.h) and takes results over one after
  * the other. While a view is live the host's tree stays as it is: an accepted result becomes a frozen layer, and new views
  * begin on top of these layers. When no view is live, all accepted results are brought to the host in one step.
  *

@@ -4,8 +4,8 @@
  * project and the sessions that it started, and it can start only sessions that are as strict as its own;
  * cordon_session_start() checks that.
  */
+#include "job/session.h"
 #include "mcp/internal.h"
-#include "session/session.h"
 
 static int denied(const char *what, struct cordon_error *err)
 {

@@ -4,9 +4,9 @@
 
 #include "audit/query.h"
 #include "base/time.h"
+#include "job/session.h"
 #include "mcp/internal.h"
 #include "mcp/methods.h"
-#include "session/session.h"
 
 /* ---- pages of a list ---- */
 

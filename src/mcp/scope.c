@@ -3,8 +3,8 @@
  * What the token of a client allows: tool, scope and project, in one table. Names of projects and sessions of others look as
  * if they did not exist; a tool that the token is not for says which scope it needs.
  */
+#include "job/session.h"
 #include "mcp/internal.h"
-#include "session/session.h"
 
 /* To which project a call belongs. */
 enum belongs {

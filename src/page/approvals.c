@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Approvals: what waits for a person, the answer, and what was answered. */
+#include "job/session.h"
 #include "page/internal.h"
-#include "session/session.h"
 
 #define ANSWERED_SHOWN 50
 

@@ -3,9 +3,9 @@
 #include "agent/job.h"
 #include "approval/approval.h"
 #include "flow/flow.h"
+#include "job/session.h"
 #include "loop/control.h"
 #include "page/internal.h"
-#include "session/session.h"
 #include "view/view.h"
 
 #define SESSIONS_SHOWN ((size_t)2000)

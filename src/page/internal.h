@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/json.h"
-#include "crew/crew.h"
+#include "job/crew.h"
 #include "page/form.h"
 #include "page/html.h"
 #include "page/page.h"
@@ -128,7 +128,7 @@ void cordon_page_empty(struct cordon_page *page, const char *text);
 size_t cordon_page_offset(const struct cordon_page *page);
 void cordon_page_pager(struct cordon_page *page, const char *path, size_t offset, size_t size, size_t total);
 
-/* log.c: events of a log (session/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The
+/* log.c: events of a log (job/log.h) as the text of a <pre>: what a program wrote, and what happened to it. The
  * newest if they are too many. */
 void cordon_page_events(struct cordon_page *page, const json_t *events);
 /* The log of a session, or of a job of a crew. */

@@ -4,8 +4,8 @@
 
 #include "audit/audit.h"
 #include "base/text.h"
+#include "job/session.h"
 #include "page/internal.h"
-#include "session/session.h"
 
 /* What an action that has just been done is called. The word stands in the address, so it must not be free text. */
 static const struct {

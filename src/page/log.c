@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "crew/crew.h"
+#include "job/crew.h"
+#include "job/session.h"
 #include "page/internal.h"
-#include "session/session.h"
 
 #define SHOWN_MAX ((size_t)256 << 10) /* bytes of a log on one page; the newest are shown */
 #define FILE_MAX ((size_t)64 << 20)   /* of a download; what is kept of a log is less */

@@ -5,7 +5,7 @@
 
 #include "base/io.h"
 #include "base/time.h"
-#include "crew/crew.h"
+#include "job/crew.h"
 #include "loop/control.h"
 #include "loop/loop.h"
 #include "page/internal.h"

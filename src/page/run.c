@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/time.h"
-#include "crew/crew.h"
+#include "job/crew.h"
 #include "page/internal.h"
 #include "policy/policy.h"
 

@@ -3,9 +3,9 @@
  * it. */
 #include <stdio.h>
 
+#include "job/session.h"
 #include "page/internal.h"
 #include "policy/policy.h"
-#include "session/session.h"
 
 /* ---- allowing more ---- */
 

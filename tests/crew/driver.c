@@ -14,7 +14,7 @@
 
 #include "base/io.h"
 #include "base/title.h"
-#include "crew/crew.h"
+#include "job/crew.h"
 #include "policy/policy.h"
 
 #define JOBS_MAX (CORDON_CREW_JOBS_MAX + 10)

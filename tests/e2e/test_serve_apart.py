@@ -120,7 +120,7 @@ def test_a_session_that_hangs_stops_only_who_talks_to_it(server, cordon):
 def is_session(pid, session):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read() == f"cordon-session\0{session}\0".encode()
+            return file.read() == f"cordon-job\0{session}\0".encode()
     except OSError:
         return False
 

@@ -602,7 +602,7 @@ def test_many_start_at_once_in_one_workspace(sessions):
 
 def test_the_process_of_a_session_is_not_to_be_had_by_hand(cordon, box):
     for arguments in (["00000000-0000-4000-8000-000000000000"], ["--help"], []):
-        done = box.run(str(box.bin / "cordon-session"), *arguments)
+        done = box.run(str(box.bin / "cordon-job"), *arguments)
         assert done.returncode == 2 and "session start" in done.stderr and not done.stdout
     assert cordon("session", "supervise", "00000000-0000-4000-8000-000000000000").returncode == 2
     assert "supervise" not in cordon("help", "all").stdout
@@ -639,11 +639,11 @@ def test_a_start_that_hangs_holds_up_no_other_for_ever(sessions, box):
     slow = box.mkdir("slow")
     for name in ("cordon", "cordon-lens"):
         shutil.copy(box.bin / name, slow / name)
-    box.write(slow / "cordon-session", f"#!/bin/sh\nkill -STOP $$\nexec {box.bin}/cordon-session \"$@\"\n", mode=0o755)
+    box.write(slow / "cordon-job", f"#!/bin/sh\nkill -STOP $$\nexec {box.bin}/cordon-job \"$@\"\n", mode=0o755)
     sessions.create(command=["cat"])
     start = ["session", "start", sessions.project["id"], "--detach"]
     first = box.start(slow / "cordon", *start)
-    hung = poll(lambda: [pid for pid in descendants() if "cordon-session" in command_line(pid)], what="the first start")
+    hung = poll(lambda: [pid for pid in descendants() if "cordon-job" in command_line(pid)], what="the first start")
     second = sessions.cordon(*start, timeout=150)
     assert second.returncode == 125 and "another session is being started in the workspace" in second.stderr, second
     assert first.wait(60) == 125 and b"did not start in time" in first.stderr.read()

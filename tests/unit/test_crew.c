@@ -4,8 +4,8 @@
 
 #include <sys/socket.h>
 
-#include "crew/internal.h"
-#include "crew/relay.h"
+#include "job/crew_internal.h"
+#include "job/relay.h"
 #include "policy/policy.h"
 #include "run/result.h"
 

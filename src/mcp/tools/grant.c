@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grant_request: an agent asks for a host or a path that its session does not have. A person decides (approval.c). */
 #include "base/text.h"
+#include "job/session.h"
 #include "mcp/tools.h"
-#include "session/session.h"
 
 /* What the arguments ask for. The agent of a session need not say which session it is. */
 static const char *wanted(const struct cordon_mcp_request *request, const json_t *args,

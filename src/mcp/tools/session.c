@@ -122,7 +122,7 @@ static bool start_begun(struct cordon_mcp_call *call, json_t *value, int *fd, in
 	return true;
 }
 
-/* The server does not block here: the start is begun apart, and the call goes on when cordon-session reports. */
+/* The server does not block here: the start is begun apart, and the call goes on when cordon-job reports. */
 int cordon_mcp_session_start_call(struct cordon_mcp_request *request, const struct cordon_mcp_tool *tool, json_t *args,
 				  int64_t wait_ms,
 				  bool (*over)(struct cordon_mcp_call *, const struct cordon_session_record *, int64_t),

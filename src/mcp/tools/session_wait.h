@@ -3,9 +3,9 @@
 #ifndef CORDON_MCP_TOOLS_SESSION_WAIT_H
 #define CORDON_MCP_TOOLS_SESSION_WAIT_H
 
+#include "job/session.h"
 #include "mcp/internal.h"
 #include "mcp/tools.h"
-#include "session/session.h"
 
 #define CORDON_MCP_LOOK_MS 50 /* between two looks at a session that a call waits for */
 #define CORDON_MCP_TRY_MS 10  /* between two tries to begin a start */

@@ -44,7 +44,7 @@ def quiet(box, cordon):
     """No session runs, and none is left behind by a dead one."""
     for session in cordon("session", "list", "--status", "active", "--json").json()["sessions"]:
         cordon("session", "stop", session["session_id"], "--grace", "50ms")
-    poll(lambda: not [pid for pid in descendants() if b"cordon-session" in command_bytes(pid)], 10, "the end of all sessions")
+    poll(lambda: not [pid for pid in descendants() if b"cordon-job" in command_bytes(pid)], 10, "the end of all sessions")
     assert cordon("gc").returncode == 0
     assert cordon("session", "list", "--status", "active", "--json").json()["total"] == 0
     runs = box.state / "state" / "runs"
@@ -157,8 +157,8 @@ MET = {
 }
 
 
-def supervisors(also=b"cordon-session"):
-    return [pid for pid in descendants() if any(word in command_bytes(pid) for word in (b"cordon-session", also))]
+def supervisors(also=b"cordon-job"):
+    return [pid for pid in descendants() if any(word in command_bytes(pid) for word in (b"cordon-job", also))]
 
 
 def children():
@@ -186,13 +186,13 @@ def test_starts_killed_at_random_instants_leave_nothing(box, cordon, leftovers, 
         process = cordon.start("session", "start", project, "--detach", "--json", "--new-session", "--", "sleep", "1000")
         if victim == "supervisor":
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)  # or who waits for it would sleep through its start on a busy machine
-            while not any(b"cordon-session" in command_bytes(pid) for pid in children()) and process.poll() is None:
+            while not any(b"cordon-job" in command_bytes(pid) for pid in children()) and process.poll() is None:
                 pass  # every moment counts
         time.sleep(number * GOLDEN % 1 * span)
         if victim in ("starter", "both"):
             process.kill()
         if victim in ("supervisor", "both"):
-            for pid in supervisors(b"session\0start" if victim == "both" else b"cordon-session"):
+            for pid in supervisors(b"session\0start" if victim == "both" else b"cordon-job"):
                 kill_quietly(pid)
         out, _ = process.communicate(timeout=30)
         answer = json.loads(out) if out.endswith(b"\n") else None

@@ -20,9 +20,9 @@ def slow(box, judge):
     for name in ("cordon", "cordon-lens"):
         (bin_dir / name).write_bytes((box.bin / name).read_bytes())
         (bin_dir / name).chmod(0o755)
-    script = f'#!/bin/sh\nkill -STOP $$\nexec {shlex.quote(str(box.bin / "cordon-session"))} "$@"\n'
-    (bin_dir / "cordon-session").write_text(script)
-    (bin_dir / "cordon-session").chmod(0o755)
+    script = f'#!/bin/sh\nkill -STOP $$\nexec {shlex.quote(str(box.bin / "cordon-job"))} "$@"\n'
+    (bin_dir / "cordon-job").write_text(script)
+    (bin_dir / "cordon-job").chmod(0o755)
     servers = []
 
     def start():
@@ -45,7 +45,7 @@ def is_stopped(pid):
 
 
 def stopped():
-    return [pid for pid in descendants() if "cordon-session" in command_line(pid) and is_stopped(pid)]
+    return [pid for pid in descendants() if "cordon-job" in command_line(pid) and is_stopped(pid)]
 
 
 def wait_stopped(n=1):

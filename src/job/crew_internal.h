@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the source files of crew/ share: the directory of a crew (files.c) and the supervisor of one job (job.c). */
-#ifndef CORDON_CREW_INTERNAL_H
-#define CORDON_CREW_INTERNAL_H
+/* What the files of a crew share: its directory (crew_files.c) and the supervisor of one job (crew_job.c). */
+#ifndef CORDON_JOB_CREW_INTERNAL_H
+#define CORDON_JOB_CREW_INTERNAL_H
 
-#include "crew/crew.h"
+#include "job/crew.h"
 
 #define CORDON_CREW_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define CORDON_CREW_CANCEL "cancel" /* the directory of requests */

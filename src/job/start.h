@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A start under way: start.c begins it and await.c waits for its end. */
-#ifndef CORDON_SESSION_START_H
-#define CORDON_SESSION_START_H
+#ifndef CORDON_JOB_START_H
+#define CORDON_JOB_START_H
 
 #include "base/buf.h"
-#include "session/internal.h"
+#include "job/internal.h"
 
 struct cordon_session_start {
 	struct cordon_session_answer answer;

@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
-#include "session/control.h"
+#include "job/control.h"
 
 #define SOCKET_NAME "control"
 #define ANSWER_SECONDS 30

@@ -19,7 +19,7 @@
  *     state/crew/<uuid>/<n>/job.json   written when the program runs: command, root, hosts, shares
  *     state/crew/<uuid>/<n>/policy     its policy, as policy/handover.h writes it
  *     state/crew/<uuid>/<n>/result.json  written when it has ended: the result as `cordon run --json` prints it, and more
- *     state/crew/<uuid>/<n>/events     what it wrote and what happened, a ring (session/log.h)
+ *     state/crew/<uuid>/<n>/events     what it wrote and what happened, a ring (job/log.h)
  *
  * A process lives while it holds the lock of its FIFO; process ids are never used for this. A byte in the FIFO makes
  * the process look at cancel/. Directories are 0700 and files 0600, and no sandbox shows state/: a crew uses nothing
@@ -29,9 +29,9 @@
  * cancel their jobs, and the results say so. Jobs that were still queued never start, and count as lost. When a
  * supervisor dies, the kernel kills its sandbox, and the job is lost.
  */
-#ifndef CORDON_CREW_CREW_H
+#ifndef CORDON_JOB_CREW_H
 #define CORDON_CREW_KEEP_MS ((uint64_t)cordon_state_kinds[CORDON_STATE_KIND_CREWS].keep_ms)
-#define CORDON_CREW_CREW_H
+#define CORDON_JOB_CREW_H
 
 #include <jansson.h>
 

@@ -10,8 +10,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "crew/internal.h"
-#include "session/log.h"
+#include "job/crew_internal.h"
+#include "job/log.h"
 
 #define HALF_MADE_MS 60000 /* a half-made directory older than this was left by an owner that was killed */
 

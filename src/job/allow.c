@@ -4,8 +4,8 @@
 
 #include "audit/audit.h"
 #include "base/json.h"
-#include "session/control.h"
-#include "session/internal.h"
+#include "job/control.h"
+#include "job/internal.h"
 
 /* What is known about a session and an allowance for it. */
 struct allowing {

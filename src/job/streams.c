@@ -7,7 +7,7 @@
 #include <termios.h>
 
 #include "base/text.h"
-#include "session/streams.h"
+#include "job/streams.h"
 
 #define TURN_BYTES 262144 /* at most so many bytes are read from one stream before the next one is served */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the process that starts a session and the process of the session share. */
-#ifndef CORDON_SESSION_INTERNAL_H
-#define CORDON_SESSION_INTERNAL_H
+#ifndef CORDON_JOB_INTERNAL_H
+#define CORDON_JOB_INTERNAL_H
 
-#include "session/session.h"
+#include "job/session.h"
 #include "store/internal.h"
 
-/* session/files.c: puts attachments into the workspace; *ret_names is an array of their paths relative to it. */
+/* attachments.c: puts attachments into the workspace; *ret_names is an array of their paths relative to it. */
 int cordon_session_attach_files(const struct cordon_store *store, const struct cordon_project *project,
 				const char *workspace, const json_t *attachments, json_t **ret_names,
 				struct cordon_error *err);
@@ -23,7 +23,7 @@ struct cordon_session_input {
 extern const struct cordon_record_kind cordon_session_input_kind;
 
 /*
- * session/spawn.c: starts the process of a session, which gets its `alive` lock and the lock of the workspace; the
+ * spawn.c: starts the process of a session, which gets its `alive` lock and the lock of the workspace; the
  * caller closes its own copies. *ret_fd is our end of a socket, on which the process sends one line. When the program
  * runs, the line is {last_event_index}, the index of the last event before anything that the program wrote. When it
  * cannot run, the line is {kind, message, hint, no_exec}. A byte that the starter sends cancels the start.

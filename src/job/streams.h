@@ -3,13 +3,13 @@
  * The standard streams of a detached session: pipes, or a terminal whose other end we hold. What the agent writes goes
  * to the session's log and to every attached client. Input for the agent is kept until the agent reads it.
  */
-#ifndef CORDON_SESSION_STREAMS_H
-#define CORDON_SESSION_STREAMS_H
+#ifndef CORDON_JOB_STREAMS_H
+#define CORDON_JOB_STREAMS_H
 
 #include <poll.h>
 
-#include "session/control.h"
-#include "session/log.h"
+#include "job/control.h"
+#include "job/log.h"
 
 #define CORDON_RECENT_MAX ((size_t)128 << 10)
 #define CORDON_INPUT_MAX ((size_t)4 << 20) /* bytes of input that an agent has not read yet */

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "session/log.h"
+#include "job/log.h"
 
 #define FILE_NOW "events"
 #define FILE_OLD "events.old"

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "crew/relay.h"
+#include "job/relay.h"
 
 /* The head of a packet. Then come the texts of an event, each with a NUL, or the bytes of the output, or the run id. */
 struct head {

@@ -8,7 +8,7 @@
 #include "base/dirs.h"
 #include "base/io.h"
 #include "base/json.h"
-#include "session/internal.h"
+#include "job/internal.h"
 
 #define DIRECTORY "attachments"
 #define ATTACHMENTS_MAX 32

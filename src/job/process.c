@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that keeps one session (cordon-session): runs the program and writes record and log. serve.c answers
+/* The process that keeps one session (cordon-job): runs the program and writes record and log. serve.c answers
  * requests. */
 #include <stdio.h>
 #include <sys/socket.h>
@@ -9,12 +9,12 @@
 #include "base/lock.h"
 #include "base/setting.h"
 #include "base/time.h"
+#include "job/process.h"
 #include "protect/repositories.h"
 #include "run/audit.h"
 #include "run/event_text.h"
 #include "run/result.h"
 #include "sandbox/plan/print.h"
-#include "session/process.h"
 #include "view/show.h"
 
 #define CANCELLED_GRACE_MS 5000 /* the time that a program has to end itself when its start was cancelled */

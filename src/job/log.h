@@ -9,8 +9,8 @@
  *
  * Types: started, message (sent to the program), stdout, stderr, violation, notice, warning, ended.
  */
-#ifndef CORDON_SESSION_LOG_H
-#define CORDON_SESSION_LOG_H
+#ifndef CORDON_JOB_LOG_H
+#define CORDON_JOB_LOG_H
 
 #include <jansson.h>
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cordon-session ID: keeps one session, from its start to its end. The process that starts the session executes it
+ * cordon-job ID: keeps one session, from its start to its end. The process that starts the session executes it
  * (spawn.c); people do not. It has no terminal and prints nothing.
  */
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "session/process.h"
+#include "job/process.h"
 
 int main(int argc, char **argv)
 {
 	/* No program that this process executes may inherit them. */
 	for (int fd = CORDON_SESSION_FD_ALIVE; fd < CORDON_SESSION_FD__MAX; fd++) {
 		if (argc != 2 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
-			fputs("cordon-session is started by 'cordon session start' and by 'cordon mcp'\n", stderr);
+			fputs("cordon-job is started by 'cordon session start' and by 'cordon mcp'\n", stderr);
 			return 2;
 		}
 	}

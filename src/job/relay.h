@@ -4,11 +4,11 @@
  * Both ends are the same program. Only cordon_relay_finish() waits; otherwise packets that the socket does not take
  * stay in a buffer.
  */
-#ifndef CORDON_CREW_RELAY_H
-#define CORDON_CREW_RELAY_H
+#ifndef CORDON_JOB_RELAY_H
+#define CORDON_JOB_RELAY_H
 
 #include "base/buf.h"
-#include "crew/crew.h"
+#include "job/crew.h"
 
 #define CORDON_RELAY_QUEUE_MAX ((size_t)4 << 20)    /* more than the two pipes of a program can hold */
 #define CORDON_RELAY_QUEUE_HIGH ((size_t)256 << 10) /* with so much in the queue the sender reads no more output */

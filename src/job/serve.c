@@ -6,9 +6,9 @@
 #include "base/exit.h"
 #include "base/json.h"
 #include "config/net_setting.h"
+#include "job/process.h"
 #include "sandbox/host/enter.h"
 #include "sandbox/host/net_process.h"
-#include "session/process.h"
 
 void cordon_session_note(struct session_process *s, const char *type, const char *fmt, ...)
 {

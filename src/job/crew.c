@@ -13,8 +13,8 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "crew/internal.h"
-#include "crew/relay.h"
+#include "job/crew_internal.h"
+#include "job/relay.h"
 #include "run/result.h"
 
 #define PACKETS_PER_TURN 16 /* packets of one job that we take before we serve the next job */

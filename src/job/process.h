@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process that keeps one session, called by main(): what process.c and serve.c share. */
-#ifndef CORDON_SESSION_PROCESS_H
-#define CORDON_SESSION_PROCESS_H
+#ifndef CORDON_JOB_PROCESS_H
+#define CORDON_JOB_PROCESS_H
 
 #include "audit/audit.h"
+#include "job/internal.h"
+#include "job/streams.h"
 #include "recipe/recipe.h"
 #include "sandbox/host/launch.h"
-#include "session/internal.h"
-#include "session/streams.h"
 
 /* Runs the session whose record was prepared, to its end. Uses the descriptors that cordon_session_spawn() gives.
  * Reports an error to the process that waits for the start, and writes it into record, log and audit. Returns 0, or

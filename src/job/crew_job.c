@@ -9,14 +9,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "crew/internal.h"
-#include "crew/relay.h"
+#include "job/crew_internal.h"
+#include "job/log.h"
+#include "job/relay.h"
 #include "policy/policy.h"
 #include "policy/shares.h"
 #include "run/event_text.h"
 #include "run/result.h"
 #include "sandbox/plan/plan.h"
-#include "session/log.h"
 #include "view/show.h"
 
 #define KEPT_MAX 1024 /* descriptors */

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/json.h"
-#include "session/start.h"
+#include "job/start.h"
 
 #define ANSWER_MAX 65536
 #define LOCK_TRIES 20
@@ -54,7 +54,7 @@ int cordon_session_start_begin(const struct cordon_store *store, const struct co
 int cordon_session_start_busy(struct cordon_error *err)
 {
 	cordon_fail(err, -ETIMEDOUT, CORDON_KIND_LIMIT, "another session is being started in the workspace");
-	cordon_error_hint(err, "if that start hangs, end its cordon-session process; or use another workspace");
+	cordon_error_hint(err, "if that start hangs, end its cordon-job process; or use another workspace");
 	return -ETIMEDOUT;
 }
 

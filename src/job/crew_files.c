@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "config/net_setting.h"
-#include "crew/internal.h"
+#include "job/crew_internal.h"
 #include "policy/handover.h"
 #include "policy/shares.h"
 #include "run/result.h"

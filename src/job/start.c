@@ -5,9 +5,9 @@
 #include "base/buf.h"
 #include "base/setting.h"
 #include "base/text.h"
-#include "session/control.h"
-#include "session/internal.h"
-#include "session/start.h"
+#include "job/control.h"
+#include "job/internal.h"
+#include "job/start.h"
 
 static const struct cordon_field input_fields[] = {
 	{ .key = "message", .type = CORDON_FIELD_STRING, .offset = offsetof(struct cordon_session_input, message) },

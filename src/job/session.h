@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a session: a command that runs in a workspace, kept by a process of its own (cordon-session).
+ * The life of a session: a command that runs in a workspace, kept by a process of its own (cordon-job).
  *
  *     state/sessions/<uuid>/record.json   the record; only the session's process writes it while there is one
  *     state/sessions/<uuid>/alive         locked by that process; the kernel releases the lock when the process ends
- *     state/sessions/<uuid>/events, .old  what the agent wrote and what happened, bounded (session/log.h)
- *     state/sessions/<uuid>/control       its socket (session/control.h)
+ *     state/sessions/<uuid>/events, .old  what the agent wrote and what happened, bounded (job/log.h)
+ *     state/sessions/<uuid>/control       its socket (job/control.h)
  *
  * store/store.h has the records themselves.
  */
-#ifndef CORDON_SESSION_SESSION_H
-#define CORDON_SESSION_SESSION_H
+#ifndef CORDON_JOB_SESSION_H
+#define CORDON_JOB_SESSION_H
 
 #include "approval/allowance.h"
 #include "approval/approval.h"

@@ -9,8 +9,8 @@
  * frame 'd' holds data of the terminal, in both directions; a frame 'w' holds a window size "COLUMNS ROWS" and goes to
  * the session only.
  */
-#ifndef CORDON_SESSION_CONTROL_H
-#define CORDON_SESSION_CONTROL_H
+#ifndef CORDON_JOB_CONTROL_H
+#define CORDON_JOB_CONTROL_H
 
 #include <jansson.h>
 #include <poll.h>

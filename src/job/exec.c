@@ -3,8 +3,8 @@
  * lead out of the sandbox. */
 #include <fcntl.h>
 
-#include "session/control.h"
-#include "session/session.h"
+#include "job/control.h"
+#include "job/session.h"
 
 static int make_pipes(struct cordon_session_exec *exec, int ret_inner[static CORDON_CONTROL_FDS])
 {

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "session/control.h"
-#include "session/internal.h"
-#include "session/log.h"
+#include "job/control.h"
+#include "job/internal.h"
+#include "job/log.h"
 
 #define WAIT_STEP_MS 200
 

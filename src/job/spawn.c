@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts cordon-session: a process that outlives the one that starts it. */
+/* Starts cordon-job: a process that outlives the one that starts it. */
 #include <fcntl.h>
 #include <sys/socket.h>
 
 #include "base/child.h"
 #include "base/program.h"
-#include "session/internal.h"
+#include "job/internal.h"
 
-#define PROGRAM "cordon-session"
+#define PROGRAM "cordon-job"
 
 /* This runs between fork and exec, so it makes async-signal-safe calls only. */
 _Noreturn static void exec_session(const char *program, char **argv, const int fds[static CORDON_SESSION_FD__MAX])
