@@ -3,8 +3,8 @@
  * A crew runs many jobs at once, for the front ends. It prints nothing and knows no command-line options.
  *
  *     owner (a front end: one thread, one poll loop)
- *      ├─ fork ──► supervisor of job 0 ── cordon_run() ──► sandbox
- *      ├─ fork ──► supervisor of job 1 ── cordon_run() ──► sandbox        at most max_concurrent at a time
+ *      ├─ fork ──► supervisor of job 0 ── cordon_view_run() ──► sandbox
+ *      ├─ fork ──► supervisor of job 1 ── cordon_view_run() ──► sandbox   at most max_concurrent at a time
  *      └─ jobs 2, 3, ... wait in a queue and start in the order in which they were added
  *
  * Every job that has started has a supervisor: a process of its own, in a session of its own, without the owner's
@@ -188,7 +188,7 @@ bool cordon_crew_runs(const struct cordon_home *home, const struct cordon_crew_i
 /* Reads a crew and the states of its jobs, in the order of their indices; the caller frees the array. */
 int cordon_crew_read(const struct cordon_home *home, const char *id, struct cordon_crew_info *ret_crew,
 		     struct cordon_job **ret_jobs, size_t *ret_n, struct cordon_error *err);
-/* Reads the log of a job, as cordon_session_log_read() does; an empty array before the job has started. */
+/* Reads the log of a job, as cordon_job_log_read() does; an empty array before the job has started. */
 int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index, int64_t since, size_t max,
 		    json_t **ret_events, int64_t *ret_last, int64_t *ret_dropped, struct cordon_error *err);
 /* Reads what a job that has started is: an object with name, run_id, command, started_at, root, net and shares[{path, source,

@@ -156,7 +156,7 @@ int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index
 		return r;
 	dir = cordon_crew_job_open(crew, index);
 	if (dir >= 0)
-		return cordon_session_log_read(dir, since, max, ret_events, ret_last, ret_dropped, err);
+		return cordon_job_log_read(dir, since, max, ret_events, ret_last, ret_dropped, err);
 	if (dir != -ENOENT)
 		return cordon_fail_errno(err, dir, "cannot open the job %zu", index);
 	*ret_events = json_array();

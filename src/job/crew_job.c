@@ -1,40 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This runs in the supervisor of one job: a process that the owner of the crew forked, and that can outlive the owner.
- * It calls cordon_run(), logs what the program writes and what happens, and reports it to the owner.
+ * It runs the program (job/supervisor.h), and reports to the owner what the program writes and what happens.
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "job/crew_internal.h"
-#include "job/log.h"
 #include "job/relay.h"
+#include "job/supervisor.h"
 #include "policy/policy.h"
 #include "policy/shares.h"
-#include "run/event_text.h"
 #include "run/result.h"
 #include "sandbox/plan/plan.h"
-#include "view/show.h"
 
 #define KEPT_MAX 1024 /* descriptors */
 
-/* One of the program's two output streams. */
-struct output {
-	int fd;	      /* our end, or -1 */
-	int inner;    /* the program's end, until the program has its copy; then -1 */
-	char rest[4]; /* the beginning of a character that is not complete yet */
-	size_t n_rest;
-};
-
-struct supervisor {
+struct crew_job {
+	struct cordon_supervisor supervisor;
 	const struct cordon_crew_start *start;
 	struct cordon_relay relay;
-	struct cordon_session_log log;
-	bool log_failed;
-	struct output outputs[2];
 	struct cordon_job job; /* index, name, and run_id when it is known */
 	bool want_cancel;      /* somebody asked to cancel the job, or its owner has ended */
 	bool want_kill;
@@ -42,161 +29,60 @@ struct supervisor {
 	bool killed;	/* on_serve() has ended the run at once */
 };
 
-/* ---- reports to the log and to the owner ---- */
-
-/* Adds an event to the log. Makes the log at the first event, so that making it does not delay the start. */
-static void log_text(struct supervisor *s, const char *type, const char *text, size_t n)
-{
-	if (s->log.fd < 0 && !s->log_failed && cordon_session_log_open(s->start->dir_fd, &s->log, NULL) < 0)
-		s->log_failed = true;
-	if (s->log.fd >= 0 && cordon_session_log_add(&s->log, type, NULL, text, n) < 0)
-		s->log_failed = true;
-}
-
-static void note(struct supervisor *s, const char *type, const char *fmt, ...) CORDON_PRINTF(3, 4);
-
-static void note(struct supervisor *s, const char *type, const char *fmt, ...)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(65536);
-	va_list args;
-
-	va_start(args, fmt);
-	if (cordon_buf_addv(&text, fmt, args) == 0)
-		log_text(s, type, text.data, text.len);
-	va_end(args);
-}
+/* ---- reports to the owner ---- */
 
 static void on_event(void *data, const struct cordon_event *event)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(65536);
-	struct supervisor *s = data;
-	const char *kind = cordon_event_text(event, &text);
+	struct crew_job *s = data;
 
-	if (event->kind == CORDON_EVENT_STARTED) {
-		cordon_crew_job_running(s->start->dir_fd);
-		cordon_relay_running(&s->relay, s->job.run_id);
+	if (event->kind != CORDON_EVENT_STARTED) {
+		cordon_relay_event(&s->relay, event);
 		return;
 	}
-	if (kind)
-		log_text(s, kind, text.data, text.len);
-	cordon_relay_event(&s->relay, event);
+	cordon_crew_job_running(s->start->dir_fd);
+	cordon_relay_running(&s->relay, s->job.run_id);
 }
 
-/* ---- the program's output ---- */
+_Static_assert(CORDON_STREAMS_PIECE_MAX <= CORDON_CREW_PIECE_MAX, "the owner gets a piece of output in one packet");
 
-/* Returns how many bytes at the end are the beginning of an incomplete character. */
-static size_t incomplete_bytes(const char *bytes, size_t n)
+static void on_output(void *data, int stream, const char *bytes, size_t n)
 {
-	for (size_t i = 1; i <= 3 && i <= n; i++) {
-		unsigned char c = (unsigned char)bytes[n - i];
+	struct crew_job *s = data;
 
-		if ((c & 0xc0) == 0x80)
-			continue;
-		return (c >= 0xf0 ? 4U : c >= 0xe0 ? 3U : c >= 0xc0 ? 2U : 1U) > i ? i : 0;
-	}
-	return 0;
-}
-
-static void pass_on(struct supervisor *s, const struct output *output, const char *bytes, size_t n)
-{
-	bool error = output == &s->outputs[1];
-
-	if (!n)
-		return;
-	log_text(s, error ? "stderr" : "stdout", bytes, n);
 	if (!s->start->detached)
-		cordon_relay_output(&s->relay, error ? 2 : 1, bytes, n);
+		cordon_relay_output(&s->relay, stream, bytes, n);
 }
 
-/* Returns false when there is nothing more to read now. */
-static bool take_output(struct supervisor *s, struct output *output)
+/* When the owner reads too slowly, the program has to wait. */
+static bool is_full(void *data)
 {
-	char chunk[CORDON_CREW_PIECE_MAX];
-	size_t have = output->n_rest, whole;
-	ssize_t n = read(output->fd, chunk + have, sizeof(chunk) - have);
+	const struct crew_job *s = data;
 
-	if (n < 0 && errno == EINTR)
-		return true;
-	if (n < 0 && errno == EAGAIN)
-		return false;
-	memcpy(chunk, output->rest, have);
-	output->n_rest = 0;
-	if (n <= 0) {
-		pass_on(s, output, chunk, have);
-		cordon_closep(&output->fd);
-		return false;
-	}
-	have += (size_t)n;
-	whole = have - incomplete_bytes(chunk, have);
-	output->n_rest = have - whole;
-	memcpy(output->rest, chunk + whole, output->n_rest);
-	pass_on(s, output, chunk, whole);
-	return true;
+	return s->relay.queue.len >= CORDON_RELAY_QUEUE_HIGH;
 }
 
-/* When the owner reads too slowly, we stop reading the program's output. That slows down the program, but never the
- * supervisor. */
-static bool may_read(const struct supervisor *s)
-{
-	return s->relay.queue.len < CORDON_RELAY_QUEUE_HIGH;
-}
-
-static int make_outputs(struct supervisor *s, struct cordon_error *err)
-{
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->outputs); i++) {
-		int ends[2];
-
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			return cordon_fail_errno(err, -errno, "cannot make a pipe");
-		s->outputs[i].fd = ends[0];
-		s->outputs[i].inner = ends[1];
-		if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
-			return cordon_fail_errno(err, -errno, "cannot set up a pipe");
-	}
-	return 0;
-}
-
-/* The program inherits our standard streams, so we make the pipes our standard streams during the launch. */
 static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
-	struct supervisor *s = data;
+	struct crew_job *s = data;
 
+	(void)err;
 	cordon_copy(s->job.run_id, sizeof(s->job.run_id), plan->run_id, strlen(plan->run_id));
-	for (int i = 0; i < 2; i++)
-		if (dup2(s->outputs[i].inner, i + 1) < 0)
-			return cordon_fail_errno(err, -errno, "cannot set up the streams");
 	return 0;
-}
-
-/* Closes our copies of the program's ends, which would keep the pipes open after the program has ended. */
-static void close_inner(struct supervisor *s)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			close(fd);
-	if (null > 2)
-		close(null);
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->outputs); i++)
-		cordon_closep(&s->outputs[i].inner);
 }
 
 /* Makes log and record now, while init builds the sandbox: making a file takes about a tenth of the time that this
  * takes. */
-static void on_launched(void *data, struct cordon_child *child)
+static void on_launched(void *data)
 {
-	struct supervisor *s = data;
+	struct crew_job *s = data;
 
-	(void)child;
-	close_inner(s);
-	note(s, "started", "%s", s->start->spec->run.argv[0]);
+	cordon_supervisor_note(&s->supervisor, "started", "%s", s->start->spec->run.argv[0]);
 	(void)cordon_crew_job_prepare(s->start->dir_fd, &s->job, &s->start->spec->run, NULL);
 }
 
 /* ---- requests to end the run ---- */
 
-static void read_orders(struct supervisor *s)
+static void read_orders(struct crew_job *s)
 {
 	char order;
 
@@ -218,21 +104,19 @@ static void read_orders(struct supervisor *s)
 		s->want_cancel = true;
 }
 
-enum { FD_WAKE, FD_OWNER, FD_OUTPUTS, N_FDS = FD_OUTPUTS + 2 };
+enum { FD_WAKE, FD_OWNER, N_FDS };
 
 static size_t on_fds(void *data, struct pollfd *ret_fds)
 {
-	struct supervisor *s = data;
+	struct crew_job *s = data;
 
 	ret_fds[FD_WAKE] = (struct pollfd){ .fd = s->start->alive_fd, .events = POLLIN };
 	ret_fds[FD_OWNER] = (struct pollfd){ .fd = s->relay.fd,
 					     .events = (short)(POLLIN | (s->relay.queue.len ? POLLOUT : 0)) };
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->outputs); i++)
-		ret_fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = may_read(s) ? s->outputs[i].fd : -1, .events = POLLIN };
 	return N_FDS;
 }
 
-static void wake_ourselves(const struct supervisor *s)
+static void wake_ourselves(const struct crew_job *s)
 {
 	if (write(s->start->alive_fd, "", 1) < 0)
 		return; /* the FIFO is full, and so it wakes us anyway */
@@ -241,7 +125,7 @@ static void wake_ourselves(const struct supervisor *s)
 /* Returns true to end the run: the first time with its grace time, the second time at once. */
 static bool on_serve(void *data, const struct pollfd *fds, size_t n)
 {
-	struct supervisor *s = data;
+	struct crew_job *s = data;
 
 	(void)n;
 	if (cordon_crew_woken(s->start->alive_fd))
@@ -249,9 +133,6 @@ static bool on_serve(void *data, const struct pollfd *fds, size_t n)
 	if (s->relay.fd < 0 ? !s->start->detached : fds[FD_OWNER].revents & (POLLIN | POLLHUP | POLLERR))
 		read_orders(s);
 	cordon_relay_flush(&s->relay);
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->outputs); i++)
-		if (fds[FD_OUTPUTS + i].fd >= 0 && fds[FD_OUTPUTS + i].revents)
-			take_output(s, &s->outputs[i]);
 	if (s->want_cancel && !s->cancelled) {
 		s->cancelled = true;
 		if (s->want_kill)
@@ -314,93 +195,52 @@ static void detach_from_owner(const struct cordon_crew_start *start)
 	cordon_close_except(kept, n);
 }
 
-static void note_end(struct supervisor *s, const struct cordon_result *result)
-{
-	const char *state = cordon_state_name(result->state);
-
-	if (result->error.code)
-		note(s, "ended", "%s: %s", state, result->error.message);
-	else if (result->signal)
-		note(s, "ended", "%s: signal %d", state, result->signal);
-	else
-		note(s, "ended", "%s: exit code %d", state, result->exit_code);
-}
-
-static void note_git_line(void *data, const char *line)
-{
-	note(data, "notice", "git: %s", line);
-}
-
-/* Notes what became of the commits. */
-static void note_git(struct supervisor *s, const struct cordon_result *result)
-{
-	json_auto_t *git = result->git ? json_loads(result->git, 0, NULL) : NULL;
-
-	cordon_git_lines(git, note_git_line, s);
-}
-
-/* Reads what is left in the pipes, when nobody inside writes any more. */
-static void drain(struct supervisor *s)
-{
-	close_inner(s);
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(s->outputs); i++) {
-		struct output *output = &s->outputs[i];
-
-		while (output->fd >= 0 && take_output(s, output))
-			;
-		pass_on(s, output, output->rest, output->n_rest);
-	}
-}
-
 /* Runs the program of the job; the result has the error. */
-static void run_job(const struct cordon_job_spec *spec, const struct cordon_observer *observer,
-		    struct cordon_result *ret_result)
+static void run_job(struct crew_job *s, struct cordon_result *ret_result)
 {
 	autohome struct cordon_home home = CORDON_HOME_NONE;
+	const struct cordon_job_spec *spec = s->start->spec;
 	/* This process has a copy of the memory, so the policy is its own. */
 	struct cordon_view_work work = { .policy = (struct cordon_policy *)(uintptr_t)spec->run.policy,
 					 .cow = spec->cow,
 					 .git = spec->git };
 	struct cordon_error err = { 0 };
 
-	if (!spec->cow && spec->git == CORDON_GIT_DEFAULT)
-		(void)cordon_run(&spec->run, observer, ret_result, &err);
-	else if (cordon_home_open(&home, &err) < 0)
+	if (cordon_supervisor_open(&s->supervisor, CORDON_STREAMS_OUTPUT, &err) < 0 || cordon_home_open(&home, &err) < 0)
 		cordon_result_refuse(ret_result, &err);
 	else
-		(void)cordon_view_run(&home, &spec->run, &work, observer, ret_result, &err);
+		(void)cordon_supervisor_run(&s->supervisor, &home, &spec->run, &work, ret_result, &err);
 }
 
 void cordon_crew_supervise(const struct cordon_crew_start *start)
 {
-	struct supervisor s = { .start = start,
-				.relay = CORDON_RELAY(start->owner),
-				.log = CORDON_SESSION_LOG_NONE,
-				.job = *start->job,
-				.outputs = { { .fd = -1, .inner = -1 }, { .fd = -1, .inner = -1 } } };
-	struct cordon_observer observer = { .data = &s,
-					    .planned = on_planned,
-					    .launched = on_launched,
-					    .event = on_event,
-					    .fds = on_fds,
-					    .serve = on_serve };
+	static const struct cordon_supervisor_calls calls = { .planned = on_planned,
+							      .launched = on_launched,
+							      .event = on_event,
+							      .output = on_output,
+							      .full = is_full,
+							      .fds = on_fds,
+							      .serve = on_serve };
+	struct crew_job s = { .supervisor = CORDON_SUPERVISOR_NONE,
+			      .start = start,
+			      .relay = CORDON_RELAY(start->owner),
+			      .job = *start->job };
 	struct cordon_result result = { 0 };
-	struct cordon_error err = { 0 };
 
+	s.supervisor.calls = &calls;
+	s.supervisor.data = &s;
+	s.supervisor.dir_fd = start->dir_fd;
 	detach_from_owner(start);
 	/* A request to cancel that was made before this process could be woken is on disk, so we look for one once in
 	 * any case. */
 	wake_ourselves(&s);
-	if (make_outputs(&s, &err) < 0)
-		cordon_result_refuse(&result, &err);
-	else
-		run_job(start->spec, &observer, &result);
-	drain(&s);
-	note_git(&s, &result);
-	note_end(&s, &result);
+	run_job(&s, &result);
+	json_decref(cordon_supervisor_note_git(&s.supervisor, &result));
+	cordon_supervisor_note_end(&s.supervisor, &result);
 	/* If the result cannot be written, other processes see the job as lost. There is nobody to whom we could report
 	 * this. */
-	(void)cordon_crew_result_write(start->dir_fd, start->job, &result, s.log_failed, !start->repeatable, NULL);
+	(void)cordon_crew_result_write(start->dir_fd, start->job, &result, s.supervisor.log_failed, !start->repeatable,
+				       NULL);
 	if (start->detached)
 		cordon_relay_flush(&s.relay);
 	else

@@ -69,15 +69,15 @@ static int64_t index_of(const json_t *event)
 
 static void count(void *data, json_t *event)
 {
-	struct cordon_session_log *log = data;
+	struct cordon_job_log *log = data;
 
 	log->last = index_of(event);
 	log->in_file++;
 }
 
-int cordon_session_log_open(int dir_fd, struct cordon_session_log *ret_log, struct cordon_error *err)
+int cordon_job_log_open(int dir_fd, struct cordon_job_log *ret_log, struct cordon_error *err)
 {
-	struct cordon_session_log log = { .dir_fd = dir_fd, .fd = -1, .last = -1 };
+	struct cordon_job_log log = { .dir_fd = dir_fd, .fd = -1, .last = -1 };
 	autobuf struct cordon_buf old = CORDON_BUF(READ_MAX);
 	autobuf struct cordon_buf now = CORDON_BUF(READ_MAX);
 	int r = read_events(dir_fd, FILE_OLD, &old, err);
@@ -99,12 +99,12 @@ int cordon_session_log_open(int dir_fd, struct cordon_session_log *ret_log, stru
 	return 0;
 }
 
-void cordon_session_log_done(struct cordon_session_log *log)
+void cordon_job_log_done(struct cordon_job_log *log)
 {
 	cordon_closep(&log->fd);
 }
 
-static int rotate(struct cordon_session_log *log)
+static int rotate(struct cordon_job_log *log)
 {
 	int fd;
 
@@ -139,7 +139,7 @@ static json_t *safe_text(const char *text, size_t n)
 	return json_stringn(out.data ? out.data : "", out.len);
 }
 
-static int add_one(struct cordon_session_log *log, const char *type, const char *role, const char *text, size_t n)
+static int add_one(struct cordon_job_log *log, const char *type, const char *role, const char *text, size_t n)
 {
 	char now[CORDON_TIME_SIZE];
 	json_auto_t *event = NULL;
@@ -166,8 +166,7 @@ static int add_one(struct cordon_session_log *log, const char *type, const char 
 	return 0;
 }
 
-int cordon_session_log_add(struct cordon_session_log *log, const char *type, const char *role, const char *text,
-			   size_t n)
+int cordon_job_log_add(struct cordon_job_log *log, const char *type, const char *role, const char *text, size_t n)
 {
 	int r;
 
@@ -210,8 +209,8 @@ static void gather(void *data, json_t *event)
 		json_array_append(reading->events, event);
 }
 
-int cordon_session_log_read(int dir_fd, int64_t since, size_t max, json_t **ret_events, int64_t *ret_last,
-			    int64_t *ret_dropped, struct cordon_error *err)
+int cordon_job_log_read(int dir_fd, int64_t since, size_t max, json_t **ret_events, int64_t *ret_last,
+			int64_t *ret_dropped, struct cordon_error *err)
 {
 	autobuf struct cordon_buf old = CORDON_BUF(READ_MAX);
 	autobuf struct cordon_buf now = CORDON_BUF(READ_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that keeps one session (cordon-job): runs the program and writes record and log. serve.c answers
- * requests. */
+/* The process that keeps one session (cordon-job): has its supervisor run the program, and writes the record. serve.c
+ * answers requests. */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -12,10 +12,8 @@
 #include "job/process.h"
 #include "protect/repositories.h"
 #include "run/audit.h"
-#include "run/event_text.h"
 #include "run/result.h"
 #include "sandbox/plan/print.h"
-#include "view/show.h"
 
 #define CANCELLED_GRACE_MS 5000 /* the time that a program has to end itself when its start was cancelled */
 
@@ -25,7 +23,7 @@ static void report_start(struct session_process *s, const struct cordon_error *e
 {
 	json_auto_t *answer = err ? json_pack("{s:s, s:s, s:s, s:b}", "kind", cordon_kind_name(err->kind), "message",
 					      err->message, "hint", err->hint, "no_exec", err->code == -ENOEXEC)
-				  : json_pack("{s:I}", "last_event_index", (json_int_t)s->log.last);
+				  : json_pack("{s:I}", "last_event_index", (json_int_t)s->job.log.last);
 	autobuf struct cordon_buf line = CORDON_BUF(65536);
 	autofree char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
 
@@ -100,22 +98,25 @@ static void on_started(struct session_process *s, const struct cordon_result *re
 
 static void on_event(void *data, const struct cordon_event *event)
 {
-	autobuf struct cordon_buf text = CORDON_BUF(65536);
 	struct session_process *s = data;
-	const char *kind = cordon_event_text(event, &text);
 
 	if (event->kind == CORDON_EVENT_STARTED)
 		on_started(s, event->result);
 	else if (event->kind == CORDON_EVENT_LEFT)
 		cordon_session_report_exit(s, event);
-	else if (kind)
-		cordon_session_log_add(&s->log, kind, NULL, text.data, text.len);
+}
+
+static void on_screen(void *data, const char *bytes, size_t n)
+{
+	struct session_process *s = data;
+
+	cordon_control_send_output(&s->control, bytes, n);
 }
 
 static size_t on_fds(void *data, struct pollfd *ret_fds)
 {
 	struct session_process *s = data;
-	size_t n = cordon_streams_fds(&s->streams, ret_fds);
+	size_t n = 0;
 
 	ret_fds[n++] = (struct pollfd){ .fd = s->timer, .events = POLLIN };
 	if (s->start_fd >= 0)
@@ -129,7 +130,6 @@ static bool on_serve(void *data, const struct pollfd *fds, size_t n)
 	uint64_t expired;
 	bool end = read(s->timer, &expired, sizeof(expired)) > 0;
 
-	cordon_streams_serve(&s->streams);
 	cordon_control_serve(&s->control, fds, n);
 	if (start_is_cancelled(s))
 		cordon_session_end_after(s, CANCELLED_GRACE_MS);
@@ -233,10 +233,10 @@ static int prepare(struct session_process *s, struct cordon_error *err)
 		return r;
 	ids.project_id = s->record.project_id;
 	ids.workspace_id = s->record.workspace_id;
-	s->streams.log = &s->log;
-	s->streams.control = &s->control;
-	if ((r = cordon_session_log_open(s->dir_fd, &s->log, err)) < 0 ||
-	    (r = cordon_streams_open(&s->streams, s->record.terminal, err)) < 0 ||
+	s->job.dir_fd = s->dir_fd;
+	if ((r = cordon_job_log_open(s->dir_fd, &s->job.log, err)) < 0 ||
+	    (r = cordon_supervisor_open(&s->job, s->record.terminal ? CORDON_STREAMS_TERMINAL : CORDON_STREAMS_PIPES,
+					err)) < 0 ||
 	    (r = cordon_session_serve(s, err)) < 0 || (r = compile(s, err)) < 0 ||
 	    (r = cordon_audit_open(&s->store.home, &ids, &s->audit, err)) < 0)
 		return r;
@@ -296,17 +296,14 @@ static void record_result(struct session_process *s, const struct cordon_result 
 					  own ? cordon_setting_name(CORDON_SETTING_MEMORY)
 					      : "give it more memory there");
 	}
-	if (result->error.code)
-		cordon_session_note(s, "ended", "%s: %s", cordon_state_name(result->state), result->error.message);
-	else if (result->failed_on_violation)
-		cordon_session_note(s, "ended", "%s: exit code %d, but %u accesses were refused or warned of",
-				    cordon_state_name(result->state), result->exit_code, result->violations);
-	else if (result->limit)
-		cordon_session_note(s, "ended", "%s: limit: %s", cordon_state_name(result->state), result->limit);
-	else if (result->signal)
-		cordon_session_note(s, "ended", "%s: signal %d", cordon_state_name(result->state), result->signal);
+	if (!result->error.code && result->failed_on_violation)
+		cordon_supervisor_note(&s->job, "ended", "%s: exit code %d, but %u accesses were refused or warned of",
+				       cordon_state_name(result->state), result->exit_code, result->violations);
+	else if (!result->error.code && result->limit)
+		cordon_supervisor_note(&s->job, "ended", "%s: limit: %s", cordon_state_name(result->state),
+				       result->limit);
 	else
-		cordon_session_note(s, "ended", "%s: exit code %d", cordon_state_name(result->state), result->exit_code);
+		cordon_supervisor_note_end(&s->job, result);
 	save(s);
 }
 
@@ -330,56 +327,29 @@ static void note_repositories(struct session_process *s, const struct cordon_rep
 		autobuf struct cordon_buf text = CORDON_BUF(2 * CORDON_PATH_MAX);
 
 		if (cordon_repository_text(&found->items[i], &text) == 0)
-			cordon_session_note(s, "warning", "%s", text.data);
+			cordon_supervisor_note(&s->job, "warning", "%s", text.data);
 	}
-}
-
-static void note_git_line(void *data, const char *line)
-{
-	cordon_session_note(data, "notice", "git: %s", line);
-}
-
-/* Notes what became of the commits. */
-static void note_git(struct session_process *s, const struct cordon_result *result)
-{
-	json_decref(s->record.git_result);
-	s->record.git_result = result->git ? json_loads(result->git, 0, NULL) : NULL;
-	cordon_git_lines(s->record.git_result, note_git_line, s);
 }
 
 static int on_planned(void *data, const struct cordon_plan *plan, struct cordon_error *err)
 {
 	struct session_process *s = data;
-	int r;
 
 	if (start_is_cancelled(s))
 		return cordon_fail(err, -ECANCELED, CORDON_KIND_CONFLICT,
 				   "the start was taken back before the program ran");
-	r = cordon_streams_make_standard(&s->streams, err);
-	if (r < 0)
-		return r;
 	put_run_id(s, plan->run_id);
-	cordon_session_note(s, "started", "%s", plan->argv[0]);
+	cordon_supervisor_note(&s->job, "started", "%s", plan->argv[0]);
 	return 0;
 }
 
-static void on_launched(void *data, struct cordon_child *child)
-{
-	struct session_process *s = data;
-
-	s->child = child;
-	cordon_streams_leave_standard(&s->streams);
-}
+static const struct cordon_supervisor_calls calls = {
+	.planned = on_planned, .event = on_event, .screen = on_screen, .fds = on_fds, .serve = on_serve
+};
 
 /* Runs the program that the record describes, to its end. */
 static int run_program(struct session_process *s, struct cordon_result *ret_result, struct cordon_error *err)
 {
-	struct cordon_observer observer = { .data = s,
-					    .planned = on_planned,
-					    .launched = on_launched,
-					    .event = on_event,
-					    .fds = on_fds,
-					    .serve = on_serve };
 	autofree char **argv = cordon_session_strings(s->record.command);
 	struct cordon_run_spec *spec = &s->recipe.spec;
 	char cwd[CORDON_PATH_MAX];
@@ -400,11 +370,11 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 	spec->cwd = cwd;
 	spec->enterable = true;
 	spec->measure = true;
-	spec->terminal = s->streams.terminal;
+	spec->terminal = s->job.streams.terminal;
 	spec->session_id = s->id;
 	spec->project_id = s->record.project_id;
 	spec->workspace_id = s->record.workspace_id;
-	return cordon_view_run(&s->store.home, spec, &work, &observer, ret_result, err);
+	return cordon_supervisor_run(&s->job, &s->store.home, spec, &work, ret_result, err);
 }
 
 static void run(struct session_process *s)
@@ -413,18 +383,15 @@ static void run(struct session_process *s)
 	struct cordon_error err = { 0 };
 	int r = prepare(s, &err);
 
-	if (r == 0) {
+	if (r == 0)
 		r = run_program(s, &result, &err);
-		s->child = NULL;
-		cordon_streams_leave_standard(&s->streams);
-	}
 	if (r < 0 && !*result.run_id) {
 		refuse(s, &err);
 		return;
 	}
-	cordon_streams_drain(&s->streams);
 	note_repositories(s, result.repositories);
-	note_git(s, &result);
+	json_decref(s->record.git_result);
+	s->record.git_result = cordon_supervisor_note_git(&s->job, &result);
 	record_result(s, &result);
 	report_start(s, result.error.code ? &result.error : NULL);
 	cordon_result_done(&result);
@@ -440,8 +407,7 @@ static void clean_up(struct session_process *s)
 		cordon_control_done(&s->control, s->dir_fd);
 	cordon_audit_close(s->audit);
 	cordon_closep(&s->timer);
-	cordon_streams_done(&s->streams);
-	cordon_session_log_done(&s->log);
+	cordon_supervisor_done(&s->job);
 	cordon_net_list_done(&s->net);
 	cordon_recipe_done(&s->recipe);
 	cordon_session_record_done(&s->record);
@@ -450,18 +416,18 @@ static void clean_up(struct session_process *s)
 
 int cordon_session_process(const char *id)
 {
-	struct session_process s = {
-		.store = CORDON_STORE_NONE,
-		.dir_fd = -1,
-		.log = CORDON_SESSION_LOG_NONE,
-		.control = { .listen_fd = -1 },
-		.timer = -1,
-		.start_fd = CORDON_SESSION_FD_START,
-		.streams = { .in_fd = -1, .inner = { -1, -1, -1 }, .out = { { .fd = -1 }, { .fd = -1 } } }
-	};
+	struct session_process s = { .store = CORDON_STORE_NONE,
+				     .dir_fd = -1,
+				     .job = CORDON_SUPERVISOR_NONE,
+				     .control = { .listen_fd = -1 },
+				     .timer = -1,
+				     .start_fd = CORDON_SESSION_FD_START };
 	struct cordon_error err = { 0 };
 	int r = cordon_id_uuid("session_id", id, s.id, &err);
 
+	s.job.calls = &calls;
+	s.job.data = &s;
+	s.job.role = "assistant";
 	cordon_settings_name();
 	if (r == 0)
 		r = cordon_store_open(&s.store, &err);

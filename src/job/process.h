@@ -4,8 +4,9 @@
 #define CORDON_JOB_PROCESS_H
 
 #include "audit/audit.h"
+#include "job/control.h"
 #include "job/internal.h"
-#include "job/streams.h"
+#include "job/supervisor.h"
 #include "recipe/recipe.h"
 #include "sandbox/host/launch.h"
 
@@ -19,12 +20,10 @@ struct session_process {
 	char id[CORDON_ID_SIZE];
 	int dir_fd;
 	struct cordon_session_record record; /* empty until it has been read */
-	struct cordon_session_log log;
+	struct cordon_supervisor job;	     /* its program, log and streams */
 	struct cordon_control control;
-	struct cordon_streams streams;
 	struct cordon_recipe recipe;
 	struct cordon_net_list net; /* the hosts in force: the policy's, then what `session net` made of them */
-	struct cordon_child *child; /* the sandbox while it runs, else NULL */
 	struct cordon_audit *audit; /* for further programs, and for what happens before there is a run */
 	int timer;		    /* expires at the end of the grace time that a stop request gave */
 	bool stop;		    /* a stop was requested and on_serve() has not returned it yet */
@@ -35,8 +34,6 @@ struct session_process {
 
 /* serve.c: opens the control socket. The run's loop answers requests from now on. */
 int cordon_session_serve(struct session_process *s, struct cordon_error *err);
-/* Adds an event to the session's log. */
-void cordon_session_note(struct session_process *s, const char *type, const char *fmt, ...) CORDON_PRINTF(3, 4);
 /* Sends a message and a newline to the program's standard input, and puts the message into record and log. `message`
  * may be NULL. Returns what cordon_streams_send() returns, or -ENOMEM. */
 int cordon_session_send_input(struct session_process *s, const char *message, bool end_input);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process that keeps a session answers the requests that come through its control socket. */
-#include <stdarg.h>
 #include <sys/timerfd.h>
 
 #include "base/exit.h"
@@ -10,17 +9,6 @@
 #include "sandbox/host/enter.h"
 #include "sandbox/host/net_process.h"
 
-void cordon_session_note(struct session_process *s, const char *type, const char *fmt, ...)
-{
-	autobuf struct cordon_buf text = CORDON_BUF(65536);
-	va_list args;
-
-	va_start(args, fmt);
-	if (cordon_buf_addv(&text, fmt, args) == 0)
-		cordon_session_log_add(&s->log, type, NULL, text.data, text.len);
-	va_end(args);
-}
-
 static json_t *failure(cordon_kind kind, const char *message)
 {
 	return json_pack("{s:{s:s, s:s}}", "error", "kind", cordon_kind_name(kind), "message", message);
@@ -28,7 +16,7 @@ static json_t *failure(cordon_kind kind, const char *message)
 
 static json_t *success(const struct session_process *s)
 {
-	return json_pack("{s:b, s:I}", "ok", 1, "last_event_index", (json_int_t)s->log.last);
+	return json_pack("{s:b, s:I}", "ok", 1, "last_event_index", (json_int_t)s->job.log.last);
 }
 
 /* Keeps the newest CORDON_TURNS_MAX turns, and the first CORDON_TURN_TEXT_MAX bytes of each. */
@@ -58,10 +46,10 @@ int cordon_session_send_input(struct session_process *s, const char *message, bo
 	if (message)
 		r = cordon_buf_addf(&line, "%s\n", message);
 	if (r == 0)
-		r = cordon_streams_send(&s->streams, line.data, line.len, end_input);
+		r = cordon_streams_send(&s->job.streams, line.data, line.len, end_input);
 	if (r < 0 || !message)
 		return r;
-	cordon_session_log_add(&s->log, "message", "user", message, strlen(message));
+	cordon_supervisor_log(&s->job, "message", "user", message, strlen(message));
 	return add_turn(&s->record, message);
 }
 
@@ -156,7 +144,7 @@ static int set_list(struct session_process *s, struct cordon_net_list *list, str
 	/* As with a run, what cannot be recorded in the audit log is not done. */
 	r = cordon_audit_write(s->audit, &entry, err);
 	if (r == 0)
-		r = cordon_child_net(s->child, text.data ? text.data : "", err);
+		r = cordon_child_net(s->job.child, text.data ? text.data : "", err);
 	if (r < 0)
 		return r;
 	cordon_net_list_done(&s->net);
@@ -164,7 +152,7 @@ static int set_list(struct session_process *s, struct cordon_net_list *list, str
 	*list = (struct cordon_net_list){ 0 };
 	json_decref(s->record.settings.net);
 	s->record.settings.net = cordon_steal_ptr(&net);
-	cordon_session_note(s, "notice", "network: %s", text.data ? text.data : "no host");
+	cordon_supervisor_note(&s->job, "notice", "network: %s", text.data ? text.data : "no host");
 	return cordon_session_write(&s->store, &s->record, err);
 }
 
@@ -177,7 +165,7 @@ static json_t *on_net(struct session_process *s, const json_t *request)
 	json_auto_t *net = NULL;
 	int r = 0;
 
-	if (!s->start_reported || !s->child)
+	if (!s->start_reported || !s->job.child)
 		return failure(CORDON_KIND_CONFLICT, "the session has not started yet");
 	if (json_array_size(allow) || json_array_size(revoke)) {
 		/* Without a list, the run has no helper that could serve one. */
@@ -207,7 +195,8 @@ static json_t *on_allow(struct session_process *s, const json_t *request)
 		r = cordon_session_write(&s->store, &s->record, &err);
 	if (r < 0)
 		return failure(err.kind, err.message);
-	cordon_session_note(s, "notice", "allowed from the next start on: %s", cordon_allowance_text(allowance));
+	cordon_supervisor_note(&s->job, "notice", "allowed from the next start on: %s",
+			       cordon_allowance_text(allowance));
 	return success(s);
 }
 
@@ -232,7 +221,7 @@ static json_t *on_exec(struct session_process *s, struct cordon_control_client *
 	struct cordon_error err = { 0 };
 	autofree char **argv = NULL;
 
-	if (!s->start_reported || !s->child || client->fds[CORDON_CONTROL_FDS - 1] < 0)
+	if (!s->start_reported || !s->job.child || client->fds[CORDON_CONTROL_FDS - 1] < 0)
 		return failure(CORDON_KIND_CONFLICT, "the session has not started yet");
 	if (cordon_command_judge("command", command, &err) < 0)
 		return failure(err.kind, err.message);
@@ -240,12 +229,12 @@ static json_t *on_exec(struct session_process *s, struct cordon_control_client *
 	entry.path = argv ? argv[0] : NULL;
 	/* As with a run, a program that cannot be recorded in the audit log is not started. */
 	if (!argv || cordon_audit_write(s->audit, &entry, &err) < 0 ||
-	    cordon_enter(s->child, s->entered + 1, argv, client->fds, &err) < 0)
+	    cordon_enter(s->job.child, s->entered + 1, argv, client->fds, &err) < 0)
 		return failure(err.kind, err.message);
 	for (size_t i = 0; i < CORDON_CONTROL_FDS; i++)
 		cordon_closep(&client->fds[i]);
 	client->number = ++s->entered;
-	cordon_session_note(s, "notice", "exec: %s", argv[0]);
+	cordon_supervisor_note(&s->job, "notice", "exec: %s", argv[0]);
 	return NULL;
 }
 
@@ -270,7 +259,7 @@ static void on_disconnected(void *data, uint32_t number)
 {
 	struct session_process *s = data;
 
-	cordon_enter_end(s->child, number);
+	cordon_enter_end(s->job.child, number);
 }
 
 static json_t *handle(void *data, struct cordon_control_client *client, const char *op, const json_t *request)
@@ -291,7 +280,7 @@ static json_t *handle(void *data, struct cordon_control_client *client, const ch
 		return on_child(s, request);
 	if (!cordon_streq(op, "attach"))
 		return failure(CORDON_KIND_USAGE, "unknown request");
-	if (!s->streams.terminal)
+	if (!s->job.streams.terminal)
 		return failure(CORDON_KIND_CONFLICT, "the session has no terminal");
 	client->attached = true;
 	return success(s);
@@ -308,7 +297,7 @@ static void set_size(struct session_process *s, const char *bytes, size_t n)
 	*blank = '\0';
 	if (cordon_parse_u64(size, 1, UINT16_MAX, &columns) == 0 &&
 	    cordon_parse_u64(blank + 1, 1, UINT16_MAX, &rows) == 0)
-		cordon_streams_resize(&s->streams, (unsigned short)columns, (unsigned short)rows);
+		cordon_streams_resize(&s->job.streams, (unsigned short)columns, (unsigned short)rows);
 }
 
 static void on_frame(void *data, char type, const char *bytes, size_t n)
@@ -316,7 +305,7 @@ static void on_frame(void *data, char type, const char *bytes, size_t n)
 	struct session_process *s = data;
 
 	if (type == 'd')
-		cordon_streams_send(&s->streams, bytes, n, false);
+		cordon_streams_send(&s->job.streams, bytes, n, false);
 	if (type == 'w')
 		set_size(s, bytes, n);
 }
@@ -328,6 +317,6 @@ int cordon_session_serve(struct session_process *s, struct cordon_error *err)
 					      .disconnected = on_disconnected,
 					      .frame = on_frame,
 					      .data = s,
-					      .recent = &s->streams.recent };
+					      .recent = &s->job.streams.recent };
 	return cordon_control_open(&s->control, s->dir_fd, err);
 }

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The standard streams of a detached session. */
+/* The standard streams of a job. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 
-#include "base/text.h"
 #include "job/streams.h"
 
 #define TURN_BYTES 262144 /* at most so many bytes are read from one stream before the next one is served */
 
+static int open_outputs(struct cordon_streams *streams)
+{
+	for (int i = 0; i < 2; i++) {
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return -errno;
+		streams->out[i].fd = ends[0];
+		streams->inner[1 + i] = ends[1];
+	}
+	return 0;
+}
+
 static int open_pipes(struct cordon_streams *streams)
 {
-	int in[2], out[2], err[2];
+	int in[2];
 
 	if (pipe2(in, O_CLOEXEC) < 0)
 		return -errno;
 	streams->inner[0] = in[0];
 	streams->in_fd = in[1];
-	if (pipe2(out, O_CLOEXEC) < 0)
-		return -errno;
-	streams->out[0].fd = out[0];
-	streams->inner[1] = out[1];
-	if (pipe2(err, O_CLOEXEC) < 0)
-		return -errno;
-	streams->out[1].fd = err[0];
-	streams->inner[2] = err[1];
-	return 0;
+	return open_outputs(streams);
 }
 
 static int open_terminal(struct cordon_streams *streams)
@@ -46,27 +50,30 @@ static int open_terminal(struct cordon_streams *streams)
 	return streams->inner[0] < 0 ? -errno : 0;
 }
 
-int cordon_streams_open(struct cordon_streams *streams, bool terminal, struct cordon_error *err)
+/* Makes a descriptor of ours wait for nothing. */
+static int unblock(int fd)
+{
+	return fd >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int cordon_streams_open(struct cordon_streams *streams, enum cordon_streams_kind kind,
+			const struct cordon_streams_reader *reader, struct cordon_error *err)
 {
 	int r;
 
-	*streams = (struct cordon_streams){
-		.out = { { .fd = -1, .type = "stdout" }, { .fd = -1, .type = "stderr" } },
-		.in_fd = -1,
-		.inner = { -1, -1, -1 },
-		.terminal = terminal,
-		.input = CORDON_BUF(CORDON_INPUT_MAX),
-		.recent = CORDON_BUF(CORDON_RECENT_MAX),
-		.log = streams->log,
-		.control = streams->control,
-	};
-	r = terminal ? open_terminal(streams) : open_pipes(streams);
-	for (size_t i = 0; r == 0 && i < 2; i++)
-		if (streams->out[i].fd >= 0 && fcntl(streams->out[i].fd, F_SETFL, O_NONBLOCK) < 0)
-			r = -errno;
-	if (r == 0 && fcntl(streams->in_fd, F_SETFL, O_NONBLOCK) < 0)
-		r = -errno;
-	return r < 0 ? cordon_fail_errno(err, r, "cannot make the session's streams") : 0;
+	*streams = (struct cordon_streams)CORDON_STREAMS_NONE;
+	streams->terminal = kind == CORDON_STREAMS_TERMINAL;
+	streams->input = (struct cordon_buf)CORDON_BUF(CORDON_INPUT_MAX);
+	streams->recent = (struct cordon_buf)CORDON_BUF(CORDON_RECENT_MAX);
+	streams->reader = *reader;
+	r = kind == CORDON_STREAMS_TERMINAL ? open_terminal(streams)
+	    : kind == CORDON_STREAMS_PIPES  ? open_pipes(streams)
+					    : open_outputs(streams);
+	for (size_t i = 0; r == 0 && i < CORDON_ARRAY_SIZE(streams->out); i++)
+		r = unblock(streams->out[i].fd);
+	if (r == 0)
+		r = unblock(streams->in_fd);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot make the program's streams") : 0;
 }
 
 static void close_inner(struct cordon_streams *streams)
@@ -87,9 +94,12 @@ void cordon_streams_done(struct cordon_streams *streams)
 
 int cordon_streams_make_standard(const struct cordon_streams *streams, struct cordon_error *err)
 {
-	for (int fd = 0; fd < 3; fd++)
-		if (dup2(streams->inner[streams->terminal ? 0 : fd], fd) < 0)
-			return cordon_fail_errno(err, -errno, "cannot set up the session's streams");
+	for (int fd = 0; fd < 3; fd++) {
+		int inner = streams->inner[streams->terminal ? 0 : fd];
+
+		if (inner >= 0 && dup2(inner, fd) < 0)
+			return cordon_fail_errno(err, -errno, "cannot set up the program's streams");
+	}
 	return 0;
 }
 
@@ -100,36 +110,33 @@ void cordon_streams_leave_standard(struct cordon_streams *streams)
 	close_inner(streams);
 	if (streams->terminal)
 		return;
-	/* Otherwise our copies would keep the pipes open after the agent has ended. */
+	/* Otherwise our copies would keep the pipes open after the program has ended. */
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; null >= 0 && fd < 3; fd++)
-		dup2(null, fd);
+	for (int fd = 0; fd < 3; fd++)
+		if (null < 0 || dup2(null, fd) < 0)
+			close(fd);
 	if (null > 2)
 		close(null);
 }
 
-/* Logs whole characters only. The bytes of a character that is not complete yet stay in stream->rest. */
-static void log_output(struct cordon_streams *streams, struct cordon_stream *stream, char *bytes, size_t n)
+/* Returns how many bytes at the end are the beginning of an incomplete character, which has at most three. */
+static size_t incomplete_bytes(const char *bytes, size_t n)
 {
-	size_t whole = n, back = 0;
-
-	/* An incomplete character begins at most three bytes before the end. */
 	for (size_t i = 1; i <= 3 && i <= n; i++) {
 		unsigned char c = (unsigned char)bytes[n - i];
 
 		if ((c & 0xc0) == 0x80)
 			continue;
-		back = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-		if (back > i)
-			whole = n - i;
-		break;
+		return (c >= 0xf0 ? 4U : c >= 0xe0 ? 3U : c >= 0xc0 ? 2U : 1U) > i ? i : 0;
 	}
-	stream->n_rest = n - whole;
-	memcpy(stream->rest, bytes + whole, stream->n_rest);
-	if (whole)
-		cordon_session_log_add(streams->log, stream->type,
-				       streams->terminal || stream == &streams->out[0] ? "assistant" : NULL, bytes,
-				       whole);
+	return 0;
+}
+
+static void pass_on(struct cordon_streams *streams, const struct cordon_stream *stream, const char *bytes, size_t n)
+{
+	if (n)
+		streams->reader.output(streams->reader.data, stream == &streams->out[0] ? STDOUT_FILENO : STDERR_FILENO,
+				       bytes, n);
 }
 
 /* Adds to the recent output of the terminal. When the buffer is full, drops its older half. */
@@ -147,29 +154,30 @@ static void add_recent(struct cordon_buf *recent, const char *bytes, size_t n)
 /* Returns false when there is nothing more to read now. */
 static bool read_stream(struct cordon_streams *streams, struct cordon_stream *stream)
 {
-	char chunk[32768];
+	CORDON_UNCLEARED char chunk[CORDON_STREAMS_PIECE_MAX];
 	size_t have = stream->n_rest;
-	ssize_t n;
+	ssize_t n = read(stream->fd, chunk + have, sizeof(chunk) - have);
 
-	memcpy(chunk, stream->rest, have);
-	n = read(stream->fd, chunk + have, sizeof(chunk) - have);
 	if (n < 0 && errno == EINTR)
 		return true;
 	if (n < 0 && errno == EAGAIN)
 		return false;
+	memcpy(chunk, stream->rest, have);
+	stream->n_rest = 0;
 	if (n <= 0) {
 		/* The end of the stream; reading from a terminal whose other end is closed gives EIO. */
-		if (have)
-			cordon_session_log_add(streams->log, stream->type, NULL, chunk, have);
-		stream->n_rest = 0;
+		pass_on(streams, stream, chunk, have);
 		cordon_closep(&stream->fd);
 		return false;
 	}
 	if (streams->terminal) {
 		add_recent(&streams->recent, chunk + have, (size_t)n);
-		cordon_control_send_output(streams->control, chunk + have, (size_t)n);
+		streams->reader.screen(streams->reader.data, chunk + have, (size_t)n);
 	}
-	log_output(streams, stream, chunk, have + (size_t)n);
+	have += (size_t)n;
+	stream->n_rest = incomplete_bytes(chunk, have);
+	memcpy(stream->rest, chunk + have - stream->n_rest, stream->n_rest);
+	pass_on(streams, stream, chunk, have - stream->n_rest);
 	return true;
 }
 
@@ -183,7 +191,7 @@ static void write_input(struct cordon_streams *streams)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {
-			/* The agent closed its input: drop what it has not read. */
+			/* The program closed its input: drop what it has not read. */
 			cordon_closep(&streams->in_fd);
 			cordon_buf_done(&streams->input);
 			return;
@@ -222,30 +230,43 @@ void cordon_streams_resize(const struct cordon_streams *streams, unsigned short 
 	kill(getpid(), SIGWINCH);
 }
 
-size_t cordon_streams_fds(const struct cordon_streams *streams, struct pollfd *ret_fds)
+/* A reader that is full makes the program wait, and never us. */
+static bool may_read(const struct cordon_streams *streams, const struct cordon_stream *stream)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < 2; i++)
-		if (streams->out[i].fd >= 0)
-			ret_fds[n++] = (struct pollfd){ .fd = streams->out[i].fd, .events = POLLIN };
-	if (streams->in_fd >= 0 && streams->input.len)
-		ret_fds[n++] = (struct pollfd){ .fd = streams->in_fd, .events = POLLOUT };
-	return n;
+	return stream->fd >= 0 && !streams->reader.full(streams->reader.data);
 }
 
-void cordon_streams_serve(struct cordon_streams *streams)
+void cordon_streams_fds(const struct cordon_streams *streams, struct pollfd *ret_fds)
 {
-	for (size_t i = 0; i < 2; i++)
-		for (size_t turn = 0; turn < TURN_BYTES / 32768 && streams->out[i].fd >= 0; turn++)
-			if (!read_stream(streams, &streams->out[i]))
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(streams->out); i++) {
+		const struct cordon_stream *stream = &streams->out[i];
+
+		ret_fds[i] = (struct pollfd){ .fd = may_read(streams, stream) ? stream->fd : -1, .events = POLLIN };
+	}
+	ret_fds[2] = (struct pollfd){ .fd = streams->input.len ? streams->in_fd : -1, .events = POLLOUT };
+}
+
+void cordon_streams_serve(struct cordon_streams *streams, const struct pollfd *fds)
+{
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(streams->out); i++) {
+		struct cordon_stream *stream = &streams->out[i];
+
+		for (size_t n = 0; fds[i].revents && n < TURN_BYTES && may_read(streams, stream);
+		     n += CORDON_STREAMS_PIECE_MAX)
+			if (!read_stream(streams, stream))
 				break;
+	}
 	write_input(streams);
 }
 
 void cordon_streams_drain(struct cordon_streams *streams)
 {
-	for (size_t i = 0; i < 2; i++)
-		while (streams->out[i].fd >= 0 && read_stream(streams, &streams->out[i]))
+	for (size_t i = 0; i < CORDON_ARRAY_SIZE(streams->out); i++) {
+		struct cordon_stream *stream = &streams->out[i];
+
+		while (stream->fd >= 0 && read_stream(streams, stream))
 			;
+		pass_on(streams, stream, stream->rest, stream->n_rest);
+		stream->n_rest = 0;
+	}
 }

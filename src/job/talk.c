@@ -90,7 +90,7 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
 	if (r == 0)
 		r = cordon_session_open(store, id, &dir, err);
 	if (r == 0)
-		r = cordon_session_log_read(dir, since, max, &events, &last, &dropped, err);
+		r = cordon_job_log_read(dir, since, max, &events, &last, &dropped, err);
 	if (r < 0)
 		return r;
 	json_array_foreach(events, i, event) {
