@@ -1,32 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts processes that outlive their caller. */
+/* Makes child processes, and processes that outlive their caller. */
 #include "base/child.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
 
-/* In the new process. Tells the caller its number as soon as no signal to the caller's group or terminal reaches it. */
-static void leave_caller(const struct cordon_detach *how, int tell_fd)
+static int set_streams(const int *streams)
 {
-	int null = open("/dev/null", O_RDWR);
-	pid_t own = getpid();
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(streams[fd] < 0 ? null : streams[fd], fd) < 0)
+			return -errno;
+	if (null > 2)
+		close(null);
+	return 0;
+}
+
+static void set_bounds(const struct cordon_fork *how)
+{
+	if (how->seconds)
+		alarm(how->seconds);
+#ifndef __SANITIZE_ADDRESS__ /* it reserves more memory than there is */
+	if (how->memory_bytes)
+		setrlimit(RLIMIT_DATA, &(struct rlimit){ how->memory_bytes, how->memory_bytes });
+#endif
+	if (how->file_bytes) {
+		setrlimit(RLIMIT_FSIZE, &(struct rlimit){ how->file_bytes, how->file_bytes });
+		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
+	}
+}
+
+/* In the new process. */
+static void become(const struct cordon_fork *how, pid_t parent)
+{
 	sigset_t none;
 
-	if (null < 0 || setsid() < 0 || cordon_write_all(tell_fd, &own, sizeof(own)) < 0)
-		_exit(1);
-	for (int number = 1; number < NSIG; number++)
+	if (how->own_session && setsid() < 0)
+		_exit(CORDON_CHILD_UNMADE);
+	/* The parent may have ended before the call. */
+	if (how->death_signal && (prctl(PR_SET_PDEATHSIG, how->death_signal) < 0 || getppid() != parent))
+		_exit(CORDON_CHILD_UNMADE);
+	for (int number = 1; how->plain_signals && number < NSIG; number++)
 		(void)signal(number, SIG_DFL);
+	if (how->streams && set_streams(how->streams) < 0)
+		_exit(CORDON_CHILD_UNMADE);
+	if (how->kept)
+		cordon_close_except(how->kept, how->n_kept);
+	set_bounds(how);
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (dup2(how->error_fd > 0 ? how->error_fd : null, STDERR_FILENO) < 0 || dup2(null, STDIN_FILENO) < 0 ||
-	    dup2(null, STDOUT_FILENO) < 0)
-		_exit(1);
-	cordon_close_except(how->kept, how->n_kept);
+	sigprocmask(SIG_SETMASK, how->blocked ? how->blocked : &none, NULL);
+}
+
+pid_t cordon_child_fork(const struct cordon_fork *how)
+{
+	pid_t pid, parent = getpid();
+	sigset_t all, before;
+	int code;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	code = errno;
+	if (pid == 0) {
+		become(how, parent);
+		return 0;
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid < 0 ? -code : pid;
+}
+
+/* In the new process. Tells the caller its number when no signal to the caller's group or terminal reaches it any more. */
+static void leave_caller(const struct cordon_detach *how, int tell_fd)
+{
+	static const int nothing;
+	const int streams[] = { -1, -1, how->error_fd > 0 ? how->error_fd : -1 };
+	pid_t own = getpid();
+
+	if (setsid() < 0 || cordon_write_all(tell_fd, &own, sizeof(own)) < 0)
+		_exit(CORDON_CHILD_UNMADE);
+	become(&(struct cordon_fork){ .streams = streams,
+				      .kept = how->kept ? how->kept : &nothing,
+				      .n_kept = how->n_kept,
+				      .plain_signals = true },
+	       0);
 	if (!how->keep_cwd && chdir("/") < 0)
-		_exit(1);
+		_exit(CORDON_CHILD_UNMADE);
 }
 
 pid_t cordon_child_detach(const struct cordon_detach *how)

@@ -12,17 +12,19 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/child.h"
 #include "base/dirs.h"
+#include "base/exit.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "git/internal.h"
 #include "policy/shares.h"
+#include "run/captured.h"
 #include "sandbox/inside/landlock.h"
 
 #define TEXT_MAX ((size_t)16 << 10) /* bytes of what git says about a failure */
@@ -196,20 +198,6 @@ int cordon_git_shim_make(const struct cordon_git_repo *repo, int dir_fd, const c
 
 /* ---- processes ---- */
 
-static void limit_files(uint64_t bytes)
-{
-	struct rlimit limit = { .rlim_cur = bytes, .rlim_max = bytes };
-
-	setrlimit(RLIMIT_FSIZE, &limit);
-	limit = (struct rlimit){ 0 };
-	setrlimit(RLIMIT_CORE, &limit);
-}
-
-static int set_streams(int in, int out, int err)
-{
-	return dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 ? -errno : 0;
-}
-
 /* Waits for the end of a child, and kills it when it takes too long. Returns its status as of waitpid(), or -errno. */
 static int await(pid_t pid, uint64_t timeout_ms, int *ret_status)
 {
@@ -314,7 +302,6 @@ static bool restrict_self(int ruleset, unsigned int abi)
 }
 
 struct running {
-	int in, out, text;
 	int ruleset;
 	unsigned int abi;
 	char **argv, **env;
@@ -322,16 +309,10 @@ struct running {
 
 static _Noreturn void exec_git(const struct cordon_git_call *call, const struct running *how)
 {
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	limit_files(CORDON_GIT_PACK_BYTES);
 	if (call->held > 0 && fcntl(call->held, F_SETFD, 0) < 0)
 		_exit(127);
-	if (set_streams(how->in, how->out, how->text) == 0 &&
-	    chdir(call->cwd ? call->cwd : call->repo->root->path) == 0 && restrict_self(how->ruleset, how->abi))
+	if (chdir(call->cwd ? call->cwd : call->repo->root->path) == 0 && restrict_self(how->ruleset, how->abi))
 		execve(call->script ? "/bin/sh" : call->repo->git, how->argv, how->env);
 	_exit(127);
 }
@@ -387,7 +368,8 @@ static int start(const struct cordon_git_call *call, int in, int out, int text, 
 {
 	CORDON_CLEANUP(env_done) struct env env = { 0 };
 	autofree const char **words = make_words(call);
-	struct running how = { .in = in, .out = out, .text = text, .abi = cordon_landlock_abi() };
+	const int streams[] = { in, out, text };
+	struct running how = { .abi = cordon_landlock_abi() };
 	autofd int ruleset = make_ruleset(call, how.abi);
 
 	if (ruleset < 0)
@@ -398,9 +380,9 @@ static int start(const struct cordon_git_call *call, int in, int out, int text, 
 	how.argv = (char **)(uintptr_t)words;
 	how.env = env.items;
 	how.ruleset = ruleset;
-	*ret_pid = fork();
+	*ret_pid = cordon_child_fork(&(struct cordon_fork){ .streams = streams, .file_bytes = CORDON_GIT_PACK_BYTES });
 	if (*ret_pid < 0)
-		return cordon_fail_errno(err, -errno, "cannot run git");
+		return cordon_fail_errno(err, (int)*ret_pid, "cannot run git");
 	if (*ret_pid == 0)
 		exec_git(call, &how);
 	return 0;
@@ -476,72 +458,64 @@ static int make_policy(const struct cordon_git_sandbox *ask, struct cordon_polic
 	return r;
 }
 
-/* The child: becomes the supervisor of a run. Its state is that of a home of its own, because the run is a part of
- * taking over, and not one of the user's. */
-static int supervise(const struct cordon_git_sandbox *ask, char **env, size_t n_env)
+/* Runs the script. Its state is that of a home of its own, because the run is a part of taking over, and not one of the
+ * user's. */
+static int run_script(const struct cordon_git_sandbox *ask, const struct env *env, int text_fd,
+		      struct cordon_captured *ret_end, struct cordon_error *err)
 {
 	char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)ask->script,
 			       NULL };
 	CORDON_CLEANUP(cordon_policy_freep) struct cordon_policy *policy = NULL;
 	CORDON_UNCLEARED char home[CORDON_PATH_MAX];
-	struct cordon_result result = { 0 };
-	struct cordon_error err = { 0 };
+	const int streams[] = { -1, -1, text_fd };
 	struct cordon_run_spec spec = { .argv = argv,
 					.at = "/q",
 					.cwd = ask->scratch,
-					.env = env,
-					.n_env = n_env,
+					.env = env->items,
+					.n_env = env->n,
 					.net = CORDON_NET_NONE,
 					.memory_bytes = CORDON_GIT_MEMORY,
 					.pids = 256,
 					.timeout_ms = CORDON_GIT_TIMEOUT_MS,
 					.grace_ms = 1 };
-	int status = 125;
+	struct cordon_capture how = { .streams = streams, .home = home, .file_bytes = CORDON_GIT_PACK_BYTES };
+	int r;
 
 	if (cordon_concat(home, sizeof(home), ask->scratch, "-home", (char *)NULL) < 0 ||
-	    (mkdir(home, 0700) < 0 && errno != EEXIST) || setenv("CORDON_HOME", home, 1) < 0)
-		cordon_fail_errno(&err, -errno, "cannot make %s", home);
-	else if (make_policy(ask, &policy, &err) == 0) {
-		spec.policy = policy;
-		cordon_run(&spec, NULL, &result, &err);
-		status = result.own_exit;
-		if (result.error.code)
-			err = result.error;
-		if (result.state == CORDON_STATE_TIMEOUT)
-			cordon_fail(&err, -ETIME, CORDON_KIND_LIMIT, "it took longer than %d s",
-				    (int)(CORDON_GIT_TIMEOUT_MS / 1000));
-		if (result.hit_memory)
-			cordon_fail(&err, -ENOMEM, CORDON_KIND_LIMIT, "it needs more memory than taking over may use");
-		cordon_result_done(&result);
-	}
-	if (err.code)
-		dprintf(2, "%s\n", err.message);
-	return status;
+	    (mkdir(home, 0700) < 0 && errno != EEXIST))
+		return cordon_fail_errno(err, -errno, "cannot make %s", home);
+	r = make_policy(ask, &policy, err);
+	if (r < 0)
+		return r;
+	spec.policy = policy;
+	r = cordon_run_apart(&spec, &how, ret_end, err);
+	if (r == 0 && ret_end->error.code)
+		*err = ret_end->error;
+	if (r == 0 && ret_end->state == CORDON_STATE_TIMEOUT)
+		cordon_fail(err, -ETIME, CORDON_KIND_LIMIT, "it took longer than %d s",
+			    (int)(CORDON_GIT_TIMEOUT_MS / 1000));
+	if (r == 0 && ret_end->hit_memory)
+		cordon_fail(err, -ENOMEM, CORDON_KIND_LIMIT, "it needs more memory than taking over may use");
+	return r;
 }
 
 int cordon_git_sandbox(const struct cordon_git_sandbox *ask, int *ret_status, struct cordon_buf *ret_text,
 		       struct cordon_error *err)
 {
-	autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC), text = make_memfd("git-error");
+	struct cordon_captured end = { .own_exit = CORDON_EXIT_REFUSED };
 	CORDON_CLEANUP(env_done) struct env env = { 0 };
-	int status = 0, r;
-	pid_t pid;
+	autofd int text = make_memfd("git-error");
+	struct cordon_error own = { 0 };
+	int r;
 
 	env_fill(&env);
-	if (null < 0 || text < 0 || env.code < 0)
+	if (text < 0 || env.code < 0)
 		return cordon_fail_errno(err, env.code < 0 ? env.code : -EMFILE, "cannot start a sandbox");
-	pid = fork();
-	if (pid < 0)
-		return cordon_fail_errno(err, -errno, "cannot start a sandbox");
-	if (pid == 0) {
-		limit_files(CORDON_GIT_PACK_BYTES);
-		_exit(set_streams(null, null, text) < 0 ? 125 : supervise(ask, env.items, env.n));
-	}
-	r = await(pid, CORDON_GIT_TIMEOUT_MS + 30000, &status);
-	if (r < 0)
-		return cordon_fail_errno(err, r, "the sandbox of git");
+	(void)run_script(ask, &env, text, &end, &own);
+	if (own.code)
+		dprintf(text, "%s\n", own.message);
 	ret_text->max = TEXT_MAX;
 	r = read_memfd(text, true, ret_text, err);
-	*ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	*ret_status = end.own_exit;
 	return r;
 }

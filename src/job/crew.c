@@ -349,14 +349,15 @@ static void refuse(struct cordon_crew *crew, struct member *member, const struct
 	report_state(crew, &job);
 }
 
-static int fork_supervisor(struct cordon_crew *crew, struct member *member, struct cordon_error *err)
+static int start_supervisor(struct cordon_crew *crew, struct member *member, struct cordon_error *err)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = member->index };
+	struct cordon_crew_start start;
+	struct cordon_job job;
 	autofd int dir = -1;
 	autofd int alive = -1;
 	autofd int ours = -1;
 	autofd int theirs = -1;
-	sigset_t all, before;
 	int pair[2];
 	int r = cordon_crew_job_make(crew->crew_fd, member->index, &dir, &alive, err);
 
@@ -368,27 +369,18 @@ static int fork_supervisor(struct cordon_crew *crew, struct member *member, stru
 	theirs = pair[1];
 	if (epoll_ctl(crew->epoll_fd, EPOLL_CTL_ADD, ours, &event) < 0)
 		return cordon_fail_errno(err, -errno, "cannot wait for a job");
-	/* No signal handler of the front end may run in the supervisor. The supervisor sets its own mask later. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	member->pid = fork();
-	if (member->pid == 0) {
-		struct cordon_job job = job_of(member);
-		struct cordon_crew_start start = { .job = &job,
-						   .spec = &member->spec,
-						   .detached = crew->info.detached,
-						   .repeatable = crew->repeatable,
-						   .crew_fd = crew->crew_fd,
-						   .dir_fd = dir,
-						   .alive_fd = alive,
-						   .owner = theirs };
-
-		cordon_crew_supervise(&start);
-	}
-	r = member->pid < 0 ? -errno : 0;
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (r < 0)
-		return cordon_fail_errno(err, r, "cannot fork");
+	job = job_of(member);
+	start = (struct cordon_crew_start){ .job = &job,
+					    .spec = &member->spec,
+					    .detached = crew->info.detached,
+					    .repeatable = crew->repeatable,
+					    .crew_fd = crew->crew_fd,
+					    .dir_fd = dir,
+					    .alive_fd = alive,
+					    .owner = theirs };
+	member->pid = cordon_crew_supervise(&start);
+	if (member->pid < 0)
+		return cordon_fail_errno(err, (int)member->pid, "cannot fork");
 	member->fd = cordon_steal_fd(&ours);
 	return 0;
 }
@@ -403,7 +395,7 @@ static void start_some(struct cordon_crew *crew)
 			continue;
 		if (crew->stopped || member->unwanted || cordon_crew_requested(crew->crew_fd, member->index)) {
 			set_state(crew, member, CORDON_JOB_CANCELLED);
-		} else if (fork_supervisor(crew, member, &err) < 0) {
+		} else if (start_supervisor(crew, member, &err) < 0) {
 			refuse(crew, member, &err);
 		} else {
 			crew->active++;

@@ -68,7 +68,7 @@ struct cordon_crew_start {
 	int owner;    /* the supervisor's end of the socket to the owner */
 };
 
-/* Runs the job and ends the process. To be called in a process that was just forked. */
-_Noreturn void cordon_crew_supervise(const struct cordon_crew_start *start);
+/* Starts the supervisor, a child that runs the job. Returns its number or -errno. */
+pid_t cordon_crew_supervise(const struct cordon_crew_start *start);
 
 #endif

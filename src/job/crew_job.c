@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "base/child.h"
 #include "job/crew_internal.h"
 #include "job/relay.h"
 #include "job/supervisor.h"
@@ -162,21 +163,17 @@ void cordon_crew_needs(const struct cordon_policy *policy, int *kept, size_t max
 	}
 }
 
-/* Gives up everything of the owner that the run does not need: its descriptors, signal handlers and session. */
-static void detach_from_owner(const struct cordon_crew_start *start)
+/* Makes a process that has nothing of the owner that the run does not need: no other descriptors, no signal handlers, and a
+ * session of its own. */
+static pid_t fork_supervisor(const struct cordon_crew_start *start)
 {
 	int kept[KEPT_MAX] = { start->crew_fd, start->dir_fd, start->alive_fd, start->owner };
-	int input = start->spec->input;
-	size_t n = 4;
+	const int streams[] = { start->spec->input > 0 ? start->spec->input : -1, -1, -1 };
+	struct cordon_fork how = {
+		.streams = streams, .kept = kept, .n_kept = 4, .own_session = true, .plain_signals = true
+	};
 	sigset_t blocked;
-	int null;
 
-	setsid();
-	prctl(PR_SET_NAME, "cordon-job", 0, 0, 0);
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
-	/* A write to a closed pipe must fail with an error and not end the process. */
-	signal(SIGPIPE, SIG_IGN);
 	/* These stay blocked until the run's loop reads them, for which they mean cancel. After the run they have no
 	 * effect. */
 	sigemptyset(&blocked);
@@ -184,15 +181,9 @@ static void detach_from_owner(const struct cordon_crew_start *start)
 	sigaddset(&blocked, SIGTERM);
 	sigaddset(&blocked, SIGHUP);
 	sigaddset(&blocked, SIGQUIT);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
-	if (input > 0)
-		dup2(input, 0);
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = input > 0 ? 1 : 0; fd < 3; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			close(fd);
-	cordon_crew_needs(start->spec->run.policy, kept, KEPT_MAX, &n);
-	cordon_close_except(kept, n);
+	how.blocked = &blocked;
+	cordon_crew_needs(start->spec->run.policy, kept, KEPT_MAX, &how.n_kept);
+	return cordon_child_fork(&how);
 }
 
 /* Runs the program of the job; the result has the error. */
@@ -212,7 +203,8 @@ static void run_job(struct crew_job *s, struct cordon_result *ret_result)
 		(void)cordon_supervisor_run(&s->supervisor, &home, &spec->run, &work, ret_result, &err);
 }
 
-void cordon_crew_supervise(const struct cordon_crew_start *start)
+/* In the child. */
+static _Noreturn void supervise(const struct cordon_crew_start *start)
 {
 	static const struct cordon_supervisor_calls calls = { .planned = on_planned,
 							      .launched = on_launched,
@@ -230,7 +222,9 @@ void cordon_crew_supervise(const struct cordon_crew_start *start)
 	s.supervisor.calls = &calls;
 	s.supervisor.data = &s;
 	s.supervisor.dir_fd = start->dir_fd;
-	detach_from_owner(start);
+	prctl(PR_SET_NAME, "cordon-job", 0, 0, 0);
+	/* A write to a closed pipe must fail with an error and not end the process. */
+	signal(SIGPIPE, SIG_IGN);
 	/* A request to cancel that was made before this process could be woken is on disk, so we look for one once in
 	 * any case. */
 	wake_ourselves(&s);
@@ -246,4 +240,13 @@ void cordon_crew_supervise(const struct cordon_crew_start *start)
 	else
 		cordon_relay_finish(&s.relay);
 	_exit(0);
+}
+
+pid_t cordon_crew_supervise(const struct cordon_crew_start *start)
+{
+	pid_t pid = fork_supervisor(start);
+
+	if (pid == 0)
+		supervise(start);
+	return pid;
 }

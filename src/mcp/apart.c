@@ -15,15 +15,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/time.h"
 #include "mcp/internal.h"
 
-#define READ_SECONDS 60		      /* for a child that only reads */
-#define READ_MEMORY ((rlim_t)1 << 30) /* likewise */
 #define VALUE_MAX ((size_t)64 << 20)
 #define CHILDREN_MAX 64	   /* at once; further calls wait */
 #define CHILDREN_OF_ONE 16 /* of one client */
@@ -102,34 +99,15 @@ static char hear(void)
 	return byte;
 }
 
-/*
- * What a hostile agent left (a view of millions of files) must not take the memory of the machine. What changes something has no
- * bounds, and is not ended by Ctrl-C in the terminal of the server.
- */
-static void bound(bool reads)
+/* Makes a child, whose output is not an answer of the server. */
+static pid_t fork_child(const struct cordon_mcp *mcp, int fd, bool reads)
 {
-	if (!reads) {
-		setsid();
-		return;
-	}
-	alarm(READ_SECONDS);
-#ifndef __SANITIZE_ADDRESS__ /* it reserves more memory than there is */
-	setrlimit(RLIMIT_DATA, &(struct rlimit){ READ_MEMORY, READ_MEMORY });
-#endif
-}
-
-/* Leaves a child what it needs: the store. */
-static void leave_server(const struct cordon_mcp *mcp, int fd, bool reads)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t none;
+	pid_t pid = cordon_store_fork(mcp->store, fd, reads);
+	int null = pid == 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
 
 	for (int i = 0; null >= 0 && i < 3; i++)
 		dup2(null, i);
-	cordon_store_keep_fds(mcp->store, fd);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	bound(reads);
+	return pid;
 }
 
 _Noreturn static void be_child(struct cordon_mcp_call *call, const struct cordon_mcp_work *work, int fd)
@@ -139,7 +117,6 @@ _Noreturn static void be_child(struct cordon_mcp_call *call, const struct cordon
 	int passed = -1, r;
 	char said;
 
-	leave_server(call->request.mcp, fd, work->reads);
 	server_fd = fd;
 	value = work->work(call, &passed);
 	text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -235,10 +212,10 @@ static int start(struct cordon_mcp_call *call, struct cordon_mcp_child *child)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	child->call = NULL;
-	child->pid = fork();
+	child->pid = fork_child(call->request.mcp, pair[1], child->work->reads);
 	if (child->pid == 0)
 		be_child(call, child->work, pair[1]);
-	r = child->pid < 0 ? -errno : 0;
+	r = child->pid < 0 ? (int)child->pid : 0;
 	close(pair[1]);
 	child->fd = pair[0];
 	if (r < 0) {
@@ -365,9 +342,8 @@ void cordon_mcp_aside(struct cordon_mcp *mcp, void (*work)(const struct cordon_s
 	if (!child)
 		return;
 	child->left = true;
-	child->pid = fork();
+	child->pid = fork_child(mcp, -1, false);
 	if (child->pid == 0) {
-		leave_server(mcp, -1, false);
 		work(mcp->store, id);
 		_exit(0);
 	}

@@ -2,34 +2,95 @@
 /* Runs a program in a sandbox and captures what it writes. */
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "base/child.h"
 #include "base/exit.h"
 #include "base/io.h"
 #include "run/captured.h"
 
-/* Becomes the supervisor. The result goes to memory that the caller shares. */
-static _Noreturn void supervise(const struct cordon_run_spec *spec, int in, int out, int text, pid_t parent,
-				struct cordon_captured *ret_end)
+#define HANGS_SECONDS 30
+
+/* A run and the process that supervises it. */
+struct supervised {
+	pid_t pid;
+	struct cordon_captured *end; /* memory that both processes share */
+};
+
+static _Noreturn void supervise(const struct cordon_run_spec *spec, const char *home, struct cordon_captured *ret_end)
 {
 	struct cordon_result result = { 0 };
 	struct cordon_error err = { 0 };
-	sigset_t none;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* The run ends with the caller: cordon ends a run whose supervisor gets SIGTERM. */
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
-	    dup2(text, 2) < 0)
+	if (home && setenv("CORDON_HOME", home, 1) < 0)
 		_exit(CORDON_EXIT_REFUSED);
 	cordon_run(spec, NULL, &result, &err);
-	ret_end->own_exit = result.own_exit;
-	ret_end->state = result.state;
-	ret_end->error = result.error;
+	*ret_end = (struct cordon_captured){ .own_exit = result.own_exit,
+					     .state = result.state,
+					     .hit_memory = result.hit_memory,
+					     .error = result.error };
 	_exit(0);
+}
+
+/* A supervisor ends a run at its time limit. One that has not ended long after that hangs; 0 when there is no limit. */
+static unsigned int seconds_for(const struct cordon_run_spec *spec)
+{
+	uint64_t most = (uint64_t)HANGS_SECONDS * 1000000;
+
+	return spec->timeout_ms && spec->timeout_ms < most && spec->grace_ms < most
+		       ? (unsigned int)((spec->timeout_ms + spec->grace_ms) / 1000) + HANGS_SECONDS
+		       : 0;
+}
+
+static int begin(const struct cordon_run_spec *spec, const struct cordon_capture *how, struct supervised *ret)
+{
+	/* The run ends with the caller: cordon ends a run whose supervisor gets SIGTERM. */
+	struct cordon_fork child = { .streams = how->streams,
+				     .death_signal = SIGTERM,
+				     .seconds = seconds_for(spec),
+				     .file_bytes = how->file_bytes };
+	struct cordon_captured *end = mmap(NULL, sizeof(*end), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+					   0);
+
+	if (end == MAP_FAILED)
+		return -errno;
+	ret->pid = cordon_child_fork(&child);
+	if (ret->pid == 0)
+		supervise(spec, how->home, end);
+	if (ret->pid < 0) {
+		munmap(end, sizeof(*end));
+		return (int)ret->pid;
+	}
+	ret->end = end;
+	return 0;
+}
+
+static int finish(const struct supervised *run, struct cordon_captured *ret_end)
+{
+	int status = 0, r = 0;
+
+	while (r == 0 && waitpid(run->pid, &status, 0) < 0)
+		if (errno != EINTR)
+			r = -errno;
+	if (r == 0 && (!WIFEXITED(status) || WEXITSTATUS(status)))
+		r = -EIO;
+	if (r == 0)
+		*ret_end = *run->end;
+	munmap(run->end, sizeof(*run->end));
+	return r;
+}
+
+int cordon_run_apart(const struct cordon_run_spec *spec, const struct cordon_capture *how,
+		     struct cordon_captured *ret_end, struct cordon_error *err)
+{
+	struct supervised run;
+	int r = begin(spec, how, &run);
+
+	if (r == 0)
+		r = finish(&run, ret_end);
+	return r < 0 ? cordon_fail_errno(err, r, "cannot supervise %s", spec->argv[0]) : 0;
 }
 
 /* Takes what is there. Returns false at the end. */
@@ -77,34 +138,24 @@ int cordon_run_captured(const struct cordon_run_spec *spec, const void *input, s
 			struct cordon_buf *ret_out, struct cordon_buf *ret_text, struct cordon_captured *ret_end,
 			struct cordon_error *err)
 {
-	struct cordon_captured *end = mmap(NULL, sizeof(*end), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-					   0);
-	int out[2] = { -1, -1 }, text[2] = { -1, -1 }, status = 0, r = end == MAP_FAILED ? -errno : 0;
+	int out[2] = { -1, -1 }, text[2] = { -1, -1 }, r = 0;
 	autofd int in = make_input(input, n_input);
-	pid_t pid, self = getpid();
+	struct supervised run;
 
-	if (r == 0 && (in < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(text, O_CLOEXEC) < 0))
+	if (in < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(text, O_CLOEXEC) < 0)
 		r = in < 0 ? in : -errno;
-	pid = r == 0 ? fork() : -1;
-	if (r == 0 && pid < 0)
-		r = -errno;
-	if (pid == 0)
-		supervise(spec, in, out[1], text[1], self, end);
+	if (r == 0) {
+		const int streams[] = { in, out[1], text[1] };
+
+		r = begin(spec, &(struct cordon_capture){ .streams = streams }, &run);
+	}
 	cordon_closep(&out[1]);
 	cordon_closep(&text[1]);
-	if (pid > 0) {
+	if (r == 0) {
 		collect(&out[0], ret_out, &text[0], ret_text);
-		while (waitpid(pid, &status, 0) < 0)
-			if (errno != EINTR)
-				r = -errno;
+		r = finish(&run, ret_end);
 	}
-	if (r == 0 && (!WIFEXITED(status) || WEXITSTATUS(status)))
-		r = -EIO;
-	if (r == 0)
-		*ret_end = *end;
 	cordon_closep(&out[0]);
 	cordon_closep(&text[0]);
-	if (end != MAP_FAILED)
-		munmap(end, sizeof(*end));
 	return r < 0 ? cordon_fail_errno(err, r, "cannot supervise %s", spec->argv[0]) : 0;
 }

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -41,33 +40,11 @@ static void send_part(void *data, const struct cordon_page_answer *answer, const
 	cordon_write_all(sender->fd, bytes, n);
 }
 
-/*
- * What a hostile agent left (a view of millions of files) must not take the memory of the machine, nor the time of the
- * page. An action has no bounds: it is a person's, and must not be cut off, not even by Ctrl-C in the terminal of the
- * server.
- */
-static void bound(bool acts)
-{
-	if (acts) {
-		setsid();
-		return;
-	}
-	alarm(CORDON_WORKER_SECONDS);
-#ifndef __SANITIZE_ADDRESS__ /* it reserves more memory than there is */
-	setrlimit(RLIMIT_DATA, &(struct rlimit){ CORDON_WORKER_MEMORY, CORDON_WORKER_MEMORY });
-#endif
-}
-
 _Noreturn static void work(const struct cordon_exchange *exchange, struct cordon_page_request *request, int fd)
 {
 	struct sender sender = { .fd = fd, .browser = exchange->server->browser };
 	struct cordon_page_answer answer;
-	sigset_t none;
 
-	cordon_store_keep_fds(exchange->server->store, fd);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	bound(!cordon_streq(request->method, "GET"));
 	request->send = send_part;
 	request->data = &sender; /* cppcheck-suppress autoVariables ; this function does not return */
 	/* INVARIANT: who logged in outside of sandboxes is not served inside one. A browser sends the cookie to every
@@ -121,10 +98,10 @@ int cordon_worker_start(struct cordon_exchange *exchange, const char *method, co
 		free(worker);
 		return r;
 	}
-	worker->pid = fork();
+	worker->pid = cordon_store_fork(server->store, fds[1], cordon_streq(method, "GET"));
 	if (worker->pid == 0)
 		work(exchange, &request, fds[1]);
-	r = worker->pid < 0 ? -errno : 0;
+	r = worker->pid < 0 ? (int)worker->pid : 0;
 	close(fds[1]);
 	worker->fd = fds[0];
 	if (r == 0 && fcntl(worker->fd, F_SETFL, O_NONBLOCK) < 0)

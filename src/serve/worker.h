@@ -9,9 +9,7 @@
 
 #include "page/page.h"
 
-#define CORDON_WORKERS_MAX 16		       /* pages at once, and as many actions */
-#define CORDON_WORKER_SECONDS 60	       /* for a page; an action is never cut off */
-#define CORDON_WORKER_MEMORY ((rlim_t)1 << 30) /* of a page likewise */
+#define CORDON_WORKERS_MAX 16 /* pages at once, and as many actions */
 
 struct cordon_exchange;
 struct cordon_server;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the store, and judges ids before any path is made of them. */
+#include "base/child.h"
 #include "state/kinds.h"
 #include "store/internal.h"
 
@@ -40,7 +41,7 @@ void cordon_store_done(struct cordon_store *store)
 	cordon_home_done(&store->home);
 }
 
-void cordon_store_keep_fds(const struct cordon_store *store, int fd)
+pid_t cordon_store_fork(const struct cordon_store *store, int fd, bool reads)
 {
 	const int kept[] = { fd,
 			     store->home.fd,
@@ -50,7 +51,11 @@ void cordon_store_keep_fds(const struct cordon_store *store, int fd)
 			     store->staging_fd,
 			     store->trees_fd };
 
-	cordon_close_except(kept, CORDON_ARRAY_SIZE(kept));
+	return cordon_child_fork(&(struct cordon_fork){ .kept = kept,
+							.n_kept = CORDON_ARRAY_SIZE(kept),
+							.own_session = !reads,
+							.seconds = reads ? CORDON_STORE_READ_SECONDS : 0,
+							.memory_bytes = reads ? CORDON_STORE_READ_MEMORY : 0 });
 }
 
 /* Copies the text and makes it lower case; -EINVAL when it has other characters than letters, digits and '-', or the

@@ -3,10 +3,13 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/child.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -441,6 +444,93 @@ static void descriptors_are_closed_but_for_those_that_are_named(void **state)
 	assert_stay((const int[]){ -1, 12, 12, -1, 2 }, 5);
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+	_exit(9);
+}
+
+/* What a child of cordon_child_fork() is, checked in it; the number of the first thing that is wrong, or 0. */
+static int check_child(const int ends[static 2], pid_t parent)
+{
+	sigset_t blocked;
+	struct rlimit limit;
+
+	if (write(1, "x", 1) != 1 || read(0, &blocked, 1) != 0 || is_open(ends[0]) || !is_open(ends[1]))
+		return 1;
+	if (getsid(0) != getpid() || getppid() != parent)
+		return 2;
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	if (!sigismember(&blocked, SIGHUP) || sigismember(&blocked, SIGUSR1) || signal(SIGUSR1, SIG_DFL) != SIG_DFL)
+		return 3;
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur != 4096 || getrlimit(RLIMIT_CORE, &limit) < 0 ||
+	    limit.rlim_max)
+		return 4;
+#ifndef __SANITIZE_ADDRESS__
+	if (getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_max != (rlim_t)1 << 30)
+		return 5;
+#endif
+	return alarm(0) == 50 ? 0 : 6;
+}
+
+static void a_child_has_what_it_was_given_and_its_bounds(void **state)
+{
+	pid_t pid, parent = getpid();
+	sigset_t blocked;
+	char byte = '\0';
+	int ends[2], status;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGHUP);
+	signal(SIGUSR1, on_signal);
+	pid = cordon_child_fork(&(struct cordon_fork){ .streams = (const int[]){ -1, ends[1], 2 },
+						       .kept = &ends[1],
+						       .n_kept = 1,
+						       .own_session = true,
+						       .plain_signals = true,
+						       .blocked = &blocked,
+						       .death_signal = SIGKILL,
+						       .seconds = 50,
+						       .memory_bytes = (uint64_t)1 << 30,
+						       .file_bytes = 4096 });
+	if (pid == 0)
+		_exit(check_child(ends, parent));
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	assert_ptr_equal(signal(SIGUSR1, SIG_DFL), on_signal);
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	assert_false(sigismember(&blocked, SIGHUP));
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void a_child_without_wishes_is_as_its_parent(void **state)
+{
+	pid_t pid, session = getsid(0);
+	int ends[2], status;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = cordon_child_fork(&(struct cordon_fork){ 0 });
+	if (pid == 0)
+		_exit(!is_open(ends[0]) || !is_open(ends[1]) || getsid(0) != session || alarm(0));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	/* A stream that can't be had is not replaced by another one. */
+	pid = cordon_child_fork(&(struct cordon_fork){ .streams = (const int[]){ -1, 999, -1 } });
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), CORDON_CHILD_UNMADE);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +555,8 @@ int main(void)
 		cmocka_unit_test(arena_hands_out_zeroed_memory_and_keeps_what_grew),
 		cmocka_unit_test(uuids_are_random_and_checked),
 		cmocka_unit_test(descriptors_are_closed_but_for_those_that_are_named),
+		cmocka_unit_test(a_child_has_what_it_was_given_and_its_bounds),
+		cmocka_unit_test(a_child_without_wishes_is_as_its_parent),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
