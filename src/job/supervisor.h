@@ -1,19 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor of a job: it runs one program in its view and sandbox, keeps what the program writes and what happens in a ring
- * on disk (job/log.h), and goes on until the program and its output have ended. What is special about a session (process.c) or
- * about a job of a crew (crew_job.c) is in functions that it calls. It is a part of the process that supervises the run.
+ * on disk (job/log.h), and goes on until the program and its output have ended. Input for the program is kept until it is read.
+ * What only a session (process.c) or a job of a crew (crew_job.c) does is in functions that it calls. It is a part of the
+ * process that supervises the run.
  */
 #ifndef CORDON_JOB_SUPERVISOR_H
 #define CORDON_JOB_SUPERVISOR_H
 
+#include <poll.h>
+
+#include "base/buf.h"
 #include "base/home.h"
 #include "config/values.h"
 #include "job/log.h"
-#include "job/streams.h"
 #include "view/view.h"
 
-/* Each may be NULL. */
+#define CORDON_RECENT_MAX ((size_t)128 << 10)
+#define CORDON_INPUT_MAX ((size_t)4 << 20) /* bytes of input that a program has not read yet */
+#define CORDON_STREAMS_PIECE_MAX 32768	   /* bytes of output in one call */
+
+enum cordon_streams_kind {
+	CORDON_STREAMS_PIPES,
+	CORDON_STREAMS_TERMINAL,
+	CORDON_STREAMS_OUTPUT, /* pipes for standard output and error; the program gets our standard input */
+};
+
+struct cordon_stream {
+	int fd;	      /* our end, or -1 */
+	char rest[4]; /* the beginning of a character that is not complete yet */
+	size_t n_rest;
+};
+
+struct cordon_streams {
+	struct cordon_stream out[2];
+	int in_fd;    /* our end of the standard input, or of the terminal; -1 when there is none */
+	int inner[3]; /* the program's ends, until the program has its copies; then -1 */
+	bool terminal;
+	bool end_input; /* close the input when the program has read all of it */
+	struct cordon_buf input;
+	struct cordon_buf recent; /* the latest output of a terminal */
+};
+
+/* clang-format off */
+#define CORDON_STREAMS_NONE { .out = { { .fd = -1 }, { .fd = -1 } }, .in_fd = -1, .inner = { -1, -1, -1 } }
+/* clang-format on */
+
+/* Each may be NULL but for the last two. */
 struct cordon_supervisor_calls {
 	/* The plan has been made, and the program's streams are ours; an error ends the run before it begins. */
 	int (*planned)(void *data, const struct cordon_plan *plan, struct cordon_error *err);
@@ -57,6 +90,11 @@ void cordon_supervisor_log(struct cordon_supervisor *supervisor, const char *typ
 			   size_t n);
 void cordon_supervisor_note(struct cordon_supervisor *supervisor, const char *type, const char *fmt, ...)
 	CORDON_PRINTF(3, 4);
+
+/* Queues a message for the program. Returns 0, -E2BIG when too much waits that the program has not read, -EPIPE when its
+ * input is closed. */
+int cordon_streams_send(struct cordon_streams *streams, const char *text, size_t n, bool end_input);
+void cordon_streams_resize(const struct cordon_streams *streams, unsigned short columns, unsigned short rows);
 
 /* Runs the program to its end, as cordon_view_run() does, and logs all of its output. */
 int cordon_supervisor_run(struct cordon_supervisor *supervisor, const struct cordon_home *home,
