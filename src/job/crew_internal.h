@@ -16,8 +16,6 @@
  * except for `owned`. */
 int cordon_crew_make(const struct cordon_home *home, const struct cordon_crew_info *info, int *ret_crew_fd,
 		     int *ret_owner_fd, struct cordon_error *err);
-/* Judges the id and opens the directory of the crew. */
-int cordon_crew_open(const struct cordon_home *home, const char *id, int *ret_crew_fd, struct cordon_error *err);
 int cordon_crew_info_read(int crew_fd, struct cordon_crew_info *ret_info, struct cordon_error *err);
 
 /* Makes the directory of a job that starts, and takes the lock of its supervisor before anybody can see the
@@ -32,11 +30,6 @@ void cordon_crew_job_read(int crew_fd, size_t index, bool owned, struct cordon_j
 int cordon_crew_job_prepare(int dir_fd, const struct cordon_job *job, const struct cordon_run_spec *spec,
 			    struct cordon_error *err);
 void cordon_crew_job_running(int dir_fd);
-/* Return NULL when there is none. */
-json_t *cordon_crew_result_read(int dir_fd);
-json_t *cordon_crew_record_read(int dir_fd);
-/* The policy that a supervisor has written, for the root as it is now. */
-int cordon_crew_policy_read(int dir_fd, const char *root, struct cordon_policy **ret_policy, struct cordon_error *err);
 int cordon_crew_result_write(int dir_fd, const struct cordon_job *job, const struct cordon_result *result,
 			     bool log_failed, bool durable, struct cordon_error *err);
 

@@ -23,13 +23,11 @@ struct cordon_session_input {
 extern const struct cordon_record_kind cordon_session_input_kind;
 
 /*
- * spawn.c: starts the process of a session, which gets its `alive` lock and the lock of the workspace; the
- * caller closes its own copies. *ret_fd is our end of a socket, on which the process sends one line. When the program
- * runs, the line is {last_event_index}, the index of the last event before anything that the program wrote. When it
- * cannot run, the line is {kind, message, hint, no_exec}. A byte that the starter sends cancels the start.
+ * The numbers of the descriptors that the process of a session gets: its `alive` lock, its end of a socket, and the lock of the
+ * workspace. On the socket it sends one line. When the program runs, the line is {last_event_index}, the index of the last event
+ * before anything that the program wrote. When it cannot run, the line is {kind, message, hint, no_exec}. A byte that the
+ * starter sends cancels the start.
  */
-int cordon_session_spawn(const char *id, int alive_fd, int lock_fd, int *ret_fd, struct cordon_error *err);
-/* The numbers of the descriptors that the session's process inherits. */
 enum { CORDON_SESSION_FD_ALIVE = 3, CORDON_SESSION_FD_START, CORDON_SESSION_FD_LOCK, CORDON_SESSION_FD__MAX };
 
 #endif

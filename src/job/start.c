@@ -1,13 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts and resumes sessions: finds out which session is meant and whether it may start, and prepares its record. */
+/* Starts and resumes sessions: finds out which session is meant and whether it may start, prepares its record, starts
+ * cordon-job, and waits until its program runs, it reports why not, it dies, or the time is over. */
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
+#include "base/child.h"
+#include "base/json.h"
+#include "base/program.h"
 #include "base/setting.h"
 #include "base/text.h"
 #include "job/control.h"
 #include "job/internal.h"
-#include "job/start.h"
+
+#define ANSWER_MAX 65536
+#define LOCK_TRIES 20
+#define RETRY_MS 10
+#define PROGRAM "cordon-job"
+
+struct cordon_session_start {
+	struct cordon_session_answer answer;
+	int fd;			/* our end of the start's socket; -1 when there is nothing to wait for */
+	int64_t due;		/* monotonic milliseconds */
+	struct cordon_buf text; /* what the process has sent so far */
+	bool cancelled;
+};
+
+/* What the steps of a start share; it owns none of these. */
+struct starting {
+	const struct cordon_store *store;
+	const struct cordon_session_request *request;
+	const struct cordon_project *project; /* with its lock held */
+	const char *workspace;		      /* its id */
+	int lock_fd;			      /* of the workspace */
+	const char *message;		      /* for the program's standard input, or NULL */
+	struct cordon_session_start *start;
+};
+
+/* This runs between fork and exec, so it makes async-signal-safe calls only. */
+_Noreturn static void exec_session(const char *program, char **argv, const int fds[static CORDON_SESSION_FD__MAX])
+{
+	int high[CORDON_SESSION_FD__MAX];
+
+	/* Copy the descriptors to high numbers first, so that dup2() below does not overwrite one that is still
+	 * needed. */
+	for (int fd = CORDON_SESSION_FD_ALIVE; fd < CORDON_SESSION_FD__MAX; fd++)
+		high[fd] = fcntl(fds[fd], F_DUPFD, 16);
+	for (int fd = CORDON_SESSION_FD_ALIVE; fd < CORDON_SESSION_FD__MAX; fd++)
+		dup2(high[fd], fd);
+	close_range(CORDON_SESSION_FD__MAX, ~0U, 0);
+	execve(program, argv, environ);
+	_exit(127);
+}
+
+/* Starts the process of a session, which gets the locks; *ret_fd is our end of the socket (job/internal.h). */
+static int spawn_process(const char *id, int alive_fd, int lock_fd, int *ret_fd, struct cordon_error *err)
+{
+	char program[CORDON_PATH_MAX], name[] = PROGRAM, session[CORDON_ID_SIZE];
+	char *argv[] = { name, session, NULL };
+	autofd int ours = -1;
+	autofd int theirs = -1;
+	int pair[2] = { -1, -1 }, fds[CORDON_SESSION_FD__MAX] = { -1, -1, -1 };
+	pid_t pid;
+	int r = cordon_program_find(PROGRAM, program, err);
+
+	if (r < 0) {
+		cordon_error_hint(err, "install it; sessions can't run without it");
+		return r;
+	}
+	r = cordon_copy(session, sizeof(session), id, strlen(id));
+	if (r == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		r = -errno;
+	if (r < 0)
+		return cordon_fail_errno(err, r, "cannot start " PROGRAM);
+	ours = pair[0];
+	theirs = pair[1];
+	fds[CORDON_SESSION_FD_ALIVE] = alive_fd;
+	fds[CORDON_SESSION_FD_START] = theirs;
+	fds[CORDON_SESSION_FD_LOCK] = lock_fd;
+	pid = cordon_child_detach(&(struct cordon_detach){ .kept = fds, .n_kept = CORDON_ARRAY_SIZE(fds) });
+	if (pid == 0)
+		exec_session(program, argv, fds);
+	if (pid < 0)
+		return cordon_fail_errno(err, (int)pid, "cannot start " PROGRAM);
+	*ret_fd = cordon_steal_fd(&ours);
+	return 0;
+}
+
+/* Records which session it is. If it was spawned, sets the time at which its start has taken too long. */
+static void set_session(struct cordon_session_start *start, const struct cordon_session_record *record, bool spawned)
+{
+	struct cordon_session_answer *answer = &start->answer;
+
+	cordon_copy(answer->session_id, sizeof(answer->session_id), record->id, strlen(record->id));
+	cordon_copy(answer->workspace_id, sizeof(answer->workspace_id), record->workspace_id,
+		    strlen(record->workspace_id));
+	answer->spawned = spawned;
+	if (spawned)
+		start->due = cordon_time_monotonic() + CORDON_START_TIMEOUT_MS;
+}
+
+/* Records that the program could not be started, and why; the session is then over. The caller holds the lock
+ * `alive`. */
+static void record_refusal(const struct cordon_store *store, struct cordon_session_record *record,
+			   const struct cordon_error *err)
+{
+	record->status = CORDON_SESSION_FAILED;
+	record->state = CORDON_SESSION_REFUSED;
+	json_decref(record->error);
+	record->error = json_pack("{s:s, s:s, s:s}", "kind", cordon_kind_name(err->kind), "message", err->message,
+				  "hint", err->hint);
+	cordon_session_write(store, record, NULL);
+}
+
+/* ---- which session, and its record ---- */
 
 static const struct cordon_field input_fields[] = {
 	{ .key = "message", .type = CORDON_FIELD_STRING, .offset = offsetof(struct cordon_session_input, message) },
@@ -286,9 +394,9 @@ static int start_process(struct starting *starting, struct cordon_session_record
 		r = cordon_workspace_stamp(store, project, record->workspace_id, record->id, err);
 	if (r < 0)
 		return r;
-	r = cordon_session_spawn(record->id, alive, starting->lock_fd, &starting->start->fd, err);
+	r = spawn_process(record->id, alive, starting->lock_fd, &starting->start->fd, err);
 	if (r < 0) {
-		cordon_session_refuse(store, record, err);
+		record_refusal(store, record, err);
 		cordon_active_remove(project, record->workspace_id, record->id);
 	}
 	return r;
@@ -341,7 +449,7 @@ static int spawn(struct starting *starting, struct cordon_session_record *earlie
 	if (r == 0)
 		r = start_process(starting, &record, earlier != NULL, err);
 	if (r == 0)
-		cordon_session_start_of(starting->start, &record, true);
+		set_session(starting->start, &record, true);
 	return r;
 }
 
@@ -386,7 +494,7 @@ static int send_or_start(struct starting *starting, struct cordon_session_record
 					    &starting->start->answer.last_event_index, err);
 
 		if (r == 0)
-			cordon_session_start_of(starting->start, latest, false);
+			set_session(starting->start, latest, false);
 		if (r == 0 || !ended_meanwhile(store, latest->id, r))
 			return r;
 	}
@@ -419,8 +527,8 @@ static int start_locked(struct starting *starting, struct cordon_error *err)
 	return send_or_start(starting, found ? &latest : NULL, err);
 }
 
-int cordon_session_begin(const struct cordon_store *store, const struct cordon_session_request *request,
-			 struct cordon_session_start *start, struct cordon_error *err)
+int cordon_session_start_begin(const struct cordon_store *store, const struct cordon_session_request *request,
+			       struct cordon_session_start *start, struct cordon_error *err)
 {
 	autoproject struct cordon_project project = CORDON_PROJECT_NONE;
 	autoworkspacerecord struct cordon_workspace_record workspace = { 0 };
@@ -452,4 +560,220 @@ int cordon_session_begin(const struct cordon_store *store, const struct cordon_s
 	starting.workspace = workspace.id;
 	starting.lock_fd = lock;
 	return start_locked(&starting, err);
+}
+
+/* ---- waiting for it ---- */
+
+struct cordon_session_start *cordon_session_start_new(void)
+{
+	struct cordon_session_start *start = calloc(1, sizeof(*start));
+
+	if (start)
+		*start = (struct cordon_session_start){ .fd = -1,
+							.answer.last_event_index = -1,
+							.text = CORDON_BUF(ANSWER_MAX) };
+	return start;
+}
+
+struct cordon_session_start *cordon_session_start_free(struct cordon_session_start *start)
+{
+	if (!start)
+		return NULL;
+	cordon_closep(&start->fd);
+	cordon_buf_done(&start->text);
+	free(start);
+	return NULL;
+}
+
+int cordon_session_start_busy(struct cordon_error *err)
+{
+	cordon_fail(err, -ETIMEDOUT, CORDON_KIND_LIMIT, "another session is being started in the workspace");
+	cordon_error_hint(err, "if that start hangs, end its cordon-job process; or use another workspace");
+	return -ETIMEDOUT;
+}
+
+json_t *cordon_session_start_json(const struct cordon_session_start *start)
+{
+	const struct cordon_session_answer *answer = &start->answer;
+
+	return json_pack("{s:s, s:s, s:b, s:b, s:I, s:I}", "session_id", answer->session_id, "workspace_id",
+			 answer->workspace_id, "spawned", (int)answer->spawned, "workspace_created",
+			 (int)answer->workspace_created, "last_event_index", (json_int_t)answer->last_event_index,
+			 "due", (json_int_t)start->due);
+}
+
+void cordon_session_start_take(struct cordon_session_start *start, const json_t *value, int fd)
+{
+	struct cordon_session_answer *answer = &start->answer;
+	const char *session = cordon_json_text(value, "session_id"),
+		   *workspace = cordon_json_text(value, "workspace_id");
+
+	cordon_copy(answer->session_id, sizeof(answer->session_id), session, strlen(session));
+	cordon_copy(answer->workspace_id, sizeof(answer->workspace_id), workspace, strlen(workspace));
+	answer->spawned = cordon_json_true(value, "spawned");
+	answer->workspace_created = cordon_json_true(value, "workspace_created");
+	answer->last_event_index = cordon_json_integer(value, "last_event_index");
+	start->due = cordon_json_integer(value, "due");
+	cordon_closep(&start->fd);
+	start->fd = fd;
+}
+
+int cordon_session_start_fd(const struct cordon_session_start *start)
+{
+	return start->fd;
+}
+
+int64_t cordon_session_start_due(const struct cordon_session_start *start)
+{
+	return start->due;
+}
+
+void cordon_session_start_cancel(struct cordon_session_start *start)
+{
+	/* Any byte cancels the start. If the process has ended, there is nothing to cancel, so errors do not matter. */
+	if (start->fd >= 0 && !start->cancelled)
+		send(start->fd, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	start->cancelled = true;
+}
+
+/* Writes the reason into the record of a session whose process has ended, unless the process itself has written how it
+ * ended. */
+static void record_end(const struct cordon_store *store, const char *id, const struct cordon_error *err)
+{
+	autosessionrecord struct cordon_session_record record = { 0 };
+	autofd int dir = -1;
+	autofd int alive = -1;
+	int r = cordon_session_open(store, id, &dir, NULL);
+
+	/* When a process ends, the kernel may close its socket before it releases its lock. So we try for a moment. */
+	for (int i = 0; r == 0 && i < LOCK_TRIES; i++) {
+		r = cordon_lock_take(dir, "alive", LOCK_EX | LOCK_NB, &alive, NULL);
+		if (r != -EWOULDBLOCK)
+			break;
+		r = 0;
+		poll(NULL, 0, 1);
+	}
+	if (alive < 0 || cordon_session_read(store, id, &record, NULL) < 0 || record.status != CORDON_SESSION_ACTIVE)
+		return;
+	record_refusal(store, &record, err);
+}
+
+/* Reads what the process has sent. Returns 1 when a line is complete, 0 at the end without one, -EAGAIN when more may
+ * come. */
+static int read_more(struct cordon_session_start *start)
+{
+	for (;;) {
+		char chunk[4096];
+		ssize_t n = recv(start->fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return -EAGAIN;
+		if (n <= 0 || cordon_buf_add(&start->text, chunk, (size_t)n) < 0)
+			return 0;
+		if (chunk[n - 1] == '\n')
+			return 1;
+	}
+}
+
+/* Reads the line that the process sent. Returns 0 when the program runs, else the error. */
+static int read_answer(struct cordon_session_start *start, struct cordon_error *err)
+{
+	json_auto_t *answer = json_loadb(start->text.data ? start->text.data : "", start->text.len, 0, NULL);
+
+	if (!answer)
+		return cordon_fail(err, -EIO, CORDON_KIND_INTERNAL,
+				   "the session's process ended before the session began");
+	if (!json_object_get(answer, "kind")) {
+		start->answer.last_event_index = cordon_json_integer(answer, "last_event_index");
+		return 0;
+	}
+	/* -ENOEXEC means that the program does not exist or cannot be executed (base/exit.h). */
+	cordon_fail(err, cordon_json_true(answer, "no_exec") ? -ENOEXEC : -ECANCELED,
+		    cordon_kind_parse(cordon_json_text(answer, "kind")), "%s", cordon_json_text(answer, "message"));
+	if (*cordon_json_text(answer, "hint"))
+		cordon_error_hint(err, "%s", cordon_json_text(answer, "hint"));
+	return err->code;
+}
+
+/* Returns -EAGAIN while the start is under way. A start that succeeds is over at once. A start that fails is over only
+ * when its process has ended, so that nobody finds a session that has half ended. */
+static int check_start(const struct cordon_store *store, struct cordon_session_start *start, struct cordon_error *err)
+{
+	struct cordon_error why = { 0 };
+	int r = read_more(start);
+
+	if (r == 1 && read_answer(start, &why) == 0)
+		return 0;
+	if (r != 0 && cordon_time_monotonic() < start->due)
+		return -EAGAIN;
+	if (r != 0 && !start->text.len)
+		cordon_fail(&why, -ETIMEDOUT, CORDON_KIND_LIMIT, "the session did not start in time");
+	else if (read_answer(start, &why) == 0)
+		return 0;
+	cordon_session_start_cancel(start);
+	record_end(store, start->answer.session_id, &why);
+	if (err)
+		*err = why;
+	return why.code;
+}
+
+int cordon_session_start_finish(const struct cordon_store *store, struct cordon_session_start *start,
+				struct cordon_session_answer *ret_answer, struct cordon_error *err)
+{
+	autosessionrecord struct cordon_session_record now = { 0 };
+	int r = start->fd >= 0 ? check_start(store, start, err) : 0;
+
+	if (r == -EAGAIN)
+		return r;
+	/* The session may have ended by now, so its status comes from the record. */
+	if (r == 0)
+		r = cordon_session_read(store, start->answer.session_id, &now, err);
+	if (r < 0)
+		return r;
+	start->answer.status = now.status;
+	*ret_answer = start->answer;
+	return 0;
+}
+
+json_t *cordon_session_answer_json(const struct cordon_session_answer *answer)
+{
+	return json_pack("{s:s, s:s, s:b, s:b, s:I, s:s}", "session_id", answer->session_id, "workspace_id",
+			 answer->workspace_id, "spawned", (int)answer->spawned, "workspace_created",
+			 (int)answer->workspace_created, "last_event_index", (json_int_t)answer->last_event_index,
+			 "status", cordon_session_status_name(answer->status));
+}
+
+/* Begins the start as soon as no other one is under way in the workspace. A process that hangs while it starts a session
+ * keeps the lock, so this gives up after some time. */
+static int begin_in_turn(const struct cordon_store *store, const struct cordon_session_request *request,
+			 struct cordon_session_start *start, struct cordon_error *err)
+{
+	int64_t until = cordon_time_monotonic() + CORDON_START_TIMEOUT_MS;
+	int r;
+
+	while ((r = cordon_session_start_begin(store, request, start, err)) == -EAGAIN) {
+		if (cordon_time_monotonic() >= until)
+			return cordon_session_start_busy(err);
+		poll(NULL, 0, RETRY_MS);
+	}
+	return r;
+}
+
+int cordon_session_start(const struct cordon_store *store, const struct cordon_session_request *request,
+			 struct cordon_session_answer *ret_answer, struct cordon_error *err)
+{
+	struct cordon_session_start *start = cordon_session_start_new();
+	int r = start ? begin_in_turn(store, request, start, err) : cordon_no_memory(err);
+
+	while (r == 0 && (r = cordon_session_start_finish(store, start, ret_answer, err)) == -EAGAIN) {
+		struct pollfd fd = { .fd = start->fd, .events = POLLIN };
+		int64_t left = start->due - cordon_time_monotonic();
+
+		poll(&fd, 1, left > 0 ? (int)left : 0);
+		r = 0;
+	}
+	cordon_session_start_free(start);
+	return r;
 }

@@ -2,7 +2,7 @@
 /*
  * The supervisor of a job: it runs one program in its view and sandbox, keeps what the program writes and what happens in a ring
  * on disk (job/log.h), and goes on until the program and its output have ended. Input for the program is kept until it is read.
- * What only a session (process.c) or a job of a crew (crew_job.c) does is in functions that it calls. It is a part of the
+ * What only a session (session_job.c) or a job of a crew (crew_job.c) does is in functions that it calls. It is a part of the
  * process that supervises the run.
  */
 #ifndef CORDON_JOB_SUPERVISOR_H
