@@ -4,7 +4,7 @@
 #define CORDON_JOB_INTERNAL_H
 
 #include "job/session.h"
-#include "store/internal.h"
+#include "store/held.h"
 
 /* attachments.c: puts attachments into the workspace; *ret_names is an array of their paths relative to it. */
 int cordon_session_attach_files(const struct cordon_store *store, const struct cordon_project *project,
