@@ -74,7 +74,8 @@ pid_t cordon_child_fork(const struct cordon_fork *how)
 	return pid < 0 ? -code : pid;
 }
 
-/* In the new process. Tells the caller its number when no signal to the caller's group or terminal reaches it any more. */
+/* In the new process. Tells the caller its number when no signal to the caller's group or terminal reaches it any
+ * more. */
 static void leave_caller(const struct cordon_detach *how, int tell_fd)
 {
 	static const int nothing;

@@ -23,9 +23,10 @@ struct cordon_fork {
 };
 
 /*
- * Returns twice: with 0 in a new process, with the number of that process in the caller, or with -errno. No handler of the caller's
- * runs in the new process before it is as `how` says, if that has plain_signals. A process that can't be made so exits with
- * CORDON_CHILD_UNMADE. Until exec it must make async-signal-safe calls only if the caller has threads.
+ * Returns twice: with 0 in a new process, with the number of that process in the caller, or with -errno. No handler of
+ * the caller's runs in the new process before it is as `how` says, if that has plain_signals. A process that can't be
+ * made so exits with CORDON_CHILD_UNMADE. Until exec it must make async-signal-safe calls only if the caller has
+ * threads.
  */
 pid_t cordon_child_fork(const struct cordon_fork *how);
 #define CORDON_CHILD_UNMADE 127
@@ -38,8 +39,8 @@ struct cordon_detach {
 };
 
 /*
- * The same for a process that has a session of its own and no parent that waits for it; no signal is blocked, and each has its
- * default action.
+ * The same for a process that has a session of its own and no parent that waits for it; no signal is blocked, and each
+ * has its default action.
  */
 pid_t cordon_child_detach(const struct cordon_detach *how);
 

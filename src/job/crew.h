@@ -8,8 +8,8 @@
  *      └─ jobs 2, 3, ... wait in a queue and start in the order in which they were added
  *
  * Every job that has started has a supervisor: a process of its own, in a session of its own, without the owner's
- * descriptors. It reports to the owner over a socket, and it writes everything to disk. The owner reads the result of a
- * job from the same file as any other process.
+ * descriptors. It reports to the owner over a socket, and it writes everything to disk. The owner reads the result of
+ * a job from the same file as any other process.
  *
  *     state/crew/<uuid>/crew.json      what the crew is: label, bound, detached or not
  *     state/crew/<uuid>/jobs           the names of the jobs, one per line, in the order of their indices
@@ -107,9 +107,9 @@ struct cordon_crew_options {
 struct cordon_job_spec {
 	const char *name; /* copied; 1 to 64 of A-Z a-z 0-9 . _ - and blanks, but no blank first or last; unique in the crew */
 	/*
-	 * The struct is copied. What it points to (policy, argv, env, and the other strings) stays the caller's, unchanged,
-	 * until the job has left the state `queued` or the crew is freed. Several jobs may share a policy: each supervisor
-	 * has a copy of the memory. `terminal` must be false.
+	 * The struct is copied. What it points to (policy, argv, env, and the other strings) stays the caller's,
+	 * unchanged, until the job has left the state `queued` or the crew is freed. Several jobs may share a policy:
+	 * each supervisor has a copy of the memory. `terminal` must be false.
 	 */
 	struct cordon_run_spec run;
 	bool cow;	     /* works in a copy-on-write view of its own; the result names it */
@@ -191,14 +191,15 @@ int cordon_crew_read(const struct cordon_home *home, const char *id, struct cord
 /* Reads the log of a job, as cordon_job_log_read() does; an empty array before the job has started. */
 int cordon_crew_log(const struct cordon_home *home, const char *id, size_t index, int64_t since, size_t max,
 		    json_t **ret_events, int64_t *ret_last, int64_t *ret_dropped, struct cordon_error *err);
-/* Reads what a job that has started is: an object with name, run_id, command, started_at, root, net and shares[{path, source,
- * read_only}]. -ENOENT (kind not_found) before its program runs. */
+/* Reads what a job that has started is: an object with name, run_id, command, started_at, root, net and
+ * shares[{path, source, read_only}]. -ENOENT (kind not_found) before its program runs. */
 int cordon_crew_record(const struct cordon_home *home, const char *id, size_t index, json_t **ret_record,
 		       struct cordon_error *err);
 /* The policy of such a job, without its shares and hosts, for the root as it is now. The caller frees it. */
 int cordon_crew_policy(const struct cordon_home *home, const char *id, size_t index, struct cordon_policy **ret_policy,
 		       struct cordon_error *err);
-/* Reads the whole result of a job that has ended; -ENOENT (kind not_found) for any other job, and for one that was lost. */
+/* Reads the whole result of a job that has ended; -ENOENT (kind not_found) for any other job, and for one that was
+ * lost. */
 int cordon_crew_result(const struct cordon_home *home, const char *id, size_t index, json_t **ret_result,
 		       struct cordon_error *err);
 /* Cancels as cordon_crew_cancel() does; `name` NULL means all jobs. Does not wait until the jobs have ended. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of a crew: makes it, with its locks, requests to cancel, and the records of its jobs; and what processes other than
- * the owner do with crews: list them, read them, cancel their jobs, and remove old ones. */
+/* The directory of a crew: makes it, with its locks, requests to cancel, and the records of its jobs; and what
+ * processes other than the owner do with crews: list them, read them, cancel their jobs, and remove old ones. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -163,8 +163,8 @@ void cordon_crew_needs(const struct cordon_policy *policy, int *kept, size_t max
 	}
 }
 
-/* Makes a process that has nothing of the owner that the run does not need: no other descriptors, no signal handlers, and a
- * session of its own. */
+/* Makes a process that has nothing of the owner that the run does not need: no other descriptors, no signal
+ * handlers, and a session of its own. */
 static pid_t fork_supervisor(const struct cordon_crew_start *start)
 {
 	int kept[KEPT_MAX] = { start->crew_fd, start->dir_fd, start->alive_fd, start->owner };

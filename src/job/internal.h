@@ -23,10 +23,10 @@ struct cordon_session_input {
 extern const struct cordon_record_kind cordon_session_input_kind;
 
 /*
- * The numbers of the descriptors that the process of a session gets: its `alive` lock, its end of a socket, and the lock of the
- * workspace. On the socket it sends one line. When the program runs, the line is {last_event_index}, the index of the last event
- * before anything that the program wrote. When it cannot run, the line is {kind, message, hint, no_exec}. A byte that the
- * starter sends cancels the start.
+ * The numbers of the descriptors that the process of a session gets: its `alive` lock, its end of a socket, and the
+ * lock of the workspace. On the socket it sends one line. When the program runs, the line is {last_event_index}, the
+ * index of the last event before anything that the program wrote. When it cannot run, the line is {kind, message,
+ * hint, no_exec}. A byte that the starter sends cancels the start.
  */
 enum { CORDON_SESSION_FD_ALIVE = 3, CORDON_SESSION_FD_START, CORDON_SESSION_FD_LOCK, CORDON_SESSION_FD__MAX };
 

@@ -28,8 +28,8 @@ static int64_t quick_index(const char *line, size_t n)
 	return i < n && line[i] == ',' ? index : INT64_MAX;
 }
 
-/* Calls `take` for each whole line with an event after index `since`, without parsing the others; `passed` (may be NULL) gets the
- * indices of these. Returns how many bytes the whole lines have. */
+/* Calls `take` for each whole line with an event after index `since`, without parsing the others; `passed` (may be
+ * NULL) gets the indices of these. Returns how many bytes the whole lines have. */
 static size_t each_line(const struct cordon_buf *text, int64_t since, void (*take)(void *data, json_t *event),
 			void (*passed)(void *data, int64_t index), void *data)
 {

@@ -77,8 +77,8 @@ int cordon_session_start_begin(const struct cordon_store *store, const struct co
 			       struct cordon_session_start *start, struct cordon_error *err);
 /* Fills in the error of a caller that got -EAGAIN for CORDON_START_TIMEOUT_MS, and returns its code. */
 int cordon_session_start_busy(struct cordon_error *err);
-/* A start that one process has begun and another one goes on with: what it is besides its descriptor (new reference), and back. Takes
- * the descriptor, which may be -1. */
+/* A start that one process has begun and another one goes on with: what it is besides its descriptor (new
+ * reference), and back. Takes the descriptor, which may be -1. */
 json_t *cordon_session_start_json(const struct cordon_session_start *start);
 void cordon_session_start_take(struct cordon_session_start *start, const json_t *value, int fd);
 /* Returns -1 when there is nothing to wait for. */
@@ -98,8 +98,8 @@ int cordon_session_send(const struct cordon_store *store, const char *id, const 
 			int64_t *ret_index, struct cordon_error *err);
 
 /* Returns {session_id, status, last_index, events, completed, failed, error, dropped_events} with the events after
- * index `since` (-1: all that are kept), at most `max` (0: all); if there are more than that, `more` is true, and last_index is that
- * of the last one which is there. */
+ * index `since` (-1: all that are kept), at most `max` (0: all); if there are more than that, `more` is true, and
+ * last_index is that of the last one which is there. */
 int cordon_session_output(const struct cordon_store *store, const char *id, int64_t since, size_t max,
 			  json_t **ret_output, struct cordon_error *err);
 
@@ -107,9 +107,9 @@ int cordon_session_output(const struct cordon_store *store, const char *id, int6
  * ended already. */
 int cordon_session_stop(const struct cordon_store *store, const char *id, uint64_t grace_ms, struct cordon_error *err);
 
-/* Changes the list of hosts of a session that runs: `allow` and `revoke` are arrays of rules, or NULL. Connections to
- * hosts that are revoked end. *ret_net is the list afterwards, as a setting. Kind conflict when the session has ended or
- * has no list. */
+/* Changes the list of hosts of a session that runs: `allow` and `revoke` are arrays of rules, or NULL. Connections
+ * to hosts that are revoked end. *ret_net is the list afterwards, as a setting. Kind conflict when the session has
+ * ended or has no list. */
 int cordon_session_net(const struct cordon_store *store, const char *id, json_t *allow, json_t *revoke,
 		       json_t **ret_net, struct cordon_error *err);
 
@@ -125,18 +125,19 @@ struct cordon_session_allowed {
 };
 
 /*
- * Allows a session a host or a path, for its present run, also when it is resumed, or for all sessions of its project. A host
- * is allowed at once if the session runs and has a list of hosts. A running sandbox can't be widened by paths, so a path
- * counts from the session's next start, and so does everything for a session that does not run; what is for one run is then for
- * the next one. `run` (may be NULL) is the run that an allowance `once` was approved for: -ESTALE with kind conflict when it is over.
- * What is protected in the workspace and cordon's own records can't be had this way (kind policy_denied).
+ * Allows a session a host or a path, for its present run, also when it is resumed, or for all sessions of its project.
+ * A host is allowed at once if the session runs and has a list of hosts. A running sandbox can't be widened by paths,
+ * so a path counts from the session's next start, and so does everything for a session that does not run; what is for
+ * one run is then for the next one. `run` (may be NULL) is the run that an allowance `once` was approved for: -ESTALE
+ * with kind conflict when it is over. What is protected in the workspace and cordon's own records can't be had this
+ * way (kind policy_denied).
  */
 int cordon_session_allow(const struct cordon_store *store, const char *id, const struct cordon_allowance *allowance,
 			 cordon_approval_span span, const char *run, struct cordon_session_allowed *ret_allowed,
 			 struct cordon_error *err);
-/* The same without a change: whether it could be allowed, and with `already` whether the session has it, or has it from its
- * next start on. With only_words, nothing depends on what the host has, so that an agent can't find out what exists there.
- * ret_session (may be NULL) is its record. */
+/* The same without a change: whether it could be allowed, and with `already` whether the session has it, or has it
+ * from its next start on. With only_words, nothing depends on what the host has, so that an agent can't find out what
+ * exists there. ret_session (may be NULL) is its record. */
 int cordon_session_may_allow(const struct cordon_store *store, const char *id, const struct cordon_allowance *allowance,
 			     bool only_words, struct cordon_session_record *ret_session,
 			     struct cordon_session_allowed *ret_allowed, struct cordon_error *err);
@@ -164,7 +165,8 @@ struct cordon_session_exec {
 #define CORDON_SESSION_EXEC_NONE { .control = -1, .input = -1, .output = { -1, -1 } }
 /* clang-format on */
 
-/* Begins it. The caller closes what it has with cordon_session_exec_done(), and may close a single descriptor before. */
+/* Begins it. The caller closes what it has with cordon_session_exec_done(), and may close a single descriptor
+ * before. */
 int cordon_session_exec_begin(const struct cordon_store *store, const char *id, json_t *command,
 			      struct cordon_session_exec *ret_exec, struct cordon_error *err);
 /* Waits for its end. *ret_answer has exit_code or signal, and `why` with exit_code when it could not be run. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cordon-job ID: keeps one session, from its start to its end. It has its supervisor run the program, answers requests that come through
- * the control socket, and writes the record. The process that starts the session executes it (start.c); people do not. It has no
- * terminal and prints nothing.
+ * cordon-job ID: keeps one session, from its start to its end. It has its supervisor run the program, answers requests
+ * that come through the control socket, and writes the record. The process that starts the session executes it
+ * (start.c); people do not. It has no terminal and prints nothing.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -767,9 +767,9 @@ static void clean_up(struct session_process *s)
 	cordon_closep(&s->dir_fd);
 }
 
-/* Runs the session whose record was prepared, to its end. Reports an error to the process that waits for the start, and
- * writes it into record, log and audit. Returns 0, or -errno when the store could not be opened, so that there is no record to
- * write. */
+/* Runs the session whose record was prepared, to its end. Reports an error to the process that waits for the start,
+ * and writes it into record, log and audit. Returns 0, or -errno when the store could not be opened, so that there is
+ * no record to write. */
 static int keep_session(const char *id)
 {
 	struct session_process s = { .store = CORDON_STORE_NONE,

@@ -745,8 +745,8 @@ json_t *cordon_session_answer_json(const struct cordon_session_answer *answer)
 			 "status", cordon_session_status_name(answer->status));
 }
 
-/* Begins the start as soon as no other one is under way in the workspace. A process that hangs while it starts a session
- * keeps the lock, so this gives up after some time. */
+/* Begins the start as soon as no other one is under way in the workspace. A process that hangs while it starts a
+ * session keeps the lock, so this gives up after some time. */
 static int begin_in_turn(const struct cordon_store *store, const struct cordon_session_request *request,
 			 struct cordon_session_start *start, struct cordon_error *err)
 {

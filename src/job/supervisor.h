@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor of a job: it runs one program in its view and sandbox, keeps what the program writes and what happens in a ring
- * on disk (job/log.h), and goes on until the program and its output have ended. Input for the program is kept until it is read.
- * What only a session (session_job.c) or a job of a crew (crew_job.c) does is in functions that it calls. It is a part of the
- * process that supervises the run.
+ * The supervisor of a job: it runs one program in its view and sandbox, keeps what the program writes and what happens
+ * in a ring on disk (job/log.h), and goes on until the program and its output have ended. Input for the program is
+ * kept until it is read. What only a session (session_job.c) or a job of a crew (crew_job.c) does is in functions that
+ * it calls. It is a part of the process that supervises the run.
  */
 #ifndef CORDON_JOB_SUPERVISOR_H
 #define CORDON_JOB_SUPERVISOR_H
@@ -85,14 +85,15 @@ int cordon_supervisor_open(struct cordon_supervisor *supervisor, enum cordon_str
 			   struct cordon_error *err);
 void cordon_supervisor_done(struct cordon_supervisor *supervisor);
 
-/* Adds an event to the log. Makes the log before the first one, unless it is open, so that making it does not delay a start. */
+/* Adds an event to the log. Makes the log before the first one, unless it is open, so that making it does not delay
+ * a start. */
 void cordon_supervisor_log(struct cordon_supervisor *supervisor, const char *type, const char *role, const char *text,
 			   size_t n);
 void cordon_supervisor_note(struct cordon_supervisor *supervisor, const char *type, const char *fmt, ...)
 	CORDON_PRINTF(3, 4);
 
-/* Queues a message for the program. Returns 0, -E2BIG when too much waits that the program has not read, -EPIPE when its
- * input is closed. */
+/* Queues a message for the program. Returns 0, -E2BIG when too much waits that the program has not read, -EPIPE
+ * when its input is closed. */
 int cordon_streams_send(struct cordon_streams *streams, const char *text, size_t n, bool end_input);
 void cordon_streams_resize(const struct cordon_streams *streams, unsigned short columns, unsigned short rows);
 

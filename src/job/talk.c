@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For other processes: sends to a session, reads its output, stops it, waits for its end, runs further commands in it, and allows it a
- * host or a path that its settings do not have. */
+/* For other processes: sends to a session, reads its output, stops it, waits for its end, runs further commands in
+ * it, and allows it a host or a path that its settings do not have. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -309,7 +309,8 @@ static int audit(const struct allowing *allowing, cordon_approval_span span, str
 	return r;
 }
 
-/* Changes the list of hosts of the running session. A session that was started without one has none that could be changed. */
+/* Changes the list of hosts of the running session. A session that was started without one has none that could be
+ * changed. */
 static int allow_now(struct allowing *allowing, struct cordon_error *err)
 {
 	json_t *host = json_object_get(allowing->allowance, "host");
@@ -350,8 +351,8 @@ static int put_ended(const struct allowing *allowing, const json_t *allowance, s
 	return r < 0 ? r : cordon_session_write(allowing->store, &record, err);
 }
 
-/* Keeps the allowance for the next starts of the session, or for one of them. While the session runs, only its process writes its
- * record. */
+/* Keeps the allowance for the next starts of the session, or for one of them. While the session runs, only its
+ * process writes its record. */
 static int keep(const struct allowing *allowing, bool once, struct cordon_error *err)
 {
 	json_auto_t *allowance = json_deep_copy(allowing->allowance);

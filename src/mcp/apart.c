@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that may take long is done in a child process, so that the server goes on with others: what copies or reads trees, waits for
- * the lock of another process, or asks one that may hang.
+ * Work that may take long is done in a child process, so that the server goes on with others: what copies or reads
+ * trees, waits for the lock of another process, or asks one that may hang.
  *
  *     server   cordon_mcp_apart() forks, and the call waits
  *     child    `work` makes a value, which is sent as JSON, with a descriptor if there is one
  *     server   says that it has it; `done` answers, or goes on with the call
  *
- * A child that only reads has bounds, and ends with its call. INVARIANT: one that changes something is never cut off. When nobody waits
- * for its value any more, it is told so at the end, and `left` does what is then to be done.
+ * A child that only reads has bounds, and ends with its call. INVARIANT: one that changes something is never cut off.
+ * When nobody waits for its value any more, it is told so at the end, and `left` does what is then to be done.
  *
  * A child has the store and its socket, and none of the server's other descriptors, streams and keys (base/secret.h).
  */
@@ -173,7 +173,8 @@ static bool has_room(const struct cordon_mcp *mcp, const struct cordon_mcp_child
 	return all < CHILDREN_MAX && own < CHILDREN_OF_ONE;
 }
 
-/* Calls of one client that change the same thing are carried out in the order in which they came. The list begins with the newest. */
+/* Calls of one client that change the same thing are carried out in the order in which they came. The list begins
+ * with the newest. */
 static bool has_earlier(const struct cordon_mcp_child *child)
 {
 	if (!*child->about)
@@ -185,7 +186,8 @@ static bool has_earlier(const struct cordon_mcp_child *child)
 	return false;
 }
 
-/* A place is free: the call that has waited longest, of those whose client has room, goes on at once. The list begins with the newest. */
+/* A place is free: the call that has waited longest, of those whose client has room, goes on at once. The list
+ * begins with the newest. */
 static void wake(struct cordon_mcp *mcp)
 {
 	const struct cordon_mcp_child *asked = NULL; /* neighbours are often of one client: its room is counted once */

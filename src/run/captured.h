@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program in a sandbox as cordon_run() does, for callers that want its answer and not its streams. A process of its own
- * supervises the run, so that the streams of the caller stay as they are; the run ends with the caller.
+ * Runs a program in a sandbox as cordon_run() does, for callers that want its answer and not its streams. A process of
+ * its own supervises the run, so that the streams of the caller stay as they are; the run ends with the caller.
  */
 #ifndef CORDON_RUN_CAPTURED_H
 #define CORDON_RUN_CAPTURED_H
@@ -23,13 +23,13 @@ struct cordon_capture {
 	uint64_t file_bytes; /* of a file that it writes; 0: no bound */
 };
 
-/* Returns 0 when the run has an end, whatever that is, and -errno when it could not even be supervised. The caller sets limits
- * in the spec, a time limit included. */
+/* Returns 0 when the run has an end, whatever that is, and -errno when it could not even be supervised. The caller
+ * sets limits in the spec, a time limit included. */
 int cordon_run_apart(const struct cordon_run_spec *spec, const struct cordon_capture *how,
 		     struct cordon_captured *ret_end, struct cordon_error *err);
 
-/* The same for a program that gets a text on its standard input. `ret_out` and `ret_text` (standard error) get at most their
- * max; what comes beyond it is read and dropped. Either may be NULL. */
+/* The same for a program that gets a text on its standard input. `ret_out` and `ret_text` (standard error) get at
+ * most their max; what comes beyond it is read and dropped. Either may be NULL. */
 int cordon_run_captured(const struct cordon_run_spec *spec, const void *input, size_t n_input,
 			struct cordon_buf *ret_out, struct cordon_buf *ret_text, struct cordon_captured *ret_end,
 			struct cordon_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the store those need that keep sessions (job/): open projects, the records of their sessions, and stages through which
- * these are written. internal.h says in which order locks are taken.
+ * What of the store those need that keep sessions (job/): open projects, the records of their sessions, and stages
+ * through which these are written. internal.h says in which order locks are taken.
  */
 #ifndef CORDON_STORE_HELD_H
 #define CORDON_STORE_HELD_H

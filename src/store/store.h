@@ -52,10 +52,10 @@ struct cordon_store {
 #define autostore CORDON_CLEANUP(cordon_store_done)
 
 /*
- * cordon_child_fork() for a server: makes a child that uses the store, and has no other descriptors than the standard streams, those of the
- * store, and `fd` (or -1). What a hostile agent left (a view of millions of files) must not take the memory of the machine, nor the time of
- * the server's clients: a child that only reads has bounds. INVARIANT: one that changes something has none, and is not cut off by
- * Ctrl-C in the terminal of the server either.
+ * cordon_child_fork() for a server: makes a child that uses the store, and has no other descriptors than the standard
+ * streams, those of the store, and `fd` (or -1). What a hostile agent left (a view of millions of files) must not take
+ * the memory of the machine, nor the time of the server's clients: a child that only reads has bounds. INVARIANT: one
+ * that changes something has none, and is not cut off by Ctrl-C in the terminal of the server either.
  */
 pid_t cordon_store_fork(const struct cordon_store *store, int fd, bool reads);
 #define CORDON_STORE_READ_SECONDS 60
