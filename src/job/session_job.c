@@ -704,7 +704,7 @@ static const struct cordon_supervisor_calls calls = {
 static int run_program(struct session_process *s, struct cordon_result *ret_result, struct cordon_error *err)
 {
 	autofree char **argv = strings_of(s->record.command);
-	struct cordon_run_spec *spec = &s->recipe.spec;
+	struct cordon_run_spec spec = s->recipe.spec;
 	char cwd[CORDON_PATH_MAX];
 	struct cordon_view_work work = {
 		.policy = s->recipe.policy,
@@ -719,15 +719,15 @@ static int run_program(struct session_process *s, struct cordon_result *ret_resu
 	r = cordon_workspace_path(&s->store, s->record.project_id, s->record.workspace_id, cwd, err);
 	if (r < 0)
 		return r;
-	spec->argv = argv;
-	spec->cwd = cwd;
-	spec->enterable = true;
-	spec->measure = true;
-	spec->terminal = s->job.streams.terminal;
-	spec->session_id = s->id;
-	spec->project_id = s->record.project_id;
-	spec->workspace_id = s->record.workspace_id;
-	return cordon_supervisor_run(&s->job, &s->store.home, spec, &work, ret_result, err);
+	spec.argv = argv;
+	spec.cwd = cwd;
+	spec.enterable = true;
+	spec.measure = true;
+	spec.terminal = s->job.streams.terminal;
+	spec.session_id = s->id;
+	spec.project_id = s->record.project_id;
+	spec.workspace_id = s->record.workspace_id;
+	return cordon_supervisor_run(&s->job, &s->store.home, &spec, &work, ret_result, err);
 }
 
 static void run(struct session_process *s)

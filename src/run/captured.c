@@ -55,7 +55,7 @@ static int begin(const struct cordon_run_spec *spec, const struct cordon_capture
 					   0);
 
 	if (end == MAP_FAILED)
-		return -errno;
+		return -ENOMEM;
 	ret->pid = cordon_child_fork(&child);
 	if (ret->pid == 0)
 		supervise(spec, how->home, end);
@@ -85,7 +85,7 @@ static int finish(const struct supervised *run, struct cordon_captured *ret_end)
 int cordon_run_apart(const struct cordon_run_spec *spec, const struct cordon_capture *how,
 		     struct cordon_captured *ret_end, struct cordon_error *err)
 {
-	struct supervised run;
+	struct supervised run = { 0 };
 	int r = begin(spec, how, &run);
 
 	if (r == 0)
@@ -140,7 +140,7 @@ int cordon_run_captured(const struct cordon_run_spec *spec, const void *input, s
 {
 	int out[2] = { -1, -1 }, text[2] = { -1, -1 }, r = 0;
 	autofd int in = make_input(input, n_input);
-	struct supervised run;
+	struct supervised run = { 0 };
 
 	if (in < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(text, O_CLOEXEC) < 0)
 		r = in < 0 ? in : -errno;
