@@ -242,7 +242,7 @@ struct cordon_result {
 
 /* What happens during a run, and which fields of the event say more. Strings are borrowed. */
 typedef enum cordon_event_kind {
-	CORDON_EVENT_VIOLATION, /* an access outside the scope: op, path, verdict, reason, rule */
+	CORDON_EVENT_VIOLATION, /* an access outside the scope: op, path, and the decision: verdict to fence */
 	CORDON_EVENT_UNTOLD,	/* more violations, which are not reported one by one: count */
 	CORDON_EVENT_LOST,	/* the host replaced what has a boundary's name: path; `held` when in force again */
 	CORDON_EVENT_MADE,	/* the host made the name of a boundary: path; `held` when in force now */
@@ -262,6 +262,7 @@ struct cordon_event {
 	const char *rule;
 	cordon_verdict verdict;
 	cordon_reason reason;
+	const char *rule_where, *fence; /* as in struct cordon_decision */
 	bool held;
 	bool denied;	    /* MADE, LOST: the boundary hides what is there, instead of making it read-only */
 	unsigned int count; /* how often it happened; at least 1 */

@@ -59,30 +59,22 @@ void cordon_reporter_launched(struct cordon_reporter *reporter, const struct cor
 	reporter->queue.output = child->output;
 }
 
-/* Finds the decision behind a refusal. Where the policy alone would decide otherwise, the event has the reason and the
- * rule. */
-static void decide(const struct cordon_policy *policy, const struct cordon_event *event, cordon_op op,
-		   struct cordon_decision *ret)
+/* The decision that the event reports. */
+static struct cordon_decision decision_of(const struct cordon_policy *policy, const struct cordon_event *event)
 {
-	struct cordon_resolved resolved = { .place = CORDON_PLACE_OUTSIDE };
+	struct cordon_decision decision = { .verdict = event->verdict,
+					    .reason = event->reason,
+					    .rule = event->rule,
+					    .rule_where = event->rule_where,
+					    .fence = event->fence };
 	const char *path = event->path;
 
 	if (cordon_path_within(path, policy->root.path)) {
-		resolved.place = CORDON_PLACE_INSIDE;
 		path += strlen(policy->root.path);
 		path += strspn(path, "/");
 	}
-	cordon_copy(resolved.path, sizeof(resolved.path), path, strlen(path));
-	cordon_policy_judge(policy, &resolved, op, ret);
-	if (ret->verdict == CORDON_DENY && ret->reason == event->reason)
-		return;
-	ret->verdict = CORDON_DENY;
-	ret->reason = event->reason;
-	ret->rule = event->rule;
-	ret->rule_where = NULL;
-	for (size_t i = 0; event->rule && i < policy->n_protected; i++)
-		if (cordon_streq(policy->protected_paths[i].path, event->rule))
-			ret->rule_where = policy->protected_paths[i].where;
+	cordon_copy(decision.resolved, sizeof(decision.resolved), path, strlen(path));
+	return decision;
 }
 
 static bool is_base_of(void *path, const char *name, size_t n)
@@ -113,11 +105,10 @@ static void report_remedy(struct cordon_reporter *reporter, const struct cordon_
 	autobuf struct cordon_buf text = CORDON_BUF(4 * CORDON_PATH_MAX), remedy = CORDON_BUF(4 * CORDON_PATH_MAX);
 	cordon_op op = cordon_streq(event->op, "read") || cordon_streq(event->op, "execute") ? CORDON_OP_READ
 											     : CORDON_OP_WRITE;
-	CORDON_UNCLEARED struct cordon_decision decision;
+	const struct cordon_decision decision = decision_of(reporter->policy, event);
 
 	if (event->path[0] != '/')
 		return; /* its name could not be read */
-	decide(reporter->policy, event, op, &decision);
 	if ((decision.reason == CORDON_REASON_DENY || decision.reason == CORDON_REASON_PROTECTED ||
 	     decision.reason == CORDON_REASON_GRANT) &&
 	    !decision.rule)

@@ -13,7 +13,7 @@ struct head {
 	uint32_t verdict, reason;
 	uint32_t held, denied;
 	uint32_t count;
-	uint32_t texts; /* a bit for each of op, path and rule that the event has */
+	uint32_t texts; /* a bit for each of op, path, rule, rule_where and fence that the event has */
 };
 
 _Static_assert(sizeof(struct head) + CORDON_CREW_PIECE_MAX <= CORDON_RELAY_PACKET_MAX,
@@ -63,7 +63,7 @@ static int add_event(struct cordon_relay *relay, const struct cordon_event *even
 			     .held = event->held,
 			     .denied = event->denied,
 			     .count = event->count };
-	const char *const texts[] = { event->op, event->path, event->rule };
+	const char *const texts[] = { event->op, event->path, event->rule, event->rule_where, event->fence };
 	autobuf struct cordon_buf body = CORDON_BUF(CORDON_RELAY_PACKET_MAX - sizeof(head));
 	int r = 0;
 
@@ -133,7 +133,7 @@ void cordon_relay_finish(struct cordon_relay *relay)
 
 static int unpack_event(const struct head *head, const char *bytes, size_t n, struct cordon_relayed *ret)
 {
-	const char *texts[3] = { NULL };
+	const char *texts[5] = { NULL };
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(texts); i++) {
 		const char *end = head->texts & 1U << i ? memchr(bytes, '\0', n) : NULL;
@@ -150,6 +150,8 @@ static int unpack_event(const struct head *head, const char *bytes, size_t n, st
 					    .op = texts[0],
 					    .path = texts[1],
 					    .rule = texts[2],
+					    .rule_where = texts[3],
+					    .fence = texts[4],
 					    .verdict = (cordon_verdict)head->verdict,
 					    .reason = (cordon_reason)head->reason,
 					    .held = head->held,

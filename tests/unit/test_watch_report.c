@@ -307,6 +307,8 @@ static void what_others_judged_is_folded_in_the_same_way_and_bounded(void **stat
 {
 	struct cordon_plan bare = { .root = "/ws", .at = "/ws" };
 	const struct cordon_guard guard = { .path = "AGENTS.md", .kind = CORDON_GUARD_DENIED };
+	const struct cordon_decision by_grant = { .verdict = CORDON_DENY, .reason = CORDON_REASON_GRANT, .rule = "a" };
+	const struct cordon_decision no_grant = { .verdict = CORDON_DENY, .reason = CORDON_REASON_NO_GRANT };
 	struct cordon_reports *reports;
 	char path[32];
 
@@ -314,8 +316,8 @@ static void what_others_judged_is_folded_in_the_same_way_and_bounded(void **stat
 	of_run = (struct cordon_watched){ .plan = &bare, .observer = &observer, .forward_output = forward_output };
 	reports = cordon_reports_new(&of_run);
 	*reported = '\0';
-	cordon_reports_add(reports, "write", "/ws/a", CORDON_DENY, CORDON_REASON_GRANT, "a", 2);
-	cordon_reports_add(reports, "write", "/ws/a", CORDON_DENY, CORDON_REASON_GRANT, "a", 1);
+	cordon_reports_add(reports, "write", "/ws/a", &by_grant, 2);
+	cordon_reports_add(reports, "write", "/ws/a", &by_grant, 1);
 	cordon_reports_refused(reports, "create", &guard, NULL, "/ws/AGENTS.md");
 	cordon_reports_refused(reports, "rename", NULL, "self", "/ws/b");
 	assert_string_equal(reported,
@@ -325,7 +327,7 @@ static void what_others_judged_is_folded_in_the_same_way_and_bounded(void **stat
 	for (int i = 0; i < CORDON_WATCH_REPORTS; i++) {
 		snprintf(path, sizeof(path), "/ws/%d", i);
 		*reported = '\0';
-		cordon_reports_add(reports, "read", path, CORDON_DENY, CORDON_REASON_NO_GRANT, NULL, 1);
+		cordon_reports_add(reports, "read", path, &no_grant, 1);
 	}
 	assert_int_equal(n_reported, CORDON_WATCH_REPORTS - 3);
 	cordon_reports_add_untold(reports, 4);

@@ -102,6 +102,7 @@ static void decide_beside(const struct cordon_policy *policy, const char *path, 
 	ret->verdict = CORDON_DENY;
 	ret->reason = CORDON_REASON_PROTECTED;
 	ret->rule = CORDON_RULE_NOT_OF_RUN;
+	ret->rule_where = ret->fence = NULL;
 }
 
 /* Reports an attempt; the caller holds the lock. The lens has refused it; here we only look up by which rule.
@@ -110,12 +111,12 @@ static void report(struct cordon_lens_reports *r, const char *op, const char *pa
 {
 	const struct cordon_policy *policy = r->child->policy;
 	bool reads = cordon_streq(op, "read") || cordon_streq(op, "execute");
-	struct cordon_decision decision = { .reason = CORDON_REASON_OUTSIDE_ROOT };
+	struct cordon_decision decision = { .verdict = CORDON_DENY, .reason = CORDON_REASON_OUTSIDE_ROOT };
 	char full[CORDON_PATH_MAX];
 
 	if (path[0] == '/') {
 		/* A link leads out of the root. */
-		cordon_reports_add(r->reports, op, path, CORDON_DENY, CORDON_REASON_OUTSIDE_ROOT, NULL, 1);
+		cordon_reports_add(r->reports, op, path, &decision, 1);
 		return;
 	}
 	if (beside)
@@ -132,9 +133,12 @@ static void report(struct cordon_lens_reports *r, const char *op, const char *pa
 		decision.verdict = CORDON_DENY;
 		decision.reason = CORDON_REASON_PROTECTED;
 		decision.rule = protected->path;
+		decision.rule_where = protected->where;
+		decision.fence = NULL;
 	}
+	decision.verdict = CORDON_DENY;
 	if (cordon_path_join(r->child->plan->root, path, full, sizeof(full)) == 0)
-		cordon_reports_add(r->reports, op, full, CORDON_DENY, decision.reason, decision.rule, 1);
+		cordon_reports_add(r->reports, op, full, &decision, 1);
 }
 
 /* Reports an attempt (NULL: none) and lets the lens answer. The report comes first, because the process may be refused

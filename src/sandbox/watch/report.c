@@ -17,7 +17,7 @@ struct report {
 	cordon_verdict verdict;
 	cordon_reason reason;
 	const char *op;
-	const char *rule;
+	const char *rule, *rule_where, *fence;
 	char *path;
 };
 
@@ -66,6 +66,8 @@ static void report_event(const struct cordon_reports *reports, const struct repo
 				      .rule = r->rule,
 				      .verdict = r->verdict,
 				      .reason = r->reason,
+				      .rule_where = r->rule_where,
+				      .fence = r->fence,
 				      .count = r->count };
 
 	reports->watched->observer->event(reports->watched->observer->data, &event);
@@ -138,11 +140,21 @@ static void add_violation(struct cordon_reports *reports, const struct report *f
 	report_event(reports, r);
 }
 
-void cordon_reports_add(struct cordon_reports *reports, const char *op, const char *path, cordon_verdict verdict,
-			cordon_reason reason, const char *rule, unsigned int count)
+static void take_decision(struct report *found, const struct cordon_decision *decision)
 {
-	struct report found = { .op = op, .rule = rule, .verdict = verdict, .reason = reason };
+	found->verdict = decision->verdict;
+	found->reason = decision->reason;
+	found->rule = decision->rule;
+	found->rule_where = decision->rule_where;
+	found->fence = decision->fence;
+}
 
+void cordon_reports_add(struct cordon_reports *reports, const char *op, const char *path,
+			const struct cordon_decision *decision, unsigned int count)
+{
+	struct report found = { .op = op };
+
+	take_decision(&found, decision);
 	while (count-- > 0)
 		add_violation(reports, &found, path);
 }
@@ -168,6 +180,31 @@ static cordon_reason reason_of(const struct cordon_guard *guard)
 	return CORDON_REASON_PROTECTED;
 }
 
+/* Where the setting stands that protects a path of the root; NULL when none does. */
+static const char *where_protected(const struct cordon_policy *policy, const char *rule)
+{
+	for (size_t i = 0; policy && i < policy->n_protected; i++)
+		if (cordon_streq(policy->protected_paths[i].path, rule))
+			return policy->protected_paths[i].where;
+	return NULL;
+}
+
+/* What a boundary of the plan refused, the policy refuses for a rule that it can name, unless the boundary is about
+ * something else than this very path. */
+static void find_rule(const struct cordon_reports *reports, const char *host, struct report *found)
+{
+	const struct cordon_policy *policy = reports->watched->policy;
+	CORDON_UNCLEARED struct cordon_decision decision;
+	const char *path = host + strlen(reports->watched->plan->root);
+
+	found->rule_where = where_protected(policy, found->rule);
+	if (!policy || !cordon_path_within(host, reports->watched->plan->root))
+		return;
+	cordon_policy_decide(policy, path + strspn(path, "/"), CORDON_OP_WRITE, &decision);
+	if (decision.verdict == CORDON_DENY && decision.reason == found->reason)
+		take_decision(found, &decision);
+}
+
 void cordon_reports_refused(struct cordon_reports *reports, const char *op, const struct cordon_guard *guard,
 			    const char *rule, const char *path)
 {
@@ -177,7 +214,10 @@ void cordon_reports_refused(struct cordon_reports *reports, const char *op, cons
 				.reason = guard ? reason_of(guard) : CORDON_REASON_PROTECTED };
 	CORDON_UNCLEARED char host[CORDON_PATH_MAX];
 
-	add_violation(reports, &found, cordon_where_to_host(reports->watched->plan, path, host) ? host : path);
+	if (cordon_where_to_host(reports->watched->plan, path, host))
+		path = host;
+	find_rule(reports, path, &found);
+	add_violation(reports, &found, path);
 }
 
 /* A path of a call, where it leads, and what the host has there. */
@@ -306,7 +346,8 @@ static bool is_refused(const struct judged *judged)
 
 /* Denies moving or removing a name that leads to a boundary, and finds its rule; the agent may write into it all the
  * same. */
-static void judge_name(const struct cordon_plan *plan, const struct place *place, struct cordon_decision *decision)
+static void judge_name(const struct cordon_plan *plan, const struct cordon_policy *policy, const struct place *place,
+		       struct cordon_decision *decision)
 {
 	const struct cordon_guard *guard = NULL;
 
@@ -317,6 +358,8 @@ static void judge_name(const struct cordon_plan *plan, const struct place *place
 	decision->verdict = CORDON_DENY;
 	decision->reason = reason_of(guard);
 	decision->rule = guard->path;
+	decision->rule_where = where_protected(policy, guard->path);
+	decision->fence = NULL;
 }
 
 static bool is_secret_in_home(const char *name)
@@ -394,7 +437,7 @@ static void judge_place(struct cordon_reports *reports, struct judged *judged, s
 	cordon_policy_judge(policy, &resolved, writes ? CORDON_OP_WRITE : CORDON_OP_READ, &decision);
 	measure(reports->watched, begun);
 	if (within && decision.verdict != CORDON_DENY)
-		judge_name(plan, place, &decision);
+		judge_name(plan, policy, place, &decision);
 	if (!within && decision.verdict != CORDON_ALLOW)
 		decision.verdict = judge_outside(plan, place, decision.verdict);
 	else if (within &&
@@ -406,9 +449,7 @@ static void judge_place(struct cordon_reports *reports, struct judged *judged, s
 	if (place->touch->creates && !cordon_streq(place->op, "rename") && !place->exists &&
 	    !cordon_outside_exists(place->host))
 		found.op = "create";
-	found.verdict = decision.verdict;
-	found.reason = decision.reason;
-	found.rule = decision.rule;
+	take_decision(&found, &decision);
 	keep(reports, judged, &found, place->host);
 }
 

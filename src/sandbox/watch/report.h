@@ -31,10 +31,10 @@ void cordon_reports_report(struct cordon_reports *reports, size_t i, int error);
 /* Reports that making, changing or moving `path` (inside) was refused for a boundary; NULL: because of `rule`. */
 void cordon_reports_refused(struct cordon_reports *reports, const char *op, const struct cordon_guard *guard,
 			    const char *rule, const char *path);
-/* Adds what the lens has judged: reports it, or counts it as a repetition. `op` and `rule` are borrowed until
- * cordon_reports_free(); `count` is how often it happened. */
-void cordon_reports_add(struct cordon_reports *reports, const char *op, const char *path, cordon_verdict verdict,
-			cordon_reason reason, const char *rule, unsigned int count);
+/* Adds what the lens has judged: reports it, or counts it as a repetition. `op` and the texts of the decision are
+ * borrowed until cordon_reports_free(); `count` is how often it happened. */
+void cordon_reports_add(struct cordon_reports *reports, const char *op, const char *path,
+			const struct cordon_decision *decision, unsigned int count);
 /* Adds `count` violations of which only the number is known. */
 void cordon_reports_add_untold(struct cordon_reports *reports, unsigned int count);
 /* Reports that the directory `path` of a view was not renamed, because too much is in it (base/move_dir.h): programs that copy
