@@ -52,7 +52,7 @@ static const char *attempt_of(const struct cordon_lens_reports *r, const struct 
 	/* When we can't read the process, we report the refusal rather than leave it out. */
 	if (!seen->known)
 		return exists ? "read" : NULL;
-	if (seen->action == CORDON_STOPPED_LOOKS || (!exists && *rest))
+	if (seen->kind == CORDON_CALL_LOOK || (!exists && *rest))
 		return NULL;
 	/* A rest with ".." leads somewhere else: then we know only the refused name. */
 	if (*rest && cordon_path_clean(rest, clean, sizeof(clean)) == 0 &&
@@ -60,25 +60,26 @@ static const char *attempt_of(const struct cordon_lens_reports *r, const struct 
 		memcpy(path, whole, strlen(whole) + 1);
 		exists = is_on_host(r, path);
 	}
-	switch (seen->action) {
-	case CORDON_STOPPED_OPENS:
-	case CORDON_STOPPED_OPENS_BY_STRUCT:
+	switch (seen->kind) {
+	case CORDON_CALL_OPEN:
+	case CORDON_CALL_OPEN_BY_STRUCT:
 		return cordon_stopped_open(seen->flags, exists);
-	case CORDON_STOPPED_MAKES:
+	case CORDON_CALL_CREATE:
+	case CORDON_CALL_BIND:
 		return exists ? NULL : "create"; /* EEXIST */
-	case CORDON_STOPPED_TAKES:
+	case CORDON_CALL_DELETE:
 		return exists ? "delete" : NULL;
-	case CORDON_STOPPED_CHANGES:
+	case CORDON_CALL_CHANGE:
 		return exists ? "write" : NULL;
-	case CORDON_STOPPED_RUNS:
+	case CORDON_CALL_EXECUTE:
 		return exists ? "execute" : NULL;
-	case CORDON_STOPPED_MOVES:
+	case CORDON_CALL_RENAME:
 		return exists || second || !first ? "rename" : NULL;
-	case CORDON_STOPPED_LINKS:
+	case CORDON_CALL_LINK:
 		if (first)
 			return exists ? "read" : NULL;
 		return exists ? NULL : "create";
-	case CORDON_STOPPED_LOOKS:
+	case CORDON_CALL_LOOK:
 		break;
 	}
 	return NULL;

@@ -4,7 +4,6 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 
@@ -14,57 +13,6 @@
 
 #define CALL_TRIES 50 /* how often we look at a process that is not yet asleep in its call */
 #define CALL_PAUSE_NS 20000
-
-/* Calls that are not in the list only look. `path`, `path2` and `flags` are argument numbers; NONE: there is no such
- * argument. */
-enum { NONE = -1 };
-
-static const struct call {
-	long nr;
-	cordon_stopped_action action;
-	signed char path, path2, flags;
-} calls[] = {
-	{ SYS_openat, CORDON_STOPPED_OPENS, 1, NONE, 2 },
-	{ SYS_openat2, CORDON_STOPPED_OPENS_BY_STRUCT, 1, NONE, 2 },
-	{ SYS_mkdirat, CORDON_STOPPED_MAKES, 1, NONE, NONE },
-	{ SYS_mknodat, CORDON_STOPPED_MAKES, 1, NONE, NONE },
-	{ SYS_symlinkat, CORDON_STOPPED_MAKES, 2, NONE, NONE },
-	{ SYS_bind, CORDON_STOPPED_MAKES, NONE, NONE, NONE },
-	{ SYS_linkat, CORDON_STOPPED_LINKS, 1, 3, NONE },
-	{ SYS_renameat, CORDON_STOPPED_MOVES, 1, 3, NONE },
-	{ SYS_renameat2, CORDON_STOPPED_MOVES, 1, 3, NONE },
-	{ SYS_unlinkat, CORDON_STOPPED_TAKES, 1, NONE, NONE },
-	{ SYS_execve, CORDON_STOPPED_RUNS, 0, NONE, NONE },
-	{ SYS_execveat, CORDON_STOPPED_RUNS, 1, NONE, NONE },
-	{ SYS_truncate, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_fchmodat, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-	{ 452 /* fchmodat2 */, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-	{ SYS_fchownat, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-	{ SYS_utimensat, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-	{ SYS_setxattr, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_lsetxattr, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_removexattr, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_lremovexattr, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ 463 /* setxattrat */, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-	{ 466 /* removexattrat */, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-#ifdef SYS_open /* architectures with the older calls */
-	{ SYS_open, CORDON_STOPPED_OPENS, 0, NONE, 1 },
-	{ SYS_creat, CORDON_STOPPED_OPENS, 0, NONE, NONE },
-	{ SYS_mkdir, CORDON_STOPPED_MAKES, 0, NONE, NONE },
-	{ SYS_mknod, CORDON_STOPPED_MAKES, 0, NONE, NONE },
-	{ SYS_symlink, CORDON_STOPPED_MAKES, 1, NONE, NONE },
-	{ SYS_link, CORDON_STOPPED_LINKS, 0, 1, NONE },
-	{ SYS_rename, CORDON_STOPPED_MOVES, 0, 1, NONE },
-	{ SYS_unlink, CORDON_STOPPED_TAKES, 0, NONE, NONE },
-	{ SYS_rmdir, CORDON_STOPPED_TAKES, 0, NONE, NONE },
-	{ SYS_chmod, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_chown, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_lchown, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_utime, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_utimes, CORDON_STOPPED_CHANGES, 0, NONE, NONE },
-	{ SYS_futimesat, CORDON_STOPPED_CHANGES, 1, NONE, NONE },
-#endif
-};
 
 static void find_proc(struct cordon_stopped *s)
 {
@@ -131,13 +79,13 @@ static void read_text(int mem_fd, uint64_t address, char ret[static CORDON_PATH_
 
 void cordon_stopped_read(struct cordon_stopped *s, uint32_t thread)
 {
-	const struct call *call = NULL;
+	const struct cordon_call *call;
 	autofd int fd = -1, mem_fd = -1;
 	uint64_t args[6];
 	long nr;
 
 	s->known = false;
-	s->action = CORDON_STOPPED_LOOKS;
+	s->kind = CORDON_CALL_LOOK;
 	s->path[0] = s->path2[0] = '\0';
 	if (s->proc_fd < 0)
 		find_proc(s);
@@ -145,19 +93,17 @@ void cordon_stopped_read(struct cordon_stopped *s, uint32_t thread)
 	if (fd < 0 || !read_registers(fd, &nr, args))
 		return;
 	s->known = true;
-	for (size_t i = 0; i < CORDON_ARRAY_SIZE(calls) && !call; i++)
-		if (calls[i].nr == nr)
-			call = &calls[i];
-	if (!call)
+	call = cordon_call_find(nr);
+	if (!call || call->kind == CORDON_CALL_LOOK)
 		return;
-	s->action = call->action;
+	s->kind = call->kind;
 	mem_fd = open_of(s, thread, "mem");
-	if (call->path != NONE)
+	if (call->kind != CORDON_CALL_BIND)
 		read_text(mem_fd, args[call->path], s->path);
-	if (call->path2 != NONE)
+	if (call->path2 != CORDON_CALL_NONE)
 		read_text(mem_fd, args[call->path2], s->path2);
-	s->flags = call->flags == NONE ? O_CREAT | O_WRONLY | O_TRUNC : args[call->flags] & UINT32_MAX;
-	if (call->action == CORDON_STOPPED_OPENS_BY_STRUCT) {
+	s->flags = call->flags == CORDON_CALL_NONE ? O_CREAT | O_WRONLY | O_TRUNC : args[call->flags] & UINT32_MAX;
+	if (call->kind == CORDON_CALL_OPEN_BY_STRUCT) {
 		struct open_how how = { 0 };
 
 		/* When it can't be read, we take it for the simplest open. */

@@ -10,26 +10,14 @@
 #define CORDON_SANDBOX_HOST_STOPPED_H
 
 #include "sandbox/host/launch.h"
-
-/* What a system call does with a name, as a report says it. */
-typedef enum cordon_stopped_action {
-	CORDON_STOPPED_LOOKS,
-	CORDON_STOPPED_OPENS,
-	CORDON_STOPPED_OPENS_BY_STRUCT,
-	CORDON_STOPPED_MAKES,
-	CORDON_STOPPED_TAKES,
-	CORDON_STOPPED_MOVES,
-	CORDON_STOPPED_LINKS,
-	CORDON_STOPPED_CHANGES,
-	CORDON_STOPPED_RUNS
-} cordon_stopped_action;
+#include "sandbox/inside/calls.h"
 
 struct cordon_stopped {
 	const struct cordon_child *child;
 	int proc_fd; /* the sandbox's own /proc, because requests have the sandbox's process numbers; -1: not opened yet */
 	/* What cordon_stopped_read() found out. */
-	bool known; /* false: the process can't be read */
-	cordon_stopped_action action;
+	bool known;					    /* false: the process can't be read */
+	cordon_call_kind kind;				    /* CORDON_CALL_LOOK for one that the table does not have */
 	uint64_t flags;					    /* of an open */
 	char path[CORDON_PATH_MAX], path2[CORDON_PATH_MAX]; /* as the process wrote them; "" when they can't be read */
 };

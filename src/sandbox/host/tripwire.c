@@ -151,9 +151,9 @@ static const char *attempt_of(const struct cordon_tripwires *t)
 	/* When we can't read the process, we report the refusal rather than leave it out. */
 	if (!stopped->known)
 		return "read";
-	if (stopped->action == CORDON_STOPPED_RUNS)
+	if (stopped->kind == CORDON_CALL_EXECUTE)
 		return t->trapped ? NULL : "execute";
-	if ((stopped->action == CORDON_STOPPED_OPENS || stopped->action == CORDON_STOPPED_OPENS_BY_STRUCT) &&
+	if ((stopped->kind == CORDON_CALL_OPEN || stopped->kind == CORDON_CALL_OPEN_BY_STRUCT) &&
 	    !(stopped->flags & O_CREAT))
 		op = cordon_stopped_open(stopped->flags, true);
 	return op && cordon_streq(op, "read") ? op : NULL;
@@ -167,7 +167,7 @@ static void on_attempt(struct cordon_tripwires *t, const struct cordon_trip_node
 	if (is_ours(t))
 		return;
 	cordon_stopped_read(&t->stopped, t->in.header.pid);
-	if (runs && (!t->stopped.known || t->stopped.action != CORDON_STOPPED_RUNS))
+	if (runs && (!t->stopped.known || t->stopped.kind != CORDON_CALL_EXECUTE))
 		return;
 	op = attempt_of(t);
 	if (op)

@@ -13,84 +13,65 @@
 
 #define SHORT_PATH 256
 
-enum { CWD = -1, NONE = -2 };
+enum { CWD = CORDON_CALL_CWD, NONE = CORDON_CALL_NONE };
 
-typedef enum cordon_call_kind {
-	CALL_OPEN,   /* what it does depends on its argument `flags` */
-	CALL_CREATE, /* makes the name */
-	CALL_DELETE,
-	CALL_RENAME, /* removes one name, makes another */
-	CALL_LINK,   /* reads one name, makes another */
-	CALL_CHANGE, /* changes what has the name */
-	CALL_EXECUTE,
-	CALL_LOOK, /* stat and similar calls; with a bare descriptor ("" as path) they look at no path */
-	CALL_BIND, /* the path is in a socket address */
-} cordon_call_kind;
-
-struct call {
-	long nr;
-	cordon_call_kind kind;
-	signed char dir, path;	 /* argument numbers; CWD: relative to the working directory */
-	signed char dir2, path2; /* of the second path, NONE */
-	signed char flags;
-};
-
-static const struct call calls[] = {
-	{ SYS_openat, CALL_OPEN, 0, 1, NONE, NONE, 2 },
-	{ SYS_mkdirat, CALL_CREATE, 0, 1, NONE, NONE, NONE },
-	{ SYS_mknodat, CALL_CREATE, 0, 1, NONE, NONE, NONE },
-	{ SYS_symlinkat, CALL_CREATE, 1, 2, NONE, NONE, NONE },
-	{ SYS_linkat, CALL_LINK, 0, 1, 2, 3, NONE },
-	{ SYS_renameat, CALL_RENAME, 0, 1, 2, 3, NONE },
-	{ SYS_renameat2, CALL_RENAME, 0, 1, 2, 3, NONE },
-	{ SYS_bind, CALL_BIND, NONE, 1, NONE, NONE, 2 },
-	{ SYS_execve, CALL_EXECUTE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_execveat, CALL_EXECUTE, 0, 1, NONE, NONE, NONE },
-	{ SYS_truncate, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_unlinkat, CALL_DELETE, 0, 1, NONE, NONE, NONE },
-	{ SYS_fchmodat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
-	{ 452 /* fchmodat2 */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
-	{ SYS_fchownat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
-	{ SYS_utimensat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
-	{ SYS_setxattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_lsetxattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_removexattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_lremovexattr, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ 463 /* setxattrat */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
-	{ 466 /* removexattrat */, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
-	{ SYS_newfstatat, CALL_LOOK, 0, 1, NONE, NONE, NONE },
-	{ SYS_statx, CALL_LOOK, 0, 1, NONE, NONE, NONE },
-	{ SYS_faccessat, CALL_LOOK, 0, 1, NONE, NONE, NONE },
-	{ SYS_faccessat2, CALL_LOOK, 0, 1, NONE, NONE, NONE },
-	{ SYS_readlinkat, CALL_LOOK, 0, 1, NONE, NONE, NONE },
-	{ SYS_statfs, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_chdir, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_getxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_lgetxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_listxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_llistxattr, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ 464 /* getxattrat */, CALL_LOOK, 0, 1, NONE, NONE, NONE },
-	{ 465 /* listxattrat */, CALL_LOOK, 0, 1, NONE, NONE, NONE },
+static const struct cordon_call calls[] = {
+	{ SYS_openat, CORDON_CALL_OPEN, 0, 1, NONE, NONE, 2 },
+	{ SYS_openat2, CORDON_CALL_OPEN_BY_STRUCT, 0, 1, NONE, NONE, 2 },
+	{ SYS_mkdirat, CORDON_CALL_CREATE, 0, 1, NONE, NONE, NONE },
+	{ SYS_mknodat, CORDON_CALL_CREATE, 0, 1, NONE, NONE, NONE },
+	{ SYS_symlinkat, CORDON_CALL_CREATE, 1, 2, NONE, NONE, NONE },
+	{ SYS_linkat, CORDON_CALL_LINK, 0, 1, 2, 3, NONE },
+	{ SYS_renameat, CORDON_CALL_RENAME, 0, 1, 2, 3, NONE },
+	{ SYS_renameat2, CORDON_CALL_RENAME, 0, 1, 2, 3, NONE },
+	{ SYS_bind, CORDON_CALL_BIND, NONE, 1, NONE, NONE, 2 },
+	{ SYS_execve, CORDON_CALL_EXECUTE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_execveat, CORDON_CALL_EXECUTE, 0, 1, NONE, NONE, NONE },
+	{ SYS_truncate, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_unlinkat, CORDON_CALL_DELETE, 0, 1, NONE, NONE, NONE },
+	{ SYS_fchmodat, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ 452 /* fchmodat2 */, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_fchownat, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_utimensat, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_setxattr, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lsetxattr, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_removexattr, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lremovexattr, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ 463 /* setxattrat */, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ 466 /* removexattrat */, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_newfstatat, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_statx, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_faccessat, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_faccessat2, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_readlinkat, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ SYS_statfs, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_chdir, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_getxattr, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lgetxattr, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_listxattr, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_llistxattr, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ 464 /* getxattrat */, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
+	{ 465 /* listxattrat */, CORDON_CALL_LOOK, 0, 1, NONE, NONE, NONE },
 #ifdef SYS_open /* architectures with the older calls */
-	{ SYS_open, CALL_OPEN, CWD, 0, NONE, NONE, 1 },
-	{ SYS_stat, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_lstat, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_access, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_readlink, CALL_LOOK, CWD, 0, NONE, NONE, NONE },
-	{ SYS_creat, CALL_OPEN, CWD, 0, NONE, NONE, NONE },
-	{ SYS_mkdir, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_mknod, CALL_CREATE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_symlink, CALL_CREATE, CWD, 1, NONE, NONE, NONE },
-	{ SYS_link, CALL_LINK, CWD, 0, CWD, 1, NONE },
-	{ SYS_rename, CALL_RENAME, CWD, 0, CWD, 1, NONE },
-	{ SYS_unlink, CALL_DELETE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_rmdir, CALL_DELETE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_chmod, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_chown, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_lchown, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_utime, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_utimes, CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
-	{ SYS_futimesat, CALL_CHANGE, 0, 1, NONE, NONE, NONE },
+	{ SYS_open, CORDON_CALL_OPEN, CWD, 0, NONE, NONE, 1 },
+	{ SYS_stat, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lstat, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_access, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_readlink, CORDON_CALL_LOOK, CWD, 0, NONE, NONE, NONE },
+	{ SYS_creat, CORDON_CALL_OPEN, CWD, 0, NONE, NONE, NONE },
+	{ SYS_mkdir, CORDON_CALL_CREATE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_mknod, CORDON_CALL_CREATE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_symlink, CORDON_CALL_CREATE, CWD, 1, NONE, NONE, NONE },
+	{ SYS_link, CORDON_CALL_LINK, CWD, 0, CWD, 1, NONE },
+	{ SYS_rename, CORDON_CALL_RENAME, CWD, 0, CWD, 1, NONE },
+	{ SYS_unlink, CORDON_CALL_DELETE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_rmdir, CORDON_CALL_DELETE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_chmod, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_chown, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_lchown, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_utime, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_utimes, CORDON_CALL_CHANGE, CWD, 0, NONE, NONE, NONE },
+	{ SYS_futimesat, CORDON_CALL_CHANGE, 0, 1, NONE, NONE, NONE },
 #endif
 };
 
@@ -310,7 +291,7 @@ static bool follows(const struct seccomp_notif *notif)
 	}
 }
 
-static uint64_t open_flags(const struct seccomp_notif *notif, const struct call *call)
+static uint64_t open_flags(const struct seccomp_notif *notif, const struct cordon_call *call)
 {
 	return call->flags == NONE ? O_CREAT | O_WRONLY | O_TRUNC /* creat */ : (uint32_t)notif->data.args[call->flags];
 }
@@ -324,7 +305,7 @@ static bool makes_directory(long nr)
 	return nr == SYS_mkdirat;
 }
 
-static const struct call *find(long nr)
+const struct cordon_call *cordon_call_find(long nr)
 {
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(calls); i++)
 		if (calls[i].nr == nr)
@@ -334,10 +315,11 @@ static const struct call *find(long nr)
 
 size_t cordon_calls_read(const struct seccomp_notif *notif, struct cordon_touch touches[static CORDON_TOUCHES_MAX])
 {
-	const struct call *call = find(notif->data.nr);
+	const struct cordon_call *call = cordon_call_find(notif->data.nr);
 	size_t n = 1;
 
-	if (!call)
+	/* Nobody but the hand can call openat2. */
+	if (!call || call->kind == CORDON_CALL_OPEN_BY_STRUCT)
 		return 0;
 	for (size_t i = 0; i < CORDON_TOUCHES_MAX; i++) {
 		touches[i].op = "write";
@@ -349,7 +331,7 @@ size_t cordon_calls_read(const struct seccomp_notif *notif, struct cordon_touch 
 		touches[i].has_text = touches[i].too_long = false;
 		touches[i].path[0] = touches[i].text[0] = '\0';
 	}
-	if (call->kind == CALL_BIND) {
+	if (call->kind == CORDON_CALL_BIND) {
 		touches[0].op = "create";
 		touches[0].creates = true;
 		return read_socket_path(notif, &touches[0]) ? 1 : 0;
@@ -358,44 +340,45 @@ size_t cordon_calls_read(const struct seccomp_notif *notif, struct cordon_touch 
 	if (!notif->data.args[call->path])
 		return 0;
 	touches[0].known = read_path(notif, call->dir, call->path, &touches[0]);
-	if (call->kind == CALL_LOOK && (!touches[0].known || is_empty(notif, call->path)))
+	if (call->kind == CORDON_CALL_LOOK && (!touches[0].known || is_empty(notif, call->path)))
 		return 0;
 	switch (call->kind) {
-	case CALL_OPEN:
+	case CORDON_CALL_OPEN:
 		open_touch(&touches[0], open_flags(notif, call));
 		touches[0].mode = notif->data.args[(call->flags == NONE ? 0 : call->flags) + 1];
 		break;
-	case CALL_CREATE:
+	case CORDON_CALL_CREATE:
 		touches[0].op = "create";
 		touches[0].creates = true;
 		touches[0].directory = makes_directory(notif->data.nr);
 		break;
-	case CALL_DELETE:
+	case CORDON_CALL_DELETE:
 		touches[0].op = "delete";
 		break;
-	case CALL_EXECUTE:
+	case CORDON_CALL_EXECUTE:
 		touches[0].op = "execute";
 		touches[0].writes = false;
 		touches[0].follows = follows(notif);
 		break;
-	case CALL_LOOK:
+	case CORDON_CALL_LOOK:
 		touches[0].op = "look";
 		touches[0].writes = false;
 		break;
-	case CALL_RENAME:
-	case CALL_LINK:
-		touches[0].op = call->kind == CALL_RENAME ? "rename" : "read";
-		touches[0].writes = call->kind == CALL_RENAME;
-		touches[0].follows = call->kind == CALL_LINK && follows(notif);
-		touches[1].op = call->kind == CALL_RENAME ? "rename" : "create";
+	case CORDON_CALL_RENAME:
+	case CORDON_CALL_LINK:
+		touches[0].op = call->kind == CORDON_CALL_RENAME ? "rename" : "read";
+		touches[0].writes = call->kind == CORDON_CALL_RENAME;
+		touches[0].follows = call->kind == CORDON_CALL_LINK && follows(notif);
+		touches[1].op = call->kind == CORDON_CALL_RENAME ? "rename" : "create";
 		touches[1].creates = true;
 		touches[1].known = read_path(notif, call->dir2, call->path2, &touches[1]);
 		n = 2;
 		break;
-	case CALL_CHANGE:
+	case CORDON_CALL_CHANGE:
 		touches[0].follows = follows(notif);
 		break;
-	case CALL_BIND:
+	case CORDON_CALL_BIND:
+	case CORDON_CALL_OPEN_BY_STRUCT:
 		break;
 	}
 	return n;

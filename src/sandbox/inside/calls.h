@@ -9,6 +9,33 @@
 
 #include "base/error.h"
 
+typedef enum cordon_call_kind {
+	CORDON_CALL_OPEN,	    /* what it does depends on its argument `flags` */
+	CORDON_CALL_OPEN_BY_STRUCT, /* openat2: the argument is the address of a structure that begins with them */
+	CORDON_CALL_CREATE,	    /* makes the name */
+	CORDON_CALL_DELETE,
+	CORDON_CALL_RENAME, /* removes one name, makes another */
+	CORDON_CALL_LINK,   /* reads one name, makes another */
+	CORDON_CALL_CHANGE, /* changes what has the name */
+	CORDON_CALL_EXECUTE,
+	CORDON_CALL_LOOK, /* stat and similar calls; with a bare descriptor ("" as path) they look at no path */
+	CORDON_CALL_BIND, /* makes the name; the path is in a socket address */
+} cordon_call_kind;
+
+enum { CORDON_CALL_CWD = -1, CORDON_CALL_NONE = -2 };
+
+/* A system call that names paths, for all who read one: the hand, the lens's reports and tripwires. */
+struct cordon_call {
+	long nr;
+	cordon_call_kind kind;
+	signed char dir, path;	 /* argument numbers; CWD: relative to the working directory */
+	signed char dir2, path2; /* of the second path, NONE */
+	signed char flags;
+};
+
+/* NULL for a call that names none, or that no report is about. */
+const struct cordon_call *cordon_call_find(long nr);
+
 /* One path that a call acts on. */
 struct cordon_touch {
 	const char *op; /* "read", "write", "create", "delete", "rename", "execute", "look" */
