@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help, manual pages and completions tell the same: every command, every option, in all of them."""
+import json
 import re
 import shutil
 import subprocess
@@ -90,6 +91,21 @@ def test_the_page_calls_arguments_as_the_help_does(command):
 def test_the_main_page_names_the_command(word):
     listed = " , ".join(re.findall(r"^\.It (?:Cm|Xr) (.*)$", (MAN / "cordon.1").read_text(), re.MULTILINE))
     assert re.search(rf"(?<![\w-])(?:cordon-)?{word}(?![\w-])", listed), f"{word} is not listed in cordon.1"
+
+
+def test_every_setting_of_the_table_is_explained():
+    """Each page of a file or a command that has it, by the table of a run (src/config/recipe_table.c)."""
+    rows = json.loads((built_executable().parent / "recipe.json").read_text())
+    told = {name: re.findall(r"(?:Fl -|Ic |, |and )([a-z][a-z_-]+)", manual(name).read_text()) for name in {page.name for page in PAGES}}
+    missing = []
+    for row in rows:
+        pages = [(f"cordon-{command}.1", row["option"]) for command in row["commands"] if command in COMMANDS]
+        pages += [("cordon-project.1", row["option"])] if row["project"] else []
+        pages += [("cordon.yaml.5", row["key"])] if row["key"] else []
+        pages += [("agents.json.5", row["agent"].rpartition(".")[2])] if row["agent"] else []
+        pages += [("cordon-config.yaml.5", row["key"])] if row["limit"] else []
+        missing += [f"{page}: {word}" for page, word in pages if word not in told[page]]
+    assert len(rows) > 30 and missing == []
 
 
 def test_every_page_of_a_command_belongs_to_one():
