@@ -83,14 +83,28 @@ static bool begins(struct rows *run, const char *path)
 	return run->n;
 }
 
+/* The last item, if it has rows below this directory. */
+static const char *last_rows(const json_t *items, const char *dir)
+{
+	const char *text = json_string_value(json_array_get(items, json_array_size(items) - 1));
+	const char *space = text ? strchr(text, ' ') : NULL;
+
+	return space && *text >= '0' && *text <= '9' && cordon_streq(space + 1, dir) ? text : NULL;
+}
+
 static int add_rows(json_t *items, struct rows *run)
 {
+	const char *before = last_rows(items, run->dir);
 	size_t n = run->n, total;
 	const char *first = cordon_protect_rows(&total)[run->first].path;
 
 	run->n = 0;
 	if (n == 0)
 		return 0;
+	if (before)
+		return json_array_set_new(items, json_array_size(items) - 1,
+					  json_sprintf("%.*s,%zu-%zu %s", (int)strcspn(before, " "), before, run->first,
+						       run->first + n - 1, run->dir));
 	/* One name is no shorter as a row. */
 	return json_array_append_new(items,
 				     n == 1 ? json_sprintf(ABSENT " %s%s%s", run->dir, *run->dir ? "/" : "", first)
@@ -140,24 +154,42 @@ static json_t *plain_entry(json_t *state, json_t *where, json_t *path)
 			 "hard_links", 0);
 }
 
-static int unpack_rows(json_t *entries, const char *text, const char *table, json_t *where, size_t *unlisted)
+static int unpack_range(json_t *entries, const char *text, const char **ret_end, const char *dir, const char *table,
+			json_t *where, size_t *unlisted)
 {
 	char ours[CORDON_PROTECTED_TABLE_SIZE], *end;
-	size_t n, first = strtoul(text, &end, 10), last = *end == '-' ? strtoul(end + 1, &end, 10) : 0;
+	size_t n, first = strtoul(text, &end, 10), last = 0;
+	bool known = dir && *end == '-';
 	const struct cordon_protect_row *rows = cordon_protect_rows(&n);
-	const char *dir = *end == ' ' ? end + 1 : NULL;
 	json_auto_t *state = json_string(ABSENT);
 	int r = 0;
 
+	if (known) {
+		last = strtoul(end + 1, &end, 10);
+		known = first <= last && (*end == ',' || *end == ' ');
+	}
+	*ret_end = end;
 	cordon_protected_table(ours);
-	if (!dir || first > last || last >= n || !*ours || !cordon_streq(table, ours)) {
-		*unlisted += dir && first <= last && last < CORDON_PROTECTED_MAX ? last - first + 1 : 1;
+	if (!known || last >= n || !*ours || !cordon_streq(table, ours)) {
+		*unlisted += known && last < CORDON_PROTECTED_MAX ? last - first + 1 : 1;
 		return 0;
 	}
 	for (size_t i = first; r == 0 && i <= last; i++)
 		r = json_array_append_new(entries,
 					  plain_entry(state, where,
 						      json_sprintf("%s%s%s", dir, *dir ? "/" : "", rows[i].path)));
+	return r;
+}
+
+/* "0-150,158-163 DIR" */
+static int unpack_rows(json_t *entries, const char *text, const char *table, json_t *where, size_t *unlisted)
+{
+	const char *space = strchr(text, ' ');
+	int r;
+
+	do
+		r = unpack_range(entries, text, &text, space ? space + 1 : NULL, table, where, unlisted);
+	while (r == 0 && *text++ == ',');
 	return r;
 }
 

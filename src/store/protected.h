@@ -5,7 +5,8 @@
  *
  *   an object         an entry as the result of a run has it: what somebody asked for
  *   "absent .a/b"     an entry of the default protection: its state and its path
- *   "0-146 sub/dir"   missing names of the default protection: these rows of the table, below this directory (the root
+ *   "0-146,150-162 sub/dir"
+ *                     missing names of the default protection: these rows of the table, below this directory (the root
  *                     when it is empty)
  *
  * A record of an older version has only objects.

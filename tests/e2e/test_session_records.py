@@ -39,6 +39,16 @@ def test_the_record_of_an_ordinary_session_is_small_and_its_answer_complete(sess
         assert ended["protected"] == plan["protected"]
 
 
+def test_the_record_is_small_beside_many_workspaces(sessions):
+    """Names that are missing in the workspaces of others are held as well."""
+    project = sessions.create()
+    for _ in range(12):
+        sessions.ask("workspace", "create", project)
+    session = sessions.start(command=["sleep", "1000"])["session_id"]
+    protected = {entry["path"] for entry in sessions.get(session)["protected"]}
+    assert sum(path.endswith("/.vscode/tasks.json") for path in protected) > 8 and size(sessions, session) <= RECORD_MAX
+
+
 def test_what_was_asked_for_stays_in_the_record(sessions, box):
     sessions.create("--isolation", "--protect", "AGENTS.md", "--protect", "NEVER.md")
     box.write(sessions.top("AGENTS.md"), "rules\n")
