@@ -148,6 +148,7 @@ struct cordon_run_spec {
 	/* Variables to take over from our own environment, beside TERM and LANG; "NPM_*" means all that begin so. */
 	char *const *keep_env;
 	size_t n_keep_env;
+	size_t n_asked_env; /* of keep_env the first ones, which a person asked for: if one is missing, that is a violation */
 	char *const *home_env; /* "NAME=PATH", a path below the run's home; those of env win over these */
 	size_t n_home_env;
 	const char *path; /* directories that come first in PATH, separated by colons; NULL: none */
@@ -224,7 +225,7 @@ struct cordon_result {
 	bool hit_tmp;	       /* the private file systems had no room left at the end */
 	const char *limit;     /* what ended the run: "memory", "outer_memory" or "timeout"; or NULL */
 	bool changed;	       /* the run may have changed files: the watch saw such a call, or was off */
-	unsigned int violations;     /* accesses that were refused or warned of, as far as they were watched */
+	unsigned int violations;     /* refusals and warnings, as far as they were watched */
 	unsigned int discarded;	     /* files that were in the private home at the end, up to 10,000 */
 	unsigned int protected_lost; /* boundaries that the host replaced */
 	unsigned int protected_made; /* boundaries that the host made */
@@ -242,7 +243,9 @@ struct cordon_result {
 
 /* What happens during a run, and which fields of the event say more. Strings are borrowed. */
 typedef enum cordon_event_kind {
-	CORDON_EVENT_VIOLATION, /* an access outside the scope: op, path, and the decision: verdict to fence */
+	/* An access outside the scope: op, path, and the decision: verdict to fence. With the op "env": a variable, path, that was
+	 * asked for and is not there. */
+	CORDON_EVENT_VIOLATION,
 	CORDON_EVENT_UNTOLD,	/* more violations, which are not reported one by one: count */
 	CORDON_EVENT_LOST,	/* the host replaced what has a boundary's name: path; `held` when in force again */
 	CORDON_EVENT_MADE,	/* the host made the name of a boundary: path; `held` when in force now */

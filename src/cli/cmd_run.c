@@ -401,6 +401,7 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 			   .metrics_fd = -1 };
 	struct cordon_error err = { 0 };
 	int first, r = cordon_cli_parse(cli, argc, argv, CORDON_PARSE_STOP, set, args, &first, &err);
+	size_t asked;
 
 	if (r != 0)
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
@@ -410,7 +411,10 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	args->recipe.folder_mode = CORDON_MODE_PERMISSIVE;
 	args->recipe.spec.terminal = true;
 	args->recipe.spec.measure = args->metrics;
+	asked = args->recipe.keep_env.n;
 	r = cordon_cli_compile(cli, &args->recipe, args->dry_run ? CORDON_RECIPE_PLANS : CORDON_RECIPE_STARTS);
+	/* Those of the policy file follow on the options', and those of profiles, which may be there or not, come later. */
+	args->recipe.spec.n_asked_env = asked + (args->recipe.file ? args->recipe.file->keep_env.n : 0);
 	run.policy = args->recipe.policy;
 	if (r == 0 && args->line == LINE_CLIENT && make_client_argv(args, &err) < 0)
 		r = cordon_cli_fail(cli, &err);

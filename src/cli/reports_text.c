@@ -13,6 +13,7 @@
 
 #define WORKSPACE "WORKSPACE"
 #define NETWORK "NETWORK"
+#define ENVIRONMENT "ENVIRONMENT"
 
 void cordon_reporter_init(struct cordon_reporter *reporter, struct cordon_cli *cli, const struct cordon_policy *policy)
 {
@@ -145,6 +146,17 @@ static void report_host(struct cordon_reporter *reporter, const struct cordon_ev
 					 "  To allow it: look up the host that is meant; /tcp in its rule skips the look");
 }
 
+static void report_variable(struct cordon_reporter *reporter, const char *name)
+{
+	if (getenv(name))
+		cordon_report_queue_line(&reporter->queue, ENVIRONMENT,
+					 "MISSING: %s was to be passed on, but only the endpoint of `inject` has its value",
+					 name);
+	else
+		cordon_report_queue_line(&reporter->queue, ENVIRONMENT,
+					 "MISSING: %s was to be passed on, and is not set", name);
+}
+
 /* Reports one access. People and scripts know these words, so they stay as they are. */
 static void report_violation(struct cordon_reporter *reporter, const struct cordon_event *event)
 {
@@ -157,6 +169,10 @@ static void report_violation(struct cordon_reporter *reporter, const struct cord
 	}
 	if (cordon_event_of_net(event)) {
 		report_host(reporter, event);
+		return;
+	}
+	if (cordon_streq(event->op, CORDON_OP_ENV)) {
+		report_variable(reporter, event->path);
 		return;
 	}
 	if (event->reason == CORDON_REASON_PROTECTED)

@@ -13,6 +13,7 @@
  *   proxy.c     the proxy of the host
  *   inject.c    endpoints that add a credential, and TLS
  *   reports.c   what was refused
+ *   host.c      whether the host has a service on its loopback
  *   dns.c hello.c http.c address.c   pure: formats that the agent writes, addresses
  *
  * INVARIANT: which host is dialled follows from the label that was connected to, never from what the agent sends. What
@@ -193,6 +194,12 @@ void net_report_reached(const char *host, uint16_t port);
 void net_reports_end(void);
 /* Sends how many were not reported one by one, at most once a second. */
 void net_reports_tick(void);
+
+/* ---- host.c ---- */
+/* Opens the socket by which net_host_has() asks, while that is allowed. */
+void net_host_begin(void);
+/* Whether the host has a service at this address of its loopback. False where the kernel can't be asked. */
+bool net_host_has(const struct cordon_net_address *address, uint16_t port, bool udp);
 
 /* ---- address.c; pure ---- */
 bool net_address_is_public(const struct cordon_net_address *address);

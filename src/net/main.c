@@ -285,6 +285,7 @@ static int begin(int config, int meter, pid_t parent, const char **ret_what)
 		return r;
 	if ((r = net_inject_begin(ret_what)) < 0)
 		return r;
+	net_host_begin();
 	if ((r = net_confine(parent, ret_what)) < 0)
 		return r;
 	*ret_what = "take the sockets of the run";

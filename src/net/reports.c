@@ -112,8 +112,9 @@ static void report_address(const struct cordon_net_address *address, uint16_t po
 	char text[CORDON_NET_ADDRESS_SIZE], rule[CORDON_NET_RULE_SIZE];
 	const char *host = name ? name->text : text;
 
-	/* A program of the run that waits for its own server connects there again and again. */
-	if (port == 0 || net_address_is_loopback(address))
+	/* A program of the run that waits for its own server connects to its loopback again and again. Only where the host has a
+	 * service there, the list is what stands between. */
+	if (port == 0 || (net_address_is_loopback(address) && !net_host_has(address, port, udp)))
 		return;
 	cordon_net_address_text(address, text);
 	net_host_port(host, port, rule);
@@ -128,6 +129,11 @@ static void report_address(const struct cordon_net_address *address, uint16_t po
 	if (name ? cordon_net_list_find(&net.list, name->text, port) != NULL
 		 : cordon_net_list_find_address(&net.list, address, port) != NULL)
 		return;
+	if (cordon_net_address_is_localhost(address)) {
+		if (cordon_net_list_find(&net.list, "localhost", port))
+			return;
+		net_host_port("localhost", port, rule);
+	}
 	net_report(CORDON_REASON_NO_HOST, host, port, rule);
 }
 

@@ -84,6 +84,8 @@ int cordon_net_name_encode(const char *s, size_t n, char ret_name[static CORDON_
 /* An IPv4 or IPv6 address without brackets, scope or port, in the forms of inet_pton(). -EINVAL for others. */
 int cordon_net_address_parse(const char *s, size_t n, struct cordon_net_address *ret_address);
 bool cordon_net_address_is_v4(const struct cordon_net_address *address);
+/* Inside a run, the two addresses of the loopback are what `localhost` resolves to. */
+bool cordon_net_address_is_localhost(const struct cordon_net_address *address);
 void cordon_net_address_text(const struct cordon_net_address *address, char ret[static CORDON_NET_ADDRESS_SIZE]);
 
 /*

@@ -9,15 +9,6 @@ int cordon_policy_allow_hosts(struct cordon_policy *policy, const char *hosts, s
 	return cordon_net_list_parse(&policy->net, hosts, NULL, err);
 }
 
-/* Inside, the two addresses of the loopback are what `localhost` resolves to. */
-static bool is_loopback(const struct cordon_net_address *address)
-{
-	static const struct cordon_net_address v4 = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
-	static const struct cordon_net_address v6 = { { [15] = 1 } };
-
-	return memcmp(address, &v4, sizeof(v4)) == 0 || memcmp(address, &v6, sizeof(v6)) == 0;
-}
-
 int cordon_policy_check_host(const struct cordon_policy *policy, const char *host, struct cordon_decision *ret_decision,
 			     struct cordon_error *err)
 {
@@ -36,7 +27,7 @@ int cordon_policy_check_host(const struct cordon_policy *policy, const char *hos
 		found = cordon_net_list_find_address(&policy->net, &asked.address, asked.port);
 	else
 		found = cordon_net_list_find(&policy->net, asked.name, asked.port);
-	if (!found && asked.kind == CORDON_NET_KIND_ADDRESS && is_loopback(&asked.address))
+	if (!found && asked.kind == CORDON_NET_KIND_ADDRESS && cordon_net_address_is_localhost(&asked.address))
 		found = cordon_net_list_find(&policy->net, "localhost", asked.port);
 	*ret_decision = (struct cordon_decision){ .verdict = CORDON_ALLOW, .reason = CORDON_REASON_GRANT };
 	/* The question is about the host and port; how the stream is looked at is the rule's business. */

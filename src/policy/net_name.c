@@ -297,6 +297,14 @@ int cordon_net_address_parse(const char *s, size_t n, struct cordon_net_address 
 	return 0;
 }
 
+bool cordon_net_address_is_localhost(const struct cordon_net_address *address)
+{
+	static const struct cordon_net_address v4 = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+	static const struct cordon_net_address v6 = { { [15] = 1 } };
+
+	return memcmp(address, &v4, sizeof(v4)) == 0 || memcmp(address, &v6, sizeof(v6)) == 0;
+}
+
 bool cordon_net_address_is_v4(const struct cordon_net_address *address)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };

@@ -78,6 +78,12 @@ static int offline_text(const struct cordon_event *event, struct cordon_buf *ret
 			       WEXITSTATUS(event->status), after);
 }
 
+bool cordon_event_is_refusal_by_limit(const struct cordon_event *event)
+{
+	return event->kind == CORDON_EVENT_LIMIT && !cordon_streq(event->op, "memory") &&
+	       !cordon_streq(event->op, "outer_memory") && !cordon_streq(event->op, "timeout");
+}
+
 const char *cordon_event_text(const struct cordon_event *event, struct cordon_buf *ret_text)
 {
 	const char *kind = "notice";

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "protect/repositories.h"
 #include "run/audit.h"
+#include "run/event_text.h"
 #include "run/live.h"
 #include "run/result.h"
 #include "sandbox/host/launch.h"
@@ -110,6 +111,8 @@ static void on_event(void *data, const struct cordon_event *event)
 {
 	struct run *run = data;
 
+	if (cordon_event_is_refusal_by_limit(event))
+		run->result->violations++;
 	cordon_run_audit_event(&run->audit, event);
 	if (run->observer->event)
 		run->observer->event(run->observer->data, event);
@@ -134,6 +137,24 @@ static void on_sight(void *data, const struct cordon_sight *sight)
 	const struct run *run = data;
 
 	run->observer->sight(run->observer->data, sight);
+}
+
+/* Variables that were asked for and are not there. */
+static void report_variables(struct run *run)
+{
+	const struct cordon_plan *plan = run->result->plan;
+
+	for (size_t i = 0; i < plan->n_absent_env; i++) {
+		struct cordon_event event = { .kind = CORDON_EVENT_VIOLATION,
+					      .op = CORDON_OP_ENV,
+					      .path = plan->absent_env[i],
+					      .verdict = CORDON_DENY,
+					      .reason = CORDON_REASON_NO_GRANT,
+					      .count = 1 };
+
+		run->result->violations++;
+		on_event(run, &event);
+	}
 }
 
 /* Finds the repositories in which the run has left something that git would execute. */
@@ -225,6 +246,7 @@ static int run_plan(struct run *run, struct cordon_error *err)
 		return r;
 	if (theirs->launched)
 		theirs->launched(theirs->data, child);
+	report_variables(run);
 	cordon_supervise(child, &observer, run->result);
 	if (run->spec->fail_on_violation)
 		fail_on_violation(run->result);

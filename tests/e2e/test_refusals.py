@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever option or file made a rule, what it refuses is reported once, recorded, counted, and seen by --fail-on-violation: by tripwires
-where FUSE can be used, else by the trap. Both say the same."""
+where FUSE can be used, else by the trap. Both say the same. What a list of hosts, a limit or the environment refuses is reported in the same way."""
 import json
 import os
+import pathlib
 import re
+import subprocess
 
 import pytest
+
+from support import poll
 
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B", "-c")
 READS = """
@@ -111,3 +115,133 @@ def test_a_file_that_may_only_be_read_through_the_lens(reported):
 
 def test_looking_and_what_is_not_there_is_no_attempt(reported):
     reported(["--rw", "lib"], ["look:other", "look:top", "read:lib/none", "read:none", "execute:none", "look:none"], [])
+
+
+# ---- refusals that are not about files ----
+
+
+def records(home, session):
+    kept = [json.loads(line) for line in (home / "state/audit/audit.jsonl").read_text().splitlines()]
+    return [r for r in kept if r["session_id"] == session and r["event"] in ("violation", "limit")]
+
+
+DIALS = """
+import socket, sys
+for name in sys.argv[1:]:
+    kind, host, port = name.split()
+    try:
+        if kind == "name":
+            socket.getaddrinfo(host, None)
+        elif kind == "tcp":
+            socket.create_connection((host, int(port)), timeout=30).close()
+        else:
+            with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.connect((host, int(port)))
+                s.send(b"x")
+                s.settimeout(30)
+                s.recv(1)
+    except OSError:
+        pass
+"""
+
+
+def test_a_list_of_hosts_tells_of_names_addresses_loopback_and_datagrams(online, machine):
+    """The machine has a service at port 5432 of every address, its loopback too (tests/internet.py). Where the host has none, there is nothing to be
+    refused: programs wait for servers of their own."""
+    root, result = machine.mkdir("work"), machine.path / "result.json"
+
+    def run(attempts, expected):
+        done = online("run", "--root", str(root), "--net", "a.example.com", "--fail-on-violation", "--result", str(result), "--", *PYTHON, DIALS, *attempts, cwd=root)
+        value = json.loads(result.read_text())
+        told = re.findall(r"BLOCKED: .*\n\[NETWORK\]   Host: (.*)\n(?:\[NETWORK\]   To allow it: (.*)\n)?", done.stderr)
+        assert sorted(told) == sorted(expected), done
+        assert done.returncode == (3 if expected else 0) and value["exit_code"] == 0 and value["violations"] == len(expected), (value, done)
+        assert sorted(r["path"] for r in records(machine.state, value["session_id"])) == sorted(host for host, _ in expected)
+
+    run(["tcp 127.0.0.1 1", "udp 127.0.0.1 1", "tcp ::1 2", "name localhost -"], [])
+    run(["name b.example.com -"] * 2 + ["tcp 192.0.2.10 81", "tcp 192.0.2.10 81", "tcp 127.0.0.1 5432", "tcp 127.0.0.1 5432", "tcp ::1 5432", "tcp 127.9.9.9 5432",
+                                        "tcp 10.77.0.2 5432", "udp 192.0.2.10 443"],
+        [("b.example.com", "--net 'b.example.com:443'"), ("192.0.2.10:81", "--net '192.0.2.10:81'"), ("127.0.0.1:5432", "--net 'localhost:5432'"),
+         ("[::1]:5432", "--net 'localhost:5432'"), ("127.9.9.9:5432", "--net '127.9.9.9:5432'"), ("10.77.0.2:5432", "--net '10.77.0.2:5432'"),
+         ("192.0.2.10:443/udp", "")])
+
+
+BOMB = """
+import os, time
+for i in range(40):
+    try:
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(0)
+    except BlockingIOError:
+        pass
+"""
+FULL = """
+try:
+    open("/tmp/full", "wb").write(bytes(2 << 20))
+except OSError:
+    pass
+"""
+
+
+@pytest.fixture
+def group(who):
+    """A control group in which the caller may make others, as a login session has. Without one, the kernel holds --pids and tells nobody."""
+    if os.getuid() != 0:
+        pytest.skip("the tests run as an ordinary user, who cannot make a control group")
+    v1 = pathlib.Path("/sys/fs/cgroup/pids")
+    made = (v1 if v1.is_dir() else pathlib.Path("/sys/fs/cgroup")) / f"cordon-pids-{os.getpid()}-{who.name}"
+    if not v1.is_dir():
+        (made.parent / "cgroup.subtree_control").write_text("+pids")
+    made.mkdir()
+    for path in (made, *made.iterdir()):
+        os.chown(path, who.uid, who.gid)
+    yield made
+    for path in (*[p for p in made.iterdir() if p.is_dir()], made):
+        poll(lambda: not (path / "cgroup.procs").read_text(), what="an empty group")
+        path.rmdir()
+
+
+@pytest.mark.parametrize("limit, options, code", [("pids", ("--pids", "20"), BOMB),
+                                                  ("tmp", ("--tmp-size", "1M"), FULL)], ids=["pids", "tmp"])
+def test_a_limit_that_is_reached_is_told_of_once(box, cordon, group, limit, options, code):
+    root, result = box.mkdir("work"), box.path / "result.json"
+    join = 'echo $$ >"$0/cgroup.procs" && u=$1 g=$2 && shift 2 && exec setpriv --reuid="$u" --regid="$g" --clear-groups -- "$@"'
+    for program, hit in ((code, True), ("pass", False)):
+        done = subprocess.run(["sh", "-c", join, str(group), str(box.who.uid), str(box.who.gid), cordon.path, "run", "--root", str(root), "--fail-on-violation", "--result",
+                               str(result), *options, "--", *PYTHON, program], env=box.environment(), cwd=root, capture_output=True, text=True, timeout=60, check=False)
+        value = json.loads(result.read_text())
+        assert value["limits"].get("pids", {"mechanism": "cgroup"})["mechanism"].startswith("cgroup"), value
+        assert done.returncode == (3 if hit else 0) and value["exit_code"] == 0 and value["violations"] == hit, (value, done)
+        assert done.stderr.count("[LIMIT]") == hit, done
+        assert [(r["event"], r["op"]) for r in records(box.state, value["session_id"])] == [("limit", limit)] * hit
+
+
+def test_a_limit_that_ends_the_run_is_no_refusal_beside(box, cordon):
+    root, result = box.mkdir("work"), box.path / "result.json"
+    done = cordon("run", "--root", str(root), "--fail-on-violation", "--result", str(result), "--timeout", "300ms", "--grace", "100ms", "--", "sleep", "60")
+    value = json.loads(result.read_text())
+    assert (done.returncode, value["state"], value["violations"]) == (124, "timeout", 0), (value, done)
+
+
+def test_variables_that_were_asked_for_and_are_not_there(box, cordon):
+    """By an option or in a policy file. A profile names what its program may want, and a star what there may be."""
+    root, result = box.mkdir("work"), box.path / "result.json"
+    policy = box.write("policy.yaml", "version: 1\nrw: [.]\nkeep_env: [OF_FILE, 'SOME_*', OF_BOTH]\n"
+                       "net:\n  inject: [{host: api.example.com, header: k, from_env: TAKEN, base_url_env: URL}]\n")
+
+    def run(*options, **env):
+        done = cordon("run", "--root", str(root), "--fail-on-violation", "--result", str(result), "--policy", str(policy), "--keep-env", "OF_OPTION", "--keep-env", "OF_BOTH",
+                      *options, "--", "env", env={"TAKEN": "k3y", **env})
+        value = json.loads(result.read_text())
+        told = re.findall(r"\[ENVIRONMENT\] MISSING: (\w+) was to be passed on, (.*)", done.stderr)
+        assert done.returncode == (3 if told else 0) and value["exit_code"] == 0 and value["violations"] == len(told), (value, done)
+        assert [(r["op"], r["path"], r["decision"]) for r in records(box.state, value["session_id"])] == [("env", name, "deny") for name, _ in told]
+        assert "k3y" not in done.stdout + done.stderr, done
+        return told
+
+    unset = "and is not set"
+    assert run() == [("OF_OPTION", unset), ("OF_BOTH", unset), ("OF_FILE", unset)]
+    assert run(OF_OPTION="1", OF_FILE="") == [("OF_BOTH", unset)]
+    assert run("--keep-env", "TAKEN", "--env", "OF_BOTH=2", OF_OPTION="1", OF_FILE="x") == [("TAKEN", "but only the endpoint of `inject` has its value")]
+    assert run(OF_OPTION="1", OF_FILE="x", OF_BOTH="3") == []

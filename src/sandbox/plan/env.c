@@ -229,6 +229,27 @@ static int set_endpoints(struct cordon_plan *plan)
 	return r;
 }
 
+/* Finds the variables that were asked for by name and that the run does not get. */
+static int find_absent(struct cordon_plan *plan, const struct cordon_run_spec *run)
+{
+	plan->absent_env = cordon_arena_alloc(plan->arena, (run->n_asked_env + 1) * sizeof(*plan->absent_env));
+	if (!plan->absent_env)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->n_asked_env; i++) {
+		const char *name = run->keep_env[i];
+		size_t n = strlen(name), at = 0;
+
+		while (at < plan->n_env && (name_length(plan->env[at]) != n || memcmp(plan->env[at], name, n) != 0))
+			at++;
+		for (size_t k = 0; at == plan->n_env && k < plan->n_absent_env; k++)
+			if (cordon_streq(plan->absent_env[k], name))
+				at = 0; /* asked for twice */
+		if (at == plan->n_env && name[n - 1] != '*')
+			plan->absent_env[plan->n_absent_env++] = cordon_arena_strdup(plan->arena, name);
+	}
+	return 0;
+}
+
 static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 {
 	const char *term = getenv("TERM");
@@ -258,6 +279,8 @@ static int fill(struct cordon_plan *plan, const struct cordon_plan_spec *spec)
 	for (size_t i = 0; i < spec->run->n_env; i++)
 		if ((r = set(plan, spec->run->env[i])) < 0)
 			return r;
+	if ((r = find_absent(plan, spec->run)) < 0)
+		return r;
 	plan->candidates = cordon_env_candidates(plan->arena, plan->env, plan->n_env, plan->argv[0]);
 	return plan->candidates ? 0 : -ENOMEM;
 }

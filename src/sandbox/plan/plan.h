@@ -233,6 +233,8 @@ struct cordon_plan {
 	size_t n_open_dirs;
 	char **env; /* NULL-terminated */
 	size_t n_env;
+	const char **absent_env; /* names that were asked for and are not in env */
+	size_t n_absent_env;
 	char **argv;	   /* NULL-terminated */
 	char **candidates; /* full paths to try for argv[0], NULL-terminated */
 	struct cordon_limits limits;
