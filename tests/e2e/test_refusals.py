@@ -117,6 +117,17 @@ def test_looking_and_what_is_not_there_is_no_attempt(reported):
     reported(["--rw", "lib"], ["look:other", "look:top", "read:lib/none", "read:none", "execute:none", "look:none"], [])
 
 
+def test_a_path_that_is_too_long_with_the_directory_in_front_of_it_is_told_by_its_name(reported):
+    way = "./" * 2040
+    reported(["--rw", "lib"], [f"read:{way}lib/a", f"create:{way}lib/made", f"read:{way}other/o", f"write:{way}top", f"create:{way}other/n", f"create:{way}none/n"],
+             [("other/o", "read"), ("top", "write"), ("other/n", "create")])
+
+
+def test_a_path_that_is_longer_than_any_is_no_attempt(reported):
+    way = "./" * 2050
+    reported(["--rw", "lib"], [f"read:{way}other/o", f"write:{way}top", f"create:{way}other/n", f"execute:{way}top"], [])
+
+
 # ---- refusals that are not about files ----
 
 

@@ -144,11 +144,11 @@ static bool is_removed(pid_t pid, const char *what)
 	return stat(link, &st) == 0 && st.st_nlink == 0;
 }
 
-/* For a path that starts in a removed directory and leads out of it by "..": sets `base` to the directory that it leads
- * to, and `name` to its last component. False when the path goes through links: then only the kernel knows where it
- * leads. */
-static bool leave_removed(pid_t pid, const char *what, char name[static CORDON_PATH_MAX],
-			  char base[static CORDON_PATH_MAX])
+/* For a path that starts in a removed directory and leads out of it by "..", or that is too long together with the directory in
+ * which it starts: sets `base` to the directory that it leads to, and `name` to its last component. False when the path goes
+ * through links: then only the kernel knows where it leads. */
+static bool leave_start(pid_t pid, const char *what, char name[static CORDON_PATH_MAX],
+			char base[static CORDON_PATH_MAX])
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
@@ -173,6 +173,21 @@ static bool leave_removed(pid_t pid, const char *what, char name[static CORDON_P
 	return true;
 }
 
+/* For a relative path that is too long when it is made absolute. Sets touch->deep when it stays too long, or leads nowhere. */
+static bool read_long(pid_t pid, const char *what, char name[static CORDON_PATH_MAX], struct cordon_touch *touch)
+{
+	CORDON_UNCLEARED char base[CORDON_PATH_MAX];
+
+	errno = 0;
+	if (touch->direct || !leave_start(pid, what, name, base)) {
+		touch->deep = touch->direct || errno == ENAMETOOLONG || errno == ENOENT || errno == ENOTDIR;
+		return false;
+	}
+	touch->direct = true;
+	touch->deep = cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) < 0;
+	return !touch->deep;
+}
+
 /* Makes a relative path absolute: puts the directory from which it starts in front of it. */
 static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 {
@@ -184,20 +199,14 @@ static bool read_start(pid_t pid, int dir, struct cordon_touch *touch)
 		cordon_concat(what, sizeof(what), "fd/", cordon_digits((uint32_t)dir, digits), (char *)NULL);
 	touch->direct = *name && !strchr(name, '/') && !cordon_streq(name, ".") && !cordon_streq(name, "..");
 	errno = 0;
-	if (!read_link_of(pid, what, base)) {
-		touch->deep = touch->direct && errno == ENAMETOOLONG;
-		return false;
-	}
+	if (!read_link_of(pid, what, base))
+		return errno == ENAMETOOLONG && read_long(pid, what, name, touch);
 	touch->nameless = cordon_path_is_deleted(base) && is_removed(pid, what);
-	if (touch->nameless && leave_removed(pid, what, name, base)) {
+	if (touch->nameless && leave_start(pid, what, name, base)) {
 		touch->nameless = false;
 		touch->direct = true;
 	}
-	if (cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) < 0) {
-		touch->deep = touch->direct;
-		return false;
-	}
-	return true;
+	return cordon_path_join(base, name, touch->path, CORDON_PATH_MAX) == 0 || read_long(pid, what, name, touch);
 }
 
 /* Reads the path that the process named and makes it absolute, as the process sees it. */

@@ -45,7 +45,7 @@ struct cordon_touch {
 	bool known;	 /* false: the path could not be read */
 	bool nameless;	 /* the path starts from a descriptor of something that has no name */
 	bool if_missing; /* an open that makes a missing file, and only reads a file that exists */
-	bool deep;	 /* one name in a directory whose path is too long; `path` is the name alone */
+	bool deep;	 /* one name in a directory whose path is too long, or a long path that leads nowhere */
 	bool has_text;	 /* `text` could be read */
 	bool too_long;	 /* it could not, because it is longer than any path */
 	int start;	 /* the descriptor from which a relative path starts, or AT_FDCWD */

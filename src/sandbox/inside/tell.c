@@ -107,9 +107,10 @@ bool cordon_tell_look(const struct cordon_plan *plan, const struct cordon_policy
 
 		describe(told, touch);
 		told->path_at = add_text(ret, &used, "");
-		/* No rule can name so long a path. */
-		told->plain = is_look(touch) || touch->deep || cordon_tell_skips(plan, policy, root_fd, touch);
-		told->exists = true;
+		/* No rule can name so long a path, and one that is longer than any the kernel does not take. */
+		told->plain = is_look(touch) || touch->deep || touch->too_long ||
+			      cordon_tell_skips(plan, policy, root_fd, touch);
+		told->exists = !touch->too_long;
 		if (told->plain) {
 			if (i == 0 && n == 2 && touch->known && !touch->creates && !touch->deep)
 				told->exists = !is_missing(plan, root_fd, touch);
