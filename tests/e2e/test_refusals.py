@@ -27,6 +27,7 @@ for name in sys.argv[1:]:
         elif op == "look":
             os.path.exists(path), os.access(path, os.R_OK)
             os.close(os.open(path, os.O_PATH))
+        elif op == "list":
             os.listdir(path)
         else:
             os.close(os.open(path, {"read": os.O_RDONLY, "write": os.O_WRONLY, "create": os.O_WRONLY | os.O_CREAT,
@@ -65,7 +66,7 @@ def reported(request, box, cordon, who, repo):
     return run
 
 
-INSIDE = ["read:lib/a", "write:lib/a", "create:lib/new", "look:lib"]
+INSIDE = ["read:lib/a", "write:lib/a", "create:lib/new", "look:lib", "list:lib"]
 OUTSIDE = ["look:other", "read:top", "read:other/o", "read:other/sub/p", "read:other", "execute:top", "execute:other/o", "write:top", "create:other/made", "create:made"]
 REFUSED = [("top", "read"), ("other/o", "read"), ("other/sub/p", "read"), ("other", "read"), ("top", "execute"), ("other/o", "execute"), ("top", "write"),
            ("other/made", "create"), ("made", "create")]  # fmt: skip
@@ -114,7 +115,13 @@ def test_a_file_that_may_only_be_read_through_the_lens(reported):
 
 
 def test_looking_and_what_is_not_there_is_no_attempt(reported):
-    reported(["--rw", "lib"], ["look:other", "look:top", "read:lib/none", "read:none", "execute:none", "look:none"], [])
+    reported(["--rw", "lib"], ["look:other", "look:top", "list:.", "list:lib", "read:lib/none", "read:none", "execute:none", "look:none", "list:none"], [])
+
+
+@pytest.mark.parametrize("reported", ["tripwires"], indirect=True)  # the trap lets listings pass: it would stop every program at every directory
+@pytest.mark.parametrize("options", [("--rw", "lib"), ("--deny", "other", "--deny", "top", "--no-default-protect")], ids=["scope", "denied"])
+def test_listing_a_hidden_directory_is_told_of_once(reported, options):
+    reported(options, ["look:other", "list:.", "list:lib", "list:other", "list:other", "list:other/sub", "list:top"], [("other", "read"), ("other/sub", "read")], more=1)
 
 
 def test_a_path_that_is_too_long_with_the_directory_in_front_of_it_is_told_by_its_name(reported):

@@ -146,6 +146,7 @@ static void report(struct cordon_tripwires *t, const char *op, const char *insid
 static const char *attempt_of(const struct cordon_tripwires *t)
 {
 	const struct cordon_stopped *stopped = &t->stopped;
+	uint64_t flags = stopped->flags;
 	const char *op = NULL;
 
 	/* When we can't read the process, we report the refusal rather than leave it out. */
@@ -153,9 +154,10 @@ static const char *attempt_of(const struct cordon_tripwires *t)
 		return "read";
 	if (stopped->kind == CORDON_CALL_EXECUTE)
 		return t->trapped ? NULL : "execute";
-	if ((stopped->kind == CORDON_CALL_OPEN || stopped->kind == CORDON_CALL_OPEN_BY_STRUCT) &&
-	    !(stopped->flags & O_CREAT))
-		op = cordon_stopped_open(stopped->flags, true);
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		flags &= ~(uint64_t)O_DIRECTORY; /* to list what is hidden is to read it */
+	if ((stopped->kind == CORDON_CALL_OPEN || stopped->kind == CORDON_CALL_OPEN_BY_STRUCT) && !(flags & O_CREAT))
+		op = cordon_stopped_open(flags, true);
 	return op && cordon_streq(op, "read") ? op : NULL;
 }
 
