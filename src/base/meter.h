@@ -33,6 +33,7 @@ struct cordon_meter {
 	struct cordon_histogram decide; /* ns of the decision function */
 	struct cordon_histogram lookup; /* ns of look-ups of the lens */
 	struct cordon_histogram connect; /* ns from a connection of the run to the answer of its host, through cordon-net */
+	uint64_t lens_requests;		 /* what the kernel asked the lens */
 	uint64_t lens_denied;		 /* requests that the lens refused */
 	uint64_t net_refused;		 /* connections and names that cordon-net refused */
 	uint64_t watch_events;		 /* calls that the watch received */

@@ -329,14 +329,29 @@ void lens_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	lens_reply_err(req, -r);
 }
 
+bool lens_attr_has_none(int dir_fd)
+{
+	char path[32];
+
+	proc_path(path, sizeof(path), dir_fd);
+	return getxattr(path, XATTR_PREFIX "cordon", NULL, 0) < 0 && errno == EOPNOTSUPP;
+}
+
 void lens_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct lens *lens = fuse_req_userdata(req);
 	autofd int fd = -1;
 	char path[32];
 	ssize_t n;
-	int r = xattr_path(lens, ino, name, false, &fd, path, sizeof(path));
+	int r;
 
+	/* The kernel asks for security.capability at the first write to each file. With this answer it does not ask again, and
+	 * tells programs what the file system itself would: EOPNOTSUPP. */
+	if (lens->no_attributes) {
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	r = xattr_path(lens, ino, name, false, &fd, path, sizeof(path));
 	if (size > LENS_REQUEST_MAX)
 		size = LENS_REQUEST_MAX;
 	n = r < 0 ? r : getxattr(path, name, lens->bytes, size);

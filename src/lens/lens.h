@@ -158,6 +158,7 @@ struct lens {
 	int root_fd;
 	uid_t euid;
 	bool editor_temps;
+	bool no_attributes;	    /* the file system has no attributes of users */
 	struct cordon_meter *meter; /* or NULL */
 	struct cordon_buf shown;    /* absolute paths outside the root that the run sees, each with its NUL */
 	struct fuse_session *session;
@@ -314,6 +315,8 @@ void lens_attr(const struct lens *lens, const struct fuse_ctx *ctx, int fd, cons
 double lens_attr_valid_for(const struct lens *lens, struct lens_node *node, const struct statx *stx);
 /* Called before and after a change of content or attributes through the view: if the kernel had the content of
  * before the change, it has the content of after it. */
+/* Whether the file system of a directory has no extended attributes of users. */
+bool lens_attr_has_none(int dir_fd);
 bool lens_attr_kernel_knows(const struct lens_node *node, int fd);
 void lens_attr_own_change(struct lens_node *node, int fd, bool known);
 void lens_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

@@ -380,6 +380,8 @@ static int serve(int status_fd)
 			continue;
 		if (r <= 0)
 			break;
+		if (lens.meter)
+			cordon_meter_count(&lens.meter->lens_requests);
 		(void)pthread_mutex_lock(&lens.lock);
 		lens.reported = 0;
 		fuse_session_process_buf(lens.session, &buf);
@@ -455,6 +457,7 @@ static int prepare(struct arguments *args, struct cordon_error *err)
 	lens.root_fd = args->root_fd;
 	lens.refusals_fd = args->refusals_fd;
 	lens.euid = geteuid();
+	lens.no_attributes = lens_attr_has_none(args->root_fd);
 	r = cordon_handover_read(args->policy_fd, args->root_fd, &lens.policy, &lens.editor_temps, err);
 	(void)close(args->policy_fd);
 	if (r < 0)

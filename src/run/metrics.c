@@ -43,8 +43,8 @@ static json_t *lens_json(const struct cordon_metrics *metrics)
 {
 	const struct cordon_meter *lens = &metrics->meters[CORDON_METER_LENS];
 
-	return json_pack("{s:I, s:I, s:f, s:f}", "lookups", (json_int_t)lens->lookup.n, "denied",
-			 (json_int_t)lens->lens_denied, "us_p50",
+	return json_pack("{s:I, s:I, s:I, s:f, s:f}", "requests", (json_int_t)lens->lens_requests, "lookups",
+			 (json_int_t)lens->lookup.n, "denied", (json_int_t)lens->lens_denied, "us_p50",
 			 (double)cordon_histogram_percentile(&lens->lookup, 50) / 1000.0, "us_p99",
 			 (double)cordon_histogram_percentile(&lens->lookup, 99) / 1000.0);
 }

@@ -55,6 +55,39 @@ def test_metrics_of_the_lens_come_from_its_process(cordon, box, repo):
     assert json.loads((repo / "r.json").read_text())["metrics"]["mounts"] == metrics["mounts"]
 
 
+MAKES = """
+import errno, os, sys
+os.mkdir("d")
+def make(path):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)  # open() would ask whether it is a terminal, too
+    os.write(fd, b"x")
+    os.close(fd)
+make("d/one")
+make("d/one")  # now the kernel knows that it need not ask for opens
+for i in range(int(sys.argv[1])):
+    make(f"d/{i}")
+try:
+    print(os.getxattr("d/one", "user.none"))
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+
+
+@pytest.mark.parametrize("memory, most, answer", [(False, 5, "ENODATA"), (True, 4, "ENOTSUP")], ids=["with attributes", "without"])
+def test_a_new_file_costs_few_requests_to_the_lens(cordon, box, who, memory, most, answer):
+    """LOOKUP, CREATE, WRITE, GETATTR of its directory, and GETXATTR unless the file system (ramfs) has no attributes of users at all."""
+    counts = []
+    for n in (50, 450):
+        root = box.mkdir(f"root{n}")
+        mount = f'mount -t ramfs ramfs {root} && mkdir -m 777 {root}/in && cd {root}/in && exec "$@"' if memory else f'mkdir {root}/in && cd {root}/in && exec "$@"'
+        enter = ["unshare", *([] if who.is_root else ["--user", "--map-root-user"]), "--mount"] if memory else []
+        done = box.run(*enter, "sh", "-c", mount, "sh", cordon.path, "run", "--root", ".", "--lens", "always", "--metrics", str(box.path / f"{n}.json"), "--",
+                       "/usr/bin/python3", "-I", "-S", "-B", "-c", MAKES, str(n))
+        assert (done.returncode, done.stdout, done.stderr) == (0, answer + "\n", ""), done
+        counts.append(json.loads((box.path / f"{n}.json").read_text())["lens"]["requests"])
+    assert (counts[1] - counts[0]) / 400 < most + 0.3, counts
+
+
 def test_metrics_of_the_network_come_from_its_process(machine, online):
     root = machine.mkdir("work")
     script = "for i in 1 2 3; do curl -sS -m 60 -o /dev/null https://a.example.com/ || exit 1; done; curl -sS https://b.example.com/ 2>/dev/null; true"
