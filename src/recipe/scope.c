@@ -171,7 +171,7 @@ static bool add_preset_folders(struct making *m)
 /* Adds the folders that alone may be written, which are relative to where the person stands. */
 static void add_write(struct making *m)
 {
-	static const char *const where = "--write";
+	const char *where = cordon_recipe_rows[CORDON_RECIPE_WRITE].dashed;
 	struct cordon_folders folders CORDON_CLEANUP(cordon_folders_done) = { 0 };
 	const struct cordon_recipe *recipe = m->recipe;
 	struct cordon_error err = { 0 };
