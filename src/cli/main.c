@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "base/path.h"
 #include "base/title.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/policy_live.h"
 #include "config/suggest.h"
 
 const struct cordon_command *const cordon_commands[] = {
@@ -64,6 +66,7 @@ const struct cordon_command *const cordon_commands[] = {
 	/* Questions about a policy, and the audit log. */
 	&cordon_cmd_check,
 	&cordon_cmd_policy_diff,
+	&cordon_cmd_policy_test,
 	&cordon_cmd_why,
 	&cordon_cmd_tree,
 	&cordon_cmd_completion,
@@ -477,6 +480,8 @@ int main(int argc, char **argv)
 	struct cordon_error err = { 0 };
 	int r;
 
+	if (argc == 1 && cordon_streq(cordon_path_base(argv[0]), CORDON_LIVE_PROBE))
+		return cordon_live_probe();
 	/* During a start the heap grows and shrinks many times by what one step needs. Pages that nobody touches cost
 	 * nothing. */
 	mallopt(M_TOP_PAD, 1 << 20);
