@@ -111,8 +111,8 @@ CORDON_API void cordon_policy_set_mode(struct cordon_policy *policy, cordon_mode
 CORDON_API int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct cordon_policy *fence,
 				   struct cordon_error *err);
 /* 0 when `child` allows nothing that `parent` does not allow; its root is that of the parent or lies below it. Else
- * -EPERM, and `err` says in one line what is freer. A 0 is always right: patterns that can't be compared count as
- * freer. */
+ * -EPERM, and `err` names in one line the shortest path that is freer, or the host or share. Patterns are compared exactly, as
+ * sets of paths; what would be too large for that is refused with -E2BIG, and rules that are not UTF-8 with -EILSEQ. */
 CORDON_API int cordon_policy_within(const struct cordon_policy *child, const struct cordon_policy *parent,
 				    struct cordon_error *err);
 /* Adds hosts that a run may reach, separated by commas: `api.example.com:443`, `*.example.com`, `github.com:22/tcp`,

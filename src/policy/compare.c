@@ -48,6 +48,14 @@ struct state {
 
 struct walk {
 	const struct cordon_policy *before, *after;
+	/* Whether it is only looked for a path that `after` lets through and `before` does not; then the root of `after` is
+	 * `prefix` in that of `before`. */
+	bool within;
+	const char *prefix;
+	size_t n_prefix;
+	struct cordon_policy_difference freer; /* the first such path; its witness is NULL when there is none */
+	size_t n_outer;			       /* with a prefix: nodes of `before`, which come first */
+	size_t first_row;		       /* of those that count as there already */
 	struct cordon_error *err;
 	struct cordon_pattern **own; /* patterns that were compiled for the comparison */
 	size_t n_own;
@@ -169,7 +177,7 @@ static int add_alternative(struct walk *w, const struct cordon_pattern *pattern,
 
 static bool has_row(const struct walk *w, const struct cordon_pattern *pattern)
 {
-	for (size_t i = 0; i < w->n_rows; i++)
+	for (size_t i = w->first_row; i < w->n_rows; i++)
 		if (w->rows[i]->deep == pattern->deep && cordon_streq(w->rows[i]->text, pattern->text))
 			return true;
 	return false;
@@ -193,6 +201,11 @@ static int compile(struct walk *w, const char *text, bool deep, const struct cor
 	return (*ret)->graph ? too_big(w) : 0;
 }
 
+static bool is_utf8(const char *text)
+{
+	return !text || cordon_utf8_valid(text, strlen(text));
+}
+
 static int add_pattern(struct walk *w, const struct cordon_pattern *pattern)
 {
 	const struct cordon_pattern **rows;
@@ -200,7 +213,7 @@ static int add_pattern(struct walk *w, const struct cordon_pattern *pattern)
 
 	if (has_row(w, pattern))
 		return 0;
-	if (!cordon_utf8_valid(pattern->text, strlen(pattern->text))) {
+	if (!is_utf8(pattern->text)) {
 		cordon_fail(w->err, -EILSEQ, CORDON_KIND_USAGE, "`%s` is not UTF-8, and can't be compared",
 			    pattern->text);
 		return -EILSEQ;
@@ -236,18 +249,50 @@ static int add_path(struct walk *w, const char *dir, const char *path)
 	return r < 0 ? r : add_pattern(w, pattern);
 }
 
+/*
+ * A rule with other bytes than UTF-8 that only forbids can be left out where the inner policy has it: what it covers, that
+ * policy forbids, and all else is told apart by the other rules. It may be about a name that a run made.
+ */
+static bool leaves_out_protected(const struct walk *w, const struct cordon_policy *part,
+				 const struct cordon_protected *held)
+{
+	bool there = part == w->after;
+
+	if (!w->within || (is_utf8(held->path) && is_utf8(held->target)))
+		return false;
+	for (size_t i = 0; !there && !w->n_prefix && i < w->after->n_protected; i++)
+		there = cordon_streq(w->after->protected_paths[i].path, held->path);
+	return there;
+}
+
+static bool leaves_out_grant(const struct walk *w, const struct cordon_policy *part, const struct cordon_grant *grant)
+{
+	const char *text = cordon_pattern_text(grant->pattern);
+	bool there = part == w->after;
+
+	if (!w->within || grant->access != CORDON_ACCESS_NONE || is_utf8(text))
+		return false;
+	for (size_t i = 0; !there && !w->n_prefix && i < w->after->n_grants; i++)
+		there = w->after->grants[i].access == CORDON_ACCESS_NONE &&
+			cordon_streq(cordon_pattern_text(w->after->grants[i].pattern), text);
+	return there;
+}
+
 static int add_rules(struct walk *w, const struct cordon_policy *part, const char *dir)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < part->n_protected; i++) {
+		if (leaves_out_protected(w, part, &part->protected_paths[i]))
+			continue;
 		r = add_path(w, dir, part->protected_paths[i].path);
 		if (r == 0)
 			r = add_path(w, dir, part->protected_paths[i].target);
 	}
 	/* In a share everything is granted alike, so its grants tell no two paths apart. */
 	for (size_t i = 0; r == 0 && !*dir && i < part->n_grants; i++)
-		r = add_pattern(w, part->grants[i].pattern);
+		if (!leaves_out_grant(w, part, &part->grants[i]))
+			r = add_pattern(w, part->grants[i].pattern);
 	return r;
 }
 
@@ -421,7 +466,7 @@ static int step(struct walk *w, uint32_t from, uint32_t c)
 	size_t len = state.len + cordon_char_encode(c, bytes);
 	int r = 0;
 
-	if (len >= CORDON_PATH_MAX)
+	if (len + w->n_prefix + 1 >= CORDON_PATH_MAX)
 		return 0; /* every policy refuses a path of that length */
 	begin_state(w);
 	for (uint32_t i = 0; r == 0 && i < state.n; i++) {
@@ -614,6 +659,39 @@ static void write_path(struct walk *w, uint32_t at)
 	}
 }
 
+/* Asks whether the inner policy lets the path of a state through and the outer one does not. What the inner one shows there
+ * of another place is compared by that place, and what the outer one hides by such a place it does not reach. */
+static int ask_within(struct walk *w, bool *ret_closed)
+{
+	CORDON_UNCLEARED struct cordon_decision outer, inner;
+	char path[CORDON_PATH_MAX];
+	const char *rest;
+
+	*ret_closed = false;
+	if (cordon_path_join(w->prefix, w->path, path, sizeof(path)) < 0 ||
+	    (w->after->n_shares && cordon_share_at(w->after, w->path, &rest)))
+		return 0;
+	*ret_closed = true;
+	for (cordon_op op = CORDON_OP_READ; !w->freer.witness && op <= CORDON_OP_WRITE; op++) {
+		cordon_policy_decide(w->after, w->path, op, &inner);
+		cordon_policy_decide(w->before, path, op, &outer);
+		if (w->before->n_shares && cordon_share_at(w->before, path, &rest))
+			outer = (struct cordon_decision){ .verdict = CORDON_DENY, .reason = CORDON_REASON_NO_GRANT };
+		*ret_closed &= inner.reason == CORDON_REASON_DENY;
+		if (inner.verdict == CORDON_DENY || outer.verdict != CORDON_DENY)
+			continue;
+		w->freer = (struct cordon_policy_difference){
+			.op = op == CORDON_OP_READ ? CORDON_COMPARED_READ : CORDON_COMPARED_WRITE,
+			.before = answer_of(&outer),
+			.after = answer_of(&inner),
+			.witness = strdup(w->path),
+		};
+		if (!w->freer.witness)
+			return no_memory(w);
+	}
+	return 0;
+}
+
 /* Asks both policies about the path of a state. *ret_closed: both deny it by a rule, and so everything below it. */
 static int ask(struct walk *w, uint32_t at, bool *ret_closed)
 {
@@ -621,6 +699,8 @@ static int ask(struct walk *w, uint32_t at, bool *ret_closed)
 	int r = 0;
 
 	write_path(w, at);
+	if (w->within)
+		return ask_within(w, ret_closed);
 	*ret_closed = true;
 	for (cordon_op op = CORDON_OP_READ; r == 0 && op <= CORDON_OP_WRITE; op++) {
 		cordon_policy_decide(w->before, w->path, op, &before);
@@ -660,6 +740,61 @@ static int expand(struct walk *w, uint32_t at)
 	return r;
 }
 
+/* Begins with the first node of each row of [from, to). */
+static int begin_rows(struct walk *w, size_t from, size_t to)
+{
+	int r = 0;
+
+	for (size_t id = from; r == 0 && id < to; id++)
+		if (id == 0 || w->nodes[id - 1].kind == NODE_END || w->nodes[id - 1].kind == NODE_COVER)
+			r = reach(w, (uint32_t)id);
+	return r;
+}
+
+/* Goes on by one character from the nodes that are reached, without keeping a state. */
+static int pass(struct walk *w, uint32_t c)
+{
+	size_t n = w->n_next;
+	autofree uint32_t *old = malloc((n + 1) * sizeof(*old));
+	int r = 0;
+
+	if (!old)
+		return no_memory(w);
+	if (n)
+		memcpy(old, w->next, n * sizeof(*old));
+	begin_state(w);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		uint32_t next;
+
+		if (follow(w, old[i], c, &next))
+			r = reach(w, next);
+	}
+	return r;
+}
+
+/* The first state: the outer policy has read the prefix and a slash by then. */
+static int begin_walk(struct walk *w)
+{
+	int r;
+
+	begin_state(w);
+	if (!w->n_prefix) {
+		r = begin_rows(w, 0, w->n_nodes);
+	} else {
+		r = begin_rows(w, 0, w->n_outer);
+		for (size_t at = 0, len; r == 0 && at < w->n_prefix; at += len)
+			r = pass(w, cordon_char_at(w->prefix + at, w->n_prefix - at, &len));
+		if (r == 0)
+			r = pass(w, '/');
+		if (r == 0)
+			r = begin_rows(w, w->n_outer, w->n_nodes);
+	}
+	if (r < 0)
+		return r;
+	tidy(w);
+	return keep(w, PHASE_ROOT, 0, 0, 0);
+}
+
 static int walk_paths(struct walk *w)
 {
 	size_t table_size = 1;
@@ -674,18 +809,9 @@ static int walk_paths(struct walk *w)
 	if (!w->table || !w->states || !w->marks)
 		return no_memory(w);
 	memset(w->table, 0xff, table_size * sizeof(*w->table));
-	begin_state(w);
-	r = w->n_nodes ? reach(w, 0) : 0;
-	for (uint32_t id = 1; r == 0 && id < w->n_nodes; id++)
-		if (w->nodes[id - 1].kind == NODE_END || w->nodes[id - 1].kind == NODE_COVER)
-			r = reach(w, id);
-	if (r == 0) {
-		tidy(w);
-		r = keep(w, PHASE_ROOT, 0, 0, 0);
-	}
-	for (uint32_t at = 0; r == 0 && at < w->n_states; at++)
+	r = begin_walk(w);
+	for (uint32_t at = 0; r == 0 && !w->freer.witness && at < w->n_states; at++)
 		r = expand(w, at);
-	w->found->n_states = w->n_states;
 	return r;
 }
 
@@ -790,13 +916,14 @@ int cordon_policy_compare(const struct cordon_policy *before, const struct cordo
 			  struct cordon_policy_differences *ret, struct cordon_error *err)
 {
 	struct cordon_policy_differences found = { 0 };
-	struct walk w = { .before = before, .after = after, .err = err, .found = &found };
+	struct walk w = { .before = before, .after = after, .err = err, .found = &found, .prefix = "" };
 	int r = add_policy(&w, before);
 
 	if (r == 0)
 		r = add_policy(&w, after);
 	if (r == 0)
 		r = walk_paths(&w);
+	found.n_states = w.n_states;
 	if (r == 0)
 		r = walk_hosts(&w);
 	walk_done(&w);
@@ -804,5 +931,29 @@ int cordon_policy_compare(const struct cordon_policy *before, const struct cordo
 		cordon_policy_differences_done(&found);
 	else
 		*ret = found;
+	return r;
+}
+
+int cordon_policy_find_freer(const struct cordon_policy *inner, const struct cordon_policy *outer, const char *prefix,
+			     struct cordon_policy_difference *ret, struct cordon_error *err)
+{
+	struct walk w = {
+		.before = outer, .after = inner, .err = err, .within = true, .prefix = prefix, .n_prefix = strlen(prefix)
+	};
+	int r = add_policy(&w, outer);
+
+	if (w.n_prefix) { /* a rule of the inner policy begins elsewhere than the same text of the outer one */
+		w.n_outer = w.n_nodes;
+		w.first_row = w.n_rows;
+	}
+	if (r == 0 && !is_utf8(prefix))
+		r = cordon_fail(err, -EILSEQ, CORDON_KIND_USAGE,
+				"the path of the root is not UTF-8, and can't be compared");
+	if (r == 0)
+		r = add_policy(&w, inner);
+	if (r == 0)
+		r = walk_paths(&w);
+	walk_done(&w);
+	*ret = w.freer;
 	return r;
 }

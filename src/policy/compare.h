@@ -56,4 +56,12 @@ static inline bool cordon_policy_difference_adds(const struct cordon_policy_diff
 int cordon_policy_compare(const struct cordon_policy *before, const struct cordon_policy *after,
 			  struct cordon_policy_differences *ret, struct cordon_error *err);
 
+/*
+ * Finds the shortest path of `inner` that it lets through, if only with a warning, and `outer` does not. The root of `inner`
+ * is `prefix` in that of `outer`. The witness is NULL when there is none, and belongs to the caller; `before` is what the
+ * outer policy says. Errors are those of cordon_policy_compare(). Hosts, and sources of shares, are not compared.
+ */
+int cordon_policy_find_freer(const struct cordon_policy *inner, const struct cordon_policy *outer, const char *prefix,
+			     struct cordon_policy_difference *ret, struct cordon_error *err);
+
 #endif

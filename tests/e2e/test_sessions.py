@@ -274,7 +274,7 @@ def test_a_session_starts_none_that_is_freer_than_itself(sessions):
     begin = ("session", "start", project, "--detach", "--parent", parent)
     assert "another workspace" in sessions.refused(*begin, "--workspace", "w", "--", "true", status=125)["message"]
     for change, back, word in (
-        (["--no-protect"], ["--protect", "AGENTS.md"], "protect less"),
+        (["--no-protect"], ["--protect", "AGENTS.md"], "it would write AGENTS.md"),
         (["--net", "host"], ["--net", "none"], "network"),
         (["--no-isolation"], ["--isolation"], "not be isolated"),
         (["--best-effort"], None, "fewer layers"),
@@ -303,7 +303,7 @@ def test_what_the_host_would_execute_is_protected_unless_the_project_says_otherw
     sessions.ask("project", "update", project, "--no-default-protect")
     # Neither a session that one with the list starts, nor one beside it, does without it.
     begin = ("session", "start", project, "--detach", "--new-session")
-    assert "protect less" in sessions.refused(*begin, "--parent", parent, "--", "true", status=125)["message"]
+    assert "it would write " in sessions.refused(*begin, "--parent", parent, "--", "true", status=125)["message"]
     assert "protects" in sessions.refused(*begin, "--", "true", status=125)["message"]
     sessions.ask("session", "stop", parent, "--grace", "100ms")
     sessions.cordon("session", "wait", sessions.start("--new-session", command=["sh", "-c", plant])["session_id"])

@@ -128,6 +128,25 @@ static void assert_witness(const struct cordon_policy *a, const struct cordon_po
 	assert_ptr_equal(y.rule, d->after.rule);
 }
 
+/* The question of narrowing, for the same pair: is there a path that the second lets through and the first denies? */
+static void narrow_pair(const struct cordon_policy *a, const struct cordon_policy *b, const struct seen *seen,
+			unsigned int round)
+{
+	struct cordon_policy_difference found = { 0 };
+	size_t least = SIZE_MAX;
+
+	for (int op = 0; op < 2; op++)
+		for (int y = CORDON_ALLOW; y < CORDON_DENY; y++)
+			if (seen->verdicts[op][CORDON_DENY][y] && seen->least[op][CORDON_DENY][y] < least)
+				least = seen->least[op][CORDON_DENY][y];
+	assert_int_equal(cordon_policy_find_freer(b, a, "", &found, NULL), 0);
+	if (least != SIZE_MAX && (!found.witness || strlen(found.witness) > least))
+		fail_msg("round %u: freer by a path of %zu bytes", round, least);
+	if (found.witness)
+		assert_true(cordon_policy_access(b, found.witness) > cordon_policy_access(a, found.witness));
+	free(found.witness);
+}
+
 static void compare_pair(unsigned int round)
 {
 	struct cordon_policy *a = make_policy(true), *b = make_policy(true);
@@ -139,6 +158,7 @@ static void compare_pair(unsigned int round)
 		fail_msg("round %u: %s", round, err.message);
 	look_at(a, b, "", &seen);
 	look_below(a, b, "", 0, &seen);
+	narrow_pair(a, b, &seen, round);
 	for (size_t i = 0; i < found.n; i++) {
 		const struct cordon_policy_difference *d = &found.items[i];
 		size_t len = strlen(d->witness);

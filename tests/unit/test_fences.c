@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/path.h"
+#include "policy/compare.h"
 #include "policy/handover.h"
 
 #define ROUNDS 4000
@@ -270,6 +271,22 @@ static void what_holds_is_never_written(void **state)
 	assert_true(holds > ROUNDS);
 }
 
+/* A refusal is as true as a permission: there is a path with more rights. */
+static void check_witness(const struct cordon_policy *child, const struct cordon_policy *parent, const char *root, int r)
+{
+	struct cordon_policy_difference found = { 0 };
+	char path[256];
+
+	assert_int_equal(cordon_policy_find_freer(child, parent, root, &found, NULL), 0);
+	assert_true(r == 0 ? !found.witness : found.witness != NULL);
+	if (!found.witness)
+		return;
+	assert_int_equal(cordon_path_join(root, found.witness, path, sizeof(path)), 0);
+	if (cordon_policy_access(child, found.witness) <= cordon_policy_access(parent, path))
+		fail_msg("%s is not freer", path);
+	free(found.witness);
+}
+
 static void a_policy_within_another_is_never_freer(void **state)
 {
 	size_t inside = 0, outside = 0;
@@ -287,6 +304,7 @@ static void a_policy_within_another_is_never_freer(void **state)
 			fence(child, "parent", copy_of(parent));
 		r = cordon_policy_within(child, parent, &err);
 		assert_true(r == 0 || (r == -EPERM && strncmp(err.message, "it would ", 9) == 0));
+		check_witness(child, parent, root, r);
 		inside += r == 0;
 		outside += r != 0;
 		for (unsigned int i = 0; r == 0 && i < 60; i++) {
@@ -359,25 +377,60 @@ static void what_is_freer_is_said_in_one_line(void **state)
 	(void)state;
 	within("", "", NULL);
 	within("w:lib", "", NULL);
-	within("", "w:lib", "it would reach more of the root");
+	within("", "w:lib", "it would read .: nothing limits it, and outside no rule gives it");
 	within("w:lib/a", "w:lib", NULL);
 	within("r:lib/a w:lib/a/b", "r:** w:lib", NULL);
-	within("w:lib", "w:lib r:lib/vendor", "it would write more: lib");
+	within("w:lib", "w:lib r:lib/vendor",
+	       "it would write lib/vendor: `lib` allows it, and outside `lib/vendor` denies it");
 	within("w:lib r:lib/vendor", "w:lib r:lib/vendor", NULL);
-	within("w:lib", "r:lib", "it would write more: lib");
-	within("r:src", "r:lib", "it would read more: src");
+	within("w:lib", "r:lib", "it would write lib: `lib` allows it, and outside `lib` denies it");
+	within("r:src", "r:lib", "it would read src: `src` allows it, and outside no rule gives it");
 	within("w:lib/**/*.ts", "w:lib", NULL);
 	within("w:lib/**/*.ts", "w:lib/**/*.ts", NULL);
-	within("w:lib/x.ts", "w:lib/**/*.ts", "it would write more: lib/x.ts");
-	within("w:lib", "w:lib d:**/.env", "it would deny less: **/.env");
+	within("w:lib/x.ts", "w:lib/**/*.ts",
+	       "it would read lib/x.ts/a: `lib/x.ts` allows it, and outside no rule gives it");
+	within("w:lib/{a,b}.ts", "w:lib/[ab].ts w:lib/*.ts/**", NULL);
+	within("w:lib/*/a?.ts", "w:lib/**/*.ts", NULL);
+	within("w:lib/**/b?c.ts", "w:lib/**/b*.ts w:lib/**/?c.ts", NULL);
+	within("w:a/[a-m]* w:a/[!a-m]*", "w:a/*", NULL);
+	within("w:a/*", "w:a/[a-m]* w:a/[n-z]*", "it would read a/-: `a/*` allows it, and outside no rule gives it");
+	within("w:lib", "w:lib d:**/.env", "it would read lib/.env: `lib` allows it, and outside `**/.env` denies it");
 	within("w:lib d:**/.env", "w:lib d:**/.env", NULL);
 	within("w:lib", "w:lib d:src/*.key", NULL);
 	within("w:lib", "p:AGENTS.md", NULL);
-	within("", "p:AGENTS.md", "it would protect less: AGENTS.md");
+	within("", "p:AGENTS.md", "it would write AGENTS.md: nothing limits it, and outside `AGENTS.md` denies it");
 	within("p:AGENTS.md", "p:AGENTS.md", NULL);
 	within("p:.git", "p:.git/config p:.git/hooks", NULL);
 	within("w:. r:.git", "p:.git/config", NULL);
-	within("p:.git/config", "p:.git", "it would protect less: .git");
+	within("p:.git/config", "p:.git", "it would write .git: nothing limits it, and outside `.git` denies it");
+}
+
+static void what_cannot_be_compared_is_refused(void **state)
+{
+	static const char large[] = "**/*a?????????????????????????????????????b";
+	struct cordon_policy *child = make_policy(""), *parent = make_policy("");
+	struct cordon_error err = { 0 };
+
+	(void)state;
+	grant(child, large, CORDON_ACCESS_WRITE);
+	grant(child, "lib", CORDON_ACCESS_WRITE);
+	grant(parent, "**/*b", CORDON_ACCESS_WRITE);
+	grant(parent, "lib", CORDON_ACCESS_WRITE);
+	assert_int_equal(cordon_policy_within(child, parent, &err), -E2BIG);
+	assert_int_equal(err.kind, CORDON_KIND_LIMIT);
+	cordon_policy_free(child);
+	cordon_policy_free(parent);
+	/* A name that is not UTF-8 may be one that an agent made. Where both protect it, it is no obstacle. */
+	child = make_policy("");
+	parent = make_policy("");
+	assert_int_equal(cordon_policy_protect(parent, "x\xff/.git", NULL), 0);
+	assert_int_equal(cordon_policy_within(child, parent, &err), -EILSEQ);
+	assert_int_equal(cordon_policy_protect(child, "x\xff/.git", NULL), 0);
+	assert_int_equal(cordon_policy_within(child, parent, &err), 0);
+	grant(parent, "lib", CORDON_ACCESS_WRITE);
+	assert_int_equal(cordon_policy_within(child, parent, &err), -EPERM);
+	cordon_policy_free(child);
+	cordon_policy_free(parent);
 }
 
 static void a_fence_narrows_the_list_of_hosts(void **state)
@@ -432,6 +485,7 @@ int main(void)
 		unit_test_in_dir(a_policy_within_another_is_never_freer),
 		unit_test_in_dir(a_fence_around_it_makes_any_policy_no_freer),
 		unit_test_in_dir(what_is_freer_is_said_in_one_line),
+		unit_test_in_dir(what_cannot_be_compared_is_refused),
 		unit_test_in_dir(a_fence_narrows_the_list_of_hosts),
 	};
 
