@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "config/managed.h"
 #include "run/doctor.h"
 
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
@@ -39,6 +40,9 @@ static void print_machine(const struct cordon_doctor *d)
 		cordon_difference_remedy(&d->layers, (cordon_difference)i, remedy);
 		printf("  %-26s %s; use %s\n", "on this kernel", cordon_difference_text((cordon_difference)i), remedy);
 	}
+	if (!cordon_streq(d->managed, "none"))
+		printf("  %-26s %s%s%s%s%s\n", CORDON_MANAGED_PATH, d->managed, d->managed_error.code ? ": " : "",
+		       d->managed_error.where, *d->managed_error.where ? ": " : "", d->managed_error.message);
 	/* Most agents need two or three hosts; the default is everything that this machine reaches. */
 	if (cordon_streq(d->tier, "full"))
 		printf("  %-26s %s\n", "recommended",
@@ -64,10 +68,13 @@ static int print_json(const struct cordon_cli *cli, const struct cordon_doctor *
 	for (size_t i = 0; i < d->n_ends; i++)
 		json_array_append_new(fronts, json_pack("{s:s, s:s, s:s}", "name", d->ends[i].name, "state",
 							d->ends[i].state, "why", d->ends[i].why));
-	r = cordon_cli_print_json(cli, json_pack("{s:b, s:b, s:s, s:s?, s:o, s:o, s:o, s:{s:b, s:o, s:s}}", "ok", d->ok,
-						 "nested", d->nested, "tier", d->tier, "change", d->change, "differs",
-						 differs_json(d), "probes", probes, "front_ends", fronts, "self_test",
-						 "ok", d->tests.ok, "promises", items, "error", d->error.message));
+	r = cordon_cli_print_json(
+		cli,
+		json_pack("{s:b, s:b, s:s, s:s?, s:o, s:o, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:b, s:o, s:s}}", "ok",
+			  d->ok, "nested", d->nested, "tier", d->tier, "change", d->change, "differs", differs_json(d),
+			  "probes", probes, "front_ends", fronts, "managed", "path", CORDON_MANAGED_PATH, "state",
+			  d->managed, "where", d->managed_error.where, "error", d->managed_error.message, "self_test",
+			  "ok", d->tests.ok, "promises", items, "error", d->error.message));
 	return r ? r : d->ok ? CORDON_EXIT_OK : CORDON_EXIT_NO;
 }
 

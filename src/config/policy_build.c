@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "config/managed.h"
 #include "config/policy_build.h"
 #include "protect/defaults.h"
 #include "protect/links.h"
@@ -443,6 +444,9 @@ int cordon_policy_build(const struct cordon_policy_spec *spec, struct cordon_pol
 		add_rule(&b, &spec->rules[i]);
 	if (cordon_net_build(spec, b.policy->root.path, &b.policy->net, &err) < 0)
 		report(&b, &err);
+	/* Before the built-in list, of which nobody can lift what the machine's owner protects. */
+	if (!b.code && (r = cordon_managed_fence(spec->managed, b.policy, errors)) < 0)
+		b.code = r;
 	b.policy->read_only |= spec->read_only;
 	b.policy->reports_reads |= spec->reports_reads;
 	add_defaults(&b);

@@ -36,6 +36,7 @@ struct cordon_policy_spec {
 	const struct cordon_policy_rule *rules;
 	size_t n_rules;
 	const struct cordon_policy_file *file;	    /* or NULL */
+	const struct cordon_policy_file *managed;   /* the fence of the machine's owner (managed.h), or NULL */
 	struct cordon_policy_file *const *profiles; /* files that add to it */
 	size_t n_profiles;
 	/* What an agent or the record of a project says about the network, or NULL; a rule comes before them. */

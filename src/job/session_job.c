@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/setting.h"
 #include "base/time.h"
+#include "config/managed.h"
 #include "config/net_setting.h"
 #include "job/control.h"
 #include "job/internal.h"
@@ -164,6 +165,8 @@ static int change_list(struct cordon_net_list *list, json_t *allow, json_t *revo
 		const char *text = json_string_value(item);
 
 		r = cordon_net_rule_parse(text ? text : "", text ? strlen(text) : 0, &rule, err);
+		if (r == 0)
+			r = cordon_managed_host(&rule, err);
 		if (r == 0)
 			r = cordon_net_list_add(list, &rule, "session net", err);
 		if (r < 0)

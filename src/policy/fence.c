@@ -104,7 +104,8 @@ int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct c
 {
 	size_t n_grants = policy->n_grants, n_protected = policy->n_protected;
 	bool strict = fence->mode == CORDON_MODE_STRICT || fence->strict_fence;
-	struct cordon_net_list net = { 0 };
+	struct cordon_net_list net = { 0 }, outer = { 0 };
+	autofree char *outer_name = NULL;
 	int r = 0;
 
 	if (!same_root(policy, fence))
@@ -116,6 +117,9 @@ int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct c
 		r = move_rules(policy, fence, err);
 	if (r == 0)
 		r = narrow_net(policy, fence, &net, err);
+	if (r == 0 && fence->net.listed &&
+	    (!(outer_name = strdup(fence->name)) || cordon_net_list_copy(&outer, &fence->net) < 0))
+		r = cordon_fail_errno(err, -ENOMEM, "cannot add a fence");
 	if (r == 0)
 		r = flatten(policy, fence, err);
 	if (r == 0) {
@@ -131,10 +135,17 @@ int cordon_policy_fence(struct cordon_policy *policy, const char *name, struct c
 		cordon_policy_truncate(policy, n_grants, n_protected);
 		cordon_policy_free(fence);
 		cordon_net_list_done(&net);
+		cordon_net_list_done(&outer);
 		return r;
 	}
 	cordon_net_list_done(&policy->net);
 	policy->net = net;
+	if (outer.listed) {
+		cordon_net_list_done(&policy->fence_net);
+		policy->fence_net = outer;
+		free(policy->fence_net_name);
+		policy->fence_net_name = cordon_steal_ptr(&outer_name);
+	}
 	cordon_policy_set_mode(policy, policy->mode);
 	return 0;
 }

@@ -9,6 +9,16 @@ int cordon_policy_allow_hosts(struct cordon_policy *policy, const char *hosts, s
 	return cordon_net_list_parse(&policy->net, hosts, NULL, err);
 }
 
+static const struct cordon_net_rule *find(const struct cordon_net_list *list, const struct cordon_net_rule *asked)
+{
+	const struct cordon_net_rule *found;
+
+	if (asked->kind != CORDON_NET_KIND_ADDRESS)
+		return cordon_net_list_find(list, asked->name, asked->port);
+	found = cordon_net_list_find_address(list, &asked->address, asked->port);
+	return found || !cordon_net_address_is_localhost(&asked->address) ? found : cordon_net_list_find(list, "localhost", asked->port);
+}
+
 int cordon_policy_check_host(const struct cordon_policy *policy, const char *host, struct cordon_decision *ret_decision,
 			     struct cordon_error *err)
 {
@@ -23,12 +33,7 @@ int cordon_policy_check_host(const struct cordon_policy *policy, const char *hos
 		cordon_error_hint(err, "ask about one of them");
 		return -EINVAL;
 	}
-	if (asked.kind == CORDON_NET_KIND_ADDRESS)
-		found = cordon_net_list_find_address(&policy->net, &asked.address, asked.port);
-	else
-		found = cordon_net_list_find(&policy->net, asked.name, asked.port);
-	if (!found && asked.kind == CORDON_NET_KIND_ADDRESS && cordon_net_address_is_localhost(&asked.address))
-		found = cordon_net_list_find(&policy->net, "localhost", asked.port);
+	found = find(&policy->net, &asked);
 	*ret_decision = (struct cordon_decision){ .verdict = CORDON_ALLOW, .reason = CORDON_REASON_GRANT };
 	/* The question is about the host and port; how the stream is looked at is the rule's business. */
 	asked.tcp = false;
@@ -41,6 +46,8 @@ int cordon_policy_check_host(const struct cordon_policy *policy, const char *hos
 	} else {
 		ret_decision->verdict = CORDON_DENY;
 		ret_decision->reason = CORDON_REASON_NO_HOST;
+		if (policy->fence_net.listed && !find(&policy->fence_net, &asked))
+			ret_decision->fence = policy->fence_net_name;
 	}
 	return 0;
 }
@@ -78,7 +85,12 @@ int cordon_policy_explain_host(const struct cordon_policy *policy, const struct 
 	if (cordon_net_list_is_none(&policy->net))
 		r = cordon_buf_addf(ret_text, "%s can't be reached: the run has no network", decision->resolved);
 	else
-		r = cordon_buf_addf(ret_text, "no rule of the list allows %s", decision->resolved);
+		r = cordon_buf_addf(ret_text, "no rule of the list%s allows %s", decision->fence ? " of the fence" : "",
+				    decision->resolved);
+	if (r == 0 && decision->fence) {
+		r = cordon_buf_adds(ret_remedy, "widen the fence ");
+		return r < 0 ? r : cordon_text_escape(ret_remedy, decision->fence, strlen(decision->fence));
+	}
 	return r < 0 ? r
 		     : cordon_buf_addf(ret_remedy, "%s '%s'", cordon_setting_name(CORDON_SETTING_NET),
 				       decision->resolved);

@@ -60,6 +60,8 @@ struct cordon_policy *cordon_policy_free(struct cordon_policy *policy)
 	cordon_policy_drop_shares(policy, 0);
 	free(policy->shares);
 	cordon_net_list_done(&policy->net);
+	cordon_net_list_done(&policy->fence_net);
+	free(policy->fence_net_name);
 	free(policy->name);
 	free(policy);
 	return NULL;

@@ -79,6 +79,9 @@ struct cordon_policy {
 	size_t n_shares;
 	/* The hosts that a run may reach; a fence that is added narrows it, so this is all that counts. */
 	struct cordon_net_list net;
+	/* The list of the fence that was added last and had one, and its name: to say whose list a host is not in. */
+	struct cordon_net_list fence_net;
+	char *fence_net_name;
 	/* The scopes inside which this policy stands. A fence has read and write grants, read_only and this policy's
 	 * mode. What it denied or protected was moved to this policy when the fence was added, because that holds
 	 * whoever asks. */

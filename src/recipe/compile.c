@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a recipe to the policy with its shares and to the specification of the run. */
 #include "base/path.h"
+#include "config/managed.h"
 #include "protect/shares.h"
 #include "protect/worktree.h"
 #include "recipe/recipe.h"
@@ -140,6 +141,19 @@ static size_t list_written(const struct cordon_recipe *recipe, bool missing_too,
 	return n;
 }
 
+/* What a person or a profile shows of the host must be among what its owner lets be shown. What cordon keeps itself, the
+ * programs of profiles and layers that are discarded are not asked about. */
+static int check_shares(const struct cordon_recipe *recipe, const struct cordon_share *shares, size_t n,
+			const struct cordon_share *home, struct cordon_error *err)
+{
+	int r = home ? cordon_managed_share(recipe->managed, home->source, false, err) : 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (shares[i].named != CORDON_NAMED_BY_NOBODY && !shares[i].own && shares[i].kind == CORDON_SHARE_PLAIN)
+			r = cordon_managed_share(recipe->managed, shares[i].source, shares[i].read_only, err);
+	return r;
+}
+
 static int add_shares(const struct cordon_recipe *recipe, struct cordon_policy *policy, bool missing_too,
 		      struct cordon_error *err)
 {
@@ -165,6 +179,9 @@ static int add_shares(const struct cordon_recipe *recipe, struct cordon_policy *
 		return r;
 	if (!missing_too && access(home, F_OK) < 0)
 		home[0] = '\0';
+	r = check_shares(recipe, shares, n, *home ? &run_home : NULL, err);
+	if (r < 0)
+		return r;
 	r = cordon_shares_add(policy, shares, n, *home ? &run_home : NULL, recipe->at, protect, err);
 	return r < 0 || recipe->without_worktree ? r : cordon_worktree_share(policy, err);
 }

@@ -186,6 +186,7 @@ void cordon_recipe_done(struct cordon_recipe *recipe)
 	free(recipe->shares);
 	free(recipe->rules);
 	cordon_policy_file_free(recipe->file);
+	cordon_policy_file_free(recipe->managed);
 	for (size_t i = 0; i < recipe->n_profiles; i++) {
 		cordon_policy_file_free(recipe->profiles[i]);
 		free(recipe->profile_names[i]);

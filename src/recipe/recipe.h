@@ -74,7 +74,8 @@ struct cordon_recipe {
 	size_t n_defaults_below, n_present_below;
 
 	/* ---- what was read on the way ---- */
-	struct cordon_policy_file *file; /* of policy_path */
+	struct cordon_policy_file *file;    /* of policy_path */
+	struct cordon_policy_file *managed; /* the fence of the machine's owner, or NULL */
 	struct cordon_settings_file *settings;
 	const struct cordon_preset *preset;
 	struct cordon_profile_dirs *dirs;

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "config/extent.h"
+#include "config/managed.h"
 #include "policy/folders.h"
 #include "protect/homes.h"
 #include "recipe/recipe.h"
@@ -361,6 +362,7 @@ static struct cordon_policy_spec begin_spec(const struct cordon_recipe *recipe, 
 		.read_only = cordon_recipe_value(&recipe->values, CORDON_RECIPE_READ_ONLY),
 		.no_default_protection = !cordon_recipe_value(&recipe->values, CORDON_RECIPE_DEFAULT_PROTECT),
 		.file = recipe->file,
+		.managed = recipe->managed,
 		.file_path = recipe->file_path,
 		.profiles = (struct cordon_policy_file *const *)recipe->profiles,
 		.n_profiles = recipe->n_profiles,
@@ -383,6 +385,10 @@ static void build(struct making *m, const char *root)
 
 	load_file(m);
 	load_profiles(m);
+	if (cordon_managed_load(&recipe->managed, &errors) < 0) {
+		report_all(m, &errors);
+		return;
+	}
 	for (size_t i = 0; i < recipe->n_rules; i++)
 		if (recipe->rules[i].kind != CORDON_RULE_FOLDERS)
 			m->rules[m->n_rules++] = recipe->rules[i];

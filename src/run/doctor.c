@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "config/managed.h"
 #include "config/settings_file.h"
 #include "sandbox/host/nested.h"
 #include "sandbox/inside/landlock.h"
@@ -83,6 +84,20 @@ static void find_machine(struct cordon_doctor *d)
 	cordon_layers_choose(&spec, &d->layers, NULL); /* with best effort it refuses nothing */
 }
 
+static void find_managed(struct cordon_doctor *d)
+{
+	CORDON_CLEANUP(cordon_policy_file_freep) struct cordon_policy_file *file = NULL;
+	struct cordon_errors errors CORDON_CLEANUP(cordon_errors_done) = { 0 };
+
+	if (cordon_managed_load(&file, &errors) < 0) {
+		d->managed = "broken";
+		cordon_errors_first(&errors, &d->managed_error);
+		d->ok = false; /* no run starts */
+	} else {
+		d->managed = file ? "in force" : "none";
+	}
+}
+
 void cordon_doctor_examine(bool test, struct cordon_doctor *ret)
 {
 	*ret = (struct cordon_doctor){ .ok = true, .nested = cordon_nested(), .tested = test };
@@ -94,6 +109,7 @@ void cordon_doctor_examine(bool test, struct cordon_doctor *ret)
 	find_ends(ret);
 	find_orchestrators(ret);
 	find_machine(ret);
+	find_managed(ret);
 }
 
 const char *cordon_doctor_tier(const struct cordon_doctor *doctor)

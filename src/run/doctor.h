@@ -30,6 +30,9 @@ struct cordon_doctor {
 	struct cordon_doctor_end ends[CORDON_DOCTOR_ENDS_MAX];
 	size_t n_ends;
 	char why[CORDON_PATH_MAX]; /* of the last end */
+	/* The fence of the machine's owner (config/managed.h): "none", "in force", "broken", and then what is wrong. */
+	const char *managed;
+	struct cordon_error managed_error;
 };
 
 /* Tries each kernel feature, and with `test` a live sandbox; without it the sandbox counts as good. */
