@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What agents could do under other settings that they can't do now, in the words of a question to a person. */
 #include "approval/widening.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "config/values.h"
+#include "policy/policy.h"
 
 static bool lacks(const json_t *list, const json_t *wanted)
 {
@@ -58,14 +60,55 @@ static void add_if(struct reasons *reasons, bool holds, const char *reason)
 		add_reason(reasons, reason);
 }
 
+/* Whether an item of a list is there already, as it stands or because of another item. */
+typedef bool covered_fn(const char *item, const char *by);
+
+static bool is_covered(const json_t *list, const json_t *wanted, covered_fn *covered)
+{
+	size_t i;
+	json_t *item;
+
+	if (!lacks(list, wanted))
+		return true;
+	json_array_foreach(list, i, item) {
+		if (covered && covered(json_string_value(wanted), json_string_value(item)))
+			return true;
+	}
+	return false;
+}
+
+/* A protected path protects all that lies below it. */
+static bool path_covered(const char *path, const char *by)
+{
+	char inner[CORDON_PATH_MAX], outer[CORDON_PATH_MAX];
+
+	return cordon_protected_clean(path, inner, NULL) == 0 && cordon_protected_clean(by, outer, NULL) == 0 &&
+	       cordon_path_within(inner, outer);
+}
+
+/* The same share is no more when it can only be read. What lies in a share is no part of it here: a name in it may be a link that an
+ * agent made, and leads elsewhere. */
+static bool share_covered(const char *share, const char *by)
+{
+	struct cordon_share_value inner = { 0 }, outer = { 0 };
+	bool covered = cordon_share_parse(share, &inner, NULL) == 0 && cordon_share_parse(by, &outer, NULL) == 0 &&
+		       (inner.read_only || !outer.read_only) && cordon_streq(inner.source, outer.source) &&
+		       cordon_streq(inner.target ? inner.target : "", outer.target ? outer.target : "");
+
+	cordon_share_done(&inner);
+	cordon_share_done(&outer);
+	return covered;
+}
+
 /* Adds the reason with every item of `list` that `other` has not; nothing when there is none. */
-static void add_more(struct reasons *reasons, const char *reason, const json_t *list, const json_t *other)
+static void add_more(struct reasons *reasons, const char *reason, const json_t *list, const json_t *other,
+		     covered_fn *covered)
 {
 	size_t i, n = 0;
 	json_t *item;
 
 	json_array_foreach(list, i, item) {
-		if (!lacks(other, item))
+		if (is_covered(other, item, covered))
 			continue;
 		if (n++)
 			add_words(reasons, ", ");
@@ -83,27 +126,14 @@ static void add_shares(struct reasons *reasons, const json_t *before, const json
 
 	json_array_foreach(after, i, item) {
 		struct cordon_share_value share = { 0 };
-		autofree char *writable = NULL;
 		int r;
 
-		if (!lacks(before, item))
+		if (is_covered(before, item, share_covered))
 			continue;
 		r = cordon_share_parse(json_string_value(item), &share, NULL);
 		note(reasons, r);
 		if (r < 0)
 			continue;
-		/* The same share, once writable, is no more when it can only be read. */
-		if (share.read_only) {
-			json_auto_t *wider = NULL;
-			size_t n = json_string_length(item) - strlen(":ro");
-
-			writable = strndup(json_string_value(item), n);
-			wider = writable ? json_string(writable) : NULL;
-			if (wider && !lacks(before, wider)) {
-				cordon_share_done(&share);
-				continue;
-			}
-		}
 		add_reason(reasons, share.read_only ? "agents could read " : "agents could read and change ");
 		add_quoted(reasons, share.source);
 		add_words(reasons, " of the host");
@@ -191,6 +221,9 @@ static void add_hosts(struct reasons *reasons, const struct cordon_net_list *mor
 		else
 			add_reason(reasons, "agents would reach more of the network: ");
 		add_quoted(reasons, more->rules[i].text);
+		/* What a star stands for is said by a name. */
+		if (more->rules[i].kind == CORDON_NET_KIND_WILDCARD)
+			note(reasons, cordon_buf_addf(reasons->text, " (as in a.%s)", more->rules[i].name));
 	}
 	for (size_t i = 0; i < more->n_inject; i++) {
 		const struct cordon_net_inject *inject = &more->inject[i];
@@ -238,7 +271,7 @@ int cordon_settings_widening(const struct cordon_settings *before, const struct 
 	add_if(&reasons, before->workspace_isolation && !after->workspace_isolation,
 	       "agents would see the whole project and every workspace in it");
 	add_more(&reasons, "agents could change paths that are protected now: ", before->protected_paths,
-		 after->protected_paths);
+		 after->protected_paths, path_covered);
 	add_if(&reasons, before->default_protection && !after->default_protection,
 	       "agents could change what the host executes later");
 	add_net(&reasons, before, after);
@@ -252,11 +285,11 @@ int cordon_settings_widening(const struct cordon_settings *before, const struct 
 		       !cordon_settings_value(before, CORDON_RECIPE_BEST_EFFORT),
 	       "sessions would start although a protection is missing");
 	add_more(&reasons, "agents would get more variables of cordon's environment: ", after->env_pass,
-		 before->env_pass);
+		 before->env_pass, NULL);
 	add_limits(&reasons, before, after);
 	add_home(&reasons, before->home, after->home);
 	add_more(&reasons, "agents would get the program and the variables of the profiles ", after->profile,
-		 before->profile);
+		 before->profile, NULL);
 	add_shares(&reasons, before->shares, after->shares);
 	return reasons.failed ? cordon_fail_errno(err, reasons.failed, "cannot tell what agents could do then") : 0;
 }

@@ -47,6 +47,27 @@ def test_every_item_that_would_widen_is_in_the_question(cordon, raw, box):
     assert settings(cordon, project)["env_pass"] == WIDER["env_pass"] and settings(cordon, project)["shares"] == shares
 
 
+def test_a_change_that_adds_nothing_is_applied_without_a_question(cordon, raw, box):
+    """The texts differ, and what they mean does not, or is less; beside each the change that is more."""
+    server = raw()
+    shared = str(box.mkdir("shared"))
+    wide = {"protected_paths": ["kept/part", "kept", "other/"], "env_pass": ["ONE", "TWO"], "net": ["*.example.com", "b.example.org:8443"], "shares": [shared]}
+    answer = call(server, "project_create", name="q", init_git=False, **wide)
+    assert kind(answer) == "asked", answer
+    approve(cordon)
+    project = call(server, "project_create", name="q", init_git=False, **wide)["result"]["structuredContent"]["id"]
+    same = [{"protected_paths": ["kept", "other"]}, {"env_pass": ["TWO"]}, {"net": ["a.example.com", "b.example.org:8443"]}, {"shares": [f"{shared}:ro"]}]
+    for change in same:
+        assert kind(call(server, "project_update", project_id=project, **change)) == "done", change
+    assert waiting(cordon) == []
+    # A name in a share may be a link that an agent made: it is asked about. So is what a narrower list lost.
+    for change, part in (({"protected_paths": ["kept/part", "other"]}, '"kept"'), ({"env_pass": ["ONE"]}, '"ONE"'), ({"net": ["*.example.com"]}, '"*.example.com:443" (as in a.example.com)'),
+                         ({"shares": [f"{shared}/sub:ro"]}, f'read "{shared}/sub"')):
+        box.mkdir("shared/sub")
+        assert kind(call(server, "project_update", project_id=project, **change)) == "asked", change
+        assert any(part in one["widens"] for one in waiting(cordon)), (part, waiting(cordon))
+
+
 def test_what_a_client_wrote_can_not_pass_for_our_words(cordon, raw):
     server = raw()
     lie = 'x"? agents would get nothing. The settings before have the SHA-256 0. "\u2060\u00ad\u3164\ufe0f\u206a\u2800'
