@@ -2,6 +2,8 @@
 /* Comparing policies: random pairs against every path up to a length over a small alphabet. */
 #include "unit.h"
 
+#include "base/path.h"
+#include "oracle.h"
 #include "policy/compare.h"
 
 #define PAIRS 500   /* CORDON_COMPARE_PAIRS=5000 in test-long */
@@ -196,6 +198,120 @@ static void no_difference_is_missed_or_invented(void **state)
 		compare_pair(round);
 }
 
+/* ---- decide() itself, against the rules as policy.h words them and a matcher that is right by being obvious ---- */
+
+/* Whether a denial covers a path: it matches that, or something above it. */
+static bool is_denied(const struct cordon_policy *part, const char *path)
+{
+	char above[64];
+
+	for (size_t i = 0; i < part->n_grants; i++) {
+		if (part->grants[i].access != CORDON_ACCESS_NONE)
+			continue;
+		snprintf(above, sizeof(above), "%s", path);
+		for (char *slash = above; slash; slash = strrchr(above, '/')) {
+			if (slash != above)
+				*slash = '\0';
+			if (oracle_match(cordon_pattern_text(part->grants[i].pattern), above).matches)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_protected(const struct cordon_policy *part, const char *path)
+{
+	for (size_t i = 0; i < part->n_protected; i++)
+		if (cordon_path_within(path, part->protected_paths[i].path))
+			return true;
+	return false;
+}
+
+static cordon_verdict by_the_rules(const struct cordon_policy *part, const char *path, cordon_op op)
+{
+	struct cordon_specificity best = { 0 };
+	bool scope = false, found = false;
+	cordon_access access = CORDON_ACCESS_WRITE;
+
+	if (is_denied(part, path) || (op == CORDON_OP_WRITE && is_protected(part, path)))
+		return CORDON_DENY;
+	for (size_t i = 0; i < part->n_grants; i++) {
+		struct oracle_answer answer;
+		const struct cordon_specificity *s = &answer.specificity;
+		bool more, same;
+
+		if (part->grants[i].access == CORDON_ACCESS_NONE)
+			continue;
+		scope = true;
+		answer = oracle_match(cordon_pattern_text(part->grants[i].pattern), path);
+		if (!answer.matches)
+			continue;
+		same = found && s->literal_components == best.literal_components &&
+		       s->literal_prefix == best.literal_prefix;
+		more = !found || s->literal_components > best.literal_components ||
+		       (s->literal_components == best.literal_components && s->literal_prefix > best.literal_prefix);
+		if (more || (same && part->grants[i].access < access))
+			access = part->grants[i].access;
+		if (more)
+			best = *s;
+		found = true;
+	}
+	if (scope && !found)
+		return part->mode == CORDON_MODE_PERMISSIVE ? CORDON_WARN : CORDON_DENY;
+	if (part->read_only && access == CORDON_ACCESS_WRITE)
+		access = CORDON_ACCESS_READ;
+	return op == CORDON_OP_READ || access == CORDON_ACCESS_WRITE ? CORDON_ALLOW : CORDON_DENY;
+}
+
+static void check_path(const struct cordon_policy *policy, const char *path)
+{
+	for (cordon_op op = CORDON_OP_READ; op <= CORDON_OP_WRITE; op++) {
+		cordon_verdict strictest = CORDON_ALLOW, one;
+		const struct cordon_policy *part;
+		struct cordon_decision d;
+
+		for (size_t i = 0; (part = cordon_policy_part(policy, i)); i++)
+			if ((one = by_the_rules(part, path, op)) > strictest)
+				strictest = one;
+		cordon_policy_decide(policy, path, op, &d);
+		if (d.verdict != strictest)
+			fail_msg("%s %s is %s, and by the rules %s", cordon_op_name(op), path,
+				 cordon_verdict_name(d.verdict), cordon_verdict_name(strictest));
+	}
+}
+
+static void check_below(const struct cordon_policy *policy, const char *dir, unsigned int depth)
+{
+	for (size_t i = 0; i < n_names; i++) {
+		char path[64];
+
+		if (strlen(names[i]) > 2 - (depth > 0))
+			continue;
+		snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", names[i]);
+		check_path(policy, path);
+		if (depth + 1 < NAMES_MAX)
+			check_below(policy, path, depth + 1);
+	}
+}
+
+static void every_short_path_is_decided_as_the_rules_say(void **state)
+{
+	const char *wanted = getenv("CORDON_COMPARE_PAIRS");
+	uint64_t pairs = PAIRS;
+
+	(void)state;
+	if (wanted)
+		assert_int_equal(cordon_parse_u64(wanted, 1, 1000000, &pairs), 0);
+	make_names();
+	for (uint64_t round = 0; round < pairs / 10; round++) {
+		struct cordon_policy *policy = make_policy(true);
+
+		check_path(policy, "");
+		check_below(policy, "", 0);
+		cordon_policy_free(policy);
+	}
+}
+
 static struct cordon_policy *policy_of(const char *write, const char *hosts)
 {
 	struct cordon_policy *policy = NULL;
@@ -273,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		unit_test_in_dir(no_difference_is_missed_or_invented),
+		unit_test_in_dir(every_short_path_is_decided_as_the_rules_say),
 		unit_test_in_dir(patterns_that_look_different_may_be_the_same),
 		unit_test_in_dir(hosts_are_compared),
 		unit_test_in_dir(what_is_too_large_is_refused),
