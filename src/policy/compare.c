@@ -26,8 +26,12 @@ enum node_kind {
 	NODE_COVER,    /* matches this path and everything below it; value: the first node of the row */
 };
 
+/* Which of the two policies: owners of a rule, and those that deny everything from here on. */
+enum { OF_BEFORE = 1, OF_AFTER = 2, OF_BOTH = 3 };
+
 struct node {
 	uint8_t kind;
+	uint8_t owners;
 	uint32_t value;
 	const struct cordon_pattern *pattern;
 };
@@ -41,6 +45,13 @@ struct state {
 	uint32_t from, by; /* the state before, and the character that led from it to here */
 	uint16_t len;	   /* bytes of the path */
 	uint8_t phase;
+	uint8_t shut; /* policies that deny what lies here, whatever follows: their own nodes are left out */
+};
+
+/* A pattern whose nodes exist. */
+struct row {
+	const struct cordon_pattern *pattern;
+	size_t first, end; /* its nodes */
 };
 
 #define POOL_MAX ((size_t)1 << 26) /* nodes of all states */
@@ -59,7 +70,8 @@ struct walk {
 	struct cordon_error *err;
 	struct cordon_pattern **own; /* patterns that were compiled for the comparison */
 	size_t n_own;
-	const struct cordon_pattern **rows; /* those whose nodes exist, so that each is added once */
+	struct row *rows; /* each pattern is added once */
+	uint8_t owner;	  /* whose rules are being added */
 	size_t n_rows;
 	struct node *nodes;
 	size_t n_nodes;
@@ -69,6 +81,7 @@ struct walk {
 	size_t n_pool, pool_cap;
 	uint32_t *table; /* of states by their hash, open addressing */
 	size_t table_size;
+	uint8_t shut;	/* of the state that is being made */
 	uint32_t *next; /* the nodes of the state that is being made */
 	size_t n_next, next_cap;
 	uint32_t *marks; /* by node: the last round in which it was added */
@@ -119,7 +132,9 @@ static int add_node(struct walk *w, const struct cordon_pattern *pattern, enum n
 	if (!nodes)
 		return no_memory(w);
 	w->nodes = nodes;
-	nodes[w->n_nodes++] = (struct node){ .kind = (uint8_t)kind, .value = value, .pattern = pattern };
+	nodes[w->n_nodes++] = (struct node){
+		.kind = (uint8_t)kind, .owners = w->owner, .value = value, .pattern = pattern
+	};
 	return 0;
 }
 
@@ -175,11 +190,17 @@ static int add_alternative(struct walk *w, const struct cordon_pattern *pattern,
 	return r < 0 ? r : add_node(w, pattern, covers ? NODE_COVER : NODE_END, (uint32_t)first);
 }
 
-static bool has_row(const struct walk *w, const struct cordon_pattern *pattern)
+static bool has_row(struct walk *w, const struct cordon_pattern *pattern)
 {
-	for (size_t i = w->first_row; i < w->n_rows; i++)
-		if (w->rows[i]->deep == pattern->deep && cordon_streq(w->rows[i]->text, pattern->text))
-			return true;
+	for (size_t i = w->first_row; i < w->n_rows; i++) {
+		const struct row *row = &w->rows[i];
+
+		if (row->pattern->deep != pattern->deep || !cordon_streq(row->pattern->text, pattern->text))
+			continue;
+		for (size_t id = row->first; id < row->end; id++)
+			w->nodes[id].owners |= w->owner;
+		return true;
+	}
 	return false;
 }
 
@@ -208,7 +229,7 @@ static bool is_utf8(const char *text)
 
 static int add_pattern(struct walk *w, const struct cordon_pattern *pattern)
 {
-	const struct cordon_pattern **rows;
+	struct row *rows;
 	int r = 0;
 
 	if (has_row(w, pattern))
@@ -224,9 +245,10 @@ static int add_pattern(struct walk *w, const struct cordon_pattern *pattern)
 	if (!rows)
 		return no_memory(w);
 	w->rows = rows;
-	rows[w->n_rows++] = pattern;
+	rows[w->n_rows] = (struct row){ .pattern = pattern, .first = w->n_nodes };
 	for (size_t i = 0; r == 0 && i < pattern->n_alternatives; i++)
 		r = add_alternative(w, pattern, &pattern->alternatives[i]);
+	rows[w->n_rows++].end = w->n_nodes;
 	return r;
 }
 
@@ -322,7 +344,7 @@ static int reach(struct walk *w, uint32_t id)
 	for (;;) {
 		enum node_kind kind = w->nodes[id].kind;
 
-		if (w->marks[id] == w->round)
+		if (w->marks[id] == w->round || !(w->nodes[id].owners & ~w->shut))
 			return 0;
 		w->marks[id] = w->round;
 		if (!grow(&w->next, w->n_next, &w->next_cap, sizeof(*w->next)))
@@ -377,7 +399,7 @@ static size_t hash(const uint32_t *ids, size_t n, enum phase phase)
 
 static bool is_state(const struct walk *w, const struct state *state, enum phase phase)
 {
-	if (state->phase != phase || state->n != w->n_next)
+	if (state->phase != phase || state->shut != w->shut || state->n != w->n_next)
 		return false;
 	return !w->n_next || memcmp(w->pool + state->first, w->next, w->n_next * sizeof(*w->next)) == 0;
 }
@@ -401,6 +423,7 @@ static int keep(struct walk *w, enum phase phase, uint32_t from, uint32_t by, si
 	*state = (struct state){ .first = w->n_pool, .n = (uint32_t)w->n_next, .from = from, .by = by };
 	state->len = (uint16_t)len;
 	state->phase = (uint8_t)phase;
+	state->shut = w->shut;
 	if (w->n_next)
 		memcpy(w->pool + w->n_pool, w->next, w->n_next * sizeof(*w->next));
 	w->n_pool += w->n_next;
@@ -458,7 +481,7 @@ static enum phase phase_after(enum phase phase, uint32_t c)
 	return c == '.' && phase == PHASE_DOT ? PHASE_DOTS : PHASE_NAME;
 }
 
-static int step(struct walk *w, uint32_t from, uint32_t c)
+static int step(struct walk *w, uint32_t from, uint32_t c, uint8_t shut)
 {
 	struct state state = w->states[from];
 	enum phase phase = phase_after(state.phase, c);
@@ -469,6 +492,7 @@ static int step(struct walk *w, uint32_t from, uint32_t c)
 	if (len + w->n_prefix + 1 >= CORDON_PATH_MAX)
 		return 0; /* every policy refuses a path of that length */
 	begin_state(w);
+	w->shut = shut;
 	for (uint32_t i = 0; r == 0 && i < state.n; i++) {
 		uint32_t next;
 
@@ -659,25 +683,30 @@ static void write_path(struct walk *w, uint32_t at)
 	}
 }
 
+static uint8_t denials(const struct cordon_decision *before, const struct cordon_decision *after)
+{
+	return (before->reason == CORDON_REASON_DENY ? OF_BEFORE : 0) |
+	       (after->reason == CORDON_REASON_DENY ? OF_AFTER : 0);
+}
+
 /* Asks whether the inner policy lets the path of a state through and the outer one does not. What the inner one shows there
  * of another place is compared by that place, and what the outer one hides by such a place it does not reach. */
-static int ask_within(struct walk *w, bool *ret_closed)
+static int ask_within(struct walk *w, uint8_t *ret_shut)
 {
 	CORDON_UNCLEARED struct cordon_decision outer, inner;
 	char path[CORDON_PATH_MAX];
 	const char *rest;
 
-	*ret_closed = false;
 	if (cordon_path_join(w->prefix, w->path, path, sizeof(path)) < 0 ||
 	    (w->after->n_shares && cordon_share_at(w->after, w->path, &rest)))
 		return 0;
-	*ret_closed = true;
+	*ret_shut = OF_BOTH;
 	for (cordon_op op = CORDON_OP_READ; !w->freer.witness && op <= CORDON_OP_WRITE; op++) {
 		cordon_policy_decide(w->after, w->path, op, &inner);
 		cordon_policy_decide(w->before, path, op, &outer);
 		if (w->before->n_shares && cordon_share_at(w->before, path, &rest))
 			outer = (struct cordon_decision){ .verdict = CORDON_DENY, .reason = CORDON_REASON_NO_GRANT };
-		*ret_closed &= inner.reason == CORDON_REASON_DENY;
+		*ret_shut &= denials(&outer, &inner);
 		if (inner.verdict == CORDON_DENY || outer.verdict != CORDON_DENY)
 			continue;
 		w->freer = (struct cordon_policy_difference){
@@ -692,20 +721,20 @@ static int ask_within(struct walk *w, bool *ret_closed)
 	return 0;
 }
 
-/* Asks both policies about the path of a state. *ret_closed: both deny it by a rule, and so everything below it. */
-static int ask(struct walk *w, uint32_t at, bool *ret_closed)
+/* Asks both policies about the path of a state. *ret_shut: those that deny it by a rule, and so everything below it. */
+static int ask(struct walk *w, uint32_t at, uint8_t *ret_shut)
 {
 	CORDON_UNCLEARED struct cordon_decision before, after;
 	int r = 0;
 
 	write_path(w, at);
 	if (w->within)
-		return ask_within(w, ret_closed);
-	*ret_closed = true;
+		return ask_within(w, ret_shut);
+	*ret_shut = OF_BOTH;
 	for (cordon_op op = CORDON_OP_READ; r == 0 && op <= CORDON_OP_WRITE; op++) {
 		cordon_policy_decide(w->before, w->path, op, &before);
 		cordon_policy_decide(w->after, w->path, op, &after);
-		*ret_closed &= before.reason == CORDON_REASON_DENY && after.reason == CORDON_REASON_DENY;
+		*ret_shut &= denials(&before, &after);
 		r = differ(w, op == CORDON_OP_READ ? CORDON_COMPARED_READ : CORDON_COMPARED_WRITE, &before, &after,
 			   w->path);
 	}
@@ -724,19 +753,20 @@ static bool is_open(const struct walk *w, const struct state *state)
 static int expand(struct walk *w, uint32_t at)
 {
 	const struct state state = w->states[at];
-	bool closed = false; /* a longer name may still be open: `a` is denied, `ab` is not */
+	uint8_t shut = 0; /* a longer name may still be open: `a` is denied, `ab` is not */
 	int r = 0;
 
 	if (state.phase == PHASE_ROOT || state.phase == PHASE_NAME)
-		r = ask(w, at, &closed);
+		r = ask(w, at, &shut);
 	if (r < 0 || (!is_open(w, &state) && state.phase != PHASE_ROOT))
 		return r;
 	w->n_points = 0;
 	r = find_points(w, &state);
 	for (size_t i = 0; r == 0 && i < w->n_points; i++)
-		r = step(w, at, w->points[i]);
-	if (r == 0 && state.phase == PHASE_NAME && !closed)
-		r = step(w, at, '/');
+		r = step(w, at, w->points[i], state.shut);
+	shut |= state.shut;
+	if (r == 0 && state.phase == PHASE_NAME && shut != OF_BOTH && !(w->within && (shut & OF_AFTER)))
+		r = step(w, at, '/', shut);
 	return r;
 }
 
@@ -917,8 +947,11 @@ int cordon_policy_compare(const struct cordon_policy *before, const struct cordo
 {
 	struct cordon_policy_differences found = { 0 };
 	struct walk w = { .before = before, .after = after, .err = err, .found = &found, .prefix = "" };
-	int r = add_policy(&w, before);
+	int r;
 
+	w.owner = OF_BEFORE;
+	r = add_policy(&w, before);
+	w.owner = OF_AFTER;
 	if (r == 0)
 		r = add_policy(&w, after);
 	if (r == 0)
@@ -940,8 +973,11 @@ int cordon_policy_find_freer(const struct cordon_policy *inner, const struct cor
 	struct walk w = {
 		.before = outer, .after = inner, .err = err, .within = true, .prefix = prefix, .n_prefix = strlen(prefix)
 	};
-	int r = add_policy(&w, outer);
+	int r;
 
+	w.owner = OF_BEFORE;
+	r = add_policy(&w, outer);
+	w.owner = OF_AFTER;
 	if (w.n_prefix) { /* a rule of the inner policy begins elsewhere than the same text of the outer one */
 		w.n_outer = w.n_nodes;
 		w.first_row = w.n_rows;
