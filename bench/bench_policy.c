@@ -341,8 +341,8 @@ static struct cordon_policy *choose(unsigned int number, unsigned int without)
 
 	for (size_t i = 0; i < CORDON_ARRAY_SIZE(rules); i++) {
 		seed = seed * 1664525u + 1013904223u;
-		/* From every fifth to all but every fifth. */
-		if (seed >> 24 > 51 + number % 4 * 51 || n++ == without)
+		/* About 10, 20, 30 or 40 of them. */
+		if (seed >> 24 > 25 + number % 4 * 25 || n++ == without)
 			continue;
 		if (cordon_policy_grant(policy, rules[i].pattern, rules[i].access, &err) < 0) {
 			fprintf(stderr, "bench_policy: %s\n", err.message);

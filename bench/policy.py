@@ -6,7 +6,7 @@ from rows import Row, rate
 
 RATE_BAR = 1e6  # with 100 patterns
 WORST_BAR = 50.0  # milliseconds, pattern and path of 4 KiB each
-DIFF_BAR = 100.0  # milliseconds, policies of 20 to 80 rules
+DIFF_BAR = 100.0  # milliseconds, policies of 10 to 40 rules
 
 
 def measure(program):
