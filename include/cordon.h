@@ -255,7 +255,7 @@ typedef enum cordon_event_kind {
 	CORDON_EVENT_SCREEN,	/* a full-screen program has left the terminal's alternate screen */
 	CORDON_EVENT_LEFT,	/* a program that was started later has ended: number; status, or why it never ran */
 	CORDON_EVENT_OFFLINE, /* the helper of a list of hosts has ended, and nothing can be reached: status, or why */
-	CORDON_EVENT_REACHED, /* while the accesses are watched: a host of the list was connected to: path */
+	CORDON_EVENT_REACHED, /* when the observer wants it: a host of the list was connected to: path */
 } cordon_event_kind;
 
 struct cordon_event {
@@ -316,6 +316,7 @@ struct cordon_observer {
 	/* Gets every path before its call continues. When it is set, all accesses of the run are watched, which costs
 	 * time. */
 	void (*sight)(void *data, const struct cordon_sight *sight);
+	bool reached; /* also report hosts of a list that were connected to, as `sight` does */
 };
 
 /*

@@ -13,7 +13,7 @@ from support import TESTS, TOP, built_executable
 # Each room may include itself and what stands before it.
 ROOMS = ["base", "policy", "protect", "config", "learn", "audit"]
 ROOMS += ["sandbox/plan", "sandbox/inside", "sandbox/watch", "sandbox/host"]
-ROOMS += ["run", "state", "recipe", "store", "git", "view", "approval", "job", "project", "agent", "loop", "flow", "mcp", "page", "cli"]
+ROOMS += ["run", "state", "recipe", "store", "git", "view", "attest", "approval", "job", "project", "agent", "loop", "flow", "mcp", "page", "cli"]
 # Executables of their own: each stands above the named room, and nobody includes it.
 ABOVE = {"lens": "sandbox/host", "net": "sandbox/host", "serve": "page"}
 # Executables, and the rooms that may name them: the one that starts it, and the one that it is made of.
@@ -24,8 +24,8 @@ STARTED_BY = {
     "cordon-serve": {"cli", "serve"},
 }
 # Who replaces a process by another program: the agent's process, the owners of executables, the command line for the user's pager, the
-# loop for one that outlives its caller, whoever takes over commits, with git, and who asks a person, with notify-send.
-MAY_EXEC = {"approval", "cli", "git", "loop", "sandbox/inside", "sandbox/host", "job"}
+# loop for one that outlives its caller, whoever takes over commits, with git, who has runs attested, with ssh-keygen, and who asks a person, with notify-send.
+MAY_EXEC = {"approval", "attest", "cli", "git", "loop", "sandbox/inside", "sandbox/host", "job"}
 EXEC = re.compile(r"\b(?:f?execve|execveat|execvpe?|execle?|execlp|posix_spawnp?)\s*\(")  # popen and system are banned everywhere
 # What a copy of a process with threads must not call: it may wait for ever for a lock that nobody holds any more.
 FORBIDDEN_INSIDE = re.compile(
@@ -403,7 +403,7 @@ def test_the_map_of_rooms_is_the_real_one():
 # What is written for another program: systemd-run's options, the lens's, the first line of git's patches, git's own options, the command line of
 # a loop that a client starts, and a command for the reader of a learned policy.
 OPTIONS_OF_OTHERS = {"src/sandbox/host/lens_process.c", "src/sandbox/host/net_process.c", "src/config/settings_defaults.c", "src/learn/learned.c", "src/view/patch.c", "src/view/base.c"}
-OPTIONS_OF_OTHERS |= {f"src/git/{name}.c" for name in ("check", "clone", "dir", "finish", "judge", "scratch", "take")}
+OPTIONS_OF_OTHERS |= {f"src/git/{name}.c" for name in ("check", "clone", "dir", "finish", "judge", "notes", "scratch", "take")}
 OPTIONS_OF_OTHERS |= {"src/protect/rows.c"}  # names of documentation pages
 OPTIONS_OF_OTHERS |= {"src/loop/git.c", "src/loop/git_base.c", "src/loop/git_import.c", "src/loop/git_objects.c", "src/loop/git_view.c", "src/mcp/tools/loop.c"}
 LIBRARY = [path for path in SOURCES if path.relative_to(TOP / "src").parts[0] not in ("cli", "lens", "net", "serve")]

@@ -245,7 +245,7 @@ static int view_fill(int dir_fd, uint64_t from, struct cordon_chain_view *view, 
 
 int cordon_chain_view(int dir_fd, uint64_t from, struct cordon_chain_view *ret_view, struct cordon_error *err)
 {
-	autoview struct cordon_chain_view view = { .state = CORDON_HEAD_MISSING };
+	autochain struct cordon_chain_view view = { .state = CORDON_HEAD_MISSING };
 	autofd int head_fd = openat(dir_fd, "head", READ_FLAGS);
 	int r;
 

@@ -75,7 +75,7 @@ struct cordon_chain_view {
 	size_t n_files;
 };
 
-#define autoview CORDON_CLEANUP(cordon_chain_view_done)
+#define autochain CORDON_CLEANUP(cordon_chain_view_done)
 
 /* Files with a number below `from` are listed but not opened. */
 int cordon_chain_view(int dir_fd, uint64_t from, struct cordon_chain_view *ret_view, struct cordon_error *err);

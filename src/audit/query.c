@@ -632,7 +632,7 @@ static bool is_behind(const struct state *s, const struct cordon_chain_file *fil
 int cordon_audit_search(const struct cordon_home *home, const struct cordon_audit_search *search,
 			struct cordon_audit_searched *ret_searched, struct cordon_error *err)
 {
-	autoview struct cordon_chain_view view = { 0 };
+	autochain struct cordon_chain_view view = { 0 };
 	autofree char *block = malloc(BLOCK);
 	struct state s = { .search = search, .block = block };
 	autofd int dir = -1;
@@ -662,7 +662,7 @@ int cordon_audit_search(const struct cordon_home *home, const struct cordon_audi
 int cordon_audit_extent(const struct cordon_home *home, bool calls, struct cordon_audit_extent *ret_extent,
 			struct cordon_error *err)
 {
-	autoview struct cordon_chain_view view = { 0 };
+	autochain struct cordon_chain_view view = { 0 };
 	struct cordon_audit_extent extent = { 0 };
 	autofd int dir = -1;
 	int r = cordon_home_subdir(home, cordon_chain_dir(calls), &dir, err);

@@ -136,6 +136,8 @@ static void judge_record(struct state *s, struct place place, const struct cordo
 	memcpy(s->hash, line->hash, sizeof(s->hash));
 	s->last = place;
 	s->report.records++;
+	if (s->part->seq && record->seq == s->part->seq)
+		memcpy(s->report.seq_hash, line->hash, sizeof(s->report.seq_hash));
 	apply_record(s, place, record);
 }
 
@@ -219,7 +221,7 @@ int cordon_audit_verify(const struct cordon_home *home, const struct cordon_audi
 			struct cordon_audit_report *ret_report, struct cordon_error *err)
 {
 	struct cordon_lines lines;
-	autoview struct cordon_chain_view view = { 0 };
+	autochain struct cordon_chain_view view = { 0 };
 	struct state s = { .view = &view, .part = part, .hash = CORDON_AUDIT_HASH_NONE };
 	autofd int dir_fd = -1;
 	size_t from;

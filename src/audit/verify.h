@@ -21,6 +21,7 @@ struct cordon_audit_report {
 	bool stopped; /* the time was over before the end; nothing is known about what follows last_seq */
 	/* A user who wants proof against the owner of the log stores it elsewhere. */
 	char last_hash[CORDON_AUDIT_HASH_SIZE];
+	char seq_hash[CORDON_AUDIT_HASH_SIZE]; /* of the record that the caller asked for; "" when it is not there */
 	uint64_t breaks;
 	struct cordon_audit_finding first_break;
 	/* Lines that a dead writer left unfinished; they are no break, because no written record is lost. */
@@ -33,6 +34,7 @@ struct cordon_audit_part {
 	bool calls;	  /* the log of clients' calls, and not that of everything else */
 	size_t files;	  /* the newest of them */
 	int64_t deadline; /* of cordon_time_monotonic() */
+	uint64_t seq;	  /* of a record whose hash is wanted, or 0 */
 };
 
 /* Returns 0 with a report, also about a broken log or no log at all; -errno when it cannot be read. */

@@ -3,8 +3,10 @@
 #include "base/child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -121,4 +123,28 @@ pid_t cordon_child_detach(const struct cordon_detach *how)
 		r = -EAGAIN;
 	close(ends[0]);
 	return r < 0 ? r : child;
+}
+
+int cordon_child_await(pid_t pid, uint64_t timeout_ms, int *ret_status)
+{
+	autofd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd wait = { .fd = pidfd, .events = POLLIN };
+	int r = pidfd < 0 ? -errno : 0;
+
+	while (r == 0) {
+		int n = poll(&wait, 1, (int)timeout_ms);
+
+		if (n > 0)
+			break;
+		if (n == 0)
+			r = -ETIME;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	if (r < 0)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, ret_status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return r;
 }

@@ -30,6 +30,8 @@ struct cordon_fork {
  */
 pid_t cordon_child_fork(const struct cordon_fork *how);
 #define CORDON_CHILD_UNMADE 127
+/* Waits for the end of a child, and kills it when it takes too long: -ETIME. *ret_status is that of waitpid(). */
+int cordon_child_await(pid_t pid, uint64_t timeout_ms, int *ret_status);
 
 struct cordon_detach {
 	int error_fd;	 /* becomes standard error; 0: /dev/null, as the other two streams */

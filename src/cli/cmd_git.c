@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "cli/attested.h"
 #include "cli/commands.h"
 #include "cli/git_take.h"
 #include "cli/recipe_options.h"
@@ -14,19 +15,25 @@
 
 /* ---- cordon git check ---- */
 
-enum { KEY_STAGED = 1, KEY_UNPUSHED, KEY_PRE_PUSH, KEY_FORCE };
+enum { KEY_STAGED = 1, KEY_UNPUSHED, KEY_ATTESTED, KEY_SIGNERS, KEY_NOTES, KEY_PRE_PUSH, KEY_FORCE };
 
 static const struct cordon_option check_options[] = {
 	CORDON_RECIPE_OPTIONS(CORDON_RECIPE_OF_GIT),
 	{ "staged", 0, CORDON_ARG_NONE, NULL, "judge what is staged, as a pre-commit hook does", KEY_STAGED },
 	{ "unpushed", 0, CORDON_ARG_NONE, NULL, "judge every commit of RANGE that no remote has", KEY_UNPUSHED },
+	{ "attested", 0, CORDON_ARG_NONE, NULL, "refuse commits without a valid attestation, or of runs with refusals",
+	  KEY_ATTESTED },
+	{ "signers", 0, CORDON_ARG_FILE, "FILE", "whose attestations count (default: signers in the state directory)",
+	  KEY_SIGNERS },
+	{ "notes", 0, CORDON_ARG_TEXT, "COMMIT", "where attestations are (default: refs/notes/cordon)", KEY_NOTES },
 	{ 0 },
 };
 
 struct check_args {
 	struct cordon_recipe recipe;
 	struct cordon_git_check ask;
-	bool staged;
+	bool staged, attested;
+	const char *signers;
 };
 
 static int set_check(void *data, int key, const char *arg, struct cordon_error *err)
@@ -35,6 +42,11 @@ static int set_check(void *data, int key, const char *arg, struct cordon_error *
 
 	if (cordon_recipe_owns(key))
 		return cordon_cli_set(&args->recipe, key, arg, err);
+	if (key == KEY_SIGNERS)
+		args->signers = arg;
+	if (key == KEY_NOTES)
+		args->ask.notes = arg;
+	args->attested |= key == KEY_ATTESTED;
 	args->staged |= key == KEY_STAGED;
 	args->ask.unpushed |= key == KEY_UNPUSHED;
 	return 0;
@@ -52,26 +64,48 @@ static bool is_refused(const struct check_args *args, const struct cordon_git_ta
 }
 
 static int print_check(struct cordon_cli *cli, const struct check_args *args, const struct cordon_git_take *take,
-		       const struct cordon_policy *policy)
+		       const struct cordon_policy *policy, json_t *unattested)
 {
-	bool refused = is_refused(args, take, policy);
+	bool paths = is_refused(args, take, policy), refused = paths || json_array_size(unattested);
 	json_auto_t *object = cordon_git_take_json(take);
 	int r = 0;
 
 	if (cli->json) {
 		json_object_set_new(object, "state", json_string(refused ? "refused" : "allowed"));
+		if (args->attested)
+			json_object_set(object, "unattested", unattested);
 		r = cordon_cli_print_json(cli, json_incref(object));
 	} else {
 		cordon_cli_git_print(cli, object);
 		if (!cli->quiet && !refused)
-			printf("%zu commit%s, and every path is allowed\n", take->n_commits,
-			       take->n_commits == 1 ? "" : "s");
+			printf("%zu commit%s%s, and every path is allowed\n", take->n_commits,
+			       take->n_commits == 1 ? "" : "s", args->attested ? ", attested" : "");
 	}
 	return r ? r : refused ? CORDON_EXIT_NO : CORDON_EXIT_OK;
 }
 
+/* Whether a word can be asked for in the middle of a line. */
+static bool is_revision(const char *text)
+{
+	return *text && *text != '-' &&
+	       text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_-.~^")] == '\0';
+}
+
+static int ask_attested(struct cordon_cli *cli, const struct check_args *args, const struct cordon_root *root,
+			json_t *ret_refused, struct cordon_error *err)
+{
+	autohome struct cordon_home home = CORDON_HOME_NONE;
+	char signers[CORDON_PATH_MAX];
+	int r = cordon_home_open(&home, err);
+
+	if (r == 0)
+		r = cordon_cli_signers(&home, args->signers, signers, err);
+	return r < 0 ? r : cordon_cli_attested(cli, root, &args->ask, signers, ret_refused, err);
+}
+
 static int check_with(struct cordon_cli *cli, struct check_args *args, int argc, char **argv)
 {
+	json_auto_t *unattested = json_array();
 	struct cordon_policy *policy;
 	struct cordon_git_take *take = NULL;
 	struct cordon_error err = { 0 };
@@ -81,6 +115,12 @@ static int check_with(struct cordon_cli *cli, struct check_args *args, int argc,
 		return r > 0 ? CORDON_EXIT_OK : cordon_cli_fail(cli, &err);
 	if (args->staged ? first != argc : first + 1 != argc)
 		return cordon_cli_usage(cli, args->staged ? "--staged takes no range" : "give one range, or --staged");
+	if (args->attested && args->staged)
+		return cordon_cli_usage(cli, "what is staged has no attestation yet: --attested needs a range");
+	if (!args->attested && (args->signers || args->ask.notes))
+		return cordon_cli_usage(cli, "--signers and --notes need --attested");
+	if (args->ask.notes && !is_revision(args->ask.notes))
+		return cordon_cli_usage(cli, "--notes %s: it is no commit", args->ask.notes);
 	args->ask.range = args->staged ? NULL : argv[first];
 	r = cordon_cli_compile(cli, &args->recipe, CORDON_RECIPE_ASKS);
 	if (r)
@@ -88,7 +128,10 @@ static int check_with(struct cordon_cli *cli, struct check_args *args, int argc,
 	policy = args->recipe.policy;
 	if (cordon_git_check(policy, &args->ask, &take, &err) < 0)
 		return cordon_cli_fail(cli, &err);
-	r = print_check(cli, args, take, policy);
+	if (args->attested && ask_attested(cli, args, &policy->root, unattested, &err) < 0)
+		r = cordon_cli_fail(cli, &err);
+	else
+		r = print_check(cli, args, take, policy, unattested);
 	cordon_git_take_free(take);
 	return r;
 }
@@ -107,7 +150,8 @@ const struct cordon_command cordon_cmd_git_check = {
 	.operands = "[RANGE]",
 	.summary = "say whether a policy allows what commits change",
 	.details = "RANGE is A..B, or one commit. Each commit is compared with each parent, and each changed path is judged\n"
-		   "as a write. Submodules, and names that git could take for .git, are never allowed.\n"
+		   "as a write. Submodules, and names that git could take for .git, are never allowed. With --attested each\n"
+		   "commit must also have a git note that 'cordon run --attest' wrote, of a run without refusals.\n"
 		   "\n"
 		   "Exit status: 0 every path is allowed, 1 one is not, 2 wrong usage. With the mode permissive a path outside\n"
 		   "the folders is a warning.\n",

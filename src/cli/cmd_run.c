@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "attest/attest.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -25,6 +26,7 @@ enum {
 	KEY_SUMMARY,
 	KEY_NO_SUMMARY,
 	KEY_METRICS,
+	KEY_ATTEST,
 };
 
 static const struct cordon_option options[] = {
@@ -34,6 +36,8 @@ static const struct cordon_option options[] = {
 	{ "result", 0, CORDON_ARG_FILE, "FILE", "write the result object to FILE", KEY_RESULT },
 	{ "metrics", 0, CORDON_ARG_FILE, "FILE", "measure what cordon itself costs, and write it to FILE as JSON",
 	  KEY_METRICS },
+	{ "attest", 0, CORDON_ARG_FILE, "KEY", "sign with this ssh key what the run was, for 'cordon verify-run'",
+	  KEY_ATTEST },
 	{ "summary", 0, CORDON_ARG_NONE, NULL, "print afterwards what changed and was refused (default: on a terminal)",
 	  KEY_SUMMARY },
 	{ "no-summary", 0, CORDON_ARG_NONE, NULL, "print no summary", KEY_NO_SUMMARY },
@@ -55,6 +59,7 @@ struct args {
 	const char *reports_path;
 	const char *result;
 	const char *metrics;
+	const char *attest;
 	bool dry_run;
 	int summary; /* key of the option that was given last, or 0 */
 };
@@ -71,6 +76,8 @@ static int set(void *data, int key, const char *arg, struct cordon_error *err)
 		args->result = arg;
 	else if (key == KEY_METRICS)
 		args->metrics = arg;
+	else if (key == KEY_ATTEST)
+		args->attest = arg;
 	else if (key == KEY_DRY_RUN)
 		args->dry_run = true;
 	else
@@ -88,6 +95,9 @@ struct run {
 	struct cordon_view_work work;
 	struct cordon_view view; /* of --cow, after the run; open only if it has changes */
 	char git_id[CORDON_ID_SIZE];
+	struct cordon_attest attest; /* the rest of these is used only with --attest */
+	struct cordon_attest_key key;
+	struct cordon_git_take *take;
 	/* The directories of --result and --metrics, opened before the agent starts, so that the agent cannot replace them by
 	 * links. */
 	int result_fd;
@@ -138,6 +148,8 @@ static void on_event(void *data, const struct cordon_event *event)
 
 	cordon_reporter_event(&run->reporter, event);
 	cordon_run_summary_event(&run->summary, event);
+	if (run->args->attest)
+		cordon_attest_event(&run->attest, event);
 }
 
 /* Says where the program is on the host, and the line that works, when it is not there inside. */
@@ -253,8 +265,12 @@ static int prepare_work(struct run *run, struct cordon_error *err)
 									    cow || run->args->line == LINE_CLIENT ||
 										    run->args->recipe.write),
 					       .git_chosen = git == CORDON_GIT_DEFAULT,
-					       .ret_git_id = run->git_id };
-	return cow || run->work.git == CORDON_GIT_COMMIT ? cordon_home_open(&run->home, err) : 0;
+					       .ret_git_id = run->git_id,
+					       .ret_take = run->args->attest ? &run->take : NULL };
+	if (run->args->attest && (cordon_attest_key_open(run->args->attest, run->policy, &run->key, err) < 0 ||
+				  cordon_attest_begin(&run->attest, run->policy, err) < 0))
+		return err->code;
+	return run->args->attest || cow || run->work.git == CORDON_GIT_COMMIT ? cordon_home_open(&run->home, err) : 0;
 }
 
 /* Opens the view of the run again, to say what is in it. */
@@ -275,11 +291,57 @@ static void report_git(struct run *run, const struct cordon_result *result)
 		cordon_cli_git_report(run->cli, run->git_id, git);
 }
 
+/* Writes the attestation where people find it: in the state directory, and beside --result. */
+static int keep_attestation(struct run *run, const struct cordon_attest_end *end, const struct cordon_buf *text,
+			    struct cordon_error *err)
+{
+	CORDON_UNCLEARED char path[CORDON_PATH_MAX];
+	autofree char *name = NULL;
+	int r = cordon_attest_keep(&run->home, end, run->git_id, text, path, err);
+
+	if (r == 0 && run->result_fd >= 0) {
+		if (asprintf(&name, "%s" CORDON_ATTEST_SUFFIX, cordon_path_base(run->args->result)) < 0) {
+			name = NULL;
+			return cordon_fail_errno(err, -ENOMEM, "attestation");
+		}
+		r = cordon_write_file(run->result_fd, name, 0644, text->data, text->len, err);
+	}
+	if (r == 0)
+		cordon_cli_log(run->cli, "ATTEST", "%s", path);
+	return r;
+}
+
+/* A run that was to be attested and is not has failed, whatever the command did. */
+static int attest(struct run *run, const struct cordon_result *result)
+{
+	struct cordon_attest_end end = { .spec = &run->args->recipe.spec,
+					 .result = result,
+					 .cow = run->work.cow,
+					 .view = run->view.dir_fd >= 0 ? &run->view : NULL,
+					 .take = run->take };
+	autobuf struct cordon_buf text = { 0 };
+	struct cordon_error err = { 0 };
+	int r;
+
+	if (!run->args->attest || !result->launched)
+		return result->own_exit;
+	/* What changed is in the view, or nothing was changed. */
+	r = cordon_attest_make(&run->home, &run->attest, &end, &run->key, &text, &err);
+	if (r == 0)
+		r = keep_attestation(run, &end, &text, &err);
+	if (r < 0)
+		cordon_error_prefix(&err, r, "the run is not attested");
+	return r == 0 ? result->own_exit : result->own_exit ? cordon_cli_fail(run->cli, &err),
+	       result->own_exit : cordon_cli_fail(run->cli, &err);
+}
+
 static int start(struct run *run)
 {
-	struct cordon_observer observer = {
-		.data = run, .planned = on_planned, .launched = on_launched, .event = on_event
-	};
+	struct cordon_observer observer = { .data = run,
+					    .planned = on_planned,
+					    .launched = on_launched,
+					    .event = on_event,
+					    .reached = run->args->attest };
 	struct cordon_report_queue *queue = &run->reporter.queue;
 	struct cordon_result result;
 	bool carries_error = false;
@@ -308,7 +370,7 @@ static int start(struct run *run)
 		cordon_view_notice(run->cli, &run->view);
 	}
 	report_git(run, &result);
-	r = result.own_exit;
+	r = attest(run, &result);
 	cordon_result_done(&result);
 	return r;
 }
@@ -430,6 +492,8 @@ static int run_with(struct cordon_cli *cli, struct args *args, int argc, char **
 	cordon_view_close(&run.view);
 	cordon_home_done(&run.home);
 	cordon_run_summary_done(&run.summary);
+	cordon_attest_done(&run.attest);
+	cordon_git_take_free(run.take);
 	cordon_reporter_done(&run.reporter);
 	cordon_closep(&run.result_fd);
 	cordon_closep(&run.metrics_fd);

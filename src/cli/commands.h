@@ -72,6 +72,7 @@ extern const struct cordon_command cordon_cmd_tree;
 extern const struct cordon_command cordon_cmd_unmount;
 extern const struct cordon_command cordon_cmd_update_prd;
 extern const struct cordon_command cordon_cmd_validate;
+extern const struct cordon_command cordon_cmd_verify_run;
 extern const struct cordon_command cordon_cmd_version;
 extern const struct cordon_command cordon_cmd_why;
 extern const struct cordon_command cordon_cmd_mcp;

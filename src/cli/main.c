@@ -73,6 +73,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_stats,
 	&cordon_cmd_audit,
 	&cordon_cmd_audit_verify,
+	&cordon_cmd_verify_run,
 	/* Commits. */
 	&cordon_cmd_git_check,
 	&cordon_cmd_git_install_hook,

@@ -120,7 +120,7 @@ void cordon_run_summary_end(struct cordon_run_summary *summary, const struct cor
 		cordon_view_summary(cli, view);
 	else if (view)
 		cordon_cli_log(cli, TAG, "nothing was changed");
-	else if (cordon_changes_find(policy, &summary->since, &changes, &err) < 0)
+	else if (cordon_changes_find(policy, &summary->since, NULL, &changes, &err) < 0)
 		cordon_cli_log(cli, TAG, "changes are not known: %s", err.message);
 	else
 		print_changes(cli, &changes);

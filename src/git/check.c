@@ -10,53 +10,72 @@
 #include "base/path.h"
 #include "git/internal.h"
 
-#define COMMITS_MAX ((size_t)64 << 20)
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-struct checking {
-	struct cordon_git_repo repo;
-	struct cordon_home home;
-	char name[CORDON_UUID_SIZE + 16]; /* of the directory in state/ */
-	char path[CORDON_PATH_MAX], shim[CORDON_PATH_MAX];
-	int state_fd, dir_fd;
-};
-
-static void checking_done(struct checking *c)
+void cordon_git_desk_done(struct cordon_git_desk *desk)
 {
-	if (c->dir_fd >= 0)
-		cordon_dirs_remove(c->state_fd, c->name, NULL);
-	cordon_closep(&c->dir_fd);
-	cordon_closep(&c->state_fd);
-	cordon_git_repo_done(&c->repo);
-	cordon_home_done(&c->home);
+	if (desk->dir_fd >= 0)
+		cordon_dirs_remove(desk->state_fd, desk->name, NULL);
+	cordon_closep(&desk->dir_fd);
+	cordon_closep(&desk->state_fd);
+	cordon_git_repo_done(&desk->repo);
+	cordon_home_done(&desk->home);
 }
 
-static int open_checking(struct checking *c, const struct cordon_root *root, struct cordon_error *err)
+/* What git tells a hook of a server: where the objects are that wait for its answer. Only a directory among the objects of the
+ * repository is one. */
+static void find_quarantine(struct cordon_git_desk *desk)
+{
+	const char *said = getenv("GIT_QUARANTINE_PATH");
+	autofree char *path = said && *said ? realpath(said, NULL) : NULL;
+
+	if (path && cordon_path_within(path, desk->repo.objects[0]))
+		cordon_copy(desk->quarantine, sizeof(desk->quarantine), path, strlen(path));
+}
+
+int cordon_git_desk_open(struct cordon_git_desk *desk, const struct cordon_root *root, struct cordon_error *err)
 {
 	char id[CORDON_UUID_SIZE];
-	int r = cordon_git_repo_open(root, &c->repo, err);
+	int r = cordon_git_repo_open(root, &desk->repo, err);
 
+	if (r > 0) {
+		r = cordon_git_repo_open_bare(root, &desk->repo, err);
+		desk->bare = r == 0;
+	}
 	if (r > 0)
 		return cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND,
 				   "%s is not the top directory of a git repository", root->path);
-	if (r < 0 || (r = cordon_home_open(&c->home, err)) < 0 ||
-	    (r = cordon_home_subdir(&c->home, "git-check", &c->state_fd, err)) < 0)
+	if (r < 0 || (r = cordon_home_open(&desk->home, err)) < 0 ||
+	    (r = cordon_home_subdir(&desk->home, "git-check", &desk->state_fd, err)) < 0)
 		return r;
-	if ((r = cordon_uuid_new(id)) < 0 || (r = cordon_copy(c->name, sizeof(c->name), id, strlen(id))) < 0 ||
-	    (r = cordon_concat(c->path, sizeof(c->path), c->home.path, "/state/git-check/", id, (char *)NULL)) < 0 ||
-	    (r = cordon_path_join(c->path, "shim", c->shim, sizeof(c->shim))) < 0)
+	if (desk->bare)
+		find_quarantine(desk);
+	if ((r = cordon_uuid_new(id)) < 0 || (r = cordon_copy(desk->name, sizeof(desk->name), id, strlen(id))) < 0 ||
+	    (r = cordon_concat(desk->path, sizeof(desk->path), desk->home.path, "/state/git-check/", id, (char *)NULL)) <
+		    0 ||
+	    (r = cordon_path_join(desk->path, "shim", desk->shim, sizeof(desk->shim))) < 0)
 		return cordon_fail_errno(err, r, "cannot check");
-	if (mkdirat(c->state_fd, c->name, 0700) < 0 ||
-	    (c->dir_fd = openat(c->state_fd, c->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
-		return cordon_fail_errno(err, -errno, "cannot make %s", c->path);
-	return cordon_git_shim_make(&c->repo, c->dir_fd, "shim", err);
+	if (mkdirat(desk->state_fd, desk->name, 0700) < 0 ||
+	    (desk->dir_fd = openat(desk->state_fd, desk->name, DIR_FLAGS)) < 0)
+		return cordon_fail_errno(err, -errno, "cannot make %s", desk->path);
+	return cordon_git_shim_make(&desk->repo, desk->dir_fd, "shim", err);
+}
+
+struct cordon_git_call cordon_git_desk_call(const struct cordon_git_desk *desk, const char *const *argv)
+{
+	return (struct cordon_git_call){ .repo = &desk->repo,
+					 .git_dir = desk->shim,
+					 .objects = *desk->quarantine ? desk->quarantine : NULL,
+					 .argv = argv,
+					 .max_output = CORDON_GIT_DIFF_BYTES };
 }
 
 /* Lists the commits of a range. One commit stands for itself; with `unpushed` for all that no remote has. */
-static int list_commits(const struct checking *c, const struct cordon_git_check *ask, struct cordon_buf *ret,
-			struct cordon_error *err)
+int cordon_git_desk_commits(const struct cordon_git_desk *c, const struct cordon_git_check *ask, struct cordon_buf *ret,
+			    struct cordon_error *err)
 {
 	const char *argv[] = { "rev-list", "--topo-order", "--reverse", "--parents", NULL, NULL, NULL, NULL, NULL };
-	struct cordon_git_call call = { .repo = &c->repo, .git_dir = c->shim, .argv = argv, .max_output = COMMITS_MAX };
+	struct cordon_git_call call = cordon_git_desk_call(c, argv);
 	autofree char *single = NULL;
 	size_t n = 4;
 	int r;
@@ -70,7 +89,7 @@ static int list_commits(const struct checking *c, const struct cordon_git_check 
 	argv[n++] = single ? single : ask->range;
 	if (ask->unpushed) {
 		argv[n++] = "--not";
-		argv[n++] = "--remotes";
+		argv[n++] = c->bare ? "--all" : "--remotes";
 	}
 	argv[n] = "--";
 	r = cordon_git_call(&call, ret, err);
@@ -79,27 +98,27 @@ static int list_commits(const struct checking *c, const struct cordon_git_check 
 	return r;
 }
 
-static int write_file(const struct checking *c, const char *name, const struct cordon_buf *text,
+static int write_file(const struct cordon_git_desk *c, const char *name, const struct cordon_buf *text,
 		      struct cordon_error *err)
 {
 	return cordon_write_file(c->dir_fd, name, 0600, text && text->data ? text->data : "", text ? text->len : 0, err);
 }
 
-static int read_file(const struct checking *c, const char *name, struct cordon_buf *ret, struct cordon_error *err)
+static int read_file(const struct cordon_git_desk *c, const char *name, struct cordon_buf *ret, struct cordon_error *err)
 {
 	ret->max = CORDON_GIT_DIFF_BYTES;
 	return cordon_read_file(c->dir_fd, name, O_NOFOLLOW, ret, err);
 }
 
-static int judge_range(const struct cordon_policy *policy, const struct checking *c, const struct cordon_git_check *ask,
-		       struct cordon_git_take *take, struct cordon_error *err)
+static int judge_range(const struct cordon_policy *policy, const struct cordon_git_desk *c,
+		       const struct cordon_git_check *ask, struct cordon_git_take *take, struct cordon_error *err)
 {
 	autobuf struct cordon_buf commits = { 0 }, list = { 0 }, diff = { 0 }, script = CORDON_BUF((size_t)64 << 10);
 	CORDON_CLEANUP(cordon_git_changes_done) struct cordon_git_changes changes = { 0 };
 	autofree struct cordon_git_pair *pairs = NULL;
-	struct cordon_git_call call = { .repo = &c->repo, .git_dir = c->shim, .cwd = c->path };
+	struct cordon_git_call call = cordon_git_desk_call(c, NULL);
 	size_t n = 0;
-	int r = list_commits(c, ask, &commits, err);
+	int r = cordon_git_desk_commits(c, ask, &commits, err);
 
 	if (r < 0 || !commits.len)
 		return r;
@@ -108,6 +127,7 @@ static int judge_range(const struct cordon_policy *policy, const struct checking
 	if (cordon_buf_adds(&script, "set -eu\n") < 0 || cordon_buf_adds(&script, cordon_git_pairs_script) < 0)
 		return cordon_fail_errno(err, -ENOMEM, "script");
 	call.script = script.data;
+	call.cwd = c->path;
 	if ((r = write_file(c, "commits", &commits, err)) < 0 || (r = write_file(c, "known", NULL, err)) < 0 ||
 	    (r = write_file(c, "moves", NULL, err)) < 0 || (r = cordon_git_call(&call, NULL, err)) < 0 ||
 	    (r = read_file(c, "pairs", &list, err)) < 0 || (r = read_file(c, "diff", &diff, err)) < 0 ||
@@ -118,7 +138,7 @@ static int judge_range(const struct cordon_policy *policy, const struct checking
 }
 
 /* The index that a hook is about to commit may be another than the repository's own. */
-static int find_index(const struct checking *c, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
+static int find_index(const struct cordon_git_desk *c, char ret[static CORDON_PATH_MAX], struct cordon_error *err)
 {
 	const char *asked = getenv("GIT_INDEX_FILE");
 	char cwd[CORDON_PATH_MAX], dir[CORDON_PATH_MAX];
@@ -133,8 +153,8 @@ static int find_index(const struct checking *c, char ret[static CORDON_PATH_MAX]
 	return r < 0 ? cordon_fail_errno(err, r, "cannot find the index") : 0;
 }
 
-static int judge_staged(const struct cordon_policy *policy, const struct checking *c, struct cordon_git_take *take,
-			struct cordon_error *err)
+static int judge_staged(const struct cordon_policy *policy, const struct cordon_git_desk *c,
+			struct cordon_git_take *take, struct cordon_error *err)
 {
 	/* "HEAD" of the shim is not that of a linked worktree, so the commit is named. */
 	autobuf struct cordon_buf head = { 0 }, id = { 0 }, text = { 0 }, whole = CORDON_BUF(2 * CORDON_GIT_DIFF_BYTES);
@@ -143,9 +163,7 @@ static int judge_staged(const struct cordon_policy *policy, const struct checkin
 	const char *verify[] = { "rev-parse", "--verify", "--quiet", NULL, NULL };
 	static const char *const empty[] = { "hash-object", "-t", "tree", "--stdin", NULL };
 	const char *compare[] = { "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", NULL, NULL };
-	struct cordon_git_call call = {
-		.repo = &c->repo, .git_dir = c->shim, .argv = verify, .max_output = CORDON_GIT_DIFF_BYTES
-	};
+	struct cordon_git_call call = cordon_git_desk_call(c, verify);
 	struct cordon_git_pair pair = { 0 };
 	int r = cordon_git_repo_head(&c->repo, &head, err);
 
@@ -176,10 +194,9 @@ static int judge_staged(const struct cordon_policy *policy, const struct checkin
 int cordon_git_check(const struct cordon_policy *policy, const struct cordon_git_check *ask,
 		     struct cordon_git_take **ret_take, struct cordon_error *err)
 {
-	CORDON_CLEANUP(checking_done)
-	struct checking c = { .repo = CORDON_GIT_REPO_NONE, .home = CORDON_HOME_NONE, .state_fd = -1, .dir_fd = -1 };
+	CORDON_CLEANUP(cordon_git_desk_done) struct cordon_git_desk c = CORDON_GIT_DESK_NONE;
 	struct cordon_git_take *take = calloc(1, sizeof(*take));
-	int r = take ? open_checking(&c, &policy->root, err) : cordon_fail_errno(err, -ENOMEM, "cannot check");
+	int r = take ? cordon_git_desk_open(&c, &policy->root, err) : cordon_fail_errno(err, -ENOMEM, "cannot check");
 
 	if (r == 0)
 		r = ask->range ? judge_range(policy, &c, ask, take, err) : judge_staged(policy, &c, take, err);

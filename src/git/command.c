@@ -7,14 +7,12 @@
  * refuses it (Landlock).
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/child.h"
@@ -198,31 +196,6 @@ int cordon_git_shim_make(const struct cordon_git_repo *repo, int dir_fd, const c
 
 /* ---- processes ---- */
 
-/* Waits for the end of a child, and kills it when it takes too long. Returns its status as of waitpid(), or -errno. */
-static int await(pid_t pid, uint64_t timeout_ms, int *ret_status)
-{
-	autofd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd wait = { .fd = pidfd, .events = POLLIN };
-	int r = pidfd < 0 ? -errno : 0;
-
-	while (r == 0) {
-		int n = poll(&wait, 1, (int)timeout_ms);
-
-		if (n > 0)
-			break;
-		if (n == 0)
-			r = -ETIME;
-		else if (errno != EINTR)
-			r = -errno;
-	}
-	if (r < 0)
-		kill(pid, SIGKILL);
-	while (waitpid(pid, ret_status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return r;
-}
-
 static int make_memfd(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC);
@@ -400,7 +373,7 @@ int cordon_git_call(const struct cordon_git_call *call, struct cordon_buf *ret_o
 	r = start(call, in, out, text, &pid, err);
 	if (r < 0)
 		return r;
-	r = await(pid, CORDON_GIT_TIMEOUT_MS, &status);
+	r = cordon_child_await(pid, CORDON_GIT_TIMEOUT_MS, &status);
 	if (r < 0)
 		return cordon_fail_errno(err, r, "git %s", call->script ? "diff-tree" : call->argv[0]);
 	r = report_status(call, status, text, err);
@@ -434,7 +407,7 @@ void cordon_git_stop(struct cordon_git_process *process)
 	/* It ends when nobody can ask any more; another process of ours may have a copy of the descriptor. */
 	(void)shutdown(process->fd, SHUT_RDWR);
 	cordon_closep(&process->fd);
-	(void)await(process->pid, STOP_MS, &status);
+	(void)cordon_child_await(process->pid, STOP_MS, &status);
 }
 
 /* ---- the sandbox ---- */

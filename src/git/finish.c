@@ -432,6 +432,20 @@ static int finish_locked(const struct cordon_git_taking *t, struct cordon_git_ta
 	return git_lock_commit(t, "index", err);
 }
 
+/* What is known about the run becomes a note at its commits. */
+static int attach(const struct cordon_git_taking *t, struct cordon_git_take *take, struct cordon_error *err)
+{
+	autobuf struct cordon_buf text = CORDON_BUF(CORDON_GIT_ATTESTATION_MAX);
+	struct cordon_git_call call = make_call(t, NULL);
+	struct cordon_error fault = { 0 };
+	int r = take->commits ? cordon_read_file(t->record_fd, CORDON_GIT_ATTESTATION, O_NOFOLLOW, &text, &fault)
+			      : -ENOENT;
+
+	if (r == 0)
+		r = cordon_git_notes_write(&call, take->commits, text.data, text.len, &fault);
+	return r == 0 || r == -ENOENT ? 0 : cordon_git_note(take, err, "the attestation is no note: %s", fault.message);
+}
+
 int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *err)
 {
 	struct cordon_git_taking *t = take->taking;
@@ -450,6 +464,8 @@ int cordon_git_take_finish(struct cordon_git_take *take, struct cordon_error *er
 		r = finish_locked(t, take, index, err);
 	if (r == 0)
 		git_note_taken(t);
+	if (r == 0)
+		r = attach(t, take, err);
 	/* What failed before anything moved was not begun, unless it had begun earlier. */
 	git_locks_clear(t, r == 0 || (take->state != CORDON_GIT_TAKEN && !t->interrupted));
 	return r;

@@ -78,6 +78,7 @@ struct cordon_git_take {
 	struct cordon_git_ref *refs;
 	size_t n_refs;
 	size_t n_commits;			/* new ones */
+	char *commits;				/* their ids, oldest first, each followed by a newline; NULL: none */
 	struct cordon_git_finding *findings;	/* refusals first */
 	size_t n_findings, n_refused, n_warned; /* the last two count all */
 	char **notes;				/* what was left out, and what to do about it */
@@ -102,9 +103,12 @@ struct cordon_git_take *cordon_git_take_free(struct cordon_git_take *take);
 
 /* ---- cordon git check, cordon git install-hook ---- */
 
+/* The commits that a question is about. The root may also be a bare repository, as it is for a hook of a server: then objects that wait for the hook's answer count,
+ * too. */
 struct cordon_git_check {
 	const char *range; /* A..B, or one commit; NULL: what is staged */
-	bool unpushed;	   /* without the commits that a remote-tracking branch has */
+	bool unpushed; /* without the commits that a remote-tracking branch has; in a bare repository, that a ref has */
+	const char *notes; /* a commit of notes; NULL: those of refs/notes/cordon */
 };
 
 /* Judges commits of the host's own repository in the same way; the take has the findings, and its state is NOTHING or
@@ -116,5 +120,18 @@ int cordon_git_check(const struct cordon_policy *policy, const struct cordon_git
  * ours stays, and is an error, unless `force`. */
 int cordon_git_install_hook(const struct cordon_root *root, const char *name, const char *command, bool force,
 			    char ret_path[static CORDON_PATH_MAX], struct cordon_error *err);
+
+/* ---- attestations ---- */
+
+#define CORDON_GIT_ATTESTATION "attestation" /* in a record: becomes a note of its commits when they are taken over */
+#define CORDON_GIT_ATTESTATION_MAX ((size_t)8 << 20)
+
+/* Gives commits of the host's repository a note (refs/notes/cordon). `commits`: ids, each followed by a newline. */
+int cordon_git_attach(const struct cordon_root *root, const char *commits, const char *text, size_t n,
+		      struct cordon_error *err);
+/* Calls fn for each commit of a range with its note, which is empty when it has none, and valid until fn returns. */
+int cordon_git_notes_each(const struct cordon_root *root, const struct cordon_git_check *ask,
+			  int (*fn)(void *data, const char *id, const char *text, size_t n, struct cordon_error *err),
+			  void *data, struct cordon_error *err);
 
 #endif

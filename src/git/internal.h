@@ -3,6 +3,7 @@
 #ifndef CORDON_GIT_INTERNAL_H
 #define CORDON_GIT_INTERNAL_H
 
+#include "base/home.h"
 #include "git/repo.h"
 
 #define CORDON_GIT_DIR "git"
@@ -12,6 +13,7 @@
 #define CORDON_GIT_LEFT "left"	     /* the same, when what the run left alone has its second names */
 #define CORDON_GIT_TAKE "git-take"
 #define CORDON_GIT_STASH "refs/stash"
+#define CORDON_GIT_NOTES "refs/notes/cordon"
 
 /* Bounds of what a run may leave to be taken over. */
 #define CORDON_GIT_REFS_MAX 100000
@@ -43,6 +45,35 @@ int cordon_git_sandbox(const struct cordon_git_sandbox *ask, int *ret_status, st
 
 /* Makes RECORD/git the whole directory. May be killed and called again. */
 int cordon_git_settle(int record_fd, int start_fd, struct cordon_error *err);
+
+/* ---- check.c: questions about commits of the host's own repository ---- */
+
+struct cordon_git_desk {
+	struct cordon_git_repo repo;
+	bool bare;
+	char quarantine[CORDON_PATH_MAX]; /* objects that wait for the answer of a hook, or "" */
+	struct cordon_home home;
+	char name[CORDON_UUID_SIZE + 16]; /* of the directory in state/ */
+	char path[CORDON_PATH_MAX], shim[CORDON_PATH_MAX];
+	int state_fd, dir_fd;
+};
+
+/* clang-format off */
+#define CORDON_GIT_DESK_NONE { .repo = CORDON_GIT_REPO_NONE, .home = CORDON_HOME_NONE, .state_fd = -1, .dir_fd = -1 }
+/* clang-format on */
+
+int cordon_git_desk_open(struct cordon_git_desk *desk, const struct cordon_root *root, struct cordon_error *err);
+void cordon_git_desk_done(struct cordon_git_desk *desk);
+struct cordon_git_call cordon_git_desk_call(const struct cordon_git_desk *desk, const char *const *argv);
+/* The commits that are asked about, oldest first: lines of an id and its parents. */
+int cordon_git_desk_commits(const struct cordon_git_desk *desk, const struct cordon_git_check *ask,
+			    struct cordon_buf *ret, struct cordon_error *err);
+
+/* ---- notes.c: what is known about commits ---- */
+
+/* Gives each of the commits (ids, each followed by a newline) the text as its note, for a call with a shim. */
+int cordon_git_notes_write(const struct cordon_git_call *call, const char *commits, const char *text, size_t n,
+			   struct cordon_error *err);
 
 /* ---- judge.c: judging paths ---- */
 

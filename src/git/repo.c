@@ -135,6 +135,43 @@ static int find_objects(struct cordon_git_repo *repo, struct cordon_error *err)
 	return r;
 }
 
+/* Ends the opening of a repository whose directory is open, or releases it. */
+static int open_rest(struct cordon_git_repo *repo, int r, struct cordon_git_repo *ret_repo, struct cordon_error *err)
+{
+	if (r == 0) {
+		repo->own_fd = cordon_open_beneath(repo->common_fd, repo->own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = repo->own_fd < 0 ? cordon_fail_errno(err, repo->own_fd, "cannot open %s", repo->own) : 0;
+	}
+	if (r == 0)
+		r = find_objects(repo, err);
+	if (r == 0 && !cordon_program_on_path("git", getenv("PATH"), repo->root->path, repo->git)) {
+		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "git is not installed");
+		cordon_error_hint(err, "install it, or leave out %s", cordon_setting_name(CORDON_SETTING_GIT));
+	}
+	if (r < 0) {
+		cordon_git_repo_done(repo);
+		return r;
+	}
+	*ret_repo = *repo;
+	return 0;
+}
+
+int cordon_git_repo_open_bare(const struct cordon_root *root, struct cordon_git_repo *ret_repo, struct cordon_error *err)
+{
+	struct cordon_git_repo repo = CORDON_GIT_REPO_NONE;
+	struct stat head, objects, refs;
+
+	if (fstatat(root->fd, "HEAD", &head, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(head.st_mode) ||
+	    fstatat(root->fd, "objects", &objects, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(objects.st_mode) ||
+	    fstatat(root->fd, "refs", &refs, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(refs.st_mode))
+		return 1;
+	repo.root = root;
+	repo.common_fd = openat(root->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (repo.common_fd < 0 || cordon_copy(repo.common, sizeof(repo.common), root->path, strlen(root->path)) < 0)
+		return cordon_fail_errno(err, repo.common_fd < 0 ? -errno : -ENAMETOOLONG, "cannot open %s", root->path);
+	return open_rest(&repo, 0, ret_repo, err);
+}
+
 int cordon_git_repo_open(const struct cordon_root *root, struct cordon_git_repo *ret_repo, struct cordon_error *err)
 {
 	struct cordon_git_repo repo = CORDON_GIT_REPO_NONE;
@@ -147,22 +184,7 @@ int cordon_git_repo_open(const struct cordon_root *root, struct cordon_git_repo 
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return cordon_fail(err, -EPERM, CORDON_KIND_POLICY_DENIED, ".git is neither a directory nor a file");
 	r = S_ISDIR(st.st_mode) ? open_git_dir(root, &repo, err) : open_elsewhere(root, &repo, err);
-	if (r == 0) {
-		repo.own_fd = cordon_open_beneath(repo.common_fd, repo.own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = repo.own_fd < 0 ? cordon_fail_errno(err, repo.own_fd, "cannot open %s", repo.own) : 0;
-	}
-	if (r == 0)
-		r = find_objects(&repo, err);
-	if (r == 0 && !cordon_program_on_path("git", getenv("PATH"), root->path, repo.git)) {
-		r = cordon_fail(err, -ENOENT, CORDON_KIND_NOT_FOUND, "git is not installed");
-		cordon_error_hint(err, "install it, or leave out %s", cordon_setting_name(CORDON_SETTING_GIT));
-	}
-	if (r < 0) {
-		cordon_git_repo_done(&repo);
-		return r;
-	}
-	*ret_repo = repo;
-	return 0;
+	return open_rest(&repo, r, ret_repo, err);
 }
 
 void cordon_git_repo_done(struct cordon_git_repo *repo)

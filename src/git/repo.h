@@ -29,6 +29,8 @@ struct cordon_git_repo {
 
 /* Opens the repository of a root. 1 when it has none; -errno when it has one that this file does not understand. */
 int cordon_git_repo_open(const struct cordon_root *root, struct cordon_git_repo *ret_repo, struct cordon_error *err);
+/* Opens a root that is itself a bare repository; 1 when it is none. For questions about commits only: no run gets one. */
+int cordon_git_repo_open_bare(const struct cordon_root *root, struct cordon_git_repo *ret_repo, struct cordon_error *err);
 void cordon_git_repo_done(struct cordon_git_repo *repo);
 /* Whether a run can be given a copy of it to commit to; else -errno with the reason. */
 int cordon_git_repo_usable(const struct cordon_git_repo *repo, struct cordon_error *err);

@@ -245,6 +245,7 @@ struct cordon_git_take *cordon_git_take_free(struct cordon_git_take *take)
 	}
 	for (size_t i = 0; i < take->n_notes; i++)
 		free(take->notes[i]);
+	free(take->commits);
 	free(take->refs);
 	free(take->findings);
 	free(take->notes);
@@ -418,6 +419,28 @@ static size_t count_lines(const struct cordon_buf *text)
 	return n;
 }
 
+/* Keeps the first word of each line. */
+static int keep_ids(struct cordon_git_take *take, const struct cordon_buf *lines, struct cordon_error *err)
+{
+	autobuf struct cordon_buf ids = CORDON_BUF(LIST_MAX);
+	int r = 0;
+
+	for (const char *line = lines->len ? lines->data : ""; r == 0 && *line; line += *line == '\n') {
+		size_t n = strcspn(line, " \n");
+
+		if (!cordon_git_id_valid(line, n))
+			return cordon_fail(err, -EINVAL, CORDON_KIND_IO, "the list of new commits can't be read");
+		r = cordon_buf_add(&ids, line, n);
+		r = r < 0 ? r : cordon_buf_addc(&ids, '\n');
+		line += strcspn(line, "\n");
+	}
+	if (r < 0)
+		return cordon_fail_errno(err, r, "commits");
+	free(take->commits);
+	take->commits = ids.len ? cordon_buf_steal(&ids) : NULL;
+	return 0;
+}
+
 static int judge_commits(const struct cordon_policy *policy, const struct cordon_git_taking *t,
 			 struct cordon_git_take *take, struct cordon_error *err)
 {
@@ -433,6 +456,8 @@ static int judge_commits(const struct cordon_policy *policy, const struct cordon
 	    (r = cordon_git_scratch_read(t, "forced", CORDON_GIT_REFS_BYTES, &forced, err)) < 0)
 		return r;
 	take->n_commits = count_lines(&commits);
+	if ((r = keep_ids(take, &commits, err)) < 0)
+		return r;
 	mark_forced(take, &forced);
 	if ((r = cordon_git_pairs_parse(list.data, list.len, &pairs, &n, err)) < 0 ||
 	    (r = cordon_git_changes_parse(diff.data, diff.len, pairs, n, &changes, err)) < 0)

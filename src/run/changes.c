@@ -14,6 +14,7 @@ struct walk {
 	struct timespec since;
 	int64_t deadline;
 	struct cordon_changes *changes;
+	const struct cordon_changes_listener *listener; /* or NULL */
 	char **dirs; /* the folders that are still to be read, relative to the root */
 	size_t n, cap;
 	bool explained; /* something in the current folder is new, which may be why the folder's own time is new */
@@ -58,6 +59,10 @@ static int add_change(struct walk *walk, const char *path, const struct statx *s
 	if (decision.verdict == CORDON_DENY)
 		return 0; /* the run could not write it, so the host changed it */
 	if (!in_git(path)) {
+		int r = walk->listener ? walk->listener->file(walk->listener->data, path, created) : 0;
+
+		if (r < 0)
+			return r;
 		changes->created += created;
 		changes->modified += !created;
 	}
@@ -202,13 +207,15 @@ static int begin(struct walk *walk)
 	return r;
 }
 
-int cordon_changes_find(const struct cordon_policy *policy, const struct timespec *since, struct cordon_changes *ret,
+int cordon_changes_find(const struct cordon_policy *policy, const struct timespec *since,
+			const struct cordon_changes_listener *listener, struct cordon_changes *ret,
 			struct cordon_error *err)
 {
 	struct cordon_changes changes = { 0 };
 	struct walk walk = { .policy = policy,
 			     .since = *since,
 			     .changes = &changes,
+			     .listener = listener,
 			     .deadline = cordon_time_monotonic() + CORDON_CHANGES_MS_MAX };
 	int r = begin(&walk);
 

@@ -34,8 +34,15 @@ struct cordon_changes {
 	bool stopped;	 /* the walk stopped before its end */
 };
 
-/* `since` is the time before the run, by CLOCK_REALTIME_COARSE, which is the clock of file times. */
-int cordon_changes_find(const struct cordon_policy *policy, const struct timespec *since, struct cordon_changes *ret,
+/* Who wants every file and link that changed, without those in .git. */
+struct cordon_changes_listener {
+	void *data;
+	int (*file)(void *data, const char *path, bool created); /* a negative errno ends the walk */
+};
+
+/* `since` is the time before the run, by CLOCK_REALTIME_COARSE, which is the clock of file times. `listener` may be NULL. */
+int cordon_changes_find(const struct cordon_policy *policy, const struct timespec *since,
+			const struct cordon_changes_listener *listener, struct cordon_changes *ret,
 			struct cordon_error *err);
 void cordon_changes_done(struct cordon_changes *changes);
 

@@ -224,7 +224,8 @@ static int run_plan(struct run *run, struct cordon_error *err)
 					    .event = on_event,
 					    .fds = theirs->fds ? on_fds : NULL,
 					    .serve = theirs->serve ? on_serve : NULL,
-					    .sight = theirs->sight ? on_sight : NULL };
+					    .sight = theirs->sight ? on_sight : NULL,
+					    .reached = theirs->reached };
 	struct cordon_launch how = { .meter_fd = run->result->metrics ? run->result->metrics->fd : -1,
 				     .lock_fd = -1,
 				     .admit = admit,

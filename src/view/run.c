@@ -121,6 +121,8 @@ static void take_commits(struct work *work, const struct cordon_run_spec *spec, 
 		result->failed_on_violation = true;
 		result->state = CORDON_STATE_FAILED;
 	}
+	if (work->ask->ret_take)
+		*work->ask->ret_take = cordon_steal_ptr(&take);
 	cordon_git_take_free(take);
 }
 

@@ -135,6 +135,7 @@ struct cordon_view_work {
 	bool git_chosen;	      /* nobody asked: it is what cordon_git_mode_choose() answered */
 	const char *session;	      /* or NULL */
 	char *ret_git_id; /* CORDON_ID_SIZE bytes: the id of the record of commits, if one is made; or NULL */
+	struct cordon_git_take **ret_take; /* what became of commits where there is no view; the caller frees it. Or NULL */
 };
 
 /*

@@ -386,7 +386,7 @@ int cordon_launch(const struct cordon_plan *plan, const struct cordon_policy *po
 	/* Root's supplementary groups would give rights on the host's files. An ordinary user can't drop them. */
 	if (plan->uid == 0 && getgroups(0, NULL) > 0 && setgroups(0, NULL) < 0)
 		return cordon_fail_errno(err, -errno, "cannot drop supplementary groups");
-	r = cordon_net_prepare(plan, observer->sight != NULL, &child.net, err);
+	r = cordon_net_prepare(plan, observer->sight || observer->reached, &child.net, err);
 	child.net.meter = how->meter_fd;
 	if (r == 0)
 		r = break_hard_links(plan, policy, observer, &copies, err);
