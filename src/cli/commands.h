@@ -43,6 +43,7 @@ extern const struct cordon_command cordon_cmd_prd_deps;
 extern const struct cordon_command cordon_cmd_prd_ready;
 extern const struct cordon_command cordon_cmd_policy_diff;
 extern const struct cordon_command cordon_cmd_policy_test;
+extern const struct cordon_command cordon_cmd_policy_import;
 extern const struct cordon_command cordon_cmd_prd_check_cycles;
 extern const struct cordon_command cordon_cmd_prd_new;
 extern const struct cordon_command cordon_cmd_get_source;

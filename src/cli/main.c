@@ -67,6 +67,7 @@ const struct cordon_command *const cordon_commands[] = {
 	&cordon_cmd_check,
 	&cordon_cmd_policy_diff,
 	&cordon_cmd_policy_test,
+	&cordon_cmd_policy_import,
 	&cordon_cmd_why,
 	&cordon_cmd_tree,
 	&cordon_cmd_completion,
