@@ -8,7 +8,7 @@
 #define PROGRAM "cordon-serve"
 #define WORDS_MAX 64
 
-enum { OPT_LISTEN = 1, OPT_ANY, OPT_HOST, OPT_TOOLSET };
+enum { OPT_LISTEN = 1, OPT_ANY, OPT_HOST, OPT_TOOLSET, OPT_LABELS };
 
 /* The arguments of the program: "listen=127.0.0.1:8080". */
 struct words {
@@ -19,12 +19,12 @@ struct words {
 static int set(void *data, int key, const char *arg, struct cordon_error *err)
 {
 	static const char *const names[] = {
-		[OPT_LISTEN] = "listen", [OPT_ANY] = "any", [OPT_HOST] = "host", [OPT_TOOLSET] = "toolset"
+		[OPT_LISTEN] = "listen", [OPT_ANY] = "any", [OPT_HOST] = "host", [OPT_TOOLSET] = "toolset", [OPT_LABELS] = "metrics-labels"
 	};
 	struct words *words = data;
 	autobuf struct cordon_buf word = CORDON_BUF(CORDON_PATH_MAX + 64);
 
-	if (words->n > WORDS_MAX || cordon_buf_addf(&word, "%s=%s", names[key], arg) < 0)
+	if (words->n > WORDS_MAX || cordon_buf_addf(&word, "%s=%s", names[key], arg ? arg : "1") < 0)
 		return cordon_fail(err, -E2BIG, CORDON_KIND_USAGE, "too many or too long options");
 	words->items[words->n] = cordon_buf_steal(&word);
 	if (!words->items[words->n])
@@ -63,6 +63,7 @@ static const struct cordon_option options[] = {
 	{ "allow-host", 0, CORDON_ARG_TEXT, "HOST[:PORT]", "also serve requests for this Host, of a front", OPT_HOST },
 	{ "toolset", 0, CORDON_ARG_TEXT, "LIST",
 	  "offer only these tools or families, as in project,session or manage,run", OPT_TOOLSET },
+	{ "metrics-labels", 0, CORDON_ARG_NONE, NULL, "let /metrics say of which projects sessions are", OPT_LABELS },
 	{ 0 },
 };
 
@@ -70,8 +71,10 @@ const struct cordon_command cordon_cmd_serve = {
 	.name = "serve",
 	.operands = "",
 	.summary = "serve projects, workspaces and sessions to MCP clients over HTTP",
-	.details = "The endpoint is /mcp. By default the server listens on a Unix socket below $XDG_RUNTIME_DIR, for this user alone.\n"
-		   "On a port every client needs a token; see 'cordon token create'. Sessions go on when the server ends.\n",
+	.details =
+		"The endpoint is /mcp. By default the server listens on a Unix socket below $XDG_RUNTIME_DIR, for this user alone.\n"
+		"On a port every client needs a token; see 'cordon token create'. Sessions go on when the server ends.\n"
+		"/metrics has counts for a monitoring system, for a token with the scope read that is for all projects.\n",
 	.options = options,
 	.run = run,
 };

@@ -425,7 +425,9 @@ static struct MHD_Response *make_response(struct cordon_exchange *exchange)
 	response = text ? MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE) : NULL;
 	if (response && n && !exchange->page)
 		MHD_add_response_header(response, "Content-Type",
-					json ? "application/json" : "text/plain; charset=utf-8");
+					exchange->metrics ? CORDON_SERVE_METRICS_TYPE
+					: json		  ? "application/json"
+							  : "text/plain; charset=utf-8");
 	return response;
 }
 
@@ -578,9 +580,7 @@ static const struct route {
 	bool needs_token;
 } routes[] = {
 	{ "/mcp", "POST", true }, /* page.c has those of the page */
-	{ "/mcp", "GET", true },
-	{ "/mcp", "DELETE", true },
-	{ "/health", "GET", false },
+	{ "/mcp", "GET", true },  { "/mcp", "DELETE", true }, { "/metrics", "GET", true }, { "/health", "GET", false },
 };
 
 static const char *header_of(struct MHD_Connection *http, const char *name)
@@ -749,6 +749,26 @@ static void serve_session(struct cordon_exchange *exchange, const char *method)
 	}
 }
 
+/* The numbers are about all projects, so a token of some of them is not enough. */
+static void serve_metrics(struct cordon_exchange *exchange)
+{
+	struct cordon_server *server = exchange->server;
+	struct cordon_error err = { 0 };
+
+	if (json_array_size(exchange->client->projects)) {
+		exchange_refuse(exchange, MHD_HTTP_FORBIDDEN, "this token is for some projects only");
+		return;
+	}
+	exchange_refuse(exchange, MHD_HTTP_OK, "");
+	cordon_buf_reset(&exchange->out);
+	if (cordon_serve_metrics(&server->counts, server->store, server->options->metrics_labels, &exchange->out,
+				 &err) < 0)
+		exchange_refuse(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, err.message);
+	else
+		exchange->metrics = true;
+	hold(exchange, exchange->out.len);
+}
+
 static enum MHD_Result begin(struct cordon_server *server, struct MHD_Connection *http, const char *path,
 			     const char *method, void **ret_exchange)
 {
@@ -783,6 +803,8 @@ static enum MHD_Result begin(struct cordon_server *server, struct MHD_Connection
 	connection->complete = true;
 	if (status)
 		exchange_refuse(exchange, status, why);
+	else if (client && cordon_streq(path, "/metrics"))
+		serve_metrics(exchange);
 	else if (client)
 		serve_session(exchange, method);
 	else

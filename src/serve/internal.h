@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "page/page.h"
 #include "serve/head.h"
+#include "serve/metrics.h"
 #include "serve/serve.h"
 #include "serve/worker.h"
 
@@ -227,6 +228,7 @@ struct cordon_exchange {
 	bool suspended; /* libmicrohttpd does not look at the connection */
 	bool finished;	/* nothing more will be sent */
 	bool gone;	/* nobody reads it any more */
+	bool metrics;	/* the answer is that of /metrics */
 };
 
 /* From now on the answer is a stream. */
@@ -330,6 +332,7 @@ struct cordon_server {
 	pid_t browser;	    /* that had the page last, or 0 */
 	bool moved;	    /* the page could not have the address that it had */
 	bool stopping;
+	struct cordon_serve_counts counts; /* of /metrics */
 };
 
 #endif

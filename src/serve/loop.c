@@ -549,6 +549,7 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 		.live_fd = -1,
 		.serve_fd = -1,
 		.sweep = INT64_MAX,
+		.counts = { .since = cordon_time_now() },
 	};
 	sigset_t signals, before;
 	int r;
@@ -586,6 +587,7 @@ int cordon_serve(struct cordon_mcp *mcp, const struct cordon_store *store, const
 		free(client);
 	}
 	cordon_tokens_done(&server.tokens);
+	cordon_serve_counts_done(&server.counts);
 	free(server.by_fd);
 	cordon_closep(&server.tokens_fd);
 	cordon_closep(&server.live_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cordon-serve KEY=VALUE...: the HTTP server. `cordon serve` has the options and executes it; people do not. Keys are
- * listen, any, host, toolset and page.
+ * listen, any, host, toolset, metrics-labels and page.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -61,6 +61,10 @@ static int read_argument(const char *text, struct cordon_serve_options *serve, s
 		return append(serve->hosts, &serve->n_hosts, CORDON_SERVE_HOSTS_MAX, value + 1, err);
 	if (value && strncmp(text, "toolset=", 8) == 0) {
 		mcp->toolset = value + 1;
+		return 0;
+	}
+	if (cordon_streq(text, "metrics-labels=1")) {
+		serve->metrics_labels = true;
 		return 0;
 	}
 	if (cordon_streq(text, "page=1")) {

@@ -31,8 +31,9 @@ struct cordon_serve_options {
 	size_t n_any;
 	const char *hosts[CORDON_SERVE_HOSTS_MAX]; /* further values of Host, for a front */
 	size_t n_hosts;
-	bool open; /* for tests of the protocol: nobody needs a token */
-	bool page; /* started by `cordon open`: it goes on where there is no place for the default socket */
+	bool open;	     /* for tests of the protocol: nobody needs a token */
+	bool metrics_labels; /* /metrics has names of projects */
+	bool page;	     /* started by `cordon open`: it goes on where there is no place for the default socket */
 	/* Called for each address once the server listens there. */
 	void (*listening)(void *data, const char *address, bool anybody);
 	/* Called with a sentence for whoever runs the server. */
