@@ -329,10 +329,11 @@ static int attest(struct run *run, const struct cordon_result *result)
 	r = cordon_attest_make(&run->home, &run->attest, &end, &run->key, &text, &err);
 	if (r == 0)
 		r = keep_attestation(run, &end, &text, &err);
-	if (r < 0)
-		cordon_error_prefix(&err, r, "the run is not attested");
-	return r == 0 ? result->own_exit : result->own_exit ? cordon_cli_fail(run->cli, &err),
-	       result->own_exit : cordon_cli_fail(run->cli, &err);
+	if (r == 0)
+		return result->own_exit;
+	cordon_error_prefix(&err, r, "the run is not attested");
+	r = cordon_cli_fail(run->cli, &err);
+	return result->own_exit ? result->own_exit : r;
 }
 
 static int start(struct run *run)

@@ -187,6 +187,28 @@ END
     assert repo.git("rev-parse", "main", cwd=bare) == repo.git("rev-parse", "HEAD") != before
 
 
+def test_names_that_no_terminal_would_show_are_verified_too(proven):
+    done = proven.run(script=r"""printf x >"$(printf 'lib/a\\\tb\nc\033\377')"; ln -s 'to nowhere' lib/link; printf y >'lib/\u{e9}'""")
+    names = [s["name"] for s in json.loads(text_of(proven.box, proven.file(done)).split("\n", 1)[0])["subject"][1:]]
+    assert len(names) == 3 and any("\\n" in name and "\\xff" in name for name in names), names
+    assert proven.verify(proven.file(done)).returncode == 0
+    proven.box.run("ln", "-sfn", "elsewhere", "lib/link", cwd=proven.repo.path)
+    changed = proven.verify(proven.file(done))
+    assert changed.returncode == 1 and changed.stderr == "cordon: file: lib/link is not as the run left it\n"
+    assert proven.verify(proven.file(done), "--no-files").returncode == 0
+
+
+def test_hosts_that_were_reached_are_in_the_statement(machine, online):
+    """In the world of tests/internet.py."""
+    proven = Proven(machine, online)
+    script = "for h in a.example.com b.example.com; do curl -sS -m 60 -o /dev/null https://$h/ 2>/dev/null; done; true"
+    done = proven.run("--net", "a.example.com", script=script)
+    assert done.returncode == 0, done
+    predicate = json.loads(text_of(machine, proven.file(done)).split("\n", 1)[0])["predicate"]
+    assert predicate["network"] == {"mode": "list", "reached": ["a.example.com:443"], "complete": True}
+    assert "b.example.com" in predicate["refusals"]["listed"][0]["path"] and predicate["refusals"]["count"] >= 1
+
+
 # ---- forgeries ----
 
 
