@@ -241,7 +241,7 @@ static int add_pattern(struct walk *w, const struct cordon_pattern *pattern)
 	}
 	if (pattern->graph && (r = compile(w, pattern->text, pattern->deep, &pattern)) < 0)
 		return r;
-	rows = cordon_pattern_grow(w->rows, w->n_rows, sizeof(struct cordon_pattern *));
+	rows = cordon_pattern_grow(w->rows, w->n_rows, sizeof(*rows));
 	if (!rows)
 		return no_memory(w);
 	w->rows = rows;
