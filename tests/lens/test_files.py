@@ -179,6 +179,7 @@ def test_fallocate_and_copies(lens):
         os.pwrite(fd, b"y" * 8192, 0)
         out["punch"] = answer(fallocate, fd, 3, 4096, 4096)
         out["hole"] = str(os.pread(fd, 2, 4095))
+        out["ranges"] = [answer(fallocate, fd, mode, 0, 4096) for mode in (0x10, 0x08, 0x20)]  # zero, collapse, insert
         source = os.open("from", os.O_RDONLY)
         to = os.open("to", os.O_RDWR | os.O_CREAT, 0o644)
         out["copied"] = str(os.copy_file_range(source, to, 100000))
@@ -188,6 +189,7 @@ def test_fallocate_and_copies(lens):
         rules=("--rw", "**", "--ro", "ro"),
     )
     assert out["size"] == str(1 << 20) and out["punch"] == "ok" and out["hole"] == str(b"y\0")
+    assert out["ranges"] == ["ok", "ENOTSUP", "ENOTSUP"]  # docs/lens.md
     assert out["copied"] == "100000" and out["equal"] and out["refused"] == "EACCES"
 
 
