@@ -293,7 +293,8 @@ static void a_policy_within_another_is_never_freer(void **state)
 
 	(void)state;
 	unit_mkdir("lib");
-	for (unsigned int round = 0; round < 4 * ROUNDS; round++) {
+	/* Each compares whole policies, which takes long with sanitizers. */
+	for (unsigned int round = 0; round < ROUNDS / 4; round++) {
 		const char *root = below(3) ? "" : "lib";
 		struct cordon_policy *parent = random_policy("", true), *child = random_policy(root, true);
 		struct cordon_error err = { 0 };
@@ -320,7 +321,7 @@ static void a_policy_within_another_is_never_freer(void **state)
 		cordon_policy_free(child);
 	}
 	print_message("# %zu inside, %zu not\n", inside, outside);
-	assert_true(inside > ROUNDS / 2 && outside > ROUNDS / 2);
+	assert_true(inside > ROUNDS / 32 && outside > ROUNDS / 32);
 }
 
 static void a_fence_around_it_makes_any_policy_no_freer(void **state)
