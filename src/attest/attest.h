@@ -44,8 +44,8 @@ int cordon_attest_key_open(const char *path, const struct cordon_policy *policy,
 int cordon_attest_sign(const struct cordon_attest_key *key, const char *text, size_t n,
 		       struct cordon_buf *ret_signature, struct cordon_error *err);
 /* Whether somebody of the file of allowed signers made the signature; *ret_who is a name of theirs. -EBADMSG when not. */
-int cordon_attest_judge(const char *signers, const char *text, size_t n, const char *signature, size_t n_signature,
-			struct cordon_buf *ret_who, struct cordon_error *err);
+int cordon_attest_judge(const char *root, const char *signers, const char *text, size_t n, const char *signature,
+			size_t n_signature, struct cordon_buf *ret_who, struct cordon_error *err);
 /* Whether a signature is written in the one way in which ssh-keygen writes it. */
 bool cordon_attest_armored(const char *signature, size_t n);
 
@@ -87,6 +87,7 @@ int cordon_attest_keep(const struct cordon_home *home, const struct cordon_attes
 /* ---- verify.c ---- */
 
 struct cordon_attest_question {
+	const char *root;		 /* where agents work: no program of it verifies anything */
 	const char *signers;		 /* file of allowed signers, as of ssh-keygen(1) */
 	const char *commit;		 /* an id that the run must have committed, or NULL */
 	const struct cordon_root *files; /* where the changed files must be as the run left them, or NULL */

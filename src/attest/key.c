@@ -204,8 +204,8 @@ static int judge_one(struct call *call, const char *signers, const char *file, c
 	return run(call, &out, ret_said, ret_status, err);
 }
 
-int cordon_attest_judge(const char *signers, const char *text, size_t n, const char *signature, size_t n_signature,
-			struct cordon_buf *ret_who, struct cordon_error *err)
+int cordon_attest_judge(const char *root, const char *signers, const char *text, size_t n, const char *signature,
+			size_t n_signature, struct cordon_buf *ret_who, struct cordon_error *err)
 {
 	autofd int fd = make_memfd(signature, n_signature);
 	autobuf struct cordon_buf principals = { 0 }, said = { 0 };
@@ -218,7 +218,7 @@ int cordon_attest_judge(const char *signers, const char *text, size_t n, const c
 		return cordon_fail_errno(err, -errno, "cannot read the file of allowed signers %s", signers);
 	if (fd < 0 || snprintf(file, sizeof(file), "/proc/self/fd/%d", fd) < 0)
 		return cordon_fail_errno(err, -EMFILE, "signature");
-	if ((r = find_program(NULL, program, err)) < 0 || (r = run(&call, &principals, &said, &status, err)) < 0)
+	if ((r = find_program(root, program, err)) < 0 || (r = run(&call, &principals, &said, &status, err)) < 0)
 		return r;
 	if (status != 0)
 		return cordon_fail(err, -EBADMSG, CORDON_KIND_POLICY_DENIED,

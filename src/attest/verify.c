@@ -203,7 +203,7 @@ static int judge(const struct cordon_attest_question *ask, const char *text, siz
 		fail(answer, "signature: there is none behind the statement, or it was changed");
 		return 0;
 	}
-	r = cordon_attest_judge(ask->signers, text, line, text + line, n - line, &who, &why);
+	r = cordon_attest_judge(ask->root, ask->signers, text, line, text + line, n - line, &who, &why);
 	if (r == -EBADMSG) {
 		fail(answer, "signature: %s", why.message);
 		return 0;

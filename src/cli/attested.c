@@ -61,7 +61,7 @@ static int judge(void *data, const char *id, const char *text, size_t n, struct 
 int cordon_cli_attested(struct cordon_cli *cli, const struct cordon_root *root, const struct cordon_git_check *ask,
 			const char *signers, json_t *ret_refused, struct cordon_error *err)
 {
-	struct attested a = { .cli = cli, .ask = { .signers = signers }, .refused = ret_refused };
+	struct attested a = { .cli = cli, .ask = { .root = root->path, .signers = signers }, .refused = ret_refused };
 
 	return cordon_git_notes_each(root, ask, judge, &a, err);
 }

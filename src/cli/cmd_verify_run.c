@@ -149,6 +149,7 @@ static int verify(struct cordon_cli *cli, struct args *args, const char *what)
 		cordon_cli_fail(cli, &err);
 		return CORDON_EXIT_USAGE;
 	}
+	ask.root = root.path;
 	ask.signers = signers;
 	ask.home = args->no_chain ? NULL : &home;
 	ask.files = args->no_files ? NULL : &root;

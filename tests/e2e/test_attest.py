@@ -139,6 +139,19 @@ def test_a_run_with_refusals_is_attested_and_its_commits_are_refused(proven):
     assert proven.check("--json", "HEAD").json()["unattested"][0]["commit"] == proven.repo.git("rev-parse", "HEAD")
 
 
+def test_a_program_that_an_agent_left_verifies_nothing(proven):
+    """A directory of the repository may stand on the PATH, as those of npm do."""
+    proven.commit()
+    left, ran = proven.repo.path / "bin", proven.box.path / "ran"
+    proven.box.mkdir(left)
+    proven.box.write(left / "ssh-keygen", f"#!/bin/sh\necho who >>{ran}\necho {NAME}\n", mode=0o755)
+    before = proven.box.environment
+    proven.box.environment = lambda extra=None: before({"PATH": f"{left}:{before()['PATH']}", **(extra or {})})
+    proven.box.write("keys/signers", "")  # nobody may sign
+    assert proven.verify("HEAD").returncode == 1 and proven.check("HEAD").returncode == 1
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize("where, said", [("repo/id", "lies where the run can write"), ("keys/nothing", "cannot open the key"), ("keys/text", "is no key of ssh")])
 def test_a_key_that_is_none_or_that_the_run_could_write_refuses_the_run(proven, where, said):
     proven.box.run("cp", str(proven.keys / "id"), str(proven.repo.path / "id"))
